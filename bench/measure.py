@@ -1,0 +1,72 @@
+"""What every benchmark shares: interleaved runs, median and spread, the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def machine() -> dict[str, Any]:
+    """The machine and the commit that a result belongs to."""
+    model = platform.processor()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    commit = subprocess.run(
+        ["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    return {
+        "cpu": model,
+        "cpus": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "commit": commit or "unknown",
+    }
+
+
+def spread(values: list[float]) -> tuple[float, float]:
+    """Median and median absolute deviation."""
+    median = statistics.median(values)
+    return median, statistics.median(abs(value - median) for value in values)
+
+
+def interleave(
+    ways: dict[str, Callable[[], dict[str, float]]], runs: int
+) -> dict[str, dict[str, list[float]]]:
+    """Runs every way once, then every way again, so that all meet the same machine."""
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
+    for run in range(runs):
+        for name, way in ways.items():
+            print(f"run {run + 1} of {runs}: {name}", file=sys.stderr)
+            for key, value in way().items():
+                found[name].setdefault(key, []).append(value)
+    return found
+
+
+def report(title: str, rows: list[dict[str, Any]], is_json: bool) -> None:
+    """Prints the rows as a table, or as one JSON object."""
+    if is_json:
+        print(json.dumps({"bench": title, "machine": machine(), "rows": rows}))
+        return
+    here = machine()
+    print(f"{title}: {here['cpu']}, {here['cpus']} CPUs, load {here['load']:.1f}, {here['commit']}")
+    columns = list(rows[0])
+    table = [columns] + [[_cell(row.get(column, "")) for column in columns] for row in rows]
+    widths = [max(len(line[i]) for line in table) for i in range(len(columns))]
+    for line in table:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

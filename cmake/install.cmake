@@ -1,0 +1,34 @@
+# What others link: `find_package(leat)` gives leat::leat, all libraries in one.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY LEAT_LIBRARIES)
+add_library(leat_all INTERFACE)
+target_link_libraries(leat_all INTERFACE ${libraries})
+set_target_properties(leat_all PROPERTIES EXPORT_NAME leat)
+add_library(leat::leat ALIAS leat_all)
+
+# leat::store_s3 and not leat::leat_store_s3.
+foreach(library IN LISTS libraries)
+  string(REGEX REPLACE "^leat_" "" exported ${library})
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${exported})
+endforeach()
+set_target_properties(leat_build_flags PROPERTIES EXPORT_NAME build_flags)
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/leat)
+install(TARGETS leat_all leat_build_flags ${libraries} EXPORT leat
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT leat NAMESPACE leat:: FILE leat-targets.cmake
+  DESTINATION ${config_folder})
+install(DIRECTORY leat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "internal" EXCLUDE)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/leat-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES cmake/leat-config.cmake
+  ${CMAKE_BINARY_DIR}/leat-config-version.cmake DESTINATION ${config_folder})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+if(TARGET leat)  # Apart from the libraries, so that PATH can name its folder.
+  set_target_properties(leat PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endif()

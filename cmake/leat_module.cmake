@@ -1,0 +1,35 @@
+# leat_module(store/s3 DEPS base store/http SOURCES sigv4.cc TESTS sigv4_test.cc
+#             LIBS OpenSSL::Crypto PRIVATE_LIBS pugixml)
+#
+# One folder, one library, one test binary. DEPS names the modules it includes;
+# which ones it may name is layers.txt, checked by tools/check_layers.py. A
+# module without SOURCES is headers alone.
+function(leat_module name)
+  cmake_parse_arguments(arg "" "" "DEPS;SOURCES;TESTS;LIBS;PRIVATE_LIBS;TEST_DEPS;TEST_LIBS" ${ARGN})
+  string(REPLACE "/" "_" flat ${name})
+  if(arg_SOURCES)
+    add_library(leat_${flat} STATIC ${arg_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(leat_${flat} PRIVATE ${arg_PRIVATE_LIBS})
+  else()
+    add_library(leat_${flat} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(leat_${flat} ${scope} leat_build_flags ${arg_LIBS})
+  foreach(dep IN LISTS arg_DEPS)
+    string(REPLACE "/" "_" flat_dep ${dep})
+    target_link_libraries(leat_${flat} ${scope} leat_${flat_dep})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY LEAT_LIBRARIES leat_${flat})
+  if(LEAT_BUILD_TESTS AND arg_TESTS)
+    add_executable(leat_${flat}_test ${arg_TESTS})
+    target_link_libraries(leat_${flat}_test PRIVATE leat_${flat}
+      GTest::gtest_main GTest::gmock ${arg_TEST_LIBS})
+    foreach(dep IN LISTS arg_TEST_DEPS)
+      string(REPLACE "/" "_" flat_dep ${dep})
+      target_link_libraries(leat_${flat}_test PRIVATE leat_${flat_dep})
+    endforeach()
+    add_test(NAME ${name} COMMAND leat_${flat}_test)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

@@ -1,0 +1,8 @@
+# Every knob of the build, and nowhere else. `cmake -LH` prints this table.
+option(LEAT_BUILD_TESTS  "Build the C++ tests"                    ${PROJECT_IS_TOP_LEVEL})
+option(LEAT_BUILD_BENCH  "Build the micro benchmarks"             OFF)
+option(LEAT_BUILD_FUZZ   "Build the fuzz targets (clang only)"    OFF)
+option(LEAT_BUILD_PYTHON "Build the Python module"                OFF)
+option(LEAT_BUILD_TOOLS  "Build the leat command"                 ${PROJECT_IS_TOP_LEVEL})
+option(LEAT_WERROR       "Treat warnings as errors"               OFF)
+set(LEAT_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined")

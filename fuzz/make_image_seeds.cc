@@ -1,0 +1,51 @@
+// make_image_seeds FOLDER: writes small valid images for jpeg_fuzz and png_fuzz
+// to start from, into FOLDER/jpeg and FOLDER/png.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "leat/codec/testing/encode_image.h"
+
+namespace {
+
+using leat::testing::encode_jpeg;
+using leat::testing::encode_png;
+using leat::testing::exif_of;
+using leat::testing::picture;
+
+// As image_fuzz.h wants it: a byte that chooses the sample, then the image
+// without its magic bytes.
+void write_seed(const std::filesystem::path& folder, const std::string& name,
+                const std::string& encoded, std::size_t magic_bytes) {
+  std::filesystem::create_directories(folder);
+  std::ofstream out(folder / name, std::ios::binary);
+  out << 'a' << encoded.substr(magic_bytes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::filesystem::path folder = argv[1];
+  const auto jpeg = [&](const std::string& name, const std::string& encoded) {
+    write_seed(folder / "jpeg", name, encoded, 3);
+  };
+  jpeg("420", encode_jpeg(picture(40, 33)));
+  jpeg("444", encode_jpeg(picture(40, 33),
+                          {.horizontal_sampling = 1, .vertical_sampling = 1}));
+  jpeg("progressive", encode_jpeg(picture(70, 90), {.is_progressive = true}));
+  jpeg("restarts", encode_jpeg(picture(40, 33), {.restart_rows = 1}));
+  jpeg("grey", encode_jpeg(picture(40, 33, 1)));
+  jpeg("cmyk", encode_jpeg(picture(40, 33, 4)));
+  jpeg("exif", encode_jpeg(picture(40, 33), {.exif = exif_of(6)}));
+  const auto png = [&](const std::string& name, const std::string& encoded) {
+    write_seed(folder / "png", name, encoded, 8);
+  };
+  png("rgb", encode_png(picture(40, 33)));
+  png("rgba16", encode_png(picture(20, 33, 4), {.depth = 16}));
+  png("grey1", encode_png(picture(40, 33, 1), {.depth = 1}));
+  png("interlaced", encode_png(picture(40, 33), {.is_interlaced = true}));
+  png("exif", encode_png(picture(40, 33, 2), {.exif = exif_of(5)}));
+  return 0;
+}

@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "leat/base/buffer.h"
+#include "leat/base/error.h"
+#include "leat/base/hash.h"
+#include "leat/base/result.h"
+#include "leat/base/units.h"
+
+namespace leat {
+namespace {
+
+Result<int> half(int n) {
+  if (n % 2 != 0) return Error(ErrorCode::kInvalidArgument, "odd");
+  return n / 2;
+}
+
+Result<int> quarter(int n) {
+  LEAT_TRY(const int once, half(n));
+  LEAT_TRY(const int twice, half(once));
+  return twice;
+}
+
+TEST(ResultTest, TryHandsOnTheValueOrTheError) {
+  EXPECT_EQ(*quarter(8), 2);
+
+  ASSERT_FALSE(quarter(6));
+  EXPECT_EQ(quarter(6).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ResultTest, HoldsWhatOnlyMoves) {
+  Result<std::unique_ptr<int>> made = std::make_unique<int>(7);
+
+  ASSERT_TRUE(made);
+  EXPECT_EQ(**made, 7);
+}
+
+TEST(ErrorTest, ReadsFromTheOutsideIn) {
+  const Error error = Error(ErrorCode::kUnavailable, "HTTP 503")
+                          .while_doing("reading s3://b/k")
+                          .while_doing("loading sample 81");
+
+  EXPECT_EQ(error.message(), "loading sample 81: reading s3://b/k: HTTP 503");
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+}
+
+TEST(UnitsTest, ReadsSizesAsPeopleWriteThem) {
+  EXPECT_EQ(*parse_bytes("64MiB"), 64 * kMiB);
+  EXPECT_EQ(*parse_bytes("90MB"), 90'000'000u);
+  EXPECT_EQ(*parse_bytes("1.5 GiB"), 3 * kGiB / 2);
+  EXPECT_EQ(*parse_bytes("4096"), 4096u);
+  EXPECT_EQ(*parse_bytes("0"), 0u);
+  for (const char* bad : {"", "MiB", "-1", "1 parsec", "1e30TiB", "nan"}) {
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
+  }
+}
+
+TEST(UnitsTest, ReadsDurationsAsPeopleWriteThem) {
+  EXPECT_EQ(*parse_duration("55ms"), Nanoseconds(55'000'000));
+  EXPECT_EQ(*parse_duration("1.5s"), Nanoseconds(1'500'000'000));
+  EXPECT_EQ(*parse_duration("0"), Nanoseconds(0));
+  for (const char* bad : {"", "5", "ms", "-1s", "3 fortnights"}) {
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+  }
+}
+
+TEST(UnitsTest, WritesThemShort) {
+  EXPECT_EQ(format_bytes(64 * kMiB), "64 MiB");
+  EXPECT_EQ(format_bytes(3 * kGiB / 2), "1.5 GiB");
+  EXPECT_EQ(format_bytes(17), "17 B");
+  EXPECT_EQ(format_duration(Nanoseconds(55'000'000)), "55 ms");
+}
+
+// Below and above the size from which the system is asked itself.
+TEST(BufferTest, SmallAndLargeOnesAreWritableAndMove) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{3} << 20}) {
+    Buffer buffer(size);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0u);
+    std::ranges::fill(buffer.span(), std::byte{7});
+
+    Buffer moved(std::move(buffer));
+    EXPECT_EQ(moved.size(), size);
+    EXPECT_EQ(moved.span().back(), std::byte{7});
+    buffer = Buffer(2);
+    buffer = std::move(moved);
+    EXPECT_EQ(buffer.size(), size);
+    EXPECT_EQ(buffer.span().front(), std::byte{7});
+  }
+}
+
+TEST(BufferTest, AnEmptyOneHasNoBytes) {
+  EXPECT_EQ(Buffer().data(), nullptr);
+  EXPECT_TRUE(Buffer(0).span().empty());
+}
+
+TEST(HashTest, Crc32cHasTheCheckValueOfItsStandard) {
+  EXPECT_EQ(crc32c(as_bytes("123456789")), 0xe3069283u);
+  EXPECT_EQ(crc32c(as_bytes("6789"), crc32c(as_bytes("12345"))), 0xe3069283u);
+}
+
+TEST(HashTest, PiecesHashAsTheWhole) {
+  Hasher128 hasher;
+  hasher.update(as_bytes("never let an "));
+  hasher.update(as_bytes("accelerator wait"));
+
+  EXPECT_EQ(hasher.digest(),
+            xxh3_128(as_bytes("never let an accelerator wait")));
+}
+
+TEST(HashTest, SumsCarry) {
+  Hash128 sum{.high = 0, .low = ~0ULL};
+  sum += Hash128{.high = 0, .low = 2};
+
+  EXPECT_EQ(sum, (Hash128{.high = 1, .low = 1}));
+  EXPECT_EQ(sum.hex(), "00000000000000010000000000000001");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,42 @@
+// Who may ask.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/bucket/s3_error.h"
+#include "leat/serve/http_service.h"
+#include "leat/store/s3/sigv4_verify.h"
+
+namespace leat {
+
+/// Who is let in, and for tests who is told that their time is over.
+struct AccessOptions {
+  /// Where set, every request must be signed with it; a session token in it
+  /// must come with the request. Without, nobody's signature is looked at.
+  std::optional<AwsCredentials> credentials;
+  /// A session token that is answered with ExpiredToken.
+  std::string expired_token;
+};
+
+/// Threads: any.
+class Authenticator {
+ public:
+  explicit Authenticator(AccessOptions options)
+      : options_(std::move(options)) {}
+
+  struct Admission {
+    std::optional<S3Error> refusal;
+    /// What the client signed as the hash of its body; empty if it did not.
+    std::string payload_hash;
+  };
+  Admission admit(const RequestHead& head, WallTime now) const;
+
+ private:
+  std::optional<S3Error> check_token(const RequestHead& head) const;
+
+  const AccessOptions options_;
+};
+
+}  // namespace leat

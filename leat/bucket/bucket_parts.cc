@@ -1,0 +1,55 @@
+#include "leat/bucket/bucket_parts.h"
+
+#include <sys/stat.h>
+
+#include "leat/store/s3/sigv4.h"
+
+namespace leat {
+
+std::optional<S3Error> check_bucket(const BucketParts& parts,
+                                    std::string_view bucket) {
+  const auto path = parts.folder.bucket_path(bucket);
+  struct stat status;
+  if (path && ::stat(path->c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return std::nullopt;
+  }
+  return s3_error(S3Code::kNoSuchBucket);
+}
+
+S3Error write_failure(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kInvalidArgument:
+      return s3_error(S3Code::kInvalidArgument, error.message());
+    case ErrorCode::kPermissionDenied:
+      return s3_error(S3Code::kAccessDenied, error.message());
+    case ErrorCode::kNotFound:
+      return s3_error(S3Code::kNoSuchKey);
+    default:
+      return s3_error(S3Code::kInternalError, error.message());
+  }
+}
+
+S3Error read_failure(const BucketParts& parts, std::string_view bucket,
+                     const Error& error) {
+  // A key that cannot be a file is a key that does not exist.
+  if (error.code() != ErrorCode::kNotFound &&
+      error.code() != ErrorCode::kInvalidArgument) {
+    return write_failure(error);
+  }
+  return check_bucket(parts, bucket).value_or(s3_error(S3Code::kNoSuchKey));
+}
+
+Reply xml_reply(std::string_view inside) {
+  Reply reply;
+  reply.headers = "Content-Type: application/xml\r\n";
+  reply.body = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  reply.body += inside;
+  return reply;
+}
+
+std::string shown(std::string_view text, const S3Target& target) {
+  return target.value("encoding-type") == "url" ? uri_encode(text, Slash::kKeep)
+                                                : xml_escape(text);
+}
+
+}  // namespace leat

@@ -1,0 +1,66 @@
+// S3 as an HttpService.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "leat/bucket/authenticator.h"
+#include "leat/bucket/bucket_parts.h"
+#include "leat/bucket/counters.h"
+#include "leat/bucket/fault.h"
+#include "leat/bucket/latency.h"
+#include "leat/runtime/executor.h"
+#include "leat/serve/http_server.h"
+#include "leat/serve/http_service.h"
+
+namespace leat {
+
+/// How a bucket misbehaves.
+struct Behaviour {
+  Latency latency;
+  std::vector<FaultRate> faults;
+  std::vector<FaultLine> fault_script;
+  std::uint64_t seed = 0;
+};
+
+/// Answers S3's requests from a folder, slowly and with faults as asked, and
+/// counts them. /_leat/counters and /_leat/counters/reset are its own.
+///
+/// GETs, HEADs and PUTs are answered on the connection's thread; what may take
+/// longer (listings, copies, joining parts, bulk deletes) on one of ours.
+///
+/// Threads:  any.
+/// Lifetime: outlives the server that calls it.
+class BucketService final : public HttpService {
+ public:
+  BucketService(Folder folder, AccessOptions access, Behaviour behaviour);
+
+  std::unique_ptr<Exchange> begin(const RequestHead& head) override;
+
+  /// Whose connections /_leat/counters tells of; outlives its own requests.
+  void watch(const HttpServer& server) { server_ = &server; }
+  std::string counters_json() const;
+
+  // For exchanges.
+  BucketParts& parts() { return parts_; }
+  BucketCounters& counters() { return counters_; }
+  FaultInjector& faults() { return faults_; }
+  const Authenticator& authenticator() const { return authenticator_; }
+  Nanoseconds next_delay();
+  void run_elsewhere(std::function<void()> task);
+
+ private:
+  BucketParts parts_;
+  const Authenticator authenticator_;
+  const Latency latency_;
+  const std::uint64_t seed_;
+  FaultInjector faults_;
+  BucketCounters counters_;
+  std::atomic<std::uint64_t> delays_ = 0;
+  std::atomic<const HttpServer*> server_ = nullptr;
+  Executor worker_;  // Last: its tasks use the rest.
+};
+
+}  // namespace leat

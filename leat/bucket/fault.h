@@ -1,0 +1,107 @@
+// Failures on purpose: what may go wrong, and when.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// One way to fail.
+struct Fault {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kStatus,    ///< "503": an error of this status, and nothing is done.
+    kReset,     ///< "reset": no reply, the connection is reset.
+    kTruncate,  ///< "truncate": half the body, then the connection ends.
+    kStall,     ///< "stall": half the body, then silence.
+    kSlow,      ///< "slow:2s": the first byte comes this much later.
+  };
+  Kind kind = Kind::kNone;
+  int status = 0;
+  Nanoseconds delay{0};
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+/// Errors:
+///   kInvalidArgument  none of the forms above; a status outside 400 to 599
+Result<Fault> parse_fault(std::string_view text);
+
+/// A fault and how often it strikes.
+struct FaultRate {
+  Fault fault;
+  double probability = 0.0;
+};
+
+/// Reads "503:1%", "slow:2s:0.5%".
+///
+/// Errors:
+///   kInvalidArgument  no fault, or not a percentage from 0 to 100 behind it
+Result<FaultRate> parse_fault_rate(std::string_view text);
+
+/// A line of a fault script:
+///
+///     after 10 GET photos/ 503 x3        requests 11, 12 and 13 that match
+///     after 0 LIST * slow:2s x* 50%      every second LIST, at random
+///
+/// The words: how many matching requests pass first; GET HEAD LIST PUT DELETE
+/// POST or *; the beginning of the key (of /bucket/key if it begins with a
+/// slash), or *; the fault; how often (x1 if left out, x* for ever); with what
+/// probability (100 % if left out). Empty lines and lines that begin with # are
+/// passed over.
+struct FaultLine {
+  std::uint64_t after = 0;
+  std::string method;  ///< Empty for any.
+  std::string prefix;
+  Fault fault;
+  std::uint64_t times = 1;
+  double probability = 1.0;
+};
+
+/// Errors:
+///   kInvalidArgument  names the line and what is wrong with it
+Result<std::vector<FaultLine>> parse_fault_script(std::string_view text);
+
+/// What a fault may depend on.
+struct FaultQuestion {
+  std::string_view method;  ///< As in FaultLine: a listing is LIST.
+  std::string_view bucket;
+  std::string_view key;
+  std::string_view range;
+};
+
+/// Decides which requests fail.
+///
+/// With rates, the luck of a request depends on the seed, on what it asks for
+/// and on how often that has been asked before; so it is the same in every run,
+/// in whatever order requests arrive. Scripts count in the order of arrival.
+///
+/// Threads: any.
+class FaultInjector {
+ public:
+  FaultInjector(std::uint64_t seed, std::vector<FaultRate> rates,
+                std::vector<FaultLine> script);
+
+  Fault draw(const FaultQuestion& question);
+
+ private:
+  std::optional<Fault> draw_from_script(const FaultQuestion& question)
+      LEAT_REQUIRES(mutex_);
+
+  const std::uint64_t seed_;
+  const std::vector<FaultRate> rates_;
+  const std::vector<FaultLine> script_;
+
+  Mutex mutex_;
+  std::vector<std::uint64_t> matched_ LEAT_GUARDED_BY(mutex_);  // Of each line.
+  std::unordered_map<std::uint64_t, std::uint64_t> asked_
+      LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat

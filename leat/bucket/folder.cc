@@ -1,0 +1,258 @@
+#include "leat/bucket/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "leat/bucket/file_error.h"
+#include "leat/bucket/object_note.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostKeyBytes = 1024;     // S3's limit.
+constexpr std::size_t kMostSegmentBytes = 255;  // The file system's.
+constexpr std::size_t kCopyBytes = 1 << 30;
+constexpr int kTries = 8;
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
+
+Error wrong(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+bool can_be_file(std::string_view segment) {
+  return !segment.empty() && segment != "." && segment != ".." &&
+         segment.size() <= kMostSegmentBytes &&
+         segment.find('\0') == std::string_view::npos;
+}
+
+ObjectState state_of(const struct stat& status) {
+  ObjectState state;
+  state.size_bytes = static_cast<std::uint64_t>(status.st_size);
+  state.modified_ns = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 +
+                      status.st_mtim.tv_nsec;
+  return state;
+}
+
+Result<void> check_is_object(const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return {};
+  return Error(ErrorCode::kNotFound, "the key is no file");
+}
+
+}  // namespace
+
+DraftObject::~DraftObject() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+Result<void> DraftObject::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(file_.descriptor(), bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return file_error(errno, "writing the object");
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Result<void> DraftObject::append_file(const std::string& path) {
+  const OpenFile from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from.is_open()) return file_error(errno, "opening a part");
+  std::vector<std::byte> piece;
+  while (true) {
+    ssize_t copied = -1;
+    if (piece.empty()) {
+      copied = ::copy_file_range(from.descriptor(), nullptr, file_.descriptor(),
+                                 nullptr, kCopyBytes, 0);
+      if (copied < 0) piece.resize(1 << 20);  // By hand, on older kernels.
+    }
+    if (!piece.empty()) {
+      copied = ::read(from.descriptor(), piece.data(), piece.size());
+      if (copied > 0) {
+        LEAT_TRY_VOID(write(std::span(piece).first(std::size_t(copied))));
+      }
+    }
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0) return file_error(errno, "copying a part");
+    if (copied == 0) return {};
+  }
+}
+
+Result<Folder> Folder::open(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) {
+    return file_error(errno, fmt::format("folder {}", path));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return wrong(
+        fmt::format("{} is not a folder; give one whose folders are "
+                    "the buckets",
+                    path));
+  }
+  return Folder(path);
+}
+
+Result<std::string> Folder::bucket_path(std::string_view bucket) const {
+  // A name that begins with a dot is ours, or no bucket of anybody's.
+  if (!can_be_file(bucket) || bucket.starts_with('.') ||
+      bucket.find('/') != std::string_view::npos) {
+    return wrong(fmt::format("'{}' cannot be a bucket", bucket));
+  }
+  return fmt::format("{}/{}", path_, bucket);
+}
+
+Result<std::string> Folder::object_path(std::string_view bucket,
+                                        std::string_view key) const {
+  LEAT_TRY(std::string path, bucket_path(bucket));
+  if (key.size() > kMostKeyBytes) {
+    return wrong("the key is longer than 1024 bytes");
+  }
+  path += '/';
+  path += key;
+  while (true) {
+    const std::size_t slash = key.find('/');
+    if (!can_be_file(key.substr(0, slash))) {
+      return wrong(
+          "this server keeps objects as files: between its slashes a key needs "
+          "1 to 255 bytes that are not '.' or '..'");
+    }
+    if (slash == std::string_view::npos) return path;
+    key.remove_prefix(slash + 1);
+  }
+}
+
+Result<std::vector<Folder::Bucket>> Folder::buckets() const {
+  const OpenFolder folder(::opendir(path_.c_str()));
+  if (!folder) return file_error(errno, "reading the folder");
+  std::vector<Bucket> buckets;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    struct stat status;
+    const auto path = bucket_path(entry->d_name);
+    if (!path || ::stat(path->c_str(), &status) != 0) continue;
+    if (!S_ISDIR(status.st_mode)) continue;
+    buckets.push_back({entry->d_name, state_of(status).modified_ns});
+  }
+  std::sort(buckets.begin(), buckets.end(),
+            [](const Bucket& a, const Bucket& b) { return a.name < b.name; });
+  return buckets;
+}
+
+Result<void> Folder::create_bucket(std::string_view bucket) const {
+  LEAT_TRY(const std::string path, bucket_path(bucket));
+  if (::mkdir(path.c_str(), 0777) == 0) return {};
+  return file_error(errno, "creating the bucket");
+}
+
+Result<void> Folder::remove_bucket(std::string_view bucket) const {
+  LEAT_TRY(const std::string path, bucket_path(bucket));
+  if (::rmdir(path.c_str()) == 0) return {};
+  return file_error(errno, "removing the bucket");
+}
+
+Result<DraftObject> Folder::begin_object() const {
+  static std::atomic<std::uint64_t> number = 0;
+  const std::string folder = work_path() + "/drafts";
+  LEAT_TRY_VOID(make_parents(folder + "/draft"));
+  std::string path =
+      fmt::format("{}/{}-{}", folder, ::getpid(), number.fetch_add(1));
+  OpenFile file(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.is_open()) return file_error(errno, "beginning an object");
+  return DraftObject(std::move(file), std::move(path));
+}
+
+Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
+                                    std::string etag,
+                                    std::string headers) const {
+  struct stat status;
+  if (::fstat(draft.file().descriptor(), &status) != 0) {
+    return file_error(errno, "publishing the object");
+  }
+  ObjectState state = state_of(status);
+  state.etag = std::move(etag);
+  state.headers = std::move(headers);
+  write_object_note(draft.file().descriptor(), state);
+  // Again, if a folder on the way was removed because it had become empty.
+  for (int tries = 0; tries < kTries; ++tries) {
+    LEAT_TRY_VOID(make_parents(path));
+    if (::rename(draft.path().c_str(), path.c_str()) == 0) {
+      draft.release();
+      // As others will read it, should it not have kept the note.
+      read_object_note(draft.file().descriptor(), path, state);
+      return state;
+    }
+    if (errno != ENOENT) break;
+  }
+  if (errno == EISDIR || errno == ENOTDIR || errno == ENOTEMPTY) {
+    return wrong("the key is a folder, or a file is in its way");
+  }
+  return file_error(errno, "publishing the object");
+}
+
+Result<void> Folder::make_parents(const std::string& path) const {
+  const std::string parent = path.substr(0, path.rfind('/'));
+  if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  if (errno == ENOTDIR) {
+    return wrong("a file is where the key needs a folder");
+  }
+  if (errno != ENOENT || parent.size() <= path_.size()) {
+    return file_error(errno, "making a folder");
+  }
+  LEAT_TRY_VOID(make_parents(parent));
+  if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  return file_error(errno, "making a folder");
+}
+
+Result<void> Folder::remove_object(std::string_view bucket,
+                                   std::string_view key) const {
+  LEAT_TRY(std::string path, object_path(bucket, key));
+  LEAT_TRY(const std::string top, bucket_path(bucket));
+  if (::unlink(path.c_str()) != 0) {
+    // A folder is no object, so there is none.
+    if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return {};
+    return file_error(errno, "removing the object");
+  }
+  while (true) {
+    path.resize(path.rfind('/'));
+    if (path.size() <= top.size() || ::rmdir(path.c_str()) != 0) return {};
+  }
+}
+
+Result<OpenObject> open_object(const std::string& path) {
+  // Not to hang on a named pipe: O_NONBLOCK means nothing to a file.
+  auto file = std::make_shared<const OpenFile>(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file->is_open()) return file_error(errno, "opening the object");
+  struct stat status;
+  if (::fstat(file->descriptor(), &status) != 0) {
+    return file_error(errno, "opening the object");
+  }
+  LEAT_TRY_VOID(check_is_object(status));
+  OpenObject object{std::move(file), state_of(status)};
+  read_object_note(object.file->descriptor(), path, object.state);
+  return object;
+}
+
+Result<ObjectState> object_state(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) {
+    return file_error(errno, "looking at the object");
+  }
+  LEAT_TRY_VOID(check_is_object(status));
+  ObjectState state = state_of(status);
+  read_object_note(-1, path, state);
+  return state;
+}
+
+}  // namespace leat

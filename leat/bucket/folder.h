@@ -1,0 +1,116 @@
+// A folder as buckets: its top folders are buckets, the files below are
+// objects.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/serve/open_file.h"
+
+namespace leat {
+
+/// What is known of an object without reading it.
+struct ObjectState {
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;  ///< Since 1970.
+  /// 32 hexadecimal digits, for parts "-N" behind them; no quotes.
+  ///
+  /// Of an object put through us: the MD5 that S3 would give, kept in the
+  /// file's extended attributes beside the size and time that it is of. Of any
+  /// other file: a hash of its size and time, so that nothing has to be read.
+  std::string etag;
+  /// "Content-Type: …\r\nx-amz-meta-…: …\r\n" as it was put; may be empty.
+  std::string headers;
+};
+
+struct OpenObject {
+  std::shared_ptr<const OpenFile> file;
+  ObjectState state;
+};
+
+/// A file that is not yet an object; unlinked unless it becomes one.
+class DraftObject {
+ public:
+  DraftObject(OpenFile file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
+  DraftObject(DraftObject&& other) noexcept
+      : file_(std::move(other.file_)),
+        path_(std::exchange(other.path_, std::string())) {}
+  DraftObject& operator=(DraftObject&&) = delete;
+  ~DraftObject();
+
+  /// Appends. Errors: kResourceExhausted, kUnavailable.
+  Result<void> write(std::span<const std::byte> bytes);
+  /// Appends all of the file at `path`. Errors: as write; kNotFound.
+  Result<void> append_file(const std::string& path);
+
+  const OpenFile& file() const { return file_; }
+  const std::string& path() const { return path_; }
+  /// The path is somebody else's from now on.
+  void release() { path_.clear(); }
+
+ private:
+  OpenFile file_;
+  std::string path_;
+};
+
+/// Opens, puts and removes objects. Paths come from keys, and keys from
+/// strangers: a key with an empty, `.` or `..` segment is refused, so nothing
+/// outside the folder is reached but by links that its owner made.
+///
+/// Errors, of all that return a Result:
+///   kNotFound           no such bucket or object
+///   kInvalidArgument    a name that cannot be a file; a key where a folder is
+///   kPermissionDenied   the file system refuses
+///   kResourceExhausted  no space, no descriptors
+///   kUnavailable        any other failure of the file system
+///
+/// Threads: any.
+class Folder {
+ public:
+  /// Errors: kNotFound, kInvalidArgument: `path` is no folder.
+  static Result<Folder> open(const std::string& path);
+
+  Result<std::string> bucket_path(std::string_view bucket) const;
+  Result<std::string> object_path(std::string_view bucket,
+                                  std::string_view key) const;
+
+  struct Bucket {
+    std::string name;
+    std::int64_t created_ns = 0;
+  };
+  /// In byte order of the names.
+  Result<std::vector<Bucket>> buckets() const;
+  /// kInvalidArgument if it exists already.
+  Result<void> create_bucket(std::string_view bucket) const;
+  /// kInvalidArgument if objects are in it.
+  Result<void> remove_bucket(std::string_view bucket) const;
+
+  Result<DraftObject> begin_object() const;
+  /// Makes `draft` the object at `path`, whole or not at all.
+  Result<ObjectState> publish(DraftObject draft, const std::string& path,
+                              std::string etag, std::string headers) const;
+  /// And the folders that this leaves empty. No object is no error.
+  Result<void> remove_object(std::string_view bucket,
+                             std::string_view key) const;
+
+  /// A folder of ours, for what is not yet an object.
+  std::string work_path() const { return path_ + "/.leat"; }
+
+ private:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+  Result<void> make_parents(const std::string& path) const;
+
+  std::string path_;
+};
+
+/// Opens the object at `path`. Errors: as Folder.
+Result<OpenObject> open_object(const std::string& path);
+/// Its state alone. Errors: as Folder.
+Result<ObjectState> object_state(const std::string& path);
+
+}  // namespace leat

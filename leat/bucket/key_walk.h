@@ -1,0 +1,39 @@
+// The keys of a bucket in byte order, page by page, folded at a delimiter.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/bucket/folder_entries.h"
+
+namespace leat {
+
+struct KeyQuery {
+  std::string prefix;
+  std::string delimiter;
+  /// Only what comes after this, as S3 means it: of folded keys, the whole
+  /// group at or before it is left out.
+  std::string after;
+  std::size_t most = 1000;
+};
+
+struct FoundKey {
+  std::string key;
+  bool is_prefix = false;  ///< Stands for all keys that begin with it.
+};
+
+struct KeyPage {
+  std::vector<FoundKey> found;  ///< Keys and prefixes together, in byte order.
+  bool is_cut = false;          ///< There is more after the last one.
+};
+
+/// Walks the folder at `bucket_path`. Reads no more folders than it must: those
+/// that can hold keys of the page.
+///
+/// Errors: kUnavailable, kPermissionDenied, kResourceExhausted of the file
+/// system. What vanishes during the walk is not there.
+Result<KeyPage> walk_keys(const std::string& bucket_path, const KeyQuery& query,
+                          FolderCache& folders);
+
+}  // namespace leat

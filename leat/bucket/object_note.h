@@ -1,0 +1,19 @@
+// What we remember of an object beside its bytes: its ETag and headers, in the
+// extended attributes of its file.
+#pragma once
+#include <string>
+
+#include "leat/bucket/folder.h"
+
+namespace leat {
+
+/// Writes both. On a file system without extended attributes nothing is kept,
+/// and the ETag is made from size and time as for any other file.
+void write_object_note(int descriptor, const ObjectState& state);
+
+/// Fills `etag` and `headers` of `state`, whose size and time are of the file.
+/// `descriptor` may be -1: then `path` is read.
+void read_object_note(int descriptor, const std::string& path,
+                      ObjectState& state);
+
+}  // namespace leat

@@ -1,0 +1,207 @@
+#include "leat/bucket/write_replies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <pugixml.hpp>
+
+#include "leat/bucket/http_date.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostDeleted = 1000;
+constexpr std::string_view kNamespace =
+    "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
+
+std::string resource_of(const S3Target& target) {
+  return fmt::format("/{}/{}", target.bucket, target.key);
+}
+
+Reply refused(const S3Error& error, const S3Target& target) {
+  return error_reply(error, resource_of(target));
+}
+
+Reply empty_reply(int status) {
+  Reply reply;
+  reply.status = status;
+  return reply;
+}
+
+}  // namespace
+
+std::optional<S3Error> check_conditions(const BucketParts& parts,
+                                        const WriteRequest& request) {
+  const Preconditions& conditions = request.conditions;
+  if (conditions.if_match.empty() && conditions.if_none_match.empty()) {
+    return std::nullopt;
+  }
+  const auto path =
+      parts.folder.object_path(request.target.bucket, request.target.key);
+  if (!path) return write_failure(path.error());
+  const auto state = object_state(*path);
+  if (!state && state.error().code() != ErrorCode::kNotFound) {
+    return write_failure(state.error());
+  }
+  if (!state && !conditions.if_match.empty()) {
+    return s3_error(S3Code::kNoSuchKey);
+  }
+  return check_write(conditions, state ? &*state : nullptr) == Verdict::kFailed
+             ? std::optional(s3_error(S3Code::kPreconditionFailed))
+             : std::nullopt;
+}
+
+std::string kept_headers(const RequestHead& head) {
+  constexpr std::array<std::string_view, 6> kKept{
+      "Content-Type",     "Cache-Control", "Content-Disposition",
+      "Content-Encoding", "Expires",       "Content-Language"};
+  std::string lines;
+  for (const std::string_view name : kKept) {
+    std::string_view value = head.header(name);
+    // Said of the way here, not of the object.
+    if (value.starts_with("aws-chunked")) {
+      value.remove_prefix(std::min(value.find(',') + 1, value.size()));
+      if (value.starts_with("aws-chunked")) continue;
+    }
+    if (!value.empty()) lines += fmt::format("{}: {}\r\n", name, value);
+  }
+  constexpr std::string_view kMeta = "x-amz-meta-";
+  for (const auto& [name, value] : head.headers) {
+    std::string lower(name);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+    if (lower.starts_with(kMeta)) {
+      lines += fmt::format("{}: {}\r\n", lower, value);
+    }
+  }
+  return lines;
+}
+
+Reply create_bucket_reply(const BucketParts& parts, const S3Target& target) {
+  const auto path = parts.folder.bucket_path(target.bucket);
+  if (!path) return refused(s3_error(S3Code::kInvalidBucketName), target);
+  if (const auto made = parts.folder.create_bucket(target.bucket); !made) {
+    return refused(made.error().code() == ErrorCode::kInvalidArgument
+                       ? s3_error(S3Code::kBucketAlreadyOwnedByYou)
+                       : write_failure(made.error()),
+                   target);
+  }
+  Reply reply;
+  reply.headers =
+      fmt::format("Location: /{}\r\n", uri_encode(target.bucket, Slash::kKeep));
+  return reply;
+}
+
+Reply delete_bucket_reply(const BucketParts& parts, const S3Target& target) {
+  if (const auto error = check_bucket(parts, target.bucket)) {
+    return refused(*error, target);
+  }
+  const auto gone = parts.folder.remove_bucket(target.bucket);
+  if (gone) return empty_reply(204);
+  return refused(gone.error().code() == ErrorCode::kInvalidArgument
+                     ? s3_error(S3Code::kBucketNotEmpty)
+                     : write_failure(gone.error()),
+                 target);
+}
+
+Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
+                       RequestBody& body) {
+  const S3Target& target = request.target;
+  if (const auto error = body.finish()) return refused(*error, target);
+  const auto path = parts.folder.object_path(target.bucket, target.key);
+  if (!path) return refused(write_failure(path.error()), target);
+  if (const auto error = check_conditions(parts, request)) {
+    return refused(*error, target);
+  }
+  const auto state = parts.folder.publish(body.take_draft(), *path,
+                                          body.md5_hex(), request.headers);
+  if (!state) return refused(write_failure(state.error()), target);
+  Reply reply;
+  reply.headers = fmt::format("ETag: \"{}\"\r\n", state->etag);
+  return reply;
+}
+
+Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
+                        std::string_view source) {
+  const S3Target& target = request.target;
+  if (source.starts_with('/')) source.remove_prefix(1);
+  const auto from = parse_target("/" + std::string(source));
+  if (from->has("versionId")) {
+    return refused(s3_error(S3Code::kNotImplemented), target);
+  }
+  const auto from_path = parts.folder.object_path(from->bucket, from->key);
+  const auto to_path = parts.folder.object_path(target.bucket, target.key);
+  if (!to_path) return refused(write_failure(to_path.error()), target);
+  if (const auto error = check_bucket(parts, target.bucket)) {
+    return refused(*error, target);
+  }
+  const auto failed = [&](const Error& error) {
+    return refused(read_failure(parts, from->bucket, error), target);
+  };
+  if (!from_path) return failed(from_path.error());
+  const auto original = open_object(*from_path);
+  if (!original) return failed(original.error());
+  if (const auto error = check_conditions(parts, request)) {
+    return refused(*error, target);
+  }
+  auto draft = parts.folder.begin_object();
+  if (!draft) return refused(write_failure(draft.error()), target);
+  if (const auto copied = draft->append_file(*from_path); !copied) {
+    return failed(copied.error());
+  }
+  const std::string& headers =
+      request.headers.empty() ? original->state.headers : request.headers;
+  const auto state = parts.folder.publish(*std::move(draft), *to_path,
+                                          original->state.etag, headers);
+  if (!state) return refused(write_failure(state.error()), target);
+  return xml_reply(
+      fmt::format("<CopyObjectResult {}><LastModified>{}</LastModified>"
+                  "<ETag>&quot;{}&quot;</ETag></CopyObjectResult>",
+                  kNamespace, iso_date(state->modified_ns), state->etag));
+}
+
+Reply delete_object_reply(const BucketParts& parts, const S3Target& target) {
+  if (const auto error = check_bucket(parts, target.bucket)) {
+    return refused(*error, target);
+  }
+  const auto gone = parts.folder.remove_object(target.bucket, target.key);
+  // What cannot be a key is not there, which is what was asked for.
+  if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
+    return refused(write_failure(gone.error()), target);
+  }
+  return empty_reply(204);
+}
+
+Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
+                           const std::string& xml) {
+  if (const auto error = check_bucket(parts, target.bucket)) {
+    return refused(*error, target);
+  }
+  pugi::xml_document document;
+  const auto parsed = document.load_buffer(xml.data(), xml.size());
+  const pugi::xml_node root = document.child("Delete");
+  if (!parsed || !root) return refused(s3_error(S3Code::kMalformedXml), target);
+  const bool is_quiet = std::string_view(root.child_value("Quiet")) == "true";
+  std::string inside = fmt::format("<DeleteResult {}>", kNamespace);
+  std::size_t count = 0;
+  for (const pugi::xml_node object : root.children("Object")) {
+    if (++count > kMostDeleted) {
+      return refused(s3_error(S3Code::kMalformedXml), target);
+    }
+    const std::string_view key = object.child_value("Key");
+    const auto gone = parts.folder.remove_object(target.bucket, key);
+    if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
+      const S3Error error = write_failure(gone.error());
+      inside += fmt::format(
+          "<Error><Key>{}</Key><Code>{}</Code><Message>{}</Message></Error>",
+          xml_escape(key), error.code, xml_escape(error.message));
+    } else if (!is_quiet) {
+      inside +=
+          fmt::format("<Deleted><Key>{}</Key></Deleted>", xml_escape(key));
+    }
+  }
+  return xml_reply(inside + "</DeleteResult>");
+}
+
+}  // namespace leat

@@ -1,0 +1,51 @@
+// Answers to what changes objects and buckets.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/bucket/bucket_parts.h"
+#include "leat/bucket/preconditions.h"
+#include "leat/bucket/request_body.h"
+#include "leat/serve/http_service.h"
+
+namespace leat {
+
+Reply create_bucket_reply(const BucketParts& parts, const S3Target& target);
+Reply delete_bucket_reply(const BucketParts& parts, const S3Target& target);
+
+/// The headers of a PUT that are kept with the object, a line each.
+std::string kept_headers(const RequestHead& head);
+
+/// What a write of an object needs besides its bytes. Owned, so that it can
+/// wait for another thread.
+struct WriteRequest {
+  S3Target target;
+  Preconditions conditions;
+  std::string headers;  ///< As kept_headers() makes them.
+};
+
+/// Why the conditions do not let the object be written; nullopt if they do.
+std::optional<S3Error> check_conditions(const BucketParts& parts,
+                                        const WriteRequest& request);
+
+/// PUT of an object whose body is in.
+Reply put_object_reply(BucketParts& parts, const WriteRequest& request,
+                       RequestBody& body);
+/// `source` is the value of x-amz-copy-source.
+Reply copy_object_reply(BucketParts& parts, const WriteRequest& request,
+                        std::string_view source);
+Reply delete_object_reply(const BucketParts& parts, const S3Target& target);
+/// `xml` names the keys.
+Reply delete_objects_reply(const BucketParts& parts, const S3Target& target,
+                           const std::string& xml);
+
+Reply create_upload_reply(BucketParts& parts, const WriteRequest& request);
+Reply upload_part_reply(BucketParts& parts, const S3Target& target,
+                        RequestBody& body);
+/// `xml` names the parts.
+Reply complete_upload_reply(BucketParts& parts, const WriteRequest& request,
+                            const std::string& xml);
+Reply abort_upload_reply(BucketParts& parts, const S3Target& target);
+
+}  // namespace leat

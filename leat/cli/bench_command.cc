@@ -1,0 +1,176 @@
+// leat bench URL    Runs the loader with an emulated training step and says how
+// fast it was and where the time went.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/cli/commands.h"
+#include "leat/cli/loader_flags.h"
+#include "leat/engine/loader.h"
+
+namespace leat {
+namespace {
+
+struct BenchFlags {
+  std::string url;
+  LoaderFlags loader;
+  StoreFlags store;
+  std::uint64_t epochs = 2;
+  std::string step_time = "0";
+  bool is_json = false;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+std::uint64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * kKiB;
+}
+
+/// Pretends to train on a batch: the accelerator is busy, this CPU is not.
+void emulate_step(Nanoseconds step_time, const std::stop_token& stop) {
+  const TimePoint end = SteadyClock().now() + step_time;
+  while (!stop.stop_requested() && SteadyClock().now() < end) {
+    std::this_thread::sleep_for(std::min<Nanoseconds>(
+        end - SteadyClock().now(), std::chrono::milliseconds(50)));
+  }
+}
+
+Result<void> run_epoch(Loader& loader, Nanoseconds step_time,
+                       const std::stop_token& stop) {
+  LEAT_TRY(const Loader::Iteration epoch, loader.begin());
+  while (true) {
+    LEAT_TRY(Loader::Next next,
+             loader.next_within(epoch, std::chrono::milliseconds(50)));
+    if (stop.stop_requested()) {
+      return Error(ErrorCode::kCancelled, "bench was interrupted");
+    }
+    if (next.is_not_yet()) continue;
+    if (next.is_end()) return {};
+    if (step_time.count() > 0) emulate_step(step_time, stop);
+  }
+}
+
+nlohmann::ordered_json settings_json(const BenchFlags& flags,
+                                     const Loader& loader) {
+  const LoaderFlags& given = flags.loader;
+  return {{"global_batch_size", loader.options().global_batch_size},
+          {"batch_size", loader.options().batch_size},
+          {"shuffle", given.shuffle},
+          {"shuffle_window", given.shuffle_window},
+          {"seed", given.seed},
+          {"ops", given.ops},
+          {"fields", given.fields},
+          {"memory", given.memory},
+          {"threads", given.threads},
+          {"max_in_flight", given.max_in_flight},
+          {"rank", loader.rank().rank},
+          {"world_size", loader.rank().world_size},
+          {"step_time", flags.step_time}};
+}
+
+void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
+  out << fmt::format("{:>5} {:>12} {:>8} {:>12} {:>9}  {}\n", "epoch",
+                     "samples/s", "wait", "first batch", "GETs",
+                     "where the wait went");
+  for (const auto& epoch : report["epochs"]) {
+    std::string causes;
+    const double wait = epoch["wait_seconds"].get<double>();
+    for (const auto& [cause, seconds] : epoch["stalls"].items()) {
+      const double share = wait > 0 ? seconds.get<double>() / wait : 0;
+      if (share >= 0.01)
+        causes += fmt::format("{} {:.0f} % ", cause, 100 * share);
+    }
+    out << fmt::format("{:>5} {:>12.1f} {:>7.1f}% {:>10.3f} s {:>9}  {}\n",
+                       epoch["epoch"].get<std::uint64_t>(),
+                       epoch["samples_per_second"].get<double>(),
+                       100 * epoch["wait_fraction"].get<double>(),
+                       epoch["first_batch_seconds"].get<double>(),
+                       epoch["requests"]["get"].get<std::uint64_t>(), causes);
+  }
+}
+
+Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
+  LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
+  LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
+  options.epochs = flags.epochs;
+  LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
+                                         {}, context.env, context.stop));
+  const std::string url = dataset.url;
+  const std::uint64_t samples = dataset.catalogue->samples();
+  LEAT_TRY(const std::unique_ptr<Loader> loader,
+           Loader::open(std::move(dataset), options, context.env));
+  nlohmann::ordered_json report = {{"url", url},
+                                   {"samples", samples},
+                                   {"settings", settings_json(flags, *loader)},
+                                   {"epochs", nlohmann::json::array()}};
+  for (std::uint64_t i = 0; i < flags.epochs; ++i) {
+    const double cpu_before = cpu_seconds();
+    LEAT_TRY_VOID(run_epoch(*loader, step_time, context.stop));
+    const EpochStats stats = loader->stats().back();
+    auto epoch =
+        nlohmann::ordered_json::parse(to_json(stats, loader->options().hashes));
+    // No tier holds anything yet: every sample comes from the store.
+    epoch["cache"] = {{"ram_hits", 0},
+                      {"disk_hits", 0},
+                      {"peer_hits", 0},
+                      {"misses", stats.samples}};
+    epoch["cpu_seconds"] = cpu_seconds() - cpu_before;
+    epoch["peak_rss_bytes"] = peak_rss_bytes();
+    report["epochs"].push_back(std::move(epoch));
+  }
+  if (flags.is_json) {
+    context.out << report.dump() << '\n';
+  } else {
+    print_table(context.out, report);
+  }
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
+  auto flags = std::make_shared<BenchFlags>();
+  app.add_option("URL", flags->url, "s3://bucket/prefix, http(s)://…, a path")
+      ->required();
+  app.add_option("--epochs", flags->epochs, "how many")->capture_default_str();
+  app.add_option("--step-time", flags->step_time,
+                 "how long each emulated training step takes")
+      ->capture_default_str();
+  flags->loader.add_to(app);
+  flags->store.add_to(app);
+  app.add_flag("--json", flags->is_json, "print one JSON object");
+  app.footer(
+      "Example:\n"
+      "  leat bench s3://bucket/train --ops "
+      "decode_image,random_resized_crop:224 \\\n"
+      "    --global-batch-size 256 --step-time 200ms");
+  return
+      [flags](CommandContext& context) { return run_bench(*flags, context); };
+}
+
+}  // namespace
+
+const Command kBenchCommand{
+    .name = "bench",
+    .summary = "run the loader and say how fast it is and where it waits",
+    .add = &add_bench,
+};
+
+}  // namespace leat

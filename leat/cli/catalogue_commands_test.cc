@@ -1,0 +1,160 @@
+// `leat index`, `ls` and `stat` on folders of this machine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "leat/cli/command_line.h"
+#include "leat/cli/commands.h"
+#include "leat/codec/testing/tar_builder.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Outcome {
+  ExitCode code;
+  std::string out;
+  std::string err;
+};
+
+class CatalogueCommandsTest : public ::testing::Test {
+ protected:
+  CatalogueCommandsTest() {
+    root_ = std::filesystem::path(::testing::TempDir()) /
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(root_);
+    put("data/cat/1.jpg", "meow");
+    put("data/dog/2.jpg", "woof woof");
+  }
+  ~CatalogueCommandsTest() override { std::filesystem::remove_all(root_); }
+
+  std::string path(const std::string& name) const {
+    return (root_ / name).string();
+  }
+
+  void put(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << bytes;
+  }
+
+  Outcome run(std::vector<std::string> words) const {
+    std::ostringstream out;
+    std::ostringstream err;
+    CommandContext context{.out = out,
+                           .err = err,
+                           .env = fake_env({{"LEAT_CACHE_DIR", path("cache")}}),
+                           .stop = {}};
+    const std::vector<const Command*> commands{&kIndexCommand, &kLsCommand,
+                                               &kStatCommand};
+    const ExitCode code = run_command_line(std::move(words), commands, context);
+    return {code, out.str(), err.str()};
+  }
+
+  nlohmann::json run_json(std::vector<std::string> words) const {
+    words.push_back("--json");
+    const Outcome outcome = run(std::move(words));
+    EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+
+  std::filesystem::path root_;
+};
+
+TEST_F(CatalogueCommandsTest, StatTellsWhatADatasetConsistsOf) {
+  const nlohmann::json told = run_json({"stat", path("data")});
+
+  EXPECT_EQ(told["samples"], 2);
+  EXPECT_EQ(told["objects"], 2);
+  EXPECT_EQ(told["bytes"], 13);
+  EXPECT_EQ(told["layout"], "objects");
+  EXPECT_EQ(told["classes"], (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(told["fields"][1]["name"], "label");
+  EXPECT_EQ(told["digest"].get<std::string>().size(), 32u);
+  EXPECT_EQ(told["catalogue"]["source"], "built");
+  EXPECT_THAT(told["catalogue"]["location"].get<std::string>(),
+              StartsWith(path("cache")));
+}
+
+TEST_F(CatalogueCommandsTest, IndexKeepsACatalogueUntilRefreshed) {
+  EXPECT_EQ(run_json({"index", path("data")})["catalogue"]["source"], "built");
+  put("data/dog/3.jpg", "wuff");
+
+  EXPECT_EQ(run_json({"index", path("data")})["samples"], 2);
+  EXPECT_EQ(run_json({"index", path("data"), "--refresh"})["samples"], 3);
+  EXPECT_EQ(run_json({"stat", path("data")})["samples"], 3);
+}
+
+TEST_F(CatalogueCommandsTest, IndexPublishesBesideTheData) {
+  const nlohmann::json told = run_json({"index", path("data"), "--publish"});
+
+  EXPECT_EQ(told["catalogue"]["source"], "published");
+  EXPECT_TRUE(std::filesystem::exists(path("data/.leat/catalogue")));
+  EXPECT_EQ(run_json({"stat", path("data")})["catalogue"]["source"],
+            "published");
+}
+
+TEST_F(CatalogueCommandsTest, ARefreshBesideAPublicationSaysWhatIsFoundFirst) {
+  run({"index", path("data"), "--publish"});
+
+  const Outcome outcome = run({"index", path("data"), "--refresh"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_THAT(outcome.err, HasSubstr("--publish"));
+}
+
+TEST_F(CatalogueCommandsTest, ClassesGivenDecideTheLabels) {
+  const nlohmann::json told =
+      run_json({"index", path("data"), "--classes", "dog,cat"});
+
+  EXPECT_EQ(told["classes"], (std::vector<std::string>{"dog", "cat"}));
+}
+
+TEST_F(CatalogueCommandsTest, LsListsObjects) {
+  const Outcome outcome = run({"ls", path("data")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "         1                4  cat/1.jpg\n"
+            "         1                9  dog/2.jpg\n");
+}
+
+TEST_F(CatalogueCommandsTest, LsCountsTheSamplesOfShards) {
+  put("shards/0.tar", testing::TarBuilder()
+                          .add("a.jpg", "1")
+                          .add("a.cls", "2")
+                          .add("b.jpg", "3")
+                          .finish());
+
+  const Outcome outcome = run({"ls", path("shards"), "--json"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_EQ(outcome.out, "{\"key\":\"0.tar\",\"bytes\":4096,\"samples\":2}\n");
+}
+
+TEST_F(CatalogueCommandsTest, AFolderThatIsNotThereFails) {
+  const Outcome outcome = run({"stat", path("nothing")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kFailed);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr(path("nothing")));
+}
+
+TEST_F(CatalogueCommandsTest, AMixtureFailsAndSaysWhich) {
+  put("data/0.tar", testing::TarBuilder().finish());
+
+  const Outcome outcome = run({"index", path("data")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("'0.tar'"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,156 @@
+#include "leat/cli/catalogue_flags.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "leat/base/clock.h"
+#include "leat/base/units.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostClassesShown = 10;
+
+std::string classes_for_people(const std::vector<std::string>& classes) {
+  std::string text;
+  for (std::size_t i = 0; i < classes.size() && i < kMostClassesShown; ++i) {
+    text += (i == 0 ? " (" : ", ") + classes[i];
+  }
+  if (classes.size() > kMostClassesShown) text += ", ...";
+  if (!classes.empty()) text += ")";
+  return fmt::format("{}{}", classes.size(), text);
+}
+
+std::string fields_for_people(const std::vector<FieldSpec>& fields) {
+  std::string text;
+  for (const FieldSpec& field : fields) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} ({})", field.name, to_string(field.kind));
+  }
+  return text;
+}
+
+}  // namespace
+
+void CatalogueFlags::add_to(CLI::App& app) {
+  app.add_option("URL", url, "s3://, http(s)://, file:// or a path")
+      ->required();
+  store.add_to(app);
+  app.add_flag("--json", is_json, "print JSON");
+}
+
+Result<OpenedStore> open_store(const CatalogueFlags& flags,
+                               CommandContext& context) {
+  return open_store(flags.url, flags.store.store_options(), context.env,
+                    nullptr);
+}
+
+Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
+                                       CatalogueOptions options,
+                                       CommandContext& context) {
+  Result<OpenedCatalogue> opened = [&] {
+    ProgressLine line(context);
+    options.index.progress = [&](const IndexProgress& now) { line.show(now); };
+    return open_or_build(*store.store, store.prefix, store.identity, options,
+                         context.env, context.stop);
+  }();
+  if (opened && !opened->note.empty()) {
+    context.err << "leat: " << opened->note << '\n';
+  }
+  return opened;
+}
+
+ProgressLine::ProgressLine(const CommandContext& context)
+    : err_(context.err),
+      is_terminal_(&context.err == &std::cerr && ::isatty(STDERR_FILENO) != 0) {
+}
+
+ProgressLine::~ProgressLine() {
+  if (is_shown_) err_ << "\r\x1b[K" << std::flush;
+}
+
+void ProgressLine::show(const IndexProgress& progress) {
+  if (!is_terminal_) return;
+  is_shown_ = true;
+  err_ << "\r\x1b[K";
+  if (progress.shards_total == 0) {
+    err_ << fmt::format("listing: {} objects", progress.objects);
+  } else {
+    err_ << fmt::format("scanning: {} of {} shards, {} samples",
+                        progress.shards_done, progress.shards_total,
+                        progress.samples);
+  }
+  err_ << std::flush;
+}
+
+std::string_view to_string(Layout layout) {
+  return layout == Layout::kObjects ? "objects" : "shards";
+}
+
+std::string_view to_string(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kBytes:
+      return "bytes";
+    case FieldKind::kInt64:
+      return "int64";
+    case FieldKind::kFloat64:
+      return "float64";
+    case FieldKind::kString:
+      return "string";
+  }
+  return "";
+}
+
+std::string dump_json(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);
+}
+
+nlohmann::ordered_json describe(std::string_view url,
+                                const OpenedCatalogue& opened) {
+  const Catalogue& catalogue = *opened.catalogue;
+  nlohmann::ordered_json fields = nlohmann::ordered_json::array();
+  for (const FieldSpec& field : catalogue.fields()) {
+    fields.push_back({{"name", field.name}, {"kind", to_string(field.kind)}});
+  }
+  return {
+      {"url", url},
+      {"samples", catalogue.samples()},
+      {"objects", catalogue.objects()},
+      {"bytes", catalogue.total_bytes()},
+      {"layout", to_string(catalogue.layout())},
+      {"fields", std::move(fields)},
+      {"classes", catalogue.classes()},
+      {"digest", catalogue.digest().hex()},
+      {"catalogue",
+       {{"source", to_string(opened.source)}, {"location", opened.location}}}};
+}
+
+void print_description(std::string_view url, const OpenedCatalogue& opened,
+                       std::ostream& out) {
+  const Catalogue& catalogue = *opened.catalogue;
+  const auto row = [&](std::string_view name, std::string_view value) {
+    out << fmt::format("{:<10} {}\n", name, value);
+  };
+  row("url", url);
+  row("samples", fmt::format("{}", catalogue.samples()));
+  row("objects", fmt::format("{}", catalogue.objects()));
+  row("bytes", fmt::format("{} ({})", catalogue.total_bytes(),
+                           format_bytes(catalogue.total_bytes())));
+  row("layout", to_string(catalogue.layout()));
+  row("fields", fields_for_people(catalogue.fields()));
+  row("classes", classes_for_people(catalogue.classes()));
+  row("digest", catalogue.digest().hex());
+  row("catalogue",
+      fmt::format("{} ({})",
+                  opened.location.empty() ? "in memory" : opened.location,
+                  to_string(opened.source)));
+}
+
+}  // namespace leat

@@ -1,0 +1,67 @@
+// What `leat index`, `ls` and `stat` share: a dataset's catalogue by its URL.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/cli/command.h"
+#include "leat/cli/loader_flags.h"
+#include "leat/engine/stores.h"
+#include "leat/index/open_catalogue.h"
+
+namespace leat {
+
+/// A URL, how to reach it and how to print.
+///
+/// Lifetime: CLI11 writes into it while it parses, so it outlives the parse.
+struct CatalogueFlags {
+  std::string url;
+  StoreFlags store;
+  bool is_json = false;
+
+  void add_to(CLI::App& app);
+};
+
+/// Opens the store. Errors: as open_store().
+Result<OpenedStore> open_store(const CatalogueFlags& flags,
+                               CommandContext& context);
+
+/// Opens the catalogue or makes it, with progress on a terminal; notes go to
+/// `context.err`. Errors: as open_or_build().
+Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
+                                       CatalogueOptions options,
+                                       CommandContext& context);
+
+/// A line on standard error that is written over and over, if that is a
+/// terminal. Destruction clears it.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const CommandContext& context);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const IndexProgress& progress);
+
+ private:
+  std::ostream& err_;
+  const bool is_terminal_;
+  bool is_shown_ = false;
+};
+
+std::string_view to_string(Layout layout);
+std::string_view to_string(FieldKind kind);
+
+/// Keys need not be UTF-8, and JSON must be: what is not is replaced.
+std::string dump_json(const nlohmann::ordered_json& json);
+
+/// What `leat stat` tells, as JSON and for people.
+nlohmann::ordered_json describe(std::string_view url,
+                                const OpenedCatalogue& opened);
+void print_description(std::string_view url, const OpenedCatalogue& opened,
+                       std::ostream& out);
+
+}  // namespace leat

@@ -1,0 +1,35 @@
+// What a sub-command of `leat` is.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <iosfwd>
+#include <stop_token>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What a command may touch, so that tests can bring their own.
+struct CommandContext {
+  std::ostream& out;
+  std::ostream& err;
+  Env env;
+  /// Fires at Ctrl-C and SIGTERM.
+  std::stop_token stop;
+};
+
+/// One file each in cli/, one name each in main.cc.
+///
+/// `add` declares options on `app` (with an example in the footer) and returns
+/// what runs if the command was chosen. An Error of kInvalidArgument exits with
+/// 2, any other with 1, after its message went to `err`.
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  std::function<Result<void>(CommandContext&)> (*add)(CLI::App& app);
+};
+
+}  // namespace leat

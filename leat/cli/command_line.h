@@ -1,0 +1,26 @@
+// From the words of a command line to an exit code.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/cli/command.h"
+
+namespace leat {
+
+enum class ExitCode : int {
+  kDone = 0,
+  kFailed = 1,
+  kWrongUsage = 2,
+};
+
+/// Chooses the command that `words` name (without the program's own) among
+/// `commands`, reads its options and runs it. Blocks until it is done.
+///
+/// What is asked for (`--help`, `--version`) goes to `context.out`, a failure
+/// as one line `leat: …` to `context.err`.
+ExitCode run_command_line(std::vector<std::string> words,
+                          std::span<const Command* const> commands,
+                          CommandContext& context);
+
+}  // namespace leat

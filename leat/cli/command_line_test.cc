@@ -1,0 +1,91 @@
+#include "leat/cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+
+namespace leat {
+namespace {
+
+std::function<Result<void>(CommandContext&)> add_echo(CLI::App& app) {
+  auto word = std::make_shared<std::string>();
+  app.add_option("WORD", *word, "what to say")->required();
+  app.footer("Example:\n  leat echo hello");
+  return [word](CommandContext& context) -> Result<void> {
+    if (*word == "bad") return Error(ErrorCode::kInvalidArgument, "bad word");
+    if (*word == "down") return Error(ErrorCode::kUnavailable, "it is down");
+    context.out << *word << '\n';
+    return {};
+  };
+}
+
+const Command kEcho{.name = "echo", .summary = "say it", .add = add_echo};
+
+struct Outcome {
+  ExitCode code;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(std::vector<std::string> words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandContext context{
+      .out = out, .err = err, .env = fake_env({}), .stop = {}};
+  const std::vector<const Command*> commands{&kEcho};
+  const ExitCode code = run_command_line(std::move(words), commands, context);
+  return {code, out.str(), err.str()};
+}
+
+TEST(CommandLineTest, RunsTheCommandItNames) {
+  const Outcome outcome = run({"echo", "hello"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_EQ(outcome.out, "hello\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(CommandLineTest, HelpGoesToStandardOutputAndIsNoFailure) {
+  const Outcome outcome = run({"--help"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_NE(outcome.out.find("say it"), std::string::npos);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(CommandLineTest, HelpOfACommandShowsItsExample) {
+  const Outcome outcome = run({"echo", "--help"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_NE(outcome.out.find("leat echo hello"), std::string::npos);
+}
+
+TEST(CommandLineTest, SaysItsVersion) {
+  const Outcome outcome = run({"--version"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_EQ(outcome.out.rfind("leat ", 0), 0u);
+}
+
+TEST(CommandLineTest, WrongUsageExitsWithTwoAndOneLine) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {}, {"nonsense"}, {"echo"}, {"echo", "a", "b"}, {"echo", "bad"}}) {
+    const Outcome outcome = run(words);
+
+    EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.rfind("leat: ", 0), 0u) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  }
+}
+
+TEST(CommandLineTest, FailureExitsWithOneAndItsMessage) {
+  const Outcome outcome = run({"echo", "down"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kFailed);
+  EXPECT_EQ(outcome.err, "leat: it is down\n");
+}
+
+}  // namespace
+}  // namespace leat

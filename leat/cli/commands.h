@@ -1,0 +1,16 @@
+// Every command of `leat`, by name. A new one adds a line here, a line to the
+// list in main.cc and a file to CMakeLists.txt.
+#pragma once
+#include "leat/cli/command.h"
+
+namespace leat {
+
+extern const Command kBenchCommand;
+extern const Command kBucketCommand;
+extern const Command kDocsCommand;
+extern const Command kDoctorCommand;
+extern const Command kIndexCommand;
+extern const Command kLsCommand;
+extern const Command kStatCommand;
+
+}  // namespace leat

@@ -1,0 +1,154 @@
+// leat doctor [URL]    Checks what a job will stand on, and says what to fix.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "leat/cli/commands.h"
+#include "leat/cli/loader_flags.h"
+#include "leat/engine/stores.h"
+#include "leat/runtime/launcher.h"
+#include "leat/runtime/limits.h"
+
+namespace leat {
+namespace {
+
+/// Open files that the default window of requests wants, with room to spare.
+constexpr std::uint64_t kWantedFiles = 1024;
+constexpr std::uint64_t kLittleMemory = 4 * kGiB;
+
+struct Finding {
+  std::string check;
+  bool is_good = true;
+  std::string found;
+  std::string remedy;  ///< Empty where nothing needs one.
+};
+
+std::vector<Finding> check_machine(const Env& env) {
+  const Limits limits = effective_limits();
+  std::vector<Finding> findings;
+  findings.push_back(
+      {.check = "cpus",
+       .found = fmt::format("{:.1f}, by {}; {} threads decode", limits.cpus,
+                            limits.cpus_from, limits.threads())});
+  const bool has_memory = limits.memory_bytes >= kLittleMemory;
+  findings.push_back(
+      {.check = "memory",
+       .is_good = has_memory,
+       .found = fmt::format("{}, by {}", format_bytes(limits.memory_bytes),
+                            limits.memory_from),
+       .remedy = has_memory
+                     ? ""
+                     : "the default memory=\"2GiB\" may be too much here; "
+                       "give less"});
+  const bool has_files = limits.open_files >= kWantedFiles;
+  findings.push_back({.check = "open files",
+                      .is_good = has_files,
+                      .found = limits.open_files == Limits::kUnlimited
+                                   ? "unlimited"
+                                   : std::to_string(limits.open_files),
+                      .remedy = has_files ? "" : "raise it: ulimit -n 65536"});
+  const Result<Launch> launch = read_launch(env);
+  findings.push_back(
+      {.check = "launcher",
+       .is_good = launch.has_value(),
+       .found = !launch ? launch.error().message()
+                : launch->launcher.empty()
+                    ? "none: one rank"
+                    : fmt::format("{}: rank {} of {}", launch->launcher,
+                                  launch->rank.rank, launch->rank.world_size),
+       .remedy = launch ? "" : "start through torchrun, srun or mpirun"});
+  return findings;
+}
+
+Finding check_reach(const std::string& url, const StoreOptions& options,
+                    CommandContext& context) {
+  Finding finding{.check = "reach"};
+  const auto fail = [&](const Error& error) {
+    finding.is_good = false;
+    finding.found = error.message();
+    finding.remedy = error.code() == ErrorCode::kPermissionDenied
+                         ? "check the credentials and what they allow"
+                         : "check the URL, --endpoint-url and the network";
+    return finding;
+  };
+  Result<OpenedStore> opened = open_store(url, options, context.env, nullptr);
+  if (!opened) return fail(opened.error());
+  if (!opened->store->traits().can_list) {
+    finding.found = "plain HTTP: cannot be listed, needs a published catalogue";
+    return finding;
+  }
+  ListRequest request;
+  request.prefix = opened->prefix.empty() ? "" : opened->prefix + "/";
+  const TimePoint begin = SteadyClock().now();
+  const Result<ListPage> page = opened->store->list(request, context.stop);
+  if (!page) return fail(page.error());
+  finding.found = fmt::format("{} answers a listing in {}", url,
+                              format_duration(SteadyClock().now() - begin));
+  if (page->objects.empty() && page->common_prefixes.empty()) {
+    finding.is_good = false;
+    finding.found += ", but nothing is there";
+    finding.remedy = "check the prefix";
+  }
+  return finding;
+}
+
+Result<void> run_doctor(const std::string& url, const StoreFlags& store,
+                        bool is_json, CommandContext& context) {
+  std::vector<Finding> findings = check_machine(context.env);
+  if (!url.empty()) {
+    findings.push_back(check_reach(url, store.store_options(), context));
+  }
+  bool is_good = true;
+  nlohmann::ordered_json report = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    is_good = is_good && finding.is_good;
+    if (is_json) {
+      report.push_back({{"check", finding.check},
+                        {"good", finding.is_good},
+                        {"found", finding.found},
+                        {"remedy", finding.remedy}});
+      continue;
+    }
+    context.out << fmt::format("{:<4} {:<11} {}\n",
+                               finding.is_good ? "ok" : "BAD", finding.check,
+                               finding.found);
+    if (!finding.remedy.empty()) {
+      context.out << fmt::format("{:<16} -> {}\n", "", finding.remedy);
+    }
+  }
+  if (is_json) context.out << report.dump() << '\n';
+  if (is_good) return {};
+  return Error(ErrorCode::kUnavailable, "something needs fixing; see above");
+}
+
+std::function<Result<void>(CommandContext&)> add_doctor(CLI::App& app) {
+  struct Flags {
+    std::string url;
+    StoreFlags store;
+    bool is_json = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("URL", flags->url, "a dataset to reach");
+  flags->store.add_to(app);
+  app.add_flag("--json", flags->is_json, "print one JSON list");
+  app.footer("Example:\n  leat doctor s3://bucket/train");
+  return [flags](CommandContext& context) {
+    return run_doctor(flags->url, flags->store, flags->is_json, context);
+  };
+}
+
+}  // namespace
+
+const Command kDoctorCommand{
+    .name = "doctor",
+    .summary = "check limits, launcher, credentials and reach",
+    .add = &add_doctor,
+};
+
+}  // namespace leat

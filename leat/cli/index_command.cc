@@ -1,0 +1,79 @@
+// leat index URL    Makes the catalogue of a dataset, and may publish it.
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "leat/cli/catalogue_flags.h"
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+struct IndexFlags : CatalogueFlags {
+  bool is_published = false;
+  bool is_refreshed = false;
+  std::vector<std::string> classes;
+};
+
+Result<OpenedCatalogue> publish(const OpenedStore& store, IndexOptions options,
+                                CommandContext& context) {
+  ProgressLine line(context);
+  options.progress = [&](const IndexProgress& now) { line.show(now); };
+  return publish_catalogue(*store.store, store.prefix, options, context.stop);
+}
+
+/// A catalogue beside the data is found before the one that was just made.
+void warn_of_published(const OpenedStore& store, CommandContext& context) {
+  const std::string key = published_key(store.prefix);
+  if (store.store->stat(key, context.stop)) {
+    context.err << "leat: " << store.store->url_of(key)
+                << " is found first and was left as it is; renew it with "
+                   "--publish\n";
+  }
+}
+
+Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
+  LEAT_TRY(const OpenedStore store, open_store(flags, context));
+  CatalogueOptions options;
+  options.index.classes = flags.classes;
+  if (flags.is_refreshed) options.refresh = Refresh::kAlways;
+  LEAT_TRY(const OpenedCatalogue opened,
+           flags.is_published ? publish(store, options.index, context)
+                              : open_catalogue(store, options, context));
+  if (flags.is_refreshed && !flags.is_published) {
+    warn_of_published(store, context);
+  }
+  if (flags.is_json) {
+    context.out << dump_json(describe(store.url, opened)) << '\n';
+  } else {
+    print_description(store.url, opened, context.out);
+  }
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
+  auto flags = std::make_shared<IndexFlags>();
+  flags->add_to(app);
+  app.add_flag("--publish", flags->is_published,
+               "list anew and put the catalogue beside the data, for everyone");
+  app.add_flag("--refresh", flags->is_refreshed,
+               "list anew even if there is a catalogue");
+  app.add_option("--classes", flags->classes,
+                 "what labels count through, instead of the sorted folders")
+      ->delimiter(',');
+  app.footer("Example:\n  leat index s3://bucket/train --publish");
+  return
+      [flags](CommandContext& context) { return run_index(*flags, context); };
+}
+
+}  // namespace
+
+const Command kIndexCommand{
+    .name = "index",
+    .summary = "make the catalogue of a dataset",
+    .add = &add_index,
+};
+
+}  // namespace leat

@@ -1,0 +1,104 @@
+#include "leat/cli/loader_flags.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace leat {
+namespace {
+
+Result<ShuffleChoice> shuffle_of(const std::string& text) {
+  if (text == "true") return ShuffleChoice::kAuto;
+  if (text == "false") return ShuffleChoice::kNone;
+  if (text == "full") return ShuffleChoice::kFull;
+  if (text == "block") return ShuffleChoice::kBlock;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--shuffle {}; it is true, false, full or block", text));
+}
+
+}  // namespace
+
+void LoaderFlags::add_to(CLI::App& app) {
+  app.add_option("--global-batch-size", global_batch_size,
+                 "samples a step over all ranks")
+      ->capture_default_str();
+  app.add_option("--batch-size", batch_size,
+                 "samples a step of each rank, instead");
+  app.add_option("--shuffle", shuffle, "true, false, full or block")
+      ->capture_default_str();
+  app.add_option("--seed", seed, "fixes the order and every random op");
+  app.add_option("--shuffle-window", shuffle_window,
+                 "pieces of shards that a block shuffle mixes")
+      ->capture_default_str();
+  app.add_option("--drop-last", drop_last,
+                 "leave out what does not fill a step; default: as --shuffle");
+  app.add_option(
+      "--ops", ops,
+      "such as decode_image,random_resized_crop:224,normalize:imagenet");
+  app.add_option("--fields", fields, "such as image,label; default: all");
+  app.add_option("--on-error", on_error, "raise or substitute")
+      ->capture_default_str();
+  app.add_option("--memory", memory, "bytes on the way, of this node")
+      ->capture_default_str();
+  app.add_option("--threads", threads,
+                 "threads that decode, of this node; default: its CPUs");
+  app.add_option("--max-in-flight", max_in_flight,
+                 "requests in flight, of this node; default: 128");
+  app.add_option("--rank", rank, "which rank to be; default: the launcher's");
+  app.add_option("--world-size", world_size, "of how many");
+  app.add_flag("--no-hash", has_no_hash,
+               "no order and content hashes, when CPU is being measured");
+}
+
+Result<LoaderOptions> LoaderFlags::loader_options() const {
+  LoaderOptions options;
+  options.global_batch_size = batch_size != 0 ? 0 : global_batch_size;
+  options.batch_size = batch_size;
+  LEAT_TRY(options.shuffle, shuffle_of(shuffle));
+  options.seed = seed;
+  options.shuffle_window = shuffle_window;
+  options.drop_last = drop_last;
+  LEAT_TRY(options.ops, parse_ops(ops));
+  std::istringstream names(fields);
+  for (std::string name; std::getline(names, name, ',');) {
+    options.fields.push_back(name);
+  }
+  if (on_error != "raise" && on_error != "substitute") {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--on-error {}; it is raise or substitute", on_error));
+  }
+  options.on_error =
+      on_error == "raise" ? OnError::kRaise : OnError::kSubstitute;
+  LEAT_TRY(options.memory_bytes, parse_bytes(memory));
+  options.threads = threads;
+  options.max_in_flight = max_in_flight;
+  if (rank.has_value() != world_size.has_value()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--rank and --world-size go together");
+  }
+  if (rank) options.rank = Rank{.rank = *rank, .world_size = *world_size};
+  options.hashes = !has_no_hash;
+  return options;
+}
+
+void StoreFlags::add_to(CLI::App& app) {
+  app.add_option("--endpoint-url", endpoint_url,
+                 "where S3 is; default: the environment, the profile, AWS");
+  app.add_option("--region", region, "default: the environment, the profile");
+  app.add_option("--profile", profile, "of the AWS configuration files");
+  app.add_flag("--no-sign-request", no_sign_request,
+               "send requests unsigned, for public buckets");
+}
+
+StoreOptions StoreFlags::store_options() const {
+  StoreOptions options;
+  options.endpoint_url = endpoint_url;
+  options.region = region;
+  options.profile = profile;
+  options.no_sign_request = no_sign_request;
+  return options;
+}
+
+}  // namespace leat

@@ -1,0 +1,51 @@
+// The options of a loader as flags: one spelling with Python.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "leat/base/result.h"
+#include "leat/engine/loader_options.h"
+#include "leat/engine/stores.h"
+
+namespace leat {
+
+/// What a user wrote; loader_options() and store_options() make sense of it.
+///
+/// Lifetime: CLI11 writes into it while it parses, so it outlives the parse.
+struct LoaderFlags {
+  std::uint64_t global_batch_size = 256;
+  std::uint64_t batch_size = 0;
+  std::string shuffle = "true";
+  std::uint64_t seed = 0;
+  std::uint32_t shuffle_window = 16;
+  std::optional<bool> drop_last;
+  std::string ops;
+  std::string fields;
+  std::string on_error = "raise";
+  std::string memory = "2GiB";
+  std::size_t threads = 0;
+  std::size_t max_in_flight = 0;
+  std::optional<std::uint32_t> rank;
+  std::optional<std::uint32_t> world_size;
+  bool has_no_hash = false;
+
+  void add_to(CLI::App& app);
+  Result<LoaderOptions> loader_options() const;
+};
+
+/// `--endpoint-url`, `--region`, `--profile`, `--no-sign-request`, as the AWS
+/// command line spells them.
+struct StoreFlags {
+  std::string endpoint_url;
+  std::string region;
+  std::string profile;
+  bool no_sign_request = false;
+
+  void add_to(CLI::App& app);
+  StoreOptions store_options() const;
+};
+
+}  // namespace leat

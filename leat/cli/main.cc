@@ -1,0 +1,64 @@
+// leat COMMAND ...    The program: its commands, its signals, its exit code.
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/cli/command_line.h"
+#include "leat/cli/commands.h"
+#include "leat/runtime/thread_name.h"
+
+namespace leat {
+namespace {
+
+// One line each, in the order of `leat --help`.
+const std::vector<const Command*> kCommands = {
+    &kBenchCommand, &kBucketCommand, &kDocsCommand, &kDoctorCommand,
+    &kIndexCommand, &kLsCommand,     &kStatCommand,
+};
+
+sigset_t ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+/// Turns the first Ctrl-C or SIGTERM into a stop, and lets the second one kill.
+void watch_signals(std::stop_source stop) {
+  name_this_thread("leat-signals");
+  const sigset_t signals = ending_signals();
+  int signal = 0;
+  if (sigwait(&signals, &signal) != 0) return;
+  stop.request_stop();
+  if (sigwait(&signals, &signal) != 0) return;
+  std::_Exit(128 + signal);
+}
+
+int run(int argc, char** argv) {
+  // Blocked before the first thread starts, so that only the watcher hears.
+  const sigset_t signals = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::stop_source stop;
+  // Waits in sigwait for as long as the process lives: the one thread that
+  // nobody joins.
+  std::thread(watch_signals, stop).detach();
+
+  CommandContext context{.out = std::cout,
+                         .err = std::cerr,
+                         .env = process_env(),
+                         .stop = stop.get_token()};
+  return static_cast<int>(run_command_line(
+      std::vector<std::string>(argv + 1, argv + argc), kCommands, context));
+}
+
+}  // namespace
+}  // namespace leat
+
+int main(int argc, char** argv) { return leat::run(argc, argv); }

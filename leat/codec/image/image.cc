@@ -1,0 +1,96 @@
+#include "leat/codec/image/image.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "leat/base/buffer.h"
+#include "leat/codec/jpeg/jpeg_header.h"
+#include "leat/codec/jpeg/jpeg_reader.h"
+#include "leat/codec/png/png_header.h"
+#include "leat/codec/png/png_reader.h"
+
+namespace leat {
+namespace {
+
+Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
+  const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
+  if (pixels <= max_pixels) return {};
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("{} claims {} x {} pixels, more than the limit of {}; if you "
+                  "trust it, raise DecodeImage(max_pixels=...)",
+                  header.format == ImageFormat::kJpeg ? "JPEG" : "PNG",
+                  header.width, header.height, max_pixels));
+}
+
+class AnyImageReader final : public ImageReader {
+ public:
+  Result<Rect> start(std::span<const std::byte> encoded,
+                     const ImageHeader& header,
+                     const DecodeRequest& request) override {
+    std::unique_ptr<ImageReader>& reader =
+        header.format == ImageFormat::kJpeg ? jpeg_ : png_;
+    if (!reader) {
+      reader = header.format == ImageFormat::kJpeg ? make_jpeg_reader()
+                                                   : make_png_reader();
+    }
+    current_ = reader.get();
+    return current_->start(encoded, header, request);
+  }
+
+  Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
+                         std::uint32_t rows) override {
+    return current_->read_rows(into, stride_bytes, rows);
+  }
+
+  std::uint32_t warnings() const override {
+    return current_ == nullptr ? 0 : current_->warnings();
+  }
+
+  void finish() override {
+    if (current_ != nullptr) current_->finish();
+  }
+
+ private:
+  std::unique_ptr<ImageReader> jpeg_;  // Made when first needed.
+  std::unique_ptr<ImageReader> png_;
+  ImageReader* current_ = nullptr;
+};
+
+}  // namespace
+
+std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
+  const std::string_view text = as_text(encoded);
+  if (text.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
+  if (text.starts_with("\x89PNG\r\n\x1a\n")) return ImageFormat::kPng;
+  return std::nullopt;
+}
+
+Result<ImageHeader> read_image_header(std::span<const std::byte> encoded,
+                                      std::uint64_t max_pixels) {
+  if (encoded.empty()) {
+    return Error(ErrorCode::kCorrupt, "the image has no bytes");
+  }
+  const std::optional<ImageFormat> format = image_format_of(encoded);
+  if (!format) {
+    return Error(
+        ErrorCode::kCorrupt,
+        fmt::format("neither JPEG nor PNG: the {} bytes begin with "
+                    "{:02x}; check the field that is decoded",
+                    encoded.size(), std::to_integer<unsigned>(encoded[0])));
+  }
+  const auto read =
+      *format == ImageFormat::kJpeg ? read_jpeg_header : read_png_header;
+  LEAT_TRY(const ClaimedImage claimed, read(encoded));
+  LEAT_TRY_VOID(check_pixels(claimed.header, max_pixels));
+  // Only now, so that a bomb is called a bomb.
+  if (!claimed.fault.empty()) return Error(ErrorCode::kCorrupt, claimed.fault);
+  return claimed.header;
+}
+
+std::unique_ptr<ImageReader> make_image_reader() {
+  return std::make_unique<AnyImageReader>();
+}
+
+}  // namespace leat

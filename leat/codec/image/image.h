@@ -1,0 +1,97 @@
+// What the image decoders share: headers, limits, and rows of pixels.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+enum class ImageFormat : std::uint8_t { kJpeg, kPng };
+
+/// What an image is by its first bytes, whatever it is called; nullopt if it is
+/// neither.
+std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
+
+/// What a pixel is made of: one byte for each channel, interleaved.
+enum class PixelMode : std::uint8_t { kRgb, kGrey };
+
+constexpr std::uint32_t channels_of(PixelMode mode) {
+  return mode == PixelMode::kRgb ? 3 : 1;
+}
+
+/// A rectangle of pixels, from the top left.
+struct Rect {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  friend bool operator==(const Rect&, const Rect&) = default;
+};
+
+/// As many pixels as Pillow opens without protest.
+inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
+
+/// What the header says; nothing of the pixels has been decoded.
+struct ImageHeader {
+  ImageFormat format = ImageFormat::kJpeg;
+  std::uint32_t width = 0;       ///< As stored: EXIF orientation not applied.
+  std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
+  std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
+};
+
+/// Reads the header and checks that the bytes may hold the image it promises.
+/// Allocates nothing.
+///
+/// Errors:
+///   kCorrupt  no image, cut short, more than `max_pixels`, or more pixels than
+///             so few bytes can hold
+Result<ImageHeader> read_image_header(
+    std::span<const std::byte> encoded,
+    std::uint64_t max_pixels = kDefaultMaxPixels);
+
+/// Which pixels are wanted.
+struct DecodeRequest {
+  PixelMode mode = PixelMode::kRgb;
+  /// JPEG only: decode at 1 / 2^shrink_log2 of the size (0 to 3), rounded up.
+  std::uint32_t shrink_log2 = 0;
+  /// Within the (shrunk) image as stored. Not empty.
+  Rect wanted;
+};
+
+/// Decodes one image after another, row by row, and keeps its memory.
+///
+/// Threads:  one at a time.
+/// Lifetime: `encoded` must live until finish() or the next start().
+class ImageReader {
+ public:
+  virtual ~ImageReader() = default;
+
+  /// Starts over on another image. Answers which pixels the rows will hold: all
+  /// that is wanted, with columns to spare on both sides where that is cheaper.
+  ///
+  /// REQUIRES: `header` came from read_image_header(encoded); `wanted` lies
+  /// within the image.
+  virtual Result<Rect> start(std::span<const std::byte> encoded,
+                             const ImageHeader& header,
+                             const DecodeRequest& request) = 0;
+
+  /// Decodes the next `rows` rows, `stride_bytes` apart. No more than were
+  /// announced.
+  virtual Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
+                                 std::uint32_t rows) = 0;
+
+  /// Damage found and passed over since start().
+  virtual std::uint32_t warnings() const = 0;
+
+  /// Gives back the memory that the image took; `encoded` is needed no more.
+  virtual void finish() = 0;
+};
+
+/// A reader for either format.
+std::unique_ptr<ImageReader> make_image_reader();
+
+}  // namespace leat

@@ -1,0 +1,104 @@
+// A JPEG is a list of segments: FF, a marker, a length of two bytes that counts
+// itself, and content. The first SOS begins the pixels; an EOI ends them.
+// Within the pixels FF is always followed by 00 or a restart marker, so an EOI
+// behind the first SOS is the real one (a thumbnail's stands before it).
+
+#include "leat/codec/jpeg/jpeg_header.h"
+
+#include <string_view>
+
+#include "leat/base/buffer.h"
+#include "leat/codec/image/exif.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint8_t kStartOfImage = 0xd8;
+constexpr std::uint8_t kStartOfScan = 0xda;
+constexpr std::uint8_t kApp1 = 0xe1;
+constexpr std::string_view kEndOfImage = "\xff\xd9";
+constexpr std::string_view kExif{"Exif\0\0", 6};
+
+std::uint8_t byte_at(std::string_view text, std::size_t at) {
+  return static_cast<std::uint8_t>(text[at]);
+}
+
+std::uint32_t u16_at(std::string_view text, std::size_t at) {
+  return std::uint32_t{byte_at(text, at)} << 8 | byte_at(text, at + 1);
+}
+
+bool stands_alone(std::uint8_t marker) {
+  return marker == kStartOfImage || marker == 0x01 ||
+         (marker >= 0xd0 && marker <= 0xd7);
+}
+
+/// SOF0 to SOF15 without DHT, JPG and DAC, which share the range.
+bool is_frame(std::uint8_t marker) {
+  return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+         marker != 0xcc;
+}
+
+/// Arithmetic coding can say "nothing here" in less than a bit.
+bool is_arithmetic(std::uint8_t frame) { return frame >= 0xc9; }
+
+Error cut_short() {
+  return Error(ErrorCode::kCorrupt,
+               "JPEG is cut short: it ends before its pixels begin");
+}
+
+/// What is wrong with the part that holds the pixels; empty if nothing.
+std::string fault_of(const ImageHeader& header, std::uint8_t frame,
+                     std::string_view pixels) {
+  if (pixels.rfind(kEndOfImage) == std::string_view::npos) {
+    return "JPEG is cut short: its end marker is missing";
+  }
+  // Every block of 8 x 8 pixels takes a bit at least.
+  const std::uint64_t area = std::uint64_t{header.width} * header.height;
+  if (!is_arithmetic(frame) && area / 512 > pixels.size()) {
+    return "JPEG claims more pixels than its bytes can hold";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ClaimedImage> read_jpeg_header(std::span<const std::byte> encoded) {
+  const std::string_view text = as_text(encoded);
+  ClaimedImage image;
+  image.header.format = ImageFormat::kJpeg;
+  std::uint8_t frame = 0;
+  std::size_t at = 2;
+  for (;;) {
+    // Stray bytes between segments are passed over, as libjpeg does.
+    at = text.find('\xff', at);
+    if (at == std::string_view::npos) return cut_short();
+    at = text.find_first_not_of('\xff', at);
+    if (at == std::string_view::npos) return cut_short();
+    const std::uint8_t marker = byte_at(text, at++);
+    if (marker == 0 || stands_alone(marker)) continue;
+
+    if (text.size() - at < 2) return cut_short();
+    const std::size_t length = u16_at(text, at);
+    if (length < 2 || text.size() - at < length) return cut_short();
+    const std::string_view content = text.substr(at + 2, length - 2);
+    if (marker == kStartOfScan) break;
+    at += length;
+
+    if (is_frame(marker) && content.size() >= 5) {
+      frame = marker;
+      image.header.height = u16_at(content, 1);
+      image.header.width = u16_at(content, 3);
+    } else if (marker == kApp1 && content.starts_with(kExif) &&
+               image.header.orientation == 1) {
+      image.header.orientation =
+          exif_orientation(as_bytes(content.substr(kExif.size())));
+    }
+  }
+  if (image.header.width == 0 || image.header.height == 0) {
+    return Error(ErrorCode::kCorrupt, "JPEG has no frame header, or no size");
+  }
+  image.fault = fault_of(image.header, frame, text.substr(at));
+  return image;
+}
+
+}  // namespace leat

@@ -1,0 +1,99 @@
+// A PNG is eight bytes of signature and a list of chunks: length, type,
+// content, CRC. IHDR is the first and has the size; the pixels are one deflate
+// stream spread over the IDATs; IEND is the last.
+
+#include "leat/codec/png/png_header.h"
+
+#include <string_view>
+
+#include "leat/base/buffer.h"
+#include "leat/codec/image/exif.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kSignatureBytes = 8;
+constexpr std::size_t kChunkFrameBytes = 12;   // Length, type, CRC.
+constexpr std::uint32_t kMaxSide = 1'000'000;  // As libpng's own default.
+// What one byte of deflate can grow to, and a little.
+constexpr std::uint64_t kMostGrowth = 1040;
+
+std::uint32_t u32_at(std::string_view text, std::size_t at) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value = value << 8 | static_cast<std::uint8_t>(text[at + i]);
+  }
+  return value;
+}
+
+struct Chunk {
+  std::string_view type;
+  std::string_view content;
+};
+
+/// Takes the first chunk off `rest`; false if it is not whole.
+bool take_chunk(std::string_view& rest, Chunk& chunk) {
+  if (rest.size() < kChunkFrameBytes) return false;
+  const std::size_t length = u32_at(rest, 0);
+  if (rest.size() - kChunkFrameBytes < length) return false;
+  chunk = {rest.substr(4, 4), rest.substr(8, length)};
+  rest.remove_prefix(kChunkFrameBytes + length);
+  return true;
+}
+
+std::uint64_t bits_per_pixel(std::uint8_t depth, std::uint8_t colour) {
+  switch (colour) {
+    case 2:
+      return 3u * depth;
+    case 4:
+      return 2u * depth;
+    case 6:
+      return 4u * depth;
+    default:
+      return depth;
+  }
+}
+
+}  // namespace
+
+Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
+  std::string_view rest = as_text(encoded);
+  rest.remove_prefix(kSignatureBytes);
+  Chunk chunk;
+  if (!take_chunk(rest, chunk) || chunk.type != "IHDR" ||
+      chunk.content.size() != 13) {
+    return Error(ErrorCode::kCorrupt, "PNG has no header, or half of one");
+  }
+  ClaimedImage image;
+  image.header.format = ImageFormat::kPng;
+  image.header.width = u32_at(chunk.content, 0);
+  image.header.height = u32_at(chunk.content, 4);
+  const std::uint64_t bits =
+      bits_per_pixel(static_cast<std::uint8_t>(chunk.content[8]),
+                     static_cast<std::uint8_t>(chunk.content[9]));
+  if (image.header.width == 0 || image.header.height == 0) {
+    return Error(ErrorCode::kCorrupt, "PNG has no size");
+  }
+
+  std::uint64_t deflated_bytes = 0;
+  do {
+    if (!take_chunk(rest, chunk)) {
+      image.fault = "PNG is cut short: its end chunk is missing";
+      return image;
+    }
+    if (chunk.type == "IDAT") deflated_bytes += chunk.content.size();
+    if (chunk.type == "eXIf") {
+      image.header.orientation = exif_orientation(as_bytes(chunk.content));
+    }
+  } while (chunk.type != "IEND");
+
+  if (image.header.width > kMaxSide || image.header.height > kMaxSide) {
+    image.fault = "PNG claims a side of more than 1,000,000 pixels";
+  } else if (image.header.height * (image.header.width * bits / 8) >
+             deflated_bytes * kMostGrowth) {
+    image.fault = "PNG claims more pixels than its bytes can hold";
+  }
+  return image;
+}
+
+}  // namespace leat

@@ -1,0 +1,113 @@
+#include "leat/codec/png/png_reader.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/codec/image/grey.h"
+#include "leat/codec/png/png_shim.h"
+
+namespace leat {
+namespace {
+
+class PngReader final : public ImageReader {
+ public:
+  ~PngReader() override { png_shim_end(&shim_); }
+
+  Result<Rect> start(std::span<const std::byte> encoded,
+                     const ImageHeader& header,
+                     const DecodeRequest& request) override {
+    whole_ = Buffer();
+    if (!png_shim_begin(&shim_,
+                        reinterpret_cast<const unsigned char*>(encoded.data()),
+                        encoded.size()) ||
+        !png_shim_start(&shim_, request.mode == PixelMode::kRgb
+                                    ? PngRows::kRgb
+                                    : PngRows::kAsStored)) {
+      return failure();
+    }
+    const std::size_t channels = png_get_channels(shim_.png, shim_.info);
+    row_bytes_ = png_get_rowbytes(shim_.png, shim_.info);
+    width_ = header.width;
+    to_grey_ = request.mode == PixelMode::kGrey && channels == 3;
+    if (png_get_image_width(shim_.png, shim_.info) != header.width ||
+        png_get_image_height(shim_.png, shim_.info) != header.height ||
+        row_bytes_ != channels * width_ ||
+        (!to_grey_ && channels != channels_of(request.mode))) {
+      return Error(ErrorCode::kCorrupt, "PNG has a header that changes");
+    }
+    row_.resize(row_bytes_);
+    next_row_ = request.wanted.y;
+    LEAT_TRY_VOID(skip_to(request.wanted.y, header.height));
+    return Rect{0, request.wanted.y, width_, request.wanted.height};
+  }
+
+  Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
+                         std::uint32_t rows) override {
+    for (std::uint32_t i = 0; i < rows; ++i, into += stride_bytes) {
+      std::uint8_t* row = to_grey_ ? row_.data() : into;
+      LEAT_TRY_VOID(next_row(row));
+      if (to_grey_) rgb_to_grey(row, into, width_);
+    }
+    return {};
+  }
+
+  std::uint32_t warnings() const override { return shim_.warnings; }
+
+  void finish() override {
+    whole_ = Buffer();
+    png_shim_end(&shim_);
+  }
+
+ private:
+  Result<void> skip_to(std::uint32_t row, std::uint32_t height) {
+    if (png_get_interlace_type(shim_.png, shim_.info) != PNG_INTERLACE_NONE) {
+      return read_interlaced(height);
+    }
+    for (std::uint32_t i = 0; i < row; ++i) {
+      if (!png_shim_read_row(&shim_, row_.data())) return failure();
+    }
+    return {};
+  }
+
+  /// The rows of an interlaced image are complete together, and not before.
+  Result<void> read_interlaced(std::uint32_t height) {
+    whole_ = Buffer(row_bytes_ * height);
+    std::vector<unsigned char*> rows(height);
+    auto* first = reinterpret_cast<unsigned char*>(whole_.data());
+    for (std::uint32_t i = 0; i < height; ++i) rows[i] = first + i * row_bytes_;
+    if (!png_shim_read_image(&shim_, rows.data())) return failure();
+    return {};
+  }
+
+  Result<void> next_row(std::uint8_t* into) {
+    if (whole_.size() == 0) {
+      if (!png_shim_read_row(&shim_, into)) return failure();
+      return {};
+    }
+    std::memcpy(into, whole_.data() + next_row_++ * row_bytes_, row_bytes_);
+    return {};
+  }
+
+  Error failure() const {
+    return Error(ErrorCode::kCorrupt, fmt::format("PNG: {}", shim_.message));
+  }
+
+  PngShim shim_{};
+  bool to_grey_ = false;
+  std::uint32_t width_ = 0;
+  std::size_t row_bytes_ = 0;
+  std::size_t next_row_ = 0;       // Of whole_.
+  std::vector<std::uint8_t> row_;  // One row, as stored.
+  Buffer whole_;                   // An interlaced image.
+};
+
+}  // namespace
+
+std::unique_ptr<ImageReader> make_png_reader() {
+  return std::make_unique<PngReader>();
+}
+
+}  // namespace leat

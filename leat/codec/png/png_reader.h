@@ -1,0 +1,14 @@
+// PNG, by libpng.
+#pragma once
+#include <memory>
+
+#include "leat/codec/image/image.h"
+
+namespace leat {
+
+/// All depths and colour types. Alpha and transparency are dropped and 16 bits
+/// cut to the upper 8, as Pillow's convert("RGB") does; colour becomes grey by
+/// Pillow's weights. Ancillary chunks are passed over unread.
+std::unique_ptr<ImageReader> make_png_reader();
+
+}  // namespace leat

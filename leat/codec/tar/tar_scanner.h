@@ -1,0 +1,100 @@
+// Finds the members of a tar archive without reading their bodies.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/codec/tar/tar_header.h"
+
+namespace leat {
+
+/// A file in an archive: where its bytes lie.
+struct TarMember {
+  std::string name;  ///< Relative, without "./" in front.
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+  friend bool operator==(const TarMember&, const TarMember&) = default;
+};
+
+/// Reads ustar, pax and GNU archives: says which bytes it wants next, is given
+/// them, and tells the members found.
+///
+/// Does no I/O, so an archive in a bucket is scanned by ranged reads: whole
+/// pieces where members are small, headers alone where they are large. Links,
+/// folders and devices are passed over. An archive must end as POSIX says, with
+/// a block of zeros: else it was cut, and what follows would be missing without
+/// anybody noticing.
+///
+///     TarScanner scanner(size);
+///     while (auto want = scanner.wants()) {
+///       read(want->offset, want->length) …
+///       LEAT_TRY_VOID(scanner.feed(bytes, members));
+///     }
+///
+/// Threads: one at a time.
+class TarScanner {
+ public:
+  /// A range of the archive.
+  struct Want {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
+
+  /// What is asked for at once where members are small.
+  static constexpr std::uint64_t kPieceBytes = 1 << 20;
+  /// What is asked for where members are large: a header, or three with pax.
+  static constexpr std::uint64_t kHeadBytes = 4 << 10;
+  /// Members larger than this, on average of the last few, are large.
+  static constexpr std::uint64_t kLargeMember = 512 << 10;
+  /// Most bytes of a name or of a pax header.
+  static constexpr std::uint64_t kMostExtended = 1 << 20;
+
+  explicit TarScanner(std::uint64_t archive_bytes)
+      : archive_bytes_(archive_bytes) {}
+
+  /// What to feed next, which may be nothing where an archive is cut short;
+  /// nullopt at the end of the archive.
+  std::optional<Want> wants() const;
+
+  /// Takes the bytes of the last want, whole, and adds the members whose
+  /// headers lie in it.
+  ///
+  /// REQUIRES: wants(), and bytes.size() == wants()->length.
+  /// Errors:
+  ///   kCorrupt          cut short, no header where one should be, a name that
+  ///                     is absolute or points outside; names the offset
+  ///   kInvalidArgument  compressed, or with sparse or multi-volume members
+  Result<void> feed(std::span<const std::byte> bytes,
+                    std::vector<TarMember>& members);
+
+ private:
+  /// What applies to the next member.
+  struct Pending {
+    PaxRecords pax;
+    std::optional<std::string> long_name;
+  };
+
+  Result<void> take_header(std::span<const std::byte> rest,
+                           std::vector<TarMember>& members);
+  Result<void> take_extended(const TarHeader& header,
+                             std::span<const std::byte> rest);
+  Result<void> take_member(TarHeader header, std::vector<TarMember>& members);
+  Result<void> take_zero_block(std::span<const std::byte> rest);
+  Result<void> skip(std::uint64_t size_bytes);
+  Error at_next(Error error) const;
+
+  const std::uint64_t archive_bytes_;
+  std::uint64_t next_ = 0;                ///< Where the next header is.
+  std::uint64_t least_ = kTarBlockBytes;  ///< Bytes needed there to go on.
+  std::uint64_t mean_ = 0;  ///< Bytes from header to header, of late.
+  bool is_done_ = false;
+  PaxRecords globals_;
+  Pending pending_;
+};
+
+}  // namespace leat

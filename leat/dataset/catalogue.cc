@@ -1,0 +1,100 @@
+#include "leat/dataset/catalogue.h"
+
+#include <bit>
+#include <utility>
+
+#include "leat/base/check.h"
+#include "leat/dataset/catalogue_tables.h"
+
+namespace leat {
+
+using catalogue_format::kRangeBytes;
+using catalogue_format::load;
+using catalogue_format::PackedRange;
+using catalogue_format::unpack;
+
+std::string key_in_store(std::string_view prefix,
+                         std::string_view relative_key) {
+  std::string key;
+  key.reserve(prefix.size() + 1 + relative_key.size());
+  key.append(prefix);
+  if (!prefix.empty() && prefix.back() != '/') key.push_back('/');
+  return key.append(relative_key);
+}
+
+Catalogue::Catalogue(std::shared_ptr<const CatalogueTables> tables)
+    : tables_(std::move(tables)) {}
+
+std::uint64_t Catalogue::samples() const { return tables_->samples; }
+std::uint64_t Catalogue::objects() const { return tables_->objects; }
+Layout Catalogue::layout() const { return tables_->layout; }
+EtagKind Catalogue::etag_kind() const { return tables_->etag_kind; }
+std::uint64_t Catalogue::total_bytes() const { return tables_->total_bytes; }
+Hash128 Catalogue::digest() const { return tables_->digest; }
+
+const std::vector<FieldSpec>& Catalogue::fields() const {
+  return tables_->fields;
+}
+const std::vector<std::string>& Catalogue::classes() const {
+  return tables_->classes;
+}
+
+std::string_view Catalogue::key(SampleId sample) const {
+  LEAT_CHECK(sample.value < tables_->samples);
+  return tables_->sample_keys.at(sample.value);
+}
+
+const CatalogueColumn& Catalogue::column(std::size_t field, FieldKind kind,
+                                         SampleId sample) const {
+  LEAT_CHECK(field < tables_->fields.size() &&
+             tables_->fields[field].kind == kind &&
+             sample.value < tables_->samples);
+  return tables_->columns[field];
+}
+
+ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
+  const CatalogueColumn& of = column(field, FieldKind::kBytes, sample);
+  return unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
+}
+
+std::int64_t Catalogue::int64(std::size_t field, SampleId sample) const {
+  const CatalogueColumn& of = column(field, FieldKind::kInt64, sample);
+  const std::byte* at = of.values + sample.value * of.width;
+  switch (of.width) {
+    case 1:
+      return load<std::int8_t>(at);
+    case 2:
+      return load<std::int16_t>(at);
+    case 4:
+      return load<std::int32_t>(at);
+    default:
+      return load<std::int64_t>(at);
+  }
+}
+
+double Catalogue::float64(std::size_t field, SampleId sample) const {
+  const CatalogueColumn& of = column(field, FieldKind::kFloat64, sample);
+  const std::byte* at = of.values + sample.value * of.width;
+  return of.width == 4 ? load<float>(at) : load<double>(at);
+}
+
+std::string_view Catalogue::string(std::size_t field, SampleId sample) const {
+  return column(field, FieldKind::kString, sample).text.at(sample.value);
+}
+
+ObjectView Catalogue::object(ObjectIndex object) const {
+  LEAT_CHECK(object.value < tables_->objects);
+  const std::uint64_t i = object.value;
+  return {.key = tables_->object_keys.at(i),
+          .etag = tables_->etag_kind == EtagKind::kNone ? std::string_view()
+                                                        : tables_->etags.at(i),
+          .size_bytes = load<std::uint64_t>(tables_->object_sizes + i * 8)};
+}
+
+std::size_t Catalogue::field_index(std::string_view name) const {
+  std::size_t i = 0;
+  while (i < tables_->fields.size() && tables_->fields[i].name != name) ++i;
+  return i;
+}
+
+}  // namespace leat

@@ -1,0 +1,138 @@
+// What a dataset consists of, as a view of bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/hash.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What the values of a field are.
+enum class FieldKind : std::uint8_t {
+  kBytes,    ///< A range of an object, fetched when wanted.
+  kInt64,    ///< A number kept in the catalogue.
+  kFloat64,  ///< A number kept in the catalogue.
+  kString,   ///< A short text kept in the catalogue.
+};
+
+struct FieldSpec {
+  std::string name;
+  FieldKind kind = FieldKind::kBytes;
+  friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
+};
+
+/// Where the bytes of a field of a sample lie. At most 2^48 bytes from start to
+/// end, packed into 16 bytes in the file.
+struct ByteRange {
+  static constexpr std::uint32_t kMissing = 0xffffffff;
+  ObjectIndex object{kMissing};
+  std::uint64_t offset = 0;
+  std::uint64_t length_bytes = 0;
+
+  /// True if the sample has no such field.
+  bool is_missing() const { return object.value == kMissing; }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+/// How samples lie in objects; the default shuffle follows from it.
+enum class Layout : std::uint8_t {
+  kObjects,  ///< Each sample is an object of its own: shuffle in full.
+  kShards,   ///< Many samples in each object: shuffle in blocks.
+};
+
+/// Who gave an object its ETag. One made by another kind of store says nothing
+/// about the version, and only sizes can be compared.
+enum class EtagKind : std::uint8_t {
+  kNone,   ///< There are no ETags.
+  kHttp,   ///< An HTTP server: s3, http and https alike.
+  kFile,   ///< A file system.
+  kOther,  ///< Anything else, such as a store in memory.
+};
+
+/// An object that samples lie in.
+struct ObjectView {
+  /// Relative to the dataset's prefix, so that one catalogue serves
+  /// s3://bucket/prefix and http://host/x/prefix alike; see key_in_store().
+  std::string_view key = {};
+  std::string_view etag = {};  ///< Empty if there is none. See etag_kind().
+  std::uint64_t size_bytes = 0;
+};
+
+/// The key of an object within its store: `prefix`, a slash, `relative_key`.
+std::string key_in_store(std::string_view prefix,
+                         std::string_view relative_key);
+
+struct CatalogueTables;  // What open() found; the reader's own.
+struct CatalogueColumn;
+
+/// The samples of a dataset: a table of named fields, and the objects that hold
+/// their bytes. docs/reference/catalogue.md has the format, byte by byte.
+///
+/// A view: it reads the span that it was given and copies nothing but the names
+/// of fields and classes. The bytes are checked once, in open(); after that no
+/// accessor can reach outside them, whatever the file holds.
+///
+/// Threads:  any; it never changes.
+/// Lifetime: `owner` keeps the span alive (a mapping of `index/`, a Buffer).
+class Catalogue {
+ public:
+  /// Checks `file` and makes it readable.
+  ///
+  /// Errors:
+  ///   kCorrupt          cut short, a CRC that does not match, a number that
+  ///                     points outside; the message says which section
+  ///   kInvalidArgument  not a catalogue, or of another version than this one
+  static Result<Catalogue> open(std::span<const std::byte> file,
+                                std::shared_ptr<const void> owner);
+
+  std::uint64_t samples() const;
+  std::uint64_t objects() const;
+  Layout layout() const;
+  const std::vector<FieldSpec>& fields() const;
+  /// The names of the classes that `label` counts through; empty if none.
+  const std::vector<std::string>& classes() const;
+
+  /// Which kind of store gave the objects their ETags.
+  EtagKind etag_kind() const;
+
+  /// The sample's name: of an object that is a sample, the object's key; within
+  /// a shard, what WebDataset calls `__key__`.
+  /// REQUIRES: sample < samples().
+  std::string_view key(SampleId sample) const;
+
+  /// REQUIRES: sample < samples(), field < fields().size() and of that kind.
+  ByteRange range(std::size_t field, SampleId sample) const;
+  std::int64_t int64(std::size_t field, SampleId sample) const;
+  double float64(std::size_t field, SampleId sample) const;
+  std::string_view string(std::size_t field, SampleId sample) const;
+
+  /// REQUIRES: object < objects().
+  ObjectView object(ObjectIndex object) const;
+
+  /// The position of the field of this name; fields().size() if there is none.
+  std::size_t field_index(std::string_view name) const;
+
+  /// The sum of the lengths of all byte fields of all samples, at most 2^64-1.
+  std::uint64_t total_bytes() const;
+
+  /// Says which data this is: the same for the same names, sizes, ranges and
+  /// columns, wherever they are stored (ETags and the prefix are left out), so
+  /// that a state saved on one store resumes on another.
+  Hash128 digest() const;
+
+ private:
+  explicit Catalogue(std::shared_ptr<const CatalogueTables> tables);
+  const CatalogueColumn& column(std::size_t field, FieldKind kind,
+                                SampleId sample) const;
+
+  std::shared_ptr<const CatalogueTables> tables_;
+};
+
+}  // namespace leat

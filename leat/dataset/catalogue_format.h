@@ -1,0 +1,128 @@
+// The catalogue's bytes. docs/reference/catalogue.md explains them; this is
+// what the reader and the writer share, and nobody else includes.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "leat/dataset/catalogue.h"
+
+namespace leat::catalogue_format {
+
+static_assert(std::endian::native == std::endian::little,
+              "the file is little-endian and read in place");
+
+inline constexpr std::array<char, 8> kMagic = {'\x89', 'L', 'E', 'A',
+                                               'T',    'C', 'A', 'T'};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
+/// ByteRange::kMissing is no object.
+inline constexpr std::uint64_t kMostObjects = ByteRange::kMissing;
+inline constexpr std::uint64_t kMostRange = std::uint64_t{1} << 48;
+inline constexpr std::size_t kRangeBytes = 16;
+
+/// Where the keys of samples are.
+enum class SampleKeys : std::uint8_t {
+  kOfObjects,  ///< Sample i is called as object i is.
+  kOwn,        ///< In sections of their own.
+};
+
+/// The first bytes of the file.
+struct Header {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t sections;
+  std::uint64_t file_bytes;
+  std::uint64_t samples;
+  std::uint64_t objects;
+  std::uint64_t digest_high;
+  std::uint64_t digest_low;
+  std::uint8_t layout;
+  std::uint8_t etag_kind;
+  std::uint8_t sample_keys;
+  std::uint8_t reserved;
+  std::uint32_t crc;  ///< CRC32C of all before it, then of the section table.
+};
+static_assert(sizeof(Header) == 64);
+inline constexpr std::size_t kHeaderCrcOffset = offsetof(Header, crc);
+
+/// What a section holds. They stand in the file in this order, those of fields
+/// by field, without a gap.
+enum class SectionKind : std::uint32_t {
+  kFields = 1,
+  kClasses,
+  kObjectSizes,
+  kObjectKeyEnds,
+  kObjectKeyText,
+  kEtagEnds,  ///< These two are left out where etag_kind is kNone.
+  kEtagText,
+  kSampleKeyEnds,  ///< These two where sample_keys is kOfObjects.
+  kSampleKeyText,
+  kRanges,
+  kInt64,
+  kFloat64,
+  kStringEnds,
+  kStringText,
+};
+
+constexpr std::string_view to_string(SectionKind kind) {
+  constexpr std::array<std::string_view, 15> kNames = {"?",
+                                                       "fields",
+                                                       "classes",
+                                                       "object sizes",
+                                                       "key ends",
+                                                       "key text",
+                                                       "etag ends",
+                                                       "etag text",
+                                                       "sample key ends",
+                                                       "sample key text",
+                                                       "ranges",
+                                                       "int64",
+                                                       "float64",
+                                                       "string ends",
+                                                       "string text"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+/// A row of the table that follows the header.
+struct SectionEntry {
+  std::uint32_t kind;
+  std::uint32_t field;  ///< Which field; 0 where it is of none.
+  std::uint64_t offset;
+  std::uint64_t length;
+  std::uint32_t width;  ///< Bytes a value; 0 for text.
+  std::uint32_t crc;    ///< CRC32C of its bytes.
+};
+static_assert(sizeof(SectionEntry) == 32);
+
+/// Reads a value wherever it lies, aligned or not.
+template <class T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+/// A ByteRange in 16 bytes: object 32 bits, offset 48, length 48.
+struct PackedRange {
+  std::uint64_t low;   ///< The object, and the low half of the offset above it.
+  std::uint64_t high;  ///< The rest of the offset, and the length above it.
+};
+static_assert(sizeof(PackedRange) == kRangeBytes);
+
+constexpr PackedRange pack(const ByteRange& range) {
+  return {.low = range.object.value | range.offset << 32,
+          .high = range.offset >> 32 | range.length_bytes << 16};
+}
+
+constexpr ByteRange unpack(const PackedRange& packed) {
+  return {.object = {static_cast<std::uint32_t>(packed.low)},
+          .offset = packed.low >> 32 | (packed.high & 0xffff) << 32,
+          .length_bytes = packed.high >> 16};
+}
+
+}  // namespace leat::catalogue_format

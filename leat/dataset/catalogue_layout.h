@@ -1,0 +1,49 @@
+// Lays the sections of a catalogue out and writes them. The writer's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/hash.h"
+#include "leat/dataset/catalogue_format.h"
+#include "leat/dataset/catalogue_writer.h"
+
+namespace leat {
+
+/// Where each section of a finished CatalogueWriter goes, and its bytes.
+/// Lifetime: the writer outlives it, unchanged.
+class CatalogueLayout {
+ public:
+  explicit CatalogueLayout(const CatalogueWriter& writer);
+
+  Buffer write() const;
+
+ private:
+  using Write = std::function<void(std::span<std::byte> into)>;
+  struct Section {
+    catalogue_format::SectionEntry entry;
+    Write write;
+  };
+
+  void add(catalogue_format::SectionKind kind, std::size_t field,
+           std::uint32_t width, std::uint64_t length_bytes, Write write);
+  void add_text(catalogue_format::SectionKind kind, std::size_t field,
+                std::string_view text);
+  /// Unsigned numbers in 4 or 8 bytes each.
+  void add_ends(catalogue_format::SectionKind kind, std::size_t field,
+                const std::vector<std::uint64_t>& ends);
+  void add_names();
+  void add_column(std::size_t field);
+  void add_int64(std::size_t field, const std::vector<std::uint64_t>& words);
+  void add_float64(std::size_t field, const std::vector<std::uint64_t>& words);
+  catalogue_format::Header header(std::uint64_t file_bytes) const;
+
+  const CatalogueWriter& writer_;
+  std::vector<Section> sections_;
+};
+
+}  // namespace leat

@@ -1,0 +1,377 @@
+// Checks a catalogue once, so that no accessor has to.
+//
+// The sections stand in one order and without a gap, so reading is a walk: each
+// step says which section must come and what it must hold. Every number that
+// points somewhere is checked here: the ends of texts rise and the last is the
+// text's length, ranges lie inside their objects.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "leat/base/buffer.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/dataset/catalogue_tables.h"
+
+namespace leat {
+namespace {
+
+using catalogue_format::Header;
+using catalogue_format::kHeaderCrcOffset;
+using catalogue_format::kMagic;
+using catalogue_format::kMostObjects;
+using catalogue_format::kMostSamples;
+using catalogue_format::kRangeBytes;
+using catalogue_format::kVersion;
+using catalogue_format::load;
+using catalogue_format::PackedRange;
+using catalogue_format::SampleKeys;
+using catalogue_format::SectionEntry;
+using catalogue_format::SectionKind;
+using catalogue_format::unpack;
+
+Error corrupt(std::string message) {
+  return Error(ErrorCode::kCorrupt, "catalogue: " + std::move(message));
+}
+
+struct Section {
+  std::span<const std::byte> bytes;
+  std::uint32_t width = 0;
+};
+
+/// Walks over the sections in the order that the format asks for.
+class SectionReader {
+ public:
+  SectionReader(std::span<const std::byte> file, std::uint32_t sections)
+      : file_(file),
+        sections_(sections),
+        next_offset_(sizeof(Header) + sections * sizeof(SectionEntry)) {}
+
+  /// The next section, which must be this one; its CRC is checked.
+  Result<Section> take(SectionKind kind, std::size_t field = 0) {
+    const auto name = [&] { return section_name(kind, field); };
+    if (next_ == sections_) return corrupt(name() + " are missing");
+    const auto entry = load<SectionEntry>(file_.data() + sizeof(Header) +
+                                          next_++ * sizeof(SectionEntry));
+    if (entry.kind != static_cast<std::uint32_t>(kind) ||
+        entry.field != field) {
+      return corrupt(fmt::format("section {} is of kind {}, not {}", next_ - 1,
+                                 entry.kind, name()));
+    }
+    if (entry.offset != next_offset_ ||
+        entry.length > file_.size() - next_offset_) {
+      return corrupt(name() + " lie outside the file");
+    }
+    const auto bytes = file_.subspan(entry.offset, entry.length);
+    next_offset_ += entry.length;
+    if (crc32c(bytes) != entry.crc) {
+      return corrupt("the checksum of " + name() + " does not match");
+    }
+    return Section{.bytes = bytes, .width = entry.width};
+  }
+
+  /// The next section, which must hold `count` values of an allowed width.
+  Result<Section> take_values(SectionKind kind, std::size_t field,
+                              std::uint64_t count,
+                              std::initializer_list<std::uint32_t> widths) {
+    LEAT_TRY(const Section section, take(kind, field));
+    // No overflow: counts are at most 2^40 and widths at most 16.
+    if (std::ranges::find(widths, section.width) == widths.end() ||
+        section.bytes.size() != count * section.width) {
+      return corrupt(fmt::format("{} do not hold {} values",
+                                 section_name(kind, field), count));
+    }
+    return section;
+  }
+
+  /// The next two sections: where texts end, and the texts.
+  Result<TextColumn> take_texts(SectionKind ends_kind, SectionKind text_kind,
+                                std::size_t field, std::uint64_t count) {
+    LEAT_TRY(const Section ends, take_values(ends_kind, field, count, {4, 8}));
+    LEAT_TRY(const Section text, take(text_kind, field));
+    const bool good =
+        ends.width == 4
+            ? rises_to<std::uint32_t>(ends.bytes, text.bytes.size())
+            : rises_to<std::uint64_t>(ends.bytes, text.bytes.size());
+    if (!good) {
+      return corrupt(section_name(ends_kind, field) +
+                     " point outside their text");
+    }
+    return TextColumn{.ends = ends.bytes.data(),
+                      .width = ends.width,
+                      .text = as_text(text.bytes).data()};
+  }
+
+  Result<void> at_end() const {
+    if (next_ != sections_ || next_offset_ != file_.size()) {
+      return corrupt("there is more after the last section");
+    }
+    return {};
+  }
+
+ private:
+  static std::string section_name(SectionKind kind, std::size_t field) {
+    std::string name = fmt::format("the {}", to_string(kind));
+    if (kind >= SectionKind::kRanges)
+      name += fmt::format(" of field {}", field);
+    return name;
+  }
+
+  template <class T>
+  static bool rises_to(std::span<const std::byte> ends, std::uint64_t last) {
+    const std::uint64_t count = ends.size() / sizeof(T);
+    T before = 0;
+    bool rises = true;  // No early exit: the loop stays free of branches.
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const T end = load<T>(ends.data() + i * sizeof(T));
+      rises &= end >= before;
+      before = end;
+    }
+    return rises && before == last;
+  }
+
+  const std::span<const std::byte> file_;
+  const std::uint32_t sections_;
+  std::uint32_t next_ = 0;
+  std::uint64_t next_offset_;
+};
+
+/// Reads the length-prefixed texts of the small sections.
+class ListReader {
+ public:
+  explicit ListReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <class T>
+  std::optional<T> number() {
+    if (rest_.size() < sizeof(T)) return std::nullopt;
+    const T value = load<T>(rest_.data());
+    rest_ = rest_.subspan(sizeof(T));
+    return value;
+  }
+
+  std::optional<std::string> text() {
+    const auto length = number<std::uint32_t>();
+    if (!length || *length > rest_.size()) return std::nullopt;
+    std::string text(as_text(rest_.first(*length)));
+    rest_ = rest_.subspan(*length);
+    return text;
+  }
+
+  bool is_at_end() const { return rest_.empty(); }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+Result<std::vector<FieldSpec>> read_fields(std::span<const std::byte> bytes) {
+  std::vector<FieldSpec> fields;
+  std::set<std::string> names;
+  for (ListReader list(bytes); !list.is_at_end();) {
+    const auto kind = list.number<std::uint8_t>();
+    auto name = list.text();
+    if (!name || *kind > static_cast<std::uint8_t>(FieldKind::kString) ||
+        !names.insert(*name).second) {
+      return corrupt("the fields cannot be read");
+    }
+    fields.push_back({*std::move(name), static_cast<FieldKind>(*kind)});
+  }
+  return fields;
+}
+
+Result<std::vector<std::string>> read_classes(
+    std::span<const std::byte> bytes) {
+  std::vector<std::string> classes;
+  for (ListReader list(bytes); !list.is_at_end();) {
+    auto name = list.text();
+    if (!name) return corrupt("the classes cannot be read");
+    classes.push_back(*std::move(name));
+  }
+  return classes;
+}
+
+Result<Header> read_header(std::span<const std::byte> file) {
+  const std::size_t seen = std::min(file.size(), kMagic.size());
+  if (seen != 0 && std::memcmp(file.data(), kMagic.data(), seen) != 0) {
+    return Error(ErrorCode::kInvalidArgument, "not a catalogue of Leat");
+  }
+  if (file.size() < sizeof(Header)) return corrupt("cut short in its header");
+  const auto header = load<Header>(file.data());
+  if (header.version != kVersion) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("catalogue of version {}, and this Leat reads "
+                             "version {}: make it again with `leat index "
+                             "--refresh`",
+                             header.version, kVersion));
+  }
+  if (header.file_bytes != file.size()) {
+    return corrupt(fmt::format("it should have {} bytes and has {}",
+                               header.file_bytes, file.size()));
+  }
+  const std::uint64_t table =
+      std::uint64_t{header.sections} * sizeof(SectionEntry);
+  if (table > file.size() - sizeof(Header)) {
+    return corrupt("its section table lies outside the file");
+  }
+  if (crc32c(file.subspan(sizeof(Header), table),
+             crc32c(file.first(kHeaderCrcOffset))) != header.crc) {
+    return corrupt("the checksum of the header does not match");
+  }
+  return header;
+}
+
+Result<void> check_header(const Header& header) {
+  if (header.samples > kMostSamples || header.objects > kMostObjects ||
+      header.layout > static_cast<std::uint8_t>(Layout::kShards) ||
+      header.etag_kind > static_cast<std::uint8_t>(EtagKind::kOther) ||
+      header.sample_keys > static_cast<std::uint8_t>(SampleKeys::kOwn) ||
+      header.reserved != 0) {
+    return corrupt("the header holds a value that cannot be");
+  }
+  const bool own_keys =
+      header.sample_keys == static_cast<std::uint8_t>(SampleKeys::kOwn);
+  if (!own_keys && header.samples != header.objects) {
+    return corrupt("its samples are not its objects");
+  }
+  return {};
+}
+
+std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
+  return a > std::numeric_limits<std::uint64_t>::max() - b
+             ? std::numeric_limits<std::uint64_t>::max()
+             : a + b;
+}
+
+/// Adds the lengths up; nullopt if a range lies outside its object.
+std::optional<std::uint64_t> check_ranges(std::span<const std::byte> ranges,
+                                          std::span<const std::byte> sizes) {
+  const std::uint64_t objects = sizes.size() / 8;
+  std::uint64_t total = 0;
+  for (std::size_t at = 0; at < ranges.size(); at += kRangeBytes) {
+    const ByteRange range = unpack(load<PackedRange>(ranges.data() + at));
+    std::uint64_t size = 0;  // Of what is missing, too.
+    if (range.object.value < objects) {
+      size = load<std::uint64_t>(sizes.data() + range.object.value * 8ULL);
+    } else if (!range.is_missing()) {
+      return std::nullopt;
+    }
+    // No overflow: both are below 2^48.
+    if (range.offset + range.length_bytes > size) return std::nullopt;
+    total = saturating_add(total, range.length_bytes);
+  }
+  return total;
+}
+
+Result<void> read_names(SectionReader& sections, CatalogueTables& tables) {
+  LEAT_TRY(const Section fields, sections.take(SectionKind::kFields));
+  LEAT_TRY(tables.fields, read_fields(fields.bytes));
+  LEAT_TRY(const Section classes, sections.take(SectionKind::kClasses));
+  LEAT_TRY(tables.classes, read_classes(classes.bytes));
+  return {};
+}
+
+Result<void> read_objects(SectionReader& sections, CatalogueTables& tables) {
+  LEAT_TRY(const Section sizes, sections.take_values(SectionKind::kObjectSizes,
+                                                     0, tables.objects, {8}));
+  tables.object_sizes = sizes.bytes.data();
+  LEAT_TRY(tables.object_keys,
+           sections.take_texts(SectionKind::kObjectKeyEnds,
+                               SectionKind::kObjectKeyText, 0, tables.objects));
+  if (tables.etag_kind == EtagKind::kNone) return {};
+  LEAT_TRY(tables.etags,
+           sections.take_texts(SectionKind::kEtagEnds, SectionKind::kEtagText,
+                               0, tables.objects));
+  return {};
+}
+
+Result<void> read_sample_keys(SectionReader& sections, SampleKeys keys,
+                              CatalogueTables& tables) {
+  if (keys == SampleKeys::kOfObjects) {
+    tables.sample_keys = tables.object_keys;
+    return {};
+  }
+  LEAT_TRY(tables.sample_keys,
+           sections.take_texts(SectionKind::kSampleKeyEnds,
+                               SectionKind::kSampleKeyText, 0, tables.samples));
+  return {};
+}
+
+Result<Section> take_ranges(SectionReader& sections, std::size_t field,
+                            CatalogueTables& tables) {
+  LEAT_TRY(const Section ranges,
+           sections.take_values(SectionKind::kRanges, field, tables.samples,
+                                {kRangeBytes}));
+  const auto total =
+      check_ranges(ranges.bytes, {tables.object_sizes, tables.objects * 8});
+  if (!total) {
+    return corrupt(
+        fmt::format("a range of field {} lies outside its object", field));
+  }
+  tables.total_bytes = saturating_add(tables.total_bytes, *total);
+  return ranges;
+}
+
+Result<void> read_column(SectionReader& sections, std::size_t field,
+                         CatalogueTables& tables) {
+  CatalogueColumn column;
+  Section values;
+  switch (tables.fields[field].kind) {
+    case FieldKind::kBytes: {
+      LEAT_TRY(values, take_ranges(sections, field, tables));
+      break;
+    }
+    case FieldKind::kInt64: {
+      LEAT_TRY(values, sections.take_values(SectionKind::kInt64, field,
+                                            tables.samples, {1, 2, 4, 8}));
+      break;
+    }
+    case FieldKind::kFloat64: {
+      LEAT_TRY(values, sections.take_values(SectionKind::kFloat64, field,
+                                            tables.samples, {4, 8}));
+      break;
+    }
+    case FieldKind::kString: {
+      LEAT_TRY(column.text, sections.take_texts(SectionKind::kStringEnds,
+                                                SectionKind::kStringText, field,
+                                                tables.samples));
+      break;
+    }
+  }
+  column.values = values.bytes.data();
+  column.width = values.width;
+  tables.columns.push_back(column);
+  return {};
+}
+
+}  // namespace
+
+Result<Catalogue> Catalogue::open(std::span<const std::byte> file,
+                                  std::shared_ptr<const void> owner) {
+  LEAT_TRY(const Header header, read_header(file));
+  LEAT_TRY_VOID(check_header(header));
+  auto tables = std::make_shared<CatalogueTables>();
+  tables->owner = std::move(owner);
+  tables->samples = header.samples;
+  tables->objects = header.objects;
+  tables->digest = {.high = header.digest_high, .low = header.digest_low};
+  tables->layout = static_cast<Layout>(header.layout);
+  tables->etag_kind = static_cast<EtagKind>(header.etag_kind);
+
+  SectionReader sections(file, header.sections);
+  LEAT_TRY_VOID(read_names(sections, *tables));
+  LEAT_TRY_VOID(read_objects(sections, *tables));
+  LEAT_TRY_VOID(read_sample_keys(
+      sections, static_cast<SampleKeys>(header.sample_keys), *tables));
+  for (std::size_t i = 0; i < tables->fields.size(); ++i) {
+    LEAT_TRY_VOID(read_column(sections, i, *tables));
+  }
+  LEAT_TRY_VOID(sections.at_end());
+  return Catalogue(std::move(tables));
+}
+
+}  // namespace leat

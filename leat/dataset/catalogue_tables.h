@@ -1,0 +1,56 @@
+// What Catalogue::open() found, checked. Shared by its two sources.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/dataset/catalogue.h"
+#include "leat/dataset/catalogue_format.h"
+
+namespace leat {
+
+/// Texts one after another, and where each ends. Text i begins where the one
+/// before it ends.
+struct TextColumn {
+  const std::byte* ends = nullptr;
+  std::uint32_t width = 4;
+  const char* text = nullptr;
+
+  std::uint64_t end(std::uint64_t i) const {
+    return width == 4 ? catalogue_format::load<std::uint32_t>(ends + i * 4)
+                      : catalogue_format::load<std::uint64_t>(ends + i * 8);
+  }
+  std::string_view at(std::uint64_t i) const {
+    const std::uint64_t begin = i == 0 ? 0 : end(i - 1);
+    return {text + begin, end(i) - begin};
+  }
+};
+
+/// The values of one field.
+struct CatalogueColumn {
+  const std::byte* values = nullptr;
+  std::uint32_t width = 0;
+  TextColumn text;  ///< Of a kString field.
+};
+
+struct CatalogueTables {
+  std::shared_ptr<const void> owner;
+  std::uint64_t samples = 0;
+  std::uint64_t objects = 0;
+  std::uint64_t total_bytes = 0;
+  Hash128 digest;
+  Layout layout = Layout::kObjects;
+  EtagKind etag_kind = EtagKind::kNone;
+  std::vector<FieldSpec> fields;
+  std::vector<std::string> classes;
+  const std::byte* object_sizes = nullptr;
+  TextColumn object_keys;
+  TextColumn etags;        ///< Unset where etag_kind is kNone.
+  TextColumn sample_keys;  ///< May be the object keys.
+  std::vector<CatalogueColumn> columns;
+};
+
+}  // namespace leat

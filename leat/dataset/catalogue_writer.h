@@ -1,0 +1,100 @@
+// Makes catalogues.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+
+namespace leat {
+
+/// Texts one after another, and where each ends.
+struct TextPool {
+  std::string text;
+  std::vector<std::uint64_t> ends;
+
+  void add(std::string_view added) {
+    text.append(added);
+    ends.push_back(text.size());
+  }
+  std::string_view at(std::size_t i) const {
+    const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    return std::string_view(text).substr(begin, ends[i] - begin);
+  }
+};
+
+/// Collects the samples of a dataset in memory and makes their catalogue.
+///
+/// Samples keep the order in which they were added; values stay as narrow as
+/// the widest of their column. What cannot be stored is remembered and reported
+/// by finish(), so that adding needs no checks.
+///
+/// Threads: one at a time.
+class CatalogueWriter {
+ public:
+  CatalogueWriter(Layout layout, EtagKind etag_kind)
+      : layout_(layout), etag_kind_(etag_kind) {}
+
+  void set_classes(std::vector<std::string> classes) {
+    classes_ = std::move(classes);
+  }
+
+  /// Samples that are there already miss the field: no bytes, 0 or "".
+  std::size_t add_field(FieldSpec spec);
+  const std::vector<FieldSpec>& fields() const { return fields_; }
+
+  ObjectIndex add_object(const ObjectView& object);
+
+  /// A sample that misses all fields. The key is not stored again where each
+  /// sample is called as the object of the same number, added before it.
+  SampleId add_sample(std::string_view key);
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t objects() const { return object_sizes_.size(); }
+
+  /// Set a field of the sample that was added last.
+  /// REQUIRES: there is one, and field is of that kind.
+  void set_range(std::size_t field, const ByteRange& range);
+  void set_int64(std::size_t field, std::int64_t value);
+  void set_float64(std::size_t field, double value);
+  void set_string(std::size_t field, std::string_view value);
+
+  /// The file.
+  ///
+  /// Errors:
+  ///   kInvalidArgument  too many objects, a range outside its object or past
+  ///                     2^48 bytes, two fields of one name
+  Result<Buffer> finish() &&;
+
+ private:
+  struct Column {
+    /// Per sample: two words of a range, the bits of a number, or the end of a
+    /// text.
+    std::vector<std::uint64_t> words;
+    std::string text;
+  };
+  friend class CatalogueLayout;
+
+  std::uint64_t& last_word(std::size_t field, FieldKind kind);
+  void fail(std::string message);
+  void give_samples_own_keys();
+
+  const Layout layout_;
+  const EtagKind etag_kind_;
+  std::vector<FieldSpec> fields_;
+  std::vector<std::string> classes_;
+  std::vector<std::uint64_t> object_sizes_;
+  TextPool object_keys_;
+  TextPool etags_;
+  std::uint64_t samples_ = 0;
+  std::optional<TextPool> own_keys_;  ///< Unset while the objects' serve.
+  std::vector<Column> columns_;
+  std::optional<Error> failed_;
+};
+
+}  // namespace leat

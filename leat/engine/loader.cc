@@ -1,0 +1,260 @@
+#include "leat/engine/loader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "leat/engine/loader_machine.h"
+#include "leat/engine/loader_state.h"
+
+namespace leat {
+namespace {
+
+constexpr Nanoseconds kForever = std::chrono::hours(24);
+
+std::uint64_t nonempty_steps(const Steps& steps) {
+  std::uint64_t count = steps.count();
+  // Only a kept tail can leave a rank without a sample.
+  if (count > 0 && steps.slice(count - 1).size() == 0) --count;
+  return count;
+}
+
+}  // namespace
+
+Loader::Loader(std::unique_ptr<Machine> machine)
+    : machine_(std::move(machine)) {}
+
+Loader::~Loader() {
+  if (machine_ != nullptr && getpid() != machine_->pid) {
+    // The threads are not in this process: ending them would hang.
+    (void)machine_.release();
+    return;
+  }
+  close();
+}
+
+Result<std::unique_ptr<Loader>> Loader::open(Dataset dataset,
+                                             LoaderOptions options,
+                                             const Env& env) {
+  auto machine = std::make_unique<Machine>();
+  machine->dataset = std::move(dataset);
+  machine->options = std::move(options);
+  LEAT_TRY_VOID(machine->configure(env));
+  return std::unique_ptr<Loader>(new Loader(std::move(machine)));
+}
+
+Result<Loader::Iteration> Loader::begin() {
+  const TimePoint entered = SteadyClock().now();
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> old;  // Ends outside the lock.
+  std::shared_ptr<EpochRun> unused;
+  const MutexLock lock(m.mutex);
+  LEAT_TRY_VOID(m.check_open());
+  if (m.has_delivered && !m.has_ended) {  // It was left in the middle.
+    old = m.jump_to(m.run->epoch() + 1, 0);
+  } else if (m.has_ended || m.failure) {
+    old = m.jump_to(m.epoch, m.position);
+  }
+  LEAT_TRY_VOID(m.open_run(unused));
+  m.waiting_since.reset();
+  m.begun = entered;
+  m.is_begun = true;
+  m.stats.push_back({.epoch = m.epoch});
+  EpochStats& stats = m.stats.back();
+  stats.wait = SteadyClock().now() - entered;
+  stats.stalls[Stall::kHandover] = stats.wait;
+  return Iteration{++m.iteration};
+}
+
+Result<Loader::Next> Loader::next_within(Iteration iteration,
+                                         Nanoseconds timeout) {
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> run;
+  {
+    const MutexLock lock(m.mutex);
+    LEAT_TRY_VOID(m.check_current(iteration));
+    if (m.failure) return *m.failure;
+    if (m.has_ended) return Next::end();
+    if (!m.waiting_since) m.waiting_since = SteadyClock().now();
+    run = m.run;
+  }
+  (void)run->wait_within(timeout);
+  const MutexLock lock(m.mutex);
+  LEAT_TRY_VOID(m.check_current(iteration));
+  // Another thread may have taken what this one waited for.
+  if (m.failure) return *m.failure;
+  if (m.has_ended) return Next::end();
+  if (!m.waiting_since) m.waiting_since = SteadyClock().now();
+  const EpochRun::State state = run->wait_within(Nanoseconds(0));
+  m.plan_ahead();
+  m.count_requests();
+  if (state == EpochRun::State::kNotYet) return Next::not_yet();
+  if (state == EpochRun::State::kEnd) {
+    m.end_epoch();
+    return Next::end();
+  }
+  const std::shared_ptr<BatchWork> work = run->take();
+  m.deliver(*work);
+  if (work->error) {
+    m.failure = *work->error;
+    return *work->error;
+  }
+  work->hand_over();
+  m.watch_kept(work->batch);
+  return Next(std::move(work->batch));
+}
+
+Result<Loader::Next> Loader::next(Iteration iteration) {
+  while (true) {
+    LEAT_TRY(Next next, next_within(iteration, kForever));
+    if (!next.is_not_yet()) return next;
+  }
+}
+
+Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> run;
+  std::shared_ptr<EpochRun> unused;
+  {
+    const MutexLock lock(m.mutex);
+    LEAT_TRY_VOID(m.check_open());
+    LEAT_TRY_VOID(m.open_run(unused));
+    run = m.run;
+  }
+  unused.reset();  // What it holds of the budget, the batch may need.
+  (void)run->wait_within(timeout);
+  const MutexLock lock(m.mutex);  // Nobody takes the batch meanwhile.
+  LEAT_TRY_VOID(m.check_open());
+  if (run != m.run) return Next::not_yet();
+  const EpochRun::State state = run->wait_within(Nanoseconds(0));
+  if (state == EpochRun::State::kNotYet) return Next::not_yet();
+  if (state == EpochRun::State::kEnd) return Next::end();
+  const BatchWork& head = run->head();
+  if (head.error) return *head.error;
+  return Next(copy_of(head.batch, *m.slots));
+}
+
+Result<void> Loader::set_epoch(std::uint64_t epoch) {
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> old;
+  const MutexLock lock(m.mutex);
+  LEAT_TRY_VOID(m.check_open());
+  if (m.epoch == epoch && !m.has_delivered && !m.has_ended &&
+      (m.is_resuming || m.position == 0)) {
+    return {};  // It is there already.
+  }
+  m.is_resuming = false;
+  old = m.jump_to(epoch, 0);
+  return {};
+}
+
+std::string Loader::state() const {
+  const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  LoaderState state{.epoch = m.epoch,
+                    .position = m.position,
+                    .seed = m.order.seed,
+                    .global_batch_size = m.global_batch,
+                    .samples = m.dataset.catalogue->samples(),
+                    .catalogue = m.dataset.catalogue->digest().hex(),
+                    .shuffle = m.order.shuffle,
+                    .shuffle_window = m.order.window_blocks};
+  // With nothing left of it the epoch is over: the next one is what goes on.
+  if (Result<Steps> left = m.steps_from(m.position);
+      m.position != 0 && (!left || left->count() == 0)) {
+    ++state.epoch;
+    state.position = 0;
+  }
+  return to_json(state);
+}
+
+Result<void> Loader::load_state(std::string_view json) {
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> old;
+  std::shared_ptr<EpochRun> old_next;
+  const MutexLock lock(m.mutex);
+  LEAT_TRY_VOID(m.check_open());
+  LEAT_TRY(const LoaderState state, parse_state(json));
+  const LoaderState mine{.epoch = 0,
+                         .position = 0,
+                         .seed = m.order.seed,
+                         .global_batch_size = m.global_batch,
+                         .samples = m.dataset.catalogue->samples(),
+                         .catalogue = m.dataset.catalogue->digest().hex(),
+                         .shuffle = m.order.shuffle,
+                         .shuffle_window = m.order.window_blocks};
+  LEAT_TRY_VOID(check_compatible(state, mine));
+  if (m.options.batch_size != 0) {
+    // Given for each rank: the state's global batch is what goes on.
+    const std::uint64_t before =
+        std::exchange(m.global_batch, state.global_batch_size);
+    if (const Result<Steps> steps = m.steps_from(0); !steps) {
+      m.global_batch = before;
+      return Error(steps.error()).while_doing("going on from the state");
+    }
+  }
+  old_next = std::move(m.next_run);
+  old = m.jump_to(state.epoch, state.position);
+  m.is_resuming = true;
+  return {};
+}
+
+std::uint64_t Loader::length() const {
+  const MutexLock lock(machine_->mutex);
+  const Result<Steps> steps = machine_->steps_from(0);
+  return steps ? nonempty_steps(*steps) : 0;
+}
+
+std::uint64_t Loader::remaining() const {
+  const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  if (m.has_ended) return 0;
+  const Result<Steps> steps = m.steps_from(m.position);
+  return steps ? nonempty_steps(*steps) : 0;
+}
+
+const Dataset& Loader::dataset() const { return machine_->dataset; }
+const LoaderOptions& Loader::options() const { return machine_->options; }
+Rank Loader::rank() const { return machine_->rank; }
+
+std::vector<EpochStats> Loader::stats() const {
+  Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  m.count_requests();
+  return m.stats;
+}
+
+std::shared_ptr<const Metrics> Loader::metrics() const {
+  return machine_->metrics;
+}
+
+void Loader::close() {
+  Machine& m = *machine_;
+  if (getpid() != m.pid) return;  // The threads are not in this process.
+  const MutexLock closing(m.closing);
+  std::shared_ptr<EpochRun> run;
+  std::shared_ptr<EpochRun> next_run;
+  {
+    const MutexLock lock(m.mutex);
+    m.count_requests();
+    m.is_closed = true;
+    run = std::move(m.run);
+    next_run = std::move(m.next_run);
+  }
+  if (run != nullptr) run->stop();  // Wakes who waits in it.
+  if (next_run != nullptr) next_run->stop();
+  {
+    MutexLock lock(m.mutex);
+    while (m.visits != 0) m.left.wait(lock);
+  }
+  run.reset();
+  next_run.reset();
+  m.tear_down();
+}
+
+}  // namespace leat

@@ -1,0 +1,127 @@
+// The loader: batches of a dataset, in an order that is a function.
+#pragma once
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/engine/dataset.h"
+#include "leat/engine/loader_options.h"
+#include "leat/engine/loader_stats.h"
+#include "leat/metrics/metrics.h"
+#include "leat/pipeline/batch.h"
+
+namespace leat {
+
+/// Iterates over the batches of one rank, epoch after epoch.
+///
+///     LEAT_TRY(Dataset dataset, open_dataset(url, {}, {}, env, {}));
+///     LEAT_TRY(auto loader, Loader::open(dataset, options, env));
+///     LEAT_TRY(const Loader::Iteration epoch, loader->begin());
+///     while (true) {
+///       LEAT_TRY(Loader::Next next, loader->next(epoch));
+///       if (next.is_end()) break;
+///       train(next.batch());
+///     }
+///
+/// Threads:  any; calls that move the position serialise. stats(), state() and
+///           close() may come from another thread while next_within() waits.
+/// Lifetime: batches outlive it. Destruction closes it. In a forked child every
+///           call fails.
+class Loader {
+ public:
+  /// Checks the options and starts the threads; no I/O.
+  ///
+  /// Errors: kInvalidArgument, naming the option and what it may be.
+  static Result<std::unique_ptr<Loader>> open(Dataset dataset,
+                                              LoaderOptions options,
+                                              const Env& env);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// One pass over an epoch; a later one ends it.
+  struct Iteration {
+    std::uint64_t number = 0;
+  };
+
+  /// What next_within() brings.
+  class Next {
+   public:
+    static Next not_yet() { return Next(State::kNotYet); }
+    static Next end() { return Next(State::kEnd); }
+    explicit Next(Batch batch)
+        : state_(State::kBatch), batch_(std::move(batch)) {}
+
+    bool is_not_yet() const { return state_ == State::kNotYet; }
+    bool is_end() const { return state_ == State::kEnd; }
+    /// REQUIRES: neither of these.
+    Batch& batch() { return batch_; }
+
+   private:
+    enum class State : std::uint8_t { kNotYet, kEnd, kBatch };
+    explicit Next(State state) : state_(state) {}
+    State state_;
+    Batch batch_;
+  };
+
+  /// Starts the next epoch if the running one has delivered a batch, else goes
+  /// on with it; after load_state() at the position loaded.
+  Result<Iteration> begin();
+
+  /// Waits for the next batch, at most `timeout`.
+  ///
+  /// Errors:
+  ///   kInvalidArgument    `iteration` was ended by a later one, or the loader
+  ///                       was closed, or this is a forked child
+  ///   kCorrupt, kNotFound a bad sample, named with its cause (on_error=raise)
+  ///   kResourceExhausted  one batch does not fit into `memory_bytes`
+  ///   others              what the store said once retries were exhausted
+  Result<Next> next_within(Iteration iteration, Nanoseconds timeout);
+  /// next_within() without end.
+  Result<Next> next(Iteration iteration);
+
+  /// A copy of the batch that next() would bring; moves nothing. Waits at most
+  /// `timeout`.
+  Result<Next> peek_within(Nanoseconds timeout);
+
+  /// begin() will start `epoch`, unless it is the one that load_state() is in.
+  Result<void> set_epoch(std::uint64_t epoch);
+
+  /// The delivered position, as JSON: a few numbers, good for every rank and
+  /// any world size.
+  std::string state() const;
+  /// Errors:
+  ///   kInvalidArgument  not a state, of a newer version, or of other data,
+  ///   seed
+  ///                     or shuffle; the message names both values
+  Result<void> load_state(std::string_view json);
+
+  /// Batches that this rank gets in a whole epoch.
+  std::uint64_t length() const;
+  /// Batches of the running epoch that are yet to come.
+  std::uint64_t remaining() const;
+  const Dataset& dataset() const;
+  const LoaderOptions& options() const;
+  Rank rank() const;
+
+  /// One entry for each epoch that was begun, the latest last.
+  std::vector<EpochStats> stats() const;
+  std::shared_ptr<const Metrics> metrics() const;
+
+  /// Ends everything that runs. Batches stay. May be called twice.
+  void close();
+
+ private:
+  struct Machine;
+  explicit Loader(std::unique_ptr<Machine> machine);
+
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace leat

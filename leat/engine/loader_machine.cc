@@ -1,0 +1,339 @@
+#include "leat/engine/loader_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "leat/index/build.h"
+#include "leat/runtime/launcher.h"
+#include "leat/runtime/limits.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kDefaultInFlight = 128;
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+// More than a training loop holds on purpose: the batch it works on, the one
+// before, a copy under way.
+constexpr std::size_t kManyBatches = 16;
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
+  if ((options.global_batch_size == 0) == (options.batch_size == 0)) {
+    return refuse(
+        options.batch_size == 0
+            ? "the batch size is 0; give global_batch_size=, or batch_size= "
+              "for "
+              "each rank"
+            : "both global_batch_size= and batch_size= are given; give one");
+  }
+  if (options.batch_size != 0) {
+    if (options.batch_size > Steps::kMax / rank.world_size) {
+      return refuse("batch_size= is past any that can be");
+    }
+    return options.batch_size * rank.world_size;
+  }
+  return options.global_batch_size;
+}
+
+Tail tail_of(const LoaderOptions& options) {
+  if (options.pad) return Tail::kPad;
+  const bool drops =
+      options.drop_last.value_or(options.shuffle != ShuffleChoice::kNone);
+  return drops ? Tail::kDrop : Tail::kKeep;
+}
+
+}  // namespace
+
+Result<void> Loader::Machine::configure_batches(const Env& env) {
+  if (options.rank) {
+    rank = *options.rank;
+  } else {
+    LEAT_TRY(const Launch launch, read_launch(env));
+    rank = launch.rank;
+  }
+  if (rank.world_size == 0 || rank.rank >= rank.world_size) {
+    return refuse(fmt::format("rank={} of world_size={}; ranks count from 0",
+                              rank.rank, rank.world_size));
+  }
+  LEAT_TRY(global_batch, global_batch_of(options, rank));
+  const std::uint64_t samples = dataset.catalogue->samples();
+  if (rank.world_size > samples) {
+    return refuse(fmt::format(
+        "world_size={} ranks, but {} has {} samples: some would get none; use "
+        "fewer ranks",
+        rank.world_size, dataset.url, samples));
+  }
+  if (options.pad && options.drop_last.value_or(false)) {
+    return refuse("pad=True keeps the last step, drop_last=True drops it");
+  }
+  if (options.shuffle_window == 0) {
+    return refuse("shuffle_window=0; a window has at least one piece");
+  }
+  if (options.memory_bytes == 0) {
+    return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
+  }
+  tail = tail_of(options);
+  if (Result<Steps> steps = steps_from(0); !steps) return steps.error();
+  return {};
+}
+
+void Loader::Machine::configure_order() {
+  const bool has_shards = dataset.catalogue->layout() == Layout::kShards;
+  order.seed = options.seed;
+  order.window_blocks = options.shuffle_window;
+  switch (options.shuffle) {
+    case ShuffleChoice::kNone:
+      order.shuffle = Shuffle::kNone;
+      break;
+    case ShuffleChoice::kAuto:
+      order.shuffle = has_shards ? Shuffle::kBlock : Shuffle::kFull;
+      break;
+    case ShuffleChoice::kFull:
+      order.shuffle = Shuffle::kFull;
+      break;
+    case ShuffleChoice::kBlock:
+      order.shuffle = Shuffle::kBlock;
+      break;
+  }
+  const bool has_pieces = has_shards && order.shuffle != Shuffle::kFull;
+  if (order.shuffle == Shuffle::kBlock || has_pieces) {
+    blocks = std::make_shared<BlockMap>(BlockMap::build(*dataset.catalogue));
+  }
+}
+
+void Loader::Machine::open_context() {
+  // One rank reads whole pieces of shards; one of several would read W times
+  // what it delivers, so it reads sample by sample.
+  const bool reads_pieces = dataset.catalogue->layout() == Layout::kShards &&
+                            blocks != nullptr && rank.world_size == 1;
+  context = std::make_unique<RunContext>(RunContext{
+      .store = *store.store,
+      .prefix = store.prefix,
+      .catalogue = *dataset.catalogue,
+      .fields = fields,
+      .pieces = reads_pieces ? blocks : nullptr,
+      .executor = *executor,
+      .budget = *budget,
+      .slots = *slots,
+      .metrics = *metrics,
+      .scratch = scratch,
+      .shapes = shapes,
+      .seed = options.seed,
+      .on_error = options.on_error,
+      .has_hashes = options.hashes,
+      .checks_etags = etags_apply(*dataset.catalogue, *store.store)});
+}
+
+Result<void> Loader::Machine::configure(const Env& env) {
+  {
+    const MutexLock lock(mutex);
+    LEAT_TRY_VOID(configure_batches(env));
+  }
+  configure_order();
+  LEAT_TRY(fields, choose_fields(options.ops, dataset.catalogue->fields(),
+                                 {.names = options.fields,
+                                  .with_ids = options.ids,
+                                  .with_valid = options.pad}));
+  LEAT_TRY(const Launch launch, read_launch(env));
+  const std::uint32_t ranks = launch.local.world_size;
+  const Limits limits = effective_limits();
+  const std::size_t node_threads =
+      options.threads != 0 ? options.threads : limits.threads();
+  const std::size_t threads = std::max<std::size_t>(1, node_threads / ranks);
+  in_flight = std::max<std::size_t>(
+      1,
+      (options.max_in_flight != 0 ? options.max_in_flight : kDefaultInFlight) /
+          ranks);
+  const std::uint64_t memory = options.memory_bytes / ranks;
+
+  metrics = std::make_shared<Metrics>();
+  StoreOptions store_options = dataset.store_options;
+  store_options.max_in_flight = in_flight;
+  LEAT_TRY(store, open_store(dataset.url, store_options, env, metrics.get()));
+  budget = std::make_unique<MemoryBudget>(memory, metrics.get());
+  slots = std::make_unique<SlotPool>(memory / 2, metrics);
+  for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
+  executor = std::make_unique<Executor>("leat-decode", threads, metrics.get());
+  open_context();
+  if (rank.rank == 0) {
+    log_debug(fmt::format(
+        "{} ranks on this node share {} threads, {} requests in flight and {} "
+        "of "
+        "memory: {}, {} and {} each",
+        ranks, node_threads, in_flight * ranks, format_bytes(memory * ranks),
+        threads, in_flight, format_bytes(memory)));
+  }
+  return {};
+}
+
+Loader::Machine::Visit::~Visit() {
+  if (machine_ == nullptr) return;
+  const MutexLock lock(machine_->mutex);
+  --machine_->visits;
+  machine_->left.notify_all();
+}
+
+Result<Loader::Machine::Visit> Loader::Machine::enter() {
+  // Before the lock: at the fork somebody may have held it.
+  if (getpid() != pid) {
+    return refuse(
+        "this loader was made before a fork and its threads are not in this "
+        "process; make one here, or start workers with spawn");
+  }
+  const MutexLock lock(mutex);
+  LEAT_TRY_VOID(check_open());
+  ++visits;
+  return Visit(this);
+}
+
+Result<void> Loader::Machine::check_open() const {
+  if (is_closed) return refuse("the loader is closed; make another one");
+  return {};
+}
+
+Result<void> Loader::Machine::check_current(Iteration mine) const {
+  LEAT_TRY_VOID(check_open());
+  if (mine.number == iteration) return {};
+  return refuse(
+      "this iterator was ended by a later one, set_epoch() or "
+      "load_state_dict(); a loader has one at a time");
+}
+
+Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
+  return Steps::make({.samples = dataset.catalogue->samples(),
+                      .start = from,
+                      .global_batch = global_batch,
+                      .rank = rank,
+                      .tail = tail});
+}
+
+Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
+    std::uint64_t which, std::uint64_t from, std::uint64_t ahead) const {
+  LEAT_TRY(Steps steps, steps_from(from));
+  return std::make_shared<EpochRun>(
+      *context, which,
+      EpochOrder(dataset.catalogue->samples(), order, blocks, which),
+      std::move(steps), ahead);
+}
+
+Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
+  if (run != nullptr) return {};
+  unused = std::move(next_run);
+  if (unused != nullptr && unused->epoch() == epoch && position == 0) {
+    run = std::move(unused);
+    run->adopt();
+    return {};
+  }
+  LEAT_TRY(run, start(epoch, position, kNoLimit));
+  return {};
+}
+
+std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
+                                                   std::uint64_t to_position) {
+  count_requests();
+  epoch = to_epoch;
+  position = to_position;
+  is_begun = false;
+  has_delivered = false;
+  has_ended = false;
+  failure.reset();
+  waiting_since.reset();
+  ++iteration;  // Any iterator still alive belongs to the old position.
+  return std::exchange(run, nullptr);
+}
+
+// Once the running epoch has been sent, begins to fetch the next: all of it if
+// it is known that there will be one, else at most a window.
+void Loader::Machine::plan_ahead() {
+  if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
+  const std::uint64_t next_epoch = run->epoch() + 1;
+  if (options.epochs && next_epoch >= *options.epochs) return;
+  const std::uint64_t ahead = options.epochs ? kNoLimit : in_flight;
+  if (Result<std::shared_ptr<EpochRun>> started = start(next_epoch, 0, ahead)) {
+    next_run = *std::move(started);
+  }
+}
+
+void Loader::Machine::count_requests() {
+  if (run == nullptr || !is_begun) return;
+  EpochStats& now = stats.back();
+  const RunRequests requests = run->requests();
+  now.gets = requests.sent + requests.retried;
+  now.retried = requests.retried;
+  now.bytes_read = requests.bytes;
+  now.ahead = next_run == nullptr ? 0 : next_run->requests().sent;
+}
+
+void Loader::Machine::end_epoch() {
+  EpochStats& at = stats.back();
+  const TimePoint now = SteadyClock().now();
+  at.wait += now - *waiting_since;
+  at.stalls[Stall::kHandover] += now - *waiting_since;
+  at.elapsed = now - begun;
+  waiting_since.reset();
+  has_ended = true;
+  is_resuming = false;
+  epoch = run->epoch() + 1;
+  position = 0;
+}
+
+void Loader::Machine::deliver(const BatchWork& work) {
+  const TimePoint now = SteadyClock().now();
+  EpochStats& at = stats.back();
+  const Interval wait{.begin = *waiting_since, .end = now};
+  const SampleTimes& last =
+      const_cast<BatchWork&>(work).sample(work.last_row).times;
+  at.stalls += blame(wait, last, work.ready);
+  at.wait += now - *waiting_since;
+  at.elapsed = now - begun;
+  waiting_since.reset();
+  if (work.error) return;
+  if (at.samples == 0) at.first_batch = at.elapsed;
+  at.samples += work.batch.ids.size();
+  at.substituted += work.substituted;
+  if (options.hashes) {
+    at.content_hash += work.batch.content_hash;
+    for (const SampleId id : work.batch.ids) at.add_to_order(id.value);
+  }
+  metrics->add(Metric::kPipelineBatches, 1);
+  metrics->add(Metric::kPipelineSubstitutes,
+               static_cast<std::int64_t>(work.substituted));
+  metrics->add(Metric::kPipelineSamples,
+               static_cast<std::int64_t>(work.batch.ids.size()));
+  has_delivered = true;
+  is_resuming = false;
+  position = work.position_after;
+}
+
+// A user who keeps batches gets fresh memory for each: that is said once.
+void Loader::Machine::watch_kept(const Batch& batch) {
+  std::erase_if(handed_over, [](const auto& slot) { return slot.expired(); });
+  for (const FieldArray& field : batch.fields) {
+    if (field.values == nullptr) continue;
+    handed_over.emplace_back(field.values);
+    break;
+  }
+  if (handed_over.size() <= kManyBatches || has_warned) return;
+  has_warned = true;
+  log_warning(
+      fmt::format("{} batches are being kept, each in memory of its own beside "
+                  "memory=; copy what you need and let batches go",
+                  handed_over.size()));
+}
+
+void Loader::Machine::tear_down() {
+  context.reset();
+  executor.reset();
+  store.store.reset();
+  scratch.clear();
+  slots.reset();
+}
+
+}  // namespace leat

@@ -1,0 +1,54 @@
+// What a loader can be told. Every name is the same in Python and in `leat`.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/ids.h"
+#include "leat/base/units.h"
+#include "leat/pipeline/delivered_field.h"
+#include "leat/pipeline/program.h"
+#include "leat/pipeline/run_context.h"
+#include "leat/plan/order.h"
+
+namespace leat {
+
+/// `shuffle=True` leaves the kind to the layout of the dataset.
+enum class ShuffleChoice : std::uint8_t { kNone, kAuto, kFull, kBlock };
+
+struct LoaderOptions {
+  /// Samples a step over all ranks; 0 if `batch_size` is given instead.
+  std::uint64_t global_batch_size = 0;
+  /// Samples a step of each rank; 0 if `global_batch_size` is given instead.
+  std::uint64_t batch_size = 0;
+  /// Who we are; nullopt asks the launcher's environment.
+  std::optional<Rank> rank;
+
+  ShuffleChoice shuffle = ShuffleChoice::kAuto;
+  std::uint64_t seed = 0;
+  /// Pieces of shards that a block shuffle mixes at a time.
+  std::uint32_t shuffle_window = 16;
+  /// nullopt: dropped if shuffled, kept if not.
+  std::optional<bool> drop_last;
+  /// Fills the last step with the epoch's first positions and adds `valid`.
+  bool pad = false;
+  /// How many epochs there will be, if known: nothing is fetched past them.
+  std::optional<std::uint64_t> epochs;
+
+  std::vector<OpSpec> ops;
+  std::vector<std::string> fields;  ///< Empty: all of them.
+  bool ids = false;                 ///< Adds the fields `index` and `key`.
+  OnError on_error = OnError::kRaise;
+  bool hashes = true;  ///< Order and content hashes in stats().
+
+  /// Bytes that this node's ranks may hold on the way, together.
+  std::uint64_t memory_bytes = 2 * kGiB;
+  /// Threads that decode, of this node; 0: as many as it may use CPUs.
+  std::size_t threads = 0;
+  /// Requests in flight, of this node; 0: 128.
+  std::size_t max_in_flight = 0;
+};
+
+}  // namespace leat

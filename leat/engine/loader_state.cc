@@ -1,0 +1,139 @@
+#include "leat/engine/loader_state.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace leat {
+namespace {
+
+constexpr std::array<std::pair<Shuffle, std::string_view>, 3> kShuffles = {
+    {{Shuffle::kNone, "none"},
+     {Shuffle::kFull, "full"},
+     {Shuffle::kBlock, "block"}}};
+
+std::string_view name_of(Shuffle shuffle) {
+  for (const auto& [known, name] : kShuffles) {
+    if (known == shuffle) return name;
+  }
+  return "none";
+}
+
+Error not_a_state(std::string_view why) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("this is no state of a leat.Loader: {}", why));
+}
+
+template <class T>
+Error differs(std::string_view what, const T& saved, const T& mine,
+              std::string_view remedy) {
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the state was saved with {} {}, but this loader has "
+                  "{}; {}",
+                  what, saved, mine, remedy));
+}
+
+}  // namespace
+
+std::string to_json(const LoaderState& state) {
+  const nlohmann::ordered_json json = {
+      {"leat_state", LoaderState::kVersion},
+      {"epoch", state.epoch},
+      {"position", state.position},
+      {"seed", state.seed},
+      {"global_batch_size", state.global_batch_size},
+      {"samples", state.samples},
+      {"catalogue", state.catalogue},
+      {"shuffle", std::string(name_of(state.shuffle))},
+      {"shuffle_window", state.shuffle_window}};
+  return json.dump();
+}
+
+Result<LoaderState> parse_state(std::string_view text) {
+  const nlohmann::json json =
+      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return not_a_state("it is not a JSON object");
+  std::string missing;
+  const auto number = [&](const char* name) -> std::uint64_t {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number_integer() ||
+        (!found->is_number_unsigned() && found->get<std::int64_t>() < 0)) {
+      missing = name;
+      return 0;
+    }
+    return found->get<std::uint64_t>();
+  };
+  const auto string = [&](const char* name) -> std::string {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_string()) {
+      missing = name;
+      return {};
+    }
+    return found->get<std::string>();
+  };
+  const std::uint64_t version = number("leat_state");
+  if (missing.empty() && version > LoaderState::kVersion) {
+    return not_a_state(fmt::format(
+        "it is of version {}, this leat reads up to {}; use the leat "
+        "that wrote it, or a newer one",
+        version, LoaderState::kVersion));
+  }
+  LoaderState state{
+      .epoch = number("epoch"),
+      .position = number("position"),
+      .seed = number("seed"),
+      .global_batch_size = number("global_batch_size"),
+      .samples = number("samples"),
+      .catalogue = string("catalogue"),
+      .shuffle = Shuffle::kNone,
+      .shuffle_window = static_cast<std::uint32_t>(number("shuffle_window"))};
+  const std::string shuffle = string("shuffle");
+  if (!missing.empty()) {
+    return not_a_state(
+        fmt::format("\"{}\" is missing or of another type", missing));
+  }
+  if (state.global_batch_size == 0) {
+    return not_a_state("its \"global_batch_size\" is 0");
+  }
+  for (const auto& [known, name] : kShuffles) {
+    if (name == shuffle) {
+      state.shuffle = known;
+      return state;
+    }
+  }
+  return not_a_state(fmt::format("\"shuffle\" is \"{}\"", shuffle));
+}
+
+Result<void> check_compatible(const LoaderState& saved,
+                              const LoaderState& mine) {
+  if (saved.samples != mine.samples) {
+    return differs("a dataset of samples:", saved.samples, mine.samples,
+                   "load it where the same data is");
+  }
+  if (saved.catalogue != mine.catalogue) {
+    return differs("the catalogue", saved.catalogue, mine.catalogue,
+                   "the data has changed since, or is another dataset");
+  }
+  if (saved.seed != mine.seed) {
+    return differs("seed", saved.seed, mine.seed, "give the same seed=");
+  }
+  if (saved.shuffle != mine.shuffle) {
+    return differs("shuffle", name_of(saved.shuffle), name_of(mine.shuffle),
+                   "give the same shuffle=");
+  }
+  if (saved.shuffle == Shuffle::kBlock &&
+      saved.shuffle_window != mine.shuffle_window) {
+    return differs("shuffle_window", saved.shuffle_window, mine.shuffle_window,
+                   "give the same shuffle_window=");
+  }
+  if (saved.position > saved.samples) {
+    return differs("position", saved.position, mine.samples,
+                   "it is past the end of the data");
+  }
+  return {};
+}
+
+}  // namespace leat

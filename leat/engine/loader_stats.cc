@@ -1,0 +1,57 @@
+#include "leat/engine/loader_stats.h"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace leat {
+namespace {
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+void EpochStats::add_to_order(std::uint64_t sample_id) {
+  const std::array<std::uint64_t, 3> link = {order_hash.low, order_hash.high,
+                                             sample_id};
+  order_hash = xxh3_128(std::as_bytes(std::span(link)));
+}
+
+double EpochStats::wait_fraction() const {
+  return elapsed.count() == 0 ? 0 : seconds(wait) / seconds(elapsed);
+}
+
+std::string to_json(const EpochStats& stats, bool has_hashes) {
+  nlohmann::ordered_json json = {
+      {"epoch", stats.epoch},
+      {"seconds", seconds(stats.elapsed)},
+      {"samples", stats.samples},
+      {"samples_per_second",
+       stats.elapsed.count() == 0
+           ? 0.0
+           : static_cast<double>(stats.samples) / seconds(stats.elapsed)},
+      {"first_batch_seconds", seconds(stats.first_batch)},
+      {"wait_seconds", seconds(stats.wait)},
+      {"wait_fraction", stats.wait_fraction()}};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
+    const auto stall = static_cast<Stall>(i);
+    json["stalls"][std::string(to_string(stall))] =
+        seconds(stats.stalls[stall]);
+  }
+  json["requests"] = {{"get", stats.gets},
+                      {"retried", stats.retried},
+                      {"hedged", 0},
+                      {"ahead", stats.ahead}};
+  json["bytes_read"] = stats.bytes_read;
+  json["substituted"] = stats.substituted;
+  if (has_hashes) {
+    json["order_hash"] = stats.order_hash.hex();
+    json["content_hash"] = stats.content_hash.hex();
+  }
+  return json.dump();
+}
+
+}  // namespace leat

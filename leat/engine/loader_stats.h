@@ -1,0 +1,37 @@
+// What a loader tells about its epochs.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/hash.h"
+#include "leat/metrics/stalls.h"
+
+namespace leat {
+
+/// One epoch, or what has been seen of it so far, on this rank.
+struct EpochStats {
+  std::uint64_t epoch = 0;
+  std::uint64_t samples = 0;      ///< Delivered.
+  std::uint64_t substituted = 0;  ///< Of them, in the place of bad ones.
+  Nanoseconds elapsed{0};         ///< From iter() to the last batch.
+  Nanoseconds first_batch{0};     ///< From iter() to the first batch.
+  Nanoseconds wait{0};            ///< In iter() and next().
+  StallTimes stalls;              ///< Sums to `wait`, exactly.
+  std::uint64_t gets = 0;         ///< Reads sent, retried ones included.
+  std::uint64_t retried = 0;
+  std::uint64_t ahead = 0;  ///< Of the next epoch's, sent during this one.
+  std::uint64_t bytes_read = 0;
+  Hash128 order_hash;
+  Hash128 content_hash;
+
+  /// Takes a sample into the order hash: h' = XXH3-128(h, id).
+  void add_to_order(std::uint64_t sample_id);
+  double wait_fraction() const;
+};
+
+/// The object of an epoch in `leat bench --json` and `Loader.stats()`.
+std::string to_json(const EpochStats& stats, bool has_hashes);
+
+}  // namespace leat

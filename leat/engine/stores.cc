@@ -1,0 +1,143 @@
+#include "leat/engine/stores.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "leat/runtime/retry_policy.h"
+#include "leat/store/file/file_store.h"
+#include "leat/store/http/http_client.h"
+#include "leat/store/http/http_store.h"
+#include "leat/store/layers/limited_store.h"
+#include "leat/store/layers/retrying_store.h"
+#include "leat/store/s3/s3_store.h"
+#include "leat/store/s3/settings.h"
+#include "leat/store/url.h"
+
+namespace leat {
+namespace {
+
+/// A driver, and what the layers around it need to know.
+struct Driver {
+  std::unique_ptr<Store> store;
+  std::string prefix;
+  std::string identity;
+  std::uint32_t max_attempts = RetryOptions{}.max_attempts;
+};
+
+/// Lists and writes are not limited by the window; they get connections too.
+constexpr std::size_t kConnectionsBesideReads = 32;
+
+HttpClientOptions http_options(const StoreOptions& options,
+                               std::string ca_bundle) {
+  HttpClientOptions http;
+  http.io_threads = options.io_threads;
+  http.max_in_flight = options.max_in_flight + kConnectionsBesideReads;
+  http.ca_bundle = std::move(ca_bundle);
+  return http;
+}
+
+Result<Driver> open_s3(const Url& url, const StoreOptions& options,
+                       const Env& env, Metrics* metrics) {
+  S3Options asked;
+  asked.endpoint_url = options.endpoint_url;
+  asked.region = options.region;
+  asked.profile = options.profile;
+  asked.no_sign_request = options.no_sign_request;
+  asked.ca_bundle = options.ca_bundle;
+  asked.max_attempts = options.max_attempts;
+  LEAT_TRY(S3Settings settings, resolve_s3_settings(url.authority, asked, env));
+  Driver driver;
+  driver.prefix = url.path;
+  driver.identity = url.text() + "\n" + settings.base_url;
+  driver.max_attempts = settings.max_attempts;
+  auto http =
+      open_http_client(http_options(options, settings.ca_bundle), metrics);
+  driver.store =
+      open_s3_store(url.authority, std::move(settings), std::move(http));
+  return driver;
+}
+
+/// Encodes what people write in URLs and HTTP does not take; what they encoded
+/// themselves stays.
+std::string as_sent(std::string_view url) {
+  constexpr std::string_view kUnsafe = "\"<>\\^`{|} ";
+  std::string sent;
+  for (const char c : url) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x7f || kUnsafe.find(c) != std::string_view::npos) {
+      sent += fmt::format("%{:02X}", byte);
+    } else {
+      sent += c;
+    }
+  }
+  return sent;
+}
+
+/// The prefix is part of the base: a URL is encoded, and keys are not.
+Result<Driver> open_http(const Url& url, const StoreOptions& options,
+                         Metrics* metrics) {
+  Driver driver;
+  driver.identity = url.text();
+  LEAT_TRY(
+      driver.store,
+      open_http_store(
+          as_sent(url.text()),
+          open_http_client(http_options(options, options.ca_bundle), metrics)));
+  return driver;
+}
+
+Result<Driver> open_file(const Url& url) {
+  std::error_code failed;
+  const auto absolute = std::filesystem::absolute(url.path, failed);
+  std::string path = failed ? url.path : absolute.lexically_normal().string();
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  Driver driver;
+  driver.identity = "file://" + path;
+  LEAT_TRY(driver.store, open_file_store(url.path));
+  return driver;
+}
+
+Result<Driver> open_driver(const Url& url, const StoreOptions& options,
+                           const Env& env, Metrics* metrics) {
+  if (url.scheme == "s3") return open_s3(url, options, env, metrics);
+  if (url.scheme == "http" || url.scheme == "https") {
+    return open_http(url, options, metrics);
+  }
+  return open_file(url);
+}
+
+std::uint64_t draw_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+Result<OpenedStore> open_store(std::string_view url,
+                               const StoreOptions& options, const Env& env,
+                               Metrics* metrics) {
+  LEAT_TRY(const Url parsed, parse_url(url));
+  if (options.max_in_flight == 0 || options.io_threads == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "max_in_flight and io_threads must be at least 1");
+  }
+  LEAT_TRY(Driver driver, open_driver(parsed, options, env, metrics));
+  RetryOptions retries;
+  retries.max_attempts =
+      options.max_attempts != 0 ? options.max_attempts : driver.max_attempts;
+  auto limited = std::make_unique<LimitedStore>(std::move(driver.store),
+                                                options.max_in_flight, metrics);
+  OpenedStore opened;
+  opened.store = std::make_unique<RetryingStore>(
+      std::move(limited), retries, options.seed.value_or(draw_seed()), metrics);
+  opened.url = parsed.text();
+  opened.prefix = std::move(driver.prefix);
+  opened.identity = std::move(driver.identity);
+  return opened;
+}
+
+}  // namespace leat

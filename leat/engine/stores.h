@@ -1,0 +1,54 @@
+// Opens a store by its URL: the one place that knows every driver by name.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/metrics/metrics.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// How to reach a store. What is empty comes from the environment, then from
+/// the profile files; each driver takes what concerns it.
+struct StoreOptions {
+  std::string endpoint_url;
+  std::string region;
+  std::string profile;
+  bool no_sign_request = false;
+  /// A PEM file of certificates to trust; empty for the system's.
+  std::string ca_bundle;
+  /// Reads in flight at once.
+  std::size_t max_in_flight = 128;
+  std::size_t io_threads = 2;
+  /// Tries in all; 0: AWS_MAX_ATTEMPTS, else 10.
+  std::uint32_t max_attempts = 0;
+  /// Of the jitter between tries; nullopt draws one.
+  std::optional<std::uint64_t> seed;
+};
+
+struct OpenedStore {
+  std::unique_ptr<Store> store;
+  std::string url;  ///< As given, without credentials.
+  /// What the dataset's keys begin with: see key_in_store().
+  std::string prefix;
+  /// Names the place on this machine: the URL, and the endpoint where there may
+  /// be several. What a cache goes by.
+  std::string identity;
+};
+
+/// Opens s3://, http://, https://, file:// or a path, with retries and a window
+/// of reads in flight around it. Sends nothing.
+///
+/// `metrics` may be null, else must outlive the store.
+/// Errors: as parse_url() and resolve_s3_settings()
+Result<OpenedStore> open_store(std::string_view url,
+                               const StoreOptions& options, const Env& env,
+                               Metrics* metrics);
+
+}  // namespace leat

@@ -1,0 +1,65 @@
+// Makes the catalogue of what lies in a store.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// How far an index has come.
+struct IndexProgress {
+  std::uint64_t objects = 0;       ///< Listed so far.
+  std::uint64_t shards_done = 0;   ///< Scanned so far.
+  std::uint64_t shards_total = 0;  ///< 0 until the listing is complete.
+  std::uint64_t samples = 0;       ///< Found so far.
+};
+
+enum class EtagUse : std::uint8_t {
+  kKeep,     ///< A changed object is noticed by its ETag or size.
+  kLeaveOut  ///< By its size alone: for ETags that mean nothing elsewhere.
+};
+
+struct IndexOptions {
+  /// Shards that are scanned at once; each takes a thread and about 1 MiB.
+  std::size_t threads = 32;
+  /// What labels count through; empty: the sorted names of the top folders.
+  std::vector<std::string> classes;
+  EtagUse etags = EtagUse::kKeep;
+  /// Hears of progress now and then, on the calling thread. May be empty.
+  std::function<void(const IndexProgress&)> progress;
+};
+
+/// Which kind of ETags this store gives.
+EtagKind etag_kind_of(const Store& store);
+
+/// True if the ETags in `catalogue` can be compared with those of `store`;
+/// where they cannot, only sizes can.
+bool etags_apply(const Catalogue& catalogue, const Store& store);
+
+/// Lists what is under `prefix` and makes its catalogue. Blocks.
+///
+/// All objects `.tar`: shards, members grouped as WebDataset does. Else each
+/// object is a sample with the field `data`, and `label` where there are
+/// folders. Hidden objects are passed over. Samples come in byte order of
+/// objects' keys, within a shard in the order of its members.
+///
+/// Errors:
+///   kNotFound         nothing is there
+///   kInvalidArgument  shards mixed with other objects, objects beside folders,
+///                     a store that cannot list
+///   kCorrupt          a shard that cannot be read as tar; names it
+///   kCancelled        `stop` fired; or any of Store::list and Store::read
+Result<Buffer> build_catalogue(Store& store, std::string_view prefix,
+                               const IndexOptions& options,
+                               std::stop_token stop);
+
+}  // namespace leat

@@ -1,0 +1,189 @@
+#include "leat/index/catalogue_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "leat/base/buffer.h"
+#include "leat/base/hash.h"
+
+namespace leat {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+class Mapping {
+ public:
+  Mapping(void* address, std::size_t size_bytes)
+      : address_(address), size_bytes_(size_bytes) {}
+  ~Mapping() { ::munmap(address_, size_bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::span<const std::byte> span() const {
+    return {static_cast<const std::byte*>(address_), size_bytes_};
+  }
+
+ private:
+  void* const address_;
+  const std::size_t size_bytes_;
+};
+
+Error system_error(int number, std::string_view doing) {
+  const ErrorCode code = [&] {
+    switch (number) {
+      case ENOENT:
+        return ErrorCode::kNotFound;
+      case EACCES:
+      case EPERM:
+      case EROFS:
+        return ErrorCode::kPermissionDenied;
+      case ENOSPC:
+      case EDQUOT:
+      case EMFILE:
+      case ENFILE:
+      case ENOMEM:
+        return ErrorCode::kResourceExhausted;
+      default:
+        return ErrorCode::kUnavailable;
+    }
+  }();
+  return Error(code, fmt::format("{}: {}", doing,
+                                 std::generic_category().message(number)));
+}
+
+Result<Buffer> read_whole(int fd, std::uint64_t size_bytes) {
+  Buffer bytes(size_bytes);
+  std::size_t have = 0;
+  while (have < size_bytes) {
+    const ssize_t got = ::pread(fd, bytes.data() + have, size_bytes - have,
+                                static_cast<off_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(errno, "reading");
+    if (got == 0) {
+      return Error(ErrorCode::kCorrupt, "the file was cut while it was read");
+    }
+    have += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+Result<void> write_whole(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return system_error(errno, "writing");
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Result<Catalogue> open_file(const std::string& path,
+                            const MapOptions& options) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return system_error(errno, "opening");
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return system_error(errno, "opening");
+  if (!S_ISREG(info.st_mode)) {
+    return Error(ErrorCode::kInvalidArgument, "not a file");
+  }
+  const auto size_bytes = static_cast<std::uint64_t>(info.st_size);
+  if (size_bytes <= options.most_copied_bytes) {
+    LEAT_TRY(Buffer bytes, read_whole(file.get(), size_bytes));
+    auto held = std::make_shared<const Buffer>(std::move(bytes));
+    const auto span = held->span();
+    return Catalogue::open(span, std::move(held));
+  }
+  // All of it is read at once for its checksums, so fetch it at once too.
+  void* const address = ::mmap(nullptr, size_bytes, PROT_READ,
+                               MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
+  if (address == MAP_FAILED) return system_error(errno, "mapping");
+  auto held = std::make_shared<const Mapping>(address, size_bytes);
+  const auto span = held->span();
+  return Catalogue::open(span, std::move(held));
+}
+
+}  // namespace
+
+Result<Catalogue> map_catalogue(const std::string& path,
+                                const MapOptions& options) {
+  Result<Catalogue> catalogue = open_file(path, options);
+  if (catalogue) return catalogue;
+  Error error = std::move(catalogue).error();
+  if (error.code() == ErrorCode::kCorrupt) {
+    return Error(error.code(),
+                 fmt::format("{}: {}: remove the file, or make it again with "
+                             "`leat index --refresh`",
+                             path, error.message()));
+  }
+  return std::move(error).while_doing(path);
+}
+
+Result<void> write_catalogue(const std::string& path,
+                             std::span<const std::byte> bytes) {
+  const std::filesystem::path folder =
+      std::filesystem::path(path).parent_path();
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    return system_error(failed.value(),
+                        fmt::format("making the folder {}", folder.string()));
+  }
+  std::string temporary = path + ".XXXXXX";
+  const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    return system_error(errno,
+                        fmt::format("making a file in {}", folder.string()));
+  }
+  Result<void> written = write_whole(file.get(), bytes);
+  if (written && ::fsync(file.get()) != 0) {
+    written = system_error(errno, "writing");
+  }
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = system_error(errno, "renaming");
+  }
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return std::move(written).error().while_doing(path);
+  }
+  return {};
+}
+
+std::optional<std::string> catalogue_cache_path(std::string_view identity,
+                                                const Env& env) {
+  const auto folder = [&]() -> std::optional<std::string> {
+    const auto set = [&](std::string_view name) -> std::optional<std::string> {
+      auto value = env(name);
+      return value && !value->empty() ? value : std::nullopt;
+    };
+    if (auto own = set("LEAT_CACHE_DIR")) return own;
+    if (auto xdg = set("XDG_CACHE_HOME")) return *xdg + "/leat";
+    if (auto home = set("HOME")) return *home + "/.cache/leat";
+    return std::nullopt;
+  }();
+  if (!folder) return std::nullopt;
+  return fmt::format("{}/catalogues/{}.leatcat", *folder,
+                     xxh3_128(as_bytes(identity)).hex());
+}
+
+}  // namespace leat

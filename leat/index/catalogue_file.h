@@ -1,0 +1,46 @@
+// Catalogues as files on this machine.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+
+namespace leat {
+
+struct MapOptions {
+  /// Files up to this are copied: then nothing that happens to them can hurt.
+  std::uint64_t most_copied_bytes = 64 << 20;
+};
+
+/// Opens a catalogue of this machine. A small file is copied into memory; a
+/// large one is mapped, and lives as long as the Catalogue even if the file is
+/// replaced meanwhile.
+///
+/// Errors:
+///   kNotFound          no such file
+///   kPermissionDenied  may not be read
+///   kCorrupt           as Catalogue::open; names the path and what to do
+///   kInvalidArgument   as Catalogue::open
+Result<Catalogue> map_catalogue(const std::string& path,
+                                const MapOptions& options = {});
+
+/// Writes a file that is seen whole or not at all, and makes its folders.
+///
+/// Errors: kPermissionDenied, kResourceExhausted (disk full), kUnavailable
+Result<void> write_catalogue(const std::string& path,
+                             std::span<const std::byte> bytes);
+
+/// Where the catalogue of a place is kept on this machine: below
+/// LEAT_CACHE_DIR, else XDG_CACHE_HOME/leat, else HOME/.cache/leat. `identity`
+/// says which place, endpoint included. Nullopt if the environment names no
+/// folder.
+std::optional<std::string> catalogue_cache_path(std::string_view identity,
+                                                const Env& env);
+
+}  // namespace leat

@@ -1,0 +1,172 @@
+#include "leat/index/open_catalogue.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "leat/index/catalogue_file.h"
+
+namespace leat {
+namespace {
+
+/// More than any catalogue has.
+constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
+
+using MaybeOpened = std::optional<OpenedCatalogue>;
+
+Result<std::shared_ptr<const Catalogue>> open_bytes(Buffer bytes) {
+  auto held = std::make_shared<const Buffer>(std::move(bytes));
+  const auto span = held->span();
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(span, std::move(held)));
+  return std::make_shared<const Catalogue>(std::move(catalogue));
+}
+
+/// True if the catalogue has the labels that were asked for.
+bool has_classes(const Catalogue& catalogue, const IndexOptions& options) {
+  return options.classes.empty() || catalogue.classes() == options.classes;
+}
+
+Result<MaybeOpened> find_published(Store& store, std::string_view prefix,
+                                   const IndexOptions& options,
+                                   std::stop_token stop) {
+  const std::string key = published_key(prefix);
+  const std::string url = store.url_of(key);
+  Result<Buffer> bytes =
+      read_object(store, key, kMostCatalogueBytes, std::move(stop));
+  if (!bytes) {
+    // A bucket that may not be listed answers 403 for what is not there.
+    const ErrorCode code = bytes.error().code();
+    if (code == ErrorCode::kNotFound ||
+        (code == ErrorCode::kPermissionDenied && store.traits().can_list)) {
+      return MaybeOpened();
+    }
+    return std::move(bytes).error().while_doing("looking for a catalogue");
+  }
+  auto catalogue = open_bytes(*std::move(bytes));
+  if (!catalogue) {
+    return Error(catalogue.error().code(),
+                 fmt::format("{}: {}: publish it again with `leat index "
+                             "--publish`",
+                             url, catalogue.error().message()));
+  }
+  if (!has_classes(**catalogue, options)) return MaybeOpened();
+  return MaybeOpened({.catalogue = *std::move(catalogue),
+                      .source = CatalogueSource::kPublished,
+                      .location = url,
+                      .note = ""});
+}
+
+Result<MaybeOpened> find_cached(const std::optional<std::string>& path) {
+  if (!path) return MaybeOpened();
+  Result<Catalogue> catalogue = map_catalogue(*path);
+  if (catalogue) {
+    return MaybeOpened(
+        {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
+         .source = CatalogueSource::kCache,
+         .location = *path,
+         .note = ""});
+  }
+  if (catalogue.error().code() == ErrorCode::kCorrupt) {
+    return std::move(catalogue).error();
+  }
+  return MaybeOpened();  // Not there, not readable, of another version.
+}
+
+Result<OpenedCatalogue> build_and_keep(Store& store, std::string_view prefix,
+                                       const std::optional<std::string>& path,
+                                       const IndexOptions& options,
+                                       std::stop_token stop) {
+  LEAT_TRY(Buffer bytes,
+           build_catalogue(store, prefix, options, std::move(stop)));
+  OpenedCatalogue opened;
+  if (!path) {
+    opened.note =
+        "the catalogue is not kept: set LEAT_CACHE_DIR to a folder for it";
+  } else if (auto kept = write_catalogue(*path, bytes.span()); kept) {
+    opened.location = *path;
+  } else {
+    opened.note = fmt::format(
+        "the catalogue is not kept, and will be made again next time: {}; set "
+        "LEAT_CACHE_DIR to a folder that can be written",
+        kept.error().message());
+  }
+  LEAT_TRY(opened.catalogue, open_bytes(std::move(bytes)));
+  return opened;
+}
+
+/// The cache keeps one catalogue for each list of classes.
+std::string cache_identity(std::string_view identity,
+                           const std::vector<std::string>& classes) {
+  std::string all(identity);
+  for (const std::string& name : classes) {
+    all.append(fmt::format("\n{} {}", name.size(), name));
+  }
+  return all;
+}
+
+Error cannot_list(const Store& store, std::string_view prefix) {
+  return Error(
+      ErrorCode::kNotFound,
+      fmt::format("{} is not there, and {} cannot be listed: make a catalogue "
+                  "with `leat index --publish` where the data can be listed "
+                  "(as a folder or over s3://)",
+                  store.url_of(published_key(prefix)), store.url_of(prefix)));
+}
+
+}  // namespace
+
+std::string_view to_string(CatalogueSource source) {
+  switch (source) {
+    case CatalogueSource::kPublished:
+      return "published";
+    case CatalogueSource::kCache:
+      return "cache";
+    case CatalogueSource::kBuilt:
+      return "built";
+  }
+  return "";
+}
+
+std::string published_key(std::string_view prefix) {
+  return key_in_store(prefix, ".leat/catalogue");
+}
+
+Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
+                                      std::string_view identity,
+                                      const CatalogueOptions& options,
+                                      const Env& env, std::stop_token stop) {
+  const auto path = catalogue_cache_path(
+      cache_identity(identity, options.index.classes), env);
+  if (options.refresh == Refresh::kNever) {
+    LEAT_TRY(MaybeOpened published,
+             find_published(store, prefix, options.index, stop));
+    if (published) return *std::move(published);
+    LEAT_TRY(MaybeOpened cached, find_cached(path));
+    if (cached) return *std::move(cached);
+  }
+  if (!store.traits().can_list) return cannot_list(store, prefix);
+  return build_and_keep(store, prefix, path, options.index, std::move(stop));
+}
+
+Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,
+                                          const IndexOptions& options,
+                                          std::stop_token stop) {
+  const std::string key = published_key(prefix);
+  IndexOptions adjusted = options;
+  if (etag_kind_of(store) == EtagKind::kFile) {
+    adjusted.etags = EtagUse::kLeaveOut;
+  }
+  LEAT_TRY(Buffer bytes, build_catalogue(store, prefix, adjusted, stop));
+  if (auto put = store.write(key, bytes.span(), std::move(stop)); !put) {
+    return std::move(put).error().while_doing(
+        fmt::format("publishing {}", store.url_of(key)));
+  }
+  OpenedCatalogue opened;
+  LEAT_TRY(opened.catalogue, open_bytes(std::move(bytes)));
+  opened.source = CatalogueSource::kPublished;
+  opened.location = store.url_of(key);
+  return opened;
+}
+
+}  // namespace leat

@@ -1,0 +1,76 @@
+// Finds the catalogue of a dataset, or makes it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/index/build.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// When what lies in the store is listed although there is a catalogue.
+enum class Refresh : std::uint8_t {
+  kNever,   ///< Catalogues are used as they stand.
+  kAlways,  ///< List, and put a new one into the cache.
+};
+
+struct CatalogueOptions {
+  IndexOptions index;
+  Refresh refresh = Refresh::kNever;
+};
+
+/// Where a catalogue came from.
+enum class CatalogueSource : std::uint8_t {
+  kPublished,  ///< Beside the data.
+  kCache,      ///< This user's cache folder.
+  kBuilt,      ///< Made just now.
+};
+
+/// "published", "cache", "built".
+std::string_view to_string(CatalogueSource source);
+
+struct OpenedCatalogue {
+  std::shared_ptr<const Catalogue> catalogue;
+  CatalogueSource source = CatalogueSource::kBuilt;
+  /// The URL or path of the catalogue; empty if it is in memory alone.
+  std::string location;
+  /// What a user should know though nothing failed; empty if nothing. To be
+  /// logged once.
+  std::string note;
+};
+
+/// The key of the catalogue that is kept beside the data.
+std::string published_key(std::string_view prefix);
+
+/// Finds the catalogue of `prefix`: beside the data, else in the user's cache,
+/// else made now and put into the cache. Blocks.
+///
+/// `identity` names the place for the cache: the URL, and the endpoint where it
+/// is not the usual one; no credentials. A cache that cannot be written is a
+/// note, not an error.
+///
+/// Errors:
+///   kNotFound  nothing is there, or no catalogue is and the store cannot list
+///   kCorrupt   the catalogue found is damaged; the message says how to renew
+///   it or any of build_catalogue()
+Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
+                                      std::string_view identity,
+                                      const CatalogueOptions& options,
+                                      const Env& env, std::stop_token stop);
+
+/// Lists anew and puts the catalogue beside the data, for everyone. Blocks.
+///
+/// On a file system ETags are left out: they say when a file was written, and a
+/// copy of the folder would seem changed.
+/// Errors: as build_catalogue() and Store::write.
+Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,
+                                          const IndexOptions& options,
+                                          std::stop_token stop);
+
+}  // namespace leat

@@ -1,0 +1,58 @@
+#include "leat/index/sample_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leat {
+
+std::optional<MemberName> split_member(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos && name.starts_with("__") &&
+      name.ends_with("__")) {
+    return std::nullopt;
+  }
+  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const std::size_t dot = name.find('.', base);
+  if (dot == std::string_view::npos || dot == base || dot + 1 == name.size()) {
+    return std::nullopt;
+  }
+  MemberName split{.key = std::string(name.substr(0, dot)),
+                   .field = std::string(name.substr(dot + 1))};
+  for (char& c : split.field) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return split;
+}
+
+Result<void> SampleGroups::add_shard(ObjectIndex shard,
+                                     std::span<const TarMember> members) {
+  std::optional<SampleId> sample;  // The one that members are added to.
+  std::string key;
+  for (const TarMember& member : members) {
+    const auto name = split_member(member.name);
+    if (!name) continue;
+    if (!sample || name->key != key) {
+      key = name->key;
+      sample = writer_.add_sample(key);
+    }
+    auto found = fields_.find(name->field);
+    if (found == fields_.end()) {
+      const std::size_t index =
+          writer_.add_field({name->field, FieldKind::kBytes});
+      found = fields_.emplace(name->field, Field{index, std::nullopt}).first;
+    }
+    Field& field = found->second;
+    if (field.last_sample == sample) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("sample '{}' has '{}' twice; the second is "
+                               "member '{}'",
+                               key, name->field, member.name));
+    }
+    field.last_sample = sample;
+    writer_.set_range(field.index, {shard, member.offset, member.size_bytes});
+  }
+  return {};
+}
+
+}  // namespace leat

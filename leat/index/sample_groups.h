@@ -1,0 +1,49 @@
+// Groups the members of tar shards into samples, as WebDataset does.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+#include "leat/codec/tar/tar_scanner.h"
+#include "leat/dataset/catalogue_writer.h"
+
+namespace leat {
+
+/// A member's name in two: "a/b.seg.png" is the field "seg.png" of sample
+/// "a/b".
+struct MemberName {
+  std::string key;
+  std::string field;  ///< In lower case.
+};
+
+/// Cuts at the first dot of the base name. Nullopt for what belongs to no
+/// sample: no dot, nothing before it or after it, or `__meta__` at the top.
+std::optional<MemberName> split_member(std::string_view name);
+
+/// Adds shards to a catalogue, one after another.
+///
+/// Consecutive members of one key are a sample. The fields are those of all
+/// samples, in order of their first appearance; a sample misses what it lacks.
+class SampleGroups {
+ public:
+  explicit SampleGroups(CatalogueWriter& writer) : writer_(writer) {}
+
+  /// Errors: kCorrupt if a sample has the same field twice.
+  Result<void> add_shard(ObjectIndex shard, std::span<const TarMember> members);
+
+ private:
+  struct Field {
+    std::size_t index;
+    std::optional<SampleId> last_sample;
+  };
+
+  CatalogueWriter& writer_;
+  std::map<std::string, Field, std::less<>> fields_;
+};
+
+}  // namespace leat

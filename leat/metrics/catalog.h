@@ -1,0 +1,78 @@
+// Every metric that Leat has. docs/reference/metrics.md and the /metrics page
+// are made from this table.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace leat {
+
+enum class MetricKind : std::uint8_t { kCounter, kGauge };
+
+/// Everything there is to know about one metric.
+struct MetricSpec {
+  std::string_view name;  ///< leat_<module>_<noun>_<unit>[_total]
+  MetricKind kind;
+  std::string_view help;  ///< One sentence; what a rise means.
+};
+
+/// The rows of `kCatalog`, in its order.
+enum class Metric : std::uint8_t {
+  kStoreReads,
+  kStoreReadBytes,
+  kStoreReadErrors,
+  kStoreRetries,
+  kStoreBackoffNanoseconds,
+  kStoreInFlight,
+  kStoreLists,
+  kStoreConnections,
+  kRuntimeReservedBytes,
+  kRuntimeExecutorTasks,
+  kPipelineSamples,
+  kPipelineBatches,
+  kPipelineSubstitutes,
+  kPipelineDecodeWarnings,
+  kPipelineFreshSlots,
+  kPipelineSlotBytes,
+  kCount,
+};
+
+inline constexpr std::array kCatalog = {
+    MetricSpec{"leat_store_reads_total", MetricKind::kCounter,
+               "Requests for bytes sent to stores, retries included."},
+    MetricSpec{"leat_store_read_bytes_total", MetricKind::kCounter,
+               "Bytes received from stores."},
+    MetricSpec{"leat_store_read_errors_total", MetricKind::kCounter,
+               "Requests for bytes that failed, retried or not."},
+    MetricSpec{"leat_store_retries_total", MetricKind::kCounter,
+               "Requests sent again; a rise means throttling or faults."},
+    MetricSpec{"leat_store_backoff_nanoseconds_total", MetricKind::kCounter,
+               "Time that requests waited before being sent again."},
+    MetricSpec{"leat_store_in_flight", MetricKind::kGauge,
+               "Requests for bytes sent and not yet answered."},
+    MetricSpec{"leat_store_lists_total", MetricKind::kCounter,
+               "List requests sent."},
+    MetricSpec{"leat_store_connections_total", MetricKind::kCounter,
+               "Connections opened; a steady rise means keep-alive fails."},
+    MetricSpec{"leat_runtime_reserved_bytes", MetricKind::kGauge,
+               "Bytes of the memory budget held by reservations."},
+    MetricSpec{"leat_runtime_executor_tasks", MetricKind::kGauge,
+               "Tasks waiting for or in a thread of the executor."},
+    MetricSpec{"leat_pipeline_samples_total", MetricKind::kCounter,
+               "Samples delivered."},
+    MetricSpec{"leat_pipeline_batches_total", MetricKind::kCounter,
+               "Batches delivered."},
+    MetricSpec{"leat_pipeline_substitutes_total", MetricKind::kCounter,
+               "Bad samples whose place another one took."},
+    MetricSpec{"leat_pipeline_decode_warnings_total", MetricKind::kCounter,
+               "Images decoded in spite of damage."},
+    MetricSpec{"leat_pipeline_fresh_slots_total", MetricKind::kCounter,
+               "Batch slots allocated anew; a rise means batches are kept."},
+    MetricSpec{"leat_pipeline_slot_bytes", MetricKind::kGauge,
+               "Bytes of batch slots, in use or waiting to be used again."},
+};
+
+static_assert(kCatalog.size() == static_cast<std::size_t>(Metric::kCount));
+
+}  // namespace leat

@@ -1,0 +1,46 @@
+// What the training loop gets.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "leat/base/hash.h"
+#include "leat/base/ids.h"
+#include "leat/pipeline/slot_pool.h"
+#include "leat/pipeline/tensor.h"
+
+namespace leat {
+
+/// How the values of a field lie in a batch.
+enum class ArrayKind : std::uint8_t {
+  kDense,    ///< `values`: shape (samples, ...), in C order.
+  kRagged,   ///< `values`: uint8, one sample after another; `offsets`.
+  kStrings,  ///< `strings`: one a sample.
+};
+
+/// One field of a batch, over slots of its own: writable, and nobody else's.
+struct FieldArray {
+  std::string name;
+  ArrayKind kind = ArrayKind::kDense;
+  DType dtype = DType::kUint8;
+  std::vector<std::int64_t> shape;  ///< (samples, ...); ragged: (bytes).
+  SlotRef values;                   ///< Null for kStrings.
+  SlotRef offsets;                  ///< kRagged: int64, (samples + 1).
+  std::vector<std::string> strings;
+};
+
+/// The samples of one rank in one step.
+struct Batch {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::vector<SampleId> ids;  ///< In the order of the rows.
+  std::vector<FieldArray> fields;
+  /// The sum of its samples' hashes (see content_hash.h); zero if not asked
+  /// for.
+  Hash128 content_hash;
+};
+
+/// A batch with memory of its own, equal to `batch`.
+Batch copy_of(const Batch& batch, SlotPool& slots);
+
+}  // namespace leat

@@ -1,0 +1,128 @@
+// A batch on its way: its slots, its samples and what has become of them.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/mutex.h"
+#include "leat/metrics/stalls.h"
+#include "leat/pipeline/batch.h"
+#include "leat/pipeline/piece.h"
+#include "leat/pipeline/run_context.h"
+
+namespace leat {
+
+class BatchWork;
+
+/// One row of a batch, from its plan to its slot.
+///
+/// Threads: the planner until its reads are sent; then whichever thread brings
+/// its last byte; then one thread of the executor.
+class SampleWork final : public ReadObserver {
+ public:
+  /// The bytes of one fetched field; in a buffer, a piece or the slot itself.
+  struct Fetched {
+    std::size_t field = 0;
+    Buffer buffer;
+    Reservation reservation;
+    std::shared_ptr<Piece> piece;
+    std::span<const std::byte> bytes;
+  };
+
+  void backs_off(TimePoint from, TimePoint until) override;
+  /// Takes over when a piece that it waits for has waited.
+  void waited_with(const Piece& piece);
+  /// How often its own reads were sent again.
+  std::uint64_t retries() const;
+
+  /// Keeps the first failure.
+  void fail(Error error);
+  bool has_failed() const;
+
+  BatchWork* batch = nullptr;
+  std::size_t row = 0;
+  SampleId id;
+  bool is_valid = true;
+  std::uint64_t order = 0;
+  std::vector<Fetched> fetched;
+  /// Reads that have not come back, and one while the planner still sends.
+  std::atomic<std::uint32_t> pending = 1;
+  SampleTimes times;
+  Hash128 hash;
+  /// Set by the thread that finishes the batch.
+  std::optional<Error> error() const;
+
+ private:
+  void add_backoff(Interval backoff) LEAT_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  std::uint64_t retries_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
+};
+
+/// The rows of one rank in one step.
+///
+/// Lifetime: shared by the planner, every read in flight and the consumer.
+class BatchWork {
+ public:
+  BatchWork(const RunContext& context, std::uint64_t epoch, std::uint64_t step,
+            std::vector<SampleId> ids);
+
+  std::size_t size() const { return samples_.size(); }
+  SampleWork& sample(std::size_t row) { return *samples_[row]; }
+
+  /// The bytes that its slots need; nullopt while a shape is not yet known.
+  std::optional<std::uint64_t> slot_bytes() const;
+  /// Takes the slots. REQUIRES: slot_bytes() has a value.
+  void take_slots(Reservation reservation);
+  /// Where the raw bytes of a row go, so that the network may write them there.
+  std::span<std::byte> raw_span(std::size_t field, std::size_t row);
+
+  /// Runs the row's ops and copies its numbers; on an executor thread.
+  Result<void> fill(SampleWork& sample, std::size_t thread);
+
+  /// Counts a row as done, well or not. True for the last one, which has then
+  /// put the batch together and set `ready`.
+  bool finish(SampleWork& sample);
+
+  /// The bytes are the user's from now on.
+  void hand_over() { reservation_.release(); }
+
+  const std::uint64_t epoch;
+  const std::uint64_t step;
+  std::uint64_t position_after = 0;
+
+  /// Set by the planner before it finishes the rows that it could not send.
+  std::optional<Error> plan_error;
+
+  // Set once, by the last finish(); read once `is_ready`.
+  std::atomic<bool> is_ready = false;
+  TimePoint ready;
+  std::optional<Error> error;
+  std::size_t last_row = 0;       ///< The row that finished last.
+  std::uint64_t substituted = 0;  ///< Rows of bad samples, filled by others.
+  Batch batch;
+
+ private:
+  Result<void> fill_program(SampleWork& sample, std::size_t field,
+                            std::size_t thread);
+  std::span<std::byte> dense_row(std::size_t field, std::size_t row);
+  std::span<const std::byte> row_bytes(std::size_t field, std::size_t row);
+  void put_together();
+  void substitute(std::size_t bad_row, std::size_t good_row);
+  void substitute_ragged(FieldArray& array, std::size_t bad_row,
+                         std::size_t good_row);
+  Hash128 hash_of(std::size_t row);
+
+  const RunContext& context_;
+  std::vector<std::unique_ptr<SampleWork>> samples_;
+  Reservation reservation_;
+  std::atomic<std::size_t> left_;
+};
+
+}  // namespace leat

@@ -1,0 +1,40 @@
+// A hash of what was delivered, whatever the order.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "leat/base/hash.h"
+#include "leat/base/ids.h"
+
+namespace leat {
+
+/// The hash of one delivered sample: XXH3-128 over, in this order, the epoch
+/// and the sample's id (8 bytes each, little-endian) and for every delivered
+/// field but `index`, `key` and `valid` its name, a zero byte, and its bytes as
+/// they stand in the batch (numbers as 8 bytes).
+///
+/// The content hash of an epoch is the sum of these modulo 2^128: independent
+/// of order, threads and batches, and it adds up over ranks and over the two
+/// halves of a resumed epoch.
+class ContentHasher {
+ public:
+  ContentHasher(std::uint64_t epoch, SampleId sample) {
+    hasher_.update(epoch);
+    hasher_.update(sample.value);
+  }
+  void field(std::string_view name, std::span<const std::byte> bytes) {
+    constexpr std::byte kEnd{0};
+    hasher_.update(
+        {reinterpret_cast<const std::byte*>(name.data()), name.size()});
+    hasher_.update({&kEnd, 1});
+    hasher_.update(bytes);
+  }
+  Hash128 digest() const { return hasher_.digest(); }
+
+ private:
+  Hasher128 hasher_;
+};
+
+}  // namespace leat

@@ -1,0 +1,73 @@
+#include "leat/pipeline/delivered_field.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace leat {
+namespace {
+
+FieldSource source_of(const OutputField& output, FieldKind kind) {
+  if (output.program != nullptr) return FieldSource::kProgram;
+  switch (kind) {
+    case FieldKind::kBytes:
+      return FieldSource::kRaw;
+    case FieldKind::kInt64:
+      return FieldSource::kInt64;
+    case FieldKind::kFloat64:
+      return FieldSource::kFloat64;
+    case FieldKind::kString:
+      return FieldSource::kString;
+  }
+  return FieldSource::kRaw;
+}
+
+}  // namespace
+
+Result<std::vector<DeliveredField>> choose_fields(
+    const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields,
+    const FieldChoice& choice) {
+  LEAT_TRY(const std::vector<OutputField> outputs, compile_ops(ops, fields));
+  std::vector<DeliveredField> all;
+  std::vector<std::string> names = choice.names;
+  const bool takes_all = names.empty();
+  for (const OutputField& output : outputs) {
+    all.push_back({.name = output.name,
+                   .source = source_of(output, fields[output.source].kind),
+                   .column = output.source,
+                   .program = output.program});
+    if (takes_all) names.push_back(output.name);
+  }
+  all.push_back({.name = "index", .source = FieldSource::kIndex});
+  all.push_back({.name = "key", .source = FieldSource::kKey});
+  if (choice.with_ids) names.insert(names.end(), {"index", "key"});
+  if (choice.with_valid) {
+    all.push_back({.name = "valid", .source = FieldSource::kValid});
+    names.emplace_back("valid");
+  }
+
+  std::vector<DeliveredField> chosen;
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(all, name, &DeliveredField::name);
+    if (found == all.end()) {
+      std::vector<std::string> there;
+      for (const DeliveredField& field : all) there.push_back(field.name);
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("fields= names \"{}\", but there are only: {}",
+                               name, fmt::join(there, ", ")));
+    }
+    if (!seen.insert(name).second) {
+      if (choice.with_ids && (name == "index" || name == "key")) continue;
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("fields= names \"{}\" twice", name));
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+}  // namespace leat

@@ -1,0 +1,53 @@
+// Which fields a batch holds, and where each comes from.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/pipeline/program.h"
+
+namespace leat {
+
+enum class FieldSource : std::uint8_t {
+  kProgram,  ///< Bytes of the store, through ops: a dense array.
+  kRaw,      ///< Bytes of the store as they are: ragged.
+  kInt64,    ///< A number of the catalogue.
+  kFloat64,  ///< A number of the catalogue.
+  kString,   ///< A text of the catalogue.
+  kIndex,    ///< The sample's id, int64.
+  kKey,      ///< The sample's key.
+  kValid,    ///< False for the padding of a last step; uint8.
+};
+
+struct DeliveredField {
+  std::string name;
+  FieldSource source = FieldSource::kRaw;
+  std::size_t column = 0;  ///< A field of the catalogue, where there is one.
+  std::shared_ptr<const Program> program;
+
+  bool is_fetched() const {
+    return source == FieldSource::kProgram || source == FieldSource::kRaw;
+  }
+};
+
+/// What a user asks for besides the ops.
+struct FieldChoice {
+  std::vector<std::string> names;  ///< In this order; empty for all.
+  bool with_ids = false;           ///< Adds `index` and `key`.
+  bool with_valid = false;         ///< Adds `valid`.
+};
+
+/// Compiles the ops and picks the fields.
+///
+/// Errors:
+///   kInvalidArgument  a name that no field has (the message lists those there
+///                     are), or one twice; whatever compile_ops refuses
+Result<std::vector<DeliveredField>> choose_fields(
+    const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields,
+    const FieldChoice& choice);
+
+}  // namespace leat

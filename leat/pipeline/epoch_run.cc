@@ -1,0 +1,471 @@
+// How a sample travels: plan_batch() reserves and fetch() sends its reads; the
+// last read to come back calls arrive(), which gives the sample to the
+// executor; run_ops() fills its row; finish() counts it, and the last one of a
+// batch makes the batch ready. Every sample that plan() has counted as under
+// way is finished exactly once, whatever fails: that is what the destructor
+// waits for.
+
+#include "leat/pipeline/epoch_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "leat/base/units.h"
+#include "leat/runtime/thread_name.h"
+
+namespace leat {
+namespace {
+
+Error cancelled() {
+  return Error(ErrorCode::kCancelled, "the epoch was ended");
+}
+
+// Reads of at least `part_bytes`, and of less than twice that.
+std::uint32_t reads_for(std::uint64_t length_bytes, std::uint64_t part_bytes) {
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(length_bytes / part_bytes, 1));
+}
+
+bool has_work_for_threads(const RunContext& context) {
+  return context.has_hashes || context.pieces != nullptr ||
+         std::ranges::any_of(context.fields, [](const DeliveredField& field) {
+           return field.source == FieldSource::kProgram;
+         });
+}
+
+}  // namespace
+
+EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
+                   EpochOrder order, Steps steps, std::uint64_t ahead)
+    : context_(context),
+      epoch_(epoch),
+      order_(std::move(order)),
+      steps_(std::move(steps)),
+      needs_thread_(has_work_for_threads(context)),
+      ahead_(ahead),
+      planner_([this] {
+        name_this_thread("leat-planner");
+        plan(stop_.get_token());
+      }) {}
+
+EpochRun::~EpochRun() {
+  stop_.request_stop();
+  planner_.join();
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+    return under_way_ == 0;
+  });
+}
+
+void EpochRun::adopt() {
+  const MutexLock lock(mutex_);
+  ahead_ = ~std::uint64_t{0};
+  changed_.notify_all();
+}
+
+EpochRun::State EpochRun::wait_within(Nanoseconds timeout) {
+  MutexLock lock(mutex_);
+  const auto is_decided = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+    if (batches_.empty()) return has_ended_;
+    return batches_.front()->is_ready.load(std::memory_order_acquire);
+  };
+  if (!changed_.wait_for(lock, timeout, is_decided)) return State::kNotYet;
+  return batches_.empty() ? State::kEnd : State::kReady;
+}
+
+BatchWork& EpochRun::head() {
+  const MutexLock lock(mutex_);
+  return *batches_.front();
+}
+
+std::shared_ptr<BatchWork> EpochRun::take() {
+  std::shared_ptr<BatchWork> batch;
+  const MutexLock lock(mutex_);
+  batch = std::move(batches_.front());
+  batches_.pop_front();
+  return batch;
+}
+
+RunRequests EpochRun::requests() const {
+  return {.sent = sent_, .retried = retried_, .bytes = bytes_};
+}
+
+Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
+  const std::uint64_t planned =
+      std::max<std::uint64_t>(planned_samples_, sent_);
+  MutexLock lock(mutex_);
+  if (changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+        return planned < ahead_;
+      })) {
+    return {};
+  }
+  return cancelled();
+}
+
+void EpochRun::plan(const std::stop_token& stop) {
+  for (std::uint64_t step = 0; step < steps_.count(); ++step) {
+    if (!wait_for_leave(stop)) break;
+    const StepSlice slice = steps_.slice(step);
+    std::vector<SampleId> ids;
+    ids.reserve(slice.size());
+    for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
+      ids.push_back(order_.at(p % order_.size()));
+    }
+    if (ids.empty()) continue;  // A kept tail with fewer samples than ranks.
+    auto batch =
+        std::make_shared<BatchWork>(context_, epoch_, step, std::move(ids));
+    batch->position_after = steps_.position_after(step);
+    for (std::size_t row = 0; row < batch->size(); ++row) {
+      batch->sample(row).is_valid = slice.begin + row < order_.size();
+      batch->sample(row).order = (epoch_ << 40) + next_order_++;
+    }
+    {
+      const MutexLock lock(mutex_);
+      batches_.push_back(batch);
+      under_way_ += batch->size();
+    }
+    planning_ = batch;
+    std::size_t planned = 0;
+    Result<void> result = plan_batch(*batch, planned, stop);
+    planning_.reset();
+    held_bytes_ = 0;
+    for (const auto& [block, piece] : pieces_) {
+      held_bytes_ += piece.piece->bytes.size();
+    }
+    if (!result) {
+      batch->plan_error = std::move(result).error();
+      for (std::size_t row = planned; row < batch->size(); ++row) {
+        finish(batch, batch->sample(row));
+      }
+      break;
+    }
+  }
+  pieces_.clear();
+  has_planned_all_ = true;
+  const MutexLock lock(mutex_);
+  has_ended_ = true;
+  changed_.notify_all();
+}
+
+// `planned` counts the rows that somebody else will finish from now on.
+Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
+                                  const std::stop_token& stop) {
+  std::size_t learned_rows = 0;
+  const std::uint64_t held_before = held_bytes_;
+  if (!batch.slot_bytes()) {
+    LEAT_TRY_VOID(learn_shapes(batch, learned_rows, stop));
+  }
+  const std::uint64_t learned_bytes = held_bytes_ - held_before;
+  LEAT_TRY_VOID(reserve_slots(batch, stop));
+  held_bytes_ -= learned_bytes;  // With slots, those rows go on by themselves.
+  for (; planned < learned_rows; ++planned) {
+    run_ops(planning_, batch.sample(planned));
+  }
+  planned_samples_ += learned_rows;
+  while (planned < batch.size()) {
+    LEAT_TRY_VOID(wait_for_leave(stop));
+    ++planned_samples_;
+    SampleWork& sample = batch.sample(planned);
+    Result<void> sent = fetch(sample, stop);
+    if (!sent) sample.fail(std::move(sent).error());
+    ++planned;
+    // The planner's own share of `pending`: from here the reads decide.
+    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      arrive(planning_, sample);
+    }
+    if (stop.stop_requested()) return cancelled();
+  }
+  return {};
+}
+
+// Fetches rows one after another, before there are slots, until one tells the
+// shapes that only the data knows. Those rows keep their bytes.
+Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
+                                    const std::stop_token& stop) {
+  std::optional<Error> why;
+  while (learned_rows < batch.size() && !batch.slot_bytes()) {
+    SampleWork& sample = batch.sample(learned_rows);
+    {
+      const MutexLock lock(mutex_);
+      held_ = &sample;
+      has_held_arrived_ = false;
+    }
+    Result<void> sent = fetch(sample, stop);
+    if (!sent) sample.fail(std::move(sent).error());
+    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      arrive(planning_, sample);
+    }
+    {
+      MutexLock lock(mutex_);
+      changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+        return has_held_arrived_;
+      });
+      held_ = nullptr;
+    }
+    if (stop.stop_requested()) return cancelled();
+    ++learned_rows;
+    why = sample.error();
+    for (const SampleWork::Fetched& fetched : sample.fetched) {
+      const DeliveredField& field = context_.fields[fetched.field];
+      if (fetched.piece == nullptr) held_bytes_ += fetched.bytes.size();
+      if (why || field.source != FieldSource::kProgram) continue;
+      Result<TensorSpec> spec = field.program->output_for(fetched.bytes);
+      if (!spec) {
+        why = std::move(spec).error();
+        continue;
+      }
+      context_.shapes.learn(
+          fetched.field,
+          {.spec = *std::move(spec),
+           .key = std::string(context_.catalogue.key(sample.id))});
+    }
+  }
+  if (!batch.slot_bytes()) {
+    const Error error =
+        why.value_or(Error(ErrorCode::kNotFound, "no sample has the field"));
+    return Error(error).while_doing(
+        fmt::format("learning the shape of the batch from sample \"{}\"",
+                    context_.catalogue.key(batch.sample(0).id)));
+  }
+  return {};
+}
+
+Result<void> EpochRun::reserve_slots(BatchWork& batch,
+                                     const std::stop_token& stop) {
+  const std::uint64_t bytes = *batch.slot_bytes();
+  LEAT_TRY(
+      Reservation reservation,
+      reserve(bytes,
+              fmt::format("the slots of a batch of {} samples", batch.size()),
+              stop));
+  held_bytes_ += bytes;
+  batch.take_slots(std::move(reservation));
+  return {};
+}
+
+// Refuses what would wait for itself: of what is reserved, `held_bytes_` comes
+// free only when the planner goes on; all the rest does without it.
+Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
+                                      std::string_view what,
+                                      const std::stop_token& stop) {
+  if (held_bytes_ + bytes > context_.budget.capacity_bytes()) {
+    return Error(
+        ErrorCode::kResourceExhausted,
+        fmt::format(
+            "{} need {} on top of {} already held for it: {} bytes at once, "
+            "but "
+            "memory= allows {}; raise memory=, or lower the batch size{}",
+            what, format_bytes(bytes), format_bytes(held_bytes_),
+            held_bytes_ + bytes, format_bytes(context_.budget.capacity_bytes()),
+            context_.pieces == nullptr ? "" : " or shuffle_window="));
+  }
+  return context_.budget.reserve(bytes, stop);
+}
+
+Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    if (!context_.fields[f].is_fetched()) continue;
+    LEAT_TRY_VOID(fetch_field(sample, f, stop));
+  }
+  if (shares_piece(sample)) release_planned_piece(sample.id);
+  sample.times.reserved = SteadyClock().now();
+  return {};
+}
+
+// Padding repeats samples whose pieces are long gone: it reads them by
+// themselves.
+bool EpochRun::shares_piece(const SampleWork& sample) const {
+  return context_.pieces != nullptr && sample.is_valid;
+}
+
+Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
+                                   const std::stop_token& stop) {
+  const DeliveredField& field = context_.fields[f];
+  const ByteRange range = context_.catalogue.range(field.column, sample.id);
+  if (range.is_missing() || range.length_bytes == 0) return {};
+  if (shares_piece(sample)) return fetch_from_piece(sample, f, stop);
+  std::span<std::byte> into;
+  SampleWork::Fetched fetched{.field = f};
+  if (field.source == FieldSource::kRaw &&
+      sample.batch->batch.fields.size() > f) {
+    into = sample.batch->raw_span(f, sample.row);
+  } else {
+    LEAT_TRY(fetched.reservation,
+             reserve(range.length_bytes,
+                     fmt::format("the bytes of sample \"{}\"",
+                                 context_.catalogue.key(sample.id)),
+                     stop));
+    fetched.buffer = Buffer(range.length_bytes);
+    into = fetched.buffer.span();
+  }
+  fetched.bytes = into;
+  sample.fetched.push_back(std::move(fetched));
+  sample.times.reserved = SteadyClock().now();
+  sample.pending.fetch_add(reads_for(range.length_bytes, context_.part_bytes),
+                           std::memory_order_relaxed);
+  send_reads(
+      range, into, &sample,
+      [this, batch = planning_, &sample](Result<void> result) {
+        if (!result) sample.fail(std::move(result).error());
+        if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+          arrive(batch, sample);
+        }
+      });
+  return {};
+}
+
+void EpochRun::send_reads(ByteRange range, std::span<std::byte> into,
+                          ReadObserver* observer,
+                          const std::function<void(Result<void>)>& done) {
+  const std::uint32_t reads =
+      reads_for(range.length_bytes, context_.part_bytes);
+  const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
+  sent_ += reads;
+  bytes_ += range.length_bytes;
+  for (std::uint32_t i = 0; i < reads; ++i) {
+    const std::uint64_t begin = i * each;
+    const std::uint64_t size = std::min(each, range.length_bytes - begin);
+    context_.store.read({.object = context_.object_id(range.object),
+                         .offset = range.offset + begin,
+                         .into = into.subspan(begin, size),
+                         .observer = observer},
+                        stop_.get_token(), done);
+  }
+}
+
+Result<void> EpochRun::fetch_from_piece(SampleWork& sample, std::size_t f,
+                                        const std::stop_token& stop) {
+  const ByteRange range =
+      context_.catalogue.range(context_.fields[f].column, sample.id);
+  LEAT_TRY(const std::shared_ptr<Piece> piece,
+           piece_for(sample.id, range, stop));
+  if (piece->object != range.object || range.offset < piece->begin ||
+      range.offset + range.length_bytes > piece->begin + piece->bytes.size()) {
+    return Error(ErrorCode::kInternal,
+                 "a piece does not hold the bytes of its sample");
+  }
+  sample.fetched.push_back(
+      {.field = f,
+       .buffer = Buffer(),
+       .reservation = Reservation(),
+       .piece = piece,
+       .bytes = piece->bytes.span().subspan(range.offset - piece->begin,
+                                            range.length_bytes)});
+  sample.times.reserved = SteadyClock().now();
+  sample.pending.fetch_add(1, std::memory_order_relaxed);
+  piece->when_done([this, batch = planning_, &sample](const Piece& whole) {
+    if (std::optional<Error> error = whole.error()) {
+      sample.fail(*std::move(error));
+    }
+    sample.waited_with(whole);
+    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      arrive(batch, sample);
+    }
+  });
+  return {};
+}
+
+Result<std::shared_ptr<Piece>> EpochRun::piece_for(
+    SampleId sample, ByteRange range, const std::stop_token& stop) {
+  const std::uint64_t block = context_.pieces->block_of(sample);
+  if (const auto found = pieces_.find(block); found != pieces_.end()) {
+    return found->second.piece;
+  }
+  std::uint64_t begin = range.offset;
+  std::uint64_t end = range.offset + range.length_bytes;
+  std::uint64_t samples_left = 0;
+  // Samples before this one had no bytes, and did without the piece.
+  const std::uint64_t first_position = order_.position_of(sample);
+  const std::uint64_t last_position = steps_.position_after(steps_.count() - 1);
+  for (std::uint64_t id = context_.pieces->first_sample(block);
+       id < context_.pieces->first_sample(block + 1); ++id) {
+    const std::uint64_t position = order_.position_of(SampleId{id});
+    if (position < first_position || position >= last_position) continue;
+    ++samples_left;
+    for (const DeliveredField& field : context_.fields) {
+      if (!field.is_fetched()) continue;
+      const ByteRange other =
+          context_.catalogue.range(field.column, SampleId{id});
+      if (other.is_missing() || other.object != range.object) continue;
+      begin = std::min(begin, other.offset);
+      end = std::max(end, other.offset + other.length_bytes);
+    }
+  }
+  const std::uint64_t size = end - begin;
+  LEAT_TRY(Reservation reservation,
+           reserve(size,
+                   fmt::format("a window of pieces of shards, {} each,",
+                               format_bytes(size)),
+                   stop));
+  held_bytes_ += size;
+  const ByteRange whole{
+      .object = range.object, .offset = begin, .length_bytes = size};
+  auto piece = std::make_shared<Piece>(whole, std::move(reservation),
+                                       reads_for(size, context_.part_bytes));
+  pieces_.emplace(block, PlannedPiece{piece, samples_left});
+  send_reads(whole, piece->bytes.span(), piece.get(),
+             [this, piece](Result<void> result) {
+               // Counted first: after it the run may be gone.
+               retried_ += piece->take_retries();
+               piece->read_done(std::move(result));
+             });
+  return piece;
+}
+
+void EpochRun::release_planned_piece(SampleId sample) {
+  const auto found = pieces_.find(context_.pieces->block_of(sample));
+  if (found == pieces_.end() || --found->second.samples_left != 0) return;
+  held_bytes_ -= found->second.piece->bytes.size();
+  pieces_.erase(found);
+}
+
+void EpochRun::arrive(const std::shared_ptr<BatchWork>& batch,
+                      SampleWork& sample) {
+  sample.times.fetched = SteadyClock().now();
+  {
+    const MutexLock lock(mutex_);
+    if (held_ == &sample) {
+      has_held_arrived_ = true;
+      changed_.notify_all();
+      return;
+    }
+  }
+  run_ops(batch, sample);
+}
+
+void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
+                       SampleWork& sample) {
+  if (sample.has_failed() || stop_.stop_requested()) {
+    if (stop_.stop_requested()) sample.fail(cancelled());
+    return finish(batch, sample);
+  }
+  if (!needs_thread_) {
+    // Copying a few numbers costs less than waking a thread to do it.
+    if (Result<void> filled = batch->fill(sample, 0); !filled) {
+      sample.fail(std::move(filled).error());
+    }
+    return finish(batch, sample);
+  }
+  context_.executor.submit(
+      sample.order, [this, batch, &sample](std::size_t thread) {
+        if (stop_.stop_requested()) {
+          sample.fail(cancelled());
+        } else if (Result<void> filled = batch->fill(sample, thread); !filled) {
+          sample.fail(std::move(filled).error());
+        }
+        finish(batch, sample);
+      });
+}
+
+void EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
+                      SampleWork& sample) {
+  retried_ += sample.retries();
+  const bool is_last = batch->finish(sample);
+  const MutexLock lock(mutex_);
+  --under_way_;
+  if (is_last || under_way_ == 0) changed_.notify_all();
+}
+
+}  // namespace leat

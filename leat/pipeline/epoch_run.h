@@ -1,0 +1,131 @@
+// One epoch of one rank: sends what the plan says and delivers in its order.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/run_context.h"
+#include "leat/plan/order.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+
+/// Requests that a run has sent.
+struct RunRequests {
+  std::uint64_t sent = 0;     ///< Reads, each counted once.
+  std::uint64_t retried = 0;  ///< Sent again after a failure.
+  std::uint64_t bytes = 0;    ///< Asked for.
+};
+
+/// The planner of one epoch and the batches it has under way.
+///
+/// The planner walks the steps in order. For each it reserves the batch's
+/// slots, then for each sample its bytes, then sends the reads: memory is given
+/// strictly in plan order, and a read never waits for memory once it is sent.
+/// Reads complete in any order, the executor fills the slots, and batches leave
+/// in strict order.
+///
+/// Threads:  any; head() and take() one at a time.
+/// Lifetime: the context outlives it. Destruction cancels what is in flight and
+///           returns when the last of it is resolved.
+class EpochRun {
+ public:
+  /// Plans at most `ahead` samples, and sends about as many reads, until
+  /// adopt() lifts that.
+  EpochRun(const RunContext& context, std::uint64_t epoch, EpochOrder order,
+           Steps steps, std::uint64_t ahead);
+  ~EpochRun();
+  EpochRun(const EpochRun&) = delete;
+  EpochRun& operator=(const EpochRun&) = delete;
+
+  std::uint64_t epoch() const { return epoch_; }
+  const Steps& steps() const { return steps_; }
+
+  /// From now on it plans as far as memory goes.
+  void adopt();
+  /// Cancels what is in flight: every wait_within() ends soon.
+  void stop() { stop_.request_stop(); }
+
+  enum class State : std::uint8_t { kNotYet, kReady, kEnd };
+  /// Waits until the next batch is ready, well or not, or none is left.
+  State wait_within(Nanoseconds timeout);
+  /// The next batch. REQUIRES: wait_within() said kReady.
+  BatchWork& head();
+  /// Takes the next batch. REQUIRES: wait_within() said kReady.
+  std::shared_ptr<BatchWork> take();
+
+  /// True once the planner has sent all that the epoch needs.
+  bool has_planned_all() const { return has_planned_all_; }
+  RunRequests requests() const;
+
+ private:
+  void plan(const std::stop_token& stop);
+  Result<void> plan_batch(BatchWork& batch, std::size_t& planned,
+                          const std::stop_token& stop);
+  Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,
+                            const std::stop_token& stop);
+  Result<void> reserve_slots(BatchWork& batch, const std::stop_token& stop);
+  Result<Reservation> reserve(std::uint64_t bytes, std::string_view what,
+                              const std::stop_token& stop);
+  Result<void> fetch(SampleWork& sample, const std::stop_token& stop);
+  Result<void> fetch_field(SampleWork& sample, std::size_t field,
+                           const std::stop_token& stop);
+  Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
+                                const std::stop_token& stop);
+  Result<std::shared_ptr<Piece>> piece_for(SampleId sample, ByteRange range,
+                                           const std::stop_token& stop);
+  void release_planned_piece(SampleId sample);
+  bool shares_piece(const SampleWork& sample) const;
+  void send_reads(ByteRange range, std::span<std::byte> into,
+                  ReadObserver* observer,
+                  const std::function<void(Result<void>)>& done);
+  void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  void run_ops(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  void finish(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  Result<void> wait_for_leave(const std::stop_token& stop);
+
+  struct PlannedPiece {
+    std::shared_ptr<Piece> piece;
+    std::uint64_t samples_left;  // Not yet planned.
+  };
+
+  const RunContext& context_;
+  const std::uint64_t epoch_;
+  const EpochOrder order_;
+  const Steps steps_;
+  const bool needs_thread_;  ///< Filling a row is work.
+  std::stop_source stop_;
+
+  // The planner's own.
+  std::map<std::uint64_t, PlannedPiece> pieces_;
+  std::shared_ptr<BatchWork> planning_;
+  std::uint64_t held_bytes_ = 0;  ///< That only further planning can free.
+  std::uint64_t next_order_ = 0;
+  std::uint64_t planned_samples_ = 0;
+
+  std::atomic<bool> has_planned_all_ = false;
+  std::atomic<std::uint64_t> sent_ = 0;
+  std::atomic<std::uint64_t> bytes_ = 0;
+  std::atomic<std::uint64_t> retried_ = 0;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::shared_ptr<BatchWork>> batches_ LEAT_GUARDED_BY(mutex_);
+  std::uint64_t ahead_ LEAT_GUARDED_BY(mutex_);
+  std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Samples.
+  SampleWork* held_ LEAT_GUARDED_BY(mutex_) = nullptr;
+  bool has_held_arrived_ LEAT_GUARDED_BY(mutex_) = false;
+  bool has_ended_ LEAT_GUARDED_BY(mutex_) = false;
+  std::jthread planner_;  // Last: joined before the rest dies.
+};
+
+}  // namespace leat

@@ -1,0 +1,165 @@
+// Which op works on which field. Every DecodeImage opens a chain; every other
+// op joins the chain that its field belongs to.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "leat/pipeline/ops/image_program.h"
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/program.h"
+
+namespace leat {
+namespace {
+
+Error invalid(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+struct Chain {
+  std::size_t source = 0;
+  std::string name;        // By now.
+  std::string drawn_name;  // Behind the decoder.
+  std::vector<Op> ops;
+};
+
+class ChainBuilder {
+ public:
+  explicit ChainBuilder(const std::vector<FieldSpec>& fields)
+      : fields_(fields) {}
+
+  Result<void> add(Op op) {
+    const bool decodes = std::holds_alternative<DecodeImageOp>(op.params);
+    return decodes ? open(std::move(op)) : join(std::move(op));
+  }
+
+  Result<std::vector<OutputField>> take() {
+    std::vector<OutputField> outputs;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      bool is_decoded = false;
+      for (Chain& chain : chains_) {
+        if (chain.source != i) continue;
+        is_decoded = true;
+        LEAT_TRY(auto program,
+                 compile_image_program(std::move(chain.ops), chain.drawn_name));
+        outputs.push_back({chain.name, i, std::move(program)});
+      }
+      if (!is_decoded) outputs.push_back({fields_[i].name, i, nullptr});
+    }
+    LEAT_TRY_VOID(check_names(outputs));
+    return outputs;
+  }
+
+ private:
+  Result<void> open(Op op) {
+    LEAT_TRY(const std::size_t source,
+             op.field.empty() ? only_image_field() : bytes_field(op));
+    Chain chain;
+    chain.source = source;
+    chain.name = op.to.empty() ? "image" : op.to;
+    chain.drawn_name = chain.name;
+    current_ = chain.name;
+    chain.ops.push_back(std::move(op));
+    chains_.push_back(std::move(chain));
+    return {};
+  }
+
+  Result<void> join(Op op) {
+    if (op.field.empty() && chains_.empty()) {
+      return invalid(
+          fmt::format("{} (op {}) needs an image: put decode_image before it",
+                      op.name, op.index));
+    }
+    const std::string& name = op.field.empty() ? current_ : op.field;
+    // The youngest of that name, should a name be taken twice.
+    const auto chain =
+        std::find_if(chains_.rbegin(), chains_.rend(),
+                     [&](const Chain& c) { return c.name == name; });
+    if (chain == chains_.rend()) {
+      return invalid(
+          fmt::format("{} (op {}): '{}' is no decoded image; put "
+                      "decode_image(field=\"...\","
+                      " to=\"{}\") before it",
+                      op.name, op.index, name, name));
+    }
+    if (!op.to.empty()) chain->name = op.to;
+    current_ = chain->name;
+    chain->ops.push_back(std::move(op));
+    return {};
+  }
+
+  Result<std::size_t> bytes_field(const Op& op) const {
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (fields_[i].name != op.field) continue;
+      if (fields_[i].kind == FieldKind::kBytes) return i;
+      return invalid(fmt::format(
+          "decode_image (op {}): field '{}' is a number or a text, not the "
+          "bytes of an image; {}",
+          op.index, op.field, choices()));
+    }
+    return invalid(
+        fmt::format("decode_image (op {}): there is no field '{}'; {}",
+                    op.index, op.field, choices()));
+  }
+
+  /// The only field of bytes, or the only one that is named like an image.
+  Result<std::size_t> only_image_field() const {
+    constexpr std::string_view kImageNames[] = {"jpg", "jpeg", "png", "image",
+                                                "data"};
+    const auto is_named_so = [&](const FieldSpec& field) {
+      return std::ranges::find(kImageNames, field.name) !=
+             std::end(kImageNames);
+    };
+    std::vector<std::size_t> bytes;
+    std::vector<std::size_t> named;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (fields_[i].kind != FieldKind::kBytes) continue;
+      bytes.push_back(i);
+      if (is_named_so(fields_[i])) named.push_back(i);
+    }
+    if (bytes.size() == 1) return bytes[0];
+    if (named.size() == 1) return named[0];
+    return invalid(fmt::format(
+        "decode_image: say which field with field=\"...\"; {}", choices()));
+  }
+
+  std::string choices() const {
+    std::string names;
+    for (const FieldSpec& field : fields_) {
+      if (field.kind != FieldKind::kBytes) continue;
+      names += names.empty() ? "fields of bytes: " : ", ";
+      names += field.name;
+    }
+    return names.empty() ? "the dataset has no field of bytes" : names;
+  }
+
+  static Result<void> check_names(const std::vector<OutputField>& outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (outputs[i].name != outputs[j].name) continue;
+        return invalid(fmt::format(
+            "two fields would be named '{}'; give one op to=\"...\"",
+            outputs[i].name));
+      }
+    }
+    return {};
+  }
+
+  const std::vector<FieldSpec>& fields_;
+  std::vector<Chain> chains_;
+  std::string current_;  // The field of the op before.
+};
+
+}  // namespace
+
+Result<std::vector<OutputField>> compile_ops(
+    const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields) {
+  ChainBuilder builder(fields);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    LEAT_TRY(Op op, make_op(ops[i], i));
+    LEAT_TRY_VOID(builder.add(std::move(op)));
+  }
+  return builder.take();
+}
+
+}  // namespace leat

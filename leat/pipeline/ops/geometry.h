@@ -1,0 +1,52 @@
+// Which pixels become which: the ops that move pixels, as a plan.
+//
+// Crops cost nothing: they only narrow what the step before has to make, down
+// to what the decoder has to decode. A flip is done while the last rows are
+// written.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "leat/codec/image/image.h"
+#include "leat/pipeline/ops/op.h"
+
+namespace leat {
+
+/// One image made from another.
+struct GeometryStep {
+  enum class Kind : std::uint8_t {
+    kResize,  ///< `from` becomes `to` pixels.
+    kPad,     ///< `from` goes to (`pad_x`, `pad_y`) of a black image.
+  };
+  Kind kind = Kind::kResize;
+  Rect from;
+  PixelSize to;
+  Interpolation interpolation = Interpolation::kBilinear;
+  std::uint32_t pad_x = 0;
+  std::uint32_t pad_y = 0;
+  friend bool operator==(const GeometryStep&, const GeometryStep&) = default;
+};
+
+/// Step k reads image k and makes image k + 1; image 0 is the decoded one,
+/// upright. Of the last image, `last` is delivered.
+struct Geometry {
+  std::vector<GeometryStep> steps;
+  Rect last;
+  bool is_flipped = false;
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+
+  /// The part of image `image` that anybody reads.
+  const Rect& read_of(std::size_t image) const {
+    return image < steps.size() ? steps[image].from : last;
+  }
+};
+
+/// What the ops do to an image of this size. Other ops than those that move
+/// pixels are passed over. Pure.
+Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
+                       const SampleRandom& random, std::uint64_t field_hash);
+
+/// The size that the ops end in, if it does not depend on the image.
+std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops);
+
+}  // namespace leat

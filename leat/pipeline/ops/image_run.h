@@ -1,0 +1,33 @@
+// One image on its way through one program.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "leat/base/result.h"
+#include "leat/codec/image/image.h"
+#include "leat/pipeline/ops/geometry.h"
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/row_sink.h"
+#include "leat/pipeline/ops/scratch.h"
+
+namespace leat {
+
+/// What an image run is made of.
+struct ImageRunRequest {
+  std::span<const std::byte> encoded;
+  ImageHeader header;
+  Geometry geometry;
+  DecodeImageOp decode;
+  PixelFormat format;
+};
+
+/// The size after EXIF orientation was applied, if it shall be.
+PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode);
+
+/// Decodes, resizes, mirrors and writes the array into `out`, keeping as little
+/// as possible in memory: rows are resized along x as they are decoded, and
+/// written as soon as they are blended along y.
+Result<void> run_image(const ImageRunRequest& request, Scratch& scratch,
+                       std::span<std::byte> out, RunNotes& notes);
+
+}  // namespace leat

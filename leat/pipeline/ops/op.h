@@ -1,0 +1,89 @@
+// The ops with their parameters, checked.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/codec/image/image.h"
+#include "leat/pipeline/ops/weights.h"
+#include "leat/pipeline/program.h"
+#include "leat/pipeline/tensor.h"
+
+namespace leat {
+
+struct PixelSize {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  friend bool operator==(const PixelSize&, const PixelSize&) = default;
+};
+
+enum class PixelLayout : std::uint8_t { kChw, kHwc };
+enum class ExifOrientation : std::uint8_t { kApply, kIgnore };
+/// Whether a JPEG may be decoded at a fraction of its size before a resize.
+enum class DctScaling : std::uint8_t { kAllowed, kOff };
+
+struct DecodeImageOp {
+  PixelMode mode = PixelMode::kRgb;
+  PixelLayout layout = PixelLayout::kChw;
+  ExifOrientation exif_orientation = ExifOrientation::kApply;
+  DctScaling dct_scaling = DctScaling::kAllowed;
+  std::uint64_t max_pixels = kDefaultMaxPixels;
+};
+
+struct ResizeOp {
+  PixelSize size;
+  std::uint32_t shorter_side = 0;  ///< If not 0: instead of `size`.
+  Interpolation interpolation = Interpolation::kBilinear;
+};
+
+struct CenterCropOp {
+  PixelSize size;
+};
+
+struct RandomResizedCropOp {
+  PixelSize size;
+  std::array<double, 2> scale = {0.08, 1.0};
+  std::array<double, 2> ratio = {3.0 / 4, 4.0 / 3};
+  Interpolation interpolation = Interpolation::kBilinear;
+};
+
+struct RandomHorizontalFlipOp {
+  double p = 0.5;
+};
+
+struct NormalizeOp {
+  std::vector<double> mean;  ///< One number, or one for each channel.
+  std::vector<double> std;   ///< As many, none of them 0.
+};
+
+enum class CastScale : std::uint8_t { kTo01, kNone };
+
+struct CastOp {
+  DType dtype = DType::kFloat32;
+  CastScale scale = CastScale::kTo01;
+};
+
+using OpParams =
+    std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
+                 RandomHorizontalFlipOp, NormalizeOp, CastOp>;
+
+/// An op that passed all checks which need no field.
+struct Op {
+  std::string name;       ///< As the user spells it: "random_resized_crop".
+  std::size_t index = 0;  ///< Its position in the user's list.
+  std::string field;      ///< Empty: the field of the op before.
+  std::string to;         ///< Empty: as `field`.
+  OpParams params;
+};
+
+/// Checks the parameters against op_table.h.
+///
+/// Errors:
+///   kInvalidArgument  no such op or parameter, or a value that makes no sense
+Result<Op> make_op(const OpSpec& spec, std::size_t index);
+
+}  // namespace leat

@@ -1,0 +1,135 @@
+#include "leat/pipeline/ops/op_table.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace leat {
+namespace {
+
+using enum ParamKind;
+
+constexpr std::string_view kFilters =
+    "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
+
+constexpr std::array kDecodeImage = {
+    ParamInfo{"mode", kText, R"("RGB")", "RGB, or L for grey"},
+    ParamInfo{"layout", kText, R"("CHW")",
+              "CHW or HWC: the order of the array's dimensions"},
+    ParamInfo{"exif_orientation", kFlag, "true",
+              "turn the picture upright, as its EXIF says"},
+    ParamInfo{"exact", kFlag, "false",
+              "never decode a JPEG at a fraction of its size"},
+    ParamInfo{"max_pixels", kCount, "178956970",
+              "refuse images that claim more"},
+};
+constexpr std::array kResize = {
+    ParamInfo{"size", kSide, "", "of the shorter side, or height and width"},
+    ParamInfo{"interpolation", kText, R"("bilinear")", kFilters},
+};
+constexpr std::array kCenterCrop = {
+    ParamInfo{"size", kSize, "", "a side, or height and width"},
+};
+constexpr std::array kRandomResizedCrop = {
+    ParamInfo{"size", kSize, "", "a side, or height and width"},
+    ParamInfo{"scale", kRange, "[0.08, 1.0]", "of the crop's area"},
+    ParamInfo{"ratio", kRange, "[0.75, 1.3333333333333333]",
+              "of the crop's width to its height"},
+    ParamInfo{"interpolation", kText, R"("bilinear")", kFilters},
+};
+constexpr std::array kRandomHorizontalFlip = {
+    ParamInfo{"p", kNumber, "0.5", "the probability"},
+};
+constexpr std::array kNormalize = {
+    ParamInfo{"mean", kNumbers, "", "of values between 0 and 1, or imagenet"},
+    ParamInfo{"std", kNumbers, "null",
+              "of values between 0 and 1; with mean=imagenet, ImageNet's"},
+};
+constexpr std::array kCast = {
+    ParamInfo{"dtype", kText, R"("float32")", "uint8 or float32"},
+    ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to float32"},
+};
+constexpr std::array kCommon = {
+    ParamInfo{"field", kText, R"("")",
+              "the field to work on; default: that of the op before"},
+    ParamInfo{"to", kText, R"("")", "its name from here on"},
+};
+
+constexpr std::array kOps = {
+    OpInfo{"decode_image", "JPEG or PNG to an array named image", kDecodeImage},
+    OpInfo{"resize", "change the size, antialiased", kResize},
+    OpInfo{"center_crop", "cut out the middle; pad with black if too small",
+           kCenterCrop},
+    OpInfo{"random_resized_crop", "cut out a random part and resize it",
+           kRandomResizedCrop},
+    OpInfo{"random_horizontal_flip", "mirror some, left to right",
+           kRandomHorizontalFlip},
+    OpInfo{"normalize", "to float32: (value / 255 - mean) / std", kNormalize},
+    OpInfo{"cast", "to another type", kCast},
+};
+
+std::string names_of(std::span<const ParamInfo> params) {
+  std::string names;
+  for (const ParamInfo& param : params) {
+    names += names.empty() ? "" : ", ";
+    names += param.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::span<const OpInfo> op_table() { return kOps; }
+
+std::span<const ParamInfo> common_params() { return kCommon; }
+
+const OpInfo* find_op(std::string_view name) {
+  for (const OpInfo& op : kOps) {
+    if (op.name == name) return &op;
+  }
+  return nullptr;
+}
+
+const ParamInfo* find_param(const OpInfo& op, std::string_view name) {
+  for (const ParamInfo& param : op.params) {
+    if (param.name == name) return &param;
+  }
+  for (const ParamInfo& param : kCommon) {
+    if (param.name == name) return &param;
+  }
+  return nullptr;
+}
+
+std::string op_names() {
+  std::string names;
+  for (const OpInfo& op : kOps) {
+    names += names.empty() ? "" : ", ";
+    names += op.name;
+  }
+  return names;
+}
+
+std::string param_names(const OpInfo& op) {
+  return names_of(op.params) + ", " + names_of(kCommon);
+}
+
+std::string ops_help() {
+  std::string text =
+      "Ops are written name:value:parameter=value and joined by commas; the "
+      "first parameter\nneeds no name, and \"/\" stands between numbers "
+      "(resize:256/320).\n";
+  const auto add_param = [&](const ParamInfo& param) {
+    text += fmt::format("      {}{}{}  {}\n", param.name,
+                        param.default_json.empty() ? "" : "=",
+                        param.default_json, param.doc);
+  };
+  for (const OpInfo& op : kOps) {
+    text += fmt::format("  {}  {}\n", op.name, op.doc);
+    for (const ParamInfo& param : op.params) add_param(param);
+  }
+  text += "  every op\n";
+  for (const ParamInfo& param : kCommon) add_param(param);
+  return text;
+}
+
+}  // namespace leat

@@ -1,0 +1,55 @@
+// Every op and parameter there is. Parsing, defaults, messages and help are all
+// made from this table.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+/// What a value may be; on the command line, "/" stands between numbers.
+enum class ParamKind : std::uint8_t {
+  kText,     ///< One of a few words.
+  kSize,     ///< 224, or [height, width].
+  kSide,     ///< 256 for the shorter side, or [height, width].
+  kNumber,   ///< 0.5
+  kCount,    ///< A whole number above 0.
+  kFlag,     ///< true or false.
+  kRange,    ///< [low, high]
+  kNumbers,  ///< 0.5, or one number for each channel, or "imagenet".
+};
+
+struct ParamInfo {
+  std::string_view name;
+  ParamKind kind;
+  std::string_view default_json;  ///< Empty: must be given.
+  std::string_view doc;
+};
+
+struct OpInfo {
+  std::string_view name;
+  std::string_view doc;
+  std::span<const ParamInfo> params;  ///< The first may be given without name.
+};
+
+/// In the order of the documentation.
+std::span<const OpInfo> op_table();
+
+/// Null if there is none of that name.
+const OpInfo* find_op(std::string_view name);
+
+/// What every op has besides its own: `field` and `to`.
+std::span<const ParamInfo> common_params();
+
+/// Null if the op has no such parameter, its own or common.
+const ParamInfo* find_param(const OpInfo& op, std::string_view name);
+
+/// "resize, center_crop, …" and "size, interpolation, field, to".
+std::string op_names();
+std::string param_names(const OpInfo& op);
+
+/// The table as text, for `--help`.
+std::string ops_help();
+
+}  // namespace leat

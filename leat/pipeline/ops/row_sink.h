@@ -1,0 +1,79 @@
+// Where rows of pixels go: into an image in memory or into the delivered array.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/scratch.h"
+#include "leat/pipeline/tensor.h"
+
+namespace leat {
+
+/// Takes rows of interleaved bytes from top to bottom.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  /// Where row `y` shall be put; up to kRowSlackBytes behind its end may be
+  /// written too. Valid until done(y).
+  virtual std::uint8_t* place(std::uint32_t y) = 0;
+  virtual void done(std::uint32_t y) = 0;
+};
+
+/// An image in memory.
+class MemorySink final : public RowSink {
+ public:
+  MemorySink(std::uint8_t* data, std::size_t stride_bytes)
+      : data_(data), stride_bytes_(stride_bytes) {}
+
+  std::uint8_t* place(std::uint32_t y) override {
+    return data_ + y * stride_bytes_;
+  }
+  void done(std::uint32_t) override {}
+
+ private:
+  std::uint8_t* const data_;
+  const std::size_t stride_bytes_;
+};
+
+/// How pixels become numbers of the delivered array.
+struct PixelFormat {
+  DType dtype = DType::kUint8;
+  PixelLayout layout = PixelLayout::kChw;
+  std::uint32_t channels = 3;
+  std::array<float, 3> scale = {1, 1, 1};  ///< value * scale + bias, if floats.
+  std::array<float, 3> bias = {0, 0, 0};
+
+  TensorSpec tensor(PixelSize size) const;
+};
+
+/// The delivered array: casts, normalises, lays out and mirrors in one go.
+class ArraySink final : public RowSink {
+ public:
+  /// REQUIRES: out.size() == format.tensor(size).size_bytes().
+  ArraySink(const PixelFormat& format, PixelSize size, int step,
+            Scratch& scratch, std::span<std::byte> out);
+
+  std::uint8_t* place(std::uint32_t y) override;
+  void done(std::uint32_t y) override;
+
+ private:
+  void write_bytes(std::uint32_t y);
+  void write_floats(std::uint32_t y);
+  void write_interleaved_floats(float* into);
+  /// Row `y` of plane `c` as the array has it.
+  std::size_t plane_row(std::uint32_t c, std::uint32_t y) const;
+  /// Takes the row apart; mirrored if so wanted.
+  const std::uint8_t* planes();
+
+  const PixelFormat format_;
+  const PixelSize size_;
+  const int step_;  // 1, or -1: from right to left.
+  const std::size_t plane_stride_;
+  std::uint8_t* const row_;
+  std::uint8_t* const planes_;
+  std::byte* const out_;
+};
+
+}  // namespace leat

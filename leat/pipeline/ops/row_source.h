@@ -1,0 +1,77 @@
+// Where rows of pixels come from: a decoder or memory.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "leat/base/result.h"
+#include "leat/codec/image/image.h"
+#include "leat/pipeline/ops/kernels.h"
+#include "leat/pipeline/ops/orientation.h"
+#include "leat/pipeline/ops/scratch.h"
+
+namespace leat {
+
+/// Rows from top to bottom, a few at a time. Each may be read kRowSlackBytes
+/// behind its end.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  /// The next rows, at least 1 and at most `most` (at least 1). Valid until the
+  /// next call.
+  virtual Result<Rows> next(std::uint32_t most) = 0;
+};
+
+/// Rows of a decoder that was started.
+class DecodedRows final : public RowSource {
+ public:
+  /// `decoded` is what the decoder announced, `first_x` the column wanted
+  /// first.
+  DecodedRows(Scratch& scratch, const Rect& decoded, std::uint32_t first_x,
+              std::uint32_t channels)
+      : scratch_(scratch),
+        stride_(std::size_t{decoded.width} * channels + kRowSlackBytes),
+        skipped_bytes_(std::size_t{first_x - decoded.x} * channels),
+        block_(scratch.block.at_least(stride_ * kRowsAtOnce + kRowSlackBytes)) {
+  }
+
+  Result<Rows> next(std::uint32_t most) override {
+    const std::uint32_t rows = std::min(most, kRowsAtOnce);
+    const TimePoint begin = scratch_.clock.now();
+    LEAT_TRY_VOID(scratch_.reader->read_rows(block_, stride_, rows));
+    spent_ += scratch_.clock.now() - begin;
+    return Rows{block_ + skipped_bytes_, stride_, rows};
+  }
+
+  /// Time spent in the decoder.
+  Nanoseconds spent() const { return spent_; }
+
+ private:
+  // As many as libjpeg has at a time, and few enough to stay in the L1 cache.
+  static constexpr std::uint32_t kRowsAtOnce = 16;
+
+  Scratch& scratch_;
+  const std::size_t stride_;
+  const std::size_t skipped_bytes_;
+  std::uint8_t* const block_;
+  Nanoseconds spent_{0};
+};
+
+/// Rows of a picture in memory.
+class ViewRows final : public RowSource {
+ public:
+  explicit ViewRows(const PixelView& view) : view_(view) {}
+
+  Result<Rows> next(std::uint32_t most) override {
+    const std::uint32_t rows = std::min(most, view_.height - next_);
+    const Rows result{view_.data + next_ * view_.stride_bytes,
+                      view_.stride_bytes, rows};
+    next_ += rows;
+    return result;
+  }
+
+ private:
+  const PixelView view_;
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace leat

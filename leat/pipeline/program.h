@@ -1,0 +1,101 @@
+// A chain of ops, compiled: from the bytes of a field to an array in a slot.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/pipeline/tensor.h"
+
+namespace leat {
+
+/// One op as a user wrote it: `leat.ops.RandomResizedCrop(224, scale=(0.5, 1))`
+/// is {"random_resized_crop", R"({"size": 224, "scale": [0.5, 1.0]})"}.
+struct OpSpec {
+  std::string name;
+  std::string params_json = "{}";
+};
+
+/// Reads "decode_image,random_resized_crop:224,normalize:imagenet".
+///
+/// Errors: kInvalidArgument, naming the op and the ones there are.
+Result<std::vector<OpSpec>> parse_ops(std::string_view text);
+
+/// Reads a JSON list of {"name": …, "params": {…}}: what Python sends.
+Result<std::vector<OpSpec>> ops_from_json(std::string_view json);
+
+/// All that a random op may depend on, so that threads, world size and resume
+/// never change a pixel.
+struct SampleRandom {
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  SampleId sample;
+};
+
+/// What became of a sample besides its pixels.
+struct RunNotes {
+  std::uint32_t decode_warnings = 0;
+  /// How much of the run came after the decoder was done.
+  Nanoseconds transform{0};
+};
+
+/// Memory that one thread uses again and again while running programs.
+class Scratch;
+struct ScratchDeleter {
+  void operator()(Scratch* scratch) const;
+};
+using ScratchRef = std::unique_ptr<Scratch, ScratchDeleter>;
+ScratchRef make_scratch();
+
+/// The ops of one field in one piece, fused where that saves a pass over the
+/// pixels.
+///
+/// Threads: any, each with its own Scratch; it never changes.
+class Program {
+ public:
+  virtual ~Program() = default;
+
+  /// The array that run() writes, if it is the same for every sample; nullopt
+  /// if it depends on the sample (a decoded image that nothing resizes).
+  virtual std::optional<TensorSpec> output() const = 0;
+
+  /// The array that run() would write for these bytes. Reads headers only.
+  virtual Result<TensorSpec> output_for(
+      std::span<const std::byte> encoded) const = 0;
+
+  /// Runs the ops and writes the array, in C order, into `out`.
+  ///
+  /// REQUIRES: out.size() == output_for(encoded).size_bytes().
+  /// Errors:
+  ///   kCorrupt  the bytes are no image, cut short, or claim too many pixels
+  virtual Result<void> run(std::span<const std::byte> encoded,
+                           const SampleRandom& random, Scratch& scratch,
+                           std::span<std::byte> out, RunNotes& notes) const = 0;
+};
+
+/// A field as the batch delivers it.
+struct OutputField {
+  std::string name;
+  std::size_t source = 0;                  ///< A field of the catalogue.
+  std::shared_ptr<const Program> program;  ///< Null: as it is in the source.
+};
+
+/// Decides what each op works on and compiles the chains. The outputs are the
+/// catalogue's fields in order, each op's `to` in the place of its `field`.
+///
+/// Errors:
+///   kInvalidArgument  an unknown op or parameter, a field that is not there or
+///                     not bytes, an op before the decoder that it needs; each
+///                     names the op and what to write instead
+Result<std::vector<OutputField>> compile_ops(
+    const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields);
+
+}  // namespace leat

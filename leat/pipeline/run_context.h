@@ -1,0 +1,78 @@
+// What every epoch of a loader works with.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/metrics/metrics.h"
+#include "leat/pipeline/delivered_field.h"
+#include "leat/pipeline/program.h"
+#include "leat/pipeline/slot_pool.h"
+#include "leat/plan/order.h"
+#include "leat/runtime/executor.h"
+#include "leat/runtime/memory_budget.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// What happens when a sample is corrupt or missing.
+enum class OnError : std::uint8_t {
+  kRaise,       ///< next() fails, naming the key and the cause.
+  kSubstitute,  ///< The next good sample of the same batch takes its place.
+};
+
+/// The shapes of fields that only the data tells: the first sample decides, and
+/// every other one must agree.
+///
+/// Threads: any.
+class LearnedShapes {
+ public:
+  struct Shape {
+    TensorSpec spec;
+    std::string key;  ///< Of the sample that it was learnt from.
+  };
+
+  std::optional<Shape> find(std::size_t field) const;
+  /// The first call for a field wins.
+  void learn(std::size_t field, Shape shape);
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::pair<std::size_t, Shape>> shapes_ LEAT_GUARDED_BY(mutex_);
+};
+
+/// Borrowed by every EpochRun of a loader; all of it outlives them.
+struct RunContext {
+  Store& store;
+  std::string prefix;  ///< In front of every key of the catalogue.
+  const Catalogue& catalogue;
+  const std::vector<DeliveredField>& fields;
+  /// Null unless shards are read in pieces.
+  std::shared_ptr<const BlockMap> pieces;
+  Executor& executor;
+  MemoryBudget& budget;
+  SlotPool& slots;
+  Metrics& metrics;
+  std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
+  LearnedShapes& shapes;
+
+  std::uint64_t seed = 0;
+  OnError on_error = OnError::kRaise;
+  bool has_hashes = true;
+  bool checks_etags = true;
+  /// Ranges of twice this and more are read in parts, each at least this long.
+  std::uint64_t part_bytes = 8 << 20;
+
+  ObjectId object_id(ObjectIndex object) const {
+    const ObjectView view = catalogue.object(object);
+    return {.key = key_in_store(prefix, view.key),
+            .etag = checks_etags ? std::string(view.etag) : std::string()};
+  }
+};
+
+}  // namespace leat

@@ -1,0 +1,149 @@
+// The block shuffle: the blocks' order is a Permutation of (seed, epoch); every
+// `window_blocks` blocks of it, one after another, make a window; the samples
+// of a window are ordered by a Permutation of (seed, epoch, window).
+//
+// Words: `slot` is a place in the blocks' order, `rank in window` the number of
+// a sample among those of its window before they are permuted. starts_[slot] is
+// the position at which the slot's samples would begin if windows were not
+// permuted; a window begins at starts_ of its first slot either way.
+
+#include "leat/plan/order.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "leat/base/check.h"
+#include "leat/base/hash.h"
+#include "leat/base/mutex.h"
+#include "leat/plan/permutation.h"
+
+namespace leat {
+namespace {
+
+/// Keeps the orders of windows apart from the order of blocks.
+constexpr std::uint64_t kWindowSalt = 0x77696e646f7773ULL;
+
+class BlockShuffle {
+ public:
+  BlockShuffle(const OrderOptions& options,
+               std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch)
+      : blocks_(std::move(blocks)),
+        window_blocks_(options.window_blocks),
+        window_seed_(mix64(mix64(options.seed ^ kWindowSalt) + mix64(epoch))),
+        block_order_(blocks_->blocks(), options.seed, epoch) {
+    starts_.reserve(blocks_->blocks() + 1);
+    std::uint64_t position = 0;
+    for (std::uint64_t slot = 0; slot < blocks_->blocks(); ++slot) {
+      starts_.push_back(position);
+      const std::uint64_t block = block_order_.at(slot);
+      position +=
+          blocks_->first_sample(block + 1) - blocks_->first_sample(block);
+    }
+    starts_.push_back(position);
+  }
+
+  std::uint64_t at(std::uint64_t position) const {
+    const std::uint64_t window = slot_of(position) / window_blocks_;
+    const std::uint64_t begin = window_begin(window);
+    const std::uint64_t unpermuted =
+        begin + window_order(window).at(position - begin);
+    const std::uint64_t slot = slot_of(unpermuted);
+    return blocks_->first_sample(block_order_.at(slot)) +
+           (unpermuted - starts_[slot]);
+  }
+
+  std::uint64_t position_of(std::uint64_t sample) const {
+    const std::uint64_t block = blocks_->block_of(SampleId{sample});
+    const std::uint64_t slot = block_order_.position_of(block);
+    const std::uint64_t unpermuted =
+        starts_[slot] + (sample - blocks_->first_sample(block));
+    const std::uint64_t window = slot / window_blocks_;
+    const std::uint64_t begin = window_begin(window);
+    return begin + window_order(window).position_of(unpermuted - begin);
+  }
+
+ private:
+  /// The orders that look-ups touched lately: a table of a few thousand entries
+  /// is not to be made again for each. A window has one place in it.
+  static constexpr std::uint64_t kCached = 8;
+  struct CachedOrder {
+    std::uint64_t window = 0;
+    std::optional<Permutation> order;
+  };
+
+  /// The slot whose samples `position` would be among. Blocks are never empty,
+  /// so it is the only one.
+  std::uint64_t slot_of(std::uint64_t position) const {
+    const auto after =
+        std::upper_bound(starts_.begin(), starts_.end(), position);
+    return static_cast<std::uint64_t>(after - starts_.begin()) - 1;
+  }
+
+  std::uint64_t window_begin(std::uint64_t window) const {
+    return starts_[std::min(window * window_blocks_, blocks_->blocks())];
+  }
+
+  Permutation window_order(std::uint64_t window) const {
+    const MutexLock lock(mutex_);
+    CachedOrder& place = cache_[window % kCached];
+    if (!place.order.has_value() || place.window != window) {
+      const std::uint64_t size =
+          window_begin(window + 1) - window_begin(window);
+      place.order.emplace(size, window_seed_, window);
+      place.window = window;
+    }
+    return *place.order;
+  }
+
+  // Constant after construction.
+  std::shared_ptr<const BlockMap> blocks_;
+  std::uint64_t window_blocks_;
+  std::uint64_t window_seed_;
+  Permutation block_order_;
+  std::vector<std::uint64_t> starts_;
+
+  mutable Mutex mutex_;
+  mutable std::array<CachedOrder, kCached> cache_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+struct EpochOrder::Shape {
+  std::uint64_t samples = 0;
+  std::optional<Permutation> full;
+  std::optional<BlockShuffle> block;
+};
+
+EpochOrder::EpochOrder(std::uint64_t samples, const OrderOptions& options,
+                       std::shared_ptr<const BlockMap> blocks,
+                       std::uint64_t epoch) {
+  auto shape = std::make_shared<Shape>();
+  shape->samples = samples;
+  if (options.shuffle == Shuffle::kFull) {
+    shape->full.emplace(samples, options.seed, epoch);
+  } else if (options.shuffle == Shuffle::kBlock) {
+    LEAT_CHECK(blocks != nullptr && blocks->samples() == samples);
+    LEAT_CHECK(options.window_blocks > 0);
+    shape->block.emplace(options, std::move(blocks), epoch);
+  }
+  shape_ = std::move(shape);
+}
+
+std::uint64_t EpochOrder::size() const { return shape_->samples; }
+
+SampleId EpochOrder::at(std::uint64_t position) const {
+  if (shape_->full.has_value()) return SampleId{shape_->full->at(position)};
+  if (shape_->block.has_value()) return SampleId{shape_->block->at(position)};
+  return SampleId{position};
+}
+
+std::uint64_t EpochOrder::position_of(SampleId sample) const {
+  if (shape_->full.has_value()) return shape_->full->position_of(sample.value);
+  if (shape_->block.has_value()) {
+    return shape_->block->position_of(sample.value);
+  }
+  return sample.value;
+}
+
+}  // namespace leat

@@ -1,0 +1,99 @@
+// Which sample stands at which position of an epoch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "leat/base/ids.h"
+#include "leat/dataset/catalogue.h"
+
+namespace leat {
+
+enum class Shuffle : std::uint8_t {
+  kNone,  ///< Position p holds sample p.
+  kFull,  ///< Any sample may stand anywhere: for objects.
+  /// Pieces of shards are shuffled, then the samples of each window: a run of
+  /// `window_blocks` pieces in that order. Every piece lies in one window, so
+  /// it can be read once and dropped with it.
+  kBlock,
+};
+
+/// Where the bytes of a sample lie, all its byte fields together. A sample
+/// without bytes (`object` is ByteRange::kMissing) goes with the one before it.
+struct SampleSpan {
+  ObjectIndex object{ByteRange::kMissing};
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// The pieces that shards are read in: runs of samples whose bytes lie side by
+/// side in one object. B bytes of an object make floor(B / piece_bytes) pieces
+/// of like size, at least one, and never more than it has samples.
+///
+/// Threads: any; it never changes.
+class BlockMap {
+ public:
+  static constexpr std::uint64_t kDefaultPieceBytes = 8 << 20;
+
+  /// Cuts a catalogue at the ends of objects and then evenly by bytes. A sample
+  /// belongs to the object of the first of its byte fields that it has.
+  static BlockMap build(const Catalogue& catalogue,
+                        std::uint64_t piece_bytes = kDefaultPieceBytes);
+
+  /// The same for samples that are given: what build() is made of.
+  static BlockMap cut(std::span<const SampleSpan> samples,
+                      std::uint64_t piece_bytes = kDefaultPieceBytes);
+
+  std::uint64_t samples() const { return first_sample_.back(); }
+  std::uint64_t blocks() const { return first_sample_.size() - 1; }
+  /// The first sample of a block; first_sample(blocks()) is the number of all.
+  std::uint64_t first_sample(std::uint64_t block) const {
+    return first_sample_[block];
+  }
+  /// The block that a sample lies in. O(log blocks). REQUIRES: sample <
+  /// samples().
+  std::uint64_t block_of(SampleId sample) const;
+
+ private:
+  explicit BlockMap(std::vector<std::uint64_t> first_sample)
+      : first_sample_(std::move(first_sample)) {}
+  std::vector<std::uint64_t> first_sample_;  // One more than there are blocks.
+};
+
+/// What, with the catalogue, fixes the order of every epoch.
+struct OrderOptions {
+  Shuffle shuffle = Shuffle::kFull;
+  std::uint64_t seed = 0;
+  /// How many pieces are mixed with each other in a block shuffle.
+  std::uint32_t window_blocks = 16;
+};
+
+/// The order of one epoch: a bijection of positions and samples.
+///
+/// A function of (options, blocks, epoch) alone: never of threads, faults or
+/// world size. O(1) memory and time per look-up; a block shuffle O(blocks)
+/// memory and O(log blocks) time, and O(samples of a window), once, for a
+/// window that no look-up touched lately.
+///
+/// Threads: any; what it answers never changes. Cheap to copy.
+class EpochOrder {
+ public:
+  /// `blocks` may be null unless the shuffle is kBlock.
+  /// REQUIRES: blocks->samples() == samples, options.window_blocks > 0.
+  EpochOrder(std::uint64_t samples, const OrderOptions& options,
+             std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch);
+
+  std::uint64_t size() const;
+  /// REQUIRES: position < size().
+  SampleId at(std::uint64_t position) const;
+  /// REQUIRES: sample < size(). position_of(at(p)) == p.
+  std::uint64_t position_of(SampleId sample) const;
+
+ private:
+  struct Shape;
+  std::shared_ptr<const Shape> shape_;
+};
+
+}  // namespace leat

@@ -1,0 +1,254 @@
+#include "leat/plan/order.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "leat/plan/steps.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kPiece = 1000;
+
+/// Shards of `per_shard` samples of 100 bytes: ten samples in a block.
+std::shared_ptr<const BlockMap> shards(std::uint64_t samples,
+                                       std::uint64_t per_shard) {
+  std::vector<SampleSpan> spans;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    const std::uint64_t at = i % per_shard * 100;
+    spans.push_back(
+        {ObjectIndex{static_cast<std::uint32_t>(i / per_shard)}, at, at + 100});
+  }
+  return std::make_shared<const BlockMap>(BlockMap::cut(spans, kPiece));
+}
+
+std::vector<std::uint64_t> all_of(const EpochOrder& order) {
+  std::vector<std::uint64_t> ids;
+  for (std::uint64_t p = 0; p < order.size(); ++p) {
+    ids.push_back(order.at(p).value);
+  }
+  return ids;
+}
+
+void expect_bijection(const EpochOrder& order) {
+  std::vector<std::uint64_t> ids = all_of(order);
+  for (std::uint64_t p = 0; p < ids.size(); ++p) {
+    ASSERT_EQ(order.position_of(SampleId{ids[p]}), p);
+  }
+  std::sort(ids.begin(), ids.end());
+  for (std::uint64_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], i);
+}
+
+TEST(EpochOrderTest, WithoutShuffleTheOrderIsTheCatalogues) {
+  const EpochOrder order(5, {.shuffle = Shuffle::kNone}, nullptr, 3);
+
+  EXPECT_EQ(all_of(order), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+  expect_bijection(order);
+}
+
+TEST(EpochOrderTest, EveryShuffleIsABijection) {
+  for (const std::uint64_t n : {1, 2, 10, 95, 1000, 5000}) {
+    for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
+      expect_bijection(EpochOrder(n, {.shuffle = shuffle, .seed = 5},
+                                  shards(n, 95), /*epoch=*/2));
+    }
+  }
+}
+
+RC_GTEST_PROP(EpochOrderProperty, BlockShuffleIsABijectionOfAnyShards,
+              (std::uint64_t seed, std::uint64_t epoch)) {
+  const auto n = *rc::gen::inRange<std::uint64_t>(1, 3000);
+  const auto per_shard = *rc::gen::inRange<std::uint64_t>(1, 300);
+  const auto window = *rc::gen::inRange<std::uint32_t>(1, 40);
+  const EpochOrder order(
+      n, {.shuffle = Shuffle::kBlock, .seed = seed, .window_blocks = window},
+      shards(n, per_shard), epoch);
+
+  std::vector<std::uint64_t> ids = all_of(order);
+  for (std::uint64_t p = 0; p < n; ++p) {
+    RC_ASSERT(order.position_of(SampleId{ids[p]}) == p);
+  }
+  std::sort(ids.begin(), ids.end());
+  for (std::uint64_t i = 0; i < n; ++i) RC_ASSERT(ids[i] == i);
+}
+
+TEST(EpochOrderTest, EmptyEpochsAreFine) {
+  for (const Shuffle shuffle :
+       {Shuffle::kNone, Shuffle::kFull, Shuffle::kBlock}) {
+    EXPECT_EQ(EpochOrder(0, {.shuffle = shuffle}, shards(0, 1), 0).size(), 0u);
+  }
+}
+
+TEST(EpochOrderTest, SeedsAndEpochsDiffer) {
+  const auto blocks = shards(2000, 100);
+  for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
+    std::set<std::vector<std::uint64_t>> orders;
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      for (const std::uint64_t epoch : {0, 1, 2}) {
+        orders.insert(all_of(EpochOrder(
+            2000, {.shuffle = shuffle, .seed = seed}, blocks, epoch)));
+      }
+    }
+    EXPECT_EQ(orders.size(), 9u);
+  }
+}
+
+// What makes reading by pieces possible: a block's samples all fall within one
+// window, and at most `window_blocks` blocks are in use between its ends.
+TEST(EpochOrderTest, ABlockIsReadWithinOneWindow) {
+  const auto blocks = shards(2000, 95);
+  constexpr std::uint32_t kWindow = 4;
+  const EpochOrder order(
+      2000, {.shuffle = Shuffle::kBlock, .seed = 1, .window_blocks = kWindow},
+      blocks, 0);
+
+  std::map<std::uint64_t, std::uint64_t> left;  // Samples of blocks in use.
+  std::set<std::uint64_t> done;
+  for (std::uint64_t p = 0; p < order.size(); ++p) {
+    const std::uint64_t block = blocks->block_of(order.at(p));
+    ASSERT_FALSE(done.contains(block)) << "position " << p;
+    left.try_emplace(
+        block, blocks->first_sample(block + 1) - blocks->first_sample(block));
+    ASSERT_LE(left.size(), kWindow) << "position " << p;
+    if (--left[block] == 0) {
+      left.erase(block);
+      done.insert(block);
+    }
+  }
+  EXPECT_EQ(done.size(), blocks->blocks());
+}
+
+// Over epochs, the first block of the order and the first sample of a window
+// are any of them equally often.
+TEST(EpochOrderTest, BlocksAndSamplesInAWindowAreMixedUniformly) {
+  const auto blocks = shards(400, 100);  // 40 blocks of 10 samples.
+  constexpr int kEpochs = 4000;
+  std::vector<int> by_block(40, 0);
+  std::vector<int> by_offset(10, 0);
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const EpochOrder order(
+        400, {.shuffle = Shuffle::kBlock, .seed = 8, .window_blocks = 3},
+        blocks, epoch);
+    const SampleId first = order.at(0);
+    ++by_block[blocks->block_of(first)];
+    ++by_offset[first.value % 10];
+  }
+
+  const auto chi_square = [](const std::vector<int>& counts) {
+    const double expected = kEpochs / static_cast<double>(counts.size());
+    double sum = 0;
+    for (const int count : counts) {
+      sum += (count - expected) * (count - expected) / expected;
+    }
+    return sum;
+  };
+  EXPECT_LT(chi_square(by_block), 39 + 5 * std::sqrt(2 * 39.0));
+  EXPECT_LT(chi_square(by_offset), 9 + 5 * std::sqrt(2 * 9.0));
+}
+
+TEST(EpochOrderTest, AnswersManyThreadsAlike) {
+  const auto blocks = shards(3000, 95);
+  const EpochOrder order(
+      3000, {.shuffle = Shuffle::kBlock, .seed = 1, .window_blocks = 2}, blocks,
+      0);
+  const std::vector<std::uint64_t> expected = all_of(order);
+
+  std::vector<std::vector<std::uint64_t>> seen(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : seen) {
+      threads.emplace_back([&mine, &order] { mine = all_of(order); });
+    }
+  }
+
+  for (const auto& mine : seen) EXPECT_EQ(mine, expected);
+}
+
+/// What all ranks are given, step by step, in the order of steps and ranks.
+std::vector<std::uint64_t> union_of_ranks(const EpochOrder& order,
+                                          std::uint64_t start,
+                                          std::uint64_t global_batch,
+                                          std::uint32_t world) {
+  std::vector<Steps> ranks;
+  for (std::uint32_t r = 0; r < world; ++r) {
+    auto steps = Steps::make({.samples = order.size(),
+                              .start = start,
+                              .global_batch = global_batch,
+                              .rank = {r, world},
+                              .tail = Tail::kKeep});
+    EXPECT_TRUE(steps) << steps.error().message();
+    ranks.push_back(*steps);
+  }
+  std::vector<std::uint64_t> ids;
+  for (std::uint64_t step = 0; step < ranks[0].count(); ++step) {
+    for (const Steps& rank : ranks) {
+      const StepSlice slice = rank.slice(step);
+      for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
+        ids.push_back(order.at(p).value);
+      }
+    }
+  }
+  return ids;
+}
+
+TEST(EpochOrderTest, TheUnionOfRanksIsTheOrderForEveryWorldSize) {
+  constexpr std::uint64_t kSamples = 101;
+  for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
+    const EpochOrder order(kSamples, {.shuffle = shuffle, .seed = 3},
+                           shards(kSamples, 30), 1);
+    const std::vector<std::uint64_t> expected = all_of(order);
+    for (std::uint32_t world = 1; world <= kSamples + 3; ++world) {
+      EXPECT_EQ(union_of_ranks(order, 0, world, world), expected);
+      EXPECT_EQ(union_of_ranks(order, 0, 3 * world, world), expected);
+    }
+  }
+}
+
+// A state names a position: whatever global batch and world size go on from it,
+// they get exactly the rest.
+TEST(EpochOrderTest, AResumeElsewhereCoversExactlyTheRest) {
+  constexpr std::uint64_t kSamples = 240;
+  const EpochOrder order(kSamples, {.seed = 3}, nullptr, 0);
+  const std::vector<std::uint64_t> all = all_of(order);
+  const Steps before =
+      *Steps::make({.samples = kSamples, .global_batch = 48, .rank = {1, 3}});
+  for (std::uint64_t done = 0; done < before.count(); ++done) {
+    const std::uint64_t position = before.position_after(done);
+    const std::vector<std::uint64_t> rest(
+        all.begin() + static_cast<std::ptrdiff_t>(position), all.end());
+    for (const std::uint32_t world : {1, 2, 5, 8, 300}) {
+      for (const std::uint64_t per_rank : {1, 7}) {
+        EXPECT_EQ(union_of_ranks(order, position, per_rank * world, world),
+                  rest);
+      }
+    }
+  }
+}
+
+// As for Permutation: a saved state counts on these.
+TEST(EpochOrderTest, TheOrderOfAKeyNeverChanges) {
+  const auto first = [](const EpochOrder& order) {
+    std::vector<std::uint64_t> ids = all_of(order);
+    ids.resize(6);
+    return ids;
+  };
+  using Ids = std::vector<std::uint64_t>;
+  const auto blocks = shards(2000, 100);
+
+  EXPECT_EQ(first(EpochOrder(2000, {.seed = 1}, nullptr, 2)),
+            (Ids{1216, 1917, 1982, 308, 1327, 619}));
+  EXPECT_EQ(first(EpochOrder(2000, {.shuffle = Shuffle::kBlock, .seed = 1},
+                             blocks, 2)),
+            (Ids{1431, 1768, 545, 1477, 1484, 947}));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,57 @@
+// A keyed permutation of [0, n) in constant time and memory.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace leat {
+
+/// The order of `n` things under a key: `at` and its inverse, each O(1).
+///
+/// What a key gives is part of the format of a saved state: it is the same on
+/// every machine, in every version, and a test pins it. Below kTableBelow it is
+/// a seeded Fisher-Yates shuffle, kept as a table; from there on a Feistel
+/// network that keeps nothing (permutation.cc says which).
+///
+/// Threads: any; it never changes. Cheap to copy.
+class Permutation {
+ public:
+  /// Small ciphers are not uniform, and small tables are cheap.
+  static constexpr std::uint64_t kTableBelow = 4096;
+  /// The most things that can be ordered.
+  static constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 62;
+
+  /// `n` things in the order that `seed` and `stream` choose (an epoch, say).
+  /// Takes O(1), and O(n) below kTableBelow. REQUIRES: n <= kMaxSize.
+  Permutation(std::uint64_t n, std::uint64_t seed, std::uint64_t stream);
+
+  std::uint64_t size() const { return n_; }
+
+  /// What stands at `position`. REQUIRES: position < size().
+  std::uint64_t at(std::uint64_t position) const;
+
+  /// Where `value` stands: position_of(at(p)) == p. REQUIRES: value < size().
+  std::uint64_t position_of(std::uint64_t value) const;
+
+ private:
+  static constexpr int kRounds = 8;
+
+  struct Table {
+    std::vector<std::uint16_t> at;
+    std::vector<std::uint16_t> position_of;
+  };
+  static std::shared_ptr<const Table> make_table(std::uint64_t n,
+                                                 std::uint64_t key);
+
+  std::uint64_t encipher(std::uint64_t x) const;
+  std::uint64_t decipher(std::uint64_t x) const;
+
+  std::uint64_t n_;
+  std::uint64_t side_ = 1;        // The cipher permutes side_ * side_ >= n_.
+  std::uint64_t reciprocal_ = 0;  // floor(2^64 / side_), or 0 for a side of 1.
+  std::array<std::uint64_t, kRounds> keys_{};
+  std::shared_ptr<const Table> table_;  // Null from kTableBelow on.
+};
+
+}  // namespace leat

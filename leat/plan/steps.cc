@@ -1,0 +1,105 @@
+#include "leat/plan/steps.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "leat/base/check.h"
+
+namespace leat {
+namespace {
+
+Error invalid(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+Result<void> check_rank(const Rank& rank) {
+  if (rank.world_size == 0) {
+    return invalid(
+        "world_size is 0: it counts this process too, so it is at "
+        "least 1");
+  }
+  if (rank.rank >= rank.world_size) {
+    return invalid(
+        fmt::format("rank {} is not below world_size {}: ranks count from 0",
+                    rank.rank, rank.world_size));
+  }
+  return {};
+}
+
+Result<void> check_batch(std::uint64_t global_batch, std::uint64_t world) {
+  if (global_batch == 0) {
+    return invalid(
+        "the global batch is 0: it must hold at least one sample "
+        "of each rank");
+  }
+  if (global_batch > Steps::kMax) {
+    return invalid(
+        fmt::format("a global batch of {} is past 2^48", global_batch));
+  }
+  if (global_batch % world != 0) {
+    const std::uint64_t below = global_batch - global_batch % world;
+    return invalid(fmt::format(
+        "a global batch of {} does not divide among {} ranks: take {}",
+        global_batch, world,
+        below == 0 ? fmt::format("{}", world)
+                   : fmt::format("{} or {}", below, below + world)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Steps> Steps::make(const StepOptions& options) {
+  LEAT_TRY_VOID(check_rank(options.rank));
+  LEAT_TRY_VOID(check_batch(options.global_batch, options.rank.world_size));
+  if (options.samples > kMax) {
+    return invalid(fmt::format("{} samples are past 2^48", options.samples));
+  }
+  if (options.start > options.samples) {
+    return invalid(fmt::format(
+        "position {} is past the end of the epoch, which has {} samples: the "
+        "state is of another dataset",
+        options.start, options.samples));
+  }
+  if (options.tail == Tail::kDrop && options.samples > 0 &&
+      options.samples < options.global_batch) {
+    return invalid(fmt::format(
+        "dropping the last incomplete step would leave nothing: the epoch has "
+        "{} samples, a step {}; take drop_last=False or a smaller batch",
+        options.samples, options.global_batch));
+  }
+  return Steps(options);
+}
+
+std::uint64_t Steps::count() const {
+  const std::uint64_t rest = options_.samples - options_.start;
+  const std::uint64_t whole = rest / options_.global_batch;
+  const bool has_tail = rest % options_.global_batch != 0;
+  return whole + (has_tail && options_.tail != Tail::kDrop ? 1 : 0);
+}
+
+StepSlice Steps::slice(std::uint64_t step) const {
+  LEAT_CHECK(step < count());
+  const std::uint64_t begin = options_.start + step * options_.global_batch;
+  const std::uint64_t world = options_.rank.world_size;
+  const std::uint64_t rank = options_.rank.rank;
+  const std::uint64_t length =
+      options_.tail == Tail::kPad
+          ? options_.global_batch
+          : std::min(options_.global_batch, options_.samples - begin);
+  // Dealt evenly: the first `longer` ranks get one more than the others. A
+  // whole step divides, so there `longer` is 0.
+  const std::uint64_t share = length / world;
+  const std::uint64_t longer = length % world;
+  const std::uint64_t first = begin + rank * share + std::min(rank, longer);
+  return {first, first + share + (rank < longer ? 1 : 0)};
+}
+
+std::uint64_t Steps::position_after(std::uint64_t step) const {
+  LEAT_CHECK(step < count());
+  return std::min(options_.samples,
+                  options_.start + (step + 1) * options_.global_batch);
+}
+
+}  // namespace leat

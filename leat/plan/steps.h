@@ -1,0 +1,61 @@
+// Which positions of an epoch each rank gets in each step.
+#pragma once
+#include <cstdint>
+
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What becomes of the samples after the last whole step.
+enum class Tail : std::uint8_t {
+  kDrop,  ///< They are left out of this epoch.
+  kKeep,  ///< One more step, dealt evenly: each sample exactly once over all.
+  kPad,   ///< One more step, filled up with the epoch's first positions.
+};
+
+struct StepOptions {
+  std::uint64_t samples = 0;       ///< Of the whole epoch: N.
+  std::uint64_t start = 0;         ///< Positions delivered before: s.
+  std::uint64_t global_batch = 0;  ///< G, over all ranks.
+  Rank rank = {};
+  Tail tail = Tail::kKeep;
+};
+
+/// A run of positions. Positions at or past `samples` (padding only) stand for
+/// position modulo `samples` and are not valid.
+struct StepSlice {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const { return end - begin; }
+  friend bool operator==(const StepSlice&, const StepSlice&) = default;
+};
+
+/// The steps that are left of an epoch: step k covers positions
+/// [s + k·G, s + (k + 1)·G), and rank r of W takes the r-th run of G / W.
+///
+/// Threads: any; it never changes.
+class Steps {
+ public:
+  /// The most samples, and the largest global batch.
+  static constexpr std::uint64_t kMax = std::uint64_t{1} << 48;
+
+  /// Errors:
+  ///   kInvalidArgument  G is 0 or not a multiple of W, rank >= W, start past
+  ///                     the end, N or G above kMax, or a tail that is dropped
+  ///                     is the whole epoch; each says what to change
+  static Result<Steps> make(const StepOptions& options);
+
+  std::uint64_t count() const;
+  /// What this rank gets in `step`. REQUIRES: step < count().
+  StepSlice slice(std::uint64_t step) const;
+  /// The delivered position once `step` is: at most `samples`, the same on all
+  /// ranks. REQUIRES: step < count().
+  std::uint64_t position_after(std::uint64_t step) const;
+
+ private:
+  explicit Steps(const StepOptions& options) : options_(options) {}
+  StepOptions options_;
+};
+
+}  // namespace leat

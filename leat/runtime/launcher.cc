@@ -1,0 +1,101 @@
+#include "leat/runtime/launcher.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace leat {
+namespace {
+
+/// The names that one launcher gives to the same four numbers.
+struct Variables {
+  std::string_view launcher;
+  std::string_view rank;
+  std::string_view world_size;
+  std::string_view local_rank;
+  std::string_view local_world_size;
+};
+
+constexpr std::array kLaunchers = {
+    Variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+              "LOCAL_WORLD_SIZE"},
+    Variables{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+              "SLURM_NTASKS_PER_NODE"},
+    Variables{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+};
+
+constexpr std::string_view kRemedy =
+    "; set it right, or say rank= and world_size= yourself";
+
+Error invalid(std::string what) {
+  return Error(ErrorCode::kInvalidArgument, std::move(what.append(kRemedy)));
+}
+
+Result<std::optional<std::uint32_t>> read_number(const Env& env,
+                                                 std::string_view name) {
+  const std::optional<std::string> text = env(name);
+  if (!text.has_value()) return std::optional<std::uint32_t>();
+  std::uint32_t value = 0;
+  const char* const last = text->data() + text->size();
+  const auto [end, error] = std::from_chars(text->data(), last, value);
+  if (error != std::errc() || end != last) {
+    return invalid(
+        fmt::format("{} is \"{}\", which is not a whole number of at least 0",
+                    name, *text));
+  }
+  return std::optional(value);
+}
+
+Result<Launch> read_from(const Variables& variables, const Env& env) {
+  LEAT_TRY(const auto rank, read_number(env, variables.rank));
+  LEAT_TRY(const auto world_size, read_number(env, variables.world_size));
+  LEAT_TRY(const auto local_rank, read_number(env, variables.local_rank));
+  LEAT_TRY(const auto local_size, read_number(env, variables.local_world_size));
+  if (!rank.has_value() || !world_size.has_value()) {
+    return invalid(
+        fmt::format("{} is set but {} is not",
+                    rank.has_value() ? variables.rank : variables.world_size,
+                    rank.has_value() ? variables.world_size : variables.rank));
+  }
+  if (*rank >= *world_size) {
+    return invalid(fmt::format("{}={} is not below {}={}", variables.rank,
+                               *rank, variables.world_size, *world_size));
+  }
+  // Slurm's count is that of the job's request, which a smaller step inherits.
+  const std::uint32_t local_world =
+      std::min(local_size.value_or(1), *world_size);
+  if (local_size.has_value() && local_rank.value_or(0) >= local_world) {
+    return invalid(fmt::format("{}={} is not below {}={}", variables.local_rank,
+                               local_rank.value_or(0),
+                               variables.local_world_size, *local_size));
+  }
+  return Launch{.rank = {*rank, *world_size},
+                .local = {local_size.has_value() ? local_rank.value_or(0) : 0,
+                          local_world},
+                .launcher = variables.launcher};
+}
+
+/// Slurm sets the number of tasks also in a shell that is none of them, so
+/// there the rank decides; torchrun's and Open MPI's come together or are
+/// mistaken.
+bool is_launched(const Variables& variables, const Env& env) {
+  if (env(variables.rank).has_value()) return true;
+  return variables.launcher != "Slurm" && env(variables.world_size).has_value();
+}
+
+}  // namespace
+
+Result<Launch> read_launch(const Env& env) {
+  for (const Variables& variables : kLaunchers) {
+    if (is_launched(variables, env)) return read_from(variables, env);
+  }
+  return Launch{};
+}
+
+}  // namespace leat

@@ -1,0 +1,30 @@
+// Which process of how many this is, as its launcher says.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// The place of this process in its job.
+struct Launch {
+  Rank rank = {};
+  /// Its place among the processes of its node, which share the node's budget.
+  Rank local = {};
+  /// Who said so: "torchrun", "Slurm", "Open MPI", or "" if nobody did.
+  std::string_view launcher;
+};
+
+/// Reads the variables that a launcher sets: torchrun's, else Slurm's, else
+/// Open MPI's; one process alone if none are set. Where the launcher does not
+/// say how many processes are on the node, this one counts itself alone there.
+///
+/// Errors:
+///   kInvalidArgument  a variable is not a number, one of a pair is missing, or
+///                     a rank is not below its size; the message names it
+Result<Launch> read_launch(const Env& env);
+
+}  // namespace leat

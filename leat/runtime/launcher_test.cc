@@ -1,0 +1,121 @@
+#include "leat/runtime/launcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+struct Case {
+  const char* what;
+  Variables variables;
+  Rank rank;
+  Rank local;
+  std::string_view launcher;
+};
+
+TEST(LauncherTest, ReadsEachLaunchersVariables) {
+  const std::vector<Case> cases = {
+      {"nobody launched it", {}, {0, 1}, {0, 1}, ""},
+      {"torchrun",
+       {{"RANK", "5"},
+        {"WORLD_SIZE", "16"},
+        {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "4"}},
+       {5, 16},
+       {1, 4},
+       "torchrun"},
+      {"an older torch launcher, which does not count the node's",
+       {{"RANK", "5"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}},
+       {5, 16},
+       {0, 1},
+       "torchrun"},
+      {"srun",
+       {{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_LOCALID", "1"},
+        {"SLURM_NTASKS_PER_NODE", "2"}},
+       {3, 4},
+       {1, 2},
+       "Slurm"},
+      {"a step smaller than its job's nodes",
+       {{"SLURM_PROCID", "0"},
+        {"SLURM_NTASKS", "1"},
+        {"SLURM_LOCALID", "0"},
+        {"SLURM_NTASKS_PER_NODE", "8"}},
+       {0, 1},
+       {0, 1},
+       "Slurm"},
+      {"a shell of salloc, which is no task",
+       {{"SLURM_NTASKS", "8"}},
+       {0, 1},
+       {0, 1},
+       ""},
+      {"mpirun",
+       {{"OMPI_COMM_WORLD_RANK", "2"},
+        {"OMPI_COMM_WORLD_SIZE", "3"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}},
+       {2, 3},
+       {0, 1},
+       "Open MPI"},
+      {"torchrun inside Slurm: torchrun knows better",
+       {{"RANK", "9"},
+        {"WORLD_SIZE", "16"},
+        {"SLURM_PROCID", "1"},
+        {"SLURM_NTASKS", "2"}},
+       {9, 16},
+       {0, 1},
+       "torchrun"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+
+    const auto launch = read_launch(fake_env(c.variables));
+
+    ASSERT_TRUE(launch) << launch.error().message();
+    EXPECT_EQ(launch->rank, c.rank);
+    EXPECT_EQ(launch->local, c.local);
+    EXPECT_EQ(launch->launcher, c.launcher);
+  }
+}
+
+TEST(LauncherTest, NamesTheVariableThatIsWrong) {
+  const std::vector<std::pair<Variables, std::string>> cases = {
+      {{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK is \"one\""},
+      {{{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK is \"-1\""},
+      {{{"RANK", ""}, {"WORLD_SIZE", "2"}}, "RANK is \"\""},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2 "}}, "WORLD_SIZE is \"2 \""},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4294967296"}}, "WORLD_SIZE is"},
+      {{{"RANK", "0"}}, "RANK is set but WORLD_SIZE is not"},
+      {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set but RANK is not"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2 is not below"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "RANK=0 is not below"},
+      {{{"RANK", "0"},
+        {"WORLD_SIZE", "4"},
+        {"LOCAL_RANK", "2"},
+        {"LOCAL_WORLD_SIZE", "2"}},
+       "LOCAL_RANK=2 is not below"},
+      {{{"SLURM_PROCID", "x"}, {"SLURM_NTASKS", "4"}}, "SLURM_PROCID"},
+      {{{"SLURM_PROCID", "0"}}, "SLURM_NTASKS is not"},
+      {{{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_SIZE is not"},
+  };
+  for (const auto& [variables, says] : cases) {
+    const auto launch = read_launch(fake_env(variables));
+
+    ASSERT_FALSE(launch) << says;
+    EXPECT_EQ(launch.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(launch.error().message(), HasSubstr(says));
+    EXPECT_THAT(launch.error().message(), HasSubstr("world_size="));
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,59 @@
+// The CPUs, memory and open files that this process may really use.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What a process may use, and who says so. A container's limit is what holds:
+/// threads beyond the CPU quota get the whole process throttled, bytes beyond
+/// the memory limit get it killed.
+struct Limits {
+  static constexpr std::uint64_t kUnlimited =
+      std::numeric_limits<std::uint64_t>::max();
+
+  /// Not whole: a quota of 1.5 CPUs is common. More than 0.
+  double cpus = 1;
+  std::uint64_t memory_bytes = kUnlimited;
+  std::uint64_t open_files = kUnlimited;
+
+  /// What set each, for logs: "affinity", "cpu.max of /job", "physical".
+  std::string cpus_from = "affinity";
+  std::string memory_from = "unknown";
+
+  /// Threads that `cpus` keep busy: rounded down, at least 1.
+  unsigned threads() const;
+};
+
+/// Where the limits are read: the running system unless a test says otherwise.
+struct LimitSources {
+  /// What /proc and /sys are looked for under.
+  std::string root = "/";
+  /// In place of sched_getaffinity and getrlimit.
+  std::optional<unsigned> affinity_cpus;
+  std::optional<std::uint64_t> open_files;
+};
+
+/// The least of affinity, CPU quota and memory limit of this process's cgroups
+/// and of every one that these lie in (v1, v2 and both at once), physical
+/// memory and RLIMIT_NOFILE. Reads a few files; blocks.
+///
+/// Never fails: what cannot be read sets no limit.
+Limits effective_limits(const LimitSources& sources = {});
+
+/// One of `local_ranks` equal shares of what a node has. Open files are counted
+/// for each process and stay. REQUIRES: local_ranks > 0.
+Limits share_of(const Limits& node, std::uint32_t local_ranks);
+
+/// Raises the soft limit of open files to the hard one, which needs no rights,
+/// and returns it. For a program, not a library, to call: it is the process's.
+///
+/// Errors:
+///   kInternal  the kernel refused; the message says why
+Result<std::uint64_t> raise_open_files();
+
+}  // namespace leat

@@ -1,0 +1,86 @@
+#include "leat/runtime/memory_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "leat/base/check.h"
+#include "leat/base/units.h"
+
+namespace leat {
+
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
+  if (this != &other) {
+    release();
+    budget_ = std::exchange(other.budget_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+  }
+  return *this;
+}
+
+void Reservation::release() {
+  if (budget_ != nullptr) budget_->give_back(bytes_);
+  budget_ = nullptr;
+  bytes_ = 0;
+}
+
+MemoryBudget::MemoryBudget(std::uint64_t capacity_bytes, Metrics* metrics)
+    : capacity_bytes_(capacity_bytes), metrics_(metrics) {}
+
+MemoryBudget::~MemoryBudget() {
+  const MutexLock lock(mutex_);
+  LEAT_CHECK(used_bytes_ == 0);
+}
+
+Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,
+                                          const std::stop_token& stop) {
+  if (bytes > capacity_bytes_) {
+    return Error(
+        ErrorCode::kResourceExhausted,
+        fmt::format("{} ({} bytes) are needed at once but memory= allows {}; "
+                    "raise memory=",
+                    format_bytes(bytes), bytes, format_bytes(capacity_bytes_)));
+  }
+  MutexLock lock(mutex_);
+  const std::uint64_t ticket = next_ticket_++;
+  const auto place = waiting_.insert(waiting_.end(), ticket);
+  const bool has_room =
+      changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+        return waiting_.front() == ticket &&
+               capacity_bytes_ - used_bytes_ >= bytes;
+      });
+  waiting_.erase(place);
+  changed_.notify_all();  // Whoever is first now may have room.
+  if (!has_room || stop.stop_requested()) {
+    return Error(ErrorCode::kCancelled, "waiting for memory was cancelled");
+  }
+  used_bytes_ += bytes;
+  if (metrics_ != nullptr) {
+    metrics_->add(Metric::kRuntimeReservedBytes,
+                  static_cast<std::int64_t>(bytes));
+  }
+  return Reservation(this, bytes);
+}
+
+std::uint64_t MemoryBudget::used_bytes() const {
+  const MutexLock lock(mutex_);
+  return used_bytes_;
+}
+
+std::size_t MemoryBudget::waiting() const {
+  const MutexLock lock(mutex_);
+  return waiting_.size();
+}
+
+void MemoryBudget::give_back(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  LEAT_CHECK(bytes <= used_bytes_);
+  used_bytes_ -= bytes;
+  if (metrics_ != nullptr) {
+    metrics_->add(Metric::kRuntimeReservedBytes,
+                  -static_cast<std::int64_t>(bytes));
+  }
+  changed_.notify_all();
+}
+
+}  // namespace leat

@@ -1,0 +1,86 @@
+// The bytes that a job may hold, and who holds them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <stop_token>
+#include <utility>
+
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+#include "leat/metrics/metrics.h"
+
+namespace leat {
+
+class MemoryBudget;
+
+/// Bytes of a MemoryBudget, given back on destruction.
+///
+/// Lifetime: the budget outlives it.
+class [[nodiscard]] Reservation {
+ public:
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept
+      : budget_(std::exchange(other.budget_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  Reservation& operator=(Reservation&& other) noexcept;
+  ~Reservation() { release(); }
+
+  std::uint64_t bytes() const { return bytes_; }
+  /// Gives the bytes back now.
+  void release();
+
+ private:
+  friend class MemoryBudget;
+  Reservation(MemoryBudget* budget, std::uint64_t bytes)
+      : budget_(budget), bytes_(bytes) {}
+
+  MemoryBudget* budget_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+/// A fixed number of bytes, given out strictly in the order asked for: a large
+/// request is never overtaken by a small one, so the plan's order is the order
+/// in which memory is given.
+///
+/// It counts; it does not allocate.
+///
+/// Threads:  any.
+/// Lifetime: outlives its reservations; destroying it with bytes held is a bug
+///           and aborts.
+class MemoryBudget {
+ public:
+  /// `metrics` may be null, else outlives the budget.
+  explicit MemoryBudget(std::uint64_t capacity_bytes,
+                        Metrics* metrics = nullptr);
+  ~MemoryBudget();
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
+
+  /// Waits until `bytes` are free and all who asked before have been served.
+  ///
+  /// Errors:
+  ///   kResourceExhausted  more than the whole budget; the message names both
+  ///   kCancelled          `stop` fired first
+  Result<Reservation> reserve(std::uint64_t bytes, const std::stop_token& stop);
+
+  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  std::uint64_t used_bytes() const;
+  /// How many reserve() calls are waiting.
+  std::size_t waiting() const;
+
+ private:
+  friend class Reservation;
+  void give_back(std::uint64_t bytes);
+
+  const std::uint64_t capacity_bytes_;
+  Metrics* const metrics_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::uint64_t used_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_ticket_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::list<std::uint64_t> waiting_ LEAT_GUARDED_BY(mutex_);  // Tickets.
+};
+
+}  // namespace leat

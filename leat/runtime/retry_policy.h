@@ -1,0 +1,62 @@
+// How often, and after how long, something that failed is tried again.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "leat/base/clock.h"
+#include "leat/base/hash.h"
+
+namespace leat {
+
+struct RetryOptions {
+  /// Tries in all, the first one included; at least 1.
+  std::uint32_t max_attempts = 10;
+  /// The longest wait before the second try; doubles with each further one.
+  Nanoseconds base_backoff = std::chrono::milliseconds(100);
+  Nanoseconds most_backoff = std::chrono::seconds(20);
+};
+
+/// Exponential back-off with full jitter: before try n + 1 a wait drawn evenly
+/// from [0, min(most_backoff, base_backoff * 2^(n - 1))].
+///
+/// Full jitter spreads the retries of many clients that failed together; see
+/// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+/// Threads: any.
+class RetryPolicy {
+ public:
+  RetryPolicy(RetryOptions options, std::uint64_t seed)
+      : options_(options), seed_(seed) {}
+
+  const RetryOptions& options() const { return options_; }
+
+  bool allows_another(std::uint32_t attempts_made) const {
+    return attempts_made < options_.max_attempts;
+  }
+
+  /// The wait after `attempts_made` failures in a row, at least 1.
+  Nanoseconds draw_backoff(std::uint32_t attempts_made) {
+    const std::uint64_t most = longest_backoff(attempts_made).count();
+    const std::uint64_t draw =
+        mix64(seed_ + draws_.fetch_add(1, std::memory_order_relaxed));
+    return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (most + 1)));
+  }
+
+  Nanoseconds longest_backoff(std::uint32_t attempts_made) const {
+    Nanoseconds longest = options_.base_backoff;
+    for (std::uint32_t i = 1; i < attempts_made; ++i) {
+      // Compared before doubling, so that it cannot overflow.
+      if (longest >= options_.most_backoff / 2) return options_.most_backoff;
+      longest *= 2;
+    }
+    return std::min(longest, options_.most_backoff);
+  }
+
+ private:
+  const RetryOptions options_;
+  const std::uint64_t seed_;
+  std::atomic<std::uint64_t> draws_ = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,35 @@
+// The files of a folder as objects.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "leat/base/result.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+struct FileStoreOptions {
+  /// Threads that read; each waits for one disk request at a time.
+  std::size_t threads = 4;
+  std::size_t most_keys_per_page = 10'000;
+};
+
+/// A store over the folder `root`: the key of a file is its path below it, with
+/// '/' between folders. Lists in byte order of keys, as S3 does.
+///
+/// An ETag is made of size and time of modification, so a file that was
+/// replaced is told from the one that was indexed; not so if another program
+/// replaces it within the same tick of the kernel's clock (some milliseconds)
+/// by one of equal size. A write goes to a temporary
+/// file that is renamed. Keys with empty, "." or ".." parts are refused; a
+/// symbolic link is followed as long as it stays under the root.
+///
+/// Errors:
+///   kNotFound          there is no such folder
+///   kInvalidArgument   it is not a folder
+///   kPermissionDenied  it may not be read
+Result<std::unique_ptr<Store>> open_file_store(const std::string& root,
+                                               FileStoreOptions options = {});
+
+}  // namespace leat

@@ -1,0 +1,78 @@
+// The keys below a folder, in byte order.
+#pragma once
+#include <dirent.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/store/file/rooted_folder.h"
+
+namespace leat {
+
+/// Names of files on their way to be written begin with this; they are no
+/// objects.
+inline constexpr std::string_view kTemporaryPrefix = ".leat-write-";
+
+/// Walks the tree below a folder, and yields files as S3 would list them.
+///
+/// Within a folder, a subfolder sorts as its name and a slash: "a-b" comes
+/// before "a/c", which comes before "a0". One folder is held in memory for each
+/// level. Whatever is neither a file nor a folder is passed over, as are links
+/// that lead nowhere; a link that leads out of the root is an error.
+///
+/// Threads: one at a time.
+class FolderWalk {
+ public:
+  /// `root` must outlive it. Only keys with `prefix` are yielded.
+  FolderWalk(const RootedFolder& root, std::string prefix)
+      : root_(root), prefix_(std::move(prefix)) {}
+
+  /// The first file of those not yet yielded whose key is not before `from`;
+  /// one with an empty key at the end. `from` must not shrink.
+  Result<ObjectInfo> next(const std::string& from, const std::stop_token& stop);
+  /// Has next() yield `object` once more.
+  void put_back(ObjectInfo object) { put_back_ = std::move(object); }
+
+ private:
+  struct Entry {
+    std::string name;  ///< Of a folder, with a slash at its end.
+    bool is_link = false;
+  };
+  struct CloseFolder {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
+  struct Level {
+    std::string key;  ///< Of the folder, with a slash at its end; "" is root.
+    std::unique_ptr<DIR, CloseFolder> folder;
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::vector<Entry> entries{};
+    std::size_t next = 0;
+  };
+
+  Result<void> begin();
+  Result<void> enter(std::string key);
+  Result<Level> open_level(std::string key) const;
+  Result<void> read_entries(Level& level) const;
+  /// What `name` in a folder is listed as; nullopt for what is passed over.
+  Result<std::optional<Entry>> entry_for(const Level& level,
+                                         const dirent& found) const;
+  Result<std::optional<ObjectInfo>> file_for(const Level& level,
+                                             const Entry& entry,
+                                             std::string_view key) const;
+  bool is_wanted(std::string_view key) const;
+
+  const RootedFolder& root_;
+  const std::string prefix_;
+  bool has_begun_ = false;
+  ObjectInfo put_back_;
+  std::vector<Level> levels_;  // From the top down.
+};
+
+}  // namespace leat

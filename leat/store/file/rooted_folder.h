@@ -1,0 +1,76 @@
+// Opening files below a folder, and nowhere else.
+#pragma once
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// An open file descriptor, closed on destruction.
+class File {
+ public:
+  File() = default;
+  explicit File(int fd) : fd_(fd) {}
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  /// Gives it away.
+  int release();
+
+ private:
+  int fd_ = -1;
+};
+
+/// What a failed system call on `path` means, by errno.
+Error error_of_errno(int code, std::string_view path);
+
+/// True if `key` names something below the root: no part of it is empty, "."
+/// or "..", and it holds no NUL.
+bool is_key_of_a_file(std::string_view key);
+
+/// Size, and an ETag of size and time of modification.
+ObjectInfo info_of(std::string_view key, const struct stat& status);
+
+/// A folder, and everything below it that symbolic links do not lead out of.
+///
+/// Threads: any.
+class RootedFolder {
+ public:
+  /// Errors: as open_file_store.
+  static Result<RootedFolder> open(const std::string& path);
+
+  /// Opens what is at `key`; the root itself if `key` is empty. `flags` as
+  /// openat's.
+  /// Errors:
+  ///   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable
+  ///   kInvalidArgument  not a key of a file, or a link leads out of the root
+  Result<File> open_at(std::string_view key, int flags) const;
+  /// The same, for a regular file, whose status goes to `status`.
+  Result<File> open_file(std::string_view key, struct stat& status) const;
+  /// Opens the folder at `key`, making what is missing on the way.
+  Result<File> make_folder(std::string_view key) const;
+
+  /// For messages: the root as it was given, and the key.
+  std::string path_of(std::string_view key) const;
+
+ private:
+  RootedFolder(std::string path, std::string real_path, File root)
+      : path_(std::move(path)),
+        real_path_(std::move(real_path)),
+        root_(std::move(root)) {}
+  /// Links may have led anywhere: refuses what is not below the root.
+  Result<void> check_is_inside(int fd, std::string_view key) const;
+
+  std::string path_;
+  std::string real_path_;  // Without links; no slash at the end, "" for "/".
+  File root_;
+};
+
+}  // namespace leat

@@ -1,0 +1,378 @@
+#include "leat/store/http/curl_transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "leat/base/check.h"
+#include "leat/store/http/content_range.h"
+#include "leat/store/http/http_url.h"
+#include "leat/store/http/status.h"
+
+namespace leat {
+namespace {
+
+/// Below glibc's mmap threshold of 128 KiB: libcurl allocates this buffer anew
+/// for every transfer, and an mmap and its page faults would double the cost.
+constexpr long kBufferBytes = 64 * 1024;
+
+/// S3 closes connections that are idle for about 5 s; one that is about to be
+/// closed is not worth trying.
+constexpr long kMostIdleSeconds = 4;
+
+/// What is kept of the body of a reply that is not a success.
+constexpr std::size_t kMostErrorBody = 64 * 1024;
+
+constexpr std::size_t kMostHeaders = 256;
+
+ErrorCode code_for(CURLcode code) {
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+      return ErrorCode::kDeadlineExceeded;
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return ErrorCode::kPermissionDenied;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_SSL_CACERT_BADFILE:
+      return ErrorCode::kInvalidArgument;
+    case CURLE_OUT_OF_MEMORY:
+      return ErrorCode::kResourceExhausted;
+    default:
+      // Resets, refusals, handshakes, broken replies: all may pass.
+      return ErrorCode::kUnavailable;
+  }
+}
+
+std::string_view remedy(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+      return "check that the server runs and that host and port are right";
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return "check the host's spelling and this machine's DNS";
+    case CURLE_OPERATION_TIMEDOUT:
+      return "check the network; lower max_in_flight if it is overloaded";
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return "if the certificate is your own, name its PEM file in "
+             "AWS_CA_BUNDLE";
+    case CURLE_SSL_CACERT_BADFILE:
+      return "check the PEM file that AWS_CA_BUNDLE or SSL_CERT_FILE names";
+    case CURLE_SSL_CONNECT_ERROR:
+      return "the TLS handshake failed; check that the port speaks https";
+    default:
+      return "the connection broke";
+  }
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+/// The number in "HTTP/1.1 206 Partial Content"; libcurl has checked it.
+int status_in(std::string_view line) {
+  const std::size_t space = line.find(' ');
+  int status = 0;
+  for (std::size_t i = space; i < line.size() && i < space + 4; ++i) {
+    if (line[i] >= '0' && line[i] <= '9') status = status * 10 + line[i] - '0';
+  }
+  return status;
+}
+
+}  // namespace
+
+CurlTransfer::CurlTransfer(const TransferSettings& settings,
+                           SocketOwner& sockets)
+    : sockets_(sockets), easy_(curl_easy_init()) {
+  LEAT_CHECK(easy_ != nullptr);
+  set_constant_options(settings);
+}
+
+CurlTransfer::~CurlTransfer() { curl_easy_cleanup(easy_); }
+
+void CurlTransfer::set_constant_options(const TransferSettings& settings) {
+  const HttpClientOptions& options = settings.options;
+  curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
+  curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, said_.data());
+  curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  curl_easy_setopt(easy_, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy_, CURLOPT_TCP_NODELAY, 1L);
+  curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE, kBufferBytes);
+  curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, kMostIdleSeconds);
+  curl_easy_setopt(easy_, CURLOPT_USERAGENT, "leat");
+  curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(options.connect_timeout.count()));
+  curl_easy_setopt(easy_, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy_, CURLOPT_LOW_SPEED_TIME,
+                   static_cast<long>(options.stall_timeout.count()));
+  curl_easy_setopt(easy_, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+  if (!settings.ca_bundle.empty()) {
+    curl_easy_setopt(easy_, CURLOPT_CAINFO, settings.ca_bundle.c_str());
+  }
+  curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &CurlTransfer::on_header);
+  curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CurlTransfer::on_body);
+  curl_easy_setopt(easy_, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_READFUNCTION, &CurlTransfer::on_upload);
+  curl_easy_setopt(easy_, CURLOPT_READDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_SEEKFUNCTION, &CurlTransfer::on_rewind);
+  curl_easy_setopt(easy_, CURLOPT_SEEKDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_OPENSOCKETFUNCTION, &CurlTransfer::on_open);
+  curl_easy_setopt(easy_, CURLOPT_OPENSOCKETDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETFUNCTION, &CurlTransfer::on_close);
+  // Not `this`: connections outlive the transfer that opened them.
+  curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETDATA, &sockets_);
+}
+
+Result<void> CurlTransfer::begin(HostAnswerRef addresses,
+                                 std::string resolved) {
+  addresses_ = std::move(addresses);
+  resolved_ = std::move(resolved);
+  resolve_list_ = {.data = resolved_.data(), .next = nullptr};
+  said_[0] = '\0';
+  LEAT_TRY_VOID(link_headers());
+  set_method();
+  curl_easy_setopt(easy_, CURLOPT_URL, submission.request.url.c_str());
+  curl_easy_setopt(easy_, CURLOPT_HTTPHEADER,
+                   header_list_.empty() ? nullptr : header_list_.data());
+  curl_easy_setopt(easy_, CURLOPT_RESOLVE,
+                   resolved_.empty() ? nullptr : &resolve_list_);
+  return {};
+}
+
+void CurlTransfer::set_method() {
+  const HttpRequest& request = submission.request;
+  // This also takes NOBODY and UPLOAD back.
+  curl_easy_setopt(easy_, CURLOPT_HTTPGET, 1L);
+  curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST, nullptr);
+  if (request.method == "GET" && request.body.empty()) return;
+  if (request.method == "HEAD") {
+    curl_easy_setopt(easy_, CURLOPT_NOBODY, 1L);
+    return;
+  }
+  if (!request.body.empty() || request.method == "PUT" ||
+      request.method == "POST") {
+    curl_easy_setopt(easy_, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(easy_, CURLOPT_INFILESIZE_LARGE,
+                     static_cast<curl_off_t>(request.body.size()));
+  }
+  curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+}
+
+Result<void> CurlTransfer::link_headers() {
+  // Without waiting for "100 Continue": most servers never say it.
+  static char expect_nothing[] = "Expect:";
+  std::vector<std::string>& headers = submission.request.headers;
+  header_list_.clear();
+  header_list_.reserve(headers.size() + 1);
+  for (std::string& header : headers) {
+    if (std::any_of(header.begin(), header.end(), [](char c) {
+          return c == '\r' || c == '\n' || c == '\0';
+        })) {
+      return error(ErrorCode::kInvalidArgument,
+                   "a header of the request holds a line break");
+    }
+    const std::size_t colon = header.find(':');
+    // libcurl takes "Name:" to mean that it must not send that header.
+    if (colon != std::string::npos &&
+        trimmed(std::string_view(header).substr(colon + 1)).empty()) {
+      header.resize(colon + 1);
+      header[colon] = ';';
+    }
+    header_list_.push_back({.data = header.data(), .next = nullptr});
+  }
+  if (!submission.request.body.empty()) {
+    header_list_.push_back({.data = expect_nothing, .next = nullptr});
+  }
+  for (std::size_t i = 1; i < header_list_.size(); ++i) {
+    header_list_[i - 1].next = &header_list_[i];
+  }
+  return {};
+}
+
+std::size_t CurlTransfer::on_header(char* line, std::size_t one,
+                                    std::size_t size, void* self) {
+  static_cast<CurlTransfer*>(self)->hear_header({line, one * size});
+  return one * size;
+}
+
+void CurlTransfer::hear_header(std::string_view line) {
+  if (line.starts_with("HTTP/")) {
+    // A later block wins: the first may have been "100 Continue".
+    reply_.status = status_in(line);
+    reply_.headers.clear();
+    reply_.headers.reserve(12);
+    return;
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  if (reply_.headers.size() >= kMostHeaders) return;
+  reply_.headers.emplace_back(lower(line.substr(0, colon)),
+                              trimmed(line.substr(colon + 1)));
+}
+
+bool CurlTransfer::goes_into_place() const {
+  return is_success(reply_.status) && !submission.request.into.empty();
+}
+
+std::size_t CurlTransfer::on_body(char* bytes, std::size_t one,
+                                  std::size_t size, void* self) {
+  const std::string_view piece(bytes, one * size);
+  // Anything but the size ends the transfer.
+  return static_cast<CurlTransfer*>(self)->hear_body(piece) ? piece.size() : 0;
+}
+
+bool CurlTransfer::hear_body(std::string_view bytes) {
+  const HttpRequest& request = submission.request;
+  if (goes_into_place()) {
+    if (bytes.size() > request.into.size() - received_bytes_) {
+      // A 200 is a server that ignores ranges, always; a 206 is one that broke.
+      const bool ignores_ranges = reply_.status == 200;
+      refused_ = error(
+          ignores_ranges ? ErrorCode::kInvalidArgument
+                         : ErrorCode::kUnavailable,
+          fmt::format("HTTP {}: more came than the {} bytes asked for{}",
+                      reply_.status, request.into.size(),
+                      ignores_ranges
+                          ? "; the server ignores ranges, so put the data on "
+                            "one that serves them, or the object changed"
+                          : ""));
+      return false;
+    }
+    std::memcpy(request.into.data() + received_bytes_, bytes.data(),
+                bytes.size());
+    received_bytes_ += bytes.size();
+    return true;
+  }
+  if (!is_success(reply_.status)) {
+    const std::size_t room =
+        std::min(kMostErrorBody, request.most_body_bytes) - reply_.body.size();
+    reply_.body.append(bytes.substr(0, room));
+    return true;
+  }
+  if (bytes.size() > request.most_body_bytes - reply_.body.size()) {
+    refused_ = error(ErrorCode::kResourceExhausted,
+                     fmt::format("the reply has more than {} bytes",
+                                 request.most_body_bytes));
+    return false;
+  }
+  reply_.body.append(bytes);
+  return true;
+}
+
+std::size_t CurlTransfer::on_upload(char* into, std::size_t one,
+                                    std::size_t size, void* self) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  const auto left =
+      transfer.submission.request.body.subspan(transfer.sent_bytes_);
+  const std::size_t count = std::min(one * size, left.size());
+  std::memcpy(into, left.data(), count);
+  transfer.sent_bytes_ += count;
+  return count;
+}
+
+int CurlTransfer::on_rewind(void* self, curl_off_t offset, int origin) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (origin != SEEK_SET || offset < 0 ||
+      static_cast<std::size_t>(offset) >
+          transfer.submission.request.body.size()) {
+    return CURL_SEEKFUNC_FAIL;
+  }
+  transfer.sent_bytes_ = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+curl_socket_t CurlTransfer::on_open(void* self, curlsocktype /*purpose*/,
+                                    curl_sockaddr* address) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  const curl_socket_t opened =
+      transfer.sockets_.open_socket(transfer.addresses_.get(), *address);
+  if (opened == CURL_SOCKET_BAD && (errno == EMFILE || errno == ENFILE)) {
+    transfer.is_out_of_files_ = true;
+  }
+  return opened;
+}
+
+int CurlTransfer::on_close(void* sockets, curl_socket_t socket) {
+  return static_cast<SocketOwner*>(sockets)->close_socket(socket);
+}
+
+Result<HttpReply> CurlTransfer::outcome(CURLcode code) {
+  if (refused_) return *std::move(refused_);
+  if (code != CURLE_OK) return failure(code);
+  if (goes_into_place() && received_bytes_ < submission.request.into.size()) {
+    return too_short();
+  }
+  return std::move(reply_);
+}
+
+Error CurlTransfer::too_short() const {
+  const std::size_t wanted = submission.request.into.size();
+  // The server may say that there is no more, and then asking again is in vain.
+  const auto range = parse_content_range(reply_.header("content-range"));
+  const bool is_all_there_is =
+      reply_.status == 200
+          ? reply_.header("content-length") == std::to_string(received_bytes_)
+          : range && range->total == range->last + 1 &&
+                range->last - range->first + 1 == received_bytes_;
+  if (is_all_there_is) {
+    return error(ErrorCode::kInvalidArgument,
+                 fmt::format("HTTP {}: the range runs past the end: {} of {} "
+                             "bytes are there; if the object shrank, index "
+                             "again",
+                             reply_.status, received_bytes_, wanted));
+  }
+  return error(ErrorCode::kUnavailable,
+               fmt::format("HTTP {}: the body ended after {} of {} bytes",
+                           reply_.status, received_bytes_, wanted));
+}
+
+Error CurlTransfer::failure(CURLcode code) const {
+  if (is_out_of_files_) {
+    return error(ErrorCode::kResourceExhausted,
+                 "no file descriptor is left for a connection; raise the limit "
+                 "(ulimit -n) or lower max_in_flight");
+  }
+  std::string what = said_[0] != '\0' ? said_.data() : curl_easy_strerror(code);
+  if (code == CURLE_PARTIAL_FILE) {
+    what = fmt::format("the body ended after {} bytes ({})",
+                       goes_into_place() ? received_bytes_ : reply_.body.size(),
+                       what);
+  }
+  return error(code_for(code), fmt::format("{}; {}", what, remedy(code)));
+}
+
+Error CurlTransfer::error(ErrorCode code, std::string_view what) const {
+  return Error(code, fmt::format("{} {}: {}", submission.request.method,
+                                 url_for_people(submission.request.url), what));
+}
+
+void CurlTransfer::clear() {
+  if (!resolved_.empty()) {
+    curl_easy_setopt(easy_, CURLOPT_RESOLVE, nullptr);
+  }
+  submission = {};
+  addresses_.reset();
+  resolved_.clear();
+  sent_bytes_ = 0;
+  received_bytes_ = 0;
+  reply_ = {};
+  refused_.reset();
+  is_out_of_files_ = false;
+}
+
+}  // namespace leat

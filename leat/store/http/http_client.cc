@@ -1,0 +1,118 @@
+#include "leat/store/http/http_client.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "leat/base/env.h"
+#include "leat/store/http/ca_bundle.h"
+#include "leat/store/http/http_url.h"
+#include "leat/store/http/io_thread.h"
+#include "leat/store/http/resolver.h"
+#include "leat/store/reply_box.h"
+
+namespace leat {
+namespace {
+
+bool names_a_proxy(const Env& env) {
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{
+          "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
+      [&env](const char* name) {
+        const auto value = env(name);
+        return value && !value->empty();
+      });
+}
+
+class CurlHttpClient final : public HttpClient {
+ public:
+  explicit CurlHttpClient(const TransferSettings& settings)
+      : owner_pid_(getpid()), resolver_(std::make_unique<Resolver>()) {
+    const std::size_t threads =
+        std::max<std::size_t>(1, settings.options.io_threads);
+    for (std::size_t i = 0; i < threads; ++i) {
+      threads_.push_back(std::make_unique<IoThread>(settings, *resolver_));
+      is_usable_ = is_usable_ && threads_.back()->is_usable();
+    }
+  }
+
+  ~CurlHttpClient() override {
+    if (getpid() == owner_pid_) return;
+    // In a forked child the threads do not exist, and whatever they held is
+    // locked for ever: leave it all alone.
+    for (auto& thread : threads_) (void)thread.release();
+    (void)resolver_.release();
+  }
+
+  void send(HttpRequest request, std::stop_token stop, HttpDone done) override {
+    if (getpid() != owner_pid_) {
+      return done(Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{} {}: the client was opened in process {} and cannot "
+                      "be used in {}, forked from it; open one after the fork",
+                      request.method, url_for_people(request.url), owner_pid_,
+                      getpid())));
+    }
+    if (!is_usable_) {
+      return done(Error(
+          ErrorCode::kResourceExhausted,
+          "no file descriptors were left to open an HTTP client; raise the "
+          "limit (ulimit -n)"));
+    }
+    Submission submission{.request = std::move(request),
+                          .stop = std::move(stop),
+                          .done = std::move(done)};
+    if (!least_loaded().submit(submission)) {
+      submission.done(Error(ErrorCode::kCancelled,
+                            "cancelled, since the client is closed"));
+    }
+  }
+
+ private:
+  /// The first of them where loads are equal, so that a few requests keep to
+  /// a few connections.
+  IoThread& least_loaded() {
+    return **std::ranges::min_element(
+        threads_, {}, [](const auto& thread) { return thread->load(); });
+  }
+
+  const pid_t owner_pid_;
+  bool is_usable_ = true;  // Constant after construction.
+  std::unique_ptr<Resolver> resolver_;
+  std::vector<std::unique_ptr<IoThread>> threads_;  // Die before the resolver.
+};
+
+}  // namespace
+
+std::string_view HttpReply::header(std::string_view name) const {
+  for (const auto& [its_name, value] : headers) {
+    if (its_name == name) return value;
+  }
+  return {};
+}
+
+Result<HttpReply> HttpClient::send_and_wait(HttpRequest request,
+                                            std::stop_token stop) {
+  ReplyBox<Result<HttpReply>> reply;
+  send(std::move(request), std::move(stop),
+       [&reply](Result<HttpReply> result) { reply.put(std::move(result)); });
+  return reply.take();
+}
+
+std::unique_ptr<HttpClient> open_http_client(const HttpClientOptions& options,
+                                             Metrics* metrics) {
+  static std::once_flag started;
+  std::call_once(started, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  const Env env = process_env();
+  return std::make_unique<CurlHttpClient>(
+      TransferSettings{.options = options,
+                       .ca_bundle = find_ca_bundle(options.ca_bundle, env),
+                       .uses_proxy = names_a_proxy(env),
+                       .metrics = metrics});
+}
+
+}  // namespace leat

@@ -1,0 +1,99 @@
+// HTTP/1.1 requests, many at once, over libcurl's multi interface.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/metrics/metrics.h"
+
+namespace leat {
+
+struct HttpRequest {
+  std::string method = "GET";
+  /// Percent-encoded as it is to be sent; nothing is normalised.
+  std::string url{};
+  /// "Name: value" each.
+  std::vector<std::string> headers{};
+  /// Sent as the body. Must live until the reply.
+  std::span<const std::byte> body{};
+  /// Where not empty, the body of a 2xx reply is written here and must fill it
+  /// exactly; the body of any other reply goes to HttpReply::body.
+  std::span<std::byte> into{};
+  /// Most bytes of a body that is kept in HttpReply::body; more is an error if
+  /// the reply is a success, and cut off if it is not.
+  std::size_t most_body_bytes = 16 << 20;
+};
+
+struct HttpReply {
+  int status = 0;
+  /// Names in lower case.
+  std::vector<std::pair<std::string, std::string>> headers{};
+  /// Empty if the body went to HttpRequest::into.
+  std::string body{};
+
+  /// The value of the first header of this (lower-case) name; empty if none.
+  std::string_view header(std::string_view name) const;
+};
+
+/// Called exactly once. An HTTP status of any kind is a reply, not an error.
+using HttpDone = std::function<void(Result<HttpReply>)>;
+
+struct HttpClientOptions {
+  std::size_t io_threads = 2;
+  /// Requests open at once over all threads; sizes the connection pool. The
+  /// caller keeps to it (see layers/limited_store.h); nothing queues here.
+  std::size_t max_in_flight = 128;
+  std::chrono::milliseconds connect_timeout{10'000};
+  /// A transfer that moves less than a byte a second for this long has failed.
+  std::chrono::seconds stall_timeout{30};
+  /// A PEM file; empty for the system's.
+  std::string ca_bundle{};
+};
+
+/// Sends requests and reads replies on a few threads of its own.
+///
+/// Does not retry, follow redirects, decompress or log. A request is sent once;
+/// only where the server had closed a kept connection before a byte of the
+/// reply came, it may go again on a new one. Names are resolved by a thread of
+/// its own, answers are kept 30 s, and connections spread over the addresses.
+/// TLS is verified.
+///
+/// Threads:  any. `done` runs on an I/O thread and must not block.
+/// Lifetime: destruction cancels what is in flight, runs its `done` with
+///           kCancelled, and joins.
+class HttpClient {
+ public:
+  virtual ~HttpClient() = default;
+
+  /// Errors:
+  ///   kUnavailable       no connection, reset, name not found for now, a body
+  ///                      shorter than it should be
+  ///   kDeadlineExceeded  connect or stall timeout
+  ///   kPermissionDenied  the server's certificate does not verify
+  ///   kCancelled         `stop` fired first
+  ///   kInvalidArgument   not a URL, an unknown scheme, a 200 whose body is
+  ///                      larger than `into` (the server ignores ranges), or
+  ///                      the process was forked after the client was opened
+  ///   kResourceExhausted the body is larger than `most_body_bytes`, or no
+  ///                      file descriptor is left
+  virtual void send(HttpRequest request, std::stop_token stop,
+                    HttpDone done) = 0;
+
+  /// send(), and waits.
+  Result<HttpReply> send_and_wait(HttpRequest request, std::stop_token stop);
+};
+
+/// `metrics` may be null, else must outlive the client.
+std::unique_ptr<HttpClient> open_http_client(const HttpClientOptions& options,
+                                             Metrics* metrics);
+
+}  // namespace leat

@@ -1,0 +1,419 @@
+#include "leat/store/http/http_client.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/store/testing/http_server.h"
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::span<std::byte> bytes_of(std::string& text) {
+  return std::as_writable_bytes(std::span(text.data(), text.size()));
+}
+
+class HttpClientTest : public ::testing::Test {
+ protected:
+  void serve(HttpServer::Answer answer) {
+    server_ = std::make_unique<HttpServer>(std::move(answer));
+  }
+  void serve(ServerReply reply) {
+    serve([reply](const ServerRequest&) { return reply; });
+  }
+  HttpClient& client() {
+    if (client_ == nullptr) client_ = open_http_client(options_, &metrics_);
+    return *client_;
+  }
+  Result<HttpReply> get(const std::string& target, std::stop_token stop = {}) {
+    return client().send_and_wait({.url = server_->url(target)},
+                                  std::move(stop));
+  }
+  Result<HttpReply> get_into(std::string& into) {
+    return client().send_and_wait(
+        {.url = server_->url("/x?X-Amz-Signature=secret"),
+         .into = bytes_of(into)},
+        {});
+  }
+
+  HttpClientOptions options_;
+  Metrics metrics_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<HttpClient> client_;
+};
+
+void expect_error(const Result<HttpReply>& result, ErrorCode code,
+                  const std::string& says) {
+  ASSERT_FALSE(result);
+  EXPECT_EQ(to_string(result.error().code()), to_string(code))
+      << result.error().message();
+  EXPECT_THAT(result.error().message(), HasSubstr(says));
+}
+
+TEST_F(HttpClientTest, BringsStatusHeadersAndBody) {
+  serve({.status = 404,
+         .headers = {{"X-What", " spaced  "}, {"Empty", ""}},
+         .body = "nothing here"});
+
+  const auto reply = get("/a%20b?c=d");
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(reply->status, 404);
+  EXPECT_EQ(reply->header("x-what"), "spaced");
+  EXPECT_EQ(reply->header("empty"), "");
+  EXPECT_EQ(reply->header("not-there"), "");
+  EXPECT_EQ(reply->body, "nothing here");
+}
+
+TEST_F(HttpClientTest, SendsTheUrlAndHeadersAsTheyAre) {
+  ServerRequest seen;
+  serve([&](const ServerRequest& request) {
+    seen = request;
+    return ServerReply{};
+  });
+
+  const auto reply = client().send_and_wait(
+      {.url = server_->url("/a/../b//c/./%2f+=:?z=1&a=%20"),
+       .headers = {"X-One: 1", "X-Empty: ", "Range: bytes=1-2"}},
+      {});
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(seen.method, "GET");
+  EXPECT_EQ(seen.target, "/a/../b//c/./%2f+=:?z=1&a=%20");
+  EXPECT_EQ(seen.header("x-one"), "1");
+  EXPECT_EQ(seen.headers.count("x-empty"), 1u);
+  EXPECT_EQ(seen.header("range"), "bytes=1-2");
+  EXPECT_EQ(seen.headers.count("accept-encoding"), 0u);
+}
+
+TEST_F(HttpClientTest, SendsBodiesOfEveryMethodAndReusesHandlesForGets) {
+  std::vector<ServerRequest> seen;
+  serve([&](const ServerRequest& request) {
+    seen.push_back(request);
+    return ServerReply{};
+  });
+  const std::string body(300'000, 'b');
+  const std::vector<std::string> methods = {"PUT", "GET",  "POST", "DELETE",
+                                            "PUT", "HEAD", "GET"};
+
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    const bool has_body = i == 0 || methods[i] == "POST";
+    const auto reply = client().send_and_wait(
+        {.method = methods[i],
+         .url = server_->url("/x"),
+         .body =
+             has_body ? leat::as_bytes(body) : std::span<const std::byte>()},
+        {});
+    ASSERT_TRUE(reply) << methods[i] << ": " << reply.error().message();
+  }
+
+  ASSERT_EQ(seen.size(), methods.size());
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    const bool has_body = i == 0 || methods[i] == "POST";
+    EXPECT_EQ(seen[i].method, methods[i]);
+    EXPECT_TRUE(seen[i].body == (has_body ? body : "")) << i;
+    EXPECT_EQ(seen[i].headers.count("content-length"),
+              has_body || methods[i] == "PUT" ? 1u : 0u)
+        << i;
+    EXPECT_EQ(seen[i].headers.count("expect"), 0u);
+  }
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
+TEST_F(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
+  serve({.status = 206, .body = "0123456789"});
+  std::string place(10, '#');
+
+  const auto reply = get_into(place);
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(place, "0123456789");
+  EXPECT_EQ(reply->body, "");
+}
+
+TEST_F(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
+  serve({.status = 503, .body = "slow down"});
+  std::string place(10, '#');
+
+  const auto reply = get_into(place);
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(place, "##########");
+  EXPECT_EQ(reply->body, "slow down");
+}
+
+TEST_F(HttpClientTest, RefusesABodyThatIsTooLong) {
+  serve({.status = 200, .body = std::string(100'000, 'x')});
+  std::string larger(99'999 + 16, '#');
+  std::string place = larger.substr(0, 99'999);
+
+  const auto whole = client().send_and_wait(
+      {.url = server_->url("/x"), .into = bytes_of(larger).first(99'999)}, {});
+
+  expect_error(whole, ErrorCode::kInvalidArgument, "ignores ranges");
+  EXPECT_EQ(larger.substr(99'999), std::string(16, '#'));
+}
+
+TEST_F(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
+  serve({.status = 206,
+         .body = std::string(1000, 'x'),
+         .ending = Ending::kCut,
+         .sent_bytes = 400});
+  std::string place(1000, '#');
+
+  const auto reply = get_into(place);
+
+  expect_error(reply, ErrorCode::kUnavailable, "after 400 bytes");
+  EXPECT_THAT(reply.error().message(), HasSubstr(server_->url("/x")));
+  EXPECT_THAT(reply.error().message(), Not(HasSubstr("secret")));
+}
+
+TEST_F(HttpClientTest, ReportsABodyThatIsShorterThanItsPlace) {
+  serve({.status = 206, .body = "short"});
+  std::string place(10, '#');
+
+  expect_error(get_into(place), ErrorCode::kUnavailable, "after 5 of 10");
+}
+
+TEST_F(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
+  serve({.status = 206,
+         .headers = {{"Content-Range", "bytes 5-9/10"}},
+         .body = "56789"});
+  std::string place(10, '#');
+
+  expect_error(get_into(place), ErrorCode::kInvalidArgument, "past the end");
+}
+
+TEST_F(HttpClientTest, ReportsAReset) {
+  serve({.ending = Ending::kReset});
+
+  expect_error(get("/x"), ErrorCode::kUnavailable, server_->url("/x"));
+}
+
+TEST_F(HttpClientTest, ReportsAServerThatIsNotThere) {
+  serve(ServerReply{});
+  const std::string url = server_->url("/x");
+  server_.reset();
+
+  const auto reply = client().send_and_wait({.url = url}, {});
+
+  expect_error(reply, ErrorCode::kUnavailable, "check that the server runs");
+}
+
+TEST_F(HttpClientTest, EndsATransferThatStalls) {
+  options_.stall_timeout = std::chrono::seconds(1);
+  serve({.body = "never sent", .ending = Ending::kStall});
+
+  expect_error(get("/x"), ErrorCode::kDeadlineExceeded, "GET");
+}
+
+TEST_F(HttpClientTest, LimitsTheBodyThatItKeeps) {
+  serve([](const ServerRequest& request) {
+    return ServerReply{.status = request.nth == 0 ? 200 : 500,
+                       .body = std::string(200'000, 'x')};
+  });
+  const auto small = [&] {
+    return client().send_and_wait(
+        {.url = server_->url("/x"), .most_body_bytes = 1000}, {});
+  };
+
+  const auto success = small();
+  const auto failure = small();
+
+  expect_error(success, ErrorCode::kResourceExhausted, "1000");
+  ASSERT_TRUE(failure) << failure.error().message();
+  EXPECT_EQ(failure->body.size(), 1000u);
+}
+
+TEST_F(HttpClientTest, RefusesWhatIsNoHttpUrl) {
+  const std::vector<std::string> urls = {
+      "ftp://host/x",  "host/x",           "http://",
+      "http:///x",     "http://host:0/",   "http://host:99999/",
+      "http://a b/",   "http://host/\nx",  "file:///etc/passwd",
+      "http://[::1/x", "http://host:8x/x", "http://u:secret@host/x"};
+  for (const std::string& url : urls) {
+    const auto reply = client().send_and_wait({.url = url}, {});
+    ASSERT_FALSE(reply) << url;
+    EXPECT_EQ(reply.error().code(), ErrorCode::kInvalidArgument) << url;
+    EXPECT_THAT(reply.error().message(), Not(HasSubstr("secret")));
+  }
+}
+
+TEST_F(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
+  serve(ServerReply{});
+
+  const auto reply = client().send_and_wait(
+      {.url = server_->url("/x"), .headers = {"A: 1\r\nB: 2"}}, {});
+
+  expect_error(reply, ErrorCode::kInvalidArgument, "line break");
+  EXPECT_EQ(server_->requests(), 0u);
+}
+
+TEST_F(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
+  serve({.body = "x"});
+
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(get("/x"));
+
+  EXPECT_EQ(server_->connections(), 1u);
+  EXPECT_EQ(metrics_.value(Metric::kStoreConnections), 1);
+}
+
+TEST_F(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
+  serve({.body = "x", .ending = Ending::kClosed});
+
+  for (int i = 0; i < 20; ++i) {
+    const auto reply = get("/x");
+    ASSERT_TRUE(reply) << reply.error().message();
+    while (server_->open_connections() != 0) std::this_thread::yield();
+  }
+
+  EXPECT_EQ(server_->requests(), 20u);
+}
+
+TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
+  serve({.body = std::string(1000, 'x'),
+         .ending = Ending::kStall,
+         .sent_bytes = 10});
+  std::stop_source before;
+  before.request_stop();
+  std::stop_source during;
+  std::string place(1000, '#');
+  std::latch answered(1);
+  std::atomic<int> answers = 0;
+
+  expect_error(get("/x", before.get_token()), ErrorCode::kCancelled,
+               "cancelled");
+  client().send({.url = server_->url("/x"), .into = bytes_of(place)},
+                during.get_token(), [&](Result<HttpReply> reply) {
+                  EXPECT_FALSE(reply);
+                  EXPECT_EQ(reply.error().code(), ErrorCode::kCancelled);
+                  ++answers;
+                  answered.count_down();
+                });
+  while (server_->requests() == 0) std::this_thread::yield();
+  during.request_stop();
+  answered.wait();
+
+  EXPECT_EQ(answers, 1);
+}
+
+TEST_F(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
+  serve({.body = "never sent", .ending = Ending::kStall});
+  constexpr int kRequests = 20;
+  std::atomic<int> cancelled = 0;
+  std::atomic<int> others = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    client().send({.url = server_->url("/x")}, {},
+                  [&](Result<HttpReply> reply) {
+                    const bool is_cancelled =
+                        !reply && reply.error().code() == ErrorCode::kCancelled;
+                    ++(is_cancelled ? cancelled : others);
+                  });
+  }
+
+  client_.reset();
+
+  EXPECT_EQ(cancelled, kRequests);
+  EXPECT_EQ(others, 0);
+}
+
+TEST_F(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
+  serve({.body = "never sent", .ending = Ending::kStall});
+  std::atomic<int> refused = 0;
+  HttpClient& open = client();
+  open.send({.url = server_->url("/x")}, {}, [&](const Result<HttpReply>&) {
+    open.send({.url = server_->url("/y")}, {}, [&](const Result<HttpReply>& r) {
+      if (!r && r.error().code() == ErrorCode::kCancelled) ++refused;
+    });
+  });
+
+  client_.reset();
+
+  EXPECT_EQ(refused, 1);
+}
+
+TEST_F(HttpClientTest, CarriesManyRequestsAtOnce) {
+  options_.max_in_flight = 64;
+  serve([](const ServerRequest& request) {
+    return ServerReply{.body = "reply to " + request.target};
+  });
+  constexpr int kLanes = 64;
+  constexpr int kEach = 30;
+  std::atomic<int> wrong = 0;
+  std::latch finished(kLanes);
+  std::vector<std::function<void(int)>> lanes(kLanes);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    lanes[lane] = [&, lane](int i) {
+      if (i == kEach) return finished.count_down();
+      const std::string target = fmt::format("/{}/{}", lane, i);
+      client().send({.url = server_->url(target)}, {},
+                    [&, lane, i, target](const Result<HttpReply>& reply) {
+                      if (!reply || reply->body != "reply to " + target) {
+                        ++wrong;
+                      }
+                      lanes[lane](i + 1);
+                    });
+    };
+  }
+
+  for (auto& lane : lanes) lane(0);
+  finished.wait();
+
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(server_->requests(), static_cast<std::size_t>(kLanes * kEach));
+  // One for each lane, and a few where threads were unevenly loaded.
+  EXPECT_LE(server_->connections(), 2u * kLanes);
+}
+
+TEST_F(HttpClientTest, ResolvesNames) {
+  serve({.body = "x"});
+
+  const auto reply = client().send_and_wait(
+      {.url = fmt::format("http://localhost:{}/x", server_->port())}, {});
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(reply->body, "x");
+}
+
+TEST_F(HttpClientTest, NamesTheHostThatDoesNotExist) {
+  const auto reply =
+      client().send_and_wait({.url = "http://no-such-host.invalid/x"}, {});
+
+  expect_error(reply, ErrorCode::kUnavailable, "no-such-host.invalid");
+}
+
+TEST_F(HttpClientTest, SaysSoWhenUsedInAForkedChild) {
+  serve({.body = "x"});
+  ASSERT_TRUE(get("/x"));
+
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto reply = client_->send_and_wait({.url = server_->url("/x")}, {});
+    const bool is_clear =
+        !reply && reply.error().code() == ErrorCode::kInvalidArgument &&
+        reply.error().message().find("fork") != std::string::npos;
+    client_.reset();  // Must not hang.
+    _exit(is_clear ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(get("/x"));
+}
+
+}  // namespace
+}  // namespace leat::testing

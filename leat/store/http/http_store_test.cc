@@ -1,0 +1,145 @@
+#include "leat/store/http/http_store.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+
+#include "leat/store/testing/conformance.h"
+#include "leat/store/testing/http_server.h"
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<Store> store_on(const HttpServer& server) {
+  auto store = open_http_store(server.url("/"), open_http_client({}, nullptr));
+  EXPECT_TRUE(store);
+  return *std::move(store);
+}
+
+/// What a read of [offset, offset + size) of "object" ends in.
+Result<std::string> read(const HttpServer::Answer& answer, std::uint64_t offset,
+                         std::size_t size, const std::string& etag = "") {
+  const HttpServer server(answer);
+  const auto store = store_on(server);
+  std::string bytes(size, '#');
+  LEAT_TRY_VOID(read_range(
+      *store,
+      {.object = {.key = "object", .etag = etag},
+       .offset = offset,
+       .into = std::as_writable_bytes(std::span(bytes.data(), size))},
+      {}));
+  return bytes;
+}
+
+HttpServer::Answer always(const ServerReply& reply) {
+  return [reply](const ServerRequest&) { return reply; };
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(
+    Http, StoreConformanceTest,
+    conforming({.open = [](const Objects& objects) -> std::shared_ptr<Store> {
+      auto server = std::make_shared<HttpServer>(serve_objects(objects));
+      auto store = store_on(*server);
+      return owning(std::move(server), std::move(store));
+    }}));
+
+TEST(HttpStoreTest, TakesAWholeObjectOnlyWhereTheWholeWasAskedFor) {
+  const auto ignores_ranges = always({.status = 200, .body = "0123456789"});
+
+  const auto whole = read(ignores_ranges, 0, 10);
+  const auto front = read(ignores_ranges, 0, 5);
+  const auto other = read(ignores_ranges, 10, 10);
+  const auto too_much = read(ignores_ranges, 0, 11);
+
+  ASSERT_TRUE(whole) << whole.error().message();
+  EXPECT_EQ(*whole, "0123456789");
+  for (const auto& refused : {front, other}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(refused.error().message(), HasSubstr("ignores ranges"));
+  }
+  ASSERT_FALSE(too_much);
+  EXPECT_EQ(too_much.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(HttpStoreTest, ChecksWhichRangeCame) {
+  for (const char* range :
+       {"bytes 1-10/100", "bytes 0-8/100", "nonsense", ""}) {
+    const auto result = read(always({.status = 206,
+                                     .headers = {{"Content-Range", range}},
+                                     .body = "0123456789"}),
+                             0, 10);
+    ASSERT_FALSE(result) << range;
+    EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable) << range;
+  }
+}
+
+TEST(HttpStoreTest, ComparesETagsThatTheServerDidNotCheck) {
+  const auto answer = always(
+      {.status = 206,
+       .headers = {{"Content-Range", "bytes 0-2/3"}, {"ETag", "W/\"new\""}},
+       .body = "abc"});
+
+  EXPECT_TRUE(read(answer, 0, 3, "W/\"new\""));
+  const auto changed = read(answer, 0, 3, "W/\"old\"");
+
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code(), ErrorCode::kCorrupt);
+}
+
+TEST(HttpStoreTest, TellsFailuresApart) {
+  struct Case {
+    int status;
+    ErrorCode code;
+  };
+  for (const Case& expected :
+       std::vector<Case>{{403, ErrorCode::kPermissionDenied},
+                         {404, ErrorCode::kNotFound},
+                         {412, ErrorCode::kCorrupt},
+                         {416, ErrorCode::kInvalidArgument},
+                         {429, ErrorCode::kThrottled},
+                         {500, ErrorCode::kUnavailable},
+                         {503, ErrorCode::kThrottled}}) {
+    const auto result = read(always({.status = expected.status}), 0, 10);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), expected.code) << expected.status;
+    EXPECT_THAT(result.error().message(), HasSubstr("/object"));
+  }
+}
+
+TEST(HttpStoreTest, SendsNoKeyThatLeavesTheBase) {
+  const HttpServer server(always({.status = 206, .body = "x"}));
+  const auto store = store_on(server);
+  std::byte byte{};
+
+  for (const char* key : {"../x", "a/../x", "a/..", "/x", "", "."}) {
+    const auto result = read_range(
+        *store, {.object = {.key = key}, .into = std::span(&byte, 1)}, {});
+    ASSERT_FALSE(result) << key;
+    EXPECT_EQ(result.error().code(), ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(server.requests(), 0u);
+}
+
+TEST(HttpStoreTest, RefusesABaseThatIsNoPlace) {
+  for (const char* url : {"ftp://h/x", "http://h/x?y=1", "http://u:p@h/x"}) {
+    EXPECT_FALSE(open_http_store(url, open_http_client({}, nullptr))) << url;
+  }
+}
+
+TEST(HttpStoreTest, SaysSoIfAServerHidesTheSize) {
+  const HttpServer server(always({.status = 200, .tells_length = false}));
+  const auto store = store_on(server);
+
+  const auto info = store->stat("object", {});
+
+  ASSERT_FALSE(info);
+  EXPECT_THAT(info.error().message(), HasSubstr("size"));
+}
+
+}  // namespace leat::testing

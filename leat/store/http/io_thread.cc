@@ -1,0 +1,348 @@
+// The loop: take the mail, let libcurl act on timers and sockets, hand finished
+// transfers over, sleep until a socket, a timer or mail wakes it.
+//
+// A request whose host is a name waits ("parked") until the resolver has
+// answered. libcurl is then told the addresses (CURLOPT_RESOLVE), so that it
+// never looks names up itself, and open_socket() turns new connections to one
+// address after another. Reuse goes by host name, whatever the address.
+
+#include "leat/store/http/io_thread.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "leat/runtime/thread_name.h"
+#include "leat/store/http/http_url.h"
+
+namespace leat {
+namespace {
+
+/// Answers are renewed this long before they are stale, so that nobody waits.
+constexpr std::chrono::seconds kRenewEarly{10};
+/// And not more often than this if that fails.
+constexpr std::chrono::seconds kRenewPause{1};
+
+/// The most addresses that libcurl is told of a host.
+constexpr std::size_t kMostTold = 16;
+
+void set_port(sockaddr_storage& address, const sockaddr& like) {
+  if (address.ss_family == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(address).sin_port =
+        reinterpret_cast<const sockaddr_in&>(like).sin_port;
+  } else {
+    reinterpret_cast<sockaddr_in6&>(address).sin6_port =
+        reinterpret_cast<const sockaddr_in6&>(like).sin6_port;
+  }
+}
+
+/// "host:port:address,address", which holds until it is told anew.
+std::string curl_resolve_entry(const HttpUrl& url, const HostAnswer& answer) {
+  std::string entry = fmt::format("{}:{}:", url.host, url.port);
+  const std::size_t count = std::min(answer.addresses.size(), kMostTold);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i != 0) entry += ',';
+    const HostAddress& address = answer.addresses[i];
+    const bool needs_brackets = address.address.ss_family == AF_INET6;
+    entry += needs_brackets ? '[' + address.text + ']' : address.text;
+  }
+  return entry;
+}
+
+}  // namespace
+
+IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
+    : settings_(settings),
+      resolver_(resolver),
+      mailbox_(std::make_shared<Mailbox>()),
+      multi_(curl_multi_init()),
+      thread_([this] {
+        name_this_thread("leat-http");
+        run();
+      }) {}
+
+IoThread::~IoThread() {
+  mailbox_->close();
+  thread_.join();
+  // Closes the connections, through close_socket().
+  transfers_.clear();
+  curl_multi_cleanup(multi_);
+}
+
+bool IoThread::submit(Submission& submission) {
+  load_.fetch_add(1, std::memory_order_relaxed);
+  if (mailbox_->post(submission)) return true;
+  load_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+void IoThread::run() {
+  if (!is_usable()) return;
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &IoThread::on_socket);
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &IoThread::on_timer);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
+                    static_cast<long>(2 * settings_.options.max_in_flight + 8));
+  poller_.watch(mailbox_->wake_fd(), EPOLLIN);
+
+  while (!mailbox_->is_closed()) {
+    handle_mail();
+    if (curl_wakes_at_ && clock_.now() >= *curl_wakes_at_) {
+      curl_wakes_at_.reset();
+      act(CURL_SOCKET_TIMEOUT, 0);
+    }
+    reap();
+    handle_events();
+  }
+  handle_mail();
+  cancel_all();
+}
+
+void IoThread::handle_mail() {
+  mailbox_->take(mail_);
+  for (const TransferId id : mail_.cancels) cancel(id);
+  for (HostNews& news : mail_.news) hear_news(std::move(news));
+  for (Submission& submission : mail_.submissions) {
+    accept(std::move(submission));
+  }
+  mail_.cancels.clear();
+  mail_.news.clear();
+  mail_.submissions.clear();
+}
+
+void IoThread::handle_events() {
+  const bool may_sleep = mailbox_->may_sleep();
+  const auto events =
+      poller_.wait(may_sleep ? curl_wakes_at_ : std::optional(TimePoint()));
+  if (may_sleep) mailbox_->awake();
+  for (const epoll_event& event : events) {
+    if (event.data.fd == mailbox_->wake_fd()) {
+      eventfd_t ignored = 0;
+      (void)!eventfd_read(mailbox_->wake_fd(), &ignored);
+      continue;
+    }
+    int what = 0;
+    if ((event.events & (EPOLLIN | EPOLLHUP)) != 0) what |= CURL_CSELECT_IN;
+    if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
+    if ((event.events & EPOLLERR) != 0) what |= CURL_CSELECT_ERR;
+    act(event.data.fd, what);
+  }
+  reap();
+}
+
+void IoThread::act(curl_socket_t socket, int events) {
+  int running = 0;
+  curl_multi_socket_action(multi_, socket, events, &running);
+}
+
+void IoThread::reap() {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;
+    CurlTransfer* transfer = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+    finish(*transfer, transfer->outcome(code));
+  }
+}
+
+void IoThread::accept(Submission submission) {
+  CurlTransfer& transfer = free_transfer();
+  transfer.submission = std::move(submission);
+  const std::stop_token& stop = transfer.submission.stop;
+  if (stop.stop_requested()) {
+    return finish(transfer, transfer.error(ErrorCode::kCancelled, "cancelled"));
+  }
+  if (stop.stop_possible()) {
+    transfer.on_stop.emplace(stop, CurlTransfer::OnStop{mailbox_, transfer.id});
+  }
+  start_when_resolved(transfer);
+}
+
+void IoThread::start_when_resolved(CurlTransfer& transfer) {
+  const auto url = split_http_url(transfer.submission.request.url);
+  if (!url) return finish(transfer, url.error());
+  if (url->host_is_address || settings_.uses_proxy) {
+    return start(transfer, nullptr, {});
+  }
+  Host& host = host_of(url->host);
+  const TimePoint now = clock_.now();
+  if (host.answer == nullptr || now >= host.answer->fresh_until) {
+    host.parked.push_back(transfer.id);
+    return ask_for(host);
+  }
+  if (now >= host.ask_again) ask_for(host);
+  std::string resolved;
+  if (std::find(host.told_ports.begin(), host.told_ports.end(), url->port) ==
+      host.told_ports.end()) {
+    host.told_ports.push_back(url->port);
+    resolved = curl_resolve_entry(*url, *host.answer);
+  }
+  start(transfer, host.answer, std::move(resolved));
+}
+
+void IoThread::start(CurlTransfer& transfer, HostAnswerRef answer,
+                     std::string resolved) {
+  auto begun = transfer.begin(std::move(answer), std::move(resolved));
+  if (!begun) return finish(transfer, std::move(begun).error());
+  const CURLMcode code = curl_multi_add_handle(multi_, transfer.easy());
+  if (code != CURLM_OK) {
+    return finish(transfer, transfer.error(ErrorCode::kResourceExhausted,
+                                           curl_multi_strerror(code)));
+  }
+  transfer.is_running = true;
+}
+
+IoThread::Host& IoThread::host_of(std::string_view name) {
+  for (const auto& host : hosts_) {
+    if (host->name == name) return *host;
+  }
+  hosts_.push_back(std::make_unique<Host>());
+  hosts_.back()->name = name;
+  return *hosts_.back();
+}
+
+void IoThread::ask_for(Host& host) {
+  if (std::exchange(host.is_asked, true)) return;
+  auto tell = [mailbox = mailbox_,
+               name = host.name](Result<HostAnswerRef> answer) {
+    mailbox->post(HostNews{.host = name, .answer = std::move(answer)});
+  };
+  if (host.answer == nullptr) {
+    resolver_.resolve(host.name, std::move(tell));
+  } else {
+    resolver_.refresh(host.name, std::move(tell));
+  }
+}
+
+void IoThread::hear_news(HostNews news) {
+  Host& host = host_of(news.host);
+  host.is_asked = false;
+  host.ask_again = clock_.now() + kRenewPause;
+  if (news.answer) {
+    host.answer = *std::move(news.answer);
+    host.ask_again = host.answer->fresh_until - kRenewEarly;
+    host.told_ports.clear();
+  }
+  for (const TransferId id : std::exchange(host.parked, {})) {
+    CurlTransfer* transfer = find(id);
+    if (transfer == nullptr) continue;  // Cancelled meanwhile.
+    if (news.answer) {
+      start_when_resolved(*transfer);
+    } else {
+      finish(*transfer, transfer->error(news.answer.error().code(),
+                                        news.answer.error().message()));
+    }
+  }
+}
+
+void IoThread::cancel(TransferId id) {
+  CurlTransfer* transfer = find(id);
+  if (transfer == nullptr) return;  // It was faster.
+  finish(*transfer, transfer->error(ErrorCode::kCancelled, "cancelled"));
+}
+
+void IoThread::cancel_all() {
+  // Not a range-for: a `done` may run anything.
+  for (std::size_t slot = 0; slot < transfers_.size(); ++slot) {
+    CurlTransfer& transfer = *transfers_[slot];
+    if (!transfer.submission.done) continue;
+    finish(transfer, transfer.error(ErrorCode::kCancelled,
+                                    "cancelled, since the client is closed"));
+  }
+}
+
+void IoThread::finish(CurlTransfer& transfer, Result<HttpReply> result) {
+  if (transfer.is_running) {
+    curl_multi_remove_handle(multi_, transfer.easy());
+    transfer.is_running = false;
+  }
+  // Waits for a stop callback that is running; it only posts.
+  transfer.on_stop.reset();
+  const HttpDone done = std::move(transfer.submission.done);
+  transfer.clear();
+  ++transfer.id.use;
+  free_.push_back(&transfer);
+  load_.fetch_sub(1, std::memory_order_relaxed);
+  done(std::move(result));
+}
+
+CurlTransfer* IoThread::find(TransferId id) {
+  CurlTransfer* transfer = transfers_[id.slot].get();
+  return transfer->id.use == id.use && transfer->submission.done ? transfer
+                                                                 : nullptr;
+}
+
+CurlTransfer& IoThread::free_transfer() {
+  if (free_.empty()) {
+    const auto slot = static_cast<std::uint32_t>(transfers_.size());
+    transfers_.push_back(std::make_unique<CurlTransfer>(settings_, *this));
+    transfers_.back()->id = {.slot = slot, .use = 0};
+    free_.push_back(transfers_.back().get());
+  }
+  CurlTransfer* transfer = free_.back();
+  free_.pop_back();
+  return *transfer;
+}
+
+curl_socket_t IoThread::open_socket(const HostAnswer* addresses,
+                                    curl_sockaddr& address) {
+  // In turn over the family that the system prefers; the other family is
+  // libcurl's second choice, and left as it came.
+  if (addresses != nullptr) {
+    const int family = addresses->addresses.front().address.ss_family;
+    const auto& all = addresses->addresses;
+    const std::size_t count = all.size() > kMostTold ? kMostTold : all.size();
+    for (std::size_t i = 0; i < count && address.family == family; ++i) {
+      HostAddress next = all[next_address_++ % count];
+      if (next.address.ss_family != family) continue;
+      set_port(next.address, address.addr);
+      std::memcpy(&address.addr, &next.address, next.size_bytes);
+      address.addrlen = next.size_bytes;
+      break;
+    }
+  }
+  const int opened =
+      socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
+  if (opened < 0) return CURL_SOCKET_BAD;
+  poller_.adopt(opened);
+  if (settings_.metrics != nullptr) {
+    settings_.metrics->add(Metric::kStoreConnections, 1);
+  }
+  return opened;
+}
+
+int IoThread::close_socket(curl_socket_t socket) {
+  poller_.forget(socket);
+  return close(socket);
+}
+
+int IoThread::on_socket(CURL* /*easy*/, curl_socket_t socket, int what,
+                        void* self, void* /*unused*/) {
+  std::uint32_t events = 0;
+  if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) events |= EPOLLIN;
+  if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) events |= EPOLLOUT;
+  static_cast<IoThread*>(self)->poller_.watch(socket, events);
+  return 0;
+}
+
+int IoThread::on_timer(CURLM* /*multi*/, long milliseconds, void* self) {
+  auto& io = *static_cast<IoThread*>(self);
+  if (milliseconds < 0) {
+    io.curl_wakes_at_.reset();
+  } else {
+    io.curl_wakes_at_ =
+        io.clock_.now() + std::chrono::milliseconds(milliseconds);
+  }
+  return 0;
+}
+
+}  // namespace leat

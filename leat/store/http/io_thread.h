@@ -1,0 +1,105 @@
+// One thread that carries requests, with connections of its own.
+#pragma once
+#include <curl/curl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/store/http/curl_transfer.h"
+#include "leat/store/http/mailbox.h"
+#include "leat/store/http/poller.h"
+#include "leat/store/http/resolver.h"
+
+namespace leat {
+
+/// Runs libcurl's multi interface on epoll.
+///
+/// Everything but submit() and load() belongs to the one thread: the multi
+/// handle, the transfers, the connections, what is known of hosts.
+///
+/// Threads:  any for submit() and load().
+/// Lifetime: destruction answers all that it has accepted with kCancelled and
+///           joins. `resolver` must outlive it.
+class IoThread final : public SocketOwner {
+ public:
+  IoThread(const TransferSettings& settings, Resolver& resolver);
+  ~IoThread() override;
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  /// Takes `submission` and answers it later; false, leaving it as it was, if
+  /// the thread is ending.
+  bool submit(Submission& submission);
+  /// False if the process had no file descriptors left for it; it must not be
+  /// given work then.
+  bool is_usable() const {
+    return poller_.is_open() && mailbox_->wake_fd() >= 0 && multi_ != nullptr;
+  }
+  /// Requests that have been submitted and not yet answered.
+  std::size_t load() const { return load_.load(std::memory_order_relaxed); }
+
+ private:
+  /// A host that requests have named.
+  struct Host {
+    std::string name;
+    HostAnswerRef answer;
+    TimePoint ask_again;  ///< A little before the answer is stale.
+    bool is_asked = false;
+    /// The ports for which libcurl has been told the answer.
+    std::vector<std::uint16_t> told_ports;
+    std::vector<TransferId> parked;
+  };
+
+  curl_socket_t open_socket(const HostAnswer* addresses,
+                            curl_sockaddr& address) override;
+  int close_socket(curl_socket_t socket) override;
+  static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self,
+                       void* unused);
+  static int on_timer(CURLM* multi, long milliseconds, void* self);
+
+  void run();
+  void handle_mail();
+  void handle_events();
+  void act(curl_socket_t socket, int events);
+  void reap();
+  void cancel_all();
+
+  void accept(Submission submission);
+  void start_when_resolved(CurlTransfer& transfer);
+  void start(CurlTransfer& transfer, HostAnswerRef answer,
+             std::string resolved);
+  void hear_news(HostNews news);
+  void ask_for(Host& host);
+  Host& host_of(std::string_view name);
+  void cancel(TransferId id);
+  void finish(CurlTransfer& transfer, Result<HttpReply> result);
+
+  CurlTransfer* find(TransferId id);
+  CurlTransfer& free_transfer();
+
+  const TransferSettings settings_;
+  Resolver& resolver_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::atomic<std::size_t> load_ = 0;
+
+  // Of the thread alone.
+  const SteadyClock clock_;
+  Poller poller_;
+  CURLM* const multi_;
+  std::optional<TimePoint> curl_wakes_at_;
+  std::vector<std::unique_ptr<CurlTransfer>> transfers_;  // By slot.
+  std::vector<CurlTransfer*> free_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::size_t next_address_ = 0;
+  Mailbox::Mail mail_;
+
+  std::jthread thread_;  // Last: joined before the rest dies.
+};
+
+}  // namespace leat

@@ -1,0 +1,83 @@
+// What other threads tell an I/O thread.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+#include "leat/store/http/http_client.h"
+#include "leat/store/http/resolver.h"
+
+namespace leat {
+
+/// A request that an I/O thread is asked to carry out.
+struct Submission {
+  HttpRequest request;
+  std::stop_token stop;
+  HttpDone done;
+};
+
+/// Names one transfer of one I/O thread, once: slots are used again.
+struct TransferId {
+  std::uint32_t slot = 0;
+  std::uint32_t use = 0;
+};
+
+/// What the resolver said of a host.
+struct HostNews {
+  std::string host;
+  Result<HostAnswerRef> answer;
+};
+
+/// Three lists under one lock, and an eventfd that is written only if the
+/// owner sleeps.
+///
+/// Shared with whoever may still call back (stop callbacks, the resolver), so
+/// that a late message meets a closed mailbox and not freed memory.
+///
+/// Threads: any post; one owner takes and sleeps.
+class Mailbox {
+ public:
+  struct Mail {
+    std::vector<Submission> submissions;
+    std::vector<TransferId> cancels;
+    std::vector<HostNews> news;
+  };
+
+  Mailbox();
+  ~Mailbox();
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  /// Readable when the owner should wake; negative if there was no file left.
+  int wake_fd() const { return wake_fd_; }
+
+  /// False, leaving `submission` as it was, if closed.
+  bool post(Submission& submission);
+  void post(TransferId cancelled);
+  void post(HostNews news);
+
+  /// Swaps what has come into `mail`, whose lists must be empty.
+  void take(Mail& mail);
+  /// True if there is nothing to take; posts will then write the eventfd until
+  /// awake() is called.
+  bool may_sleep();
+  void awake();
+  /// After this no submission is accepted, and the owner wakes.
+  void close();
+  bool is_closed();
+
+ private:
+  void wake(MutexLock& lock) LEAT_REQUIRES(mutex_);
+
+  const int wake_fd_;
+  Mutex mutex_;
+  Mail mail_ LEAT_GUARDED_BY(mutex_);
+  bool is_asleep_ LEAT_GUARDED_BY(mutex_) = false;
+  bool is_closed_ LEAT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace leat

@@ -1,0 +1,115 @@
+// The pure parts of the HTTP client: URLs, statuses, Content-Range, the CA
+// bundle.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "leat/store/http/ca_bundle.h"
+#include "leat/store/http/content_range.h"
+#include "leat/store/http/http_url.h"
+#include "leat/store/http/status.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(HttpUrlTest, SplitsHostAndPort) {
+  struct Case {
+    std::string url;
+    std::string host;
+    int port;
+    bool host_is_address;
+  };
+  for (const Case& expected : std::vector<Case>{
+           {"http://host/x", "host", 80, false},
+           {"HTTPS://Host.example", "Host.example", 443, false},
+           {"http://host:8080?q=1", "host", 8080, false},
+           {"http://127.0.0.1:9/x@y", "127.0.0.1", 9, true},
+           {"https://[::1]:444/", "::1", 444, true},
+           {"https://[2001:db8::1]#f", "2001:db8::1", 443, true}}) {
+    const auto url = split_http_url(expected.url);
+    ASSERT_TRUE(url) << expected.url << ": " << url.error().message();
+    EXPECT_EQ(url->host, expected.host);
+    EXPECT_EQ(url->port, expected.port);
+    EXPECT_EQ(url->host_is_address, expected.host_is_address) << expected.url;
+  }
+}
+
+TEST(HttpUrlTest, HidesWhatMayBeSecret) {
+  EXPECT_EQ(url_for_people("https://u:p@h:1/a/b?sig=s#f"), "https://h:1/a/b");
+  EXPECT_EQ(url_for_people("http://h/a@b"), "http://h/a@b");
+  EXPECT_EQ(url_for_people("nonsense?x"), "nonsense");
+}
+
+TEST(HttpUrlTest, EncodesEverythingButUnreservedAndSlashes) {
+  EXPECT_EQ(percent_encode_path("a b/+=:@%~.-_"), "a%20b/%2B%3D%3A%40%25~.-_");
+  EXPECT_EQ(percent_encode_path("\xc3\xbc"), "%C3%BC");
+}
+
+TEST(ContentRangeTest, ReadsOnlyWhatIsWellFormed) {
+  const auto known = parse_content_range("bytes 5-9/10");
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->first, 5u);
+  EXPECT_EQ(known->last, 9u);
+  EXPECT_EQ(known->total, 10u);
+  ASSERT_TRUE(parse_content_range("bytes 0-0/*"));
+  EXPECT_FALSE(parse_content_range("bytes 0-0/*")->total);
+  for (const char* bad :
+       {"", "bytes", "bytes ", "bytes */10", "bytes 9-5/10", "bytes 5-10/10",
+        "bytes 5-9/", "bytes 5-9", "bytes 5-9/10x", "items 5-9/10",
+        "bytes -9/10", "bytes 5-99999999999999999999/*"}) {
+    EXPECT_FALSE(parse_content_range(bad)) << bad;
+  }
+}
+
+TEST(StatusTest, MapsEachStatusToWhatACallerMayDo) {
+  struct Case {
+    int status;
+    ErrorCode code;
+  };
+  for (const Case& expected :
+       std::vector<Case>{{400, ErrorCode::kInvalidArgument},
+                         {301, ErrorCode::kInvalidArgument},
+                         {401, ErrorCode::kPermissionDenied},
+                         {403, ErrorCode::kPermissionDenied},
+                         {404, ErrorCode::kNotFound},
+                         {410, ErrorCode::kNotFound},
+                         {408, ErrorCode::kUnavailable},
+                         {412, ErrorCode::kCorrupt},
+                         {416, ErrorCode::kInvalidArgument},
+                         {429, ErrorCode::kThrottled},
+                         {500, ErrorCode::kUnavailable},
+                         {502, ErrorCode::kUnavailable},
+                         {503, ErrorCode::kThrottled},
+                         {504, ErrorCode::kUnavailable},
+                         {509, ErrorCode::kThrottled},
+                         {598, ErrorCode::kUnavailable}}) {
+    EXPECT_EQ(error_code_of(expected.status), expected.code) << expected.status;
+  }
+}
+
+TEST(StatusTest, SaysWhatWasAskedAndNoSecret) {
+  const Error error =
+      error_from_reply({.status = 403}, "GET",
+                       "https://h/k?X-Amz-Signature=secret", "Access\nDenied");
+
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(error.message(),
+              HasSubstr("GET https://h/k: HTTP 403: Access Denied ("));
+  EXPECT_THAT(error.message(), Not(HasSubstr("secret")));
+}
+
+TEST(CaBundleTest, PrefersWhatIsConfiguredThenTheEnvironment) {
+  const Env both =
+      fake_env({{"SSL_CERT_FILE", "/s"}, {"CURL_CA_BUNDLE", "/c"}});
+  const Env one = fake_env({{"SSL_CERT_FILE", ""}, {"CURL_CA_BUNDLE", "/c"}});
+
+  EXPECT_EQ(find_ca_bundle("/mine", both), "/mine");
+  EXPECT_EQ(find_ca_bundle("", both), "/s");
+  EXPECT_EQ(find_ca_bundle("", one), "/c");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,77 @@
+// A store that keeps the number of reads in flight within a window.
+#pragma once
+#include <cstddef>
+#include <list>
+#include <memory>
+
+#include "leat/base/mutex.h"
+#include "leat/metrics/metrics.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Lets at most `window` reads be in flight in the inner store and keeps the
+/// others, first come, first sent. A read sent again (`attempt` > 0) goes
+/// before all new ones: something waits for it that was wanted earlier.
+///
+/// Counts what it sends: kStoreReads, kStoreReadBytes, kStoreReadErrors,
+/// kStoreInFlight, kStoreLists. A read whose `stop` fires while it waits is
+/// passed on at once, past the window, for the inner store to refuse. Lists,
+/// writes and stats are not limited.
+///
+/// Threads:  any.
+/// Lifetime: as Store says; aborts if destroyed with reads waiting or in
+///           flight. `metrics` may be null, else must outlive the store.
+class LimitedStore final : public Store {
+ public:
+  /// REQUIRES: window > 0.
+  LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
+               Metrics* metrics);
+  ~LimitedStore() override;
+
+  /// Holds for reads sent from now on; those in flight are left alone.
+  /// REQUIRES: window > 0.
+  void set_window(std::size_t window);
+  std::size_t window() const;
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override {
+    return inner_->write(key, bytes, std::move(stop));
+  }
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
+    return inner_->stat(key, std::move(stop));
+  }
+  StoreTraits traits() const override { return inner_->traits(); }
+  std::string url_of(std::string_view key) const override {
+    return inner_->url_of(key);
+  }
+
+ private:
+  struct Waiting;
+  using WaitingList = std::list<std::shared_ptr<Waiting>>;
+
+  void send_what_may_go();
+  std::shared_ptr<Waiting> take_next() LEAT_REQUIRES(mutex_);
+  void pass_on(const std::shared_ptr<Waiting>& read);
+  void hear(std::uint64_t size_bytes, const ReadDone& done,
+            Result<void> result);
+  void stopped_waiting(const std::shared_ptr<Waiting>& read);
+
+  const std::unique_ptr<Store> inner_;
+  Metrics* const metrics_;
+
+  mutable Mutex mutex_;
+  std::size_t window_ LEAT_GUARDED_BY(mutex_);
+  std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
+  // Some thread is in send_what_may_go(), and will see what others add.
+  bool is_sending_ LEAT_GUARDED_BY(mutex_) = false;
+  WaitingList again_ LEAT_GUARDED_BY(mutex_);
+  WaitingList new_ LEAT_GUARDED_BY(mutex_);
+  WaitingList stopped_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat

@@ -1,0 +1,79 @@
+// A store that asks again where asking again may help.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "leat/base/mutex.h"
+#include "leat/metrics/metrics.h"
+#include "leat/runtime/retry_policy.h"
+#include "leat/runtime/timer_queue.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Sends what failed with a retryable error again, after a back-off.
+///
+/// Reads wait on a timer, so no thread is held; list, write and stat block as
+/// they do anyway. Each read is answered once: with success, with the first
+/// error that no retry can help, with the last error once the attempts are
+/// used up, or with kCancelled as soon as `stop` fires, in a back-off too.
+///
+/// A request sent again carries `attempt` + 1. A write is repeated as a whole,
+/// which is safe since it replaces the whole object.
+///
+/// Threads:  any; `done` runs on a thread of the inner store or on this one's.
+/// Lifetime: destruction ends back-offs with kCancelled, and waits for what the
+///           inner store has not answered yet. `metrics` may be null, else
+///           must outlive the store.
+class RetryingStore final : public Store {
+ public:
+  /// `seed` makes the jitter repeatable; give each process its own.
+  RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
+                std::uint64_t seed, Metrics* metrics);
+  ~RetryingStore() override;
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+  StoreTraits traits() const override { return inner_->traits(); }
+  std::string url_of(std::string_view key) const override {
+    return inner_->url_of(key);
+  }
+
+ private:
+  struct Flight;
+  using FlightRef = std::shared_ptr<Flight>;
+
+  void send(const FlightRef& flight);
+  void hear(const FlightRef& flight, Result<void> result);
+  void back_off(const FlightRef& flight);
+  void wake(const FlightRef& flight);
+  void go_on(const FlightRef& flight);
+  void finish(const FlightRef& flight, Result<void> result);
+
+  bool worth_another(const Error& error, std::uint32_t attempts_made) const;
+  Nanoseconds draw_and_count(std::uint32_t attempts_made);
+  Error given_up(Error error, std::uint32_t attempts_made,
+                 TimePoint began) const;
+  template <class Call>
+  auto call_again(Call call, const std::stop_token& stop) -> decltype(call());
+
+  const std::unique_ptr<Store> inner_;
+  RetryPolicy policy_;
+  Metrics* const metrics_;
+  const SteadyClock clock_;
+  std::stop_source closing_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
+
+  TimerQueue timers_;  // Last: its thread ends before the rest dies.
+};
+
+}  // namespace leat

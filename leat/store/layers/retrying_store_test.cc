@@ -1,0 +1,275 @@
+#include "leat/store/layers/retrying_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/store/layers/limited_store.h"
+#include "leat/store/reply_box.h"
+#include "leat/store/testing/faulty_store.h"
+
+namespace leat::testing {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using ::testing::HasSubstr;
+
+/// One object of two bytes, "k".
+class TinyStore final : public Store {
+ public:
+  void read(ReadRequest request, std::stop_token, ReadDone done) override {
+    request.into[0] = std::byte{'y'};
+    done({});
+  }
+  Result<ListPage> list(const ListRequest&, std::stop_token) override {
+    return ListPage{.objects = {{.key = "k"}}, .common_prefixes = {}};
+  }
+  Result<ObjectInfo> write(std::string_view key, std::span<const std::byte>,
+                           std::stop_token) override {
+    return ObjectInfo{.key = std::string(key)};
+  }
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token) override {
+    return ObjectInfo{.key = std::string(key)};
+  }
+  StoreTraits traits() const override { return {}; }
+  std::string url_of(std::string_view key) const override {
+    return std::string(key);
+  }
+};
+
+class CountingObserver final : public ReadObserver {
+ public:
+  void backs_off(TimePoint from, TimePoint until) override {
+    EXPECT_LE(from, until);
+    ++count;
+  }
+  int count = 0;
+};
+
+constexpr RetryOptions kQuick{.max_attempts = 10,
+                              .base_backoff = microseconds(100),
+                              .most_backoff = microseconds(500)};
+constexpr RetryOptions kSlow{
+    .max_attempts = 10, .base_backoff = hours(1), .most_backoff = hours(1)};
+
+class RetryingStoreTest : public ::testing::Test {
+ protected:
+  void open(FaultyStore::Script script, RetryOptions options = kQuick) {
+    auto faulty = std::make_unique<FaultyStore>(std::make_unique<TinyStore>(),
+                                                std::move(script));
+    faulty_ = faulty.get();
+    store_ = std::make_unique<RetryingStore>(std::move(faulty), options,
+                                             /*seed=*/1, &metrics_);
+  }
+  Result<void> read(std::stop_token stop = {}) {
+    return read_range(*store_,
+                      {.object = {.key = "k"},
+                       .into = std::span(&byte_, 1),
+                       .observer = &observer_},
+                      std::move(stop));
+  }
+
+  Metrics metrics_;
+  CountingObserver observer_;
+  std::byte byte_{};
+  std::unique_ptr<RetryingStore> store_;
+  FaultyStore* faulty_ = nullptr;
+};
+
+TEST_F(RetryingStoreTest, AsksAgainUntilItSucceeds) {
+  for (const ErrorCode code : {ErrorCode::kUnavailable, ErrorCode::kThrottled,
+                               ErrorCode::kDeadlineExceeded}) {
+    observer_.count = 0;
+    open(fail_first(3, code));
+
+    const auto result = read();
+
+    EXPECT_TRUE(result) << result.error().message();
+    EXPECT_EQ(byte_, std::byte{'y'});
+    EXPECT_EQ(faulty_->calls(), 4u);
+    EXPECT_EQ(observer_.count, 3);
+  }
+  EXPECT_EQ(metrics_.value(Metric::kStoreRetries), 9);
+  EXPECT_GT(metrics_.value(Metric::kStoreBackoffNanoseconds), 0);
+}
+
+TEST_F(RetryingStoreTest, CountsAttemptsForTheLayersBelow) {
+  std::vector<std::uint32_t> attempts;
+  open([&](const FaultyCall& call) -> std::optional<Error> {
+    attempts.push_back(call.attempt);
+    if (call.nth == 2) return std::nullopt;
+    return Error(ErrorCode::kUnavailable, "down");
+  });
+
+  ASSERT_TRUE(read());
+
+  EXPECT_THAT(attempts, ::testing::ElementsAre(0, 1, 2));
+}
+
+TEST_F(RetryingStoreTest, DoesNotRepeatWhatNoRepeatCanHelp) {
+  for (const ErrorCode code :
+       {ErrorCode::kNotFound, ErrorCode::kPermissionDenied,
+        ErrorCode::kInvalidArgument, ErrorCode::kCorrupt, ErrorCode::kCancelled,
+        ErrorCode::kResourceExhausted}) {
+    open(fail_first(100, code));
+
+    const auto result = read();
+
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), code);
+    EXPECT_EQ(result.error().message(), "a fault of the test");
+    EXPECT_EQ(faulty_->calls(), 1u);
+  }
+}
+
+TEST_F(RetryingStoreTest, GivesUpAfterItsAttemptsAndSaysWhatToChange) {
+  open(fail_first(100, ErrorCode::kThrottled));
+
+  const auto result = read();
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::kThrottled);
+  EXPECT_EQ(faulty_->calls(), 10u);
+  EXPECT_THAT(result.error().message(), HasSubstr("after 10 attempts"));
+  EXPECT_THAT(result.error().message(), HasSubstr("AWS_MAX_ATTEMPTS"));
+  EXPECT_THAT(result.error().message(), HasSubstr("a fault of the test"));
+}
+
+TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
+  open(fail_first(2, ErrorCode::kUnavailable));
+  EXPECT_TRUE(store_->list({}, {}));
+  EXPECT_EQ(faulty_->calls(), 3u);
+
+  open(fail_first(2, ErrorCode::kUnavailable));
+  EXPECT_TRUE(store_->write("k", {}, {}));
+  EXPECT_EQ(faulty_->calls(), 3u);
+
+  open(fail_first(100, ErrorCode::kUnavailable));
+  const auto info = store_->stat("k", {});
+  ASSERT_FALSE(info);
+  EXPECT_EQ(faulty_->calls(), 10u);
+  EXPECT_THAT(info.error().message(), HasSubstr("after 10 attempts"));
+}
+
+TEST_F(RetryingStoreTest, EndsABackOffWhenItIsStopped) {
+  open(fail_first(100, ErrorCode::kUnavailable), kSlow);
+  std::stop_source source;
+  ReplyBox<Result<void>> box;
+  store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)},
+               source.get_token(),
+               [&](Result<void> result) { box.put(std::move(result)); });
+
+  source.request_stop();
+  const auto result = box.take();
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::kCancelled);
+  EXPECT_THAT(result.error().message(), HasSubstr("a fault of the test"));
+}
+
+TEST_F(RetryingStoreTest, EndsTheBackOffOfABlockingCallWhenItIsStopped) {
+  open(fail_first(100, ErrorCode::kUnavailable), kSlow);
+  std::stop_source source;
+  std::jthread stopper([&] {
+    while (faulty_->calls() == 0) std::this_thread::yield();
+    source.request_stop();
+  });
+
+  const auto result = store_->stat("k", source.get_token());
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::kCancelled);
+}
+
+TEST_F(RetryingStoreTest, AnswersWhatBacksOffWhenItIsDestroyed) {
+  open(fail_first(100, ErrorCode::kUnavailable), kSlow);
+  std::atomic<int> cancelled = 0;
+  for (int i = 0; i < 10; ++i) {
+    store_->read({.object = {.key = "k"}, .into = std::span(&byte_, 1)}, {},
+                 [&](const Result<void>& result) {
+                   if (result.error().code() == ErrorCode::kCancelled) {
+                     ++cancelled;
+                   }
+                 });
+  }
+
+  store_.reset();
+
+  EXPECT_EQ(cancelled, 10);
+}
+
+TEST(RetryingAndLimitedTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
+  constexpr std::size_t kReads = 3000;
+  Metrics metrics;
+  std::vector<std::atomic<int>> answers(kReads);
+  std::vector<std::byte> bytes(kReads);
+  std::atomic<std::size_t> strange = 0;
+  std::stop_source source;
+  {
+    auto faulty = std::make_unique<FaultyStore>(
+        std::make_unique<TinyStore>(),
+        fail_share(0.4, ErrorCode::kThrottled, /*seed=*/7));
+    auto limited =
+        std::make_unique<LimitedStore>(std::move(faulty), 8, &metrics);
+    RetryingStore store(std::move(limited),
+                        {.max_attempts = 40,
+                         .base_backoff = microseconds(10),
+                         .most_backoff = microseconds(300)},
+                        3, &metrics);
+    std::latch answered(kReads);
+    for (std::size_t i = 0; i < kReads; ++i) {
+      if (i == kReads * 9 / 10) source.request_stop();
+      const bool may_stop = i % 3 == 0;
+      store.read({.object = {.key = "k"}, .into = std::span(&bytes[i], 1)},
+                 may_stop ? source.get_token() : std::stop_token(),
+                 [&, i, may_stop](const Result<void>& result) {
+                   if (!result && (!may_stop || result.error().code() !=
+                                                    ErrorCode::kCancelled)) {
+                     ++strange;
+                   }
+                   ++answers[i];
+                   answered.count_down();
+                 });
+    }
+    answered.wait();
+  }
+
+  EXPECT_EQ(strange, 0u);
+  for (const auto& count : answers) EXPECT_EQ(count, 1);
+  EXPECT_EQ(metrics.value(Metric::kStoreInFlight), 0);
+  EXPECT_GT(metrics.value(Metric::kStoreRetries), 1000);
+}
+
+TEST(RetryPolicyTest, DrawsEvenlyBelowABoundThatDoubles) {
+  RetryPolicy policy({.max_attempts = 3,
+                      .base_backoff = Nanoseconds(1000),
+                      .most_backoff = Nanoseconds(3500)},
+                     /*seed=*/5);
+
+  EXPECT_EQ(policy.longest_backoff(1), Nanoseconds(1000));
+  EXPECT_EQ(policy.longest_backoff(2), Nanoseconds(2000));
+  EXPECT_EQ(policy.longest_backoff(3), Nanoseconds(3500));
+  EXPECT_EQ(policy.longest_backoff(4'000'000'000), Nanoseconds(3500));
+  EXPECT_TRUE(policy.allows_another(2));
+  EXPECT_FALSE(policy.allows_another(3));
+
+  double sum = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const Nanoseconds wait = policy.draw_backoff(2);
+    EXPECT_GE(wait, Nanoseconds(0));
+    EXPECT_LE(wait, Nanoseconds(2000));
+    sum += static_cast<double>(wait.count());
+  }
+  EXPECT_NEAR(sum / 10'000, 1000, 30);
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,49 @@
+// Listing everything under a prefix, many requests at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+struct ListProgress {
+  std::uint64_t objects = 0;  ///< Found so far.
+  std::uint64_t lists = 0;    ///< Requests answered so far.
+};
+
+struct ListAllOptions {
+  /// Requests open at once, each from a thread of its own that ends with the
+  /// call.
+  std::size_t threads = 16;
+  /// Hears of progress now and then, on the calling thread. May be empty.
+  std::function<void(const ListProgress&)> progress;
+};
+
+/// Every object whose key begins with `prefix`, in byte order, each once.
+/// Blocks.
+///
+/// A store answers a page at a time, so one list after another takes as many
+/// round trips as there are pages. Here, whoever has nothing to list takes over
+/// a part of what somebody else has left: the range of keys is cut at the names
+/// of folders where they are known, else at guessed keys (split_keys.h). A
+/// guess that finds nothing costs one request and narrows the next. A prefix
+/// that fits on a page takes one request.
+///
+/// Passed over: empty objects whose key ends in '/' (folder markers), and
+/// whatever is in a folder `.leat` (our own). Objects written or deleted
+/// meanwhile may or may not be seen.
+///
+/// Threads:  any; `options.progress` runs on the caller's.
+/// Errors: as Store::list; kCancelled if `stop` fired
+///   kCorrupt  the store lists out of byte order
+Result<std::vector<ObjectInfo>> list_all(Store& store, std::string_view prefix,
+                                         const ListAllOptions& options,
+                                         std::stop_token stop);
+
+}  // namespace leat

@@ -1,0 +1,136 @@
+#include "leat/store/s3/aws_profile.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostFileBytes = 1 << 20;
+
+struct NamedFile {
+  std::string path;
+  IniFile sections;
+  std::string outcome;  ///< Empty if it was read.
+};
+
+Error unreadable(const std::string& path, std::string_view why) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("reading {}: {}; correct it, or name another file "
+                           "with AWS_CONFIG_FILE or "
+                           "AWS_SHARED_CREDENTIALS_FILE",
+                           path, why));
+}
+
+/// The file's text; nullopt if there is no such file.
+Result<std::optional<std::string>> read_small_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return std::optional<std::string>();
+    return unreadable(path, std::strerror(errno));
+  }
+  std::string text(kMostFileBytes + 1, '\0');
+  std::size_t size = 0;
+  ssize_t got = 0;
+  while (size < text.size() &&
+         (got = ::read(file, text.data() + size, text.size() - size)) > 0) {
+    size += static_cast<std::size_t>(got);
+  }
+  const int failed = errno;
+  ::close(file);
+  if (got < 0) return unreadable(path, std::strerror(failed));
+  if (size > kMostFileBytes) return unreadable(path, "larger than 1 MiB");
+  text.resize(size);
+  return std::optional<std::string>(std::move(text));
+}
+
+std::string path_of(const Env& env, std::string_view variable,
+                    std::string_view name) {
+  const std::string home = value_of(env, "HOME").value_or("");
+  if (const auto path = value_of(env, variable)) {
+    return path->starts_with("~/") ? home + path->substr(1) : *path;
+  }
+  return home.empty() ? std::string() : fmt::format("{}/.aws/{}", home, name);
+}
+
+Result<NamedFile> load(std::string path) {
+  if (path.empty()) return NamedFile{"~/.aws", {}, "HOME is not set"};
+  LEAT_TRY(const std::optional<std::string> text, read_small_file(path));
+  if (!text) return NamedFile{std::move(path), {}, "no such file"};
+  LEAT_TRY(IniFile sections, parse_ini(*text, path));
+  return NamedFile{std::move(path), std::move(sections), ""};
+}
+
+/// What `file` has under `section` goes over what is there already.
+bool merge(const NamedFile& file, const std::string& section,
+           IniSection& into) {
+  const auto found = file.sections.find(section);
+  if (found == file.sections.end()) return false;
+  for (const auto& [name, value] : found->second) into[name] = value;
+  return true;
+}
+
+std::string describe(const NamedFile& file, bool has_profile) {
+  if (!file.outcome.empty()) {
+    return fmt::format("{} ({})", file.path, file.outcome);
+  }
+  return has_profile ? file.path
+                     : fmt::format("{} (no such profile)", file.path);
+}
+
+}  // namespace
+
+std::optional<std::string> AwsProfile::value(std::string_view wanted) const {
+  const auto found = values.find(wanted);
+  if (found == values.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::string> value_of(const Env& env, std::string_view name) {
+  auto value = env(name);
+  if (value && value->empty()) return std::nullopt;
+  return value;
+}
+
+Result<AwsProfile> load_aws_profile(std::string_view explicit_name,
+                                    const Env& env) {
+  LEAT_TRY(const NamedFile config,
+           load(path_of(env, "AWS_CONFIG_FILE", "config")));
+  LEAT_TRY(const NamedFile credentials,
+           load(path_of(env, "AWS_SHARED_CREDENTIALS_FILE", "credentials")));
+
+  std::optional<std::string> asked;
+  if (!explicit_name.empty()) asked = explicit_name;
+  if (!asked) asked = value_of(env, "AWS_PROFILE");
+  if (!asked) asked = value_of(env, "AWS_DEFAULT_PROFILE");
+
+  AwsProfile profile;
+  profile.name = asked.value_or("default");
+  bool in_config =
+      profile.name == "default" && merge(config, "default", profile.values);
+  in_config |= merge(config, "profile " + profile.name, profile.values);
+  const bool in_credentials = merge(credentials, profile.name, profile.values);
+  profile.looked_in =
+      fmt::format("{} and {}", describe(credentials, in_credentials),
+                  describe(config, in_config));
+  if (asked && !in_config && !in_credentials && profile.name != "default") {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("there is no AWS profile '{}' in {}; correct the name "
+                    "(--profile, AWS_PROFILE) or add the profile",
+                    profile.name, profile.looked_in));
+  }
+  if (const auto services = profile.value("services")) {
+    merge(config, "services " + *services, profile.services);
+  }
+  return profile;
+}
+
+}  // namespace leat

@@ -1,0 +1,41 @@
+// The profile files that AWS's tools share: ~/.aws/config and credentials.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/store/s3/ini_file.h"
+
+namespace leat {
+
+/// What both files say about one profile.
+struct AwsProfile {
+  std::string name = "default";
+  /// The files that were looked into and what became of it, for messages.
+  std::string looked_in;
+  /// The credentials file wins where both name a value.
+  IniSection values;
+  /// The section that the profile's `services` names.
+  IniSection services;
+
+  /// The value of `name`; nullopt if it is absent or empty.
+  std::optional<std::string> value(std::string_view name) const;
+};
+
+/// The value of an environment variable; nullopt if it is not set or empty.
+std::optional<std::string> value_of(const Env& env, std::string_view name);
+
+/// Reads a profile: `explicit_name`, else AWS_PROFILE, AWS_DEFAULT_PROFILE or
+/// `default`, from the files named by AWS_CONFIG_FILE and
+/// AWS_SHARED_CREDENTIALS_FILE, else ~/.aws/config and ~/.aws/credentials.
+/// Blocks on the disk.
+///
+/// Errors:
+///   kInvalidArgument  a file that is no INI, is larger than 1 MiB or cannot be
+///                     read; a profile asked for by name that is in neither
+Result<AwsProfile> load_aws_profile(std::string_view explicit_name,
+                                    const Env& env);
+
+}  // namespace leat

@@ -1,0 +1,47 @@
+// What S3's errors mean.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/error.h"
+#include "leat/store/http/http_client.h"
+
+namespace leat {
+
+/// The <Error> of a reply, fit to be shown: short and without control
+/// characters. What is not there is empty.
+struct S3ErrorReply {
+  std::string code;
+  std::string message;
+  std::string request_id;
+  std::string region;  ///< Where the bucket really is.
+};
+
+/// Reads the body of a reply; nullopt if it is no S3 error.
+std::optional<S3ErrorReply> parse_s3_error(std::string_view body);
+
+/// What was asked, for the message.
+struct S3Attempt {
+  std::string doing;  ///< "reading s3://ds/7.tar [0, 65536)"
+  std::string bucket;
+  std::string host;    ///< Who was asked.
+  std::string region;  ///< What the request was signed for.
+  bool is_signed = true;
+};
+
+/// The error that a reply stands for: an HTTP status that is no success, or a
+/// success whose body is an <Error>.
+///
+/// Errors, by S3's code, else by the status as in http/status.h:
+///   kNotFound          NoSuchKey, NoSuchBucket
+///   kPermissionDenied  AccessDenied, SignatureDoesNotMatch,
+///   InvalidAccessKeyId,
+///                      ExpiredToken, InvalidToken, RequestTimeTooSkewed
+///   kThrottled         SlowDown, ServiceUnavailable, Throttling…
+///   kUnavailable       InternalError, RequestTimeout (also as HTTP 400)
+///   kCorrupt           PreconditionFailed: not the version asked for
+///   kInvalidArgument   InvalidRange; a bucket in another region; the rest
+Error error_from_s3(const HttpReply& reply, const S3Attempt& attempt);
+
+}  // namespace leat

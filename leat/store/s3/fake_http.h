@@ -1,0 +1,69 @@
+// An HttpClient that answers from a script, for the tests of this folder.
+#pragma once
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "leat/store/http/http_client.h"
+
+namespace leat {
+
+/// What the fake was asked and what it answers. Outlives the fake.
+struct HttpScript {
+  std::vector<HttpRequest> asked;
+  /// Taken one after another; when none is left, HTTP 500.
+  std::deque<Result<HttpReply>> replies;
+
+  void answer(int status, std::string body = {},
+              std::vector<std::pair<std::string, std::string>> headers = {}) {
+    replies.emplace_back(
+        HttpReply{status, std::move(headers), std::move(body)});
+  }
+
+  /// The value of a header of a request; "(none)" if it was not sent.
+  static std::string header(const HttpRequest& request, std::string_view name) {
+    for (const std::string& line : request.headers) {
+      if (line.starts_with(std::string(name) + ": ")) {
+        return line.substr(name.size() + 2);
+      }
+    }
+    return "(none)";
+  }
+};
+
+/// Answers before send() returns; `into` of a 2xx is filled from the body.
+class FakeHttp final : public HttpClient {
+ public:
+  explicit FakeHttp(HttpScript& script) : script_(script) {}
+
+  void send(HttpRequest request, std::stop_token stop, HttpDone done) override {
+    if (stop.stop_requested()) {
+      return done(Error(ErrorCode::kCancelled, "cancelled"));
+    }
+    Result<HttpReply> reply = HttpReply{500, {}, ""};
+    if (!script_.replies.empty()) {
+      reply = std::move(script_.replies.front());
+      script_.replies.pop_front();
+    }
+    if (reply && reply->status / 100 == 2 && !request.into.empty()) {
+      if (reply->body.size() != request.into.size()) {
+        reply = Error(ErrorCode::kUnavailable, "short body");
+      } else {
+        std::memcpy(request.into.data(), reply->body.data(),
+                    request.into.size());
+        reply->body.clear();
+      }
+    }
+    script_.asked.push_back(std::move(request));
+    done(std::move(reply));
+  }
+
+ private:
+  HttpScript& script_;
+};
+
+}  // namespace leat

@@ -1,0 +1,29 @@
+// The dialect of INI that AWS's tools keep their settings in.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Values by name; names are in lower case. A value nested under `s3 =` is
+/// named `s3.endpoint_url`.
+using IniSection = std::map<std::string, std::string, std::less<>>;
+
+/// Sections by what stands between the brackets, blanks collapsed, quotes
+/// dropped: `default`, `profile dev`, `services local`.
+using IniFile = std::map<std::string, IniSection, std::less<>>;
+
+/// Reads INI text. `#` and `;` begin a comment on a line of their own and,
+/// after a blank, behind a value. A section that comes twice is one; the later
+/// value wins.
+///
+/// Errors:
+///   kInvalidArgument  a line that is neither section, value nor comment; named
+///                     by `file` and number, never quoted, since it may hold a
+///                     secret
+Result<IniFile> parse_ini(std::string_view text, std::string_view file);
+
+}  // namespace leat

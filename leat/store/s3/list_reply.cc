@@ -1,0 +1,117 @@
+#include "leat/store/s3/list_reply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <pugixml.hpp>
+#include <utility>
+
+#include "leat/store/s3/sigv4.h"
+
+namespace leat {
+namespace {
+
+// A full page has 1,000 entries of at most some thirty tags; this bounds the
+// memory that the tree takes.
+constexpr std::ptrdiff_t kMostTags = 200'000;
+
+Error bad_list(std::string_view why) {
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("the server's list of objects is not S3's: {}; check "
+                  "--endpoint-url",
+                  why));
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t size = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, failed] = std::from_chars(text.data(), last, size);
+  if (failed != std::errc() || end != last) return std::nullopt;
+  return size;
+}
+
+/// AWS escapes keys as forms are: a blank is '+' and '+' is %2B.
+std::string decoded(std::string_view text, bool is_url_encoded) {
+  std::string out(text);
+  if (!is_url_encoded) return out;
+  std::replace(out.begin(), out.end(), '+', ' ');
+  return uri_decode(out);
+}
+
+std::string quoted(std::string_view etag) {
+  if (etag.empty() || etag.ends_with('"')) return std::string(etag);
+  return fmt::format("\"{}\"", etag);  // Some servers leave the quotes out.
+}
+
+/// Nullopt if `text` may come after `last` under `prefix`.
+std::optional<Error> misplaced(std::string_view text, std::string_view last,
+                               bool is_first, std::string_view prefix) {
+  if (!text.starts_with(prefix)) {
+    return bad_list("a key does not begin with the prefix asked for");
+  }
+  if (text.empty()) return bad_list("an empty key");
+  if (!is_first && text <= last) {
+    return bad_list("its keys are not in byte order");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ListPage> parse_list_reply(std::string_view body,
+                                  std::string_view prefix) {
+  if (std::count(body.begin(), body.end(), '<') > kMostTags) {
+    return bad_list("it is too large");
+  }
+  pugi::xml_document document;
+  // Blanks count: a key may be nothing else.
+  if (!document.load_buffer(body.data(), body.size(),
+                            pugi::parse_default | pugi::parse_ws_pcdata_single,
+                            pugi::encoding_utf8)) {
+    return bad_list("it is not XML");
+  }
+  const pugi::xml_node root = document.child("ListBucketResult");
+  if (!root) return bad_list("it has no ListBucketResult");
+  const bool is_url_encoded =
+      std::string_view(root.child_value("EncodingType")) == "url";
+
+  ListPage page;
+  for (const pugi::xml_node entry : root.children("Contents")) {
+    ObjectInfo object;
+    object.key = decoded(entry.child_value("Key"), is_url_encoded);
+    const bool is_first = page.objects.empty();
+    if (auto wrong =
+            misplaced(object.key, is_first ? "" : page.objects.back().key,
+                      is_first, prefix)) {
+      return *std::move(wrong);
+    }
+    const auto size = parse_size(entry.child_value("Size"));
+    if (!size) return bad_list("a size is not a number");
+    object.size_bytes = *size;
+    object.etag = quoted(entry.child_value("ETag"));
+    page.objects.push_back(std::move(object));
+  }
+  for (const pugi::xml_node entry : root.children("CommonPrefixes")) {
+    std::string folded = decoded(entry.child_value("Prefix"), is_url_encoded);
+    const bool is_first = page.common_prefixes.empty();
+    if (auto wrong =
+            misplaced(folded, is_first ? "" : page.common_prefixes.back(),
+                      is_first, prefix)) {
+      return *std::move(wrong);
+    }
+    page.common_prefixes.push_back(std::move(folded));
+  }
+  if (std::string_view(root.child_value("IsTruncated")) == "true") {
+    page.resume = root.child_value("NextContinuationToken");
+    if (page.resume.empty()) {
+      return bad_list("there is more, but no token to go on with");
+    }
+  }
+  return page;
+}
+
+}  // namespace leat

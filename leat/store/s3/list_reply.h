@@ -1,0 +1,20 @@
+// Reading what ListObjectsV2 answers.
+#pragma once
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Reads a <ListBucketResult>, of foreign bytes: bounded and checked.
+///
+/// Errors:
+///   kCorrupt  no such XML or far too much of it, a size that is no number,
+///   keys
+///             out of byte order or outside `prefix`, more to come but no way
+///             to go on
+Result<ListPage> parse_list_reply(std::string_view body,
+                                  std::string_view prefix);
+
+}  // namespace leat

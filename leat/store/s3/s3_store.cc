@@ -1,0 +1,310 @@
+#include "leat/store/s3/s3_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/base/check.h"
+#include "leat/store/http/status.h"
+#include "leat/store/s3/error_reply.h"
+#include "leat/store/s3/list_reply.h"
+
+namespace leat {
+namespace {
+
+constexpr std::size_t kMostErrorBytes = 64 << 10;
+constexpr std::size_t kMostListBytes = 8 << 20;
+
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '\x7f';
+  });
+}
+
+std::string_view unquoted(std::string_view etag) {
+  if (etag.starts_with('"')) etag.remove_prefix(1);
+  if (etag.ends_with('"')) etag.remove_suffix(1);
+  return etag;
+}
+
+/// What is wrong with the range that came; nullopt if nothing is known to be.
+std::optional<Error> wrong_range(const HttpReply& reply, std::uint64_t offset,
+                                 std::uint64_t size) {
+  if (reply.status != 206) {
+    // A 200 is the whole object, which may be what was wanted.
+    if (offset == 0) return std::nullopt;
+    return Error(ErrorCode::kInvalidArgument,
+                 "the server ignores ranges; put the data on one that serves "
+                 "them");
+  }
+  const std::string_view came = reply.header("content-range");
+  const std::string wanted =
+      fmt::format("bytes {}-{}/", offset, offset + (size - 1));
+  if (came.empty() || came.starts_with(wanted)) return std::nullopt;
+  return Error(ErrorCode::kUnavailable, "the server sent another range");
+}
+
+class S3Store final : public Store {
+ public:
+  S3Store(std::string_view bucket, S3Settings settings,
+          std::unique_ptr<HttpClient> http, WallNow now)
+      : bucket_(bucket),
+        maker_(std::move(settings), std::move(now)),
+        http_(std::move(http)) {}
+
+  ~S3Store() override { LEAT_CHECK(reads_in_flight_ == 0); }
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+
+  StoreTraits traits() const override {
+    return {.best_read_bytes = 8 << 20,
+            .can_list = true,
+            .can_write = true,
+            .has_etags = true};
+  }
+
+  std::string url_of(std::string_view key) const override {
+    std::string url = "s3://" + bucket_ + "/";
+    if (is_printable(key)) return url.append(key);
+    append_uri_encoded(url, key, Slash::kKeep);
+    return url;
+  }
+
+ private:
+  Result<void> judge_read(const ReadRequest& request, Result<HttpReply> reply);
+  /// Sends, waits, and turns what is no success into its error.
+  Result<HttpReply> ask(RequestMaker::Wanted wanted, std::string doing,
+                        std::size_t most_body_bytes,
+                        const std::stop_token& stop);
+  Error error_of(const HttpReply& reply, std::string doing);
+  std::string reading(const ReadRequest& request) const;
+  Error why_head_failed(std::string_view key, Error error, std::string doing,
+                        const std::stop_token& stop);
+
+  const std::string bucket_;
+  RequestMaker maker_;
+  std::atomic<std::int64_t> reads_in_flight_ = 0;
+  const std::unique_ptr<HttpClient> http_;  // Last: its callbacks use the rest.
+};
+
+std::string S3Store::reading(const ReadRequest& request) const {
+  return fmt::format("reading {} [{}, {})", url_of(request.object.key),
+                     request.offset, request.offset + request.into.size());
+}
+
+Result<void> check_read(const ReadRequest& request) {
+  const auto size = static_cast<std::uint64_t>(request.into.size());
+  if (request.object.key.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+  }
+  if (size == 0 ||
+      size > std::numeric_limits<std::uint64_t>::max() - request.offset) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the range is empty or runs past the end of any object");
+  }
+  if (!is_printable(request.object.etag)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the ETag holds control characters; index again");
+  }
+  return {};
+}
+
+void S3Store::read(ReadRequest request, std::stop_token stop, ReadDone done) {
+  if (auto checked = check_read(request); !checked) {
+    return done(std::move(checked).error().while_doing(reading(request)));
+  }
+  RequestMaker::Wanted wanted{.method = "GET",
+                              .key = request.object.key,
+                              .query = {},
+                              .headers = {},
+                              .body = {}};
+  wanted.headers.push_back(
+      fmt::format("Range: bytes={}-{}", request.offset,
+                  request.offset + (request.into.size() - 1)));
+  if (!request.object.etag.empty()) {
+    wanted.headers.push_back("If-Match: " + request.object.etag);
+  }
+  HttpRequest http = maker_.make(std::move(wanted));
+  http.into = request.into;
+  http.most_body_bytes = kMostErrorBytes;
+  reads_in_flight_.fetch_add(1, std::memory_order_relaxed);
+  http_->send(std::move(http), std::move(stop),
+              [this, request = std::move(request),
+               done = std::move(done)](Result<HttpReply> reply) {
+                Result<void> result = judge_read(request, std::move(reply));
+                // Before `done`, which may be what destroys this store.
+                reads_in_flight_.fetch_sub(1, std::memory_order_release);
+                done(std::move(result));
+              });
+}
+
+Result<void> S3Store::judge_read(const ReadRequest& request,
+                                 Result<HttpReply> reply) {
+  if (!reply) return std::move(reply).error().while_doing(reading(request));
+  if (!is_success(reply->status)) return error_of(*reply, reading(request));
+  if (auto wrong = wrong_range(*reply, request.offset, request.into.size())) {
+    return (*std::move(wrong)).while_doing(reading(request));
+  }
+  // A server that does not know If-Match still says what it sent.
+  const std::string_view etag = reply->header("etag");
+  if (!request.object.etag.empty() && !etag.empty() &&
+      unquoted(etag) != unquoted(request.object.etag)) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: the object changed since it was indexed (its "
+                             "ETag is no longer {}); index again",
+                             reading(request), request.object.etag));
+  }
+  return {};
+}
+
+Error S3Store::error_of(const HttpReply& reply, std::string doing) {
+  const S3Settings& settings = maker_.settings();
+  Error error =
+      error_from_s3(reply, {.doing = std::move(doing),
+                            .bucket = bucket_,
+                            .host = settings.host,
+                            .region = settings.region,
+                            .is_signed = settings.credentials.has_value()});
+  if (is_success(reply.status) ||
+      reply.body.find("RequestTimeTooSkewed") == std::string::npos) {
+    return error;
+  }
+  const auto server_time = parse_http_date(reply.header("date"));
+  if (!server_time || !maker_.adopt_server_time(*server_time)) return error;
+  // The next try is signed with the server's own time.
+  return Error(ErrorCode::kUnavailable, error.message());
+}
+
+Result<HttpReply> S3Store::ask(RequestMaker::Wanted wanted, std::string doing,
+                               std::size_t most_body_bytes,
+                               const std::stop_token& stop) {
+  HttpRequest request = maker_.make(std::move(wanted));
+  request.most_body_bytes = most_body_bytes;
+  Result<HttpReply> reply = http_->send_and_wait(std::move(request), stop);
+  if (!reply) return std::move(reply).error().while_doing(doing);
+  const bool is_error =
+      !is_success(reply->status) || (reply->body.size() <= kMostErrorBytes &&
+                                     parse_s3_error(reply->body).has_value());
+  if (is_error) return error_of(*reply, std::move(doing));
+  return reply;
+}
+
+Result<ListPage> S3Store::list(const ListRequest& request,
+                               std::stop_token stop) {
+  QueryPairs query = {{"list-type", "2"}, {"encoding-type", "url"}};
+  if (!request.prefix.empty()) query.emplace_back("prefix", request.prefix);
+  if (!request.delimiter.empty()) {
+    query.emplace_back("delimiter", request.delimiter);
+  }
+  if (!request.resume.empty()) {
+    query.emplace_back("continuation-token", request.resume);
+  } else if (!request.start_after.empty()) {
+    query.emplace_back("start-after", request.start_after);
+  }
+  const std::string doing = fmt::format("listing {}", url_of(request.prefix));
+  LEAT_TRY(const HttpReply reply, ask({.method = "GET",
+                                       .key = {},
+                                       .query = std::move(query),
+                                       .headers = {},
+                                       .body = {}},
+                                      doing, kMostListBytes, stop));
+  Result<ListPage> page = parse_list_reply(reply.body, request.prefix);
+  if (!page) return std::move(page).error().while_doing(doing);
+  return page;
+}
+
+Result<ObjectInfo> S3Store::write(std::string_view key,
+                                  std::span<const std::byte> bytes,
+                                  std::stop_token stop) {
+  if (key.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+  }
+  LEAT_TRY(const HttpReply reply,
+           ask({.method = "PUT",
+                .key = key,
+                .query = {},
+                .headers = {"Content-Type: application/octet-stream"},
+                .body = bytes},
+               fmt::format("writing {}", url_of(key)), kMostErrorBytes, stop));
+  return ObjectInfo{.key = std::string(key),
+                    .size_bytes = bytes.size(),
+                    .etag = std::string(reply.header("etag"))};
+}
+
+Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
+  if (key.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
+  }
+  const std::string doing = fmt::format("asking for {}", url_of(key));
+  Result<HttpReply> reply = ask(
+      {.method = "HEAD", .key = key, .query = {}, .headers = {}, .body = {}},
+      doing, kMostErrorBytes, stop);
+  if (!reply) {
+    return why_head_failed(key, std::move(reply).error(), doing, stop);
+  }
+  const std::string_view length = reply->header("content-length");
+  std::uint64_t size = 0;
+  const char* const last = length.data() + length.size();
+  const auto [end, failed] = std::from_chars(length.data(), last, size);
+  if (length.empty() || failed != std::errc() || end != last) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{}: the reply has no size", doing));
+  }
+  return ObjectInfo{.key = std::string(key),
+                    .size_bytes = size,
+                    .etag = std::string(reply->header("etag"))};
+}
+
+/// The reply to a HEAD has no body, so a refusal does not say why. A GET of one
+/// byte does.
+Error S3Store::why_head_failed(std::string_view key, Error error,
+                               std::string doing, const std::stop_token& stop) {
+  if (error.code() != ErrorCode::kPermissionDenied &&
+      error.code() != ErrorCode::kInvalidArgument) {
+    return error;
+  }
+  const Result<HttpReply> reply = ask({.method = "GET",
+                                       .key = key,
+                                       .query = {},
+                                       .headers = {"Range: bytes=0-0"},
+                                       .body = {}},
+                                      std::move(doing), kMostErrorBytes, stop);
+  if (!reply) return reply.error();
+  return error;
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_s3_store(std::string_view bucket,
+                                     S3Settings settings,
+                                     std::unique_ptr<HttpClient> http,
+                                     WallNow now) {
+  return std::make_unique<S3Store>(bucket, std::move(settings), std::move(http),
+                                   std::move(now));
+}
+
+Result<std::unique_ptr<Store>> open_s3_store(std::string_view bucket,
+                                             const S3Options& options,
+                                             const Env& env,
+                                             HttpClientOptions http,
+                                             Metrics* metrics) {
+  LEAT_TRY(S3Settings settings, resolve_s3_settings(bucket, options, env));
+  if (!settings.ca_bundle.empty()) http.ca_bundle = settings.ca_bundle;
+  return open_s3_store(bucket, std::move(settings),
+                       open_http_client(http, metrics));
+}
+
+}  // namespace leat

@@ -1,0 +1,39 @@
+// Objects in a bucket of S3, or of anything that speaks like it.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/metrics/metrics.h"
+#include "leat/store/http/http_client.h"
+#include "leat/store/s3/request_maker.h"
+#include "leat/store/s3/settings.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Opens a bucket with settings from resolve_s3_settings(). Sends nothing.
+///
+/// Reads are ranged GETs, with If-Match where an ETag is given; lists are
+/// ListObjectsV2. What fails fails once: see layers/ for retries, of which
+/// S3Settings::max_attempts says how many.
+///
+/// Threads, Lifetime: as Store says; owns `http`.
+std::unique_ptr<Store> open_s3_store(std::string_view bucket,
+                                     S3Settings settings,
+                                     std::unique_ptr<HttpClient> http,
+                                     WallNow now = &system_now);
+
+/// The same, from what the user said and the environment. `http.ca_bundle` is
+/// replaced where options or environment name one. `metrics` may be null, else
+/// must outlive the store.
+///
+/// Errors: as resolve_s3_settings
+Result<std::unique_ptr<Store>> open_s3_store(std::string_view bucket,
+                                             const S3Options& options,
+                                             const Env& env,
+                                             HttpClientOptions http,
+                                             Metrics* metrics);
+
+}  // namespace leat

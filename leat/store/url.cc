@@ -1,0 +1,136 @@
+#include "leat/store/url.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace leat {
+namespace {
+
+constexpr std::array<std::string_view, 4> kSchemes = {"s3", "file", "http",
+                                                      "https"};
+
+Error bad_url(std::string_view text, std::string_view why) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("'{}' is not a URL of data: {}", text, why));
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+bool is_host_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
+         c == ':' || c == '[' || c == ']';
+}
+
+void drop_slashes_at_end(std::string& path, std::size_t keep) {
+  while (path.size() > keep && path.back() == '/') path.pop_back();
+}
+
+Result<Url> file_url(std::string_view path) {
+  if (path.empty()) return bad_url(path, "the path is empty");
+  Url url{.scheme = "file", .authority = "", .path = std::string(path)};
+  drop_slashes_at_end(url.path, 1);
+  return url;
+}
+
+/// True for "host", "host:80", "[::1]:80".
+bool is_authority(std::string_view text) {
+  if (!std::all_of(text.begin(), text.end(), is_host_character)) return false;
+  const std::size_t name_end =
+      text.starts_with('[') ? text.find(']') : text.find(':');
+  if (name_end == 0) return false;
+  if (text.starts_with('[')) {
+    if (name_end == std::string_view::npos || name_end < 2) return false;
+    text.remove_prefix(name_end + 1);
+    if (text.empty()) return true;
+    if (!text.starts_with(':')) return false;
+  } else {
+    if (name_end == std::string_view::npos) return true;
+    text.remove_prefix(name_end);
+  }
+  text.remove_prefix(1);
+  return !text.empty() && text.size() <= 5 &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+std::string Url::text() const {
+  if (scheme == "file") {
+    // A relative path has no URL of its own; people know it as it is.
+    return path.starts_with('/') ? "file://" + path : path;
+  }
+  std::string text = scheme + "://" + authority;
+  if (!path.empty()) text += "/" + path;
+  return text;
+}
+
+Result<Url> parse_url(std::string_view text) {
+  if (std::any_of(text.begin(), text.end(), is_control)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "a URL of data holds a control character; remove it");
+  }
+  const std::size_t colon = text.find("://");
+  if (colon == std::string_view::npos) return file_url(text);
+
+  Url url{.scheme = lower(text.substr(0, colon)), .authority = "", .path = ""};
+  std::string_view rest = text.substr(colon + 3);
+  if (std::find(kSchemes.begin(), kSchemes.end(), url.scheme) ==
+      kSchemes.end()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("unknown scheme '{}://'; use s3://, http://, "
+                             "https://, file:// or a path",
+                             url.scheme));
+  }
+  if (url.scheme == "file") {
+    if (rest.starts_with("localhost/")) rest.remove_prefix(9);
+    if (!rest.starts_with('/')) {
+      return bad_url(text, "write file:///path, with three slashes");
+    }
+    return file_url(rest);
+  }
+
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  url.authority = rest.substr(0, slash);
+  url.path = rest.substr(slash);
+  // Before anything that would show the text: it may hold a secret.
+  if (url.authority.find('@') != std::string::npos) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("a {}:// URL holds a user name or password; put "
+                             "credentials in the environment instead",
+                             url.scheme));
+  }
+  const bool is_http = url.scheme != "s3";
+  if (is_http && rest.find_first_of("?#") != std::string_view::npos) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the URL {}://{} has a query or a fragment; a "
+                    "place of data has neither",
+                    url.scheme, rest.substr(0, rest.find_first_of("?#"))));
+  }
+  if (url.authority.empty()) {
+    return bad_url(text, is_http ? "it names no host" : "it names no bucket");
+  }
+  if (is_http && !is_authority(url.authority)) {
+    return bad_url(text, "write the host as NAME or NAME:PORT");
+  }
+  url.path.erase(0, url.path.find_first_not_of('/'));
+  drop_slashes_at_end(url.path, 0);
+  return url;
+}
+
+}  // namespace leat

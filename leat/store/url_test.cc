@@ -1,0 +1,74 @@
+#include "leat/store/url.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(UrlTest, CutsEverySupportedForm) {
+  struct Case {
+    std::string text;
+    std::string scheme;
+    std::string authority;
+    std::string path;
+    std::string again;
+  };
+  for (const Case& expected : std::vector<Case>{
+           {"s3://bucket/imagenet/train", "s3", "bucket", "imagenet/train",
+            "s3://bucket/imagenet/train"},
+           {"S3://bucket", "s3", "bucket", "", "s3://bucket"},
+           {"s3://bucket//a/b//", "s3", "bucket", "a/b", "s3://bucket/a/b"},
+           {"s3://b/what?#", "s3", "b", "what?#", "s3://b/what?#"},
+           {"https://host:8080/data/", "https", "host:8080", "data",
+            "https://host:8080/data"},
+           {"http://[::1]:80", "http", "[::1]:80", "", "http://[::1]:80"},
+           {"file:///data/x/", "file", "", "/data/x", "file:///data/x"},
+           {"file://localhost/data", "file", "", "/data", "file:///data"},
+           {"/", "file", "", "/", "file:///"},
+           {"/data/x", "file", "", "/data/x", "file:///data/x"},
+           {"data/x", "file", "", "data/x", "data/x"},
+       }) {
+    const auto url = parse_url(expected.text);
+    ASSERT_TRUE(url) << expected.text << ": " << url.error().message();
+    EXPECT_EQ(url->scheme, expected.scheme) << expected.text;
+    EXPECT_EQ(url->authority, expected.authority) << expected.text;
+    EXPECT_EQ(url->path, expected.path) << expected.text;
+    EXPECT_EQ(url->text(), expected.again);
+  }
+}
+
+TEST(UrlTest, RefusesWhatIsNoPlaceOfData) {
+  for (const char* text :
+       {"", "ftp://host/x", "://x", "s3://", "s3:///x", "http:///x",
+        "file://host/x", "file://x", "http://host:port/x", "http://ho st/",
+        "http://host/x?y=1", "http://host/x#y", "https://[::1/x",
+        "s3://bucket/a\nb", "http://:80/x", "http://host:/x"}) {
+    const auto url = parse_url(text);
+    ASSERT_FALSE(url) << text;
+    EXPECT_EQ(url.error().code(), ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(UrlTest, KeepsSecretsOutOfItsErrors) {
+  for (const char* text :
+       {"s3://key:secret@bucket/x", "https://user:secret@host/x?y",
+        "https://host/x?token=secret"}) {
+    const auto url = parse_url(text);
+    ASSERT_FALSE(url) << text;
+    EXPECT_THAT(url.error().message(), Not(HasSubstr("secret")));
+  }
+}
+
+TEST(UrlTest, NamesTheSchemesThereAre) {
+  EXPECT_THAT(parse_url("gopher://x").error().message(), HasSubstr("s3://"));
+}
+
+}  // namespace
+}  // namespace leat

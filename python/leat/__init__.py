@@ -1,0 +1,49 @@
+"""Leat feeds deep-learning training straight from object storage.
+
+    import leat
+
+    loader = leat.Loader("s3://bucket/train", global_batch_size=256, ops=[...])
+    for epoch in range(90):
+        for batch in loader:
+            ...
+"""
+
+from leat import errors, ops, testing
+from leat._native import __version__
+from leat.dataset import Dataset
+from leat.errors import (
+    Cancelled,
+    Corrupt,
+    DeadlineExceeded,
+    Error,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Throttled,
+    Unavailable,
+)
+from leat.loader import Loader
+from leat.ragged import Ragged
+
+__all__ = [
+    "Cancelled",
+    "Corrupt",
+    "Dataset",
+    "DeadlineExceeded",
+    "Error",
+    "Internal",
+    "InvalidArgument",
+    "Loader",
+    "NotFound",
+    "PermissionDenied",
+    "Ragged",
+    "ResourceExhausted",
+    "Throttled",
+    "Unavailable",
+    "__version__",
+    "errors",
+    "ops",
+    "testing",
+]

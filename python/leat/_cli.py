@@ -1,0 +1,29 @@
+"""Where the `leat` command is, and how to become it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+
+def command_path() -> str:
+    """The `leat` program that belongs to this package, else the one on PATH."""
+    own = pathlib.Path(__file__).parent / "bin" / "leat"
+    found = str(own) if own.is_file() else shutil.which("leat")
+    if found is None or os.path.realpath(found) == os.path.realpath(sys.argv[0]):
+        raise FileNotFoundError(
+            f"the leat program is neither at {own} nor on PATH: install the "
+            "package again, or build it"
+        )
+    return found
+
+
+def main() -> None:
+    """The console script: replaces this process by the program."""
+    try:
+        program = command_path()
+    except FileNotFoundError as error:
+        sys.exit(f"leat: {error}")
+    os.execv(program, ["leat", *sys.argv[1:]])

@@ -1,0 +1,315 @@
+"""The loader: batches of a dataset, in an order that is a function."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from leat import _native, ops as _ops
+from leat.dataset import Dataset
+from leat.errors import InvalidArgument
+from leat.ragged import Ragged
+
+Batch = Any
+"""A dict or a tuple of arrays, as ``batch=`` says."""
+
+
+class Loader:
+    """Iterates over batches of a dataset, epoch after epoch.
+
+    Args:
+        source: a URL, a path or a `leat.Dataset`.
+        global_batch_size: samples a step over all ranks. Or
+        batch_size: samples a step of each rank.
+        shuffle: True shuffles in full over objects and in blocks over shards;
+            ``"full"`` and ``"block"`` force it; False keeps the samples' order.
+        seed: with the epoch, fixes the order and every random op.
+        shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
+            mixes at a time.
+        fields: which fields come, and in which order; None for all. ``index``
+            (int64 sample ids) and ``key`` may be among them.
+        ids: adds ``index`` and ``key``.
+        batch: ``"dict"`` (default) of name to array, or ``"tuple"``.
+        ops: what is done to the fields; see `leat.ops`.
+        output: ``"numpy"`` (default) or ``"torch"``.
+        drop_last: whether samples after the last whole step are left out; None
+            does so if shuffled.
+        pad: fills the last step with the epoch's first samples, so that ranks
+            are equal, and adds the field ``valid`` (bool).
+        epochs: how many there will be, if known: nothing is fetched past them.
+        on_error: ``"raise"``, or ``"substitute"``: a corrupt or missing sample's
+            place is taken by the next good one of the same batch, and counted.
+        memory: bytes that this node's ranks may hold on the way, together.
+        threads: that decode, of this node; None for as many as it may use CPUs.
+        max_in_flight: requests in flight, of this node; None for 128.
+        hashes: whether `stats` holds order and content hashes.
+        rank, world_size: who this is; None asks the launcher's environment.
+        refresh, endpoint_url, region, profile, no_sign_request: of `leat.Dataset`.
+
+    Each array is over memory of its own: writable, and recycled once the last
+    view of it is gone. Dense fields have shape ``(samples, ...)``; bytes that no
+    op has decoded come as `leat.Ragged`; texts as a list of str.
+
+    Raises:
+        leat.InvalidArgument: an option that cannot be; the message says why.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Dataset,
+        *,
+        global_batch_size: int | None = None,
+        batch_size: int | None = None,
+        shuffle: bool | Literal["full", "block"] = True,
+        seed: int = 0,
+        shuffle_window: int = 16,
+        fields: Sequence[str] | None = None,
+        ids: bool = False,
+        batch: Literal["dict", "tuple"] = "dict",
+        ops: Sequence[_ops.Op] = (),
+        output: Literal["numpy", "torch"] = "numpy",
+        drop_last: bool | None = None,
+        pad: bool = False,
+        epochs: int | None = None,
+        on_error: Literal["raise", "substitute"] = "raise",
+        memory: str | int = "2GiB",
+        threads: int | None = None,
+        max_in_flight: int | None = None,
+        hashes: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        refresh: Literal["never", "always"] = "never",
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        no_sign_request: bool = False,
+    ) -> None:
+        if batch not in ("dict", "tuple"):
+            raise InvalidArgument(f'batch={batch!r}; it is "dict" or "tuple"')
+        if output not in ("numpy", "torch"):
+            raise InvalidArgument(f'output={output!r}; it is "numpy" or "torch"')
+        if (rank is None) != (world_size is None):
+            raise InvalidArgument(
+                "rank= and world_size= are given together or not at all"
+            )
+        if isinstance(source, Dataset):
+            self._dataset = source
+        else:
+            self._dataset = Dataset(
+                source,
+                refresh=refresh,
+                endpoint_url=endpoint_url,
+                region=region,
+                profile=profile,
+                no_sign_request=no_sign_request,
+            )
+        self._batch = batch
+        self._to_output = _to_torch if output == "torch" else _to_numpy
+        options = {
+            "global_batch_size": _count("global_batch_size", global_batch_size),
+            "batch_size": _count("batch_size", batch_size),
+            "shuffle": _shuffle(shuffle),
+            "seed": _count("seed", seed),
+            "shuffle_window": _count("shuffle_window", shuffle_window, below=2**32),
+            "drop_last": drop_last,
+            "pad": pad,
+            "epochs": None if epochs is None else _count("epochs", epochs),
+            "ops": _ops.specs_to_json(ops),
+            "fields": _names(fields),
+            "ids": ids,
+            "on_error": str(on_error),
+            "hashes": hashes,
+            "memory": str(memory),
+            "threads": _count("threads", threads, at_least=1),
+            "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
+            "rank": None if rank is None else _count("rank", rank, below=2**32),
+            "world_size": None
+            if world_size is None
+            else _count("world_size", world_size, below=2**32),
+        }
+        self._native = _native.Loader(self._dataset._native, options)
+        _alive.add(self)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset that it reads."""
+        return self._dataset
+
+    @property
+    def rank(self) -> int:
+        """Which of the ranks this is."""
+        return self._native.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are."""
+        return self._native.world_size
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Starts the next epoch if the running one has delivered a batch.
+
+        After `load_state_dict` it goes on from there. Ends any other iterator of
+        this loader, which then raises.
+        """
+        return _Iterator(self, self._native.begin())
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank, also after a resume."""
+        return self._native.length()
+
+    @property
+    def remaining(self) -> int:
+        """Batches of the running epoch that are yet to come on this rank."""
+        return self._native.remaining()
+
+    def peek(self) -> Batch | None:
+        """A copy of the batch that comes next; moves nothing. None at the end."""
+        return self._to_batch(self._native.peek())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes ``epoch`` the one that iter() starts.
+
+        After `load_state_dict` of a position within that epoch, it goes on there.
+        """
+        self._native.set_epoch(_count("epoch", epoch))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The delivered position: a few JSON values, the same on every rank."""
+        return json.loads(self._native.state())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from a state, at any world size.
+
+        Raises:
+            leat.InvalidArgument: the state is of other data, seed or shuffle.
+        """
+        self._native.load_state(json.dumps(state))
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Where the time went, one entry for each epoch, the latest last.
+
+        ``wait_seconds`` is the time in iter() and next(); ``stalls`` splits
+        exactly that by cause. The keys are those of ``leat bench --json``.
+        """
+        return [json.loads(epoch) for epoch in self._native.stats()]
+
+    def metrics(self) -> dict[str, int]:
+        """The counters and gauges of this loader; docs/reference/metrics.md."""
+        return self._native.metrics()
+
+    def close(self) -> None:
+        """Ends its threads and requests. Batches stay. May be called twice."""
+        self._native.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Also runs when __init__ failed, before there is anything to close.
+        if native := getattr(self, "_native", None):
+            native.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a leat.Loader has threads and cannot be pickled; make one in each process"
+        )
+
+    def __repr__(self) -> str:
+        return f"leat.Loader({self._dataset!r}, {len(self)} batches an epoch)"
+
+    def _to_batch(self, fields: list[tuple[str, Any]] | None) -> Batch | None:
+        if fields is None:
+            return None
+        named = [(name, self._to_output(name, value)) for name, value in fields]
+        if self._batch == "tuple":
+            return tuple(value for _, value in named)
+        return dict(named)
+
+
+class _Iterator:
+    """One pass over an epoch."""
+
+    def __init__(self, loader: Loader, iteration: int) -> None:
+        self._loader = loader
+        self._iteration = iteration
+        self._is_done = False
+
+    def __iter__(self) -> _Iterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._is_done:  # For good, whatever the loader does next.
+            raise StopIteration
+        batch = self._loader._to_batch(self._loader._native.next(self._iteration))
+        if batch is None:
+            self._is_done = True
+            raise StopIteration
+        return batch
+
+
+def _count(
+    name: str, value: int | None, *, at_least: int = 0, below: int = 2**63
+) -> int:
+    """0 if there is none: the engine then chooses."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidArgument(f"{name}={value!r}; it is a whole number")
+    value = value.__index__()
+    if not at_least <= value < below:
+        raise InvalidArgument(
+            f"{name}={value}; it is at least {at_least} and below {below}"
+        )
+    return value
+
+
+def _shuffle(shuffle: object) -> str:
+    if isinstance(shuffle, bool):
+        return "auto" if shuffle else "none"
+    if shuffle in ("full", "block"):
+        return str(shuffle)
+    raise InvalidArgument(
+        f'shuffle={shuffle!r}; it is True, False, "full" or "block"'
+    )
+
+
+def _names(fields: Sequence[str] | None) -> list[str]:
+    names = list(fields or ())
+    if isinstance(fields, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(
+            f'fields={fields!r}; it is a list of names, such as ("image", "label")'
+        )
+    return names
+
+
+def _to_numpy(name: str, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return Ragged(*value)
+    return value.view(bool) if name == "valid" else value
+
+
+def _to_torch(name: str, value: Any) -> Any:
+    import torch
+
+    if isinstance(value, tuple):
+        return Ragged(*(torch.from_numpy(part) for part in value))
+    if isinstance(value, list):
+        return value
+    return torch.from_numpy(_to_numpy(name, value))
+
+
+_alive: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # Threads of the engine must not outlive the interpreter.
+    for loader in list(_alive):
+        loader.close()

@@ -1,0 +1,354 @@
+"""What is done to the fields of a sample, from bytes to an array.
+
+    ops = [DecodeImage(), RandomResizedCrop(224), RandomHorizontalFlip(),
+           Normalize(IMAGENET_MEAN, IMAGENET_STD)]
+
+makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage` is
+told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
+move pixels come before those two.
+
+Every op takes `field`, the field to work on (default: that of the op before), and
+`to`, its name from there on. `DecodeImage` finds the only field of bytes, or the
+one named jpg, jpeg, png, image or data, and names the array `image`.
+
+A random op depends on the seed, the epoch and the sample, and on nothing else: not
+on threads, world size or where a run was resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Iterable, Sequence, Tuple, Union
+
+import numpy as np
+
+from leat import _native
+from leat.errors import InvalidArgument
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Cast",
+    "CenterCrop",
+    "Chain",
+    "DecodeImage",
+    "Normalize",
+    "Op",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "Resize",
+    "specs_to_json",
+]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+Size = Union[int, Sequence[int]]
+_INTERPOLATIONS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+_MOST_SIDE = 65535
+
+
+def _fail(op: object, message: str) -> None:
+    raise InvalidArgument(f"{type(op).__name__}: {message}")
+
+
+class Op:
+    """What all ops have in common. Ops are values: they compare and print."""
+
+    _name = ""
+
+    def __init__(
+        self, params: dict[str, Any], field: str | None, to: str | None
+    ) -> None:
+        self._params = params
+        self._field = field
+        self._to = to
+        for name, value in (("field", field), ("to", to)):
+            if value is not None and not (isinstance(value, str) and value):
+                _fail(self, f"{name}={value!r} must be the name of a field")
+
+    def to_spec(self) -> dict[str, Any]:
+        """The op as the engine reads it: a name and what is not None."""
+        params = {**self._params, "field": self._field, "to": self._to}
+        return {
+            "name": self._name,
+            "params": {k: v for k, v in params.items() if v is not None},
+        }
+
+    def __repr__(self) -> str:
+        params = {**self._params, "field": self._field, "to": self._to}
+        inside = ", ".join(f"{k}={v!r}" for k, v in params.items() if v is not None)
+        return f"{type(self).__name__}({inside})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Op):
+            return NotImplemented
+        return self.to_spec() == other.to_spec()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_spec(), sort_keys=True))
+
+    def _size(self, size: Size) -> int | list[int]:
+        sides = list(size) if isinstance(size, (list, tuple)) else [size]
+        if len(sides) not in (1, 2) or any(
+            isinstance(side, bool)
+            or not isinstance(side, (int, np.integer))
+            or not 1 <= side <= _MOST_SIDE
+            for side in sides
+        ):
+            _fail(
+                self,
+                f"size={size!r} must be a side or (height, width) of "
+                f"1 to {_MOST_SIDE} pixels",
+            )
+        sides = [int(side) for side in sides]
+        return sides[0] if len(sides) == 1 else sides
+
+    def _choice(self, name: str, value: str, choices: Sequence[str]) -> str:
+        if value not in choices:
+            _fail(self, f"{name}={value!r} must be one of {', '.join(choices)}")
+        return value
+
+    def _range(self, name: str, value: Sequence[float]) -> list[float]:
+        numbers = [float(number) for number in value]
+        if len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] < math.inf:
+            _fail(self, f"{name}={value!r} must be (low, high), 0 < low <= high")
+        return numbers
+
+
+class DecodeImage(Op):
+    """JPEG or PNG, told apart by their bytes, to an array named `image`.
+
+    Args:
+        mode: "RGB", or "L" for grey.
+        layout: "CHW" or "HWC", the order of the array's dimensions.
+        exif_orientation: turn the picture upright, as its EXIF says. Pillow and
+            torchvision's datasets leave that out.
+        exact: never decode a JPEG at a half, a quarter or an eighth of its size.
+            That is done only where the crop is at least three times the output
+            both ways, and changes photographs by less than 2 levels on average.
+        max_pixels: refuse images that claim more; the default is Pillow's.
+    """
+
+    _name = "decode_image"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        mode: str = "RGB",
+        layout: str = "CHW",
+        exif_orientation: bool = True,
+        exact: bool = False,
+        max_pixels: int | None = None,
+    ) -> None:
+        params = {
+            "mode": self._choice("mode", mode, ("RGB", "L")),
+            "layout": self._choice("layout", layout, ("CHW", "HWC")),
+            "exif_orientation": bool(exif_orientation),
+            "exact": bool(exact),
+            "max_pixels": None if max_pixels is None else int(max_pixels),
+        }
+        if max_pixels is not None and max_pixels < 1:
+            _fail(self, f"max_pixels={max_pixels!r} must be at least 1")
+        super().__init__(params, field, to)
+
+
+class Resize(Op):
+    """Changes the size, antialiased: Pillow's pixels, byte for byte.
+
+    Args:
+        size: (height, width); or one number for the shorter side, the other
+            following in proportion.
+        interpolation: one of Pillow's filters: "nearest", "box", "bilinear",
+            "hamming", "bicubic", "lanczos".
+    """
+
+    _name = "resize"
+
+    def __init__(
+        self,
+        size: Size,
+        interpolation: str = "bilinear",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "interpolation": self._choice(
+                "interpolation", interpolation, _INTERPOLATIONS
+            ),
+        }
+        super().__init__(params, field, to)
+
+
+class CenterCrop(Op):
+    """Cuts out the middle; what is too small is padded with black.
+
+    Args:
+        size: a side, or (height, width).
+    """
+
+    _name = "center_crop"
+
+    def __init__(
+        self, size: Size, *, field: str | None = None, to: str | None = None
+    ) -> None:
+        super().__init__({"size": self._size(size)}, field, to)
+
+
+class RandomResizedCrop(Op):
+    """Cuts out a random part and resizes it.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        scale: bounds of the part's area, as a share of the picture's.
+        ratio: bounds of the part's width to its height.
+        interpolation: as for `Resize`.
+    """
+
+    _name = "random_resized_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        scale: Tuple[float, float] = (0.08, 1.0),
+        ratio: Tuple[float, float] = (3 / 4, 4 / 3),
+        interpolation: str = "bilinear",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "scale": self._range("scale", scale),
+            "ratio": self._range("ratio", ratio),
+            "interpolation": self._choice(
+                "interpolation", interpolation, _INTERPOLATIONS
+            ),
+        }
+        if params["scale"][1] > 1:
+            _fail(self, f"scale={scale!r} must not exceed 1")
+        super().__init__(params, field, to)
+
+
+class RandomHorizontalFlip(Op):
+    """Mirrors some pictures, left to right.
+
+    Args:
+        p: the probability, from 0 to 1.
+    """
+
+    _name = "random_horizontal_flip"
+
+    def __init__(
+        self, p: float = 0.5, *, field: str | None = None, to: str | None = None
+    ) -> None:
+        if not 0 <= p <= 1:
+            _fail(self, f"p={p!r} must be from 0 to 1")
+        super().__init__({"p": float(p)}, field, to)
+
+
+class Normalize(Op):
+    """To float32: (value / 255 - mean) / std, channel by channel.
+
+    Args:
+        mean: one number, or one for each channel, between 0 and 1; or "imagenet".
+        std: the same; may be left out if mean is "imagenet".
+    """
+
+    _name = "normalize"
+
+    def __init__(
+        self,
+        mean: str | float | Sequence[float],
+        std: str | float | Sequence[float] | None = None,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if std is None and mean != "imagenet":
+            _fail(self, 'std must be given unless mean is "imagenet"')
+        params = {
+            "mean": self._numbers("mean", mean),
+            "std": None if std is None else self._numbers("std", std),
+        }
+        if isinstance(params["std"], list) and 0.0 in params["std"]:
+            _fail(self, f"std={std!r} must not be 0")
+        super().__init__(params, field, to)
+
+    def _numbers(self, name: str, value: Any) -> str | list[float]:
+        if isinstance(value, str):
+            return self._choice(name, value, ("imagenet",))
+        numbers = [float(x) for x in np.ravel(np.asarray(value, dtype=np.float64))]
+        if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
+            _fail(self, f"{name}={value!r} must be one number, or one per channel")
+        return numbers
+
+
+class Cast(Op):
+    """To another type.
+
+    Args:
+        dtype: "uint8" or "float32", or NumPy's types of these names.
+        scale: from 0-255 to 0-1, if to float32.
+    """
+
+    _name = "cast"
+
+    def __init__(
+        self,
+        dtype: Any = "float32",
+        scale: bool = True,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        params = {
+            "dtype": self._choice("dtype", name, ("uint8", "float32")),
+            "scale": bool(scale),
+        }
+        super().__init__(params, field, to)
+
+
+def specs_to_json(ops: Iterable[Op]) -> str:
+    """The ops as one JSON list, as the engine reads them."""
+    specs = []
+    for op in ops:
+        if not isinstance(op, Op):
+            raise InvalidArgument(
+                f"{op!r} is no op; write leat.ops.Resize(224) or another of "
+                f"leat.ops"
+            )
+        specs.append(op.to_spec())
+    return json.dumps(specs)
+
+
+class Chain:
+    """Ops as a function from the bytes of one image to its array.
+
+        chain = Chain([DecodeImage(), RandomResizedCrop(224)])
+        array = chain(data, seed=0, epoch=3, sample=81)
+
+    gives what a loader with these ops and this seed delivers. Any number of
+    threads may call it; Python runs on while it works.
+    """
+
+    def __init__(self, ops: Iterable[Op]) -> None:
+        self.ops: Tuple[Op, ...] = tuple(ops)
+        self._program = _native.Program(specs_to_json(self.ops))
+
+    def __call__(
+        self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
+    ) -> np.ndarray:
+        return self._program.run(data, seed, epoch, sample)
+
+    def __repr__(self) -> str:
+        return f"Chain({list(self.ops)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.ops,))

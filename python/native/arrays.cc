@@ -1,0 +1,58 @@
+#include "arrays.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace leat {
+namespace {
+
+py::array array_over(SlotRef slot, DType dtype,
+                     std::vector<py::ssize_t> shape) {
+  std::byte* data = slot->bytes().data();
+  auto owner = std::make_unique<SlotRef>(std::move(slot));
+  const py::capsule base(owner.get(), [](void* pointer) {
+    delete static_cast<SlotRef*>(pointer);
+  });
+  (void)owner.release();  // The capsule's now.
+  const py::dtype type{std::string(to_string(dtype))};
+  if (data == nullptr) return py::array(type, std::move(shape));
+  return py::array(type, std::move(shape), data, base);
+}
+
+py::object value_of(FieldArray field) {
+  switch (field.kind) {
+    case ArrayKind::kDense:
+      return array_over(std::move(field.values), field.dtype,
+                        {field.shape.begin(), field.shape.end()});
+    case ArrayKind::kRagged: {
+      const auto rows = static_cast<py::ssize_t>(field.offsets->bytes().size() /
+                                                 sizeof(std::int64_t));
+      return py::make_tuple(
+          array_over(std::move(field.values), DType::kUint8, {field.shape[0]}),
+          array_over(std::move(field.offsets), DType::kInt64, {rows}));
+    }
+    case ArrayKind::kStrings:
+      return py::cast(field.strings);
+  }
+  return py::none();
+}
+
+}  // namespace
+
+py::list as_python(Batch batch) {
+  py::list fields;
+  for (FieldArray& field : batch.fields) {
+    py::str name(field.name);
+    fields.append(py::make_tuple(std::move(name), value_of(std::move(field))));
+  }
+  return fields;
+}
+
+}  // namespace leat

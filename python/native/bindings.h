@@ -1,0 +1,12 @@
+// One function for each binding file.
+#pragma once
+#include <pybind11/pybind11.h>
+
+namespace leat {
+
+void bind_dataset(pybind11::module_& module);
+void bind_loader(pybind11::module_& module);
+void bind_program(pybind11::module_& module);
+void bind_content_hash(pybind11::module_& module);
+
+}  // namespace leat

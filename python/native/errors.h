@@ -1,0 +1,24 @@
+// The one place where an Error becomes a Python exception.
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include <utility>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Raises the class of leat.errors that has the name of the code.
+[[noreturn]] void raise_python(const Error& error);
+
+/// The value, or raise_python().
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (!result) raise_python(result.error());
+  return *std::move(result);
+}
+inline void ok_or_raise(const Result<void>& result) {
+  if (!result) raise_python(result.error());
+}
+
+}  // namespace leat

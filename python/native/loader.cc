@@ -1,0 +1,164 @@
+#include "leat/engine/loader.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.h"
+#include "bindings.h"
+#include "errors.h"
+
+namespace py = pybind11;
+
+namespace leat {
+namespace {
+
+constexpr std::chrono::milliseconds kSlice(50);
+
+/// Calls `wait` in slices until it brings something, so that Ctrl-C is heard: a
+/// signal handler only runs with the GIL.
+template <class Wait>
+std::optional<py::list> wait_for(const Wait& wait) {
+  while (true) {
+    std::optional<Result<Loader::Next>> next;
+    {
+      const py::gil_scoped_release unlocked;
+      next.emplace(wait(kSlice));
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    Loader::Next brought = value_or_raise(*std::move(next));
+    if (brought.is_not_yet()) continue;
+    if (brought.is_end()) return std::nullopt;
+    return as_python(std::move(brought.batch()));
+  }
+}
+
+ShuffleChoice shuffle_of(const std::string& name) {
+  if (name == "none") return ShuffleChoice::kNone;
+  if (name == "auto") return ShuffleChoice::kAuto;
+  if (name == "full") return ShuffleChoice::kFull;
+  if (name == "block") return ShuffleChoice::kBlock;
+  raise_python(Error(
+      ErrorCode::kInvalidArgument,
+      "shuffle=\"" + name + "\"; it is True, False, \"full\" or \"block\""));
+}
+
+OnError on_error_of(const std::string& name) {
+  if (name == "raise") return OnError::kRaise;
+  if (name == "substitute") return OnError::kSubstitute;
+  raise_python(
+      Error(ErrorCode::kInvalidArgument,
+            "on_error=\"" + name + "\"; it is \"raise\" or \"substitute\""));
+}
+
+/// Every key is one that leat.Loader sends.
+LoaderOptions options_of(const py::dict& given) {
+  LoaderOptions options;
+  const auto get = [&](const char* name, auto& into) {
+    using T = std::remove_reference_t<decltype(into)>;
+    into = py::cast<T>(given[name]);
+  };
+  get("global_batch_size", options.global_batch_size);
+  get("batch_size", options.batch_size);
+  options.shuffle = shuffle_of(py::cast<std::string>(given["shuffle"]));
+  get("seed", options.seed);
+  get("shuffle_window", options.shuffle_window);
+  get("drop_last", options.drop_last);
+  get("pad", options.pad);
+  get("epochs", options.epochs);
+  options.ops =
+      value_or_raise(ops_from_json(py::cast<std::string>(given["ops"])));
+  get("fields", options.fields);
+  get("ids", options.ids);
+  options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
+  get("hashes", options.hashes);
+  options.memory_bytes =
+      value_or_raise(parse_bytes(py::cast<std::string>(given["memory"])));
+  get("threads", options.threads);
+  get("max_in_flight", options.max_in_flight);
+  if (!given["rank"].is_none()) {
+    options.rank =
+        Rank{.rank = py::cast<std::uint32_t>(given["rank"]),
+             .world_size = py::cast<std::uint32_t>(given["world_size"])};
+  }
+  return options;
+}
+
+std::vector<std::string> stats_of(const Loader& loader) {
+  std::vector<std::string> epochs;
+  for (const EpochStats& epoch : loader.stats()) {
+    epochs.push_back(to_json(epoch, loader.options().hashes));
+  }
+  return epochs;
+}
+
+py::dict gauges_of(const Loader& loader) {
+  py::dict values;
+  for (std::size_t i = 0; i < kCatalog.size(); ++i) {
+    values[py::str(std::string(kCatalog[i].name))] =
+        loader.metrics()->value(static_cast<Metric>(i));
+  }
+  return values;
+}
+
+}  // namespace
+
+void bind_loader(py::module_& module) {
+  py::class_<Loader>(module, "Loader")
+      .def(py::init([](const Dataset& dataset, const py::dict& options) {
+             return value_or_raise(
+                 Loader::open(dataset, options_of(options), process_env()));
+           }),
+           py::arg("dataset"), py::arg("options"))
+      .def("begin",
+           [](Loader& loader) {
+             std::optional<Result<Loader::Iteration>> begun;
+             {
+               const py::gil_scoped_release unlocked;
+               begun.emplace(loader.begin());
+             }
+             return value_or_raise(*std::move(begun)).number;
+           })
+      .def("next",
+           [](Loader& loader, std::uint64_t iteration) {
+             return wait_for([&](Nanoseconds slice) {
+               return loader.next_within({iteration}, slice);
+             });
+           })
+      .def("peek",
+           [](Loader& loader) {
+             return wait_for(
+                 [&](Nanoseconds slice) { return loader.peek_within(slice); });
+           })
+      .def("set_epoch",
+           [](Loader& loader, std::uint64_t epoch) {
+             ok_or_raise(loader.set_epoch(epoch));
+           })
+      .def("state", &Loader::state)
+      .def("load_state",
+           [](Loader& loader, const std::string& state) {
+             std::optional<Result<void>> loaded;
+             {
+               const py::gil_scoped_release unlocked;
+               loaded.emplace(loader.load_state(state));
+             }
+             ok_or_raise(*loaded);
+           })
+      .def("length", &Loader::length)
+      .def("remaining", &Loader::remaining)
+      .def_property_readonly(
+          "rank", [](const Loader& loader) { return loader.rank().rank; })
+      .def_property_readonly(
+          "world_size",
+          [](const Loader& loader) { return loader.rank().world_size; })
+      .def("stats", &stats_of)
+      .def("metrics", &gauges_of)
+      .def("close", &Loader::close, py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace leat

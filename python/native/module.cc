@@ -1,0 +1,18 @@
+// leat._native: the engine as Python sees it. Nothing here is public: the
+// package's own modules are.
+#include <pybind11/pybind11.h>
+
+#include "bindings.h"
+
+#ifndef LEAT_VERSION
+#error "LEAT_VERSION comes from CMake"
+#endif
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "The engine of leat. Use the package leat, not this.";
+  module.attr("__version__") = LEAT_VERSION;
+  leat::bind_dataset(module);
+  leat::bind_loader(module);
+  leat::bind_program(module);
+  leat::bind_content_hash(module);
+}

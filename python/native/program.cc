@@ -1,0 +1,112 @@
+// A chain of ops over bytes at hand, without a loader: leat.ops.Chain.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "errors.h"
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/op_table.h"
+#include "leat/pipeline/program.h"
+
+namespace py = pybind11;
+
+namespace leat {
+namespace {
+
+constexpr const char* kDefaultField = "data";
+
+/// The fields that the ops decode: there is no catalogue to ask.
+Result<std::vector<FieldSpec>> fields_of(const std::vector<OpSpec>& specs) {
+  std::vector<FieldSpec> fields;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    LEAT_TRY(const Op op, make_op(specs[i], i));
+    if (!std::holds_alternative<DecodeImageOp>(op.params)) continue;
+    const FieldSpec field{op.field.empty() ? kDefaultField : op.field};
+    if (std::find(fields.begin(), fields.end(), field) == fields.end()) {
+      fields.push_back(field);
+    }
+  }
+  return fields;
+}
+
+Result<std::shared_ptr<const Program>> compile(const std::string& ops_json) {
+  LEAT_TRY(const auto specs, ops_from_json(ops_json));
+  LEAT_TRY(const auto fields, fields_of(specs));
+  LEAT_TRY(const auto outputs, compile_ops(specs, fields));
+  if (outputs.size() != 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "a Chain turns one field of bytes into one array: it needs "
+                 "exactly one DecodeImage");
+  }
+  return outputs[0].program;
+}
+
+/// Threads: any; each run borrows a Scratch.
+class ProgramRunner {
+ public:
+  explicit ProgramRunner(const std::string& ops_json)
+      : program_(value_or_raise(compile(ops_json))) {}
+
+  py::array run(const py::buffer& data, std::uint64_t seed, std::uint64_t epoch,
+                std::uint64_t sample) {
+    const py::buffer_info info = data.request();
+    if (info.ndim != 1 || info.strides[0] != info.itemsize) {
+      throw py::value_error("data must be bytes, or contiguous like bytes");
+    }
+    const std::span<const std::byte> encoded{
+        static_cast<const std::byte*>(info.ptr),
+        static_cast<std::size_t>(info.size * info.itemsize)};
+    const TensorSpec spec = value_or_raise(program_->output_for(encoded));
+    py::array array(py::dtype(std::string(to_string(spec.dtype))), spec.shape);
+    const std::span<std::byte> out{
+        static_cast<std::byte*>(array.mutable_data()), spec.size_bytes()};
+    ok_or_raise([&] {
+      const py::gil_scoped_release unlocked;
+      return run_into(encoded, {seed, epoch, SampleId{sample}}, out);
+    }());
+    return array;
+  }
+
+ private:
+  Result<void> run_into(std::span<const std::byte> encoded,
+                        const SampleRandom& random, std::span<std::byte> out) {
+    ScratchRef scratch = borrow();
+    RunNotes notes;
+    auto done = program_->run(encoded, random, *scratch, out, notes);
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(scratch));
+    return done;
+  }
+
+  ScratchRef borrow() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return make_scratch();
+    ScratchRef scratch = std::move(idle_.back());
+    idle_.pop_back();
+    return scratch;
+  }
+
+  const std::shared_ptr<const Program> program_;
+  std::mutex mutex_;
+  std::vector<ScratchRef> idle_;  // Guarded by mutex_.
+};
+
+}  // namespace
+
+void bind_program(py::module_& module) {
+  py::class_<ProgramRunner>(module, "Program",
+                            "Ops over bytes at hand. See leat.ops.Chain.")
+      .def(py::init<const std::string&>(), py::arg("ops_json"))
+      .def("run", &ProgramRunner::run, py::arg("data"), py::arg("seed"),
+           py::arg("epoch"), py::arg("sample"));
+  module.def("ops_help", &ops_help, "The table of ops, as text.");
+}
+
+}  // namespace leat

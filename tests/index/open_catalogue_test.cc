@@ -1,0 +1,235 @@
+// Where a catalogue is looked for, and what happens when it is not good.
+#include "leat/index/open_catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "leat/base/buffer.h"
+#include "leat/store/memory/memory_store.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A store as plain HTTP is one: nobody can list it or write to it.
+class UnlistableStore final : public Store {
+ public:
+  explicit UnlistableStore(Store& inner) : inner_(inner) {}
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
+    inner_.read(std::move(request), std::move(stop), std::move(done));
+  }
+  Result<ListPage> list(const ListRequest&, std::stop_token) override {
+    ADD_FAILURE() << "listed though it cannot be";
+    return Error(ErrorCode::kInvalidArgument, "cannot list");
+  }
+  Result<ObjectInfo> write(std::string_view, std::span<const std::byte>,
+                           std::stop_token) override {
+    return Error(ErrorCode::kInvalidArgument, "cannot write");
+  }
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
+    return inner_.stat(key, std::move(stop));
+  }
+  StoreTraits traits() const override {
+    StoreTraits traits = inner_.traits();
+    traits.can_list = false;
+    traits.can_write = false;
+    return traits;
+  }
+  std::string url_of(std::string_view key) const override {
+    return inner_.url_of(key);
+  }
+
+ private:
+  Store& inner_;
+};
+
+class OpenCatalogueTest : public ::testing::Test {
+ protected:
+  OpenCatalogueTest() {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    env_ = fake_env({{"LEAT_CACHE_DIR", folder_.string()}});
+  }
+  ~OpenCatalogueTest() override { std::filesystem::remove_all(folder_); }
+
+  Result<OpenedCatalogue> open(Store& store,
+                               const CatalogueOptions& options = {}) {
+    return open_or_build(store, "p", "s3://bucket/p", options, env_, {});
+  }
+
+  void add_object(const std::string& key) {
+    ASSERT_TRUE(store_->write(key, as_bytes("x"), {}));
+  }
+
+  static void flip_a_byte(const std::string& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x55');
+  }
+
+  std::filesystem::path folder_;
+  Env env_;
+  std::unique_ptr<Store> store_ =
+      open_memory_store({{"p/a/1", "1"}, {"p/b/2", "2"}},
+                        {.most_keys_per_page = 1000, .url = "s3://bucket/"});
+};
+
+TEST_F(OpenCatalogueTest, BuildsOnceAndThenReadsItsCache) {
+  const auto built = open(*store_);
+  ASSERT_TRUE(built) << built.error().message();
+  EXPECT_EQ(built->source, CatalogueSource::kBuilt);
+  add_object("p/c/3");
+
+  const auto again = open(*store_);
+
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->source, CatalogueSource::kCache);
+  EXPECT_EQ(again->location, built->location);
+  EXPECT_EQ(again->catalogue->samples(), 2u);
+  EXPECT_EQ(again->catalogue->digest(), built->catalogue->digest());
+}
+
+TEST_F(OpenCatalogueTest, ListsAgainWhenAsked) {
+  ASSERT_TRUE(open(*store_));
+  add_object("p/c/3");
+  CatalogueOptions refreshing;
+  refreshing.refresh = Refresh::kAlways;
+
+  const auto refreshed = open(*store_, refreshing);
+
+  ASSERT_TRUE(refreshed) << refreshed.error().message();
+  EXPECT_EQ(refreshed->catalogue->samples(), 3u);
+  EXPECT_EQ(open(*store_)->catalogue->samples(), 3u);
+}
+
+TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {
+  ASSERT_TRUE(open(*store_));
+  add_object("p/c/3");
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(published) << published.error().message();
+
+  const auto found = open(*store_);
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->source, CatalogueSource::kPublished);
+  EXPECT_EQ(found->location, "s3://bucket/p/.leat/catalogue");
+  EXPECT_EQ(found->catalogue->samples(), 3u);
+}
+
+TEST_F(OpenCatalogueTest, DoesNotCountAPublishedCatalogueAsData) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+
+  const auto again = publish_catalogue(*store_, "p", {}, {});
+
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->catalogue->samples(), 2u);
+}
+
+TEST_F(OpenCatalogueTest, ServesWhatCannotBeListed) {
+  const auto published = publish_catalogue(*store_, "p", {}, {});
+  ASSERT_TRUE(published);
+  UnlistableStore http(*store_);
+
+  const auto found = open(http);
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->catalogue->digest(), published->catalogue->digest());
+}
+
+TEST_F(OpenCatalogueTest, SaysHowToServeWhatCannotBeListed) {
+  UnlistableStore http(*store_);
+
+  const auto found = open(http);
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kNotFound);
+  EXPECT_THAT(found.error().message(), HasSubstr("leat index --publish"));
+}
+
+TEST_F(OpenCatalogueTest, ADamagedCacheIsAnErrorThatSaysWhatToDo) {
+  const auto built = open(*store_);
+  ASSERT_TRUE(built);
+  flip_a_byte(built->location);
+
+  const auto found = open(*store_);
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(found.error().message(), HasSubstr("leat index --refresh"));
+  CatalogueOptions refreshing;
+  refreshing.refresh = Refresh::kAlways;
+  EXPECT_TRUE(open(*store_, refreshing));
+  EXPECT_TRUE(open(*store_));
+}
+
+TEST_F(OpenCatalogueTest, ADamagedPublicationIsAnErrorThatSaysWhatToDo) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  const auto bytes = read_object(*store_, "p/.leat/catalogue", 1 << 20, {});
+  ASSERT_TRUE(bytes);
+  std::string damaged(as_text(bytes->span()));
+  damaged.back() = static_cast<char>(~damaged.back());
+  ASSERT_TRUE(store_->write("p/.leat/catalogue", as_bytes(damaged), {}));
+
+  const auto found = open(*store_);
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(found.error().message(), HasSubstr("leat index --publish"));
+}
+
+TEST_F(OpenCatalogueTest, GoesOnWithoutACacheThatCannotBeWritten) {
+  std::filesystem::create_directories(folder_);
+  const std::string file = (folder_ / "file").string();
+  std::ofstream(file) << "in the way";
+  env_ = fake_env({{"LEAT_CACHE_DIR", file + "/below"}});
+
+  const auto built = open(*store_);
+
+  ASSERT_TRUE(built) << built.error().message();
+  EXPECT_EQ(built->catalogue->samples(), 2u);
+  EXPECT_TRUE(built->location.empty());
+  EXPECT_THAT(built->note, HasSubstr("LEAT_CACHE_DIR"));
+}
+
+TEST_F(OpenCatalogueTest, GoesOnWithoutAnyCacheFolder) {
+  env_ = fake_env({});
+
+  const auto built = open(*store_);
+
+  ASSERT_TRUE(built) << built.error().message();
+  EXPECT_THAT(built->note, HasSubstr("LEAT_CACHE_DIR"));
+}
+
+TEST_F(OpenCatalogueTest, KeepsOneCatalogueForEachListOfClasses) {
+  CatalogueOptions reversed;
+  reversed.index.classes = {"b", "a"};
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+
+  const auto own = open(*store_, reversed);
+  const auto usual = open(*store_);
+
+  ASSERT_TRUE(own) << own.error().message();
+  EXPECT_EQ(own->catalogue->int64(1, {0}), 1);
+  EXPECT_EQ(usual->catalogue->int64(1, {0}), 0);
+}
+
+TEST(PublishCatalogueTest, LeavesEtagsOutOnAFileSystem) {
+  const auto folder = open_memory_store(
+      {{"a/1", "1"}}, {.most_keys_per_page = 1000, .url = "/data/"});
+
+  const auto published = publish_catalogue(*folder, "", {}, {});
+
+  ASSERT_TRUE(published) << published.error().message();
+  EXPECT_EQ(published->catalogue->etag_kind(), EtagKind::kNone);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,62 @@
+// A small dataset on disk, a bucket over it, and runs of the loader on either.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/env.h"
+#include "leat/bucket/bucket_server.h"
+#include "leat/engine/loader.h"
+
+namespace leat {
+
+/// What one epoch brought.
+struct Seen {
+  std::vector<std::vector<std::uint64_t>> batches;  ///< Sample ids.
+  EpochStats stats;
+};
+
+/// A temporary folder with the bucket `data`: 240 objects of 0 to 3,000 bytes
+/// in three classes, the same in every run.
+class World {
+ public:
+  static constexpr std::uint64_t kSamples = 240;
+
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  std::string folder() const { return (root_ / "data").string(); }
+  /// Serves the folder; an earlier server ends. Each fault as --fault takes it.
+  void serve(const std::vector<std::string>& faults = {});
+
+  Result<Dataset> open(const std::string& url) const;
+  Result<std::unique_ptr<Loader>> load(const std::string& url,
+                                       const LoaderOptions& options) const;
+
+  /// The same with a dataset that was opened before.
+  Result<std::unique_ptr<Loader>> load(Dataset dataset,
+                                       const LoaderOptions& options) const;
+
+  const std::filesystem::path& root() const { return root_; }
+
+ private:
+  std::filesystem::path root_;
+  std::unique_ptr<BucketServer> server_;
+  Env env_;
+};
+
+/// Options of the tests: batches of 16, shuffled, one rank.
+LoaderOptions usual_options();
+
+/// Runs the iteration that begin() starts, to its end.
+Result<Seen> run_epoch(Loader& loader);
+
+/// The ids of all batches, one after another.
+std::vector<std::uint64_t> flat(const Seen& seen);
+
+}  // namespace leat

@@ -1,0 +1,102 @@
+"""What the tests of the whole share."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+
+import pytest
+
+import leat
+from small_datasets import make_pictures
+
+# A test that hangs is ended by an exception, and by force if that is not heard.
+_ALARM_SECONDS = 90
+_FORCE_SECONDS = 150
+_real_stderr = 2
+
+
+def pytest_configure(config):
+    global _real_stderr
+    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        _real_stderr = os.dup(2)
+
+
+@pytest.fixture(autouse=True)
+def _no_test_hangs():
+    def ring(_signal, _frame):
+        raise TimeoutError(f"the test took over {_ALARM_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_ALARM_SECONDS)
+    faulthandler.dump_traceback_later(_FORCE_SECONDS, exit=True, file=_real_stderr)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_environment(tmp_path_factory):
+    """No settings but our own, and a cache that goes with the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("AWS_", "SLURM_", "OMPI_")) or name in (
+                "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+            ):
+                patch.delenv(name)
+        patch.setenv("AWS_CONFIG_FILE", os.devnull)
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("LEAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def fresh_cache(monkeypatch, tmp_path):
+    """A cache of the test's own, so that nothing is remembered."""
+    folder = tmp_path / "fresh-cache"
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory):
+    """60 PNGs of 12 x 10 in three folders."""
+    folder = tmp_path_factory.mktemp("pictures")
+    make_pictures(folder, 60)
+    return folder
+
+
+class Served:
+    """A `leat bucket` over the folder that holds a dataset."""
+
+    def __init__(self, bucket: leat.testing.Bucket, name: str) -> None:
+        self.bucket = bucket
+        self.url = f"s3://{name}"
+        self.http_url = f"{bucket.url}/{name}"
+        self.options = {"endpoint_url": bucket.url, "no_sign_request": True}
+
+    def loader(self, **options) -> leat.Loader:
+        return leat.Loader(self.url, **{**self.options, **options})
+
+    def counters(self) -> dict:
+        return self.bucket.counters()
+
+    def reset(self) -> None:
+        self.bucket.reset_counters()
+
+
+@pytest.fixture
+def serve():
+    """serve(folder, latency="2ms", …): the folder as a bucket of its own name."""
+    with contextlib.ExitStack() as stack:
+
+        def start(folder, latency="2ms", **options) -> Served:
+            bucket = leat.testing.Bucket(folder.parent, latency=latency, **options)
+            return Served(stack.enter_context(bucket), folder.name)
+
+        yield start

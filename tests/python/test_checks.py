@@ -1,0 +1,122 @@
+"""The checkers in tools/ find what they are there to find."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+LAYERS = "base:\nplan: base\nstore: base\nstore/s3: base store\nengine: *\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small tree of its own: write("leat/plan/a.h", text), run("check_x.py")."""
+
+    class Tree:
+        def write(self, name, text):
+            file = tmp_path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+        def run(self, tool):
+            self.write(f"tools/{tool}", "")
+            shutil.copy(TOOLS / tool, tmp_path / "tools" / tool)
+            return subprocess.run(
+                [sys.executable, tmp_path / "tools" / tool],
+                capture_output=True, text=True, check=False)
+
+    tree = Tree()
+    tree.write("layers.txt", LAYERS)
+    tree.write("leat/base/a.h", "#pragma once\nstruct A {};\n")
+    return tree
+
+
+@pytest.mark.parametrize(("name", "include"), [
+    ("leat/plan/x.cc", '"leat/base/a.h"'),
+    ("leat/plan/x.cc", '"leat/plan/y.h"'),
+    ("leat/plan/x_test.cc", "<thread>"),
+    ("leat/store/x.cc", "<thread>"),
+    ("leat/store/s3/x.cc", '"leat/store/store.h"'),
+    ("leat/store/testing/x.cc", '"leat/store/internal/y.h"'),
+    ("leat/engine/x.cc", '"leat/store/s3/s3.h"'),
+    ("leat/leat.h", '"leat/engine/x.h"'),
+])
+def test_layers_accepts(tree, name, include):
+    tree.write(name, f"#include {include}\n")
+
+    run = tree.run("check_layers.py")
+
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(("name", "include", "says"), [
+    ("leat/base/x.h", '"leat/plan/y.h"', "base may not include plan"),
+    ("leat/plan/x_test.cc", '"leat/store/y.h"', "plan may not include store"),
+    ("leat/store/x.cc", '"leat/store/s3/y.h"', "store may not include store/s3"),
+    ("leat/engine/x.cc", '"leat/base/internal/y.h"', "internal to base"),
+    ("leat/plan/x.h", "<thread>", "pure"),
+    ("leat/engine/x.h", '"leat/leat.h"', "for users"),
+    ("leat/nowhere/x.h", "<string>", "does not list"),
+])
+def test_layers_refuses(tree, name, include, says):
+    tree.write(name, f"// text\n  #  include {include}\n")
+
+    run = tree.run("check_layers.py")
+
+    assert run.returncode == 1
+    assert name in run.stdout
+    assert says in run.stdout
+
+
+def test_layers_refuses_a_link_that_the_file_does_not_allow(tree):
+    tree.write("leat/plan/CMakeLists.txt",
+               "# leat_module(x) in a comment\n"
+               "leat_module(plan DEPS base store SOURCES x.cc)\n")
+
+    run = tree.run("check_layers.py")
+
+    assert run.returncode == 1
+    assert "plan may not link store" in run.stdout
+
+
+def test_layers_refuses_a_module_that_is_not_above(tree):
+    tree.write("layers.txt", "base: plan\nplan: base\n")
+
+    run = tree.run("check_layers.py")
+
+    assert run.returncode == 1
+    assert "base names plan" in run.stderr
+
+
+def test_headers_finds_one_that_leans_on_others(tree):
+    tree.write("leat/plan/needs.h", "#pragma once\ninline A make() { return {}; }\n")
+
+    run = tree.run("check_headers.py")
+
+    assert run.returncode == 1
+    assert "leat/plan/needs.h does not compile alone" in run.stdout
+
+    tree.write("leat/plan/needs.h",
+               '#pragma once\n#include "leat/base/a.h"\n'
+               "inline A make() { return {}; }\n")
+    assert tree.run("check_headers.py").returncode == 0
+
+
+def test_headers_finds_one_without_a_guard(tree):
+    tree.write("leat/plan/twice.h", "struct Twice {};\n")
+
+    assert tree.run("check_headers.py").returncode == 1
+
+
+def test_headers_checks_again_when_what_it_includes_changed(tree):
+    tree.write("leat/plan/user.h",
+               '#pragma once\n#include "leat/base/a.h"\n'
+               "inline A make() { return {}; }\n")
+    assert tree.run("check_headers.py").returncode == 0
+
+    tree.write("leat/base/a.h", "#pragma once\nstruct B {};\n")
+
+    assert tree.run("check_headers.py").returncode == 1

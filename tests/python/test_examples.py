@@ -1,0 +1,132 @@
+"""The examples do what they say, on less data."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
+
+import demo  # noqa: E402
+import demo_data  # noqa: E402
+import demo_measure  # noqa: E402
+import demo_ways  # noqa: E402
+import digits  # noqa: E402
+import leat  # noqa: E402
+import photos  # noqa: E402
+import train_digits  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def few_photos(tmp_path_factory):
+    """FOLDER/photos with 8 crops of each photograph to train on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(photos, "SPLITS", {"train": 8, "test": 1})
+        yield photos.make(tmp_path_factory.mktemp("few"))
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_photographs_are_the_same_wherever_they_are_made(few_photos, tmp_path):
+    again = photos.make(tmp_path)
+
+    assert len(files(again)) == 8 * (8 + 1)
+    assert files(again) == files(few_photos)
+
+
+def test_data_is_made_once_and_whole_or_not_at_all(tmp_path):
+    def fail(folder):
+        (folder / "half").touch()
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError):
+        demo_data.make_once(tmp_path / "data", fail)
+    assert list(tmp_path.iterdir()) == []
+
+    made = []
+    for _ in range(2):
+        demo_data.make_once(tmp_path / "data", made.append)
+    assert len(made) == 1
+
+
+def test_the_digits_are_learnt(tmp_path):
+    digits.make(tmp_path)
+
+    with leat.testing.Bucket(tmp_path, latency="2ms") as bucket:
+        accuracy = train_digits.train(
+            "s3://digits", endpoint_url=bucket.url, no_sign_request=True
+        )
+
+    assert accuracy >= 0.95
+
+
+def test_a_dataloader_and_leat_deliver_the_same_content(few_photos):
+    with leat.testing.Bucket(few_photos.parent, latency="2ms") as bucket:
+        place = demo_ways.Place(bucket.url, few_photos)
+        torch_way = demo.in_child(demo_ways.torch_2_workers, place)
+        leat_way = demo.in_child(demo_ways.leat_loader, place)
+
+    assert leat_way["gets"] == [64] * demo.EPOCHS
+    assert torch_way["gets"] == [64]
+    assert leat_way["content_hash"][0] == torch_way["content_hash"][0]
+    assert leat_way["content_hash"] == [e["content_hash"] for e in leat_way["stats"]]
+    assert leat_way["content_hash"][0] != leat_way["content_hash"][1]
+
+
+def test_a_time_box_ends_training_and_not_the_content(few_photos):
+    with leat.testing.Bucket(few_photos.parent, latency="2ms") as bucket:
+        place = demo_ways.Place(bucket.url, few_photos)
+        way = demo_ways.TorchWay("sequential", place, demo_ways.HttpReader)
+        boxed = way.train(0, 1, time_box=1e-9)
+        whole = way.train(0, 1, time_box=600)
+
+    assert boxed["samples_trained"] == 32
+    assert boxed["gets"] == [32]
+    assert boxed["content_hash"] == whole["content_hash"]
+
+
+class FakeTime:
+    """Passes only when told to."""
+
+    def __init__(self):
+        self.now = 0
+
+    def perf_counter(self):
+        return self.now
+
+
+def test_the_wait_is_what_iter_and_next_take(monkeypatch):
+    time = FakeTime()
+    monkeypatch.setattr(demo_measure, "time", time)
+
+    class Trainer:
+        def step(self, images, labels):
+            time.now += 3
+
+    class Batches:
+        def __iter__(self):
+            time.now += 10
+            for sample in range(2):
+                time.now += 100
+                label = torch.zeros(1, dtype=torch.int64)
+                yield torch.zeros(1, 3), label, torch.tensor([sample])
+            time.now += 1000
+
+    def observe(epoch):
+        time.now += 10_000
+
+    epoch = demo_measure.train_epoch(Trainer(), Batches(), observe=observe)
+
+    assert epoch.samples == 2
+    assert epoch.first_batch_seconds == 10 + 100
+    assert epoch.wait_seconds == 10 + 2 * 100 + 1000
+    assert epoch.seconds == epoch.wait_seconds + 2 * 3

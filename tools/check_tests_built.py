@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Fails if a test file is in the tree but would not be run.
+
+    check_tests_built.py BUILD-FOLDER
+
+Every *_test.cc must be compiled into a program that ctest runs, and pytest must
+find a test in every tests/python/**/test_*.py. Run by the interpreter that the
+Python module was built for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def output_of(*command: str) -> str:
+    run = subprocess.run(command, text=True, capture_output=True, check=False)
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{run.stdout}{run.stderr}")
+    return run.stdout
+
+
+def programs_ctest_runs(build: pathlib.Path) -> set[str]:
+    shown = json.loads(output_of("ctest", "--test-dir", str(build),
+                                 "--show-only=json-v1"))
+    return {os.path.basename(word) for test in shown["tests"]
+            for word in test.get("command", [])}
+
+
+def unbuilt_cc(build: pathlib.Path) -> list[str]:
+    """Every *_test.cc that no program run by ctest is made of."""
+    runs = programs_ctest_runs(build)
+    built = set()
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        target = re.search(r"CMakeFiles/([^/]+)\.dir/", entry["command"])
+        if target and target[1] in runs:
+            built.add(pathlib.Path(entry["file"]).resolve())
+    return [str(file.relative_to(ROOT))
+            for top in ("leat", "tests", "python")
+            for file in sorted((ROOT / top).rglob("*_test.cc"))
+            if file.resolve() not in built]
+
+
+def uncollected_py() -> list[str]:
+    """Every Python test file in which pytest finds no test."""
+    files = sorted((ROOT / "tests" / "python").rglob("test_*.py"))
+    if not files:
+        return ["tests/python: no Python test at all"]
+    listing = output_of(sys.executable, "-m", "pytest", "--collect-only", "-q",
+                        "--rootdir", str(ROOT), str(ROOT / "tests" / "python"))
+    found = {line.partition("::")[0] for line in listing.splitlines()}
+    return [name for file in files
+            if (name := str(file.relative_to(ROOT))) not in found]
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1])
+    missing = unbuilt_cc(build) + uncollected_py()
+    for name in missing:
+        print(f"{name}: no test of it is run")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
