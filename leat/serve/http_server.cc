@@ -48,13 +48,9 @@ class Server final : public HttpServer {
       acceptor_->close(ignored);
       pause_->cancel();
     });
-    for (const auto& loop : loops_) {
-      asio::post(loop->loop.context(), [loop] { close_idle(*loop); });
-    }
+    on_every_loop(&close_idle);
     wait_until_closed();
-    for (const auto& loop : loops_) {
-      asio::post(loop->loop.context(), [loop] { close_all(*loop); });
-    }
+    on_every_loop(&close_all);
     wait_until_closed();
     for (const auto& loop : loops_) loop->loop.context().stop();
   }
@@ -119,6 +115,14 @@ class Server final : public HttpServer {
   }
 
  private:
+  /// Lends the loop: a handler that is never run must not keep its own context.
+  void on_every_loop(void (*action)(ServerLoop&)) {
+    for (const auto& loop : loops_) {
+      asio::post(loop->loop.context(),
+                 [action, lent = loop.get()] { action(*lent); });
+    }
+  }
+
   static void close_idle(ServerLoop& loop) {
     const auto connections = loop.connections;  // Closing one changes the set.
     for (ServerConnection* connection : connections) {
