@@ -15,9 +15,12 @@
 namespace leat {
 namespace {
 
-/// Below glibc's mmap threshold of 128 KiB: libcurl allocates this buffer anew
-/// for every transfer, and an mmap and its page faults would double the cost.
-constexpr long kBufferBytes = 64 * 1024;
+/// libcurl allocates its buffer anew for every transfer. Each free of 64 KiB or
+/// more has glibc tidy and trim its heap, and the next allocation meets fresh
+/// pages; so it is smaller, and for a small object smaller still.
+constexpr std::size_t kMostBufferBytes = 48 * 1024;
+constexpr std::size_t kLeastBufferBytes = 8 * 1024;
+constexpr std::size_t kHeadBytes = 2 * 1024;
 
 /// S3 closes connections that are idle for about 5 s; one that is about to be
 /// closed is not worth trying.
@@ -67,18 +70,13 @@ std::string_view remedy(CURLcode code) {
   }
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return result;
-}
-
 std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+  const auto is_blank = [](char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+  };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 /// The number in "HTTP/1.1 206 Partial Content"; libcurl has checked it.
@@ -111,7 +109,6 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   curl_easy_setopt(easy_, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy_, CURLOPT_TCP_NODELAY, 1L);
-  curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE, kBufferBytes);
   curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, kMostIdleSeconds);
   curl_easy_setopt(easy_, CURLOPT_USERAGENT, "leat");
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
@@ -146,6 +143,12 @@ Result<void> CurlTransfer::begin(HostAnswerRef addresses,
   said_[0] = '\0';
   LEAT_TRY_VOID(link_headers());
   set_method();
+  const std::size_t into_bytes = submission.request.into.size();
+  const std::size_t expected_bytes =
+      into_bytes == 0 ? kMostBufferBytes : kHeadBytes + into_bytes;
+  curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE,
+                   static_cast<long>(std::clamp(
+                       expected_bytes, kLeastBufferBytes, kMostBufferBytes)));
   curl_easy_setopt(easy_, CURLOPT_URL, submission.request.url.c_str());
   curl_easy_setopt(easy_, CURLOPT_HTTPHEADER,
                    header_list_.empty() ? nullptr : header_list_.data());
@@ -215,14 +218,13 @@ void CurlTransfer::hear_header(std::string_view line) {
     // A later block wins: the first may have been "100 Continue".
     reply_.status = status_in(line);
     reply_.headers.clear();
-    reply_.headers.reserve(12);
+    header_count_ = 0;
     return;
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
-  if (reply_.headers.size() >= kMostHeaders) return;
-  reply_.headers.emplace_back(lower(line.substr(0, colon)),
-                              trimmed(line.substr(colon + 1)));
+  if (++header_count_ > kMostHeaders) return;
+  reply_.headers.add(line.substr(0, colon), trimmed(line.substr(colon + 1)));
 }
 
 bool CurlTransfer::goes_into_place() const {

@@ -103,6 +103,7 @@ class CurlTransfer {
   std::size_t sent_bytes_ = 0;
   std::size_t received_bytes_ = 0;
   HttpReply reply_;
+  std::size_t header_count_ = 0;
   std::optional<Error> refused_;  ///< Why hear_body() ended it.
   bool is_out_of_files_ = false;
 };

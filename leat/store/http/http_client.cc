@@ -66,16 +66,19 @@ class CurlHttpClient final : public HttpClient {
     Submission submission{.request = std::move(request),
                           .stop = std::move(stop),
                           .done = std::move(done)};
-    if (!least_loaded().submit(submission)) {
+    if (!next_thread().submit(submission)) {
       submission.done(Error(ErrorCode::kCancelled,
                             "cancelled, since the client is closed"));
     }
   }
 
  private:
-  /// The first of them where loads are equal, so that a few requests keep to
-  /// a few connections.
-  IoThread& least_loaded() {
+  /// The first that is not busy: one thread wakes less often than two for the
+  /// same replies. Where all are, the one with the fewest requests.
+  IoThread& next_thread() {
+    for (const auto& thread : threads_) {
+      if (!thread->is_busy()) return *thread;
+    }
     return **std::ranges::min_element(
         threads_, {}, [](const auto& thread) { return thread->load(); });
   }
@@ -88,9 +91,29 @@ class CurlHttpClient final : public HttpClient {
 
 }  // namespace
 
-std::string_view HttpReply::header(std::string_view name) const {
-  for (const auto& [its_name, value] : headers) {
-    if (its_name == name) return value;
+ReplyHeaders::ReplyHeaders(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> all) {
+  for (const auto& [name, value] : all) add(name, value);
+}
+
+void ReplyHeaders::add(std::string_view name, std::string_view value) {
+  if (lines_.empty()) lines_.reserve(512);
+  const std::size_t begin = lines_.size();
+  lines_.append(name).append(1, ':').append(value).append(1, '\n');
+  for (char& c : std::span(lines_).subspan(begin, name.size())) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+}
+
+std::string_view ReplyHeaders::find(std::string_view name) const {
+  std::string_view left = lines_;
+  while (!left.empty()) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(line.size() + 1);
+    if (line.size() > name.size() && line[name.size()] == ':' &&
+        line.starts_with(name)) {
+      return line.substr(name.size() + 1);
+    }
   }
   return {};
 }

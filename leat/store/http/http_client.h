@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -33,15 +34,34 @@ struct HttpRequest {
   std::size_t most_body_bytes = 16 << 20;
 };
 
+/// The headers of a reply. In one string, since a reply has ten of them and
+/// few are ever looked at.
+class ReplyHeaders {
+ public:
+  ReplyHeaders() = default;
+  ReplyHeaders(
+      std::initializer_list<std::pair<std::string_view, std::string_view>> all);
+
+  /// Neither may hold a line break.
+  void add(std::string_view name, std::string_view value);
+  void clear() { lines_.clear(); }
+  /// The value of the first header of this (lower-case) name; empty if none.
+  std::string_view find(std::string_view name) const;
+
+ private:
+  std::string lines_;  // "name:value\n" each, names in lower case.
+};
+
 struct HttpReply {
   int status = 0;
-  /// Names in lower case.
-  std::vector<std::pair<std::string, std::string>> headers{};
+  ReplyHeaders headers{};
   /// Empty if the body went to HttpRequest::into.
   std::string body{};
 
-  /// The value of the first header of this (lower-case) name; empty if none.
-  std::string_view header(std::string_view name) const;
+  /// As ReplyHeaders::find().
+  std::string_view header(std::string_view name) const {
+    return headers.find(name);
+  }
 };
 
 /// Called exactly once. An HTTP status of any kind is a reply, not an error.

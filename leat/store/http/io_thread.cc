@@ -29,6 +29,9 @@ constexpr std::chrono::seconds kRenewEarly{10};
 /// And not more often than this if that fails.
 constexpr std::chrono::seconds kRenewPause{1};
 
+/// How busy the thread is is judged over at least this long.
+constexpr std::chrono::milliseconds kWatchFor{5};
+
 /// The most addresses that libcurl is told of a host.
 constexpr std::size_t kMostTold = 16;
 
@@ -120,9 +123,11 @@ void IoThread::handle_mail() {
 
 void IoThread::handle_events() {
   const bool may_sleep = mailbox_->may_sleep();
+  const TimePoint from = clock_.now();
   const auto events =
       poller_.wait(may_sleep ? curl_wakes_at_ : std::optional(TimePoint()));
   if (may_sleep) mailbox_->awake();
+  note_sleep(from, clock_.now());
   for (const epoll_event& event : events) {
     if (event.data.fd == mailbox_->wake_fd()) {
       eventfd_t ignored = 0;
@@ -136,6 +141,15 @@ void IoThread::handle_events() {
     act(event.data.fd, what);
   }
   reap();
+}
+
+void IoThread::note_sleep(TimePoint from, TimePoint until) {
+  slept_ += until - from;
+  const Nanoseconds watched = until - watched_since_;
+  if (watched < kWatchFor) return;
+  is_busy_.store(4 * slept_ < watched, std::memory_order_relaxed);
+  watched_since_ = until;
+  slept_ = Nanoseconds(0);
 }
 
 void IoThread::act(curl_socket_t socket, int events) {

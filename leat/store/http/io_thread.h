@@ -20,10 +20,10 @@ namespace leat {
 
 /// Runs libcurl's multi interface on epoll.
 ///
-/// Everything but submit() and load() belongs to the one thread: the multi
-/// handle, the transfers, the connections, what is known of hosts.
+/// Everything but submit(), load() and is_busy() belongs to the one thread: the
+/// multi handle, the transfers, the connections, what is known of hosts.
 ///
-/// Threads:  any for submit() and load().
+/// Threads:  any for submit(), load() and is_busy().
 /// Lifetime: destruction answers all that it has accepted with kCancelled and
 ///           joins. `resolver` must outlive it.
 class IoThread final : public SocketOwner {
@@ -43,6 +43,10 @@ class IoThread final : public SocketOwner {
   }
   /// Requests that have been submitted and not yet answered.
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }
+  /// True if it has requests, and of late worked on them for most of the time.
+  bool is_busy() const {
+    return load() != 0 && is_busy_.load(std::memory_order_relaxed);
+  }
 
  private:
   /// A host that requests have named.
@@ -66,6 +70,7 @@ class IoThread final : public SocketOwner {
   void run();
   void handle_mail();
   void handle_events();
+  void note_sleep(TimePoint from, TimePoint until);
   void act(curl_socket_t socket, int events);
   void reap();
   void cancel_all();
@@ -87,12 +92,15 @@ class IoThread final : public SocketOwner {
   Resolver& resolver_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<std::size_t> load_ = 0;
+  std::atomic<bool> is_busy_ = false;
 
   // Of the thread alone.
   const SteadyClock clock_;
   Poller poller_;
   CURLM* const multi_;
   std::optional<TimePoint> curl_wakes_at_;
+  TimePoint watched_since_;  // For is_busy().
+  Nanoseconds slept_{0};
   std::vector<std::unique_ptr<CurlTransfer>> transfers_;  // By slot.
   std::vector<CurlTransfer*> free_;
   std::vector<std::unique_ptr<Host>> hosts_;

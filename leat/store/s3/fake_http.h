@@ -18,8 +18,7 @@ struct HttpScript {
   /// Taken one after another; when none is left, HTTP 500.
   std::deque<Result<HttpReply>> replies;
 
-  void answer(int status, std::string body = {},
-              std::vector<std::pair<std::string, std::string>> headers = {}) {
+  void answer(int status, std::string body = {}, ReplyHeaders headers = {}) {
     replies.emplace_back(
         HttpReply{status, std::move(headers), std::move(body)});
   }

@@ -61,7 +61,7 @@ void append_hex(std::string& out, const Sha256& digest) {
   }
 }
 
-bool is_unreserved(char c) {
+constexpr bool is_unreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
          (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
 }
@@ -187,12 +187,17 @@ std::string sha256_hex(std::string_view bytes) { return hex(sha256(bytes)); }
 
 void append_uri_encoded(std::string& out, std::string_view text, Slash slash) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
-  for (const char c : text) {
-    if (is_unreserved(c) || (c == '/' && slash == Slash::kKeep)) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
+  const auto stays = [slash](char c) {
+    return is_unreserved(c) || (c == '/' && slash == Slash::kKeep);
+  };
+  while (!text.empty()) {
+    const auto run = std::ranges::find_if_not(text, stays);
+    const auto run_bytes = static_cast<std::size_t>(run - text.begin());
+    out.append(text.substr(0, run_bytes));
+    text.remove_prefix(run_bytes);
+    if (text.empty()) return;
+    const auto byte = static_cast<unsigned char>(text.front());
+    text.remove_prefix(1);
     out += '%';
     out += kDigits[byte >> 4];
     out += kDigits[byte & 15];
