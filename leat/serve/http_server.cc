@@ -1,6 +1,7 @@
 #include "leat/serve/http_server.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -25,6 +26,15 @@ using Failure = boost::system::error_code;
 constexpr std::chrono::milliseconds kGrace{500};
 constexpr std::chrono::milliseconds kAcceptAgain{20};
 constexpr int kBacklog = 4096;
+
+/// In this thread: sendfile() to a client that has gone is an error like any
+/// other, also in a program that has not said so of the signal.
+void block_broken_pipes() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
 
 class Server final : public HttpServer {
  public:
@@ -98,6 +108,7 @@ class Server final : public HttpServer {
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       threads_.emplace_back([this, i] {
         name_this_thread(fmt::format("{}-{}", name_, i));
+        block_broken_pipes();
         loops_[i]->loop.run();
       });
     }

@@ -178,5 +178,23 @@ TEST(ReplySenderTest, EndsTheConnectionWhereAFileHasBeenCut) {
   }
 }
 
+// By sendfile(), which cannot be told to send no signal.
+TEST(ReplySenderTest, OutlivesAClientThatLeavesBeforeItsFile) {
+  constexpr std::size_t kSize = 3 << 20;
+  FakeService service(
+      file_answer(temporary_file(kSize), kSize, milliseconds(20)));
+  const auto server = serve(service);
+  for (const char* target : {"/file", "/"}) {
+    RawClient client(server->port());
+    client.send("GET " + std::string(target) + " HTTP/1.1\r\n\r\n");
+    if (target == std::string_view("/")) {
+      EXPECT_TRUE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 200"));
+    }
+  }
+
+  while (server->open_connections() != 0) std::this_thread::yield();
+  EXPECT_LT(service.sent_bytes, kSize);
+}
+
 }  // namespace
 }  // namespace leat
