@@ -43,28 +43,29 @@ class Connection final
 
  public:
   template <class... Args>
-  Connection(const std::shared_ptr<ServerLoop>& loop, ServerShared& shared,
-             Args&&... args)
+  Connection(const std::shared_ptr<ServerLoop>& loop,
+             std::shared_ptr<ServerShared> shared, Args&&... args)
       : loop_(*loop),
         weak_loop_(loop),
-        shared_(shared),
+        shared_(std::move(shared)),
         stream_(std::forward<Args>(args)...),
-        sender_(stream_, loop->loop, shared, *this),
+        sender_(stream_, loop->loop, *shared_, *this),
         in_(kReadBytes) {
     loop_.connections.insert(this);
-    MutexLock lock(shared_.mutex);
-    ++shared_.open;
+    MutexLock lock(shared_->mutex);
+    ++shared_->open;
   }
 
   ~Connection() override {
     exchange_.reset();
     loop_.connections.erase(this);
-    MutexLock lock(shared_.mutex);
-    --shared_.open;
-    shared_.changed.notify_all();
+    MutexLock lock(shared_->mutex);
+    --shared_->open;
+    shared_->changed.notify_all();
   }
 
   void start() {
+    owing_since_ = SteadyClock().now();
     Failure ignored;
     socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     socket().non_blocking(true, ignored);
@@ -90,6 +91,10 @@ class Connection final
     Failure ignored;
     socket().close(ignored);
     const auto last = std::move(awaiting_reply_);
+  }
+
+  void close_if_owing_since(TimePoint then) override {
+    if (owing_since_ < then) close_now();
   }
 
  private:
@@ -174,6 +179,10 @@ class Connection final
       return refuse();
     }
     if (parser_->is_done()) return on_whole_request();
+    // Of a head, since it began; of a body, since the last of it came.
+    if (parser_->is_header_done() || owing_since_ == TimePoint::max()) {
+      owing_since_ = received_at_;
+    }
     if (parser_->is_header_done() && !std::exchange(is_past_head_, true)) {
       // A body follows: let it come in larger pieces.
       if (in_.size() < kMostReadBytes) in_.resize(kMostReadBytes);
@@ -184,7 +193,7 @@ class Connection final
 
   // RequestEvents.
   void on_head() override {
-    exchange_ = shared_.service.begin(parser_->head());
+    exchange_ = shared_->service.begin(parser_->head());
   }
   void on_body(std::span<const std::byte> piece) override {
     exchange_->on_body(piece);
@@ -207,6 +216,7 @@ class Connection final
 
   void on_whole_request() {
     arrived_ = received_at_;
+    owing_since_ = TimePoint::max();
     is_past_head_ = false;
     if (in_.size() > kReadBytes && in_begin_ == in_end_) {
       in_begin_ = in_end_ = 0;
@@ -281,6 +291,7 @@ class Connection final
 
   void finish_sending() {
     if (!closes_) return next_request();
+    owing_since_ = SteadyClock().now();
     // Not closed at once: what the client has sent and nobody has read would
     // turn the close into a reset, and the reply might be lost.
     Failure ignored;
@@ -303,7 +314,7 @@ class Connection final
 
   ServerLoop& loop_;
   const std::weak_ptr<ServerLoop> weak_loop_;  // Weak: the loop holds us.
-  ServerShared& shared_;
+  const std::shared_ptr<ServerShared> shared_;
   Stream stream_;
   ReplySender<Stream> sender_;
 
@@ -319,8 +330,10 @@ class Connection final
   bool is_past_head_ = false;
   bool is_inviting_ = false;  // With 100 Continue.
   bool closes_ = false;       // After the reply that is being made.
-  TimePoint received_at_{};   // The last bytes read, whatever they are of.
-  TimePoint arrived_{};       // The request that is being answered.
+  // What the client owes us the rest of: a request, or its leave.
+  TimePoint owing_since_ = TimePoint::max();
+  TimePoint received_at_{};  // The last bytes read, whatever they are of.
+  TimePoint arrived_{};      // The request that is being answered.
   // Keeps this alive while only the service knows of it.
   std::shared_ptr<Connection> awaiting_reply_;
 };
@@ -329,10 +342,10 @@ class Connection final
 
 void start_connection(LoopSocket socket,
                       const std::shared_ptr<ServerLoop>& loop,
-                      ServerShared& shared) {
-  if (shared.tls) {
+                      const std::shared_ptr<ServerShared>& shared) {
+  if (shared->tls) {
     std::make_shared<Connection<TlsStream>>(loop, shared, std::move(socket),
-                                            *shared.tls)
+                                            *shared->tls)
         ->start();
   } else {
     std::make_shared<Connection<LoopSocket>>(loop, shared, std::move(socket))

@@ -140,6 +140,42 @@ TEST(HttpServerTest, RefusesTheLineOfAChunkThatDoesNotEnd) {
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 Bad Request")) << answer;
 }
 
+TEST(HttpServerTest, ClosesWhoeverOwesTheRestForTooLongAndNobodyElse) {
+  FakeService service([](const std::string& what) {
+    Reply reply = echo(what);
+    if (what == "GET /slow") reply.delay = milliseconds(1000);
+    return reply;
+  });
+  HttpServerOptions options;
+  options.patience = milliseconds(400);
+  const auto server = serve(service, options);
+  RawClient idle(server->port());
+  idle.send("GET / HTTP/1.1\r\n\r\n");
+  (void)idle.read_until("]");
+  RawClient waiting(server->port());
+  waiting.send("GET /slow HTTP/1.1\r\n\r\n");
+  RawClient silent(server->port());
+  RawClient in_head(server->port());
+  in_head.send("GET / HTTP/1.1\r\n\r\n");
+  (void)in_head.read_until("]");
+  in_head.send("GET / HTT");  // Its second.
+  RawClient in_body(server->port());
+  in_body.send("PUT / HTTP/1.1\r\nContent-Length: 4\r\n\r\nbo");
+  RawClient staying(server->port());
+  staying.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+
+  for (RawClient* client : {&silent, &in_head, &in_body}) {
+    EXPECT_EQ(client->read_all(), "");
+    EXPECT_FALSE(client->timed_out);
+  }
+  EXPECT_TRUE(staying.read_all().ends_with("[GET /]"));  // And does not leave.
+  while (server->open_connections() != 2) std::this_thread::yield();
+
+  EXPECT_TRUE(waiting.read_until("]").ends_with("[GET /slow]"));
+  idle.send("GET /again HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(idle.read_until("]").ends_with("[GET /again]"));
+}
+
 TEST(HttpServerTest, HeadAndNotModifiedHaveNoBody) {
   FakeService service([](const std::string& what) {
     Reply reply = echo(what);
