@@ -38,8 +38,7 @@ std::optional<S3Error> Authenticator::check_token(
 
 Authenticator::Admission Authenticator::admit(const RequestHead& head,
                                               WallTime now) const {
-  if (auto refusal = check_token(head)) return {std::move(refusal), {}};
-  if (!options_.credentials) return {};
+  if (!options_.credentials) return {check_token(head), {}};
   const auto find = [this](std::string_view id) {
     return id == options_.credentials->access_key_id
                ? options_.credentials
@@ -48,17 +47,17 @@ Authenticator::Admission Authenticator::admit(const RequestHead& head,
   CheckedSignature checked = verify_signature(
       {.method = head.method, .target = head.target, .headers = head.headers},
       find, now);
-  switch (checked.verdict) {
-    case SignatureVerdict::kValid:
-      return {std::nullopt, std::move(checked.payload_hash)};
-    case SignatureVerdict::kAnonymous:
-      return {s3_error(S3Code::kAccessDenied), {}};
-    default:
-      return {
-          S3Error{s3_error_code(checked.verdict),
+  // Who does not say who they are is not asked for a token.
+  if (checked.verdict == SignatureVerdict::kAnonymous) {
+    return {s3_error(S3Code::kAccessDenied), {}};
+  }
+  if (auto refusal = check_token(head)) return {std::move(refusal), {}};
+  if (checked.verdict == SignatureVerdict::kValid) {
+    return {std::nullopt, std::move(checked.payload_hash)};
+  }
+  return {S3Error{s3_error_code(checked.verdict),
                   s3_error_status(checked.verdict), std::move(checked.reason)},
           {}};
-  }
 }
 
 }  // namespace leat

@@ -29,6 +29,8 @@ class ServerConnection {
   /// Closes once no request is being answered.
   virtual void close_when_idle() = 0;
   virtual void close_now() = 0;
+  /// Closes if the client owes the rest of something since before `then`.
+  virtual void close_if_owing_since(TimePoint then) = 0;
 };
 
 /// A loop and the connections upon it. Shared with the replies that are still
@@ -38,7 +40,8 @@ struct ServerLoop {
   EventLoop loop;
 };
 
-/// What the connections of a server share.
+/// What the connections of a server share, and keep: the last of them may die
+/// after it, with a reply that was made elsewhere.
 struct ServerShared {
   explicit ServerShared(HttpService& its_service) : service(its_service) {}
 
@@ -56,10 +59,9 @@ struct ServerShared {
 /// Serves `socket` until either side closes it.
 ///
 /// Threads:  the loop's.
-/// Lifetime: the connection keeps itself alive; `loop` and `shared` must
-///           outlive it.
+/// Lifetime: the connection keeps itself alive, and `loop` must outlive it.
 void start_connection(LoopSocket socket,
                       const std::shared_ptr<ServerLoop>& loop,
-                      ServerShared& shared);
+                      const std::shared_ptr<ServerShared>& shared);
 
 }  // namespace leat

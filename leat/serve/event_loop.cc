@@ -5,6 +5,12 @@
 #include <utility>
 
 namespace leat {
+namespace {
+
+/// Then a handler gets its turn, however much is due.
+constexpr Nanoseconds kMostTurn = std::chrono::milliseconds(5);
+
+}  // namespace
 
 void EventLoop::at(TimePoint due, std::shared_ptr<Delayed> task) {
   waiting_.push_back({due, next_number_++, std::move(task)});
@@ -24,15 +30,25 @@ void EventLoop::set_alarm() {
 
 void EventLoop::run_due() {
   if (waiting_.empty()) return;
-  const TimePoint now = SteadyClock().now();
-  // Ends, because nobody asks for a time that has passed.
-  while (!waiting_.empty() && waiting_.front().due <= now) {
-    std::pop_heap(waiting_.begin(), waiting_.end(), Later());
-    const std::shared_ptr<Delayed> task = std::move(waiting_.back().task);
-    waiting_.pop_back();
-    task->on_due();
+  const TimePoint end = SteadyClock().now() + kMostTurn;
+  call_due(end);
+  for (std::size_t i = 0; i < called_.size(); ++i) {
+    called_[i]->after_due();
+    call_due(end);
   }
+  called_.clear();
   set_alarm();
+}
+
+/// Calls what is due by now, but not what becomes due after `end`.
+void EventLoop::call_due(TimePoint end) {
+  while (!waiting_.empty() &&
+         waiting_.front().due <= std::min(end, SteadyClock().now())) {
+    std::pop_heap(waiting_.begin(), waiting_.end(), Later());
+    called_.push_back(std::move(waiting_.back().task));
+    waiting_.pop_back();
+    called_.back()->on_due();
+  }
 }
 
 void EventLoop::run() {

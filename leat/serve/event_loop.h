@@ -15,14 +15,20 @@ namespace leat {
 class Delayed {
  public:
   virtual ~Delayed() = default;
+  /// The time has come: does what must not be late, and nothing else.
   virtual void on_due() = 0;
+  /// Called once after each on_due(), when nothing else is due and before any
+  /// handler runs: does the rest.
+  virtual void after_due() = 0;
 };
 
 /// Runs handlers, and delayed things as soon as they are due.
 ///
 /// Asio looks at its timers only when it polls for events, up to 128 handlers
 /// apart. This one looks after every handler, so under load a delay is late by
-/// one handler (some ten microseconds) and not by a hundred.
+/// one handler (some ten microseconds) and not by a hundred. Things that are
+/// due together wait for each other's on_due() and not for what can be done
+/// after.
 ///
 /// Threads:  the one that calls run(), but for context().
 /// Lifetime: destruction drops what is not yet due.
@@ -57,6 +63,7 @@ class EventLoop {
   };
 
   void run_due();
+  void call_due(TimePoint end);
   void set_alarm();
 
   boost::asio::io_context context_;
@@ -64,6 +71,7 @@ class EventLoop {
   TimePoint alarm_at_ = TimePoint::max();
   std::vector<Entry> waiting_;  // A heap: the front is due first.
   std::uint64_t next_number_ = 0;
+  std::vector<std::shared_ptr<Delayed>> called_;  // And not yet after_due().
 };
 
 }  // namespace leat

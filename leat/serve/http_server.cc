@@ -1,6 +1,7 @@
 #include "leat/serve/http_server.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -26,13 +27,50 @@ constexpr std::chrono::milliseconds kGrace{500};
 constexpr std::chrono::milliseconds kAcceptAgain{20};
 constexpr int kBacklog = 4096;
 
+/// In this thread: sendfile() to a client that has gone is an error like any
+/// other, also in a program that has not said so of the signal.
+void block_broken_pipes() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+/// Looks again and again which clients of a loop try its patience. In the loop,
+/// which so outlives it.
+class Watch final : public Delayed, public std::enable_shared_from_this<Watch> {
+ public:
+  Watch(ServerLoop& loop, Nanoseconds patience)
+      : loop_(loop), patience_(patience) {}
+
+  void begin() {
+    loop_.loop.at(SteadyClock().now() + patience_ / 2, shared_from_this());
+  }
+
+ private:
+  void on_due() override {}
+  void after_due() override {
+    const TimePoint then = SteadyClock().now() - patience_;
+    const auto connections = loop_.connections;  // Closing one changes the set.
+    for (ServerConnection* connection : connections) {
+      connection->close_if_owing_since(then);
+    }
+    begin();
+  }
+
+  ServerLoop& loop_;
+  const Nanoseconds patience_;
+};
+
 class Server final : public HttpServer {
  public:
   Server(const HttpServerOptions& options, HttpService& service)
-      : shared_(service), name_(options.thread_name) {
-    shared_.connection_bytes_per_second = options.connection_bytes_per_second;
+      : shared_(std::make_shared<ServerShared>(service)),
+        patience_(options.patience),
+        name_(options.thread_name) {
+    shared_->connection_bytes_per_second = options.connection_bytes_per_second;
     if (options.total_bytes_per_second > 0) {
-      shared_.total.emplace(options.total_bytes_per_second);
+      shared_->total.emplace(options.total_bytes_per_second);
     }
     for (std::size_t i = 0; i < options.threads; ++i) {
       loops_.push_back(std::make_shared<ServerLoop>());
@@ -57,7 +95,7 @@ class Server final : public HttpServer {
 
   Result<void> use_tls(const TlsIdentity& identity) {
     Failure failure;
-    auto& tls = shared_.tls.emplace(asio::ssl::context::tls_server);
+    auto& tls = shared_->tls.emplace(asio::ssl::context::tls_server);
     tls.set_options(asio::ssl::context::no_tlsv1 |
                     asio::ssl::context::no_tlsv1_1);
     tls.use_certificate_chain(asio::buffer(identity.certificate_pem), failure);
@@ -96,8 +134,10 @@ class Server final : public HttpServer {
   void start() {
     accept();
     for (std::size_t i = 0; i < loops_.size(); ++i) {
+      std::make_shared<Watch>(*loops_[i], patience_)->begin();
       threads_.emplace_back([this, i] {
         name_this_thread(fmt::format("{}-{}", name_, i));
+        block_broken_pipes();
         loops_[i]->loop.run();
       });
     }
@@ -107,11 +147,11 @@ class Server final : public HttpServer {
     return acceptor_->local_endpoint().port();
   }
   std::uint64_t open_connections() const override {
-    MutexLock lock(shared_.mutex);
-    return shared_.open;
+    MutexLock lock(shared_->mutex);
+    return shared_->open;
   }
   std::uint64_t accepted_connections() const override {
-    return shared_.accepted.load(std::memory_order_relaxed);
+    return shared_->accepted.load(std::memory_order_relaxed);
   }
 
  private:
@@ -138,9 +178,10 @@ class Server final : public HttpServer {
 
   void wait_until_closed() {
     const auto deadline = std::chrono::steady_clock::now() + kGrace;
-    MutexLock lock(shared_.mutex);
-    while (shared_.open != 0) {
-      if (shared_.changed.wait_until(lock, deadline) == std::cv_status::timeout)
+    MutexLock lock(shared_->mutex);
+    while (shared_->open != 0) {
+      if (shared_->changed.wait_until(lock, deadline) ==
+          std::cv_status::timeout)
         return;
     }
   }
@@ -151,7 +192,7 @@ class Server final : public HttpServer {
     acceptor_->async_accept(*socket, [this, i, socket](const Failure& failure) {
       if (failure == asio::error::operation_aborted) return;
       if (failure) return accept_later();
-      shared_.accepted.fetch_add(1, std::memory_order_relaxed);
+      shared_->accepted.fetch_add(1, std::memory_order_relaxed);
       asio::dispatch(loops_[i]->loop.context(), [this, i, socket] {
         start_connection(std::move(*socket), loops_[i], shared_);
       });
@@ -167,7 +208,8 @@ class Server final : public HttpServer {
     });
   }
 
-  mutable ServerShared shared_;
+  const std::shared_ptr<ServerShared> shared_;
+  const Nanoseconds patience_;
   const std::string name_;
   std::vector<std::shared_ptr<ServerLoop>> loops_;
   std::optional<tcp::acceptor> acceptor_;
@@ -182,6 +224,9 @@ Result<std::unique_ptr<HttpServer>> open_http_server(
     const HttpServerOptions& options, HttpService& service) {
   if (options.threads == 0) {
     return Error(ErrorCode::kInvalidArgument, "a server needs a thread");
+  }
+  if (options.patience <= Nanoseconds(0)) {
+    return Error(ErrorCode::kInvalidArgument, "a server needs some patience");
   }
   auto server = std::make_unique<Server>(options, service);
   if (options.tls) LEAT_TRY_VOID(server->use_tls(*options.tls));

@@ -1,11 +1,13 @@
 // An HTTP/1.1 server around an HttpService.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/serve/http_service.h"
 #include "leat/serve/tls_identity.h"
@@ -22,6 +24,11 @@ struct HttpServerOptions {
   /// Rates of what replies send; 0 for as fast as can be.
   std::uint64_t connection_bytes_per_second = 0;
   std::uint64_t total_bytes_per_second = 0;
+  /// How long a client may take from connecting, or from the first byte of a
+  /// request, to the end of the request's head; how long it may be silent
+  /// within a body, or stay after its last reply. Then it is closed, at most
+  /// half as much later. Between requests it may take its time.
+  Nanoseconds patience = std::chrono::seconds(60);
 };
 
 /// Accepts connections and lets `service` answer what they ask.
@@ -47,8 +54,9 @@ class HttpServer {
 /// Binds, listens and starts the threads.
 ///
 /// Errors:
-///   kInvalidArgument   `host` is not an address, no threads, a bad TLS
-///   identity kUnavailable       the address is taken or not of this machine
+///   kInvalidArgument   `host` is not an address, no threads, no patience, a
+///                      bad TLS identity
+///   kUnavailable       the address is taken or not of this machine
 Result<std::unique_ptr<HttpServer>> open_http_server(
     const HttpServerOptions& options, HttpService& service);
 

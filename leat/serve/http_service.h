@@ -58,7 +58,7 @@ struct Reply {
 /// What became of a reply.
 struct SentReply {
   std::uint64_t body_bytes = 0;  ///< As many as left.
-  /// How much later than Reply::delay asked the first byte left.
+  /// How much later the first byte left than Reply::delay and the rates asked.
   Nanoseconds lateness{0};
   bool is_whole = false;
 };

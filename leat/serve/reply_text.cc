@@ -8,6 +8,8 @@ namespace leat {
 
 std::string_view reason_of(int status) {
   switch (status) {
+    case 100:
+      return "Continue";
     case 200:
       return "OK";
     case 201:

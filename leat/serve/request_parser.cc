@@ -3,6 +3,11 @@
 #include <boost/beast/http/impl/basic_parser.ipp>
 
 namespace leat {
+namespace {
+
+constexpr std::size_t kBytesOfField = 4;  // Colon, space and the line's end.
+
+}  // namespace
 
 RequestParser::RequestParser(RequestEvents& events) : events_(events) {
   eager(true);
@@ -16,15 +21,23 @@ void RequestParser::on_request_impl(boost::beast::http::verb, Text method,
                                     Text target, int, Failure&) {
   text_.append(method.data(), method.size());
   text_.append(target.data(), target.size());
+  head_bytes_ = text_.size();
   method_size_ = method.size();
   target_size_ = target.size();
 }
 
 void RequestParser::on_response_impl(int, Text, int, Failure&) {}
 
-void RequestParser::on_field_impl(Field, Text name, Text value, Failure&) {
+void RequestParser::on_field_impl(Field, Text name, Text value,
+                                  Failure& failure) {
   // What trails a chunked body is not wanted, and would move `text_`.
   if (is_header_done()) return;
+  // Beast's own limit is of what it has not yet taken.
+  head_bytes_ += name.size() + value.size() + kBytesOfField;
+  if (head_bytes_ > kMostHeadBytes) {
+    failure = boost::beast::http::error::header_limit;
+    return;
+  }
   fields_.push_back({text_.size(), name.size(), value.size()});
   text_.append(name.data(), name.size());
   text_.append(value.data(), value.size());

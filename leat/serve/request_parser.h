@@ -60,6 +60,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   std::string text_;  // Method, target, names and values, one after another.
   std::size_t method_size_ = 0;
   std::size_t target_size_ = 0;
+  std::size_t head_bytes_ = 0;
   std::vector<Piece> fields_;
   RequestHead head_;
 };

@@ -300,6 +300,8 @@ def test_session_tokens(folder):
             with pytest.raises(botocore.exceptions.ClientError) as error:
                 client_of(served, token=token).get_object(Bucket="photos", Key="k")
             assert code_of(error) == code
+        status, _, body = get(served, "/photos/k")  # Nobody's.
+        assert status == 403 and b"<Code>AccessDenied</Code>" in body
 
 
 def signed_headers(host: str, path: str, date: str, key="K", secret="S") -> dict[str, str]:

@@ -117,7 +117,7 @@ TEST(S3BucketTest, SaysWhatIsWrongWithCredentials) {
         {"AWS_SECRET_ACCESS_KEY", "WRONGONE"},
         {"AWS_SESSION_TOKEN", "OLDTOKEN"}},
        "ExpiredToken"},
-      {{}, "HTTP 40"},
+      {{}, "HTTP 403 AccessDenied"},
   };
   World world;
   ASSERT_TRUE(world.open()->write("k", as_bytes("x"), {}));
