@@ -288,9 +288,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   const TimePoint now = SteadyClock().now();
   EpochStats& at = stats.back();
   const Interval wait{.begin = *waiting_since, .end = now};
-  const SampleTimes& last =
-      const_cast<BatchWork&>(work).sample(work.last_row).times;
-  at.stalls += blame(wait, last, work.ready);
+  at.stalls += blame(wait, work.last_times(), work.ready);
   at.wait += now - *waiting_since;
   at.elapsed = now - begun;
   waiting_since.reset();

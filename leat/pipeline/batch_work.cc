@@ -25,62 +25,6 @@ void store_number(std::span<std::byte> row, const void* number) {
 
 }  // namespace
 
-std::optional<LearnedShapes::Shape> LearnedShapes::find(
-    std::size_t field) const {
-  const MutexLock lock(mutex_);
-  for (const auto& [known, shape] : shapes_) {
-    if (known == field) return shape;
-  }
-  return std::nullopt;
-}
-
-void LearnedShapes::learn(std::size_t field, Shape shape) {
-  const MutexLock lock(mutex_);
-  for (const auto& known : shapes_) {
-    if (known.first == field) return;
-  }
-  shapes_.emplace_back(field, std::move(shape));
-}
-
-void SampleWork::backs_off(TimePoint from, TimePoint until) {
-  const MutexLock lock(mutex_);
-  ++retries_;
-  add_backoff({from, until});
-}
-
-void SampleWork::waited_with(const Piece& piece) {
-  const std::vector<Interval> backoffs = piece.backoffs();
-  const MutexLock lock(mutex_);
-  for (const Interval& backoff : backoffs) add_backoff(backoff);
-}
-
-void SampleWork::add_backoff(Interval backoff) {
-  if (!times.backoffs.empty()) {  // Two reads may wait side by side.
-    backoff.begin = std::max(backoff.begin, times.backoffs.back().end);
-  }
-  if (backoff.begin < backoff.end) times.backoffs.push_back(backoff);
-}
-
-std::uint64_t SampleWork::retries() const {
-  const MutexLock lock(mutex_);
-  return retries_;
-}
-
-void SampleWork::fail(Error error) {
-  const MutexLock lock(mutex_);
-  if (!error_) error_ = std::move(error);
-}
-
-bool SampleWork::has_failed() const {
-  const MutexLock lock(mutex_);
-  return error_.has_value();
-}
-
-std::optional<Error> SampleWork::error() const {
-  const MutexLock lock(mutex_);
-  return error_;
-}
-
 BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
                      std::uint64_t step_number, std::vector<SampleId> ids)
     : epoch(epoch_number),

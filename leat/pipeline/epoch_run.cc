@@ -4,6 +4,8 @@
 // batch makes the batch ready. Every sample that plan() has counted as under
 // way is finished exactly once, whatever fails: that is what the destructor
 // waits for.
+//
+// Longer than our files are: one walk, whose steps share all their state.
 
 #include "leat/pipeline/epoch_run.h"
 
@@ -13,6 +15,7 @@
 #include <utility>
 
 #include "leat/base/units.h"
+#include "leat/pipeline/piece_plan.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -44,6 +47,7 @@ EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
       order_(std::move(order)),
       steps_(std::move(steps)),
       needs_thread_(has_work_for_threads(context)),
+      memory_(context.budget),
       ahead_(ahead),
       planner_([this] {
         name_this_thread("leat-planner");
@@ -130,9 +134,10 @@ void EpochRun::plan(const std::stop_token& stop) {
     std::size_t planned = 0;
     Result<void> result = plan_batch(*batch, planned, stop);
     planning_.reset();
-    held_bytes_ = 0;
+    // What the batch held goes on by itself; the pieces are for others too.
+    memory_.let_go(memory_.held_bytes());
     for (const auto& [block, piece] : pieces_) {
-      held_bytes_ += piece.piece->bytes.size();
+      memory_.hold(piece.piece->bytes.size());
     }
     if (!result) {
       batch->plan_error = std::move(result).error();
@@ -153,13 +158,13 @@ void EpochRun::plan(const std::stop_token& stop) {
 Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
                                   const std::stop_token& stop) {
   std::size_t learned_rows = 0;
-  const std::uint64_t held_before = held_bytes_;
+  const std::uint64_t held_before = memory_.held_bytes();
   if (!batch.slot_bytes()) {
     LEAT_TRY_VOID(learn_shapes(batch, learned_rows, stop));
   }
-  const std::uint64_t learned_bytes = held_bytes_ - held_before;
+  const std::uint64_t learned_bytes = memory_.held_bytes() - held_before;
   LEAT_TRY_VOID(reserve_slots(batch, stop));
-  held_bytes_ -= learned_bytes;  // With slots, those rows go on by themselves.
+  memory_.let_go(learned_bytes);  // With slots, those rows go on by themselves.
   for (; planned < learned_rows; ++planned) {
     run_ops(planning_, batch.sample(planned));
   }
@@ -209,7 +214,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
     why = sample.error();
     for (const SampleWork::Fetched& fetched : sample.fetched) {
       const DeliveredField& field = context_.fields[fetched.field];
-      if (fetched.piece == nullptr) held_bytes_ += fetched.bytes.size();
+      if (fetched.piece == nullptr) memory_.hold(fetched.bytes.size());
       if (why || field.source != FieldSource::kProgram) continue;
       Result<TensorSpec> spec = field.program->output_for(fetched.bytes);
       if (!spec) {
@@ -240,28 +245,17 @@ Result<void> EpochRun::reserve_slots(BatchWork& batch,
       reserve(bytes,
               fmt::format("the slots of a batch of {} samples", batch.size()),
               stop));
-  held_bytes_ += bytes;
+  memory_.hold(bytes);
   batch.take_slots(std::move(reservation));
   return {};
 }
 
-// Refuses what would wait for itself: of what is reserved, `held_bytes_` comes
-// free only when the planner goes on; all the rest does without it.
 Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
                                       std::string_view what,
                                       const std::stop_token& stop) {
-  if (held_bytes_ + bytes > context_.budget.capacity_bytes()) {
-    return Error(
-        ErrorCode::kResourceExhausted,
-        fmt::format(
-            "{} need {} on top of {} already held for it: {} bytes at once, "
-            "but "
-            "memory= allows {}; raise memory=, or lower the batch size{}",
-            what, format_bytes(bytes), format_bytes(held_bytes_),
-            held_bytes_ + bytes, format_bytes(context_.budget.capacity_bytes()),
-            context_.pieces == nullptr ? "" : " or shuffle_window="));
-  }
-  return context_.budget.reserve(bytes, stop);
+  return memory_.reserve(
+      bytes, what,
+      context_.pieces == nullptr ? "" : " or shuffle_window=", stop);
 }
 
 Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
@@ -373,39 +367,18 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
   if (const auto found = pieces_.find(block); found != pieces_.end()) {
     return found->second.piece;
   }
-  std::uint64_t begin = range.offset;
-  std::uint64_t end = range.offset + range.length_bytes;
-  std::uint64_t samples_left = 0;
-  // Samples before this one had no bytes, and did without the piece.
-  const std::uint64_t first_position = order_.position_of(sample);
-  const std::uint64_t last_position = steps_.position_after(steps_.count() - 1);
-  for (std::uint64_t id = context_.pieces->first_sample(block);
-       id < context_.pieces->first_sample(block + 1); ++id) {
-    const std::uint64_t position = order_.position_of(SampleId{id});
-    if (position < first_position || position >= last_position) continue;
-    ++samples_left;
-    for (const DeliveredField& field : context_.fields) {
-      if (!field.is_fetched()) continue;
-      const ByteRange other =
-          context_.catalogue.range(field.column, SampleId{id});
-      if (other.is_missing() || other.object != range.object) continue;
-      begin = std::min(begin, other.offset);
-      end = std::max(end, other.offset + other.length_bytes);
-    }
-  }
-  const std::uint64_t size = end - begin;
+  const PiecePlan plan = plan_piece(context_, order_, steps_, sample, range);
+  const std::uint64_t size = plan.range.length_bytes;
   LEAT_TRY(Reservation reservation,
            reserve(size,
                    fmt::format("a window of pieces of shards, {} each,",
                                format_bytes(size)),
                    stop));
-  held_bytes_ += size;
-  const ByteRange whole{
-      .object = range.object, .offset = begin, .length_bytes = size};
-  auto piece = std::make_shared<Piece>(whole, std::move(reservation),
+  memory_.hold(size);
+  auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
                                        reads_for(size, context_.part_bytes));
-  pieces_.emplace(block, PlannedPiece{piece, samples_left});
-  send_reads(whole, piece->bytes.span(), piece.get(),
+  pieces_.emplace(block, PlannedPiece{piece, plan.samples});
+  send_reads(plan.range, piece->bytes.span(), piece.get(),
              [this, piece](Result<void> result) {
                // Counted first: after it the run may be gone.
                retried_ += piece->take_retries();
@@ -417,7 +390,7 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
 void EpochRun::release_planned_piece(SampleId sample) {
   const auto found = pieces_.find(context_.pieces->block_of(sample));
   if (found == pieces_.end() || --found->second.samples_left != 0) return;
-  held_bytes_ -= found->second.piece->bytes.size();
+  memory_.let_go(found->second.piece->bytes.size());
   pieces_.erase(found);
 }
 

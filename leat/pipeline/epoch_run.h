@@ -13,6 +13,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
@@ -108,7 +109,7 @@ class EpochRun {
   // The planner's own.
   std::map<std::uint64_t, PlannedPiece> pieces_;
   std::shared_ptr<BatchWork> planning_;
-  std::uint64_t held_bytes_ = 0;  ///< That only further planning can free.
+  PlanMemory memory_;
   std::uint64_t next_order_ = 0;
   std::uint64_t planned_samples_ = 0;
 

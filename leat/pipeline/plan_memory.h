@@ -1,0 +1,40 @@
+// The memory that a planner has asked for and cannot give back by waiting.
+#pragma once
+#include <cstdint>
+#include <stop_token>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/runtime/memory_budget.h"
+
+namespace leat {
+
+/// Reserves in plan order, and refuses what would wait for itself: of what is
+/// reserved, the held bytes come free only when the planner goes on; all the
+/// rest does without it.
+///
+/// Threads: the planner's.
+class PlanMemory {
+ public:
+  explicit PlanMemory(MemoryBudget& budget) : budget_(budget) {}
+
+  /// Waits until there is room. `what` is for the error, "the slots of …";
+  /// `remedy` follows "lower the batch size" there.
+  ///
+  /// Errors:
+  ///   kResourceExhausted  it can never fit beside what is held
+  ///   kCancelled          `stop` fired first
+  Result<Reservation> reserve(std::uint64_t bytes, std::string_view what,
+                              std::string_view remedy,
+                              const std::stop_token& stop);
+
+  void hold(std::uint64_t bytes) { held_bytes_ += bytes; }
+  void let_go(std::uint64_t bytes) { held_bytes_ -= bytes; }
+  std::uint64_t held_bytes() const { return held_bytes_; }
+
+ private:
+  MemoryBudget& budget_;
+  std::uint64_t held_bytes_ = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,69 @@
+// One row of a batch on its way.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/hash.h"
+#include "leat/base/mutex.h"
+#include "leat/metrics/stalls.h"
+#include "leat/pipeline/piece.h"
+#include "leat/runtime/memory_budget.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+class BatchWork;
+
+/// One row of a batch, from its plan to its slot.
+///
+/// Threads: the planner until its reads are sent; then whichever thread brings
+/// its last byte; then one thread of the executor.
+class SampleWork final : public ReadObserver {
+ public:
+  /// The bytes of one fetched field; in a buffer, a piece or the slot itself.
+  struct Fetched {
+    std::size_t field = 0;
+    Buffer buffer;
+    Reservation reservation;
+    std::shared_ptr<Piece> piece;
+    std::span<const std::byte> bytes;
+  };
+
+  void backs_off(TimePoint from, TimePoint until) override;
+  /// Takes over when a piece that it waits for has waited.
+  void waited_with(const Piece& piece);
+  /// How often its own reads were sent again.
+  std::uint64_t retries() const;
+
+  /// Keeps the first failure.
+  void fail(Error error);
+  bool has_failed() const;
+
+  BatchWork* batch = nullptr;
+  std::size_t row = 0;
+  SampleId id;
+  bool is_valid = true;
+  std::uint64_t order = 0;
+  std::vector<Fetched> fetched;
+  /// Reads that have not come back, and one while the planner still sends.
+  std::atomic<std::uint32_t> pending = 1;
+  SampleTimes times;
+  Hash128 hash;
+  /// Set by the thread that finishes the batch.
+  std::optional<Error> error() const;
+
+ private:
+  void add_backoff(Interval backoff) LEAT_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  std::uint64_t retries_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat
