@@ -328,8 +328,10 @@ void Loader::Machine::watch_kept(const Batch& batch) {
 
 void Loader::Machine::tear_down() {
   context.reset();
-  executor.reset();
+  // First: a thread of its own may not yet have returned from submitting the
+  // last row, though that has been filled and delivered.
   store.store.reset();
+  executor.reset();
   scratch.clear();
   slots.reset();
 }

@@ -32,8 +32,8 @@ struct Loader::Machine {
   std::unique_ptr<MemoryBudget> budget;
   std::unique_ptr<SlotPool> slots;
   std::vector<ScratchRef> scratch;
-  OpenedStore store;
   std::unique_ptr<Executor> executor;
+  OpenedStore store;  ///< Its threads may still be leaving the executor.
   std::unique_ptr<RunContext> context;
   const pid_t pid = getpid();
 

@@ -30,11 +30,11 @@ Executor::~Executor() {
 }
 
 void Executor::submit(std::uint64_t order, Task task) {
+  if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, 1);
   {
     const MutexLock lock(mutex_);
     waiting_.push({order, arrivals_++, std::move(task)});
   }
-  if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, 1);
   changed_.notify_one();
 }
 
