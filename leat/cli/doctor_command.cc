@@ -44,8 +44,8 @@ std::vector<Finding> check_machine(const Env& env) {
                             limits.memory_from),
        .remedy = has_memory
                      ? ""
-                     : "the default memory=\"2GiB\" may be too much here; "
-                       "give less"});
+                     : "a quarter of it is what a loader takes by default; "
+                       "large batches need more"});
   const bool has_files = limits.open_files >= kWantedFiles;
   findings.push_back({.check = "open files",
                       .is_good = has_files,

@@ -71,7 +71,9 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   }
   options.on_error =
       on_error == "raise" ? OnError::kRaise : OnError::kSubstitute;
-  LEAT_TRY(options.memory_bytes, parse_bytes(memory));
+  if (!memory.empty()) {
+    LEAT_TRY(options.memory_bytes, parse_bytes(memory));
+  }
   options.threads = threads;
   options.max_in_flight = max_in_flight;
   if (rank.has_value() != world_size.has_value()) {

@@ -25,7 +25,7 @@ struct LoaderFlags {
   std::string ops;
   std::string fields;
   std::string on_error = "raise";
-  std::string memory = "2GiB";
+  std::string memory;  // Empty: chosen.
   std::size_t threads = 0;
   std::size_t max_in_flight = 0;
   std::optional<std::uint32_t> rank;

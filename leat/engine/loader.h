@@ -107,6 +107,7 @@ class Loader {
   /// Batches of the running epoch that are yet to come.
   std::uint64_t remaining() const;
   const Dataset& dataset() const;
+  /// With what was left open chosen: threads, max_in_flight, memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;
 

@@ -6,15 +6,16 @@
 #include <limits>
 #include <utility>
 
+#include "leat/base/units.h"
 #include "leat/index/build.h"
 #include "leat/runtime/launcher.h"
-#include "leat/runtime/limits.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
 
 constexpr std::size_t kDefaultInFlight = 128;
+constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 // More than a training loop holds on purpose: the batch it works on, the one
 // before, a copy under way.
@@ -76,7 +77,7 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
   if (options.shuffle_window == 0) {
     return refuse("shuffle_window=0; a window has at least one piece");
   }
-  if (options.memory_bytes == 0) {
+  if (options.memory_bytes == std::uint64_t{0}) {
     return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
   }
   tail = tail_of(options);
@@ -131,6 +132,15 @@ void Loader::Machine::open_context() {
       .checks_etags = etags_apply(*dataset.catalogue, *store.store)});
 }
 
+void Loader::Machine::choose_what_is_open(const Limits& limits) {
+  if (options.threads == 0) options.threads = limits.threads();
+  if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
+  if (!options.memory_bytes) {
+    // The rest is for the model, the framework and what a user keeps.
+    options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
+  }
+}
+
 Result<void> Loader::Machine::configure(const Env& env) {
   {
     const MutexLock lock(mutex);
@@ -144,14 +154,10 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY(const Launch launch, read_launch(env));
   const std::uint32_t ranks = launch.local.world_size;
   const Limits limits = effective_limits();
-  const std::size_t node_threads =
-      options.threads != 0 ? options.threads : limits.threads();
-  const std::size_t threads = std::max<std::size_t>(1, node_threads / ranks);
-  in_flight = std::max<std::size_t>(
-      1,
-      (options.max_in_flight != 0 ? options.max_in_flight : kDefaultInFlight) /
-          ranks);
-  const std::uint64_t memory = options.memory_bytes / ranks;
+  choose_what_is_open(limits);
+  const std::size_t threads = std::max<std::size_t>(1, options.threads / ranks);
+  in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
+  const std::uint64_t memory = *options.memory_bytes / ranks;
 
   metrics = std::make_shared<Metrics>();
   StoreOptions store_options = dataset.store_options;
@@ -167,7 +173,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
         "{} ranks on this node share {} threads, {} requests in flight and {} "
         "of "
         "memory: {}, {} and {} each",
-        ranks, node_threads, in_flight * ranks, format_bytes(memory * ranks),
+        ranks, options.threads, in_flight * ranks, format_bytes(memory * ranks),
         threads, in_flight, format_bytes(memory)));
   }
   return {};

@@ -13,6 +13,7 @@
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
 #include "leat/pipeline/epoch_run.h"
+#include "leat/runtime/limits.h"
 
 namespace leat {
 
@@ -82,6 +83,8 @@ struct Loader::Machine {
   Result<Visit> enter();
 
   Result<void> configure(const Env& env);
+  /// Puts into `options` what they leave open.
+  void choose_what_is_open(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   void configure_order();
   void open_context();

@@ -43,8 +43,9 @@ struct LoaderOptions {
   OnError on_error = OnError::kRaise;
   bool hashes = true;  ///< Order and content hashes in stats().
 
-  /// Bytes that this node's ranks may hold on the way, together.
-  std::uint64_t memory_bytes = 2 * kGiB;
+  /// Bytes that this node's ranks may hold on the way, together; nullopt: 2
+  /// GiB, but at most a quarter of what this process may use.
+  std::optional<std::uint64_t> memory_bytes;
   /// Threads that decode, of this node; 0: as many as it may use CPUs.
   std::size_t threads = 0;
   /// Requests in flight, of this node; 0: 128.

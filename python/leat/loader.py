@@ -43,7 +43,8 @@ class Loader:
         epochs: how many there will be, if known: nothing is fetched past them.
         on_error: ``"raise"``, or ``"substitute"``: a corrupt or missing sample's
             place is taken by the next good one of the same batch, and counted.
-        memory: bytes that this node's ranks may hold on the way, together.
+        memory: bytes that this node's ranks may hold on the way, together, such as
+            ``"64MiB"``; None for 2 GiB, at most a quarter of what there is.
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
         hashes: whether `stats` holds order and content hashes.
@@ -76,7 +77,7 @@ class Loader:
         pad: bool = False,
         epochs: int | None = None,
         on_error: Literal["raise", "substitute"] = "raise",
-        memory: str | int = "2GiB",
+        memory: str | int | None = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
         hashes: bool = True,
@@ -123,7 +124,7 @@ class Loader:
             "ids": ids,
             "on_error": str(on_error),
             "hashes": hashes,
-            "memory": str(memory),
+            "memory": None if memory is None else str(memory),
             "threads": _count("threads", threads, at_least=1),
             "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
             "rank": None if rank is None else _count("rank", rank, below=2**32),

@@ -77,8 +77,10 @@ LoaderOptions options_of(const py::dict& given) {
   get("ids", options.ids);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
   get("hashes", options.hashes);
-  options.memory_bytes =
-      value_or_raise(parse_bytes(py::cast<std::string>(given["memory"])));
+  if (!given["memory"].is_none()) {
+    options.memory_bytes =
+        value_or_raise(parse_bytes(py::cast<std::string>(given["memory"])));
+  }
   get("threads", options.threads);
   get("max_in_flight", options.max_in_flight);
   if (!given["rank"].is_none()) {

@@ -45,6 +45,7 @@ def test_one_cpu_and_512_megabytes(tmp_path, serve):
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert result["settings"]["threads"] == 1
+        assert result["settings"]["memory"] == "128 MiB"
         assert [epoch["samples"] for epoch in result["epochs"]] == [576] * 3
         assert group.out_of_memory_kills() == 0
         # More threads than CPUs would stand still for half of the time and more.
