@@ -25,7 +25,6 @@ _REFUSED = {
     "prefetch_factor": 'the engine looks ahead as far as memory allows: engine={"memory": "2GiB"}',
     "timeout": "the engine's requests have timeouts of their own, and are sent again",
     "threads": 'the engine has its own: engine={"threads": …, "max_in_flight": …}',
-    "batch_size": "the engine makes batches: give batch_size=1 or more",
 }
 
 
@@ -48,9 +47,13 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
         "threads": loader.threads,
     }
     for name, remedy in _REFUSED.items():
-        refused = loader.batch_size is None if name == "batch_size" else asked[name] is not None
-        if refused and name != "batch_size" or refused and given["batch_sampler"] is None:
+        if asked[name] is not None:
             raise InvalidArgument(f"{name}= cannot be honoured for a leat.Dataset: {remedy}")
+    if loader.batch_size is None:
+        raise InvalidArgument(
+            "batch_size=None cannot be honoured for a leat.Dataset: the engine makes "
+            "batches, so give batch_size=1 or more"
+        )
     settings: dict[str, Any] = {
         "shuffle": bool(given["shuffle"]),
         "drop_last": loader.drop_last,

@@ -35,13 +35,23 @@ class Position:
         self.base_seed: int | None = None
         self.delivered = 0
         if resumed is None:
-            self._generators = states_of(generators_of(loader))
+            self.begin(generators_of(loader), seed_follows=True)
             self._sampler_state = self._ask_sampler()
         else:
             self.delivered = resumed["delivered"]
             self._beyond = set(resumed["beyond"])
             self._generators = resumed["generators"]
+            self._seed_follows = resumed["seed_follows"]
             self._sampler_state = resumed["sampler"]
+
+    def begin(self, generators: dict[str, torch.Generator], *, seed_follows: bool) -> None:
+        """The sampler is about to be asked for the epoch's order.
+
+        `seed_follows` says that the workers' seed is drawn after asking and before
+        the first batch, as torch does without workers.
+        """
+        self._generators = states_of(generators)
+        self._seed_follows = seed_follows
 
     def drew(self) -> None:
         """The sampler has drawn the next batch."""
@@ -68,6 +78,7 @@ class Position:
             "beyond": sorted(self._beyond),
             "base_seed": self.base_seed,
             "generators": self._generators,
+            "seed_follows": self._seed_follows,
             "sampler": self._sampler_state,
         }
 
@@ -89,6 +100,7 @@ def between_epochs(loader: Any) -> dict[str, Any]:
         "beyond": [],
         "base_seed": None,
         "generators": states_of(generators),
+        "seed_follows": False,
         "sampler": None if sampler is None else sampler.state_dict(),
     }
 

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.utils.data import dataloader as torchs
 
 from leat.torch import position as positions
@@ -28,10 +29,15 @@ class Resumable:
         super().__init__(loader)  # type: ignore[call-arg]
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        def ask_sampler() -> None:
+            if self._behind is None:
+                self._position.begin(self._generators, seed_follows=False)
+            super(Resumable, self)._reset(loader, first_iter)  # type: ignore[misc]
+
         if first_iter:  # Called by __init__, so it has begun.
-            super()._reset(loader, first_iter)  # type: ignore[misc]
+            ask_sampler()
         else:  # The next epoch of persistent workers.
-            self._begin(loader, lambda: super(Resumable, self)._reset(loader))  # type: ignore[misc]
+            self._begin(loader, ask_sampler)
 
     def _begin(self, loader: Any, start: Callable[[], None]) -> None:
         """Starts an epoch, or goes on with one of which the loader was given a state.
@@ -39,18 +45,18 @@ class Resumable:
         Going on draws nothing from torch's global generator: when the state was
         saved, those draws had been made.
         """
-        resumed = loader._take_loaded_state()
-        self._behind = resumed  # What is still to be made up for.
+        self._generators = positions.generators_of(loader)
+        self._stateful_sampler = positions.stateful_sampler(loader)
         self._drawn_batches = 0
-        with contextlib.ExitStack() as kept:
-            if resumed is not None:
-                kept.enter_context(positions.kept_global_generator())
-                positions.set_states(positions.generators_of(loader), resumed["generators"])
-                if (sampler := positions.stateful_sampler(loader)) is not None:
-                    sampler.load_state_dict(resumed["sampler"])
-            if resumed is not None and resumed["delivered"] is None:
-                resumed = self._behind = None  # It was saved between two epochs.
-            self._position = loader._position = Position(loader, resumed)
+        resumed = loader._take_loaded_state()
+        if resumed is not None and resumed["delivered"] is None:  # Between two epochs.
+            positions.set_states(self._generators, resumed["generators"])
+            if self._stateful_sampler is not None:
+                self._stateful_sampler.load_state_dict(resumed["sampler"])
+            resumed = None
+        self._behind = resumed  # What is still to be made up for.
+        self._position = loader._position = Position(loader, resumed)
+        with contextlib.nullcontext() if resumed is None else positions.kept_global_generator():
             start()
             self._catch_up()
         self._position.base_seed = self._base_seed
@@ -60,13 +66,23 @@ class Resumable:
         resumed, self._behind = self._behind, None
         if resumed is None:
             return
+        positions.set_states(self._generators, resumed["generators"])
+        if self._stateful_sampler is not None:
+            self._stateful_sampler.load_state_dict(resumed["sampler"])
+        if self._dataset_kind != torchs._DatasetKind.Iterable:
+            self._skip_indices(resumed)
         self._base_seed = resumed["base_seed"]
-        if self._dataset_kind == torchs._DatasetKind.Iterable:
-            return  # Its samples, not its indices, are what was delivered.
-        self._drawn_batches = resumed["delivered"]
-        done = 0 if resumed["sampler"] is not None else resumed["delivered"]
-        rest = itertools.islice(self._sampler_iter, done, None)
-        self._sampler_iter = itertools.chain(list(itertools.islice(rest, 1)), rest)
+
+    def _skip_indices(self, resumed: dict[str, Any]) -> None:
+        order = iter(self._index_sampler)
+        if resumed["seed_follows"]:
+            generator = self._generators.get("loader")
+            torch.empty((), dtype=torch.int64).random_(generator=generator)
+        done = self._drawn_batches = resumed["delivered"]
+        if self._stateful_sampler is not None:
+            done = 0  # It goes on by itself.
+        order = itertools.islice(order, done, None)
+        self._sampler_iter = itertools.chain(list(itertools.islice(order, 1)), order)
 
     def _next_numbered_index(self) -> tuple[int, Any]:
         """The next batch that is to be delivered: its number and its indices."""
