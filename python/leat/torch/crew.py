@@ -66,6 +66,10 @@ class Crew:
         """False in a forked child, which has none of the threads."""
         return self._pid == os.getpid()
 
+    def threads(self) -> list[threading.Thread]:
+        """All that were started, ended or not."""
+        return list(self._threads)
+
     def submit(self, work: Work, threads: int) -> None:
         """Adds a batch behind all others; starts up to so many threads in all."""
         with self._changed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,7 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         self._habits = loader._habits
-        self._workers = Workers(loader.num_workers, loader.dataset, loader.worker_init_fn)
+        self._infos = Workers(loader.num_workers, loader.dataset, loader.worker_init_fn)
         self._crew = Crew(loader._thread_limit, preparation())
         self._prepared = 0
         self._finished: queue.SimpleQueue[Batch] = queue.SimpleQueue()
@@ -42,8 +43,12 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
         """Ends the threads, each after the item it is at; returns at once."""
         self._crew.close()
 
-    # By this name others end torch's own iterators early.
+    # By these names others end torch's own iterators, and look whether they ended.
     _shutdown_workers = close
+
+    @property
+    def _workers(self) -> list[threading.Thread]:
+        return self._crew.threads()
 
     def __del__(self) -> None:
         if crew := getattr(self, "_crew", None):
@@ -51,14 +56,14 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
 
     def _make_source(self) -> Source:
         # Nothing in it may refer to the iterator, which would then never be freed.
-        self._workers.base_seed = self._base_seed
+        self._infos.base_seed = self._base_seed
         pin = functools.partial(_utils.pin_memory.pin_memory, device=self._pin_memory_device)
         return Source(
             self._dataset,
             is_batched=self._auto_collation,
             collate=self._collate_fn,
             finish=pin if self._pin_memory else lambda batch: batch,
-            enter=self._workers.enter,
+            enter=self._infos.enter,
             collates_ahead=self._is_ahead,
         )
 

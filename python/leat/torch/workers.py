@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.utils.data
+from torch.utils.data import get_worker_info as info_of_process
 
 _here = threading.local()
 
@@ -53,7 +53,7 @@ def get_worker_info() -> Any:
     """
     at = getattr(_here, "at", None)
     if at is None:
-        return torch.utils.data.get_worker_info()
+        return info_of_process()
     workers, worker, item = at
     return workers.info(worker, item)
 
