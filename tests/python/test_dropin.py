@@ -157,11 +157,14 @@ def test_items_are_fetched_at_once_and_never_more_than_asked(workers):
     assert sorted(data.fetched) == list(range(96))  # Each once.
 
 
-def test_quick_items_stay_in_the_calling_thread():
-    data = Slow(64, 0)
-    list(DataLoader(data, batch_size=8))
+@pytest.mark.parametrize(("quick_seconds", "own_thread"), [(60.0, True), (0.0, False)])
+def test_only_slow_items_are_given_to_threads(monkeypatch, quick_seconds, own_thread):
+    monkeypatch.setattr("leat.torch.threads._QUICK_SECONDS", quick_seconds)
+    data = Slow(64, 0.001)
+    batches = list(DataLoader(data, batch_size=8))
 
-    assert data.threads == {threading.get_ident()}
+    assert torch.cat([indices for _, indices in batches]).tolist() == list(range(64))
+    assert (data.threads == {threading.get_ident()}) == own_thread
 
 
 def test_construction_and_idling_start_no_thread():
@@ -537,6 +540,27 @@ def test_threads_within_processes():
     with pytest.raises(LookupError, match="number 21"):
         next(batches)
     assert len(next(batches)) > 1
+
+
+class Named(torchs.Dataset):
+    name = "none"
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return self.name
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_worker_init_fn_reaches_the_dataset_within_processes(context):
+    loader = DataLoader(Named(), batch_size=4, num_workers=1, threads=2,
+                        multiprocessing_context=context, worker_init_fn=name_it)  # fmt: skip
+    assert list(loader) == [["named 0"] * 4] * 2
+
+
+def name_it(worker):
+    torchs.get_worker_info().dataset.name = f"named {worker}"
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -25,6 +25,7 @@ def fetchers():
 
 @pytest.fixture(autouse=True)
 def _no_thread_is_left():
+    gc.collect()  # What other tests left in tracebacks.
     assert none_left()
     yield
     gc.collect()
@@ -104,6 +105,28 @@ def test_a_batch_that_was_abandoned_does_not_come_into_the_next_epoch():
     next(iter(loader))
     threading.Timer(0.2, go_on.set).start()
     assert [b[1].tolist() for b in loader] == [list(range(i, i + 4)) for i in range(0, 40, 4)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_closed_iterator_says_so_and_the_loader_goes_on(workers):
+    loader = DataLoader(Slow(40, 0.003), batch_size=8, num_workers=workers,
+                        persistent_workers=workers > 0)  # fmt: skip
+    batches = iter(loader)
+    next(batches)
+    batches.close()
+    assert none_left()
+    with pytest.raises(RuntimeError, match="closed before its epoch was over"):
+        list(batches)
+    assert len(list(loader)) == 5
+
+
+def test_closing_from_another_thread_ends_a_wait():
+    go_on = threading.Event()
+    batches = iter(DataLoader(Slow(8, 0, stalls={0: go_on}), batch_size=4, num_workers=1))
+    threading.Timer(0.2, batches.close).start()
+    with pytest.raises(RuntimeError, match="closed"):
+        next(batches)
+    go_on.set()
 
 
 def test_torchs_own_threads_are_left_as_they_were():

@@ -21,8 +21,10 @@ class ItemsAtOnce:
     """A dataset whose batches are fetched by threads of the process that asks.
 
     torch's workers call ``__getitems__`` with the indices of a batch. All else is
-    the dataset's own, but what is set on this is not set on that.
+    the dataset's own; what ``worker_init_fn`` sets on this is set on that.
     """
+
+    _OWN = ("_dataset", "_threads", "_crew")
 
     def __init__(self, dataset: Any, threads: int) -> None:
         self._dataset = dataset
@@ -46,9 +48,15 @@ class ItemsAtOnce:
         return len(self._dataset)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_dataset":  # Not there yet: it is being unpickled.
+        if name in self._OWN:  # Not there yet: it is being unpickled.
             raise AttributeError(name)
         return getattr(self._dataset, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._dataset, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_crew": None}

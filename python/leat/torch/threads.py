@@ -22,7 +22,7 @@ from leat.torch.workers import Workers
 # Quicker items are not worth a thread: they are fetched in turn.
 _QUICK_SECONDS = 200e-6
 _FIRST_TICK_SECONDS = 0.5e-3
-_LONG_SECONDS = 10.0
+_LONG_SECONDS = 0.5
 _WATCHED_WAITS = 4
 
 
@@ -34,10 +34,13 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         self._habits = loader._habits
         self._infos = Workers(loader.num_workers, loader.dataset, loader.worker_init_fn)
-        self._crew = Crew(loader._thread_limit, preparation())
-        self._prepared = 0
+        self._hire(loader)
         self._finished: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         super().__init__(loader)
+
+    def _hire(self, loader: Any) -> None:
+        self._crew = Crew(loader._thread_limit, preparation())
+        self._prepared = 0
 
     def close(self) -> None:
         """Ends the threads, each after the item it is at; returns at once."""
@@ -67,17 +70,25 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
             collates_ahead=self._is_ahead,
         )
 
-    def _await(self) -> Batch:
-        """The next batch to be finished, in any order.
-
-        Raises:
-            RuntimeError: none was within ``timeout``; or this is a forked child.
-        """
+    def _check_crew(self) -> None:
+        """Raises RuntimeError if nobody is there to fetch."""
         if not self._crew.is_of_this_process:
             raise RuntimeError(
                 "this iterator's threads are in the process that forked this one: "
                 "call iter() on the DataLoader again here"
             )
+        if self._crew.is_closed:
+            raise RuntimeError(
+                "this iterator was closed before its epoch was over: call iter() on "
+                "the DataLoader again"
+            )
+
+    def _await(self) -> Batch:
+        """The next batch to be finished, in any order.
+
+        Raises:
+            RuntimeError: none was within ``timeout``, or the iterator was closed.
+        """
         give_up = time.monotonic() + self._timeout if self._timeout > 0 else None
         tick = 0.0
         while True:
@@ -89,6 +100,7 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
                 pass
             if give_up is not None and time.monotonic() >= give_up:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+            self._check_crew()
             tick = _FIRST_TICK_SECONDS if self._crew.grow() else _LONG_SECONDS
         self._restore_torchs_threads()
         return batch
@@ -136,6 +148,7 @@ class AtOnce(_InThreads):
         if batch.next_place >= batch.places or batch.is_over():
             self._finished.get()
             return
+        self._check_crew()
         before = fingerprint()
         self._crew.submit(batch, threads=1)
         self._await()
@@ -186,6 +199,8 @@ class Ahead(_InThreads):
         self._reset(loader, first_iter=True)  # Asks the sampler again, as torch does.
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        if self._crew.is_closed or not self._crew.is_of_this_process:
+            self._hire(loader)
         self._crew.clear()
         self._finished = queue.SimpleQueue()  # What still comes goes to the old one.
         self._awaited = {}
@@ -204,11 +219,12 @@ class Ahead(_InThreads):
         self._crew.submit(batch, threads=self._num_workers)
 
     def _next_data(self) -> Any:
-        if not self._awaited or self._crew.is_closed:
-            self._position.is_over = not self._awaited
+        if not self._awaited:
+            self._position.is_over = True
             if not self._persistent_workers:
                 self.close()
             raise StopIteration
+        self._check_crew()
         number = next(iter(self._awaited))
         if self._in_order:
             while self._awaited[number] is None:
