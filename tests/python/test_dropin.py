@@ -371,6 +371,33 @@ def test_out_of_order_delivers_what_is_there():
     assert list(batches) == []
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pinning_is_the_last_step_and_its_error_comes_at_its_batch(monkeypatch, workers):
+    def pin(batch, device=None):
+        if batch == [4, 5, 6, 7]:
+            raise RuntimeError("no memory to pin")
+        return ("pinned", device, batch)
+
+    monkeypatch.setattr(torchs._utils.pin_memory, "pin_memory", pin)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    loader = DataLoader(Slow(12), batch_size=4, num_workers=workers, pin_memory=True,
+                        collate_fn=lambda items: [index for _, index in items])  # fmt: skip
+    batches = iter(loader)
+
+    assert next(batches) == ("pinned", "cuda", [0, 1, 2, 3])
+    with pytest.raises(RuntimeError, match="no memory to pin"):
+        next(batches)
+    assert next(batches) == ("pinned", "cuda", [8, 9, 10, 11])
+
+
+def test_pinning_without_a_device_warns_as_torch_does():
+    loader = DataLoader(Slow(4), pin_memory=True)
+    if not torch.accelerator.is_available():
+        with pytest.warns(UserWarning, match="no accelerator is found"):
+            assert len(list(loader)) == 4
+
+
 # --- datasets that fetch whole batches --------------------------------------
 
 

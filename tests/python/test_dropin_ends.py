@@ -129,6 +129,21 @@ def test_closing_from_another_thread_ends_a_wait():
     go_on.set()
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_after_ctrl_c_the_next_batches_are_right(workers):
+    go_on = threading.Event()
+    data = Slow(40, 0.002, stalls={10: go_on})
+    batches = iter(DataLoader(data, batch_size=8, num_workers=workers))
+    assert next(batches)[1].tolist() == list(range(8))
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    threading.Timer(0.2, go_on.set).start()
+    rest = [batch[1].tolist() for batch in batches]
+    # Without workers torch has drawn the batch and lost it, too.
+    assert rest == [list(range(i, i + 8)) for i in range(8 if workers else 16, 40, 8)]
+
+
 def test_torchs_own_threads_are_left_as_they_were():
     before = torch.get_num_threads()
     list(DataLoader(Slow(80, 0.002), batch_size=16, num_workers=2))

@@ -135,6 +135,9 @@ class AtOnce(_InThreads):
             self._position.is_over = True
             self.close()
             raise
+        # A queue of its own: the one before may have been left by Ctrl-C, half done.
+        self._finished = queue.SimpleQueue()
+        self._crew.clear()
         batch = Batch(number, index, self._source, self._finished)
         try:
             self._fetch(batch)
