@@ -4,7 +4,7 @@
 
 What to look at: `over_torch` is the rate over that of torch's DataLoader with the
 same num_workers. "gets" are boto3 GETs from a bucket that far away; torch's best
-number of workers there is found first, of 8, 16, 32 and 64, and stands beside.
+number of workers there is found first, of 4, 8, 16 and 32, and stands beside.
 "files" and "pictures" are local files, read alone and decoded by Pillow; "python"
 holds the GIL, which is what processes are for. Before anything is timed, each way
 delivers what torch delivers: the same items in the same order, byte by byte. GETs
@@ -86,8 +86,8 @@ def bucket_ways(
     bucket: leat.testing.Bucket, near: leat.testing.Bucket, workers: int, is_quick: bool
 ) -> dict[str, Way]:
     """boto3 GETs: few for the slow way, as many as it takes for the quick ones."""
-    few, many = (64, 256) if is_quick else (128, 1024)
-    counts = (8,) if is_quick else (8, 16, 32, 64)
+    few, many = 64, 512
+    counts = (8,) if is_quick else (4, 8, 16, 32)
     best = best_workers(lambda: Gets(bucket.url, "pictures", many), counts)
     digests = {
         size: epoch("torch", Gets(near.url, "pictures", size), collate_fn=keep_lists)[1]
@@ -109,14 +109,13 @@ def bucket_ways(
     }
 
 
-def local_ways(folder: pathlib.Path, workers: int, is_quick: bool) -> dict[str, Way]:
+def local_ways(folder: pathlib.Path, workers: int) -> dict[str, Way]:
     """Files read, files decoded, and a transform that holds the GIL."""
-    scale = 1 if is_quick else 8
     ways: dict[str, Way] = {}
     for name, dataset, collate in (
-        ("files", Files(folder, 1024 * scale), keep_lists),
-        ("pictures", Pictures(folder, 128 * scale), None),
-        ("python", Python(folder, 128 * scale), None),
+        ("files", Files(folder, 4096), keep_lists),
+        ("pictures", Pictures(folder, 512), None),
+        ("python", Python(folder, 512), None),
     ):
         expected = epoch("torch", dataset, collate_fn=collate)[1]
         for kind in KINDS:
@@ -167,7 +166,7 @@ def main() -> None:
             if args.only != "local":
                 ways |= bucket_ways(bucket, near, args.workers, args.quick)
             if args.only != "gets":
-                ways |= local_ways(folder, args.workers, args.quick)
+                ways |= local_ways(folder, args.workers)
             found = interleave(ways, 1 if args.quick else args.runs)
     runs = 1 if args.quick else args.runs
     report(f"dropin at {args.latency}, {runs} interleaved runs", compared(found, args.workers), args.json)
