@@ -8,6 +8,8 @@
             ...
 """
 
+from typing import Any
+
 from leat import errors, ops, testing
 from leat._native import __version__
 from leat.dataset import Dataset
@@ -47,3 +49,12 @@ __all__ = [
     "ops",
     "testing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # leat.torch imports torch, which Leat itself does not need.
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module("leat.torch")
+    raise AttributeError(f"module 'leat' has no attribute {name!r}")

@@ -1,0 +1,15 @@
+"""A DataLoader that takes the place of torch's, for any map-style dataset.
+
+    from leat.torch import DataLoader      # was: from torch.utils.data import DataLoader
+
+    loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=4)
+
+Same arguments, same batches in the same order; the items of a batch, and of the
+batches ahead, are fetched at once. docs/howto/coming-from-the-pytorch-dataloader.md
+has both side by side.
+"""
+
+from leat.torch.loader import DataLoader
+from leat.torch.workers import get_worker_info
+
+__all__ = ["DataLoader", "get_worker_info"]

@@ -1,0 +1,175 @@
+"""One batch on its way: fetched by many threads, put together by the last.
+
+What comes out is what fetching the items one after another would have given:
+the same values in the same order, or the error of the first place that fails.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data import StackDataset, Subset
+
+
+class Source:
+    """Where items come from, and what becomes of them.
+
+    Args:
+        dataset: anything with ``__getitem__``, perhaps ``__getitems__``.
+        is_batched: whether the sampler gives lists of indices.
+        collate: makes a batch of a list of items, or of one if not batched.
+        finish: what is done to a batch last, such as pinning it.
+        enter: called with the numbers of a batch and a place before each item.
+        collates_ahead: whether the thread that completes a batch puts it together;
+            else whoever takes it does.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        *,
+        is_batched: bool,
+        collate: Callable[[Any], Any],
+        finish: Callable[[Any], Any],
+        enter: Callable[[int, int], None],
+        collates_ahead: bool,
+    ) -> None:
+        self.dataset = dataset
+        self.is_batched = is_batched
+        self.is_whole = is_batched and fetches_whole_batches(dataset)
+        self.collate = collate
+        self.finish = finish
+        self.enter = enter
+        self.collates_ahead = collates_ahead
+
+
+def fetches_whole_batches(dataset: Any) -> bool:
+    """Whether ``__getitems__`` does more than call ``__getitem__`` in turn.
+
+    torch's own wrappers have one that only passes on to what they wrap.
+    """
+    of_type = getattr(type(dataset), "__getitems__", None)
+    if of_type is not None and of_type is getattr(Subset, "__getitems__", None):
+        return fetches_whole_batches(dataset.dataset)
+    if of_type is not None and of_type is getattr(StackDataset, "__getitems__", None):
+        parts = dataset.datasets
+        parts = parts.values() if isinstance(parts, dict) else parts
+        return any(fetches_whole_batches(part) for part in parts)
+    return bool(getattr(dataset, "__getitems__", None))
+
+
+class Batch:
+    """The items of one index of the sampler.
+
+    Threads: `run` by any number of them, each place once; `take` by one, after
+        the batch has come out of `finished`, where it appears exactly once.
+    """
+
+    def __init__(
+        self, number: int, index: Any, source: Source, finished: queue.SimpleQueue[Batch]
+    ) -> None:
+        self.number = number
+        self.index = index
+        self.next_place = 0
+        self.seconds = 0.0  # That its items took, together.
+        self._source = source
+        self._finished = finished
+        self._value: Any = None
+        self._is_assembled = False
+        self._indices: list[Any] = []
+        self._lock = threading.Lock()
+        # Guarded by _lock, but read without it where a late answer does no harm.
+        self._error: BaseException | None = None
+        self._failed_at: int | None = None
+        self._is_finished = False
+        try:
+            self._indices = list(index) if source.is_batched else [index]
+        except Exception as error:
+            self._failed_at, self._error = 0, error
+        self.places = 1 if source.is_whole else max(1, len(self._indices))
+        self._items: list[Any] = [None] * len(self._indices)
+        self._is_done = bytearray(self.places)
+        self._missing = self.places
+
+    def is_over(self) -> bool:
+        """True once a place failed: those behind it are not wanted."""
+        return self._failed_at is not None and self._failed_at < self.places - 1
+
+    def run(self, place: int) -> None:
+        """Fetches one item; whoever completes the batch sends it on."""
+        begin = time.perf_counter()
+        try:
+            self._source.enter(self.number, place)
+            if self._source.is_whole:
+                self._items = self._source.dataset.__getitems__(self.index)
+            elif self._indices:
+                self._items[place] = self._source.dataset[self._indices[place]]
+        except BaseException as error:  # noqa: BLE001: raised where it is awaited
+            self._fail(place, error)
+        seconds = time.perf_counter() - begin
+        if self._is_complete(place, seconds):
+            if self._source.collates_ahead:
+                self._assemble()
+            self._finished.put(self)
+
+    def _assemble(self) -> None:
+        """Makes the batch of its items, unless one failed."""
+        if self._error is not None:
+            return
+        try:
+            items = self._items if self._source.is_batched else self._items[0]
+            self._value = self._source.finish(self._source.collate(items))
+        except BaseException as error:  # noqa: BLE001: raised where it is awaited
+            add_note(error, f"while collating batch {self.number}")
+            self._error = error
+        self._items = []
+        self._is_assembled = True
+
+    def take(self) -> Any:
+        """The batch. Raises what its first failing item or its collation raised."""
+        if not self._is_assembled:
+            self._assemble()
+        if self._error is None:
+            value, self._value = self._value, None
+            return value
+        error, self._error = self._error, None
+        try:
+            raise error
+        finally:
+            del error  # The traceback holds this frame: no cycle.
+
+    def _fail(self, place: int, error: BaseException) -> None:
+        what = "its items" if self._source.is_whole else f"item {self._indices[place]!r}"
+        if not self._indices:
+            what = "its indices"
+        with self._lock:
+            if self._failed_at is None or place < self._failed_at:
+                add_note(error, f"while fetching {what} of batch {self.number}")
+                self._failed_at, self._error = place, error
+
+    def _is_complete(self, place: int, seconds: float) -> bool:
+        """Whether this place was the last that the batch waited for.
+
+        After a failure those before it still count: the first one is raised.
+        """
+        with self._lock:
+            self._is_done[place] = True
+            self.seconds += seconds
+            self._missing -= 1
+            complete = self._missing == 0
+            if self._failed_at is not None:
+                complete = all(self._is_done[: self._failed_at + 1])
+            first = complete and not self._is_finished
+            self._is_finished |= first
+            return first
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Adds a line below a traceback; Python 3.11 and later print it."""
+    notes = getattr(error, "__notes__", [])
+    if note not in notes:
+        error.__notes__ = [*notes, note]  # type: ignore[attr-defined]

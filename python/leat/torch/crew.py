@@ -1,0 +1,168 @@
+"""The threads that fetch items: at most so many, and only while work is waiting.
+
+A crew holds batches in the order of the plan and hands out their places (one
+item each) in that order, so that what is needed first is fetched first. Nothing
+here knows of datasets: a batch says how many places it has and how to run one.
+
+Threads are daemons. One that is stuck in a user's item cannot be ended from
+outside, and must not keep the interpreter from leaving.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+_EXIT_SECONDS = 0.5
+
+
+class Work(Protocol):
+    """A batch as a crew sees it: places 0, 1, … `places` - 1, each run once."""
+
+    places: int
+    next_place: int  # The crew's: the first that nobody has begun.
+
+    def is_over(self) -> bool:
+        """Whether places that nobody has begun are no longer wanted."""
+
+    def run(self, place: int) -> None:
+        """Does one place. Never raises."""
+
+
+class Crew:
+    """Runs the places of batches, first come first served.
+
+    Threads:  any method, from any thread; `close` also from a destructor.
+    Lifetime: ends with `close`; the threads keep it alive until then.
+    """
+
+    def __init__(self, limit: int, prepare: Callable[[], None]) -> None:
+        self._limit = limit
+        self._prepare = prepare
+        self._pid = os.getpid()
+        # Reentrant: a destructor may run, and close, inside a guarded block.
+        self._changed = threading.Condition(threading.RLock())
+        # Guarded by _changed.
+        self._waiting: deque[Work] = deque()
+        self._idle = 0
+        self._threads: list[threading.Thread] = []
+        self._is_closed = False
+        self.prepared = 0  # Threads that have called `prepare`.
+        _alive.add(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a forked child, which has none of the threads."""
+        return self._pid == os.getpid()
+
+    def threads(self) -> list[threading.Thread]:
+        """All that were started, ended or not."""
+        return list(self._threads)
+
+    def submit(self, work: Work, threads: int) -> None:
+        """Adds a batch behind all others; starts up to so many threads in all."""
+        with self._changed:
+            self._waiting.append(work)
+            self._changed.notify(work.places - work.next_place)
+            missing = min(threads, self._limit) - len(self._threads)
+        self._start(missing)
+
+    def grow(self) -> bool:
+        """Doubles the threads if work waits and none is idle; False if at its end.
+
+        Whoever waits for a batch calls it now and then, so that quick datasets
+        never have more threads than they can use.
+        """
+        with self._changed:
+            wanted = sum(work.places - work.next_place for work in self._waiting)
+            now = len(self._threads)
+            if wanted <= 0 or now >= self._limit or self._is_closed:
+                return False
+            more = 0 if self._idle else min(max(now, 1), wanted, self._limit - now)
+        self._start(more)
+        return True
+
+    def clear(self) -> None:
+        """Forgets what nobody has begun."""
+        with self._changed:
+            self._waiting.clear()
+
+    def close(self) -> None:
+        """Tells every thread to end after the item it is at; returns at once."""
+        self._is_closed = True
+        if self.is_of_this_process:
+            with self._changed:
+                self._waiting.clear()
+                self._changed.notify_all()
+
+    def join(self, deadline: float) -> None:
+        """Waits for the threads, until ``time.monotonic()`` says `deadline`."""
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _start(self, count: int) -> None:
+        for _ in range(count):
+            name = f"leat-fetch-{len(self._threads)}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # The machine gives no more; those there do it.
+                if not self._threads:
+                    raise
+                return
+            self._threads.append(thread)
+
+    def _work(self) -> None:
+        if self._is_closed:
+            return
+        self._prepare()
+        with self._changed:
+            self.prepared += 1
+        while (claim := self._claim()) is not None:
+            work, place = claim
+            work.run(place)
+            del work, claim  # Else this thread keeps the batch while it waits.
+
+    def _claim(self) -> tuple[Work, int] | None:
+        """The next place that is wanted; waits for one. None once closed."""
+        with self._changed:
+            while not self._is_closed:
+                if self._waiting:
+                    work = self._waiting[0]
+                    place = work.next_place
+                    work.next_place += 1
+                    is_over = work.is_over()
+                    if is_over or work.next_place >= work.places:
+                        self._waiting.popleft()
+                    if not is_over:
+                        return work, place
+                else:
+                    self._idle += 1
+                    self._changed.wait()
+                    self._idle -= 1
+            return None
+
+
+_alive: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    crews = [crew for crew in list(_alive) if crew.is_of_this_process]
+    for crew in crews:
+        crew.close()
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for crew in crews:
+        crew.join(deadline)

@@ -1,0 +1,74 @@
+"""A `leat.Dataset` in a DataLoader: served by the engine, through `leat.Loader`.
+
+torch's arguments mean what they mean, or are refused with what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils.data import _utils
+
+import leat
+from leat.errors import InvalidArgument
+
+_REFUSED = {
+    "sampler": "the engine has its own order, sharded by rank: use shuffle=, or "
+    'engine={"rank": …, "world_size": …}',
+    "batch_sampler": "the engine has its own order, sharded by rank: use batch_size= and shuffle=",
+    "collate_fn": "the engine has put the batch together: give engine={\"ops\": […]}, or change "
+    "the batch in the training loop",
+    "worker_init_fn": "the engine's threads run no Python: there is nothing to initialise",
+    "multiprocessing_context": "the engine's threads do not hold the GIL: leave processes out",
+    "prefetch_factor": 'the engine looks ahead as far as memory allows: engine={"memory": "2GiB"}',
+    "timeout": "the engine's requests have timeouts of their own, and are sent again",
+    "threads": 'the engine has its own: engine={"threads": …, "max_in_flight": …}',
+}
+
+
+def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> leat.Loader:
+    """The engine that serves a loader of torch's.
+
+    Args:
+        loader: the DataLoader, initialised as torch does.
+        given: the arguments that torch's initialisation replaced by defaults.
+        options: what the user gave as ``engine=``.
+
+    Raises:
+        leat.InvalidArgument: an argument that the engine cannot honour.
+    """
+    asked = {
+        **given,
+        "worker_init_fn": loader.worker_init_fn,
+        "multiprocessing_context": loader.multiprocessing_context,
+        "timeout": loader.timeout or None,
+        "threads": loader.threads,
+    }
+    for name, remedy in _REFUSED.items():
+        if asked[name] is not None:
+            raise InvalidArgument(f"{name}= cannot be honoured for a leat.Dataset: {remedy}")
+    if loader.batch_size is None:
+        raise InvalidArgument(
+            "batch_size=None cannot be honoured for a leat.Dataset: the engine makes "
+            "batches, so give batch_size=1 or more"
+        )
+    settings: dict[str, Any] = {
+        "shuffle": bool(given["shuffle"]),
+        "drop_last": loader.drop_last,
+        "output": "torch",
+    }
+    if "global_batch_size" not in options:
+        settings["batch_size"] = loader.batch_size
+    if loader.generator is not None:
+        settings["seed"] = loader.generator.initial_seed() % 2**63
+    return leat.Loader(loader.dataset, **{**settings, **options})
+
+
+def batches_of(loader: Any, engine: leat.Loader) -> Iterator[Any]:
+    """The engine's next epoch, pinned if asked for and there is a device."""
+    batches = iter(engine)
+    if not loader.pin_memory or not torch.cuda.is_available():
+        return batches
+    return (_utils.pin_memory.pin_memory(batch) for batch in batches)

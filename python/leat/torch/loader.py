@@ -1,0 +1,235 @@
+"""The DataLoader that takes torch's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import torch.utils.data
+from torch.utils.data import Sampler
+
+import leat
+from leat.errors import InvalidArgument
+from leat.torch import engine as engines
+from leat.torch import position as positions
+from leat.torch.position import Position
+from leat.torch.processes import InProcesses, with_threads
+from leat.torch.randomness import Habits
+from leat.torch.resume import InCaller
+from leat.torch.threads import Ahead, AtOnce
+
+T = TypeVar("T")
+
+DEFAULT_THREADS = 64
+"""Where published measurements of GETs in flight level off; docs/howto."""
+
+
+class DataLoader(torch.utils.data.DataLoader[T]):
+    """torch's DataLoader, whose items are fetched at once by threads.
+
+    It takes torch's arguments and gives torch's batches: the same items in the same
+    order, from the same draws of the same generators. It *is* a torch DataLoader
+    (``isinstance`` says so). What differs is how the items of a map-style dataset
+    are fetched:
+
+    - ``num_workers=0``: the items of one batch at once, while next() waits. Items
+      quicker than 0.2 ms, and items that draw from a global random generator, are
+      fetched one after another in the calling thread, as torch does.
+    - ``num_workers=n``: the items of ``n * prefetch_factor`` batches at once, ahead
+      of the training loop, and collated there. No process is started; the dataset is
+      not copied; ``worker_init_fn`` runs once for each of the n, in a thread.
+    - ``multiprocessing_context=``: torch's own n worker processes. With ``threads=``
+      each fetches the items of its batch by so many threads.
+
+    ``dataset[i]`` is called by several threads at a time, so it must allow that. An
+    IterableDataset is iterated by torch's own iterators, processes included.
+
+    A `leat.Dataset` is served by the engine: see ``engine=``.
+
+    Args (besides torch's):
+        threads: the most items that are fetched at a time, over all batches; None
+            for 64. 1 with ``num_workers=0`` is torch's way exactly.
+        engine: for a `leat.Dataset`, further arguments of `leat.Loader`, such as
+            ``{"ops": [...], "fields": ("image", "label"), "batch": "tuple"}``.
+
+    Errors are those of torch. What an item raises is raised by the next() that would
+    have returned its batch: the same exception with its own traceback, and a note
+    that names the index. Other batches are not affected.
+
+    Raises:
+        leat.InvalidArgument: ``threads`` or ``engine`` cannot be, or the dataset is
+            ours and torch's argument cannot be honoured; the message says what can.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        threads: int | None = None,
+        engine: Mapping[str, Any] | None = None,
+    ) -> None:
+        later = {
+            "prefetch_factor": (prefetch_factor, None),
+            "pin_memory_device": (pin_memory_device, ""),
+            "in_order": (in_order, True),
+        }
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            persistent_workers=persistent_workers,
+            # An older torch has not all of them, or other defaults.
+            **{name: value for name, (value, default) in later.items() if value != default},
+        )
+        self.in_order = in_order
+        self.threads = _checked_threads(threads)
+        self._habits = Habits(are_accepted=threads is not None)
+        self._position: Position | None = None
+        self._loaded_state: dict[str, Any] | None = None
+        self._engine: leat.Loader | None = None
+        if isinstance(dataset, leat.Dataset):
+            given = {"sampler": sampler, "batch_sampler": batch_sampler, "shuffle": shuffle,
+                     "collate_fn": collate_fn, "prefetch_factor": prefetch_factor}  # fmt: skip
+            self._engine = engines.make(self, given, engine or {})
+        elif engine is not None:
+            raise InvalidArgument(
+                f"engine= is for a leat.Dataset and this is a {type(dataset).__name__}: "
+                "leave it out, or give leat.Dataset(url)"
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        """Starts an epoch; after `load_state_dict`, goes on with the one saved."""
+        if self._engine is not None:
+            return engines.batches_of(self, self._engine)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, also after a resume."""
+        return super().__len__() if self._engine is None else len(self._engine)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What has been delivered, for `load_state_dict`; JSON values.
+
+        The batches delivered of the running epoch are counted, what is fetched ahead
+        is not. The samplers of torch are exact, with or without a generator; a sampler
+        or dataset that offers ``state_dict`` is asked for its own, and JSON is then up
+        to it. A dataset's is as of now: with ``num_workers=0`` it is exact.
+
+        Raises:
+            leat.InvalidArgument: worker processes with ``in_order=False``, of which
+                torch does not tell which batches were delivered.
+        """
+        if self._engine is not None:
+            return self._engine.state_dict()
+        if not self.in_order and self._is_torchs and self.num_workers > 0:
+            raise InvalidArgument(
+                "in_order=False with worker processes cannot be saved: torch does not tell "
+                "which batches it delivered. Leave out in_order= or multiprocessing_context="
+            )
+        running = self._position is not None and not self._position.is_over
+        state = self._position.to_dict() if running else positions.between_epochs(self)
+        if self._loaded_state is not None:  # Not begun since.
+            state = {name: self._loaded_state[name] for name in state}
+        stateful = positions.is_stateful(self.dataset) and not self._is_in_processes
+        dataset_state = self.dataset.state_dict() if stateful else None
+        return {"leat_dataloader": positions.VERSION, **self._settings(), **state,
+                "dataset": dataset_state}  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Makes the next iter() go on after the last batch delivered when it was saved.
+
+        torch's global generator is left as it is: save it beside, as for a model.
+
+        Raises:
+            leat.InvalidArgument: it is of other data, or of other batches.
+        """
+        if self._engine is not None:
+            self._engine.load_state_dict(state)
+            return
+        positions.check(state, self._settings())
+        if state["dataset"] is not None and positions.is_stateful(self.dataset):
+            self.dataset.load_state_dict(state["dataset"])
+        self._loaded_state = dict(state)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warns of too many worker processes, where there are any."""
+        if self._is_torchs:
+            super().check_worker_number_rationality()
+
+    @property
+    def _is_torchs(self) -> bool:
+        """Whether torch's own iterators are used."""
+        return self.multiprocessing_context is not None or isinstance(
+            self.dataset, _ITERATED_BY_TORCH
+        )
+
+    @property
+    def _is_in_processes(self) -> bool:
+        return self._is_torchs and self.num_workers > 0
+
+    @property
+    def _thread_limit(self) -> int:
+        return self.threads or max(DEFAULT_THREADS, self.num_workers)
+
+    def _get_iterator(self) -> Any:
+        if self._is_in_processes:
+            super().check_worker_number_rationality()
+            return InProcesses(with_threads(self, self.threads))
+        if self.num_workers > 0:
+            return Ahead(self)
+        return InCaller(self) if self._is_torchs or self.threads == 1 else AtOnce(self)
+
+    def _take_loaded_state(self) -> dict[str, Any] | None:
+        state, self._loaded_state = self._loaded_state, None
+        return state
+
+    def _settings(self) -> dict[str, Any]:
+        """What a state has to agree with."""
+        try:
+            samples = len(self.dataset)
+        except TypeError:  # It need not have a length.
+            samples = None
+        return {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
+
+
+_ITERATED_BY_TORCH = tuple(
+    getattr(torch.utils.data, name)
+    for name in ("IterableDataset", "IterDataPipe", "MapDataPipe")
+    if hasattr(torch.utils.data, name)
+)
+
+
+def _checked_threads(threads: int | None) -> int | None:
+    if threads is None:
+        return None
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InvalidArgument(
+            f"threads={threads!r}; it is how many items are fetched at a time, at least 1"
+        )
+    return threads

@@ -1,0 +1,174 @@
+"""What has been delivered of an epoch, and what it takes to go on from there.
+
+Samplers and generators run ahead of what is delivered, by the lookahead. So a
+state never holds what they are now. It holds what the generators were when the
+epoch began, from which the sampler's draws are repeated; or, of a sampler that
+offers ``state_dict``, what it said just after it drew the last batch delivered.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from leat.errors import InvalidArgument
+
+VERSION = 1
+
+
+class Position:
+    """Where the running epoch of a loader is.
+
+    Threads: those of whoever iterates; one at a time.
+    """
+
+    def __init__(self, loader: Any, resumed: dict[str, Any] | None = None) -> None:
+        self._sampler = stateful_sampler(loader)
+        self._drawn: deque[Any] = deque()  # Sampler's states after draws not delivered.
+        self._beyond: set[int] = set()  # Delivered although an earlier one is not.
+        self.is_over = False
+        self.base_seed: int | None = None
+        self.delivered = 0
+        if resumed is None:
+            self.begin(generators_of(loader), seed_follows=True)
+            self._sampler_state = self._ask_sampler()
+        else:
+            self.delivered = resumed["delivered"]
+            self._beyond = set(resumed["beyond"])
+            self._generators = resumed["generators"]
+            self._seed_follows = resumed["seed_follows"]
+            self._sampler_state = resumed["sampler"]
+
+    def begin(self, generators: dict[str, torch.Generator], *, seed_follows: bool) -> None:
+        """The sampler is about to be asked for the epoch's order.
+
+        `seed_follows` says that the workers' seed is drawn after asking and before
+        the first batch, as torch does without workers.
+        """
+        self._generators = states_of(generators)
+        self._seed_follows = seed_follows
+
+    def drew(self) -> None:
+        """The sampler has drawn the next batch."""
+        if self._sampler is not None:
+            self._drawn.append(self._ask_sampler())
+
+    def deliver(self, number: int) -> None:
+        """Batch `number` of this epoch was returned, or its error raised."""
+        self._beyond.add(number)
+        while self.delivered in self._beyond:
+            self._beyond.remove(self.delivered)
+            self.delivered += 1
+            if self._drawn:
+                self._sampler_state = self._drawn.popleft()
+
+    def is_delivered(self, number: int) -> bool:
+        """Whether a batch is not to come again."""
+        return number < self.delivered or number in self._beyond
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, if those of the sampler's own state are."""
+        return {
+            "delivered": self.delivered,
+            "beyond": sorted(self._beyond),
+            "base_seed": self.base_seed,
+            "generators": self._generators,
+            "seed_follows": self._seed_follows,
+            "sampler": self._sampler_state,
+        }
+
+    def _ask_sampler(self) -> Any:
+        return None if self._sampler is None else self._sampler.state_dict()
+
+
+def between_epochs(loader: Any) -> dict[str, Any]:
+    """As `Position.to_dict` when no epoch is running: the next one starts anew.
+
+    torch's global generator is the caller's to save; those given to the loader or
+    its sampler are ours.
+    """
+    generators = generators_of(loader)
+    del generators["torch"]
+    sampler = stateful_sampler(loader)
+    return {
+        "delivered": None,
+        "beyond": [],
+        "base_seed": None,
+        "generators": states_of(generators),
+        "seed_follows": False,
+        "sampler": None if sampler is None else sampler.state_dict(),
+    }
+
+
+def stateful_sampler(loader: Any) -> Any:
+    """The batch sampler or the sampler, if it can save and load its state."""
+    for sampler in (loader.batch_sampler, loader.sampler):
+        if is_stateful(sampler):
+            return sampler
+    return None
+
+
+def is_stateful(thing: Any) -> bool:
+    """Whether it offers ``state_dict`` and ``load_state_dict``."""
+    return hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")
+
+
+def generators_of(loader: Any) -> dict[str, torch.Generator]:
+    """torch's global one, and those that the loader and its sampler were given."""
+    found = {"torch": torch.default_generator}
+    for name, owner in (("loader", loader), ("sampler", loader.sampler)):
+        generator = getattr(owner, "generator", None)
+        if isinstance(generator, torch.Generator):
+            found[name] = generator
+    return found
+
+
+def states_of(generators: dict[str, torch.Generator]) -> dict[str, str]:
+    """The states of generators, as text."""
+    return {
+        name: base64.b64encode(generator.get_state().numpy().tobytes()).decode()
+        for name, generator in generators.items()
+    }
+
+
+def set_states(generators: dict[str, torch.Generator], states: dict[str, str]) -> None:
+    """Puts generators back; those that are not in `states` stay."""
+    for name, generator in generators.items():
+        if name in states:
+            state = bytearray(base64.b64decode(states[name]))
+            generator.set_state(torch.frombuffer(state, dtype=torch.uint8))
+
+
+@contextlib.contextmanager
+def kept_global_generator() -> Iterator[None]:
+    """What is drawn within leaves no trace in torch's global generator."""
+    before = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+
+
+def check(state: Any, settings: dict[str, Any]) -> None:
+    """Refuses what is not a state of a loader with these settings.
+
+    Raises:
+        leat.InvalidArgument: it is not one, or of other data or batches.
+    """
+    version = state.get("leat_dataloader") if isinstance(state, dict) else None
+    if version != VERSION:
+        raise InvalidArgument(
+            f"the state is of version {version!r} and this leat.torch.DataLoader reads "
+            f"version {VERSION}: give what its state_dict() returned"
+        )
+    for name, value in settings.items():
+        if state.get(name) != value:
+            raise InvalidArgument(
+                f"the state has {name}={state.get(name)!r} and this loader {value!r}: it "
+                "counts batches, so make the loader as it was when the state was saved"
+            )

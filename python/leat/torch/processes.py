@@ -1,0 +1,96 @@
+"""torch's worker processes, and threads within each of them."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+from torch.utils.data import dataloader as torchs
+
+from leat.torch.batch import Batch, Source, fetches_whole_batches
+from leat.torch.crew import Crew
+from leat.torch.resume import InTurn
+from leat.torch.threads import preparation
+
+
+class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):
+    """torch's own iterator over worker processes."""
+
+
+class ItemsAtOnce:
+    """A dataset whose batches are fetched by threads of the process that asks.
+
+    torch's workers call ``__getitems__`` with the indices of a batch. All else is
+    the dataset's own; what ``worker_init_fn`` sets on this is set on that.
+    """
+
+    _OWN = ("_dataset", "_threads", "_crew")
+
+    def __init__(self, dataset: Any, threads: int) -> None:
+        self._dataset = dataset
+        self._threads = threads
+        self._crew: Crew | None = None
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._dataset[index]
+
+    def __getitems__(self, indices: Any) -> list[Any]:
+        """The items of a batch; raises what the first that fails raised."""
+        crew = self._crew
+        if crew is None or not crew.is_of_this_process:
+            crew = self._crew = Crew(self._threads, preparation())
+        finished: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        batch = Batch(0, indices, _items_of(self._dataset), finished)
+        crew.submit(batch, threads=self._threads)
+        return finished.get().take()
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._OWN:  # Not there yet: it is being unpickled.
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._dataset, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_crew": None}
+
+
+def _items_of(dataset: Any) -> Source:
+    return Source(
+        dataset,
+        is_batched=True,
+        collate=lambda items: items,
+        finish=lambda items: items,
+        enter=lambda batch, place: None,
+        collates_ahead=False,
+    )
+
+
+class _WithDataset:
+    """A loader in all but its dataset."""
+
+    def __init__(self, loader: Any, dataset: Any) -> None:
+        object.__setattr__(self, "_loader", loader)
+        object.__setattr__(self, "dataset", dataset)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._loader, name, value)
+
+
+def with_threads(loader: Any, threads: int | None) -> Any:
+    """The loader as its worker processes see it: with threads, if they were asked for."""
+    is_single = threads is None or threads == 1 or not loader._auto_collation
+    is_map = loader._dataset_kind == torchs._DatasetKind.Map
+    if is_single or not is_map or fetches_whole_batches(loader.dataset):
+        return loader
+    return _WithDataset(loader, ItemsAtOnce(loader.dataset, threads))

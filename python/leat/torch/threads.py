@@ -1,0 +1,268 @@
+"""The iterators whose items come from threads of this process."""
+
+from __future__ import annotations
+
+import functools
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import _utils
+from torch.utils.data import dataloader as torchs
+
+from leat.torch.batch import Batch, Source
+from leat.torch.crew import Crew
+from leat.torch.randomness import fingerprint
+from leat.torch.resume import Resumable
+from leat.torch.workers import Workers
+
+# Quicker items are not worth a thread: they are fetched in turn.
+_QUICK_SECONDS = 200e-6
+_FIRST_TICK_SECONDS = 0.5e-3
+_LONG_SECONDS = 0.5
+_WATCHED_WAITS = 4
+
+
+class _InThreads(Resumable, torchs._BaseDataLoaderIter):
+    """What both have in common: a crew, and waiting for it."""
+
+    _is_ahead: bool
+
+    def __init__(self, loader: Any) -> None:
+        self._habits = loader._habits
+        self._infos = Workers(loader.num_workers, loader.dataset, loader.worker_init_fn)
+        self._hire(loader)
+        self._finished: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        super().__init__(loader)
+
+    def _hire(self, loader: Any) -> None:
+        self._crew = Crew(loader._thread_limit, preparation())
+        self._prepared = 0
+
+    def close(self) -> None:
+        """Ends the threads, each after the item it is at; returns at once."""
+        self._crew.close()
+
+    # By these names others end torch's own iterators, and look whether they ended.
+    _shutdown_workers = close
+
+    @property
+    def _workers(self) -> list[threading.Thread]:
+        return self._crew.threads()
+
+    def __del__(self) -> None:
+        if crew := getattr(self, "_crew", None):
+            crew.close()
+
+    def _make_source(self) -> Source:
+        # Nothing in it may refer to the iterator, which would then never be freed.
+        self._infos.base_seed = self._base_seed
+        pin = functools.partial(_utils.pin_memory.pin_memory, device=self._pin_memory_device)
+        return Source(
+            self._dataset,
+            is_batched=self._auto_collation,
+            collate=self._collate_fn,
+            finish=pin if self._pin_memory else lambda batch: batch,
+            enter=self._infos.enter,
+            collates_ahead=self._is_ahead,
+        )
+
+    def _check_crew(self) -> None:
+        """Raises RuntimeError if nobody is there to fetch."""
+        if not self._crew.is_of_this_process:
+            raise RuntimeError(
+                "this iterator's threads are in the process that forked this one: "
+                "call iter() on the DataLoader again here"
+            )
+        if self._crew.is_closed:
+            raise RuntimeError(
+                "this iterator was closed before its epoch was over: call iter() on "
+                "the DataLoader again"
+            )
+
+    def _await(self) -> Batch:
+        """The next batch to be finished, in any order.
+
+        Raises:
+            RuntimeError: none was within ``timeout``, or the iterator was closed.
+        """
+        give_up = time.monotonic() + self._timeout if self._timeout > 0 else None
+        tick = 0.0
+        while True:
+            left = tick if give_up is None else min(tick, give_up - time.monotonic())
+            try:
+                batch = self._finished.get(timeout=max(0.0, left))
+                break
+            except queue.Empty:
+                pass
+            if give_up is not None and time.monotonic() >= give_up:
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+            self._check_crew()
+            tick = _FIRST_TICK_SECONDS if self._crew.grow() else _LONG_SECONDS
+        self._restore_torchs_threads()
+        return batch
+
+    def _restore_torchs_threads(self) -> None:
+        # set_num_threads in a thread of ours also set what new threads of the user get.
+        if self._prepared != self._crew.prepared:
+            self._prepared = self._crew.prepared
+            torch.set_num_threads(torch.get_num_threads())
+
+
+class AtOnce(_InThreads):
+    """Without workers: between two calls of next() nothing happens, as in torch.
+
+    The items of one batch are fetched at once, if they take long enough and do not
+    draw from global random generators; they are collated in the calling thread.
+    """
+
+    _is_ahead = False
+
+    def __init__(self, loader: Any) -> None:
+        if loader.timeout != 0:  # As torch says it.
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        self._is_watched = False
+        super().__init__(loader)
+        self._source = self._make_source()
+
+    def _next_data(self) -> Any:
+        try:
+            number, index = self._next_numbered_index()
+        except StopIteration:
+            self._position.is_over = True
+            self.close()
+            raise
+        # A queue of its own: the one before may have been left by Ctrl-C, half done.
+        self._finished = queue.SimpleQueue()
+        self._crew.clear()
+        batch = Batch(number, index, self._source, self._finished)
+        try:
+            self._fetch(batch)
+            return batch.take()
+        finally:
+            self._position.deliver(number)
+
+    def _fetch(self, batch: Batch) -> None:
+        if self._habits.is_in_turn or self._habits.is_quick or batch.places == 1:
+            self._fetch_in_turn(batch)
+        if batch.next_place >= batch.places or batch.is_over():
+            self._finished.get()
+            return
+        self._check_crew()
+        before = fingerprint()
+        self._crew.submit(batch, threads=1)
+        self._await()
+        if fingerprint() != before:
+            self._habits.saw_draws(self._is_ahead)
+        self._habits.is_quick = batch.seconds / batch.places < _QUICK_SECONDS
+
+    def _fetch_in_turn(self, batch: Batch) -> None:
+        """One item after another, until two in a row are slow enough for threads."""
+        was_slow = False
+        while batch.next_place < batch.places and not batch.is_over():
+            before = None if self._is_watched else fingerprint()
+            place, batch.next_place = batch.next_place, batch.next_place + 1
+            seconds = batch.seconds
+            batch.run(place)
+            if before is not None:
+                self._is_watched = True
+                if fingerprint() != before:
+                    self._habits.saw_draws(self._is_ahead)
+            is_slow = batch.seconds - seconds > _QUICK_SECONDS
+            if is_slow and was_slow and not self._habits.is_in_turn:
+                self._habits.is_quick = False
+                return
+            was_slow = is_slow
+
+
+class Ahead(_InThreads):
+    """With workers: ``prefetch_factor * num_workers`` batches are on their way.
+
+    They are drawn from the sampler at the moments when torch draws them.
+    """
+
+    _is_ahead = True
+
+    def __init__(self, loader: Any) -> None:
+        self._window = loader.num_workers * loader.prefetch_factor
+        if self._window <= 0:  # As torch says it.
+            raise AssertionError(
+                "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
+            )
+        self._in_order = loader.in_order
+        self._watched_waits = 0
+        self._awaited: dict[int, Batch | None] = {}  # By number; None until finished.
+        super().__init__(loader)
+
+    def _start(self, loader: Any) -> None:
+        super()._start(loader)
+        self._reset(loader, first_iter=True)  # Asks the sampler again, as torch does.
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        if self._crew.is_closed or not self._crew.is_of_this_process:
+            self._hire(loader)
+        self._crew.clear()
+        self._finished = queue.SimpleQueue()  # What still comes goes to the old one.
+        self._awaited = {}
+        super()._reset(loader, first_iter)
+        self._source = self._make_source()
+        for _ in range(self._window):
+            self._draw()
+
+    def _draw(self) -> None:
+        try:
+            number, index = self._next_numbered_index()
+        except StopIteration:
+            return
+        self._awaited[number] = None
+        batch = Batch(number, index, self._source, self._finished)
+        self._crew.submit(batch, threads=self._num_workers)
+
+    def _next_data(self) -> Any:
+        if not self._awaited:
+            self._position.is_over = True
+            if not self._persistent_workers:
+                self.close()
+            raise StopIteration
+        self._check_crew()
+        number = next(iter(self._awaited))
+        if self._in_order:
+            while self._awaited[number] is None:
+                arrived = self._watched_await()
+                self._awaited[arrived.number] = arrived
+        else:
+            arrived = self._watched_await()
+            number = arrived.number
+            self._awaited[number] = arrived
+        batch = self._awaited.pop(number)
+        assert batch is not None
+        self._draw()
+        self._position.deliver(number)
+        return batch.take()
+
+    def _watched_await(self) -> Batch:
+        """Waits; the first few times it also looks whether the threads draw."""
+        if self._watched_waits >= _WATCHED_WAITS:
+            return self._await()
+        self._watched_waits += 1
+        before = fingerprint()
+        batch = self._await()
+        if fingerprint() != before:
+            self._habits.saw_draws(self._is_ahead)
+        return batch
+
+
+def preparation() -> Callable[[], None]:
+    """What each thread does first, as torch's own threads and workers do."""
+    device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+
+    def prepare() -> None:
+        torch.set_num_threads(1)
+        torch.get_num_threads()  # Makes it this thread's own, for good.
+        if device is not None:
+            torch.cuda.set_device(device)
+
+    return prepare

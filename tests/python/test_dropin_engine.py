@@ -1,0 +1,75 @@
+"""A leat.Dataset in leat.torch.DataLoader is served by the engine."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import leat
+from leat.torch import DataLoader
+
+DECODE = {"ops": [leat.ops.DecodeImage()], "ids": True}
+
+
+@pytest.fixture
+def dataset(pictures):
+    return leat.Dataset(pictures)
+
+
+def test_the_engine_delivers_its_batches(dataset):
+    loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=2, engine=DECODE,
+                        generator=torch.Generator().manual_seed(4))  # fmt: skip
+    with leat.Loader(dataset, batch_size=8, seed=4, drop_last=False, output="torch",
+                     **DECODE) as reference:  # fmt: skip
+        expected = [[batch["index"].tolist() for batch in reference] for _ in range(2)]
+
+    batches = [list(loader) for _ in range(2)]
+
+    assert [[batch["index"].tolist() for batch in epoch] for epoch in batches] == expected
+    assert batches[0][0]["image"].shape == (8, 3, 10, 12)
+    assert isinstance(batches[0][0]["image"], torch.Tensor)
+    assert len(loader) == 8
+    assert isinstance(loader, torch.utils.data.DataLoader)
+
+
+def test_without_shuffle_the_order_is_the_keys_and_drop_last_is_torchs(dataset):
+    loader = DataLoader(dataset, batch_size=7, engine=DECODE)
+    whole = DataLoader(dataset, batch_size=7, drop_last=True, engine=DECODE)
+
+    assert torch.cat([batch["index"] for batch in loader]).tolist() == list(range(60))
+    assert [len(batch["index"]) for batch in whole] == [7] * 8
+
+
+def test_a_state_goes_on_at_the_next_batch(dataset):
+    loader = DataLoader(dataset, batch_size=8, shuffle=True, engine=DECODE)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    rest = [batch["index"].tolist() for batch in batches]
+    again = DataLoader(dataset, batch_size=8, shuffle=True, engine=DECODE)
+    again.load_state_dict(state)
+
+    assert [batch["index"].tolist() for batch in again] == rest
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    ({"sampler": [1, 2]}, "sampler=.*shuffle="),
+    ({"batch_sampler": [[1, 2]]}, "batch_sampler=.*batch_size="),
+    ({"collate_fn": list}, "collate_fn=.*ops"),
+    ({"worker_init_fn": print}, "worker_init_fn="),
+    ({"num_workers": 1, "multiprocessing_context": "fork"}, "multiprocessing_context="),
+    ({"num_workers": 1, "prefetch_factor": 3}, "prefetch_factor=.*memory"),
+    ({"num_workers": 1, "timeout": 3}, "timeout="),
+    ({"threads": 3}, "threads=.*max_in_flight"),
+    ({"batch_size": None}, "batch_size=None.*batch_size=1"),
+])
+def test_what_the_engine_cannot_honour_is_refused_with_a_remedy(dataset, arguments, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        DataLoader(dataset, **arguments)
+
+
+def test_options_of_the_engine_are_for_its_own_datasets(dataset):
+    with pytest.raises(leat.InvalidArgument, match="engine= is for a leat.Dataset"):
+        DataLoader([1, 2], engine={"ids": True})
+    with pytest.raises(TypeError, match="none_such"):
+        DataLoader(dataset, engine={"none_such": 1})
