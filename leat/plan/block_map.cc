@@ -27,8 +27,11 @@ void cut_object(std::span<const SampleSpan> run, std::uint64_t first,
   std::uint64_t piece = 0;
   for (std::size_t i = 0; i < run.size(); ++i) {
     if (run[i].object.value == ByteRange::kMissing || bytes == 0) continue;
-    const auto here = static_cast<std::uint64_t>(Uint128{run[i].begin - low} *
-                                                 pieces / bytes);
+    // A sample without bytes may begin where the last piece ends.
+    const auto here =
+        std::min(static_cast<std::uint64_t>(Uint128{run[i].begin - low} *
+                                            pieces / bytes),
+                 pieces - 1);
     if (here <= piece) continue;
     piece = here;
     first_sample.push_back(first + i);

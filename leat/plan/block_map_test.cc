@@ -60,6 +60,13 @@ TEST(BlockMapTest, ASampleWithoutBytesGoesWithTheOneBefore) {
   EXPECT_EQ(firsts(BlockMap::cut(samples, kPiece)), (Firsts{0, 1, 4, 5}));
 }
 
+TEST(BlockMapTest, AnEmptySampleAtTheEndIsNoPieceOfItsOwn) {
+  const std::vector<SampleSpan> samples = {{ObjectIndex{0}, 512, 600},
+                                           {ObjectIndex{0}, 1112, 1112}};
+
+  EXPECT_EQ(firsts(BlockMap::cut(samples, kPiece)), (Firsts{0, 2}));
+}
+
 TEST(BlockMapTest, EmptySamplesAndNoSamplesAreFine) {
   std::vector<SampleSpan> samples;
   append_object(samples, 0, 3, 0);
