@@ -49,7 +49,7 @@ def main() -> None:
     try:
         printed = credentials_of(profile)
     except Exception as error:  # Whatever it is, its last line is for the user.
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(str(error) or type(error).__name__)
     json.dump(printed, sys.stdout)
 
 

@@ -29,7 +29,7 @@ std::string line_of(const LinkReport& report) {
     case LinkReport::Outcome::kNothing:
       return report.name + ": " + report.why;
     case LinkReport::Outcome::kFailed:
-      return report.name + ": FAILED: " + report.why;
+      return report.name + ": FAILED, as said above";
     case LinkReport::Outcome::kNotAsked:
       break;
   }

@@ -87,10 +87,12 @@ class Walk {
 
 Result<CredentialAnswer> Walk::follow(const AwsProfile& profile) {
   visited_.push_back(profile.name);
+  const bool is_source = visited_.size() > 1;
   Result<CredentialAnswer> answer = take(profile, way_of(profile));
-  if (answer) return answer;
+  // The first one is named by whoever asked for it.
+  if (answer || !is_source) return answer;
   return std::move(answer).error().while_doing(
-      fmt::format("profile '{}'", profile.name));
+      fmt::format("source_profile '{}'", profile.name));
 }
 
 Result<CredentialAnswer> Walk::take(const AwsProfile& profile, Way way) {

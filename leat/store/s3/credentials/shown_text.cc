@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kMostShown = 300;
 constexpr std::size_t kShortestSecret = 4;
-constexpr std::size_t kLongWord = 16;
+/// The shortest that AWS gives: an access key id.
+constexpr std::size_t kLongWord = 20;
 constexpr std::string_view kHidden = "(hidden)";
 
 std::string printable(std::string_view text) {

@@ -12,7 +12,7 @@ namespace leat {
 std::string shown_text(std::string_view text,
                        std::span<const std::string_view> secrets);
 
-/// The same for text whose secrets are not known: every run of 16 or more
+/// The same for text whose secrets are not known: every run of 20 or more
 /// characters that keys and tokens are made of is hidden.
 std::string shown_without_long_words(std::string_view text);
 
