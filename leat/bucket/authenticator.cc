@@ -36,8 +36,46 @@ std::optional<S3Error> Authenticator::check_token(
   return std::nullopt;
 }
 
+namespace {
+
+Authenticator::Admission judge(CheckedSignature checked) {
+  switch (checked.verdict) {
+    case SignatureVerdict::kValid:
+      return {std::nullopt, std::move(checked.payload_hash)};
+    case SignatureVerdict::kAnonymous:
+      return {s3_error(S3Code::kAccessDenied), {}};
+    default:
+      return {
+          S3Error{s3_error_code(checked.verdict),
+                  s3_error_status(checked.verdict), std::move(checked.reason)},
+          {}};
+  }
+}
+
+}  // namespace
+
+Authenticator::Admission Authenticator::admit_temporary(const RequestHead& head,
+                                                        WallTime now) const {
+  std::optional<TemporaryCredentials> whose;
+  const auto find = [&](std::string_view id) -> std::optional<AwsCredentials> {
+    whose = options_.find_temporary(id);
+    if (!whose) return std::nullopt;
+    return whose->keys;
+  };
+  Admission admission = judge(verify_signature(
+      {.method = head.method, .target = head.target, .headers = head.headers},
+      find, now));
+  if (admission.refusal) return admission;
+  if (!equal_in_constant_time(token_of(head), whose->keys.session_token)) {
+    return {s3_error(S3Code::kInvalidToken), {}};
+  }
+  if (now >= whose->expires_at) return {s3_error(S3Code::kExpiredToken), {}};
+  return admission;
+}
+
 Authenticator::Admission Authenticator::admit(const RequestHead& head,
                                               WallTime now) const {
+  if (options_.find_temporary) return admit_temporary(head, now);
   if (!options_.credentials) return {check_token(head), {}};
   const auto find = [this](std::string_view id) {
     return id == options_.credentials->access_key_id
@@ -48,16 +86,10 @@ Authenticator::Admission Authenticator::admit(const RequestHead& head,
       {.method = head.method, .target = head.target, .headers = head.headers},
       find, now);
   // Who does not say who they are is not asked for a token.
-  if (checked.verdict == SignatureVerdict::kAnonymous) {
-    return {s3_error(S3Code::kAccessDenied), {}};
+  if (checked.verdict != SignatureVerdict::kAnonymous) {
+    if (auto refusal = check_token(head)) return {std::move(refusal), {}};
   }
-  if (auto refusal = check_token(head)) return {std::move(refusal), {}};
-  if (checked.verdict == SignatureVerdict::kValid) {
-    return {std::nullopt, std::move(checked.payload_hash)};
-  }
-  return {S3Error{s3_error_code(checked.verdict),
-                  s3_error_status(checked.verdict), std::move(checked.reason)},
-          {}};
+  return judge(std::move(checked));
 }
 
 }  // namespace leat

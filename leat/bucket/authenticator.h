@@ -1,5 +1,6 @@
 // Who may ask.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,12 @@
 
 namespace leat {
 
+/// Credentials of somebody, and when they end.
+struct TemporaryCredentials {
+  AwsCredentials keys;
+  WallTime expires_at;
+};
+
 /// Who is let in, and for tests who is told that their time is over.
 struct AccessOptions {
   /// Where set, every request must be signed with it; a session token in it
@@ -18,6 +25,11 @@ struct AccessOptions {
   std::optional<AwsCredentials> credentials;
   /// A session token that is answered with ExpiredToken.
   std::string expired_token;
+  /// Where set, asked instead of the two above: who has this access key id.
+  /// Those that have ended are answered with ExpiredToken. Called by many
+  /// threads at once.
+  std::function<std::optional<TemporaryCredentials>(std::string_view id)>
+      find_temporary;
 };
 
 /// Threads: any.
@@ -34,6 +46,7 @@ class Authenticator {
   Admission admit(const RequestHead& head, WallTime now) const;
 
  private:
+  Admission admit_temporary(const RequestHead& head, WallTime now) const;
   std::optional<S3Error> check_token(const RequestHead& head) const;
 
   const AccessOptions options_;

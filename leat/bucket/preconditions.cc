@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "leat/store/s3/request_maker.h"
+#include "leat/store/s3/http_date.h"
 
 namespace leat {
 namespace {

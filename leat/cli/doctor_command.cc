@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -25,7 +26,9 @@ constexpr std::uint64_t kLittleMemory = 4 * kGiB;
 struct Finding {
   std::string check;
   bool is_good = true;
+  bool is_warning = false;  ///< Good enough to run, and worth a look.
   std::string found;
+  std::vector<std::string> details{};
   std::string remedy;  ///< Empty where nothing needs one.
 };
 
@@ -98,10 +101,43 @@ Finding check_reach(const std::string& url, const StoreOptions& options,
   return finding;
 }
 
+Result<std::vector<Finding>> check_access(const std::string& url,
+                                          const StoreOptions& options,
+                                          CommandContext& context) {
+  LEAT_TRY(std::vector<Diagnosis> diagnoses,
+           diagnose_access(url, options, context.env, context.stop));
+  std::vector<Finding> findings;
+  for (Diagnosis& one : diagnoses) {
+    findings.push_back({.check = std::move(one.check),
+                        .is_good = one.level != Diagnosis::Level::kBad,
+                        .is_warning = one.level == Diagnosis::Level::kWarning,
+                        .found = std::move(one.found),
+                        .details = std::move(one.details),
+                        .remedy = std::move(one.remedy)});
+  }
+  return findings;
+}
+
+void print(const Finding& finding, std::ostream& out) {
+  const std::string_view mark = !finding.is_good     ? "BAD"
+                                : finding.is_warning ? "warn"
+                                                     : "ok";
+  out << fmt::format("{:<4} {:<11} {}\n", mark, finding.check, finding.found);
+  for (const std::string& line : finding.details) {
+    out << fmt::format("{:<16}    {}\n", "", line);
+  }
+  if (!finding.remedy.empty()) {
+    out << fmt::format("{:<16} -> {}\n", "", finding.remedy);
+  }
+}
+
 Result<void> run_doctor(const std::string& url, const StoreFlags& store,
                         bool is_json, CommandContext& context) {
   std::vector<Finding> findings = check_machine(context.env);
   if (!url.empty()) {
+    LEAT_TRY(auto access, check_access(url, store.store_options(), context));
+    findings.insert(findings.end(), std::move_iterator(access.begin()),
+                    std::move_iterator(access.end()));
     findings.push_back(check_reach(url, store.store_options(), context));
   }
   bool is_good = true;
@@ -111,16 +147,13 @@ Result<void> run_doctor(const std::string& url, const StoreFlags& store,
     if (is_json) {
       report.push_back({{"check", finding.check},
                         {"good", finding.is_good},
+                        {"warning", finding.is_warning},
                         {"found", finding.found},
+                        {"details", finding.details},
                         {"remedy", finding.remedy}});
       continue;
     }
-    context.out << fmt::format("{:<4} {:<11} {}\n",
-                               finding.is_good ? "ok" : "BAD", finding.check,
-                               finding.found);
-    if (!finding.remedy.empty()) {
-      context.out << fmt::format("{:<16} -> {}\n", "", finding.remedy);
-    }
+    print(finding, context.out);
   }
   if (is_json) context.out << report.dump() << '\n';
   if (is_good) return {};

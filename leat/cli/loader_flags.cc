@@ -92,6 +92,8 @@ void StoreFlags::add_to(CLI::App& app) {
   app.add_option("--profile", profile, "of the AWS configuration files");
   app.add_flag("--no-sign-request", no_sign_request,
                "send requests unsigned, for public buckets");
+  app.add_flag("--requester-pays", requester_pays,
+               "you pay for requests and bytes, for buckets that want that");
 }
 
 StoreOptions StoreFlags::store_options() const {
@@ -100,6 +102,7 @@ StoreOptions StoreFlags::store_options() const {
   options.region = region;
   options.profile = profile;
   options.no_sign_request = no_sign_request;
+  options.requester_pays = requester_pays;
   return options;
 }
 

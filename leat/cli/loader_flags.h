@@ -37,12 +37,13 @@ struct LoaderFlags {
 };
 
 /// `--endpoint-url`, `--region`, `--profile`, `--no-sign-request`, as the AWS
-/// command line spells them.
+/// command line spells them; `--requester-pays`, as mount-s3 does.
 struct StoreFlags {
   std::string endpoint_url;
   std::string region;
   std::string profile;
   bool no_sign_request = false;
+  bool requester_pays = false;
 
   void add_to(CLI::App& app);
   StoreOptions store_options() const;

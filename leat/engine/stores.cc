@@ -13,6 +13,7 @@
 #include "leat/store/http/http_store.h"
 #include "leat/store/layers/limited_store.h"
 #include "leat/store/layers/retrying_store.h"
+#include "leat/store/s3/diagnosis.h"
 #include "leat/store/s3/s3_store.h"
 #include "leat/store/s3/settings.h"
 #include "leat/store/url.h"
@@ -40,16 +41,23 @@ HttpClientOptions http_options(const StoreOptions& options,
   return http;
 }
 
-Result<Driver> open_s3(const Url& url, const StoreOptions& options,
-                       const Env& env, Metrics* metrics) {
+S3Options s3_options(const StoreOptions& options) {
   S3Options asked;
   asked.endpoint_url = options.endpoint_url;
   asked.region = options.region;
   asked.profile = options.profile;
   asked.no_sign_request = options.no_sign_request;
+  asked.requester_pays = options.requester_pays;
+  asked.credential_helper = options.credential_helper;
   asked.ca_bundle = options.ca_bundle;
   asked.max_attempts = options.max_attempts;
-  LEAT_TRY(S3Settings settings, resolve_s3_settings(url.authority, asked, env));
+  return asked;
+}
+
+Result<Driver> open_s3(const Url& url, const StoreOptions& options,
+                       const Env& env, Metrics* metrics) {
+  LEAT_TRY(S3Settings settings,
+           resolve_s3_settings(url.authority, s3_options(options), env));
   Driver driver;
   driver.prefix = url.path;
   driver.identity = url.text() + "\n" + settings.base_url;
@@ -138,6 +146,24 @@ Result<OpenedStore> open_store(std::string_view url,
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
   return opened;
+}
+
+Result<std::vector<Diagnosis>> diagnose_access(std::string_view url,
+                                               const StoreOptions& options,
+                                               const Env& env,
+                                               const std::stop_token& stop) {
+  LEAT_TRY(const Url parsed, parse_url(url));
+  std::vector<Diagnosis> found;
+  if (parsed.scheme != "s3") return found;
+  const S3Options asked = s3_options(options);
+  found.push_back(diagnose_credentials(asked, env, stop));
+  // What cannot be resolved is said by whoever opens the store.
+  const auto facts = network_facts(parsed.authority, asked, env, stop);
+  if (!facts) return found;
+  for (Diagnosis& judged : judge_network(*facts)) {
+    found.push_back(std::move(judged));
+  }
+  return found;
 }
 
 }  // namespace leat

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
+#include "leat/store/diagnosis.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -21,6 +24,12 @@ struct StoreOptions {
   std::string region;
   std::string profile;
   bool no_sign_request = false;
+  /// Who asks pays for requests and bytes: for buckets that want that.
+  bool requester_pays = false;
+  /// A command that prints credentials for `--profile NAME`, where a profile
+  /// needs SSO or MFA; empty for LEAT_CREDENTIAL_HELPER. Python's runs
+  /// botocore.
+  std::string credential_helper;
   /// A PEM file of certificates to trust; empty for the system's.
   std::string ca_bundle;
   /// Reads in flight at once.
@@ -50,5 +59,15 @@ struct OpenedStore {
 Result<OpenedStore> open_store(std::string_view url,
                                const StoreOptions& options, const Env& env,
                                Metrics* metrics);
+
+/// What a user should know about access to `url`: who is asking, from where.
+/// Empty where there is nothing to know. Blocks: asks whoever gives
+/// credentials.
+///
+/// Errors: as parse_url()
+Result<std::vector<Diagnosis>> diagnose_access(std::string_view url,
+                                               const StoreOptions& options,
+                                               const Env& env,
+                                               const std::stop_token& stop);
 
 }  // namespace leat

@@ -171,16 +171,7 @@ Result<void> write_catalogue(const std::string& path,
 
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env) {
-  const auto folder = [&]() -> std::optional<std::string> {
-    const auto set = [&](std::string_view name) -> std::optional<std::string> {
-      auto value = env(name);
-      return value && !value->empty() ? value : std::nullopt;
-    };
-    if (auto own = set("LEAT_CACHE_DIR")) return own;
-    if (auto xdg = set("XDG_CACHE_HOME")) return *xdg + "/leat";
-    if (auto home = set("HOME")) return *home + "/.cache/leat";
-    return std::nullopt;
-  }();
+  const auto folder = user_cache_folder(env);
   if (!folder) return std::nullopt;
   return fmt::format("{}/catalogues/{}.leatcat", *folder,
                      xxh3_128(as_bytes(identity)).hex());

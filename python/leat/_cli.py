@@ -7,6 +7,8 @@ import pathlib
 import shutil
 import sys
 
+from leat._credentials import helper_command
+
 
 def command_path() -> str:
     """The `leat` program that belongs to this package, else the one on PATH."""
@@ -26,4 +28,6 @@ def main() -> None:
         program = command_path()
     except FileNotFoundError as error:
         sys.exit(f"leat: {error}")
+    # Found by this interpreter, which may have botocore; the program asks none.
+    os.environ.setdefault("LEAT_CREDENTIAL_HELPER", helper_command())
     os.execv(program, ["leat", *sys.argv[1:]])

@@ -14,6 +14,8 @@ class StoreOptions:
         region: str | None = None,
         profile: str | None = None,
         no_sign_request: bool = False,
+        requester_pays: bool = False,
+        credential_helper: str = "",
     ) -> None: ...
 
 class Dataset:

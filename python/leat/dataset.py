@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from leat import _native
+from leat._credentials import helper_command
 from leat.errors import InvalidArgument
 
 
@@ -21,6 +22,8 @@ class Dataset:
             as it stands.
         endpoint_url, region, profile, no_sign_request: as the AWS command line
             spells them; the environment and the profile decide where not given.
+            A profile that needs SSO or MFA goes through botocore, if installed.
+        requester_pays: you pay for requests and bytes, where a bucket wants that.
 
     Raises:
         leat.NotFound: no such bucket or folder, or nothing is in it.
@@ -37,6 +40,7 @@ class Dataset:
         region: str | None = None,
         profile: str | None = None,
         no_sign_request: bool = False,
+        requester_pays: bool = False,
     ) -> None:
         if refresh not in ("never", "always"):
             raise InvalidArgument(f'refresh={refresh!r}; it is "never" or "always"')
@@ -45,6 +49,8 @@ class Dataset:
             region=region,
             profile=profile,
             no_sign_request=no_sign_request,
+            requester_pays=requester_pays,
+            credential_helper=helper_command(),
         )
         self._native = _native.Dataset(os.fspath(url), store, refresh == "always")
 

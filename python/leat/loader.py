@@ -49,7 +49,8 @@ class Loader:
         max_in_flight: requests in flight, of this node; None for 128.
         hashes: whether `stats` holds order and content hashes.
         rank, world_size: who this is; None asks the launcher's environment.
-        refresh, endpoint_url, region, profile, no_sign_request: of `leat.Dataset`.
+        refresh, endpoint_url, region, profile, no_sign_request, requester_pays:
+            of `leat.Dataset`.
 
     Each array is over memory of its own: writable, and recycled once the last
     view of it is gone. Dense fields have shape ``(samples, ...)``; bytes that no
@@ -88,6 +89,7 @@ class Loader:
         region: str | None = None,
         profile: str | None = None,
         no_sign_request: bool = False,
+        requester_pays: bool = False,
     ) -> None:
         if batch not in ("dict", "tuple"):
             raise InvalidArgument(f'batch={batch!r}; it is "dict" or "tuple"')
@@ -107,6 +109,7 @@ class Loader:
                 region=region,
                 profile=profile,
                 no_sign_request=no_sign_request,
+                requester_pays=requester_pays,
             )
         self._batch = batch
         self._to_output = _to_torch if output == "torch" else _to_numpy

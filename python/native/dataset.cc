@@ -76,18 +76,22 @@ void bind_dataset(py::module_& module) {
   py::class_<StoreOptions>(module, "StoreOptions")
       .def(py::init([](std::optional<std::string> endpoint_url,
                        std::optional<std::string> region,
-                       std::optional<std::string> profile,
-                       bool no_sign_request) {
+                       std::optional<std::string> profile, bool no_sign_request,
+                       bool requester_pays, std::string credential_helper) {
              StoreOptions options;
              options.endpoint_url = endpoint_url.value_or("");
              options.region = region.value_or("");
              options.profile = profile.value_or("");
              options.no_sign_request = no_sign_request;
+             options.requester_pays = requester_pays;
+             options.credential_helper = std::move(credential_helper);
              return options;
            }),
            py::kw_only(), py::arg("endpoint_url") = py::none(),
            py::arg("region") = py::none(), py::arg("profile") = py::none(),
-           py::arg("no_sign_request") = false);
+           py::arg("no_sign_request") = false,
+           py::arg("requester_pays") = false,
+           py::arg("credential_helper") = "");
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("url"), py::arg("store"),

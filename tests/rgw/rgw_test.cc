@@ -60,10 +60,17 @@ std::string make_bucket() {
   static std::atomic<int> made = 0;
   const std::string bucket = fmt::format("test-{}", made++);
   const auto http = open_http_client({}, nullptr);
-  const RequestMaker maker(settings_of(bucket), &system_now);
+  const S3Settings settings = settings_of(bucket);
+  const RequestMaker maker(settings, &system_now);
   const auto reply = http->send_and_wait(
-      maker.make(
-          {.method = "PUT", .key = {}, .query = {}, .headers = {}, .body = {}}),
+      maker
+          .make({.method = "PUT",
+                 .key = {},
+                 .query = {},
+                 .headers = {},
+                 .body = {}},
+                std::make_shared<const AwsCredentials>(*settings.credentials))
+          .http,
       {});
   EXPECT_TRUE(reply && reply->status == 200);
   return bucket;

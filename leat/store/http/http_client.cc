@@ -131,11 +131,11 @@ std::unique_ptr<HttpClient> open_http_client(const HttpClientOptions& options,
   static std::once_flag started;
   std::call_once(started, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   const Env env = process_env();
-  return std::make_unique<CurlHttpClient>(
-      TransferSettings{.options = options,
-                       .ca_bundle = find_ca_bundle(options.ca_bundle, env),
-                       .uses_proxy = names_a_proxy(env),
-                       .metrics = metrics});
+  return std::make_unique<CurlHttpClient>(TransferSettings{
+      .options = options,
+      .ca_bundle = find_ca_bundle(options.ca_bundle, env),
+      .uses_proxy = options.may_use_proxy && names_a_proxy(env),
+      .metrics = metrics});
 }
 
 }  // namespace leat

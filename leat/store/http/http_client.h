@@ -77,6 +77,9 @@ struct HttpClientOptions {
   std::chrono::seconds stall_timeout{30};
   /// A PEM file; empty for the system's.
   std::string ca_bundle{};
+  /// False: the environment's http_proxy and its kin are not asked, as for
+  /// addresses that only this machine can reach.
+  bool may_use_proxy = true;
 };
 
 /// Sends requests and reads replies on a few threads of its own.

@@ -1,13 +1,11 @@
 #include "leat/store/s3/aws_profile.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <utility>
+
+#include "leat/store/s3/small_file.h"
 
 namespace leat {
 namespace {
@@ -20,35 +18,13 @@ struct NamedFile {
   std::string outcome;  ///< Empty if it was read.
 };
 
-Error unreadable(const std::string& path, std::string_view why) {
+Result<std::optional<std::string>> read_profile_file(const std::string& path) {
+  auto text = read_small_file(path, kMostFileBytes);
+  if (text) return text;
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("reading {}: {}; correct it, or name another file "
-                           "with AWS_CONFIG_FILE or "
-                           "AWS_SHARED_CREDENTIALS_FILE",
-                           path, why));
-}
-
-/// The file's text; nullopt if there is no such file.
-Result<std::optional<std::string>> read_small_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
-      return std::optional<std::string>();
-    return unreadable(path, std::strerror(errno));
-  }
-  std::string text(kMostFileBytes + 1, '\0');
-  std::size_t size = 0;
-  ssize_t got = 0;
-  while (size < text.size() &&
-         (got = ::read(file, text.data() + size, text.size() - size)) > 0) {
-    size += static_cast<std::size_t>(got);
-  }
-  const int failed = errno;
-  ::close(file);
-  if (got < 0) return unreadable(path, std::strerror(failed));
-  if (size > kMostFileBytes) return unreadable(path, "larger than 1 MiB");
-  text.resize(size);
-  return std::optional<std::string>(std::move(text));
+               text.error().message() +
+                   "; correct it, or name another file with AWS_CONFIG_FILE or "
+                   "AWS_SHARED_CREDENTIALS_FILE");
 }
 
 std::string path_of(const Env& env, std::string_view variable,
@@ -62,7 +38,7 @@ std::string path_of(const Env& env, std::string_view variable,
 
 Result<NamedFile> load(std::string path) {
   if (path.empty()) return NamedFile{"~/.aws", {}, "HOME is not set"};
-  LEAT_TRY(const std::optional<std::string> text, read_small_file(path));
+  LEAT_TRY(const std::optional<std::string> text, read_profile_file(path));
   if (!text) return NamedFile{std::move(path), {}, "no such file"};
   LEAT_TRY(IniFile sections, parse_ini(*text, path));
   return NamedFile{std::move(path), std::move(sections), ""};
@@ -91,12 +67,6 @@ std::optional<std::string> AwsProfile::value(std::string_view wanted) const {
   const auto found = values.find(wanted);
   if (found == values.end() || found->second.empty()) return std::nullopt;
   return found->second;
-}
-
-std::optional<std::string> value_of(const Env& env, std::string_view name) {
-  auto value = env(name);
-  if (value && value->empty()) return std::nullopt;
-  return value;
 }
 
 Result<AwsProfile> load_aws_profile(std::string_view explicit_name,

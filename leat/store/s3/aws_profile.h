@@ -24,9 +24,6 @@ struct AwsProfile {
   std::optional<std::string> value(std::string_view name) const;
 };
 
-/// The value of an environment variable; nullopt if it is not set or empty.
-std::optional<std::string> value_of(const Env& env, std::string_view name);
-
 /// Reads a profile: `explicit_name`, else AWS_PROFILE, AWS_DEFAULT_PROFILE or
 /// `default`, from the files named by AWS_CONFIG_FILE and
 /// AWS_SHARED_CREDENTIALS_FILE, else ~/.aws/config and ~/.aws/credentials.

@@ -168,6 +168,25 @@ std::optional<S3ErrorReply> parse_s3_error(std::string_view body) {
                       .region = fit_to_show(root.child_value("Region"))};
 }
 
+S3Errand errand_of(const HttpReply& reply) {
+  if (is_success(reply.status)) return {};
+  const S3ErrorReply said = parse_s3_error(reply.body).value_or(S3ErrorReply{});
+  if (said.code == "RequestTimeTooSkewed") return {S3Cure::kClock, {}};
+  if (said.code == "ExpiredToken" || said.code == "ExpiredTokenException" ||
+      said.code == "InvalidToken" || said.code == "TokenRefreshRequired") {
+    return {S3Cure::kCredentials, {}};
+  }
+  std::string region = said.region;
+  if (region.empty()) region = reply.header("x-amz-bucket-region");
+  const Meaning* meaning = meaning_of(said.code);
+  const bool is_elsewhere =
+      is_redirect(reply.status) ||
+      (meaning ? meaning->remedy == kRedirected
+               : said.code.empty() && reply.status == 400);
+  if (!is_elsewhere || region.empty()) return {};
+  return {S3Cure::kRegion, std::move(region)};
+}
+
 Error error_from_s3(const HttpReply& reply, const S3Attempt& attempt) {
   S3ErrorReply said = parse_s3_error(reply.body).value_or(S3ErrorReply{});
   if (said.region.empty()) {

@@ -1,5 +1,6 @@
 // What S3's errors mean.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,22 @@ struct S3ErrorReply {
 
 /// Reads the body of a reply; nullopt if it is no S3 error.
 std::optional<S3ErrorReply> parse_s3_error(std::string_view body);
+
+/// What would make the same request succeed.
+enum class S3Cure : std::uint8_t {
+  kNone,
+  kClock,        ///< Signing with the server's time.
+  kRegion,       ///< Going to `S3Errand::region`.
+  kCredentials,  ///< Newer temporary credentials.
+};
+struct S3Errand {
+  S3Cure cure = S3Cure::kNone;
+  std::string region;
+};
+
+/// What to do about a reply that is no success. A HEAD's has no body; its
+/// headers tell of a region alone.
+S3Errand errand_of(const HttpReply& reply);
 
 /// What was asked, for the message.
 struct S3Attempt {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/store/http/http_client.h"
 
 namespace leat {
@@ -15,8 +16,11 @@ namespace leat {
 /// What the fake was asked and what it answers. Outlives the fake.
 struct HttpScript {
   std::vector<HttpRequest> asked;
+  std::vector<std::string> bodies;  ///< Of them: `asked` only borrows.
   /// Taken one after another; when none is left, HTTP 500.
   std::deque<Result<HttpReply>> replies;
+  /// Where set, replies are given by whoever it hands them to.
+  std::function<void(HttpDone)> hold;
 
   void answer(int status, std::string body = {}, ReplyHeaders headers = {}) {
     replies.emplace_back(
@@ -43,6 +47,7 @@ class FakeHttp final : public HttpClient {
     if (stop.stop_requested()) {
       return done(Error(ErrorCode::kCancelled, "cancelled"));
     }
+    if (script_.hold) return script_.hold(std::move(done));
     Result<HttpReply> reply = HttpReply{500, {}, ""};
     if (!script_.replies.empty()) {
       reply = std::move(script_.replies.front());
@@ -57,6 +62,7 @@ class FakeHttp final : public HttpClient {
         reply->body.clear();
       }
     }
+    script_.bodies.emplace_back(as_text(request.body));
     script_.asked.push_back(std::move(request));
     done(std::move(reply));
   }

@@ -3,13 +3,15 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "leat/base/mutex.h"
 #include "leat/store/http/http_client.h"
+#include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/settings.h"
 #include "leat/store/s3/sigv4.h"
 
@@ -23,11 +25,13 @@ WallTime system_now();
 ///
 /// Signs as little as S3 asks for (host and x-amz-*), since every further
 /// header is one that a proxy can break. Knows how far this machine's clock is
-/// off, once told.
+/// off and which region the bucket is in, once told.
 ///
 /// Threads: any.
 class RequestMaker {
  public:
+  using SettingsRef = std::shared_ptr<const S3Settings>;
+
   struct Wanted {
     std::string_view method = "GET";
     std::string_view key;  ///< Empty for the bucket itself.
@@ -36,27 +40,49 @@ class RequestMaker {
     std::span<const std::byte> body;   ///< Signed. Lent until the reply.
   };
 
+  /// What a request was made with, which may be known to be wrong by the time
+  /// its reply comes.
+  struct MadeWith {
+    CredentialsRef who;
+    SettingsRef settings;
+    std::chrono::seconds clock_offset{0};
+  };
+  struct Made {
+    HttpRequest http;
+    MadeWith with;
+  };
+
   RequestMaker(S3Settings settings, WallNow now);
 
-  HttpRequest make(Wanted wanted) const;
+  /// `who` signs; null for nobody.
+  Made make(Wanted wanted, CredentialsRef who) const;
 
-  /// Takes the server's time for right from now on. False if that changes
-  /// nothing, so that asking again cannot help.
-  bool adopt_server_time(WallTime server);
+  /// Takes the server's time for right from now on. False if the request was
+  /// signed with that time already, so that asking again cannot help.
+  bool adopt_server_time(const MadeWith& with, WallTime server);
 
-  const S3Settings& settings() const { return settings_; }
+  /// Goes to `region` from now on, once. False if the request went there
+  /// already, or there was another move before, or it cannot be a region.
+  bool adopt_region(const MadeWith& with, std::string_view region);
+
+  SettingsRef settings() const;
 
  private:
+  using SignerRef = std::shared_ptr<const Signer>;
+
+  SignerRef signer_of(const MadeWith& with) const;
   void sign(const Wanted& wanted, std::string_view path, std::string_view query,
-            HttpRequest& request) const;
+            Made& made) const;
 
-  const S3Settings settings_;
   const WallNow now_;
-  const std::optional<Signer> signer_;
   std::atomic<std::chrono::seconds::rep> clock_offset_ = 0;
-};
 
-/// Reads "Fri, 24 May 2013 00:00:00 GMT".
-std::optional<WallTime> parse_http_date(std::string_view text);
+  mutable Mutex mutex_;
+  SettingsRef settings_ LEAT_GUARDED_BY(mutex_);
+  bool has_moved_ LEAT_GUARDED_BY(mutex_) = false;
+  // The signer of the last request, and what it was made from.
+  mutable SignerRef signer_ LEAT_GUARDED_BY(mutex_);
+  mutable MadeWith signer_from_ LEAT_GUARDED_BY(mutex_);
+};
 
 }  // namespace leat

@@ -13,7 +13,9 @@
 
 #include "leat/base/check.h"
 #include "leat/store/http/status.h"
+#include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/error_reply.h"
+#include "leat/store/s3/http_date.h"
 #include "leat/store/s3/list_reply.h"
 
 namespace leat {
@@ -51,11 +53,25 @@ std::optional<Error> wrong_range(const HttpReply& reply, std::uint64_t offset,
   return Error(ErrorCode::kUnavailable, "the server sent another range");
 }
 
+/// Null for who asks as nobody.
+std::unique_ptr<RefreshingCredentials> credentials_of(
+    const S3Settings& settings) {
+  if (!settings.is_signed()) return nullptr;
+  RefreshingCredentials::Options options;
+  if (settings.credentials) {
+    options.initial = TimedCredentials{*settings.credentials};
+  }
+  options.provider = settings.provider;
+  options.turn_path = settings.turn_path;
+  return std::make_unique<RefreshingCredentials>(std::move(options));
+}
+
 class S3Store final : public Store {
  public:
   S3Store(std::string_view bucket, S3Settings settings,
           std::unique_ptr<HttpClient> http, WallNow now)
       : bucket_(bucket),
+        credentials_(credentials_of(settings)),
         maker_(std::move(settings), std::move(now)),
         http_(std::move(http)) {}
 
@@ -84,17 +100,26 @@ class S3Store final : public Store {
   }
 
  private:
-  Result<void> judge_read(const ReadRequest& request, Result<HttpReply> reply);
+  using MadeWith = RequestMaker::MadeWith;
+
+  void send_read(ReadRequest request, CredentialsRef who, std::stop_token stop,
+                 ReadDone done);
+  void finish_read(const ReadDone& done, Result<void> result);
+  Result<void> judge_read(const ReadRequest& request, const MadeWith& with,
+                          Result<HttpReply> reply);
   /// Sends, waits, and turns what is no success into its error.
   Result<HttpReply> ask(RequestMaker::Wanted wanted, std::string doing,
                         std::size_t most_body_bytes,
                         const std::stop_token& stop);
-  Error error_of(const HttpReply& reply, std::string doing);
+  Error error_of(const HttpReply& reply, const MadeWith& with,
+                 std::string doing);
+  bool cure(const HttpReply& reply, const MadeWith& with);
   std::string reading(const ReadRequest& request) const;
   Error why_head_failed(std::string_view key, Error error, std::string doing,
                         const std::stop_token& stop);
 
   const std::string bucket_;
+  const std::unique_ptr<RefreshingCredentials> credentials_;
   RequestMaker maker_;
   std::atomic<std::int64_t> reads_in_flight_ = 0;
   const std::unique_ptr<HttpClient> http_;  // Last: its callbacks use the rest.
@@ -126,6 +151,26 @@ void S3Store::read(ReadRequest request, std::stop_token stop, ReadDone done) {
   if (auto checked = check_read(request); !checked) {
     return done(std::move(checked).error().while_doing(reading(request)));
   }
+  reads_in_flight_.fetch_add(1, std::memory_order_relaxed);
+  CredentialsRef who = credentials_ ? credentials_->current() : nullptr;
+  if (who || !credentials_) {
+    return send_read(std::move(request), std::move(who), std::move(stop),
+                     std::move(done));
+  }
+  credentials_->when_ready(
+      stop, [this, request = std::move(request), stop,
+             done = std::move(done)](Result<CredentialsRef> got) mutable {
+        if (!got) {
+          return finish_read(
+              done, std::move(got).error().while_doing(reading(request)));
+        }
+        send_read(std::move(request), *std::move(got), std::move(stop),
+                  std::move(done));
+      });
+}
+
+void S3Store::send_read(ReadRequest request, CredentialsRef who,
+                        std::stop_token stop, ReadDone done) {
   RequestMaker::Wanted wanted{.method = "GET",
                               .key = request.object.key,
                               .query = {},
@@ -137,24 +182,29 @@ void S3Store::read(ReadRequest request, std::stop_token stop, ReadDone done) {
   if (!request.object.etag.empty()) {
     wanted.headers.push_back("If-Match: " + request.object.etag);
   }
-  HttpRequest http = maker_.make(std::move(wanted));
-  http.into = request.into;
-  http.most_body_bytes = kMostErrorBytes;
-  reads_in_flight_.fetch_add(1, std::memory_order_relaxed);
-  http_->send(std::move(http), std::move(stop),
-              [this, request = std::move(request),
+  RequestMaker::Made made = maker_.make(std::move(wanted), std::move(who));
+  made.http.into = request.into;
+  made.http.most_body_bytes = kMostErrorBytes;
+  http_->send(std::move(made.http), std::move(stop),
+              [this, request = std::move(request), with = std::move(made.with),
                done = std::move(done)](Result<HttpReply> reply) {
-                Result<void> result = judge_read(request, std::move(reply));
-                // Before `done`, which may be what destroys this store.
-                reads_in_flight_.fetch_sub(1, std::memory_order_release);
-                done(std::move(result));
+                finish_read(done, judge_read(request, with, std::move(reply)));
               });
 }
 
+void S3Store::finish_read(const ReadDone& done, Result<void> result) {
+  // Before `done`, which may be what destroys this store.
+  reads_in_flight_.fetch_sub(1, std::memory_order_release);
+  done(std::move(result));
+}
+
 Result<void> S3Store::judge_read(const ReadRequest& request,
+                                 const MadeWith& with,
                                  Result<HttpReply> reply) {
   if (!reply) return std::move(reply).error().while_doing(reading(request));
-  if (!is_success(reply->status)) return error_of(*reply, reading(request));
+  if (!is_success(reply->status)) {
+    return error_of(*reply, with, reading(request));
+  }
   if (auto wrong = wrong_range(*reply, request.offset, request.into.size())) {
     return (*std::move(wrong)).while_doing(reading(request));
   }
@@ -170,35 +220,54 @@ Result<void> S3Store::judge_read(const ReadRequest& request,
   return {};
 }
 
-Error S3Store::error_of(const HttpReply& reply, std::string doing) {
-  const S3Settings& settings = maker_.settings();
-  Error error =
-      error_from_s3(reply, {.doing = std::move(doing),
-                            .bucket = bucket_,
-                            .host = settings.host,
-                            .region = settings.region,
-                            .is_signed = settings.credentials.has_value()});
-  if (is_success(reply.status) ||
-      reply.body.find("RequestTimeTooSkewed") == std::string::npos) {
-    return error;
-  }
-  const auto server_time = parse_http_date(reply.header("date"));
-  if (!server_time || !maker_.adopt_server_time(*server_time)) return error;
-  // The next try is signed with the server's own time.
+Error S3Store::error_of(const HttpReply& reply, const MadeWith& with,
+                        std::string doing) {
+  Error error = error_from_s3(reply, {.doing = std::move(doing),
+                                      .bucket = bucket_,
+                                      .host = with.settings->host,
+                                      .region = with.settings->region,
+                                      .is_signed = with.who != nullptr});
+  if (!cure(reply, with)) return error;
+  // The next try goes with the server's time, to the right region, or with
+  // newer credentials.
   return Error(ErrorCode::kUnavailable, error.message());
+}
+
+/// True if the cause is gone now, or will be for the next try.
+bool S3Store::cure(const HttpReply& reply, const MadeWith& with) {
+  const S3Errand errand = errand_of(reply);
+  switch (errand.cure) {
+    case S3Cure::kNone:
+      return false;
+    case S3Cure::kClock: {
+      const auto server_time = parse_http_date(reply.header("date"));
+      return server_time && maker_.adopt_server_time(with, *server_time);
+    }
+    case S3Cure::kRegion:
+      return maker_.adopt_region(with, errand.region);
+    case S3Cure::kCredentials:
+      return with.who && credentials_->reject(with.who);
+  }
+  return false;
 }
 
 Result<HttpReply> S3Store::ask(RequestMaker::Wanted wanted, std::string doing,
                                std::size_t most_body_bytes,
                                const std::stop_token& stop) {
-  HttpRequest request = maker_.make(std::move(wanted));
-  request.most_body_bytes = most_body_bytes;
-  Result<HttpReply> reply = http_->send_and_wait(std::move(request), stop);
+  CredentialsRef who;
+  if (credentials_) {
+    Result<CredentialsRef> got = credentials_->wait(stop);
+    if (!got) return std::move(got).error().while_doing(doing);
+    who = *std::move(got);
+  }
+  RequestMaker::Made made = maker_.make(std::move(wanted), std::move(who));
+  made.http.most_body_bytes = most_body_bytes;
+  Result<HttpReply> reply = http_->send_and_wait(std::move(made.http), stop);
   if (!reply) return std::move(reply).error().while_doing(doing);
   const bool is_error =
       !is_success(reply->status) || (reply->body.size() <= kMostErrorBytes &&
                                      parse_s3_error(reply->body).has_value());
-  if (is_error) return error_of(*reply, std::move(doing));
+  if (is_error) return error_of(*reply, made.with, std::move(doing));
   return reply;
 }
 

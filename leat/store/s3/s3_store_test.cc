@@ -6,6 +6,7 @@
 #include <array>
 
 #include "leat/store/s3/fake_http.h"
+#include "leat/store/s3/http_date.h"
 #include "leat/store/s3/sigv4_verify.h"
 
 namespace leat {
@@ -55,7 +56,7 @@ class S3StoreTest : public testing::Test {
   }
 
   /// What a server would think of the last request.
-  SignatureVerdict judge_last() const {
+  SignatureVerdict judge_last(const AwsCredentials& keys = kKeys) const {
     const HttpRequest& request = script_.asked.back();
     std::vector<ReceivedRequest::Header> headers = {{"host", "localhost:9000"}};
     for (const std::string& line : request.headers) {
@@ -69,7 +70,7 @@ class S3StoreTest : public testing::Test {
                     .substr(strlen("http://localhost:"
                                    "9000")),
                 headers},
-               [](std::string_view) { return kKeys; }, now_)
+               [&](std::string_view) { return keys; }, now_)
         .verdict;
   }
 
@@ -172,21 +173,38 @@ TEST_F(S3StoreTest, MapsErrorsByCodeAndSaysWhatToDo) {
   }
 }
 
-TEST_F(S3StoreTest, NamesTheRightRegion) {
+TEST_F(S3StoreTest, GoesToTheRegionThatTheReplyNames) {
   script_.answer(301,
                  "<Error><Code>PermanentRedirect</Code><Message>m</Message>"
                  "<Endpoint>ds.s3.eu-west-1.amazonaws.com</Endpoint></Error>",
                  {{"x-amz-bucket-region", "eu-west-1"}});
-  script_.answer(400,
-                 "<Error><Code>AuthorizationHeaderMalformed</Code>"
-                 "<Message>m</Message><Region>eu-west-1</Region></Error>");
-  for (int i = 0; i < 2; ++i) {
-    const auto result = read("k", 0, 4);
+  EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kUnavailable)
+      << "worth another try";
+  script_.answer(206, "abcd");
+  EXPECT_TRUE(read("k", 0, 4));
 
-    EXPECT_EQ(result.error().code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(result.error().message(),
-                HasSubstr("set AWS_REGION=eu-west-1 (--region eu-west-1)"));
-  }
+  EXPECT_THAT(HttpScript::header(script_.asked.at(0), "Authorization"),
+              HasSubstr("/us-east-1/s3/"));
+  EXPECT_THAT(HttpScript::header(script_.asked.at(1), "Authorization"),
+              HasSubstr("/eu-west-1/s3/"));
+}
+
+TEST_F(S3StoreTest, IsNotSentFromRegionToRegion) {
+  const auto elsewhere = [&](std::string_view region) {
+    script_.answer(400,
+                   "<Error><Code>AuthorizationHeaderMalformed</Code>"
+                   "<Message>m</Message><Region>" +
+                       std::string(region) + "</Region></Error>");
+    return read("k", 0, 4).error();
+  };
+
+  EXPECT_EQ(elsewhere("evil.example/").code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(elsewhere("us-east-1").code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(elsewhere("eu-west-1").code(), ErrorCode::kUnavailable);
+  const Error second = elsewhere("us-west-2");
+  EXPECT_EQ(second.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(second.message(),
+              HasSubstr("set AWS_REGION=us-west-2 (--region us-west-2)"));
 }
 
 TEST_F(S3StoreTest, KeepsWhatServersSayShortAndPrintable) {
@@ -214,6 +232,31 @@ TEST_F(S3StoreTest, SignsWithTheServersTimeOnceItSaysThatOursIsWrong) {
             "20240229T120000Z");
   EXPECT_EQ(HttpScript::header(script_.asked.at(1), "x-amz-date"),
             "20240229T140000Z");
+}
+
+TEST_F(S3StoreTest, AllThatWereUnderWayGoAgainOnceOneReplyTellsTheTime) {
+  std::vector<HttpDone> held;
+  script_.hold = [&](HttpDone done) { held.push_back(std::move(done)); };
+  std::vector<ErrorCode> codes;
+  std::array<std::byte, 4> into{};
+  for (int i = 0; i < 3; ++i) {
+    store_->read({.object = {.key = "k", .etag = {}},
+                  .offset = 0,
+                  .into = into,
+                  .observer = nullptr},
+                 {}, [&](Result<void> result) {
+                   codes.push_back(result.error().code());
+                 });
+  }
+
+  for (const HttpDone& done : held) {
+    done(HttpReply{403,
+                   {{"date", "Thu, 29 Feb 2024 14:00:00 GMT"}},
+                   error_xml("RequestTimeTooSkewed")});
+  }
+
+  EXPECT_THAT(codes, testing::Each(ErrorCode::kUnavailable));
+  EXPECT_EQ(codes.size(), 3u);
 }
 
 TEST_F(S3StoreTest, ListsAPage) {
@@ -348,6 +391,101 @@ TEST_F(AnonymousTest, SendsNothingOfWhoWeAre) {
   EXPECT_THAT(script_.asked.at(0).headers, ElementsAre("Range: bytes=0-3"));
   script_.answer(403, error_xml("AccessDenied"));
   EXPECT_THAT(read("k", 0, 4).error().message(), HasSubstr("not public"));
+}
+
+class RequesterPaysTest : public S3StoreTest {
+ protected:
+  RequesterPaysTest() : S3StoreTest(paying()) {}
+  static S3Settings paying() {
+    S3Settings settings = local_settings();
+    settings.requester_pays = true;
+    settings.credentials->session_token = "token";
+    return settings;
+  }
+};
+
+TEST_F(RequesterPaysTest, SaysSoInASignedHeader) {
+  script_.answer(206, "abcd");
+
+  ASSERT_TRUE(read("k", 0, 4));
+
+  EXPECT_EQ(HttpScript::header(script_.asked.at(0), "x-amz-request-payer"),
+            "requester");
+  EXPECT_THAT(HttpScript::header(script_.asked.at(0), "Authorization"),
+              HasSubstr("x-amz-request-payer"));
+  AwsCredentials keys = kKeys;
+  keys.session_token = "token";
+  EXPECT_EQ(judge_last(keys), SignatureVerdict::kValid);
+}
+
+/// Gives "KEY1", "KEY2", …; or an error once asked to.
+class CountingProvider final : public CredentialProvider {
+ public:
+  std::string name() const override { return "a test"; }
+  bool is_local() const override { return false; }
+  Result<CredentialAnswer> fetch(std::stop_token) override {
+    if (fails) return Error(ErrorCode::kPermissionDenied, "no more keys");
+    const std::string number = std::to_string(++fetches);
+    return CredentialAnswer{TimedCredentials{
+        {"KEY" + number, "SECRET" + number, "TOKEN" + number}}};
+  }
+  int fetches = 0;
+  bool fails = false;
+};
+
+class FetchedCredentialsTest : public S3StoreTest {
+ protected:
+  using ProviderRef = std::shared_ptr<CountingProvider>;
+
+  explicit FetchedCredentialsTest(
+      ProviderRef provider = std::make_shared<CountingProvider>())
+      : S3StoreTest(settings(provider)), provider_(std::move(provider)) {}
+
+  static S3Settings settings(const ProviderRef& provider) {
+    S3Settings settings = local_settings();
+    settings.credentials.reset();
+    settings.provider = provider;
+    return settings;
+  }
+
+  const ProviderRef provider_;
+};
+
+TEST_F(FetchedCredentialsTest, AreFetchedOnceBeforeTheFirstRequest) {
+  script_.answer(206, "abcd");
+  script_.answer(200, "<ListBucketResult/>");
+
+  ASSERT_TRUE(read("k", 0, 4));
+  ASSERT_TRUE(store_->list({}, {}));
+
+  EXPECT_EQ(provider_->fetches, 1);
+  EXPECT_EQ(HttpScript::header(script_.asked.at(0), "x-amz-security-token"),
+            "TOKEN1");
+}
+
+TEST_F(FetchedCredentialsTest, AreFetchedAgainWhereTheServerSaysTheyAreOld) {
+  script_.answer(400, error_xml("ExpiredToken"));
+  script_.answer(206, "abcd");
+  script_.answer(400, error_xml("ExpiredToken"));
+
+  EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(read("k", 0, 4));
+  EXPECT_EQ(HttpScript::header(script_.asked.at(1), "x-amz-security-token"),
+            "TOKEN2");
+  EXPECT_EQ(read("k", 0, 4).error().code(), ErrorCode::kPermissionDenied)
+      << "newer ones did not help";
+  EXPECT_EQ(provider_->fetches, 2);
+}
+
+TEST_F(FetchedCredentialsTest, SayWhatWasReadWhereThereAreNone) {
+  provider_->fails = true;
+
+  const auto result = read("k", 0, 4);
+
+  EXPECT_EQ(result.error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(result.error().message(), "reading s3://ds/k [0, 4): no more keys");
+  EXPECT_TRUE(script_.asked.empty()) << "nothing is sent unsigned";
+  EXPECT_EQ(store_->stat("k", {}).error().code(), ErrorCode::kPermissionDenied);
 }
 
 class TlsTest : public S3StoreTest {

@@ -2,6 +2,7 @@
 // profile files and the defaults, put together by AWS's rules.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "leat/store/s3/sigv4.h"
 
 namespace leat {
+
+class CredentialChain;
+class CredentialProvider;
 
 /// Where the bucket's name stands.
 enum class Addressing : std::uint8_t {
@@ -29,6 +33,10 @@ struct S3Options {
   Addressing addressing = Addressing::kAuto;
   std::string ca_bundle;           ///< A PEM file; empty for the system's.
   std::uint32_t max_attempts = 0;  ///< 0: AWS_MAX_ATTEMPTS, else 10.
+  /// Whoever asks pays for the requests and bytes, not the bucket's owner.
+  bool requester_pays = false;
+  /// See ProfileLinkOptions::helper.
+  std::string credential_helper;
 };
 
 /// What holds in the end.
@@ -40,19 +48,42 @@ struct S3Settings {
                           ///< the scheme's own.
   std::string base_path;  ///< "" or "/ds", encoded.
   std::string region;
-  std::optional<AwsCredentials> credentials;  ///< None: do not sign.
+  /// Known without asking anybody. None and no `provider`: do not sign.
+  std::optional<AwsCredentials> credentials;
+  /// Where credentials come from, and where to ask for newer ones.
+  std::shared_ptr<CredentialProvider> provider;
+  /// See node_turn.h; empty for no turns.
+  std::string turn_path;
+  bool requester_pays = false;
   std::string ca_bundle;
   std::uint32_t max_attempts = 10;
 
   bool is_tls() const { return base_url.starts_with("https:"); }
+  bool is_signed() const { return credentials || provider; }
 };
 
+/// Reads environment and files. Asks nobody else: credentials that take more
+/// than that come from `provider` before the first request.
+///
 /// Errors:
 ///   kInvalidArgument   a bucket, endpoint, region or number that cannot be; a
 ///                      profile that is not there; a file that is no INI
-///   kPermissionDenied  no credentials, and `no_sign_request` is not set
+///   kPermissionDenied  no credentials, nobody to ask, and `no_sign_request` is
+///                      not set
 Result<S3Settings> resolve_s3_settings(std::string_view bucket,
                                        const S3Options& options,
                                        const Env& env);
+
+/// The chain that resolve_s3_settings() takes credentials from.
+///
+/// Errors: as load_aws_profile()
+Result<std::unique_ptr<CredentialChain>> open_credential_chain(
+    const S3Options& options, const Env& env);
+
+/// The same bucket in another region: what requests are signed for and, at
+/// AWS's own endpoints, whom they go to.
+///
+/// REQUIRES: is_region(region)
+S3Settings moved_to_region(S3Settings settings, std::string_view region);
 
 }  // namespace leat

@@ -244,7 +244,7 @@ TEST_F(S3SettingsTest, FilesMayStandElsewhere) {
 TEST_F(S3SettingsTest, WithoutCredentialsSaysWhatWasTriedAndWhatToDo) {
   config("[default]\nregion = x\n");
 
-  const auto settings = resolve({});
+  const auto settings = resolve({{"AWS_EC2_METADATA_DISABLED", "true"}});
 
   ASSERT_FALSE(settings);
   EXPECT_EQ(settings.error().code(), ErrorCode::kPermissionDenied);
@@ -252,7 +252,52 @@ TEST_F(S3SettingsTest, WithoutCredentialsSaysWhatWasTriedAndWhatToDo) {
       settings.error().message(),
       AllOf(HasSubstr("AWS_ACCESS_KEY_ID"), HasSubstr("profile 'default'"),
             HasSubstr("credentials (no such file)"), HasSubstr(".aws/config"),
+            HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE is not set"),
+            HasSubstr("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+            HasSubstr("AWS_EC2_METADATA_DISABLED is set"),
             HasSubstr("--no-sign-request")));
+}
+
+TEST_F(S3SettingsTest, AsksNobodyForCredentialsBeforeTheyAreNeeded) {
+  config("[profile p]\ncredential_process = /bin/false\n");
+  const Variables rows[] = {
+      {{"AWS_PROFILE", "p"}},
+      {{"AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere"}},
+      {{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x"}},
+      {},  // The instance's metadata service.
+  };
+  for (const Variables& variables : rows) {
+    const auto settings = resolve(variables);
+
+    ASSERT_TRUE(settings) << settings.error().message();
+    EXPECT_FALSE(settings->credentials);
+    EXPECT_TRUE(settings->provider);
+    EXPECT_TRUE(settings->is_signed());
+  }
+}
+
+TEST_F(S3SettingsTest, WhatCannotChangeIsNotAskedAgain) {
+  credentials("[default]\naws_access_key_id = A\naws_secret_access_key = B\n");
+
+  EXPECT_TRUE(resolve({})->provider) << "a file may be written anew";
+  EXPECT_FALSE(
+      resolve({{"AWS_ACCESS_KEY_ID", "A"}, {"AWS_SECRET_ACCESS_KEY", "B"}})
+          ->provider);
+}
+
+TEST_F(S3SettingsTest, MovesToAnotherRegion) {
+  S3Options options;
+  options.no_sign_request = true;
+  options.region = "eu-west-1";
+  const auto at_aws =
+      moved_to_region(*resolve({}, options, "ds-1"), "us-west-2");
+  options.endpoint_url = "http://localhost:9000";
+  const auto own = moved_to_region(*resolve({}, options, "ds-1"), "us-west-2");
+
+  EXPECT_EQ(at_aws.base_url, "https://ds-1.s3.us-west-2.amazonaws.com");
+  EXPECT_EQ(at_aws.host, "ds-1.s3.us-west-2.amazonaws.com");
+  EXPECT_EQ(own.base_url, "http://localhost:9000/ds-1");
+  EXPECT_EQ(own.region, "us-west-2");
 }
 
 TEST_F(S3SettingsTest, HalfOrDirtyCredentialsAreAnErrorThatHidesThem) {
@@ -279,16 +324,6 @@ TEST_F(S3SettingsTest, HalfOrDirtyCredentialsAreAnErrorThatHidesThem) {
   }
   credentials("[default]\naws_access_key_id = A\n");
   EXPECT_EQ(resolve({}).error().code(), ErrorCode::kPermissionDenied);
-}
-
-TEST_F(S3SettingsTest, AProfileThatNeedsAnotherWayIsNamed) {
-  config("[profile sso]\nsso_session = corp\n");
-
-  const auto settings = resolve({{"AWS_PROFILE", "sso"}});
-
-  ASSERT_FALSE(settings);
-  EXPECT_THAT(settings.error().message(),
-              AllOf(HasSubstr("sso_session"), HasSubstr("export-credentials")));
 }
 
 TEST_F(S3SettingsTest, ABrokenOrHugeFileIsNamed) {

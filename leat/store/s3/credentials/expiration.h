@@ -1,0 +1,37 @@
+// When credentials end, on our own clock.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "leat/base/clock.h"
+#include "leat/store/s3/credentials/provider.h"
+
+namespace leat {
+
+/// Reads "2024-02-29T12:00:00Z", also with a fraction of a second (dropped) and
+/// with an offset such as +01:00. Nullopt if it is none.
+std::optional<std::chrono::sys_seconds> parse_iso8601(std::string_view text);
+
+/// The point of our clock at which credentials end that end at `expiration` by
+/// the other side's clock.
+///
+/// `date` is the other side's Date header, empty if it has none. Where that is
+/// more than a minute off our time of day it is believed, so that a wrong clock
+/// here does not make credentials look good that are not, or the reverse.
+TimePoint expiry_on_our_clock(std::chrono::sys_seconds expiration,
+                              std::string_view date,
+                              const CredentialTools& tools);
+
+/// How long before their end credentials are renewed and, later, no longer
+/// used: a request must arrive while they are good.
+struct RefreshTimes {
+  Nanoseconds renew_before;
+  Nanoseconds unusable_before;
+};
+
+/// For credentials that have `lifetime` left: five minutes and ten seconds, or
+/// a quarter and an eighth of the lifetime where that is less.
+RefreshTimes refresh_times(Nanoseconds lifetime);
+
+}  // namespace leat

@@ -1,0 +1,251 @@
+#include "leat/store/s3/credentials/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "leat/base/units.h"
+
+extern char** environ;
+
+namespace leat {
+namespace {
+
+/// How soon a stop, the end of the time or of the child is noticed.
+constexpr int kTickMilliseconds = 20;
+
+/// A file descriptor that is closed with its owner.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept
+      : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    close();
+    number_ = std::exchange(other.number_, -1);
+    return *this;
+  }
+  int number() const { return number_; }
+  void close() {
+    if (number_ >= 0) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_;
+};
+
+struct Pipe {
+  Descriptor read_end;
+  Descriptor write_end;
+};
+
+Result<Pipe> open_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return Error(ErrorCode::kResourceExhausted,
+                 fmt::format("opening a pipe: {}", std::strerror(errno)));
+  }
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+/// What a child starts with. posix_spawn's objects, given back with their
+/// owner.
+class SpawnPlan {
+ public:
+  SpawnPlan(const Pipe& output, const Pipe& errors) {
+    posix_spawn_file_actions_init(&files_);
+    posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files_, output.write_end.number(), 1);
+    posix_spawn_file_actions_adddup2(&files_, errors.write_end.number(), 2);
+    posix_spawnattr_init(&attributes_);
+    // We may have blocked or ignored signals; that is not the child's business.
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    sigset_t usual;
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawnattr_setsigdefault(&attributes_, &usual);
+    posix_spawnattr_setflags(&attributes_,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&files_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  Result<pid_t> spawn(const std::vector<std::string>& command) const {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) {
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    pid_t child = 0;
+    const int failed = ::posix_spawnp(&child, arguments[0], &files_,
+                                      &attributes_, arguments.data(), environ);
+    if (failed == 0) return child;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} cannot be started: {}", command.front(),
+                             std::strerror(failed)));
+  }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+/// A child that is killed unless it has ended.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() {
+    if (has_ended_) return;
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  bool has_ended() {
+    if (has_ended_) return true;
+    int status = 0;
+    const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+    // Where the program ignores SIGCHLD, its children leave no status.
+    if (got < 0 && errno == ECHILD) return has_ended_ = true;
+    if (got != pid_) return false;
+    exit_status_ =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return has_ended_ = true;
+  }
+  int exit_status() const { return exit_status_; }
+
+ private:
+  const pid_t pid_;
+  bool has_ended_ = false;
+  int exit_status_ = 0;
+};
+
+/// The end of a pipe that is read.
+struct Source {
+  int descriptor;
+  std::string* into;
+  std::size_t most_bytes;  ///< Kept; the rest is dropped.
+  bool is_open = true;
+
+  /// Reads what is there, though never so long that time is not looked at.
+  void read_some() {
+    std::array<char, 4096> piece;
+    for (int i = 0; i < 64 && is_open; ++i) {
+      const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return;
+      is_open = got > 0;
+      if (!is_open) return;
+      const std::size_t room = most_bytes - into->size();
+      into->append(piece.data(), std::min(room, static_cast<std::size_t>(got)));
+    }
+  }
+  pollfd wanted() const { return {is_open ? descriptor : -1, POLLIN, 0}; }
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> split_command(std::string_view command) {
+  std::vector<std::string> words;
+  bool is_in_word = false;
+  bool is_cut = false;
+  char quote = '\0';
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote == '\0' && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
+      is_in_word = false;
+      continue;
+    }
+    if (!is_in_word) words.emplace_back();
+    is_in_word = true;
+    if (quote == '\0' && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = '\0';
+    } else if (c == '\\' && quote != '\'') {
+      is_cut = ++i == command.size();
+      if (is_cut) break;
+      // Within double quotes it escapes only what would end them, and itself.
+      if (quote == '"' && command[i] != '"' && command[i] != '\\') {
+        words.back() += '\\';
+      }
+      words.back() += command[i];
+      continue;
+    } else {
+      words.back() += c;
+    }
+  }
+  if (is_cut || quote != '\0' || words.empty() || words.front().empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 words.empty() ? "the command is empty"
+                               : "the command has a quote or backslash that "
+                                 "does not end");
+  }
+  return words;
+}
+
+Result<ProcessOutput> run_process(const std::vector<std::string>& command,
+                                  const ProcessLimits& limits,
+                                  const std::stop_token& stop) {
+  LEAT_TRY(Pipe output, open_pipe());
+  LEAT_TRY(Pipe errors, open_pipe());
+  LEAT_TRY(const pid_t pid, SpawnPlan(output, errors).spawn(command));
+  output.write_end.close();
+  errors.write_end.close();
+  Child child(pid);
+  ProcessOutput result;
+  const SteadyClock clock;
+  const TimePoint deadline = clock.now() + limits.timeout;
+  std::array<Source, 2> sources = {
+      Source{output.read_end.number(), &result.output,
+             limits.most_output_bytes + 1},
+      Source{errors.read_end.number(), &result.errors,
+             limits.most_output_bytes}};
+  while (true) {
+    // Looked at before reading: what it wrote before its end is then all there.
+    const bool has_ended = child.has_ended();
+    for (Source& source : sources) source.read_some();
+    if (result.output.size() > limits.most_output_bytes) {
+      return Error(
+          ErrorCode::kResourceExhausted,
+          "it prints more than " + format_bytes(limits.most_output_bytes));
+    }
+    if (has_ended) break;
+    if (stop.stop_requested()) {
+      return Error(ErrorCode::kCancelled, "cancelled");
+    }
+    if (clock.now() >= deadline) {
+      return Error(ErrorCode::kDeadlineExceeded,
+                   "it did not end within " + format_duration(limits.timeout));
+    }
+    std::array<pollfd, 2> wanted = {sources[0].wanted(), sources[1].wanted()};
+    ::poll(wanted.data(), wanted.size(), kTickMilliseconds);
+  }
+  result.exit_status = child.exit_status();
+  return result;
+}
+
+}  // namespace leat

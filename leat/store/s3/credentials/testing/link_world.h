@@ -1,0 +1,94 @@
+// What the tests of places that give credentials have in common.
+#pragma once
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/s3/fake_http.h"
+
+namespace leat::testing {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+/// A home folder, a clock that stands at noon of 2024-02-29, and an HTTP client
+/// that answers from `script`.
+class LinkWorld {
+ public:
+  LinkWorld() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "leat-link-XXXXXX").string();
+    home = ::mkdtemp(pattern.data());
+  }
+  ~LinkWorld() {
+    std::error_code ignored;
+    std::filesystem::remove_all(home, ignored);
+  }
+  LinkWorld(const LinkWorld&) = delete;
+  LinkWorld& operator=(const LinkWorld&) = delete;
+
+  std::string write(const std::string& name, std::string_view text) {
+    const std::filesystem::path path = home / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+
+  CredentialTools tools(Variables variables = {}) {
+    variables.try_emplace("HOME", home.string());
+    CredentialTools tools{.env = fake_env(std::move(variables))};
+    tools.now = [] {
+      return std::chrono::system_clock::time_point(
+          AmzDate::parse("20240229T120000Z")->time());
+    };
+    tools.clock = clock;
+    tools.open_http = [this](const HttpClientOptions& options) {
+      opened.push_back(options);
+      return std::make_unique<FakeHttp>(script);
+    };
+    return tools;
+  }
+
+  /// What is left of the life of credentials, at noon.
+  Nanoseconds left(const TimedCredentials& found) const {
+    return *found.expires_at - clock->now();
+  }
+
+  std::filesystem::path home;
+  HttpScript script;
+  std::vector<HttpClientOptions> opened;
+  std::shared_ptr<FakeClock> clock = std::make_shared<FakeClock>();
+};
+
+/// What metadata services answer; good for an hour.
+inline std::string json_credentials(std::string_view code = "Success") {
+  return R"({"Code":")" + std::string(code) +
+         R"(","AccessKeyId":"ASIA1","SecretAccessKey":"PLANTEDSECRET",)"
+         R"("Token":"PLANTEDTOKEN","Expiration":"2024-02-29T13:00:00Z"})";
+}
+
+/// What STS answers to `action`; good for an hour.
+inline std::string sts_grant(std::string_view action) {
+  const std::string name(action);
+  return "<" + name + "Response xmlns=\"https://sts.amazonaws.com/doc/\"><" +
+         name +
+         "Result><Credentials><AccessKeyId>ASIA2</AccessKeyId>"
+         "<SecretAccessKey>PLANTEDSECRET2</SecretAccessKey>"
+         "<SessionToken>PLANTEDTOKEN2</SessionToken>"
+         "<Expiration>2024-02-29T13:00:00Z</Expiration></Credentials></" +
+         name + "Result></" + name + "Response>";
+}
+
+inline std::string sts_refusal(std::string_view code,
+                               std::string_view message) {
+  return "<ErrorResponse><Error><Code>" + std::string(code) +
+         "</Code><Message>" + std::string(message) +
+         "</Message></Error></ErrorResponse>";
+}
+
+}  // namespace leat::testing

@@ -1,0 +1,42 @@
+// What a user should know about access to a bucket.
+#pragma once
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/store/diagnosis.h"
+#include "leat/store/s3/settings.h"
+
+namespace leat {
+
+/// Which place gives credentials and for how long, and why those that go before
+/// it do not. Blocks: asks them.
+Diagnosis diagnose_credentials(const S3Options& options, const Env& env,
+                               const std::stop_token& stop);
+
+/// What is known about the way to a bucket; empty texts where it is not.
+struct NetworkFacts {
+  std::string bucket;
+  std::string bucket_region;
+  std::string instance_region;  ///< Empty: this is no EC2 instance.
+  std::string vpc_id;
+  bool has_public_address = false;
+  /// The bucket's host has an address within the VPC, or on this machine.
+  bool is_endpoint_private = false;
+};
+
+/// Asks the bucket for its region and, on an EC2 instance, the metadata service
+/// for ours. Blocks, a few seconds at most.
+///
+/// Errors: as resolve_s3_settings
+Result<NetworkFacts> network_facts(std::string_view bucket, S3Options options,
+                                   const Env& env, const std::stop_token& stop);
+
+/// Warns of another region and of a NAT gateway: both are billed by the byte.
+/// Nothing where nothing is known.
+std::vector<Diagnosis> judge_network(const NetworkFacts& facts);
+
+}  // namespace leat

@@ -1,0 +1,46 @@
+#include "leat/store/s3/http_date.h"
+
+#include <chrono>
+
+namespace leat {
+namespace {
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<WallTime> parse_http_date(std::string_view text) {
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (text.size() != 29 || !text.ends_with(" GMT") || text[19] != ':' ||
+      text[22] != ':') {
+    return std::nullopt;
+  }
+  const auto day = number(text.substr(5, 2));
+  const std::size_t month = kMonths.find(text.substr(8, 3));
+  const auto year = number(text.substr(12, 4));
+  const auto hour = number(text.substr(17, 2));
+  const auto minute = number(text.substr(20, 2));
+  const auto second = number(text.substr(23, 2));
+  if (!day || month == std::string_view::npos || month % 3 != 0 || !year ||
+      !hour || !minute || !second) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date(
+      std::chrono::year(*year),
+      std::chrono::month(static_cast<unsigned>(month / 3 + 1)),
+      std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) {
+    return std::nullopt;
+  }
+  return std::chrono::sys_days(date) + std::chrono::hours(*hour) +
+         std::chrono::minutes(*minute) + std::chrono::seconds(*second);
+}
+
+}  // namespace leat
