@@ -6,8 +6,11 @@ What to look at: `efficiency` is the rate over n times that of one request in
 flight: below 0.9 something other than the latency is the limit. At 256 the rate
 stands beside keep-alive Python threads, of which 64, 128 and 256 are tried; all
 share this machine with the server. `us_per_get` is the client's CPU, without
-hashing. Every row's GETs are counted at the server, and before anything is timed
-each way's bytes are checked against the files, by the sum of their hashes.
+hashing; `libcurl` beside it is a bare loop around the library that we send with,
+which does nothing else: the least that Leat could take. Every way makes its
+connections and touches its memory in a pass that is not timed. Every row's GETs
+are counted at the server, and before anything is timed each way's bytes are
+checked against the files, by the sum of their hashes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,7 +85,7 @@ def leat_bench(url: str, bucket: leat.testing.Bucket, *flags: str) -> dict:
 def leat_way(bucket: leat.testing.Bucket, size: str, in_flight: int) -> Callable[[], dict[str, float]]:
     count = samples_for(in_flight)
     flags = ("--max-in-flight", str(in_flight), "--global-batch-size", str(min(64, count)),
-             "--threads", "1", "--memory", "96MiB", "--epochs", "1")  # fmt: skip
+             "--threads", "1", "--memory", "96MiB", "--epochs", "2")  # fmt: skip
 
     def run() -> dict[str, float]:
         epoch = leat_bench(f"s3://{size}/n{count}", bucket, *flags, "--no-hash")
@@ -93,13 +97,35 @@ def leat_way(bucket: leat.testing.Bucket, size: str, in_flight: int) -> Callable
     return run
 
 
+def floor_way(bucket: leat.testing.Bucket, size: str, in_flight: int) -> Callable[[], dict[str, float]]:
+    """libcurl in a bare loop, at the same window."""
+    count = samples_for(in_flight)
+    passes = 2
+    binary = pathlib.Path(shutil.which("leat") or "leat").resolve().parent.parent / "bench/libcurl_floor"
+    url = f"{bucket.url}/{size}/n{count}/all"
+    command = [str(binary), url, *map(str, (count, SIZES[size], in_flight, passes))]
+    if bucket.url.startswith("https"):
+        command.append(bucket.env()["AWS_CA_BUNDLE"])
+
+    def run() -> dict[str, float]:
+        bucket.reset_counters()
+        result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        if bucket.counters()["get"] != passes * count:
+            sys.exit(f"{url}: {bucket.counters()['get']} GETs counted at the server")
+        return {
+            "rate": count / result["seconds"],
+            "us_per_get": 1e6 * result["cpu_seconds"] / result["requests"],
+        }
+
+    return run
+
+
 def python_way(bucket: leat.testing.Bucket, size: str, threads: int, count: int,
                check: Callable[[int, bytes], None] | None = None) -> Callable[[], dict[str, float]]:  # fmt: skip
     """http.client over one kept connection a thread: the leanest there is."""
     host = urllib.parse.urlsplit(bucket.url).netloc
 
     def run() -> dict[str, float]:
-        bucket.reset_counters()
         local = threading.local()
 
         def fetch(i: int) -> int:
@@ -111,11 +137,13 @@ def python_way(bucket: leat.testing.Bucket, size: str, threads: int, count: int,
                 check(i, body)
             return len(body)
 
-        cpu = cpu_seconds()
-        begin = time.perf_counter()
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            sum(pool.map(fetch, range(count)))  # Opens the connections.
+            bucket.reset_counters()
+            cpu = cpu_seconds()
+            begin = time.perf_counter()
             total = sum(pool.map(fetch, range(count)))
-        seconds = time.perf_counter() - begin
+            seconds = time.perf_counter() - begin
         if total != count * SIZES[size] or bucket.counters()["get"] != count:
             sys.exit("the Python threads did not fetch what they should")
         return {"rate": count / seconds, "us_per_get": 1e6 * (cpu_seconds() - cpu) / count}
@@ -196,8 +224,9 @@ def main() -> None:
             if not args.quick:
                 for threads in THREADS:
                     ways[f"python 100k {threads}"] = python_way(far, "100k", threads, samples_for(256))
-                ways["leat 4k 64"] = leat_way(far, "4k", 64)
-                ways["leat 100k 64 tls"] = leat_way(secure, "100k", 64)
+                for name, bucket, size in (("4k", far, "4k"), ("100k", far, "100k"), ("100k tls", secure, "100k")):
+                    ways[f"libcurl {name} 64"] = floor_way(bucket, size, 64)
+                    ways[f"leat {name} 64"] = leat_way(bucket, size, 64)
             ways["leat 256MiB parts"] = large_way(near)
             found = interleave(ways, runs)
 
@@ -207,8 +236,8 @@ def main() -> None:
         row: dict[str, object] = {"way": name}
         for key, numbers in values.items():
             row[key], row[f"{key}_mad"] = spread(numbers)
-        if name.startswith("leat 100k") and "rate" in row:
-            row["efficiency"] = round(row["rate"] / (one * int(name.split()[2])), 3)
+        if name.startswith("leat 100k ") and "tls" not in name and "rate" in row:
+            row["efficiency"] = round(row["rate"] / (one * int(name.split()[-1])), 3)
         rows.append(row)
     columns = ["way", "rate", "rate_mad", "efficiency", "us_per_get", "us_per_get_mad",
                "gigabytes_per_second", "gigabytes_per_second_mad"]  # fmt: skip

@@ -34,8 +34,8 @@ TEST_OPS = [
 def make_network() -> nn.Module:
     """Small enough that one CPU core trains about 300 pictures a second."""
     return nn.Sequential(
-        *(nn.Conv2d(3, 24, kernel_size=7, stride=4, padding=3), nn.ReLU()),
-        *(nn.Conv2d(24, 48, kernel_size=3, stride=2, padding=1), nn.ReLU()),
+        *(nn.Conv2d(3, 32, kernel_size=7, stride=4, padding=3), nn.ReLU()),
+        *(nn.Conv2d(32, 48, kernel_size=3, stride=2, padding=1), nn.ReLU()),
         *(nn.Conv2d(48, 96, kernel_size=3, stride=2, padding=1), nn.ReLU()),
         *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(96, len(photos.SOURCES))),
     )
