@@ -17,10 +17,7 @@ using ::testing::HasSubstr;
 using CatalogueRef = std::shared_ptr<const Catalogue>;
 
 CatalogueRef open(Buffer file) {
-  auto held = std::make_shared<const Buffer>(std::move(file));
-  const auto bytes = held->span();
-  return std::make_shared<const Catalogue>(
-      *Catalogue::open(bytes, std::move(held)));
+  return std::make_shared<const Catalogue>(*Catalogue::open(std::move(file)));
 }
 
 /// `count` samples of an image, which every second one lacks, and a mask in a

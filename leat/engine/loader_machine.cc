@@ -160,9 +160,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   const std::uint64_t memory = *options.memory_bytes / ranks;
 
   metrics = std::make_shared<Metrics>();
-  StoreOptions store_options = dataset.store_options;
-  store_options.max_in_flight = in_flight;
-  LEAT_TRY(store, open_store(dataset.url, store_options, env, metrics.get()));
+  LEAT_TRY(store, open_store_of(dataset, in_flight, env, metrics.get()));
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
   for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());

@@ -21,9 +21,7 @@ Result<Catalogue> catalogue_of(Store& store, const Manifest& manifest,
                                std::stop_token stop = {}) {
   LEAT_TRY(Buffer file,
            build_from_manifest(store, "set", manifest, {}, std::move(stop)));
-  auto held = std::make_shared<const Buffer>(std::move(file));
-  const auto bytes = held->span();
-  return Catalogue::open(bytes, std::move(held));
+  return Catalogue::open(std::move(file));
 }
 
 std::unique_ptr<Store> three_objects() {

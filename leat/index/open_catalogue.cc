@@ -16,9 +16,7 @@ constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
 using MaybeOpened = std::optional<OpenedCatalogue>;
 
 Result<std::shared_ptr<const Catalogue>> open_bytes(Buffer bytes) {
-  auto held = std::make_shared<const Buffer>(std::move(bytes));
-  const auto span = held->span();
-  LEAT_TRY(Catalogue catalogue, Catalogue::open(span, std::move(held)));
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(std::move(bytes)));
   return std::make_shared<const Catalogue>(std::move(catalogue));
 }
 
@@ -73,12 +71,9 @@ Result<MaybeOpened> find_cached(const std::optional<std::string>& path) {
   return MaybeOpened();  // Not there, not readable, of another version.
 }
 
-Result<OpenedCatalogue> build_and_keep(Store& store, std::string_view prefix,
-                                       const std::optional<std::string>& path,
-                                       const IndexOptions& options,
-                                       std::stop_token stop) {
-  LEAT_TRY(Buffer bytes,
-           build_catalogue(store, prefix, options, std::move(stop)));
+Result<OpenedCatalogue> make_and_keep(const std::optional<std::string>& path,
+                                      const MakeCatalogue& make) {
+  LEAT_TRY(Buffer bytes, make());
   OpenedCatalogue opened;
   if (!path) {
     opened.note =
@@ -146,7 +141,20 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
     if (cached) return *std::move(cached);
   }
   if (!store.traits().can_list) return cannot_list(store, prefix);
-  return build_and_keep(store, prefix, path, options.index, std::move(stop));
+  return make_and_keep(path, [&] {
+    return build_catalogue(store, prefix, options.index, std::move(stop));
+  });
+}
+
+Result<OpenedCatalogue> open_or_make(std::string_view identity, Refresh refresh,
+                                     const MakeCatalogue& make,
+                                     const Env& env) {
+  const auto path = catalogue_cache_path(identity, env);
+  if (refresh == Refresh::kNever) {
+    LEAT_TRY(MaybeOpened cached, find_cached(path));
+    if (cached) return *std::move(cached);
+  }
+  return make_and_keep(path, make);
 }
 
 Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,

@@ -1,6 +1,7 @@
 // Finds the catalogue of a dataset, or makes it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -63,6 +64,16 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
                                       const CatalogueOptions& options,
                                       const Env& env, std::stop_token stop);
+
+/// Makes the bytes of a catalogue. Blocks.
+using MakeCatalogue = std::function<Result<Buffer>()>;
+
+/// Finds what the user's cache keeps under `identity`, else makes it and puts
+/// it there: for what is described otherwise than by a place. Blocks.
+///
+/// Errors: kCorrupt, of what was found; whatever `make` says
+Result<OpenedCatalogue> open_or_make(std::string_view identity, Refresh refresh,
+                                     const MakeCatalogue& make, const Env& env);
 
 /// Lists anew and puts the catalogue beside the data, for everyone. Blocks.
 ///
