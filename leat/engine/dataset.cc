@@ -11,7 +11,7 @@ namespace leat {
 namespace {
 
 /// A sample is looked at one field at a time, in parts if it is large.
-constexpr std::size_t kReaderInFlight = 8;
+constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
 
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            const OpenedCatalogue& found) {
@@ -65,6 +65,30 @@ Result<Dataset> open_manifest(std::string_view base_url,
   return dataset_of(base_url, store, found);
 }
 
+Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
+                            const TokenWindows& windows,
+                            const CatalogueOptions& options, const Env& env,
+                            std::stop_token stop) {
+  const ObjectUrl place =
+      is_token_file(url) ? split_object_url(url) : ObjectUrl{.folder = url};
+  LEAT_TRY(const OpenedStore opened,
+           open_store(place.folder, store, env, nullptr));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_make(
+               fmt::format("{}\ntokens {} kind {} bytes {} windows {}",
+                           opened.identity, place.name,
+                           static_cast<char>(windows.kind), windows.item_bytes,
+                           windows.seq_len),
+               options.refresh,
+               [&] {
+                 return build_token_windows(*opened.store, opened.prefix,
+                                            place.name, windows, options.index,
+                                            std::move(stop));
+               },
+               env));
+  return dataset_of(place.folder, store, found);
+}
+
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples) {
   if (samples.empty()) {
@@ -105,23 +129,25 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
   return joined;
 }
 
-Result<OpenedStore> open_store_of(const Dataset& dataset,
-                                  std::size_t max_in_flight, const Env& env,
-                                  Metrics* metrics) {
+Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
+                                  const Env& env, Metrics* metrics) {
+  const auto within = [&](StoreOptions options) {
+    options.max_in_flight = share.max_in_flight;
+    options.io_threads = share.io_threads;
+    return options;
+  };
   if (dataset.parts.empty()) {
-    StoreOptions options = dataset.store_options;
-    options.max_in_flight = max_in_flight;
-    return open_store(dataset.url, options, env, metrics);
+    return open_store(dataset.url, within(dataset.store_options), env, metrics);
   }
   std::vector<StorePlace> places = dataset.parts;
-  for (StorePlace& place : places) place.options.max_in_flight = max_in_flight;
+  for (StorePlace& place : places) place.options = within(place.options);
   return open_joined_store(places, env, metrics);
 }
 
 Result<std::unique_ptr<SampleReader>> SampleReader::open(Dataset dataset,
                                                          const Env& env) {
   LEAT_TRY(OpenedStore store,
-           open_store_of(dataset, kReaderInFlight, env, nullptr));
+           open_store_of(dataset, kReaderShare, env, nullptr));
   return std::unique_ptr<SampleReader>(
       new SampleReader(std::move(dataset), std::move(store)));
 }

@@ -15,6 +15,7 @@
 #include "leat/engine/stores.h"
 #include "leat/index/manifest.h"
 #include "leat/index/open_catalogue.h"
+#include "leat/index/tokens.h"
 
 namespace leat {
 
@@ -52,6 +53,15 @@ Result<Dataset> open_manifest(std::string_view base_url,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop);
 
+/// Windows of tokens: see build_token_windows(). `url` is a folder, or one .bin
+/// or .npy file. The catalogue is kept in the user's cache. Blocks.
+///
+/// Errors: as open_dataset and build_token_windows
+Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
+                            const TokenWindows& windows,
+                            const CatalogueOptions& options, const Env& env,
+                            std::stop_token stop);
+
 /// These samples of `from`, in this order.
 ///
 /// Errors:
@@ -64,11 +74,16 @@ Result<Dataset> select_samples(const Dataset& from,
 /// Errors: kInvalidArgument if there is none; as join_catalogues()
 Result<Dataset> join_datasets(std::span<const Dataset> datasets);
 
-/// Opens the place of a dataset, or all places of a joined one. `options` wins
-/// over what the dataset was opened with in how many requests may be in flight.
-Result<OpenedStore> open_store_of(const Dataset& dataset,
-                                  std::size_t max_in_flight, const Env& env,
-                                  Metrics* metrics);
+/// What one process may use of a store.
+struct StoreShare {
+  std::size_t max_in_flight = 1;
+  std::size_t io_threads = 1;
+};
+
+/// Opens the place of a dataset, or all places of a joined one. `share` wins
+/// over what the dataset was opened with.
+Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
+                                  const Env& env, Metrics* metrics);
 
 /// Reads single samples, for looking at them.
 ///

@@ -178,19 +178,21 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
   return wrap(std::move(joined), places.front().options, metrics);
 }
 
+ObjectUrl split_object_url(std::string_view url) {
+  const std::size_t slash = url.rfind('/');
+  if (slash == std::string_view::npos) return {.folder = ".", .name = url};
+  return {.folder = url.substr(0, slash + 1), .name = url.substr(slash + 1)};
+}
+
 Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
                         std::uint64_t most_bytes, const Env& env,
                         std::stop_token stop) {
-  const std::size_t slash = url.rfind('/');
-  const bool has_folder = slash != std::string_view::npos;
-  const std::string_view name = has_folder ? url.substr(slash + 1) : url;
+  const auto [folder, name] = split_object_url(url);
   if (name.empty()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} is a folder; name an object in it", url));
   }
-  LEAT_TRY(const OpenedStore opened,
-           open_store(has_folder ? url.substr(0, slash + 1) : ".", options, env,
-                      nullptr));
+  LEAT_TRY(const OpenedStore opened, open_store(folder, options, env, nullptr));
   return read_object(*opened.store, key_in_store(opened.prefix, name),
                      most_bytes, std::move(stop));
 }

@@ -75,6 +75,13 @@ struct StorePlace {
 Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
                                       const Env& env, Metrics* metrics);
 
+/// A URL cut before its last part. A bare name lies in ".".
+struct ObjectUrl {
+  std::string_view folder = {};
+  std::string_view name = {};
+};
+ObjectUrl split_object_url(std::string_view url);
+
 /// Reads a whole object by its URL: for small things. Blocks.
 ///
 /// Errors: as open_store(), Store::read; kResourceExhausted past `most_bytes`

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -58,14 +59,16 @@ class Dataset:
         )
         self._set(_native.Dataset(os.fspath(url), store, _refreshes(refresh)))
 
-    def _set(self, native: Any) -> None:
+    def _set(self, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> None:
         self._native = native
+        self._dtypes = dtypes
+        """Of fields whose bytes are numbers: each sample is a row of as many."""
         self._reader: Any = None
 
     @classmethod
-    def _of(cls, native: Any) -> Dataset:
+    def _of(cls, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> Dataset:
         dataset = cls.__new__(cls)
-        dataset._set(native)
+        dataset._set(native, dtypes)
         return dataset
 
     @classmethod
@@ -144,6 +147,50 @@ class Dataset:
         )
 
     @classmethod
+    def tokens(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        dtype: Any,
+        seq_len: int,
+        refresh: Literal["never", "always"] = "never",
+        **store: Any,
+    ) -> Dataset:
+        """Windows of tokens out of ``.bin`` and ``.npy`` files: one field, ``tokens``.
+
+            leat.Dataset.tokens("s3://bucket/corpus", dtype="uint16", seq_len=2049)
+
+        A sample is ``seq_len`` tokens, an array of shape ``(seq_len,)`` and of
+        `dtype`; a batch is ``(samples, seq_len)``. Windows neither overlap nor reach
+        from one file into the next, and what is left at the end of a file is left
+        out: every byte is in one window, and so read once an epoch. To predict each
+        next token, ask for one more than the context and shift::
+
+            inputs, targets = tokens[:, :-1], tokens[:, 1:]
+
+        Shuffled in blocks, as shards are.
+
+        Args:
+            url: a folder of files, or one file.
+            dtype: of the tokens, little-endian; what a ``.npy`` says has to agree.
+            seq_len: tokens a window.
+            refresh, **store: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: a file that holds something else.
+            leat.NotFound: no such file, or none that holds a window.
+        """
+        kind = np.dtype(dtype).newbyteorder("<")
+        native = _native.Dataset.tokens(
+            os.fspath(url),
+            _store_options(**store),
+            kind.name,
+            _whole("seq_len", seq_len),
+            _refreshes(refresh),
+        )
+        return cls._of(native, {"tokens": kind})
+
+    @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
@@ -153,7 +200,11 @@ class Dataset:
         Raises:
             leat.InvalidArgument: fields or classes differ.
         """
-        return cls._of(_native.Dataset.join([each._native for each in datasets]))
+        joined = _native.Dataset.join([each._native for each in datasets])
+        dtypes = datasets[0]._dtypes
+        if any(each._dtypes != dtypes for each in datasets):
+            raise InvalidArgument("concat: tokens of different dtypes")
+        return cls._of(joined, dtypes)
 
     @property
     def url(self) -> str:
@@ -208,7 +259,7 @@ class Dataset:
         chosen = np.asarray(samples)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise InvalidArgument("samples= is a list of sample numbers")
-        return self._of(self._native.select(chosen.astype(np.int64)))
+        return self._of(self._native.select(chosen.astype(np.int64)), self._dtypes)
 
     def filter(self, keep: Callable[[Mapping[str, Any]], Any]) -> Dataset:
         """The samples that ``keep`` is true for.
@@ -271,6 +322,8 @@ class Dataset:
                 continue
             has_it = self._native.has_bytes(index, number)
             values[name] = self._reader.read(index, number) if has_it else None
+            if name in self._dtypes:
+                values[name] = np.frombuffer(values[name], self._dtypes[name])
         return {name: values[name] for name in self.fields}
 
     def __iter__(self) -> Any:

@@ -231,6 +231,9 @@ class Loader:
     def _to_batch(self, fields: list[tuple[str, Any]] | None) -> Batch | None:
         if fields is None:
             return None
+        dtypes = self._dataset._dtypes
+        if dtypes:
+            fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
         named = [(name, self._to_output(name, value)) for name, value in fields]
         if self._batch == "tuple":
             return tuple(value for _, value in named)
@@ -291,6 +294,14 @@ def _names(fields: Sequence[str] | None) -> list[str]:
             f'fields={fields!r}; it is a list of names, such as ("image", "label")'
         )
     return names
+
+
+def _rows(value: Any, dtype: Any) -> Any:
+    """Bytes of equal length as rows of numbers, over the same memory."""
+    if dtype is None or not isinstance(value, tuple):
+        return value
+    values, offsets = value
+    return values.view(dtype).reshape(len(offsets) - 1, -1)
 
 
 def _to_numpy(name: str, value: Any) -> Any:

@@ -114,6 +114,16 @@ Dataset open_rows(const std::string& base_url, const StoreOptions& store,
   });
 }
 
+Dataset open_windows(const std::string& url, const StoreOptions& store,
+                     const std::string& dtype, std::uint64_t seq_len,
+                     bool refreshes) {
+  const TokenWindows windows = value_or_raise(token_windows(dtype, seq_len));
+  const CatalogueOptions options = catalogue_options(refreshes);
+  return run_interruptibly([&](const std::stop_token& stop) {
+    return open_tokens(url, store, windows, options, process_env(), stop);
+  });
+}
+
 Dataset select(
     const Dataset& from,
     const py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>&
@@ -284,6 +294,8 @@ void bind_dataset(py::module_& module) {
       .def("column", &column, py::arg("name"))
       .def("shares", &shares, py::arg("seed"), py::arg("ends"), py::arg("by"))
       .def("select", &select, py::arg("samples"))
+      .def_static("tokens", &open_windows, py::arg("url"), py::arg("store"),
+                  py::arg("dtype"), py::arg("seq_len"), py::arg("refreshes"))
       .def_static("join", &join, py::arg("datasets"))
       .def_static("from_rows", &open_rows, py::arg("base_url"),
                   py::arg("store"), py::arg("rows"), py::arg("columns"),
