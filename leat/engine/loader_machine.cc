@@ -51,15 +51,20 @@ Tail tail_of(const LoaderOptions& options) {
   return drops ? Tail::kDrop : Tail::kKeep;
 }
 
+/// What the user said wins. Then the launcher is asked only who shares the
+/// node, and need not be able to say: Lightning's leaves variables out.
+Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
+  Result<Launch> launch = read_launch(env);
+  if (!options.rank) return launch;
+  return Launch{.rank = *options.rank,
+                .local = launch ? launch->local : Launch{}.local};
+}
+
 }  // namespace
 
 Result<void> Loader::Machine::configure_batches(const Env& env) {
-  if (options.rank) {
-    rank = *options.rank;
-  } else {
-    LEAT_TRY(const Launch launch, read_launch(env));
-    rank = launch.rank;
-  }
+  LEAT_TRY(const Launch launch, launch_of(options, env));
+  rank = launch.rank;
   if (rank.world_size == 0 || rank.rank >= rank.world_size) {
     return refuse(fmt::format("rank={} of world_size={}; ranks count from 0",
                               rank.rank, rank.world_size));
@@ -166,7 +171,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
                                  {.names = options.fields,
                                   .with_ids = options.ids,
                                   .with_valid = options.pad}));
-  LEAT_TRY(const Launch launch, read_launch(env));
+  LEAT_TRY(const Launch launch, launch_of(options, env));
   const std::uint32_t ranks = launch.local.world_size;
   const Limits limits = effective_limits();
   choose_what_is_open(limits);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -48,7 +49,8 @@ class Loader:
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
         hashes: whether `stats` holds order and content hashes.
-        rank, world_size: who this is; None asks the launcher's environment.
+        rank, world_size: who this is; None asks torch.distributed, if the program
+            has initialised it, else the launcher's environment.
         refresh, endpoint_url, region, profile, no_sign_request, requester_pays:
             of `leat.Dataset`.
 
@@ -99,6 +101,8 @@ class Loader:
             raise InvalidArgument(
                 "rank= and world_size= are given together or not at all"
             )
+        if rank is None:
+            rank, world_size = _place_in_torch_distributed()
         if isinstance(source, Dataset):
             self._dataset = source
         else:
@@ -275,6 +279,16 @@ def _count(
             f"{name}={value}; it is at least {at_least} and below {below}"
         )
     return value
+
+
+def _place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
+    """Rank and world size, if the program asked torch to join its processes."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None, None
+    if not distributed.is_initialized():
+        return None, None
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def _shuffle(shuffle: object) -> str:

@@ -56,6 +56,15 @@ def _own_environment(tmp_path_factory):
 
 
 @pytest.fixture
+def no_fetcher_is_left():
+    """Fails a test that leaves threads of leat.torch.DataLoader."""
+    from dropin_datasets import none_left
+
+    yield
+    assert none_left()
+
+
+@pytest.fixture
 def fresh_cache(monkeypatch, tmp_path):
     """A cache of the test's own, so that nothing is remembered."""
     folder = tmp_path / "fresh-cache"

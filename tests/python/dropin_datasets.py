@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
@@ -127,3 +128,20 @@ class StatefulShuffle(torch.utils.data.Sampler):
 
     def load_state_dict(self, state) -> None:
         self.seed, self.at = state["seed"], state["at"]
+
+
+SECOND = 20.0  # A second, on a machine that others use too; what stalls does so for 60.
+
+
+def fetchers() -> list[threading.Thread]:
+    """The threads of all iterators of this process."""
+    return [t for t in threading.enumerate() if t.name.startswith("leat-fetch")]
+
+
+def none_left() -> bool:
+    """Waits a second for the fetchers to end, and to be let go of by what they were at."""
+    deadline = time.monotonic() + SECOND
+    while fetchers() and time.monotonic() < deadline:
+        gc.collect()  # An error's traceback may hold the iterator in a cycle.
+        time.sleep(0.005)
+    return not fetchers()

@@ -18,7 +18,10 @@ from leat.errors import InvalidArgument
 from leat.torch import DataLoader, get_worker_info
 from small_datasets import run_python
 
-pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+    pytest.mark.usefixtures("no_fetcher_is_left"),
+]
 
 
 def plain(batch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import subprocess
 import sys
@@ -12,40 +11,12 @@ import time
 import pytest
 import torch
 
-from dropin_datasets import Broken, Slow
+from dropin_datasets import SECOND, Broken, Slow, fetchers, none_left
 from leat.torch import DataLoader
 from small_datasets import run_python
 
-SECOND = 20.0  # A second, on a machine that others use too; what stalls does so for 60.
 
-
-_of_others: set[threading.Thread] = set()
-
-
-def fetchers():
-    return [
-        thread
-        for thread in threading.enumerate()
-        if thread.name.startswith("leat-fetch") and thread not in _of_others
-    ]
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left():
-    gc.collect()
-    # A test that failed elsewhere keeps its threads alive in its traceback.
-    _of_others.clear()
-    _of_others.update(threading.enumerate())
-    yield
-    gc.collect()
-    assert none_left()
-
-
-def none_left():
-    deadline = time.monotonic() + SECOND
-    while fetchers() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return not fetchers()
+pytestmark = pytest.mark.usefixtures("no_fetcher_is_left")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -96,7 +67,21 @@ def test_an_error_that_is_not_caught_ends_the_threads(workers):
 
     with pytest.raises(Broken):
         train()
-    gc.collect()
+    assert none_left()
+
+
+@pytest.mark.parametrize("fails", ["worker_init_fn", "collate_fn", "item"])
+def test_an_error_that_is_caught_keeps_no_thread_of_an_iterator_that_is_gone(fails):
+    def fail(_):
+        raise Broken(1, "as asked")
+
+    arguments = {} if fails == "item" else {fails: fail}
+    data = Slow(40, 0.002, fails=range(4) if fails == "item" else ())
+    batches = iter(DataLoader(data, batch_size=4, num_workers=1, **arguments))
+    with pytest.raises(Broken):
+        next(batches)
+    assert fetchers()
+    del batches
     assert none_left()
 
 

@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+import torch.distributed
 
 import leat
 from leat.ops import Cast, DecodeImage, Resize
@@ -736,6 +737,27 @@ def test_the_launcher_says_who_we_are(pictures, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "3")
     with load(pictures, global_batch_size=9) as loader:
         assert (loader.rank, loader.world_size) == (1, 3)
+    with load(pictures, rank=0, world_size=1) as loader:
+        assert (loader.rank, loader.world_size) == (0, 1)
+
+
+def test_who_we_are_needs_no_launcher_that_says_it(pictures, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "3")  # As Lightning's launcher: without RANK.
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with load(pictures, rank=1, world_size=3, global_batch_size=9) as loader:
+        assert (loader.rank, loader.world_size) == (1, 3)
+    with pytest.raises(leat.InvalidArgument, match="WORLD_SIZE is set but RANK is not"):
+        load(pictures)
+
+
+def test_torch_distributed_says_who_we_are(pictures, monkeypatch):
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with load(pictures, global_batch_size=8) as loader:
+        assert (loader.rank, loader.world_size) == (1, 2)
     with load(pictures, rank=0, world_size=1) as loader:
         assert (loader.rank, loader.world_size) == (0, 1)
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from torch.utils.data import StackDataset, Subset
 
+from leat.torch.workers import kept_worker
+
 
 class Source:
     """Where items come from, and what becomes of them.
@@ -101,6 +103,10 @@ class Batch:
 
     def run(self, place: int) -> None:
         """Fetches one item; whoever completes the batch sends it on."""
+        with kept_worker():
+            self._run(place)
+
+    def _run(self, place: int) -> None:
         begin = time.perf_counter()
         try:
             self._source.enter(self.number, place)

@@ -139,20 +139,29 @@ class Crew:
         """The next place that is wanted; waits for one. None once closed."""
         with self._changed:
             while not self._is_closed:
-                if self._waiting:
-                    work = self._waiting[0]
-                    place = work.next_place
-                    work.next_place += 1
-                    is_over = work.is_over()
-                    if is_over or work.next_place >= work.places:
-                        self._waiting.popleft()
-                    if not is_over:
-                        return work, place
-                else:
-                    self._idle += 1
-                    self._changed.wait()
-                    self._idle -= 1
+                if (claim := self._first_wanted()) is not None:
+                    return claim
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1
             return None
+
+    def _first_wanted(self) -> tuple[Work, int] | None:
+        """The first place that nobody has begun; forgets those no longer wanted.
+
+        A function of its own: a thread that waits must not hold a batch, whose
+        error may hold, by its traceback, the iterator that would end the thread.
+        """
+        while self._waiting:
+            work = self._waiting[0]
+            place = work.next_place
+            work.next_place += 1
+            is_over = work.is_over()
+            if is_over or work.next_place >= work.places:
+                self._waiting.popleft()
+            if not is_over:
+                return work, place
+        return None
 
 
 _alive: weakref.WeakSet[Crew] = weakref.WeakSet()

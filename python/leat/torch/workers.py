@@ -7,9 +7,10 @@ it does so in the name of the worker that torch would have given the batch to.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +57,20 @@ def get_worker_info() -> Any:
         return info_of_process()
     workers, worker, item = at
     return workers.info(worker, item)
+
+
+@contextlib.contextmanager
+def kept_worker() -> Iterator[None]:
+    """Afterwards this thread fetches in the name of whom it did before.
+
+    A thread that waits must not know of any `Workers`: those know what an
+    initialisation raised, and its traceback the iterator that ends the thread.
+    """
+    before = getattr(_here, "at", None)
+    try:
+        yield
+    finally:
+        _here.at = before
 
 
 class Workers:
