@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,23 @@ py::dict fields_of(const Dataset& dataset) {
     fields[py::str(field.name)] = py::str(std::string(name_of(field.kind)));
   }
   return fields;
+}
+
+/// Where a field's bytes lie: the object's key, offset and length; None where
+/// the sample lacks it.
+std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
+    const Dataset& dataset, const std::string& field, std::uint64_t sample) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const std::size_t index = catalogue.field_index(field);
+  if (index == catalogue.fields().size() ||
+      catalogue.fields()[index].kind != FieldKind::kBytes) {
+    throw py::key_error("no such field of bytes");
+  }
+  if (sample >= catalogue.samples()) throw py::index_error("no such sample");
+  const ByteRange range = catalogue.range(index, SampleId{sample});
+  if (range.is_missing()) return std::nullopt;
+  return std::tuple(std::string(catalogue.object(range.object).key),
+                    range.offset, range.length_bytes);
 }
 
 Dataset open(const std::string& url, StoreOptions store, bool refreshes) {
@@ -114,6 +132,7 @@ void bind_dataset(py::module_& module) {
       .def_property_readonly(
           "digest",
           [](const Dataset& d) { return d.catalogue->digest().hex(); })
+      .def("range", &range_of, py::arg("field"), py::arg("sample"))
       .def("key", [](const Dataset& d, std::uint64_t sample) {
         if (sample >= d.catalogue->samples()) {
           throw py::index_error("no such sample");
