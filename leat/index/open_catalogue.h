@@ -10,19 +10,15 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/index/build.h"
+#include "leat/index/refresh.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
-/// When what lies in the store is listed although there is a catalogue.
-enum class Refresh : std::uint8_t {
-  kNever,   ///< Catalogues are used as they stand.
-  kAlways,  ///< List, and put a new one into the cache.
-};
-
 struct CatalogueOptions {
   IndexOptions index;
-  Refresh refresh = Refresh::kNever;
+  /// When what lies in the store is listed although there is a catalogue.
+  Refresh refresh = Refresh::never();
 };
 
 /// Where a catalogue came from.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
 
 from leat import _native
 from leat._credentials import helper_command
-from leat.errors import InvalidArgument
 
 
 class Dataset:
@@ -18,8 +16,8 @@ class Dataset:
 
     Args:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
-        refresh: ``"always"`` lists again; ``"never"`` (default) takes a catalogue
-            as it stands.
+        refresh: ``"never"`` (default) takes a catalogue as it stands, ``"always"``
+            lists again, ``"if-older-than:1d"`` if it is older (units s, m, h, d).
         endpoint_url, region, profile, no_sign_request: as the AWS command line
             spells them; the environment and the profile decide where not given.
             A profile that needs SSO or MFA goes through botocore, if installed.
@@ -35,15 +33,13 @@ class Dataset:
         self,
         url: str | os.PathLike[str],
         *,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
-        if refresh not in ("never", "always"):
-            raise InvalidArgument(f'refresh={refresh!r}; it is "never" or "always"')
         store = _native.StoreOptions(
             endpoint_url=endpoint_url,
             region=region,
@@ -52,7 +48,7 @@ class Dataset:
             requester_pays=requester_pays,
             credential_helper=helper_command(),
         )
-        self._native = _native.Dataset(os.fspath(url), store, refresh == "always")
+        self._native = _native.Dataset(os.fspath(url), store, refresh)
 
     @property
     def url(self) -> str:

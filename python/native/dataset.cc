@@ -58,9 +58,10 @@ std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
                     range.offset, range.length_bytes);
 }
 
-Dataset open(const std::string& url, StoreOptions store, bool refreshes) {
+Dataset open(const std::string& url, StoreOptions store,
+             const std::string& refresh) {
   CatalogueOptions options;
-  options.refresh = refreshes ? Refresh::kAlways : Refresh::kNever;
+  options.refresh = value_or_raise(Refresh::parse(refresh));
   // Listing a large bucket takes minutes, and Ctrl-C must end it.
   std::stop_source stop;
   Result<Dataset> dataset = Error(ErrorCode::kInternal, "not opened yet");
@@ -113,7 +114,7 @@ void bind_dataset(py::module_& module) {
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("url"), py::arg("store"),
-           py::arg("refreshes"))
+           py::arg("refresh"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly(
