@@ -142,10 +142,11 @@ const std::string& name_of(const Manifest& manifest, std::uint64_t row) {
 
 }  // namespace
 
-Result<Buffer> build_from_manifest(Store& store, std::string_view prefix,
-                                   const Manifest& manifest,
-                                   const IndexOptions& options,
-                                   std::stop_token stop) {
+Result<BuiltCatalogue> build_from_manifest(Store& store,
+                                           std::string_view prefix,
+                                           const Manifest& manifest,
+                                           const IndexOptions& options,
+                                           std::stop_token stop) {
   LEAT_TRY_VOID(check(manifest));
   const Objects objects(manifest);
   LEAT_TRY(const std::vector<ObjectInfo> infos,
@@ -169,7 +170,8 @@ Result<Buffer> build_from_manifest(Store& store, std::string_view prefix,
       set(writer, field, manifest.columns[field], row, objects, infos);
     }
   }
-  return std::move(writer).finish();
+  LEAT_TRY(Buffer bytes, std::move(writer).finish());
+  return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
 }
 
 }  // namespace leat

@@ -44,9 +44,10 @@ struct Manifest {
 ///   kInvalidArgument  no byte field, columns of unequal lengths
 ///   kNotFound         an object is not there; names the row, the field and it
 ///   kCancelled        `stop` fired; or any of Store::stat
-Result<Buffer> build_from_manifest(Store& store, std::string_view prefix,
-                                   const Manifest& manifest,
-                                   const IndexOptions& options,
-                                   std::stop_token stop);
+Result<BuiltCatalogue> build_from_manifest(Store& store,
+                                           std::string_view prefix,
+                                           const Manifest& manifest,
+                                           const IndexOptions& options,
+                                           std::stop_token stop);
 
 }  // namespace leat

@@ -11,19 +11,15 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/index/build.h"
+#include "leat/index/refresh.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
-/// When what lies in the store is listed although there is a catalogue.
-enum class Refresh : std::uint8_t {
-  kNever,   ///< Catalogues are used as they stand.
-  kAlways,  ///< List, and put a new one into the cache.
-};
-
 struct CatalogueOptions {
   IndexOptions index;
-  Refresh refresh = Refresh::kNever;
+  /// When what lies in the store is listed although there is a catalogue.
+  Refresh refresh = Refresh::never();
 };
 
 /// Where a catalogue came from.
@@ -66,7 +62,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const Env& env, std::stop_token stop);
 
 /// Makes the bytes of a catalogue. Blocks.
-using MakeCatalogue = std::function<Result<Buffer>()>;
+using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
 /// Finds what the user's cache keeps under `identity`, else makes it and puts
 /// it there: for what is described otherwise than by a place. Blocks.

@@ -184,16 +184,18 @@ Result<TokenWindows> token_windows(std::string_view dtype,
                fmt::format("dtype={}; it is one of {}", dtype, names));
 }
 
-Result<Buffer> build_token_windows(Store& store, std::string_view prefix,
-                                   std::string_view file,
-                                   const TokenWindows& windows,
-                                   const IndexOptions& options,
-                                   std::stop_token stop) {
+Result<BuiltCatalogue> build_token_windows(Store& store,
+                                           std::string_view prefix,
+                                           std::string_view file,
+                                           const TokenWindows& windows,
+                                           const IndexOptions& options,
+                                           std::stop_token stop) {
   LEAT_TRY(const std::vector<ObjectInfo> files,
            find_files(store, prefix, file, options, stop));
   Cutter cutter(store, prefix, windows);
   for (const ObjectInfo& each : files) LEAT_TRY_VOID(cutter.add(each, stop));
-  return std::move(cutter).finish();
+  LEAT_TRY(Buffer bytes, std::move(cutter).finish());
+  return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
 }
 
 }  // namespace leat

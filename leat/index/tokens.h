@@ -35,11 +35,12 @@ struct TokenWindows {
 ///                     `.npy` of another type or of more than one dimension
 ///   kNotFound         no such file, or no window in any
 ///   kCorrupt          a `.npy` that is none; or any of Store's
-Result<Buffer> build_token_windows(Store& store, std::string_view prefix,
-                                   std::string_view file,
-                                   const TokenWindows& windows,
-                                   const IndexOptions& options,
-                                   std::stop_token stop);
+Result<BuiltCatalogue> build_token_windows(Store& store,
+                                           std::string_view prefix,
+                                           std::string_view file,
+                                           const TokenWindows& windows,
+                                           const IndexOptions& options,
+                                           std::stop_token stop);
 
 /// True for names that end as those of token files do.
 bool is_token_file(std::string_view name);

@@ -26,8 +26,8 @@ class Dataset:
 
     Args:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
-        refresh: ``"always"`` lists again; ``"never"`` (default) takes a catalogue
-            as it stands.
+        refresh: ``"never"`` (default) takes a catalogue as it stands, ``"always"``
+            lists again, ``"if-older-than:1d"`` if it is older (units s, m, h, d).
         endpoint_url, region, profile, no_sign_request: as the AWS command line
             spells them; the environment and the profile decide where not given.
             A profile that needs SSO or MFA goes through botocore, if installed.
@@ -43,7 +43,7 @@ class Dataset:
         self,
         url: str | os.PathLike[str],
         *,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -57,7 +57,7 @@ class Dataset:
             no_sign_request=no_sign_request,
             requester_pays=requester_pays,
         )
-        self._set(_native.Dataset(os.fspath(url), store, _refreshes(refresh)))
+        self._set(_native.Dataset(os.fspath(url), store, refresh))
 
     def _set(self, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> None:
         self._native = native
@@ -82,7 +82,7 @@ class Dataset:
         classes: Sequence[str] | None = None,
         sizes: Mapping[str, str] | None = None,
         format: Literal["csv", "tsv", "jsonl", "parquet"] | None = None,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         **store: Any,
     ) -> Dataset:
         """The rows of a table: CSV with a first line of names, JSON lines, Parquet.
@@ -142,7 +142,7 @@ class Dataset:
                 columns=[(c.name, c.kind, c.values, c.sizes) for c in made],
                 classes=names,
                 description=description,
-                refreshes=_refreshes(refresh),
+                refresh=refresh,
             )
         )
 
@@ -153,7 +153,7 @@ class Dataset:
         *,
         dtype: Any,
         seq_len: int,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         **store: Any,
     ) -> Dataset:
         """Windows of tokens out of ``.bin`` and ``.npy`` files: one field, ``tokens``.
@@ -186,7 +186,7 @@ class Dataset:
             _store_options(**store),
             kind.name,
             _whole("seq_len", seq_len),
-            _refreshes(refresh),
+            refresh,
         )
         return cls._of(native, {"tokens": kind})
 
@@ -369,12 +369,6 @@ def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
         raise InvalidArgument(f"{name}={value!r}; it is a whole number from 0")
     return value.__index__()
-
-
-def _refreshes(refresh: str) -> bool:
-    if refresh not in ("never", "always"):
-        raise InvalidArgument(f'refresh={refresh!r}; it is "never" or "always"')
-    return refresh == "always"
 
 
 def _store_options(

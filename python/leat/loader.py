@@ -86,7 +86,7 @@ class Loader:
         hashes: bool = True,
         rank: int | None = None,
         world_size: int | None = None,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,9 @@ std::string_view name_of(FieldKind kind) {
   return "bytes";
 }
 
-CatalogueOptions catalogue_options(bool refreshes) {
+CatalogueOptions catalogue_options(const std::string& refresh) {
   CatalogueOptions options;
-  options.refresh = refreshes ? Refresh::kAlways : Refresh::kNever;
+  options.refresh = value_or_raise(Refresh::parse(refresh));
   return options;
 }
 
@@ -68,9 +69,26 @@ py::dict fields_of(const Dataset& dataset) {
   return fields;
 }
 
+/// Where a field's bytes lie: the object's key, offset and length; None where
+/// the sample lacks it.
+std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
+    const Dataset& dataset, const std::string& field, std::uint64_t sample) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const std::size_t index = catalogue.field_index(field);
+  if (index == catalogue.fields().size() ||
+      catalogue.fields()[index].kind != FieldKind::kBytes) {
+    throw py::key_error("no such field of bytes");
+  }
+  if (sample >= catalogue.samples()) throw py::index_error("no such sample");
+  const ByteRange range = catalogue.range(index, SampleId{sample});
+  if (range.is_missing()) return std::nullopt;
+  return std::tuple(std::string(catalogue.object(range.object).key),
+                    range.offset, range.length_bytes);
+}
+
 Dataset open(const std::string& url, const StoreOptions& store,
-             bool refreshes) {
-  const CatalogueOptions options = catalogue_options(refreshes);
+             const std::string& refresh) {
+  const CatalogueOptions options = catalogue_options(refresh);
   // Listing a large bucket takes minutes, and Ctrl-C must end it.
   return run_interruptibly([&](const std::stop_token& stop) {
     return open_dataset(url, store, options, process_env(), stop);
@@ -102,12 +120,12 @@ ManifestColumn column_of(const py::tuple& given) {
 Dataset open_rows(const std::string& base_url, const StoreOptions& store,
                   std::uint64_t rows, const std::vector<py::tuple>& columns,
                   std::vector<std::string> classes,
-                  const std::string& description, bool refreshes) {
+                  const std::string& description, const std::string& refresh) {
   Manifest manifest{.rows = rows, .columns = {}, .classes = std::move(classes)};
   for (const py::tuple& column : columns) {
     manifest.columns.push_back(column_of(column));
   }
-  const CatalogueOptions options = catalogue_options(refreshes);
+  const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
     return open_manifest(base_url, store, manifest, description, options,
                          process_env(), stop);
@@ -116,9 +134,9 @@ Dataset open_rows(const std::string& base_url, const StoreOptions& store,
 
 Dataset open_windows(const std::string& url, const StoreOptions& store,
                      const std::string& dtype, std::uint64_t seq_len,
-                     bool refreshes) {
+                     const std::string& refresh) {
   const TokenWindows windows = value_or_raise(token_windows(dtype, seq_len));
-  const CatalogueOptions options = catalogue_options(refreshes);
+  const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
     return open_tokens(url, store, windows, options, process_env(), stop);
   });
@@ -260,7 +278,7 @@ void bind_dataset(py::module_& module) {
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("url"), py::arg("store"),
-           py::arg("refreshes"))
+           py::arg("refresh"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly(
@@ -291,16 +309,17 @@ void bind_dataset(py::module_& module) {
            [](const Dataset& d, std::size_t field, std::uint64_t sample) {
              return !d.catalogue->range(field, SampleId{sample}).is_missing();
            })
+      .def("range", &range_of, py::arg("field"), py::arg("sample"))
       .def("column", &column, py::arg("name"))
       .def("shares", &shares, py::arg("seed"), py::arg("ends"), py::arg("by"))
       .def("select", &select, py::arg("samples"))
       .def_static("tokens", &open_windows, py::arg("url"), py::arg("store"),
-                  py::arg("dtype"), py::arg("seq_len"), py::arg("refreshes"))
+                  py::arg("dtype"), py::arg("seq_len"), py::arg("refresh"))
       .def_static("join", &join, py::arg("datasets"))
       .def_static("from_rows", &open_rows, py::arg("base_url"),
                   py::arg("store"), py::arg("rows"), py::arg("columns"),
                   py::arg("classes"), py::arg("description"),
-                  py::arg("refreshes"));
+                  py::arg("refresh"));
 
   py::class_<SampleReader>(module, "SampleReader")
       .def(py::init([](const Dataset& dataset) {

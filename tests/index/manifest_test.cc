@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 
 Result<Catalogue> catalogue_of(Store& store, const Manifest& manifest,
                                std::stop_token stop = {}) {
-  LEAT_TRY(Buffer file,
+  LEAT_TRY(BuiltCatalogue built,
            build_from_manifest(store, "set", manifest, {}, std::move(stop)));
-  return Catalogue::open(std::move(file));
+  return Catalogue::open(std::move(built.bytes));
 }
 
 std::unique_ptr<Store> three_objects() {

@@ -36,9 +36,9 @@ Result<Catalogue> catalogue_of(MemoryObjects objects,
                                std::uint64_t seq_len = 5) {
   const auto store = open_memory_store(std::move(objects));
   LEAT_TRY(const TokenWindows windows, token_windows(dtype, seq_len));
-  LEAT_TRY(Buffer bytes,
+  LEAT_TRY(BuiltCatalogue built,
            build_token_windows(*store, "set", file, windows, {}, {}));
-  return Catalogue::open(std::move(bytes));
+  return Catalogue::open(std::move(built.bytes));
 }
 
 TEST(TokensTest, FilesAreCutIntoWindowsThatDoNotOverlap) {
