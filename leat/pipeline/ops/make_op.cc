@@ -132,6 +132,10 @@ OpParams parse_json(ParamReader& params) {
 
 OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 
+OpParams python(ParamReader& params) {
+  return FunctionOp{.function = nullptr, .joining = joining_in(params)};
+}
+
 using MakeParams = OpParams (*)(ParamReader&);
 
 constexpr Choice<MakeParams> kMakers[] = {
@@ -147,6 +151,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_text", parse_text},
     {"parse_json", parse_json},
     {"load_npy", load_npy},
+    {"python", python},
 };
 
 }  // namespace
@@ -184,6 +189,14 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
     if (name == spec.name) op.params = make(params);
   }
   if (params.error()) return *params.error();
+  if (auto* function = std::get_if<FunctionOp>(&op.params)) {
+    function->function = spec.function;
+    if (spec.function == nullptr) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "python: a function can only be given in a program, as "
+                   "leat.ops.Python(...)");
+    }
+  }
   return op;
 }
 

@@ -92,10 +92,15 @@ struct LoadNpyOp {
   Joining joining = Joining::kStack;
 };
 
+struct FunctionOp {
+  std::shared_ptr<const UserFunction> function;
+  Joining joining = Joining::kStack;
+};
+
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
                  RandomHorizontalFlipOp, NormalizeOp, CastOp, ParseIntOp,
-                 ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp>;
+                 ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp, FunctionOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {
@@ -107,7 +112,7 @@ struct Op {
 };
 
 /// Whether it begins a chain: it reads a field of bytes. All others work on a
-/// decoded image.
+/// decoded image, but for FunctionOp, which takes what it finds.
 bool opens_chain(const Op& op);
 
 /// Checks the parameters against op_table.h.

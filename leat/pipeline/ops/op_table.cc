@@ -49,6 +49,10 @@ constexpr std::array kCast = {
     ParamInfo{"dtype", kText, R"("float32")", "uint8 or float32"},
     ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to float32"},
 };
+constexpr std::array kPython = {
+    ParamInfo{"ragged", kFlag, "false",
+              "the first dimension may differ from sample to sample"},
+};
 constexpr std::array kParseInt = {
     ParamInfo{
         "dtype", kText, R"("int64")",
@@ -94,6 +98,7 @@ constexpr std::array kOps = {
     OpInfo{"parse_json", "a number, a text or a list of numbers out of JSON",
            kParseJson, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
+    OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
 };
 
 void add_names(std::string& names, std::span<const ParamInfo> params) {
