@@ -1,4 +1,5 @@
-// make_index_seeds FOLDER: writes FOLDER/tar/* and FOLDER/catalogue/*.
+// make_index_seeds FOLDER: writes FOLDER/tar/*, FOLDER/catalogue/* and
+// FOLDER/shard_index/*.
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,11 @@ int main(int argc, char** argv) {
   put(folder / "tar" / "rich", rich_archive());
   put(folder / "tar" / "plain",
       leat::testing::TarBuilder().add("a.jpg", "1").add("a.cls", "2").finish());
+  put(folder / "shard_index" / "members",
+      "v1.2 2\njpg 512 5 a/1.jpg seg.PNG 1536 600 a/1.seg.PNG\ncls 3072 0 "
+      "2.cls\n");
+  put(folder / "shard_index" / "list",
+      R"({"wids_version": 1, "shardlist": [{"url": "x/0.tar", "nsamples": 3, "filesize": 10240}]})");
   put(folder / "catalogue" / "rich",
       leat::as_text(rich_catalogue(leat::EtagKind::kHttp).span()));
   put(folder / "catalogue" / "untagged",

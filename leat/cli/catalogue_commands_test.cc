@@ -88,6 +88,10 @@ TEST_F(CatalogueCommandsTest, IndexKeepsACatalogueUntilRefreshed) {
   put("data/dog/3.jpg", "wuff");
 
   EXPECT_EQ(run_json({"index", path("data")})["samples"], 2);
+  EXPECT_EQ(run_json({"index", path("data"), "--refresh=never"})["samples"], 2);
+  EXPECT_EQ(run_json({"index", path("data"),
+                      "--refresh=if-older-than:1d"})["samples"],
+            2);
   EXPECT_EQ(run_json({"index", path("data"), "--refresh"})["samples"], 3);
   EXPECT_EQ(run_json({"stat", path("data")})["samples"], 3);
 }

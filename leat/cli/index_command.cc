@@ -13,7 +13,7 @@ namespace {
 
 struct IndexFlags : CatalogueFlags {
   bool is_published = false;
-  bool is_refreshed = false;
+  std::string refresh = "never";
   std::vector<std::string> classes;
 };
 
@@ -38,11 +38,11 @@ Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedStore store, open_store(flags, context));
   CatalogueOptions options;
   options.index.classes = flags.classes;
-  if (flags.is_refreshed) options.refresh = Refresh::kAlways;
+  LEAT_TRY(options.refresh, Refresh::parse(flags.refresh));
   LEAT_TRY(const OpenedCatalogue opened,
            flags.is_published ? publish(store, options.index, context)
                               : open_catalogue(store, options, context));
-  if (flags.is_refreshed && !flags.is_published) {
+  if (flags.refresh != "never" && !flags.is_published) {
     warn_of_published(store, context);
   }
   if (flags.is_json) {
@@ -58,8 +58,9 @@ std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
   flags->add_to(app);
   app.add_flag("--publish", flags->is_published,
                "list anew and put the catalogue beside the data, for everyone");
-  app.add_flag("--refresh", flags->is_refreshed,
-               "list anew even if there is a catalogue");
+  app.add_flag("--refresh{always}", flags->refresh,
+               "list anew even if there is a catalogue; "
+               "--refresh=if-older-than:1d if it is older (s, m, h, d)");
   app.add_option("--classes", flags->classes,
                  "what labels count through, instead of the sorted folders")
       ->delimiter(',');

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/base/hash.h"
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
@@ -91,6 +92,9 @@ class Catalogue {
   ///   kInvalidArgument  not a catalogue, or of another version than this one
   static Result<Catalogue> open(std::span<const std::byte> file,
                                 std::shared_ptr<const void> owner);
+
+  /// The same, of a file in memory that it keeps.
+  static Result<Catalogue> open(Buffer file);
 
   std::uint64_t samples() const;
   std::uint64_t objects() const;

@@ -350,6 +350,12 @@ Result<void> read_column(SectionReader& sections, std::size_t field,
 
 }  // namespace
 
+Result<Catalogue> Catalogue::open(Buffer file) {
+  auto held = std::make_shared<const Buffer>(std::move(file));
+  const std::span<const std::byte> bytes = held->span();
+  return open(bytes, std::move(held));
+}
+
 Result<Catalogue> Catalogue::open(std::span<const std::byte> file,
                                   std::shared_ptr<const void> owner) {
   LEAT_TRY(const Header header, read_header(file));

@@ -15,11 +15,7 @@
 namespace leat {
 namespace {
 
-Result<Catalogue> open(Buffer file) {
-  auto held = std::make_shared<const Buffer>(std::move(file));
-  const auto bytes = held->span();
-  return Catalogue::open(bytes, std::move(held));
-}
+Result<Catalogue> open(Buffer file) { return Catalogue::open(std::move(file)); }
 
 Catalogue must_open(CatalogueWriter writer) {
   Result<Buffer> file = std::move(writer).finish();

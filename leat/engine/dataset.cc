@@ -4,17 +4,17 @@
 
 #include <utility>
 
+#include "leat/dataset/derive.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
+namespace {
 
-Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
-                             const CatalogueOptions& options, const Env& env,
-                             const std::stop_token& stop) {
-  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, nullptr));
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_build(*opened.store, opened.prefix, opened.identity, options,
-                         env, stop));
+/// A sample is looked at one field at a time, in parts if it is large.
+constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
+
+Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
+                           const OpenedCatalogue& found) {
   if (!found.note.empty()) log_warning(found.note);
   if (found.catalogue->samples() == 0) {
     return Error(ErrorCode::kInvalidArgument,
@@ -23,7 +23,160 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
   return Dataset{.url = std::string(url),
                  .store_options = store,
                  .catalogue = found.catalogue,
-                 .catalogue_source = std::string(to_string(found.source))};
+                 .catalogue_source = std::string(to_string(found.source)),
+                 .parts = {}};
+}
+
+Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
+  if (!file) return std::move(file).error();
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(*std::move(file)));
+  return std::make_shared<const Catalogue>(std::move(catalogue));
+}
+
+}  // namespace
+
+Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
+                             const CatalogueOptions& options, const Env& env,
+                             const std::stop_token& stop) {
+  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, nullptr));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_build(*opened.store, opened.prefix, opened.identity, options,
+                         env, stop));
+  return dataset_of(url, store, found);
+}
+
+Result<Dataset> open_manifest(std::string_view base_url,
+                              const StoreOptions& store,
+                              const Manifest& manifest,
+                              std::string_view description,
+                              const CatalogueOptions& options, const Env& env,
+                              std::stop_token stop) {
+  LEAT_TRY(const OpenedStore opened, open_store(base_url, store, env, nullptr));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_make(
+               fmt::format("{}\nmanifest {}", opened.identity, description),
+               options.refresh,
+               [&] {
+                 return build_from_manifest(*opened.store, opened.prefix,
+                                            manifest, options.index,
+                                            std::move(stop));
+               },
+               env));
+  return dataset_of(base_url, store, found);
+}
+
+Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
+                            const TokenWindows& windows,
+                            const CatalogueOptions& options, const Env& env,
+                            std::stop_token stop) {
+  const ObjectUrl place =
+      is_token_file(url) ? split_object_url(url) : ObjectUrl{.folder = url};
+  LEAT_TRY(const OpenedStore opened,
+           open_store(place.folder, store, env, nullptr));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_make(
+               fmt::format("{}\ntokens {} kind {} bytes {} windows {}",
+                           opened.identity, place.name,
+                           static_cast<char>(windows.kind), windows.item_bytes,
+                           windows.seq_len),
+               options.refresh,
+               [&] {
+                 return build_token_windows(*opened.store, opened.prefix,
+                                            place.name, windows, options.index,
+                                            std::move(stop));
+               },
+               env));
+  return dataset_of(place.folder, store, found);
+}
+
+Result<Dataset> select_samples(const Dataset& from,
+                               std::span<const SampleId> samples) {
+  if (samples.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("no sample of {} is left", from.url));
+  }
+  for (const SampleId sample : samples) {
+    if (sample.value < from.catalogue->samples()) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} has {} samples, and no sample {}", from.url,
+                             from.catalogue->samples(), sample.value));
+  }
+  Dataset selected = from;
+  LEAT_TRY(selected.catalogue,
+           shared(select_samples(*from.catalogue, samples)));
+  return selected;
+}
+
+Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
+  if (datasets.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "nothing to join");
+  }
+  Dataset joined = datasets.front();
+  joined.parts.clear();
+  joined.url.clear();
+  std::vector<std::shared_ptr<const Catalogue>> catalogues;
+  for (const Dataset& dataset : datasets) {
+    if (!dataset.parts.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{} is joined already; join all parts at once",
+                               dataset.url));
+    }
+    catalogues.push_back(dataset.catalogue);
+    joined.parts.push_back({dataset.url, dataset.store_options});
+    joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
+  }
+  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues)));
+  return joined;
+}
+
+Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
+                                  const Env& env, Metrics* metrics) {
+  const auto within = [&](StoreOptions options) {
+    options.max_in_flight = share.max_in_flight;
+    options.io_threads = share.io_threads;
+    return options;
+  };
+  if (dataset.parts.empty()) {
+    return open_store(dataset.url, within(dataset.store_options), env, metrics);
+  }
+  std::vector<StorePlace> places = dataset.parts;
+  for (StorePlace& place : places) place.options = within(place.options);
+  return open_joined_store(places, env, metrics);
+}
+
+Result<std::unique_ptr<SampleReader>> SampleReader::open(Dataset dataset,
+                                                         const Env& env) {
+  LEAT_TRY(OpenedStore store,
+           open_store_of(dataset, kReaderShare, env, nullptr));
+  return std::unique_ptr<SampleReader>(
+      new SampleReader(std::move(dataset), std::move(store)));
+}
+
+SampleReader::SampleReader(Dataset dataset, OpenedStore store)
+    : dataset_(std::move(dataset)),
+      store_(std::move(store)),
+      checks_etags_(etags_apply(*dataset_.catalogue, *store_.store)) {}
+
+Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
+                                  std::stop_token stop) {
+  const Catalogue& catalogue = *dataset_.catalogue;
+  const ByteRange range = catalogue.range(field, sample);
+  if (range.is_missing()) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("sample {} ({}) has no field \"{}\"", sample.value,
+                    catalogue.key(sample), catalogue.fields()[field].name));
+  }
+  Buffer bytes(range.length_bytes);
+  if (range.length_bytes == 0) return bytes;
+  const ObjectView view = catalogue.object(range.object);
+  ReadRequest request;
+  request.object = {.key = key_in_store(store_.prefix, view.key),
+                    .etag = checks_etags_ ? std::string(view.etag) : ""};
+  request.offset = range.offset;
+  request.into = bytes.span();
+  LEAT_TRY_VOID(read_range(*store_.store, std::move(request), std::move(stop)));
+  return bytes;
 }
 
 }  // namespace leat

@@ -1,25 +1,34 @@
-// A dataset by its URL: what it consists of and how to reach it.
+// A dataset: what it consists of and how to reach it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/engine/stores.h"
+#include "leat/index/manifest.h"
 #include "leat/index/open_catalogue.h"
+#include "leat/index/tokens.h"
 
 namespace leat {
 
-/// A URL and its catalogue. A value: cheap to copy, never changes.
+/// A catalogue and where its objects lie. A value: cheap to copy, never
+/// changes.
 struct Dataset {
-  std::string url;  ///< Without credentials.
+  std::string url;  ///< Without credentials; of a joined one: of all its parts.
   StoreOptions store_options;
   std::shared_ptr<const Catalogue> catalogue;
   std::string catalogue_source;  ///< Where the catalogue was found, for people.
+  /// The places of a joined dataset, in the order of join_catalogues(); else
+  /// empty.
+  std::vector<StorePlace> parts;
 };
 
 /// Opens the store at `url` and finds its catalogue, or lists and writes one.
@@ -30,5 +39,73 @@ struct Dataset {
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
+
+/// A dataset whose samples are the rows of `manifest`; its keys lie below
+/// `base_url`. The catalogue is kept in the user's cache under `description`,
+/// which has to say all that the manifest says (a hash of it, for one); empty:
+/// it is not kept. Blocks.
+///
+/// Errors: as open_dataset and build_from_manifest
+Result<Dataset> open_manifest(std::string_view base_url,
+                              const StoreOptions& store,
+                              const Manifest& manifest,
+                              std::string_view description,
+                              const CatalogueOptions& options, const Env& env,
+                              std::stop_token stop);
+
+/// Windows of tokens: see build_token_windows(). `url` is a folder, or one .bin
+/// or .npy file. The catalogue is kept in the user's cache. Blocks.
+///
+/// Errors: as open_dataset and build_token_windows
+Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
+                            const TokenWindows& windows,
+                            const CatalogueOptions& options, const Env& env,
+                            std::stop_token stop);
+
+/// These samples of `from`, in this order.
+///
+/// Errors:
+///   kInvalidArgument  no sample, or one that `from` does not have
+Result<Dataset> select_samples(const Dataset& from,
+                               std::span<const SampleId> samples);
+
+/// The samples of all of them, one dataset after the other.
+///
+/// Errors: kInvalidArgument if there is none; as join_catalogues()
+Result<Dataset> join_datasets(std::span<const Dataset> datasets);
+
+/// What one process may use of a store.
+struct StoreShare {
+  std::size_t max_in_flight = 1;
+  std::size_t io_threads = 1;
+};
+
+/// Opens the place of a dataset, or all places of a joined one. `share` wins
+/// over what the dataset was opened with.
+Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
+                                  const Env& env, Metrics* metrics);
+
+/// Reads single samples, for looking at them.
+///
+/// Threads: any.
+class SampleReader {
+ public:
+  /// Sends nothing. Errors: as open_store().
+  static Result<std::unique_ptr<SampleReader>> open(Dataset dataset,
+                                                    const Env& env);
+
+  /// The bytes of a field. Blocks.
+  ///
+  /// REQUIRES: sample and field are of the dataset, the field is kBytes.
+  /// Errors: as Store::read; kNotFound if the sample has no such field
+  Result<Buffer> read(std::size_t field, SampleId sample, std::stop_token stop);
+
+ private:
+  SampleReader(Dataset dataset, OpenedStore store);
+
+  const Dataset dataset_;
+  const OpenedStore store_;
+  const bool checks_etags_;
+};
 
 }  // namespace leat

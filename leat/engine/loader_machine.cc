@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -146,6 +147,20 @@ void Loader::Machine::choose_what_is_open(const Limits& limits) {
   }
 }
 
+/// Once a process, however many loaders it makes.
+void Loader::Machine::tell_shares(std::uint32_t ranks, std::size_t threads,
+                                  std::uint64_t memory) const {
+  static std::once_flag is_told;
+  std::call_once(is_told, [&] {
+    log_info(fmt::format(
+        "{} ranks on this node share {} threads, {} requests in flight and {} "
+        "of memory: {}, {} and {} each",
+        ranks, options.threads, options.max_in_flight,
+        format_bytes(*options.memory_bytes), threads, in_flight,
+        format_bytes(memory)));
+  });
+}
+
 Result<void> Loader::Machine::configure(const Env& env) {
   {
     const MutexLock lock(mutex);
@@ -165,22 +180,16 @@ Result<void> Loader::Machine::configure(const Env& env) {
   const std::uint64_t memory = *options.memory_bytes / ranks;
 
   metrics = std::make_shared<Metrics>();
-  StoreOptions store_options = dataset.store_options;
-  store_options.max_in_flight = in_flight;
-  LEAT_TRY(store, open_store(dataset.url, store_options, env, metrics.get()));
+  const std::size_t io_threads =
+      std::max<std::size_t>(1, dataset.store_options.io_threads / ranks);
+  LEAT_TRY(store,
+           open_store_of(dataset, {in_flight, io_threads}, env, metrics.get()));
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
   for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
   executor = std::make_unique<Executor>("leat-decode", threads, metrics.get());
   open_context();
-  if (rank.rank == 0) {
-    log_debug(fmt::format(
-        "{} ranks on this node share {} threads, {} requests in flight and {} "
-        "of "
-        "memory: {}, {} and {} each",
-        ranks, options.threads, in_flight * ranks, format_bytes(memory * ranks),
-        threads, in_flight, format_bytes(memory)));
-  }
+  if (rank.rank == 0 && ranks > 1) tell_shares(ranks, threads, memory);
   return {};
 }
 

@@ -87,6 +87,8 @@ struct Loader::Machine {
   void choose_what_is_open(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   void configure_order();
+  void tell_shares(std::uint32_t ranks, std::size_t threads,
+                   std::uint64_t memory) const;
   void open_context();
 
   Result<void> check_open() const LEAT_REQUIRES(mutex);

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <system_error>
 #include <utility>
 
+#include "leat/base/check.h"
+#include "leat/dataset/catalogue.h"
 #include "leat/runtime/retry_policy.h"
 #include "leat/store/file/file_store.h"
 #include "leat/store/http/http_client.h"
 #include "leat/store/http/http_store.h"
+#include "leat/store/layers/joined_store.h"
 #include "leat/store/layers/limited_store.h"
 #include "leat/store/layers/retrying_store.h"
 #include "leat/store/s3/diagnosis.h"
@@ -123,17 +127,8 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-}  // namespace
-
-Result<OpenedStore> open_store(std::string_view url,
-                               const StoreOptions& options, const Env& env,
-                               Metrics* metrics) {
-  LEAT_TRY(const Url parsed, parse_url(url));
-  if (options.max_in_flight == 0 || options.io_threads == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "max_in_flight and io_threads must be at least 1");
-  }
-  LEAT_TRY(Driver driver, open_driver(parsed, options, env, metrics));
+/// One window and one set of retries around whatever sends.
+OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
   retries.max_attempts =
       options.max_attempts != 0 ? options.max_attempts : driver.max_attempts;
@@ -142,10 +137,64 @@ Result<OpenedStore> open_store(std::string_view url,
   OpenedStore opened;
   opened.store = std::make_unique<RetryingStore>(
       std::move(limited), retries, options.seed.value_or(draw_seed()), metrics);
-  opened.url = parsed.text();
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
   return opened;
+}
+
+Result<void> check(const StoreOptions& options) {
+  if (options.max_in_flight != 0 && options.io_threads != 0) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               "max_in_flight and io_threads must be at least 1");
+}
+
+}  // namespace
+
+Result<OpenedStore> open_store(std::string_view url,
+                               const StoreOptions& options, const Env& env,
+                               Metrics* metrics) {
+  LEAT_TRY(const Url parsed, parse_url(url));
+  LEAT_TRY_VOID(check(options));
+  LEAT_TRY(Driver driver, open_driver(parsed, options, env, metrics));
+  OpenedStore opened = wrap(std::move(driver), options, metrics);
+  opened.url = parsed.text();
+  return opened;
+}
+
+Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
+                                      const Env& env, Metrics* metrics) {
+  LEAT_CHECK(!places.empty());
+  Driver joined;
+  std::vector<JoinedStore::Part> parts;
+  for (const StorePlace& place : places) {
+    LEAT_TRY_VOID(check(place.options));
+    LEAT_TRY(const Url parsed, parse_url(place.url));
+    LEAT_TRY(Driver driver, open_driver(parsed, place.options, env, metrics));
+    joined.identity += driver.identity + "\n";
+    joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
+    parts.push_back({std::move(driver.store), std::move(driver.prefix)});
+  }
+  joined.store = std::make_unique<JoinedStore>(std::move(parts));
+  return wrap(std::move(joined), places.front().options, metrics);
+}
+
+ObjectUrl split_object_url(std::string_view url) {
+  const std::size_t slash = url.rfind('/');
+  if (slash == std::string_view::npos) return {.folder = ".", .name = url};
+  return {.folder = url.substr(0, slash + 1), .name = url.substr(slash + 1)};
+}
+
+Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
+                        std::uint64_t most_bytes, const Env& env,
+                        std::stop_token stop) {
+  const auto [folder, name] = split_object_url(url);
+  if (name.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} is a folder; name an object in it", url));
+  }
+  LEAT_TRY(const OpenedStore opened, open_store(folder, options, env, nullptr));
+  return read_object(*opened.store, key_in_store(opened.prefix, name),
+                     most_bytes, std::move(stop));
 }
 
 Result<std::vector<Diagnosis>> diagnose_access(std::string_view url,

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
@@ -59,6 +61,33 @@ struct OpenedStore {
 Result<OpenedStore> open_store(std::string_view url,
                                const StoreOptions& options, const Env& env,
                                Metrics* metrics);
+
+/// A place that one of several datasets lies in.
+struct StorePlace {
+  std::string url;
+  StoreOptions options;
+};
+
+/// Opens several places as one store, whose keys begin with joined_prefix() and
+/// whose window, I/O threads and retries are those of the first. Sends nothing.
+///
+/// REQUIRES: at least one place. Errors: as open_store().
+Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
+                                      const Env& env, Metrics* metrics);
+
+/// A URL cut before its last part. A bare name lies in ".".
+struct ObjectUrl {
+  std::string_view folder = {};
+  std::string_view name = {};
+};
+ObjectUrl split_object_url(std::string_view url);
+
+/// Reads a whole object by its URL: for small things. Blocks.
+///
+/// Errors: as open_store(), Store::read; kResourceExhausted past `most_bytes`
+Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
+                        std::uint64_t most_bytes, const Env& env,
+                        std::stop_token stop);
 
 /// What a user should know about access to `url`: who is asking, from where.
 /// Empty where there is nothing to know. Blocks: asks whoever gives

@@ -6,38 +6,17 @@
 #include <utility>
 
 #include "leat/dataset/catalogue_writer.h"
+#include "leat/index/build_shards.h"
+#include "leat/index/companions.h"
 #include "leat/index/folder_layout.h"
 #include "leat/index/listing.h"
-#include "leat/index/sample_groups.h"
-#include "leat/index/scan_all.h"
 
 namespace leat {
 namespace {
 
-/// Tells whoever listens, if anybody does.
-class ProgressTeller {
- public:
-  explicit ProgressTeller(const IndexOptions& options)
-      : tell_(options.progress) {}
-
-  IndexProgress now;
-
-  void tell() const {
-    if (tell_) tell_(now);
-  }
-
- private:
-  const std::function<void(const IndexProgress&)>& tell_;
-};
-
 EtagKind etag_kind(const Store& store, const IndexOptions& options) {
   return options.etags == EtagUse::kKeep ? etag_kind_of(store)
                                          : EtagKind::kNone;
-}
-
-ObjectView view_of(const ObjectInfo& object) {
-  return {
-      .key = object.key, .etag = object.etag, .size_bytes = object.size_bytes};
 }
 
 Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
@@ -50,7 +29,10 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   const std::size_t label =
       has_labels ? writer.add_field({"label", FieldKind::kInt64}) : 0;
   for (const ObjectInfo& object : objects) {
-    const ObjectIndex index = writer.add_object(view_of(object));
+    const ObjectIndex index =
+        writer.add_object({.key = object.key,
+                           .etag = object.etag,
+                           .size_bytes = object.size_bytes});
     writer.add_sample(object.key);
     writer.set_range(data, {index, 0, object.size_bytes});
     if (has_labels) writer.set_int64(label, labels.label_of(object.key));
@@ -58,54 +40,27 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   return std::move(writer).finish();
 }
 
-Result<Buffer> build_shards(Store& store, std::string_view prefix,
-                            std::span<const ObjectInfo> shards,
-                            const IndexOptions& options, EtagKind etags,
-                            ProgressTeller& progress, std::stop_token stop) {
-  CatalogueWriter writer(Layout::kShards, etags);
-  writer.set_classes(options.classes);
-  SampleGroups groups(writer);
-  const auto take = [&](std::size_t index,
-                        std::vector<TarMember> members) -> Result<void> {
-    const ObjectInfo& shard = shards[index];
-    const ObjectIndex object = writer.add_object(view_of(shard));
-    if (auto added = groups.add_shard(object, members); !added) {
-      return std::move(added).error().while_doing(fmt::format(
-          "scanning {}", store.url_of(key_in_store(prefix, shard.key))));
-    }
-    progress.now.shards_done = index + 1;
-    progress.now.samples = writer.samples();
-    progress.tell();
-    return {};
-  };
-  LEAT_TRY_VOID(
-      scan_all(store, prefix, shards, options.threads, take, std::move(stop)));
-  if (writer.samples() == 0) {
-    return Error(ErrorCode::kNotFound,
-                 "the shards hold no sample: no member is called NAME.FIELD");
-  }
-  return std::move(writer).finish();
-}
-
-Result<Buffer> build(Store& store, std::string_view prefix,
-                     const IndexOptions& options, std::stop_token stop) {
-  ProgressTeller progress(options);
-  LEAT_TRY(const std::vector<ObjectInfo> objects,
-           list_data(
-               store, prefix,
-               [&](std::uint64_t listed) {
-                 progress.now.objects = listed;
-                 progress.tell();
-               },
-               stop));
-  LEAT_TRY(const Layout layout, layout_of(objects));
+Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
+                             const IndexOptions& options,
+                             std::stop_token stop) {
+  IndexProgress now;
+  LEAT_TRY(std::vector<ObjectInfo> listed, list_data(
+                                               store, prefix,
+                                               [&](std::uint64_t objects) {
+                                                 now.objects = objects;
+                                                 if (options.progress)
+                                                   options.progress(now);
+                                               },
+                                               stop));
+  now.objects = listed.size();
+  LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
   const EtagKind etags = etag_kind(store, options);
-  if (layout == Layout::kObjects) {
-    return build_objects(objects, options, etags);
+  if (objects.layout == Layout::kShards) {
+    return build_shards(store, prefix, objects, options, etags, now,
+                        std::move(stop));
   }
-  progress.now.shards_total = objects.size();
-  return build_shards(store, prefix, objects, options, etags, progress,
-                      std::move(stop));
+  LEAT_TRY(Buffer bytes, build_objects(objects.data, options, etags));
+  return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
 }
 
 }  // namespace
@@ -129,10 +84,10 @@ bool etags_apply(const Catalogue& catalogue, const Store& store) {
          catalogue.etag_kind() == etag_kind_of(store);
 }
 
-Result<Buffer> build_catalogue(Store& store, std::string_view prefix,
-                               const IndexOptions& options,
-                               std::stop_token stop) {
-  Result<Buffer> built = build(store, prefix, options, std::move(stop));
+Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
+                                       const IndexOptions& options,
+                                       std::stop_token stop) {
+  Result<BuiltCatalogue> built = build(store, prefix, options, std::move(stop));
   if (!built) {
     return std::move(built).error().while_doing(
         fmt::format("indexing {}", store.url_of(prefix)));

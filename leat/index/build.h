@@ -38,6 +38,12 @@ struct IndexOptions {
   std::function<void(const IndexProgress&)> progress;
 };
 
+struct BuiltCatalogue {
+  Buffer bytes;
+  /// What a user should know though nothing failed; empty if nothing.
+  std::string note;
+};
+
 /// Which kind of ETags this store gives.
 EtagKind etag_kind_of(const Store& store);
 
@@ -47,10 +53,12 @@ bool etags_apply(const Catalogue& catalogue, const Store& store);
 
 /// Lists what is under `prefix` and makes its catalogue. Blocks.
 ///
-/// All objects `.tar`: shards, members grouped as WebDataset does. Else each
-/// object is a sample with the field `data`, and `label` where there are
-/// folders. Hidden objects are passed over. Samples come in byte order of
-/// objects' keys, within a shard in the order of its members.
+/// All objects `.tar`, but for what companions.h passes over: shards, members
+/// grouped as WebDataset does, told by an index beside the shard where there is
+/// one that fits. Else each object is a sample with the field `data`, and
+/// `label` where there are folders. Hidden objects are passed over. Samples
+/// come in byte order of objects' keys, within a shard in the order of its
+/// members.
 ///
 /// Errors:
 ///   kNotFound         nothing is there
@@ -58,8 +66,8 @@ bool etags_apply(const Catalogue& catalogue, const Store& store);
 ///                     a store that cannot list
 ///   kCorrupt          a shard that cannot be read as tar; names it
 ///   kCancelled        `stop` fired; or any of Store::list and Store::read
-Result<Buffer> build_catalogue(Store& store, std::string_view prefix,
-                               const IndexOptions& options,
-                               std::stop_token stop);
+Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
+                                       const IndexOptions& options,
+                                       std::stop_token stop);
 
 }  // namespace leat

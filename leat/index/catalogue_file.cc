@@ -139,6 +139,12 @@ Result<Catalogue> map_catalogue(const std::string& path,
   return std::move(error).while_doing(path);
 }
 
+std::chrono::sys_seconds written_at(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return std::chrono::sys_seconds(std::chrono::seconds(info.st_mtim.tv_sec));
+}
+
 Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes) {
   const std::filesystem::path folder =

@@ -1,5 +1,6 @@
 // Catalogues as files on this machine.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,9 @@ struct MapOptions {
 ///   kInvalidArgument   as Catalogue::open
 Result<Catalogue> map_catalogue(const std::string& path,
                                 const MapOptions& options = {});
+
+/// When the file was written; the epoch if there is none.
+std::chrono::sys_seconds written_at(const std::string& path);
 
 /// Writes a file that is seen whole or not at all, and makes its folders.
 ///

@@ -1,6 +1,7 @@
 // Finds the catalogue of a dataset, or makes it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -10,19 +11,15 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/index/build.h"
+#include "leat/index/refresh.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
-/// When what lies in the store is listed although there is a catalogue.
-enum class Refresh : std::uint8_t {
-  kNever,   ///< Catalogues are used as they stand.
-  kAlways,  ///< List, and put a new one into the cache.
-};
-
 struct CatalogueOptions {
   IndexOptions index;
-  Refresh refresh = Refresh::kNever;
+  /// When what lies in the store is listed although there is a catalogue.
+  Refresh refresh = Refresh::never();
 };
 
 /// Where a catalogue came from.
@@ -63,6 +60,16 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
                                       const CatalogueOptions& options,
                                       const Env& env, std::stop_token stop);
+
+/// Makes the bytes of a catalogue. Blocks.
+using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
+
+/// Finds what the user's cache keeps under `identity`, else makes it and puts
+/// it there: for what is described otherwise than by a place. Blocks.
+///
+/// Errors: kCorrupt, of what was found; whatever `make` says
+Result<OpenedCatalogue> open_or_make(std::string_view identity, Refresh refresh,
+                                     const MakeCatalogue& make, const Env& env);
 
 /// Lists anew and puts the catalogue beside the data, for everyone. Blocks.
 ///

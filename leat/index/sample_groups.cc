@@ -6,17 +6,23 @@
 
 namespace leat {
 
+namespace {
+
+/// True for what WebDataset keeps for notes: `__x__` at the top, as a file or
+/// as a folder.
+bool is_meta(std::string_view name) {
+  const std::string_view top = name.substr(0, name.find('/'));
+  return top.size() >= 4 && top.starts_with("__") && top.ends_with("__");
+}
+
+}  // namespace
+
 std::optional<MemberName> split_member(std::string_view name) {
+  if (is_meta(name)) return std::nullopt;
   const std::size_t slash = name.rfind('/');
-  if (slash == std::string_view::npos && name.starts_with("__") &&
-      name.ends_with("__")) {
-    return std::nullopt;
-  }
   const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', base);
-  if (dot == std::string_view::npos || dot == base || dot + 1 == name.size()) {
-    return std::nullopt;
-  }
+  if (dot == std::string_view::npos || dot == base) return std::nullopt;
   MemberName split{.key = std::string(name.substr(0, dot)),
                    .field = std::string(name.substr(dot + 1))};
   for (char& c : split.field) {

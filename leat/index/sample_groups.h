@@ -22,7 +22,7 @@ struct MemberName {
 };
 
 /// Cuts at the first dot of the base name. Nullopt for what belongs to no
-/// sample: no dot, nothing before it or after it, or `__meta__` at the top.
+/// sample: no dot, nothing before it, or below `__meta__` at the top.
 std::optional<MemberName> split_member(std::string_view name);
 
 /// Adds shards to a catalogue, one after another.

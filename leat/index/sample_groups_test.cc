@@ -24,13 +24,22 @@ TEST(SplitMemberTest, CutsAtTheFirstDotOfTheBaseName) {
   EXPECT_EQ(split("a.b/0001.jpg"), "a.b/0001 | jpg");
 }
 
+TEST(SplitMemberTest, TakesTheOddNamesThatWebDatasetTakes) {
+  EXPECT_EQ(split("./0001.jpg"), "./0001 | jpg");
+  EXPECT_EQ(split("0001."), "0001 | ");
+  EXPECT_EQ(split("0001..jpg"), "0001 | .jpg");
+  EXPECT_EQ(split("__meta__.json"), "__meta__ | json");
+  EXPECT_EQ(split("___.json"), "___ | json");
+  EXPECT_EQ(split("a/__meta__/0001.jpg"), "a/__meta__/0001 | jpg");
+}
+
 TEST(SplitMemberTest, PassesOverWhatBelongsToNoSample) {
   EXPECT_EQ(split("README"), "none");
   EXPECT_EQ(split("a.b/README"), "none");
   EXPECT_EQ(split(".hidden"), "none");
   EXPECT_EQ(split("a/._0001.jpg"), "none");
-  EXPECT_EQ(split("0001."), "none");
   EXPECT_EQ(split("__meta__.json__"), "none");
+  EXPECT_EQ(split("__meta__/shard.json"), "none");
 }
 
 TarMember member(std::string name, std::uint64_t offset) {

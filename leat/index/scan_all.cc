@@ -9,13 +9,12 @@
 
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue.h"
-#include "leat/index/shard_scan.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
 namespace {
 
-using Scanned = Result<std::vector<TarMember>>;
+using Scanned = Result<ScannedShard>;
 
 constexpr std::size_t kAheadPerThread = 4;
 
@@ -23,7 +22,7 @@ constexpr std::size_t kAheadPerThread = 4;
 class ShardScans {
  public:
   ShardScans(Store& store, std::string_view prefix,
-             std::span<const ObjectInfo> shards, std::size_t threads)
+             std::span<const ShardToScan> shards, std::size_t threads)
       : store_(store),
         prefix_(prefix),
         shards_(shards),
@@ -61,8 +60,11 @@ class ShardScans {
  private:
   void work() {
     while (const auto index = next()) {
-      ObjectInfo shard = shards_[*index];
-      shard.key = key_in_store(prefix_, shard.key);
+      ShardToScan shard = shards_[*index];
+      shard.shard.key = key_in_store(prefix_, shard.shard.key);
+      if (shard.index) {
+        shard.index->key = key_in_store(prefix_, shard.index->key);
+      }
       Scanned scanned = scan_shard(store_, shard, stop_.get_token());
       const MutexLock lock(mutex_);
       done_.emplace(*index, std::move(scanned));
@@ -83,7 +85,7 @@ class ShardScans {
 
   Store& store_;
   const std::string_view prefix_;
-  const std::span<const ObjectInfo> shards_;
+  const std::span<const ShardToScan> shards_;
   const std::size_t most_ahead_;
   std::stop_source stop_;
 
@@ -98,14 +100,14 @@ class ShardScans {
 }  // namespace
 
 Result<void> scan_all(Store& store, std::string_view prefix,
-                      std::span<const ObjectInfo> shards, std::size_t threads,
+                      std::span<const ShardToScan> shards, std::size_t threads,
                       const TakeShard& take, std::stop_token stop) {
   ShardScans scans(store, prefix, shards,
                    std::clamp<std::size_t>(threads, 1, shards.size()));
   const std::stop_callback on_stop(stop, [&] { scans.request_stop(); });
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    LEAT_TRY(std::vector<TarMember> members, scans.take(i));
-    LEAT_TRY_VOID(take(i, std::move(members)));
+    LEAT_TRY(ScannedShard scanned, scans.take(i));
+    LEAT_TRY_VOID(take(i, std::move(scanned)));
   }
   return {};
 }

@@ -5,25 +5,24 @@
 #include <span>
 #include <stop_token>
 #include <string_view>
-#include <vector>
 
 #include "leat/base/result.h"
-#include "leat/codec/tar/tar_scanner.h"
+#include "leat/index/shard_scan.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
-/// Takes the members of shard `index`; called in order, on the calling thread.
-using TakeShard =
-    std::function<Result<void>(std::size_t index, std::vector<TarMember>)>;
+/// Takes shard `index`; called in order, on the calling thread.
+using TakeShard = std::function<Result<void>(std::size_t index, ScannedShard)>;
 
-/// Scans `shards` on `threads` threads; their keys are relative to `prefix`.
+/// Scans `shards` on `threads` threads; their keys, and their indexes', are
+/// relative to `prefix`.
 /// Blocks. Results that wait for their turn are bounded: a thread runs at most
 /// a few shards per thread ahead.
 ///
 /// Errors: the first of scan_shard() and `take` in the order of shards.
 Result<void> scan_all(Store& store, std::string_view prefix,
-                      std::span<const ObjectInfo> shards, std::size_t threads,
+                      std::span<const ShardToScan> shards, std::size_t threads,
                       const TakeShard& take, std::stop_token stop);
 
 }  // namespace leat

@@ -1,6 +1,8 @@
-// Reads the headers of a tar shard in a store.
+// Finds the members of a tar shard in a store.
 #pragma once
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -9,10 +11,28 @@
 
 namespace leat {
 
-/// The members of a shard, in order. Blocks.
+/// A shard and, where there is one, the index of its members beside it.
+struct ShardToScan {
+  ObjectInfo shard;
+  std::optional<ObjectInfo> index;
+};
+
+struct ScannedShard {
+  std::vector<TarMember> members;
+  /// Why the index was of no use; empty if it was, or if there is none.
+  std::string note;
+};
+
+/// The members of a shard, in order: those that its index tells, if that fits,
+/// else those found by reading all headers. Blocks.
+///
+/// An index fits if it can be parsed, the first and the last member it tells
+/// are in the shard with that name and size, and the archive ends behind the
+/// last. One that does not fit is a note, not an error: the shard itself is
+/// right.
 ///
 /// Errors: as Store::read and TarScanner::feed; each names the shard's URL.
-Result<std::vector<TarMember>> scan_shard(Store& store, const ObjectInfo& shard,
-                                          std::stop_token stop);
+Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
+                                std::stop_token stop);
 
 }  // namespace leat

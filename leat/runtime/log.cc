@@ -28,6 +28,8 @@ std::shared_ptr<spdlog::logger> logger() {
 
 void log_warning(std::string_view message) { logger()->warn(message); }
 
+void log_info(std::string_view message) { logger()->info(message); }
+
 void log_debug(std::string_view message) { logger()->debug(message); }
 
 }  // namespace leat

@@ -8,6 +8,9 @@ namespace leat {
 /// environment's SPDLOG_LEVEL=leat=off silences it.
 void log_warning(std::string_view message);
 
+/// The same, for what is good to know and no trouble.
+void log_info(std::string_view message);
+
 /// The same, for who asks for it with SPDLOG_LEVEL=leat=debug.
 void log_debug(std::string_view message);
 

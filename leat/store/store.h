@@ -1,5 +1,6 @@
 // The way bytes enter the process.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +22,8 @@ struct ObjectInfo {
   std::uint64_t size_bytes = 0;
   /// The version's tag as the store gives it, quotes included; may be empty.
   std::string etag{};
+  /// When it was last written, where stat() tells; else the epoch.
+  std::chrono::sys_seconds modified_at{};
 };
 
 /// Which object, and which version of it.
@@ -124,7 +127,7 @@ class Store {
                                    std::span<const std::byte> bytes,
                                    std::stop_token stop) = 0;
 
-  /// Size and ETag of an object. Blocks.
+  /// Size, ETag and time of an object. Blocks.
   virtual Result<ObjectInfo> stat(std::string_view key,
                                   std::stop_token stop) = 0;
 

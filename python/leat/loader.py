@@ -92,7 +92,7 @@ class Loader:
         hashes: bool = True,
         rank: int | None = None,
         world_size: int | None = None,
-        refresh: Literal["never", "always"] = "never",
+        refresh: str = "never",
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -239,6 +239,9 @@ class Loader:
     def _to_batch(self, fields: list[tuple[str, Any]] | None) -> Batch | None:
         if fields is None:
             return None
+        dtypes = self._dataset._dtypes
+        if dtypes:
+            fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
         named = self._to_output(fields)
         if self._batch == "tuple":
             return tuple(value for _, value in named)
@@ -309,6 +312,14 @@ def _names(fields: Sequence[str] | None) -> list[str]:
             f'fields={fields!r}; it is a list of names, such as ("image", "label")'
         )
     return names
+
+
+def _rows(value: Any, dtype: Any) -> Any:
+    """Bytes of equal length as rows of numbers, over the same memory."""
+    if dtype is None or not isinstance(value, tuple):
+        return value
+    values, offsets = value
+    return values.view(dtype).reshape(len(offsets) - 1, -1)
 
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()

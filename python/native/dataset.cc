@@ -1,17 +1,20 @@
 #include "leat/engine/dataset.h"
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings.h"
 #include "errors.h"
+#include "interruptible.h"
+#include "leat/dataset/derive.h"
 
 namespace py = pybind11;
 
@@ -32,6 +35,32 @@ std::string_view name_of(FieldKind kind) {
   return "bytes";
 }
 
+CatalogueOptions catalogue_options(const std::string& refresh) {
+  CatalogueOptions options;
+  options.refresh = value_or_raise(Refresh::parse(refresh));
+  return options;
+}
+
+template <class Function>
+auto without_gil(const Function& function) {
+  return value_or_raise([&] {
+    const py::gil_scoped_release unlocked;
+    return function();
+  }());
+}
+
+std::string text_of(const Catalogue& catalogue, std::size_t field,
+                    SampleId sample) {
+  switch (catalogue.fields()[field].kind) {
+    case FieldKind::kInt64:
+      return std::to_string(catalogue.int64(field, sample));
+    case FieldKind::kFloat64:
+      return std::to_string(catalogue.float64(field, sample));
+    default:
+      return std::string(catalogue.string(field, sample));
+  }
+}
+
 py::dict fields_of(const Dataset& dataset) {
   py::dict fields;
   for (const FieldSpec& field : dataset.catalogue->fields()) {
@@ -40,34 +69,188 @@ py::dict fields_of(const Dataset& dataset) {
   return fields;
 }
 
-Dataset open(const std::string& url, StoreOptions store, bool refreshes) {
-  CatalogueOptions options;
-  options.refresh = refreshes ? Refresh::kAlways : Refresh::kNever;
-  // Listing a large bucket takes minutes, and Ctrl-C must end it.
-  std::stop_source stop;
-  Result<Dataset> dataset = Error(ErrorCode::kInternal, "not opened yet");
-  std::atomic<bool> is_done = false;
-  std::jthread opener([&] {
-    dataset =
-        open_dataset(url, store, options, process_env(), stop.get_token());
-    is_done = true;
-  });
-  {
-    py::gil_scoped_release unlocked;
-    while (!is_done) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      py::gil_scoped_acquire locked;
-      if (PyErr_CheckSignals() != 0) {
-        stop.request_stop();
-        py::gil_scoped_release joining;
-        opener.join();
-        break;
-      }
-    }
-    if (opener.joinable()) opener.join();
+/// Where a field's bytes lie: the object's key, offset and length; None where
+/// the sample lacks it.
+std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
+    const Dataset& dataset, const std::string& field, std::uint64_t sample) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const std::size_t index = catalogue.field_index(field);
+  if (index == catalogue.fields().size() ||
+      catalogue.fields()[index].kind != FieldKind::kBytes) {
+    throw py::key_error("no such field of bytes");
   }
-  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-  return value_or_raise(std::move(dataset));
+  if (sample >= catalogue.samples()) throw py::index_error("no such sample");
+  const ByteRange range = catalogue.range(index, SampleId{sample});
+  if (range.is_missing()) return std::nullopt;
+  return std::tuple(std::string(catalogue.object(range.object).key),
+                    range.offset, range.length_bytes);
+}
+
+Dataset open(const std::string& url, const StoreOptions& store,
+             const std::string& refresh) {
+  const CatalogueOptions options = catalogue_options(refresh);
+  // Listing a large bucket takes minutes, and Ctrl-C must end it.
+  return run_interruptibly([&](const std::stop_token& stop) {
+    return open_dataset(url, store, options, process_env(), stop);
+  });
+}
+
+/// Of a manifest: name, kind, values and, of byte fields, sizes or None.
+ManifestColumn column_of(const py::tuple& given) {
+  ManifestColumn column;
+  column.field.name = py::cast<std::string>(given[0]);
+  const auto kind = py::cast<std::string>(given[1]);
+  if (kind == "int64") {
+    column.field.kind = FieldKind::kInt64;
+    column.ints = py::cast<std::vector<std::int64_t>>(given[2]);
+  } else if (kind == "float64") {
+    column.field.kind = FieldKind::kFloat64;
+    column.floats = py::cast<std::vector<double>>(given[2]);
+  } else {
+    column.field.kind =
+        kind == "string" ? FieldKind::kString : FieldKind::kBytes;
+    column.texts = py::cast<std::vector<std::string>>(given[2]);
+  }
+  if (!given[3].is_none()) {
+    column.sizes = py::cast<std::vector<std::uint64_t>>(given[3]);
+  }
+  return column;
+}
+
+Dataset open_rows(const std::string& base_url, const StoreOptions& store,
+                  std::uint64_t rows, const std::vector<py::tuple>& columns,
+                  std::vector<std::string> classes,
+                  const std::string& description, const std::string& refresh) {
+  Manifest manifest{.rows = rows, .columns = {}, .classes = std::move(classes)};
+  for (const py::tuple& column : columns) {
+    manifest.columns.push_back(column_of(column));
+  }
+  const CatalogueOptions options = catalogue_options(refresh);
+  return run_interruptibly([&](const std::stop_token& stop) {
+    return open_manifest(base_url, store, manifest, description, options,
+                         process_env(), stop);
+  });
+}
+
+Dataset open_windows(const std::string& url, const StoreOptions& store,
+                     const std::string& dtype, std::uint64_t seq_len,
+                     const std::string& refresh) {
+  const TokenWindows windows = value_or_raise(token_windows(dtype, seq_len));
+  const CatalogueOptions options = catalogue_options(refresh);
+  return run_interruptibly([&](const std::stop_token& stop) {
+    return open_tokens(url, store, windows, options, process_env(), stop);
+  });
+}
+
+Dataset select(
+    const Dataset& from,
+    const py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>&
+        which) {
+  std::vector<SampleId> samples(static_cast<std::size_t>(which.size()));
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i].value = static_cast<std::uint64_t>(which.data()[i]);
+  }
+  return without_gil([&] { return select_samples(from, samples); });
+}
+
+Dataset join(const std::vector<Dataset>& datasets) {
+  return without_gil([&] { return join_datasets(datasets); });
+}
+
+/// The values of a field that the catalogue holds: an array, or a list of str.
+py::object column(const Dataset& dataset, const std::string& name) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const std::size_t field = catalogue.field_index(name);
+  if (field == catalogue.fields().size()) throw py::key_error(name);
+  const std::uint64_t rows = catalogue.samples();
+  const auto fill = [&](auto array, const auto& value_of) -> py::object {
+    auto* const values = array.mutable_data();
+    for (std::uint64_t i = 0; i < rows; ++i) values[i] = value_of(SampleId{i});
+    return array;
+  };
+  const auto size = static_cast<py::ssize_t>(rows);
+  switch (catalogue.fields()[field].kind) {
+    case FieldKind::kInt64:
+      return fill(py::array_t<std::int64_t>(size),
+                  [&](SampleId i) { return catalogue.int64(field, i); });
+    case FieldKind::kFloat64:
+      return fill(py::array_t<double>(size),
+                  [&](SampleId i) { return catalogue.float64(field, i); });
+    case FieldKind::kBytes:
+      return fill(py::array_t<std::int64_t>(size), [&](SampleId i) {
+        const ByteRange range = catalogue.range(field, i);
+        return range.is_missing()
+                   ? std::int64_t{-1}
+                   : static_cast<std::int64_t>(range.length_bytes);
+      });
+    case FieldKind::kString:
+      break;
+  }
+  py::list texts(size);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    texts[i] = py::str(std::string(catalogue.string(field, {i})));
+  }
+  return texts;
+}
+
+/// The fields of a sample that the catalogue holds.
+py::dict scalars(const Dataset& dataset, std::uint64_t sample) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const SampleId id{sample};
+  py::dict values;
+  for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {
+    const py::str name(catalogue.fields()[f].name);
+    switch (catalogue.fields()[f].kind) {
+      case FieldKind::kBytes:
+        break;
+      case FieldKind::kInt64:
+        values[name] = catalogue.int64(f, id);
+        break;
+      case FieldKind::kFloat64:
+        values[name] = catalogue.float64(f, id);
+        break;
+      case FieldKind::kString:
+        values[name] = std::string(catalogue.string(f, id));
+        break;
+    }
+  }
+  return values;
+}
+
+/// For each sample, which share of the whole it belongs to.
+py::array_t<std::int64_t> shares(const Dataset& dataset, std::uint64_t seed,
+                                 const std::vector<double>& ends,
+                                 const std::optional<std::string>& by) {
+  const Catalogue& catalogue = *dataset.catalogue;
+  const std::size_t field =
+      by ? catalogue.field_index(*by) : catalogue.fields().size();
+  if (by && (field == catalogue.fields().size() ||
+             catalogue.fields()[field].kind == FieldKind::kBytes)) {
+    throw py::key_error(*by);
+  }
+  py::array_t<std::int64_t> found(
+      static_cast<py::ssize_t>(catalogue.samples()));
+  for (std::uint64_t i = 0; i < catalogue.samples(); ++i) {
+    found.mutable_data()[i] = static_cast<std::int64_t>(share_of(
+        by ? text_of(catalogue, field, {i}) : std::string(catalogue.key({i})),
+        seed, ends));
+  }
+  return found;
+}
+
+py::bytes read(SampleReader& reader, std::size_t field, std::uint64_t sample) {
+  const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
+    return reader.read(field, SampleId{sample}, stop);
+  });
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+py::bytes read_whole(const std::string& url, const StoreOptions& store,
+                     std::uint64_t most_bytes) {
+  const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
+    return read_url(url, store, most_bytes, process_env(), stop);
+  });
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -95,7 +278,7 @@ void bind_dataset(py::module_& module) {
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("url"), py::arg("store"),
-           py::arg("refreshes"))
+           py::arg("refresh"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly(
@@ -114,12 +297,39 @@ void bind_dataset(py::module_& module) {
       .def_property_readonly(
           "digest",
           [](const Dataset& d) { return d.catalogue->digest().hex(); })
-      .def("key", [](const Dataset& d, std::uint64_t sample) {
-        if (sample >= d.catalogue->samples()) {
-          throw py::index_error("no such sample");
-        }
-        return std::string(d.catalogue->key(SampleId{sample}));
-      });
+      .def("key",
+           [](const Dataset& d, std::uint64_t sample) {
+             if (sample >= d.catalogue->samples()) {
+               throw py::index_error("no such sample");
+             }
+             return std::string(d.catalogue->key(SampleId{sample}));
+           })
+      .def("scalars", &scalars, py::arg("sample"))
+      .def("has_bytes",
+           [](const Dataset& d, std::size_t field, std::uint64_t sample) {
+             return !d.catalogue->range(field, SampleId{sample}).is_missing();
+           })
+      .def("range", &range_of, py::arg("field"), py::arg("sample"))
+      .def("column", &column, py::arg("name"))
+      .def("shares", &shares, py::arg("seed"), py::arg("ends"), py::arg("by"))
+      .def("select", &select, py::arg("samples"))
+      .def_static("tokens", &open_windows, py::arg("url"), py::arg("store"),
+                  py::arg("dtype"), py::arg("seq_len"), py::arg("refresh"))
+      .def_static("join", &join, py::arg("datasets"))
+      .def_static("from_rows", &open_rows, py::arg("base_url"),
+                  py::arg("store"), py::arg("rows"), py::arg("columns"),
+                  py::arg("classes"), py::arg("description"),
+                  py::arg("refresh"));
+
+  py::class_<SampleReader>(module, "SampleReader")
+      .def(py::init([](const Dataset& dataset) {
+             return value_or_raise(SampleReader::open(dataset, process_env()));
+           }),
+           py::arg("dataset"))
+      .def("read", &read, py::arg("field"), py::arg("sample"));
+
+  module.def("read_url", &read_whole, py::arg("url"), py::arg("store"),
+             py::arg("most_bytes"));
 }
 
 }  // namespace leat

@@ -13,7 +13,7 @@ namespace leat {
 
 /// The value, or raise_python().
 template <class T>
-T value_or_raise(Result<T> result) {
+T value_or_raise(Result<T>&& result) {
   if (!result) raise_python(result.error());
   return *std::move(result);
 }

@@ -27,13 +27,15 @@ using testing::TarBuilder;
 struct Built {
   Buffer file;
   Catalogue catalogue;
+  std::string note;
 };
 
 Result<Built> try_build(Store& store, std::string_view prefix,
                         const IndexOptions& options = {}) {
-  LEAT_TRY(Buffer file, build_catalogue(store, prefix, options, {}));
-  LEAT_TRY(Catalogue catalogue, Catalogue::open(file.span(), nullptr));
-  return Built{std::move(file), std::move(catalogue)};
+  LEAT_TRY(BuiltCatalogue built, build_catalogue(store, prefix, options, {}));
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(built.bytes.span(), nullptr));
+  return Built{std::move(built.bytes), std::move(catalogue),
+               std::move(built.note)};
 }
 
 Built build(Store& store, std::string_view prefix,

@@ -101,7 +101,7 @@ TEST_F(OpenCatalogueTest, ListsAgainWhenAsked) {
   ASSERT_TRUE(open(*store_));
   add_object("p/c/3");
   CatalogueOptions refreshing;
-  refreshing.refresh = Refresh::kAlways;
+  refreshing.refresh = Refresh::always();
 
   const auto refreshed = open(*store_, refreshing);
 
@@ -131,6 +131,23 @@ TEST_F(OpenCatalogueTest, DoesNotCountAPublishedCatalogueAsData) {
 
   ASSERT_TRUE(again);
   EXPECT_EQ(again->catalogue->samples(), 2u);
+}
+
+TEST_F(OpenCatalogueTest, ListsAgainWhatIsTooOld) {
+  const auto built = open(*store_);
+  ASSERT_TRUE(built);
+  add_object("p/c/3");
+  CatalogueOptions daily;
+  daily.refresh = *Refresh::parse("if-older-than:1d");
+
+  EXPECT_EQ(open(*store_, daily)->catalogue->samples(), 2u);
+  std::filesystem::last_write_time(
+      built->location,
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  EXPECT_EQ(open(*store_)->catalogue->samples(), 2u);
+  EXPECT_EQ(open(*store_, daily)->source, CatalogueSource::kBuilt);
+  EXPECT_EQ(open(*store_, daily)->source, CatalogueSource::kCache);
+  EXPECT_EQ(open(*store_)->catalogue->samples(), 3u);
 }
 
 TEST_F(OpenCatalogueTest, ServesWhatCannotBeListed) {
@@ -165,7 +182,7 @@ TEST_F(OpenCatalogueTest, ADamagedCacheIsAnErrorThatSaysWhatToDo) {
   EXPECT_EQ(found.error().code(), ErrorCode::kCorrupt);
   EXPECT_THAT(found.error().message(), HasSubstr("leat index --refresh"));
   CatalogueOptions refreshing;
-  refreshing.refresh = Refresh::kAlways;
+  refreshing.refresh = Refresh::always();
   EXPECT_TRUE(open(*store_, refreshing));
   EXPECT_TRUE(open(*store_));
 }

@@ -152,7 +152,7 @@ Result<void> parse_pax(std::string_view body, PaxRecords& records) {
   return {};
 }
 
-Result<std::string_view> member_key(std::string_view name) {
+Result<void> check_member_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
     return corrupt(
         fmt::format("member '{}' {}: pack the archive again with names below "
@@ -169,12 +169,7 @@ Result<std::string_view> member_key(std::string_view name) {
       return refuse("points out of its folder");
     rest.remove_prefix(std::min(slash + 1, rest.size()));
   }
-  std::string_view key = name;
-  while (key.starts_with("./")) {
-    key.remove_prefix(2);
-    while (key.starts_with('/')) key.remove_prefix(1);
-  }
-  return key == "." ? std::string_view() : key;
+  return {};
 }
 
 }  // namespace leat

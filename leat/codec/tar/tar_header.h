@@ -43,9 +43,9 @@ struct PaxRecords {
 /// Errors: kCorrupt, where a record is not "length key=value\n".
 Result<void> parse_pax(std::string_view body, PaxRecords& records);
 
-/// A member's name as a key: without "./" in front.
+/// A name says where a file lies below the archive's folder, and no more.
 ///
-/// Errors: kCorrupt if the name is absolute or has a part "..", or a NUL.
-Result<std::string_view> member_key(std::string_view name);
+/// Errors: kCorrupt if it is absolute, has a part "..", or a NUL.
+Result<void> check_member_name(std::string_view name);
 
 }  // namespace leat

@@ -175,7 +175,7 @@ Result<void> TarScanner::take_member(TarHeader header,
           : first_of(pending.long_name, globals_.path, header.name);
   const std::uint64_t size_bytes =
       first_of(pending.pax.size_bytes, globals_.size_bytes, header.size_bytes);
-  LEAT_TRY(const std::string_view key, member_key(name));
+  LEAT_TRY_VOID(check_member_name(name));
   if (header.type >= '1' && header.type <= '6') {
     return skip(0);  // A link, a folder or a device: it has no body.
   }
@@ -183,13 +183,13 @@ Result<void> TarScanner::take_member(TarHeader header,
   if (size_bytes > archive_bytes_ - offset) {
     return corrupt(fmt::format(
         "the archive is cut short: member '{}' has {} bytes and {} are left",
-        key.substr(0, 200), size_bytes, archive_bytes_ - offset));
+        name.substr(0, 200), size_bytes, archive_bytes_ - offset));
   }
   const bool is_file =
       header.type == '0' || header.type == '\0' || header.type == '7';
   // The oldest format had no type for folders but the slash.
-  if (is_file && !key.empty() && !key.ends_with('/')) {
-    members.push_back({std::string(key), offset, size_bytes});
+  if (is_file && !name.empty() && !name.ends_with('/')) {
+    members.push_back({name, offset, size_bytes});
   }
   return skip(size_bytes);
 }

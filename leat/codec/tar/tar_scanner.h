@@ -15,7 +15,7 @@ namespace leat {
 
 /// A file in an archive: where its bytes lie.
 struct TarMember {
-  std::string name;  ///< Relative, without "./" in front.
+  std::string name;  ///< Relative, as it stands there: "./" stays.
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
   friend bool operator==(const TarMember&, const TarMember&) = default;

@@ -178,12 +178,12 @@ TEST(TarScannerTest, PassesOverFoldersAndLinks) {
   EXPECT_EQ(names_of(tar.finish()), std::vector<std::string>{"a/file"});
 }
 
-TEST(TarScannerTest, StripsTheDotInFront) {
+TEST(TarScannerTest, LeavesTheDotInFront) {
   TarBuilder tar;
   tar.add("./a/1.jpg", "").add("././/b.jpg", "").add(".hidden", "");
 
   EXPECT_EQ(names_of(tar.finish()),
-            (std::vector<std::string>{"a/1.jpg", "b.jpg", ".hidden"}));
+            (std::vector<std::string>{"./a/1.jpg", "././/b.jpg", ".hidden"}));
 }
 
 TEST(TarScannerTest, RefusesNamesThatPointElsewhere) {

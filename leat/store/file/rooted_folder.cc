@@ -103,7 +103,9 @@ ObjectInfo info_of(std::string_view key, const struct stat& status) {
   return {.key = std::string(key),
           .size_bytes = static_cast<std::uint64_t>(status.st_size),
           .etag = fmt::format("\"{:x}-{:x}{:08x}\"", status.st_size,
-                              status.st_mtim.tv_sec, status.st_mtim.tv_nsec)};
+                              status.st_mtim.tv_sec, status.st_mtim.tv_nsec),
+          .modified_at = std::chrono::sys_seconds(
+              std::chrono::seconds(status.st_mtim.tv_sec))};
 }
 
 Result<RootedFolder> RootedFolder::open(const std::string& path) {

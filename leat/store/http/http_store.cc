@@ -9,6 +9,7 @@
 
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/http_url.h"
+#include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
 
 namespace leat {
@@ -103,9 +104,11 @@ class HttpStore final : public Store {
              client_->send_and_wait({.method = "HEAD", .url = url},
                                     std::move(stop)));
     if (reply.status != 200) return error_from_reply(reply, "HEAD", url);
-    ObjectInfo info{.key = std::string(key),
-                    .size_bytes = 0,
-                    .etag = std::string(reply.header("etag"))};
+    ObjectInfo info{
+        .key = std::string(key),
+        .size_bytes = 0,
+        .etag = std::string(reply.header("etag")),
+        .modified_at = parse_last_modified(reply.header("last-modified"))};
     const std::string_view length = reply.header("content-length");
     const char* end = length.data() + length.size();
     const auto [stopped, error] =

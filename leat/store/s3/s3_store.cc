@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leat/base/check.h"
+#include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/error_reply.h"
@@ -332,9 +333,11 @@ Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("{}: the reply has no size", doing));
   }
-  return ObjectInfo{.key = std::string(key),
-                    .size_bytes = size,
-                    .etag = std::string(reply->header("etag"))};
+  return ObjectInfo{
+      .key = std::string(key),
+      .size_bytes = size,
+      .etag = std::string(reply->header("etag")),
+      .modified_at = parse_last_modified(reply->header("last-modified"))};
 }
 
 /// The reply to a HEAD has no body, so a refusal does not say why. A GET of one

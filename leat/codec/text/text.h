@@ -1,0 +1,36 @@
+// Small texts from outside: numbers, UTF-8, and how to show them in a message.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// A whole number in decimal: spaces and line ends around it are passed over, a
+/// sign may stand before it.
+///
+/// Errors:
+///   kCorrupt  anything else, or a number beyond int64
+Result<std::int64_t> parse_whole_number(std::span<const std::byte> bytes);
+
+/// A number as C and Python write it, "-1.5e3", "inf" and "nan" included;
+/// spaces and line ends around it are passed over. The nearest double.
+///
+/// Errors:
+///   kCorrupt  anything else, or a number beyond double
+Result<double> parse_real_number(std::span<const std::byte> bytes);
+
+/// Where `text` stops being UTF-8, counted in bytes; nullopt if it does not.
+/// Overlong forms, surrogates and what lies beyond U+10FFFF are not UTF-8.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+
+/// The beginning of foreign bytes for a message: in quotes, of 40 bytes at
+/// most, with all that is not printable ASCII as \x…
+std::string quoted(std::span<const std::byte> bytes);
+
+}  // namespace leat

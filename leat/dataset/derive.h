@@ -1,0 +1,46 @@
+// Catalogues made from catalogues: some of the samples of one, or several
+// joined.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+
+namespace leat {
+
+/// The catalogue of these samples of `from`, in this order; one may come twice.
+/// Objects that none of them lies in are left out. Takes O(samples).
+///
+/// REQUIRES: each sample < from.samples().
+Result<Buffer> select_samples(const Catalogue& from,
+                              std::span<const SampleId> samples);
+
+/// What a joined catalogue puts in front of the keys of objects of its part
+/// `part`: "2/".
+std::string joined_prefix(std::size_t part);
+
+/// The samples of all parts, one part after the other. The keys of objects
+/// begin with joined_prefix(); those of samples stay. It is of shards if all
+/// parts are.
+///
+/// Errors:
+///   kInvalidArgument  parts whose fields or classes differ; names both
+Result<Buffer> join_catalogues(
+    std::span<const std::shared_ptr<const Catalogue>> parts);
+
+/// To which of the named shares of a whole a sample belongs: a function of
+/// `seed` and `name` alone, so that samples that come later move no other.
+///
+/// The low half of XXH3-128 of the name, seeded, as a fraction of 2^64.
+/// REQUIRES: `ends` rises and its last is 1: {0.9, 1} has shares 0 and 1.
+std::size_t share_of(std::string_view name, std::uint64_t seed,
+                     std::span<const double> ends);
+
+}  // namespace leat

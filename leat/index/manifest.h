@@ -1,0 +1,53 @@
+// The catalogue of a manifest: a table of which a row is a sample.
+#pragma once
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/index/build.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// A field of every sample, a value for each row.
+struct ManifestColumn {
+  FieldSpec field;
+  /// Of kString: the values. Of kBytes: keys of objects, relative to the
+  /// prefix; empty where the sample lacks the field.
+  std::vector<std::string> texts;
+  std::vector<std::int64_t> ints;  ///< Of kInt64: the values.
+  std::vector<double> floats;      ///< Of kFloat64: the values.
+  /// Of kBytes: the objects' sizes, if the manifest has them; else empty, and
+  /// the store is asked.
+  std::vector<std::uint64_t> sizes;
+};
+
+/// Rows, by columns.
+struct Manifest {
+  std::uint64_t rows = 0;
+  std::vector<ManifestColumn> columns;  ///< At least one of them kBytes.
+  std::vector<std::string> classes;     ///< That `label` counts through.
+};
+
+/// Makes the catalogue of a manifest. Lists nothing; asks the store for the
+/// size and ETag of each object once (Store::stat), `options.threads` at a
+/// time, unless the manifest has the sizes. Blocks.
+///
+/// A sample is called as the object of its first byte field.
+///
+/// Errors:
+///   kInvalidArgument  no byte field, columns of unequal lengths
+///   kNotFound         an object is not there; names the row, the field and it
+///   kCancelled        `stop` fired; or any of Store::stat
+Result<BuiltCatalogue> build_from_manifest(Store& store,
+                                           std::string_view prefix,
+                                           const Manifest& manifest,
+                                           const IndexOptions& options,
+                                           std::stop_token stop);
+
+}  // namespace leat

@@ -1,0 +1,26 @@
+// The index of a tar shard's members as NVIDIA DALI's wds2idx writes it.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/codec/tar/tar_scanner.h"
+
+namespace leat {
+
+/// Reads an index of version 1.2 of a shard of `shard_bytes`: the first line is
+/// "v1.2 N", each of the N others a sample, its fields as "EXTENSION OFFSET
+/// SIZE NAME", all between single blanks.
+///
+/// Takes nothing on trust that the text itself can tell: each member lies
+/// within the shard, on a block, after the one before it, and is called as its
+/// extension says.
+///
+/// Errors:
+///   kInvalidArgument  another version: 1.1 has no names
+///   kCorrupt          anything else; names the line
+Result<std::vector<TarMember>> parse_member_index(std::string_view text,
+                                                  std::uint64_t shard_bytes);
+
+}  // namespace leat

@@ -1,0 +1,46 @@
+// When a catalogue that is there is made anew.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// How old a catalogue may be and still be used as it stands. A value.
+class Refresh {
+ public:
+  static Refresh never() { return Refresh(std::nullopt); }
+  static Refresh always() { return Refresh(std::chrono::seconds(0)); }
+  static Refresh if_older_than(std::chrono::seconds age) {
+    return Refresh(age);
+  }
+
+  /// Reads "never", "always", "if-older-than:1d"; units are s, m, h and d.
+  ///
+  /// Errors: kInvalidArgument for anything else; says what it may be.
+  static Result<Refresh> parse(std::string_view text);
+
+  /// True if catalogues are not even looked at.
+  bool is_always() const {
+    return most_age_ && *most_age_ == std::chrono::seconds(0);
+  }
+
+  /// True if a catalogue written at `made_at` may be used at `now`. One whose
+  /// age is not known (`made_at` at the epoch) counts as too old.
+  bool accepts(std::chrono::sys_seconds made_at,
+               std::chrono::sys_seconds now) const {
+    if (!most_age_) return true;
+    if (is_always() || made_at == std::chrono::sys_seconds()) return false;
+    return now - made_at <= *most_age_;
+  }
+
+ private:
+  explicit Refresh(std::optional<std::chrono::seconds> most_age)
+      : most_age_(most_age) {}
+
+  std::optional<std::chrono::seconds> most_age_;  ///< Nullopt: any.
+};
+
+}  // namespace leat

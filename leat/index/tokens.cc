@@ -1,0 +1,201 @@
+#include "leat/index/tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "leat/dataset/catalogue_writer.h"
+#include "leat/index/listing.h"
+
+namespace leat {
+namespace {
+
+/// More than the header of any one-dimensional array.
+constexpr std::uint64_t kMostHeaderBytes = 4096;
+
+struct DtypeName {
+  std::string_view name;
+  NpyKind kind;
+  std::uint32_t item_bytes;
+};
+constexpr std::array kDtypes = {
+    DtypeName{"uint8", NpyKind::kUnsigned, 1},
+    DtypeName{"uint16", NpyKind::kUnsigned, 2},
+    DtypeName{"uint32", NpyKind::kUnsigned, 4},
+    DtypeName{"uint64", NpyKind::kUnsigned, 8},
+    DtypeName{"int8", NpyKind::kSigned, 1},
+    DtypeName{"int16", NpyKind::kSigned, 2},
+    DtypeName{"int32", NpyKind::kSigned, 4},
+    DtypeName{"int64", NpyKind::kSigned, 8},
+    DtypeName{"float32", NpyKind::kFloat, 4},
+    DtypeName{"float64", NpyKind::kFloat, 8},
+};
+
+std::string_view name_of(NpyKind kind, std::uint32_t item_bytes) {
+  for (const DtypeName& dtype : kDtypes) {
+    if (dtype.kind == kind && dtype.item_bytes == item_bytes) return dtype.name;
+  }
+  return "another type";
+}
+
+/// The bytes of a file that are tokens.
+struct Span {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// Cuts the files of one store into windows.
+class Cutter {
+ public:
+  Cutter(Store& store, std::string_view prefix, const TokenWindows& windows)
+      : store_(store),
+        prefix_(prefix),
+        windows_(windows),
+        writer_(Layout::kShards, etag_kind_of(store)),
+        tokens_(writer_.add_field({"tokens", FieldKind::kBytes})) {}
+
+  Result<void> add(const ObjectInfo& file, const std::stop_token& stop) {
+    Result<Span> span = span_of(file, stop);
+    if (!span) {
+      return std::move(span).error().while_doing(
+          store_.url_of(key_in_store(prefix_, file.key)));
+    }
+    const ObjectIndex object = writer_.add_object(
+        {.key = file.key, .etag = file.etag, .size_bytes = file.size_bytes});
+    const std::uint64_t window = windows_.seq_len * windows_.item_bytes;
+    const std::uint64_t count = (span->end - span->begin) / window;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      writer_.add_sample(fmt::format("{}:{}", file.key, i));
+      writer_.set_range(tokens_, {object, span->begin + i * window, window});
+    }
+    return {};
+  }
+
+  Result<Buffer> finish() && {
+    if (writer_.samples() != 0) return std::move(writer_).finish();
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("no .bin or .npy file holds {} tokens", windows_.seq_len));
+  }
+
+ private:
+  Result<Span> span_of(const ObjectInfo& file, const std::stop_token& stop) {
+    if (file.key.ends_with(".npy")) return span_of_npy(file, stop);
+    if (file.size_bytes % windows_.item_bytes != 0) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{} bytes are no whole number of {}; give the dtype= "
+                      "that it was written with",
+                      file.size_bytes, dtype()));
+    }
+    return Span{0, file.size_bytes};
+  }
+
+  Result<Span> span_of_npy(const ObjectInfo& file,
+                           const std::stop_token& stop) {
+    Buffer head(std::min(file.size_bytes, kMostHeaderBytes));
+    if (head.size() != 0) {  // A store has no empty reads.
+      ReadRequest request;
+      request.object = {.key = key_in_store(prefix_, file.key),
+                        .etag = file.etag};
+      request.into = head.span();
+      LEAT_TRY_VOID(read_range(store_, std::move(request), stop));
+    }
+    LEAT_TRY(const NpyHeader header,
+             read_npy_header(head.span(), file.size_bytes));
+    if (header.shape.size() != 1) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the array has {} dimensions, and tokens have one",
+                      header.shape.size()));
+    }
+    if (header.kind != windows_.kind ||
+        header.item_bytes != windows_.item_bytes) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the array is of {}, not {}: give that as dtype=",
+                      name_of(header.kind, header.item_bytes), dtype()));
+    }
+    return Span{header.data_offset, file.size_bytes};
+  }
+
+  std::string_view dtype() const {
+    return name_of(windows_.kind, windows_.item_bytes);
+  }
+
+  Store& store_;
+  const std::string_view prefix_;
+  const TokenWindows windows_;
+  CatalogueWriter writer_;
+  const std::size_t tokens_;
+};
+
+Result<std::vector<ObjectInfo>> find_files(Store& store,
+                                           std::string_view prefix,
+                                           std::string_view file,
+                                           const IndexOptions& options,
+                                           const std::stop_token& stop) {
+  std::vector<ObjectInfo> files;
+  if (!file.empty()) {
+    LEAT_TRY(ObjectInfo info, store.stat(key_in_store(prefix, file), stop));
+    info.key = file;
+    files.push_back(std::move(info));
+    return files;
+  }
+  IndexProgress progress;
+  LEAT_TRY(files, list_data(
+                      store, prefix,
+                      [&](std::uint64_t listed) {
+                        progress.objects = listed;
+                        if (options.progress) options.progress(progress);
+                      },
+                      stop));
+  std::erase_if(files,
+                [](const ObjectInfo& o) { return !is_token_file(o.key); });
+  return files;
+}
+
+}  // namespace
+
+bool is_token_file(std::string_view name) {
+  return name.ends_with(".bin") || name.ends_with(".npy");
+}
+
+Result<TokenWindows> token_windows(std::string_view dtype,
+                                   std::uint64_t seq_len) {
+  // A window is a range of an object, at most 2^48 bytes.
+  if (seq_len == 0 || seq_len >= std::uint64_t{1} << 40) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("seq_len={}; it is at least 1 and below 2^40", seq_len));
+  }
+  std::string names;
+  for (const DtypeName& known : kDtypes) {
+    if (known.name == dtype) {
+      return TokenWindows{known.kind, known.item_bytes, seq_len};
+    }
+    names += names.empty() ? "" : ", ";
+    names += known.name;
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("dtype={}; it is one of {}", dtype, names));
+}
+
+Result<BuiltCatalogue> build_token_windows(Store& store,
+                                           std::string_view prefix,
+                                           std::string_view file,
+                                           const TokenWindows& windows,
+                                           const IndexOptions& options,
+                                           std::stop_token stop) {
+  LEAT_TRY(const std::vector<ObjectInfo> files,
+           find_files(store, prefix, file, options, stop));
+  Cutter cutter(store, prefix, windows);
+  for (const ObjectInfo& each : files) LEAT_TRY_VOID(cutter.add(each, stop));
+  LEAT_TRY(Buffer bytes, std::move(cutter).finish());
+  return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
+}
+
+}  // namespace leat

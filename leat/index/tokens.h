@@ -1,0 +1,54 @@
+// The catalogue of token windows: files of numbers, cut into runs of equal
+// length.
+#pragma once
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "leat/base/buffer.h"
+#include "leat/base/result.h"
+#include "leat/codec/npy/npy_header.h"
+#include "leat/index/build.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// What the numbers are and how many make a sample.
+struct TokenWindows {
+  NpyKind kind = NpyKind::kUnsigned;
+  std::uint32_t item_bytes = 2;
+  std::uint64_t seq_len = 0;  ///< Tokens a window.
+};
+
+/// Makes the catalogue of the windows of all `.bin` and `.npy` files below
+/// `prefix`, in byte order of their keys; or, without listing, of `file` alone
+/// where that is not empty. A sample is `seq_len` tokens, the field `tokens`;
+/// windows neither overlap nor reach from file to file, and what is left at the
+/// end of a file is left out. Blocks.
+///
+/// A `.bin` is nothing but tokens, little-endian; the header of a `.npy` is
+/// read, and has to agree.
+///
+/// Errors:
+///   kInvalidArgument  seq_len of 0, a `.bin` of no whole number of tokens, a
+///                     `.npy` of another type or of more than one dimension
+///   kNotFound         no such file, or no window in any
+///   kCorrupt          a `.npy` that is none; or any of Store's
+Result<BuiltCatalogue> build_token_windows(Store& store,
+                                           std::string_view prefix,
+                                           std::string_view file,
+                                           const TokenWindows& windows,
+                                           const IndexOptions& options,
+                                           std::stop_token stop);
+
+/// True for names that end as those of token files do.
+bool is_token_file(std::string_view name);
+
+/// "uint16", "int32", …: the kind and size of NumPy's plain numbers.
+///
+/// Errors: kInvalidArgument, naming those there are
+Result<TokenWindows> token_windows(std::string_view dtype,
+                                   std::uint64_t seq_len);
+
+}  // namespace leat

@@ -1,0 +1,47 @@
+// Several stores as one, told apart by what their keys begin with.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// The object `3/a.jpg` is the fourth store's `a.jpg`, below that store's
+/// prefix. Only reads and stats: what is joined is listed and written apart.
+///
+/// Threads: any. Lifetime: as Store says.
+class JoinedStore final : public Store {
+ public:
+  struct Part {
+    std::unique_ptr<Store> store;
+    std::string prefix;  ///< In front of every key of this part.
+  };
+
+  /// REQUIRES: at least one part.
+  explicit JoinedStore(std::vector<Part> parts);
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+  /// What holds for every part.
+  StoreTraits traits() const override;
+  std::string url_of(std::string_view key) const override;
+
+ private:
+  struct Place {
+    Store* store;
+    std::string key;
+  };
+  Result<Place> place_of(std::string_view key) const;
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace leat

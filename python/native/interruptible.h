@@ -1,0 +1,46 @@
+// Blocking work that Ctrl-C can end.
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "errors.h"
+
+namespace leat {
+
+/// Runs `work(stop)` on a thread of its own while this one listens for signals,
+/// and gives back its value. REQUIRES: the GIL is held; it is let go meanwhile.
+template <class Work>
+auto run_interruptibly(const Work& work) {
+  std::stop_source stop;
+  std::optional<decltype(work(stop.get_token()))> result;
+  std::atomic<bool> is_done = false;
+  {
+    const pybind11::gil_scoped_release unlocked;
+    const std::jthread worker([&] {
+      result.emplace(work(stop.get_token()));
+      is_done = true;
+    });
+    // A short read is not to wait for the first slice.
+    for (auto slice = std::chrono::microseconds(20); !is_done;
+         slice = std::min<std::chrono::microseconds>(
+             2 * slice, std::chrono::milliseconds(5))) {
+      std::this_thread::sleep_for(slice);
+      if (is_done) break;
+      const pybind11::gil_scoped_acquire locked;
+      if (PyErr_CheckSignals() == 0) continue;
+      stop.request_stop();
+      break;
+    }
+  }
+  if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
+  return value_or_raise(*std::move(result));
+}
+
+}  // namespace leat

@@ -1,0 +1,156 @@
+"""What can be done with a dataset before it is loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import leat
+from small_datasets import make_pictures, make_shards
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sixty")
+    make_pictures(folder, 60)
+    return folder
+
+
+@pytest.fixture
+def dataset(folder):
+    return leat.Dataset(folder)
+
+
+def keys(dataset: leat.Dataset) -> list[str]:
+    return [dataset.key(i) for i in range(len(dataset))]
+
+
+def read_keys(dataset: leat.Dataset) -> list[str]:
+    loader = leat.Loader(dataset, batch_size=7, shuffle=False, ids=True)
+    return [key for batch in loader for key in batch["key"]]
+
+
+def test_a_sample_by_its_number(dataset, folder):
+    first, last = dataset[0], dataset[-1]
+
+    assert first == {"data": (folder / dataset.key(0)).read_bytes(), "label": 0}
+    assert last["label"] == 2
+    assert last["data"] == (folder / dataset.key(59)).read_bytes()
+    assert [sample["label"] for sample in dataset.take(2)] == [0, 0]
+    for number in (60, -61):
+        with pytest.raises(IndexError, match="of 60"):
+            dataset[number]
+
+
+def test_take_skip_and_slices(dataset):
+    every = keys(dataset)
+
+    assert keys(dataset.take(5)) == every[:5]
+    assert keys(dataset.skip(55)) == every[55:]
+    assert keys(dataset[10:20:3]) == every[10:20:3]
+    assert keys(dataset.take(100)) == every
+    assert keys(dataset.select([3, 3, 1])) == [every[3], every[3], every[1]]
+    assert read_keys(dataset[10:20]) == every[10:20]
+    for nothing in (lambda: dataset.take(0), lambda: dataset.skip(60)):
+        with pytest.raises(leat.InvalidArgument, match="no sample of .* is left"):
+            nothing()
+    with pytest.raises(leat.InvalidArgument, match="no sample 60"):
+        dataset.select([60])
+    with pytest.raises(leat.InvalidArgument, match="count=-1"):
+        dataset.take(-1)
+
+
+def test_filter_on_columns(dataset):
+    ants = dataset.filter(lambda of: of["label"] == 0)
+
+    assert len(ants) == 20 and set(ants.column("label")) == {0}
+    assert ants.classes == dataset.classes
+    large = dataset.filter(lambda of: of["data"] >= np.median(of["data"]))
+    assert 30 <= len(large) <= 60
+    with pytest.raises(leat.InvalidArgument, match="no field 'size'.*label"):
+        dataset.filter(lambda of: of["size"] > 0)
+    with pytest.raises(leat.InvalidArgument, match="a bool for each of the 60"):
+        dataset.filter(lambda of: of["label"])
+
+
+def test_split_by_hash_is_stable(dataset):
+    train, test = dataset.split(0.8, 0.2, seed=3)
+
+    assert sorted(keys(train) + keys(test)) == keys(dataset)
+    assert 35 <= len(train) <= 57
+    # Taking others away moves nobody.
+    fewer_train, fewer_test = dataset.skip(20).split(0.8, 0.2, seed=3)
+    assert set(keys(fewer_train)) <= set(keys(train))
+    assert set(keys(fewer_test)) <= set(keys(test))
+    assert keys(dataset.split(0.8, 0.2, seed=4)[1]) != keys(test)
+    for wrong in ((), (0.5,), (0.5, 0.6), (1.5, -0.5)):
+        with pytest.raises(leat.InvalidArgument, match="add up to 1"):
+            dataset.split(*wrong)
+
+
+def test_split_by_a_column_keeps_groups_together(dataset):
+    parts = dataset.split(0.4, 0.6, by="label", seed=2)
+
+    labels = [set(part.column("label")) for part in parts]
+    assert labels[0].isdisjoint(labels[1]) and labels[0] | labels[1] == {0, 1, 2}
+    with pytest.raises(leat.InvalidArgument, match="part 0, of 0.001, got no sample"):
+        dataset.take(3).split(0.001, 0.999)
+    with pytest.raises(leat.InvalidArgument, match="no field 'patient'"):
+        dataset.split(0.5, 0.5, by="patient")
+
+
+def test_concat_reads_from_several_places(dataset, folder, serve, tmp_path):
+    make_pictures(tmp_path / "more", 30)
+    served = serve(tmp_path / "more")
+    remote = leat.Dataset(served.url, **served.options)
+
+    both = leat.Dataset.concat([dataset, remote])
+
+    assert len(both) == 90
+    assert read_keys(both) == keys(dataset) + keys(remote)
+    assert both[60]["data"] == remote[0]["data"]
+    loader = leat.Loader(both, batch_size=90, seed=5)
+    batch = next(iter(loader))
+    assert sorted(map(bytes, batch["data"].tolist())) == sorted(
+        sample["data"] for part in (dataset, remote) for sample in part
+    )
+    again = leat.Loader(leat.Dataset.concat([dataset, remote]), batch_size=90, seed=5)
+    again.load_state_dict(loader.state_dict())
+    assert again.state_dict() == loader.state_dict()
+
+
+def test_concat_refuses_what_does_not_fit(dataset, tmp_path):
+    make_shards(tmp_path / "shards", 1, 2, 100)
+    shards = leat.Dataset(tmp_path / "shards")
+
+    with pytest.raises(leat.InvalidArgument, match=r"\(bin, txt\)"):
+        leat.Dataset.concat([dataset, shards])
+    with pytest.raises(leat.InvalidArgument, match="nothing to join"):
+        leat.Dataset.concat([])
+    with pytest.raises(leat.InvalidArgument, match="join all parts at once"):
+        leat.Dataset.concat([leat.Dataset.concat([dataset, dataset]), dataset])
+
+
+def test_a_part_of_shards_is_read_in_blocks(tmp_path):
+    make_shards(tmp_path / "shards", 3, 10, 100)
+    part = leat.Dataset(tmp_path / "shards").skip(5)
+
+    loader = leat.Loader(part, batch_size=5, seed=1)
+
+    seen = sorted(key for batch in leat.Loader(part, batch_size=5, ids=True) for key in batch["key"])
+    assert seen == sorted(keys(part)) and len(loader) == 5
+
+
+def test_columns(dataset):
+    labels = dataset.column("label")
+
+    assert labels.dtype == np.int64 and labels.shape == (60,)
+    with pytest.raises(leat.InvalidArgument, match="no field 'x'"):
+        dataset.column("x")
+
+
+def test_state_of_other_samples_is_refused(dataset):
+    state = leat.Loader(dataset.take(30), batch_size=5).state_dict()
+
+    with pytest.raises(leat.InvalidArgument, match="30"):
+        leat.Loader(dataset, batch_size=5).load_state_dict(state)

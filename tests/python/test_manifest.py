@@ -1,0 +1,221 @@
+"""Tables of which a row is a sample: CSV, JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import leat
+from leat.ops import DecodeImage
+from small_datasets import encoded, pixels, write
+
+FIELDS = {"image": "path", "label": "class_id"}
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """photos/: six images, two masks, labels.csv whose rows are in no order."""
+    folder = tmp_path / "photos"
+    rows = [["path", "class_id", "mask", "width", "caption"]]
+    for number in (4, 0, 5, 1, 3, 2):
+        write(folder / f"images/{number}.png", encoded(pixels(number)))
+        mask = ""
+        if number % 3 == 0:
+            mask = f"masks/{number}.png"
+            write(folder / mask, encoded(pixels(number + 100)))
+        rows.append([f"images/{number}.png", str(number * 10), mask, f"{number}.5",
+                     f'no. "{number}", a picture'])  # fmt: skip
+    quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
+    write(folder / "labels.csv", "\r\n".join(quoted).encode())
+    return folder
+
+
+def test_rows_are_samples_in_their_order(photos):
+    dataset = leat.Dataset.from_manifest(
+        photos / "labels.csv", fields=FIELDS, columns=["width", "caption"]
+    )
+
+    assert len(dataset) == 6
+    assert dataset.fields == {
+        "image": "bytes", "label": "int64", "width": "float64", "caption": "string",
+    }  # fmt: skip
+    assert dataset.key(0) == "images/4.png"
+    assert dataset[1] == {
+        "image": (photos / "images/0.png").read_bytes(),
+        "label": 0,
+        "width": 0.5,
+        "caption": 'no. "0", a picture',
+    }
+
+
+def test_a_loader_reads_all_fields(photos, fresh_cache):
+    dataset = leat.Dataset.from_manifest(
+        photos / "labels.csv", fields=FIELDS, columns={"size": "width", "text": "caption"}
+    )
+
+    loader = leat.Loader(
+        dataset, batch_size=6, shuffle=False, ops=[DecodeImage(field="image")],
+        fields=("image", "label", "size", "text"), batch="tuple",
+    )  # fmt: skip
+    images, labels, sizes, texts = next(iter(loader))
+
+    assert labels.tolist() == [40, 0, 50, 10, 30, 20]
+    assert sizes.dtype == np.float64 and sizes.tolist() == [4.5, 0.5, 5.5, 1.5, 3.5, 2.5]
+    assert texts[2] == 'no. "5", a picture'
+    assert np.array_equal(images[3].transpose(1, 2, 0), pixels(1))
+
+
+def test_several_byte_fields_of_which_some_samples_lack_one(photos):
+    dataset = leat.Dataset.from_manifest(
+        photos / "labels.csv", fields={"image": "path", "mask": "mask"}
+    )
+
+    assert dataset[0]["mask"] is None
+    assert dataset[1]["mask"] == (photos / "masks/0.png").read_bytes()
+    assert dataset.column("mask").tolist()[0] == -1
+    with_mask = dataset.filter(lambda of: of["mask"] >= 0)
+    batch = next(iter(leat.Loader(with_mask, batch_size=2, shuffle=False)))
+    assert bytes(batch["mask"][1]) == (photos / "masks/3.png").read_bytes()
+
+
+def test_a_manifest_in_a_bucket_is_never_listed(photos, serve, fresh_cache):
+    served = serve(photos)
+
+    def open_it() -> leat.Dataset:
+        return leat.Dataset.from_manifest(
+            f"{served.url}/labels.csv", fields=FIELDS, **served.options
+        )
+
+    first = open_it()
+    counters = served.counters()  # Six objects, and the manifest itself.
+    assert (counters["list"], counters["head"], counters["get"]) == (0, 7, 1)
+    served.reset()
+    again = open_it()
+
+    assert again.digest == first.digest
+    counters = served.counters()  # The sizes are in the cache.
+    assert (counters["list"], counters["head"], counters["get"]) == (0, 1, 1)
+    assert next(iter(leat.Loader(again, batch_size=6)))["label"].sum() == 150
+
+
+def test_known_sizes_ask_the_store_nothing(photos, serve, fresh_cache):
+    served = serve(photos)
+    rows = [{"path": f"images/{i}.png", "nbytes": (photos / f"images/{i}.png").stat().st_size}
+            for i in range(6)]  # fmt: skip
+    write(photos / "sized.jsonl", "\n".join(map(json.dumps, rows)).encode())
+
+    dataset = leat.Dataset.from_manifest(
+        f"{served.url}/sized.jsonl", fields={"image": "path"}, sizes={"image": "nbytes"},
+        **served.options,
+    )  # fmt: skip
+
+    assert served.counters()["head"] == 1  # The manifest.
+    assert dataset[5]["image"] == (photos / "images/5.png").read_bytes()
+
+
+def test_paths_may_be_whole_urls_below_base(photos, serve, tmp_path):
+    served = serve(photos)
+    lines = "".join(f"{served.url}/images/{i}.png,{i}\n" for i in range(3))
+    manifest = write(tmp_path / "local.csv", b"path,class_id\n" + lines.encode())
+
+    dataset = leat.Dataset.from_manifest(
+        manifest, base=served.url, fields=FIELDS, **served.options
+    )
+
+    assert dataset.key(2) == "images/2.png"
+    assert dataset[2]["image"] == (photos / "images/2.png").read_bytes()
+    with pytest.raises(leat.InvalidArgument, match="row 1: .* does not lie below .*base="):
+        leat.Dataset.from_manifest(manifest, fields=FIELDS)
+
+
+def test_json_lines(photos):
+    rows = [{"path": "images/1.png", "class_id": 7, "weight": 1}, {},
+            {"path": "images/0.png", "class_id": 8, "weight": 0.5}]  # fmt: skip
+    rows[1] = {"path": "images/2.png", "class_id": 9, "weight": 2, "text": "a\u2028b"}
+    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    write(photos / "rows.jsonl", text.encode() + b"\n\n")
+
+    dataset = leat.Dataset.from_manifest(
+        photos / "rows.jsonl", fields=FIELDS, columns=["weight"]
+    )
+
+    assert dataset.column("label").tolist() == [7, 9, 8]
+    assert dataset.column("weight").tolist() == [1.0, 2.0, 0.5]
+
+
+def test_parquet(photos):
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, which is not installed")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"path": ["images/1.png", "images/0.png"], "class_id": [3, 4]})
+    parquet.write_table(table, photos / "rows.parquet")
+
+    dataset = leat.Dataset.from_manifest(photos / "rows.parquet", fields=FIELDS)
+
+    assert dataset.column("label").tolist() == [3, 4]
+    write(photos / "broken.parquet", (photos / "rows.parquet").read_bytes()[:-20])
+    with pytest.raises(leat.Corrupt, match=r"broken\.parquet"):
+        leat.Dataset.from_manifest(photos / "broken.parquet", fields=FIELDS)
+
+
+def test_labels_that_are_names_count_through_classes(photos):
+    write(photos / "named.csv", b"path,class_id\nimages/0.png,dog\nimages/1.png,cat\n")
+
+    sorted_names = leat.Dataset.from_manifest(photos / "named.csv", fields=FIELDS)
+    given = leat.Dataset.from_manifest(
+        photos / "named.csv", fields=FIELDS, classes=["dog", "bird", "cat"]
+    )
+
+    assert sorted_names.classes == ["cat", "dog"]
+    assert sorted_names.column("label").tolist() == [1, 0]
+    assert given.classes == ["dog", "bird", "cat"]
+    assert given.column("label").tolist() == [0, 2]
+    with pytest.raises(leat.InvalidArgument, match="row 2: label 'cat' is not in classes="):
+        leat.Dataset.from_manifest(photos / "named.csv", fields=FIELDS, classes=["dog"])
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "match"),
+    [
+        (b"", leat.InvalidArgument, "no rows"),
+        (b"path,class_id\n", leat.InvalidArgument, "no rows"),
+        (b"path,class_id\nimages/0.png\n", leat.Corrupt, "line 2: 1 values, .* 2 columns"),
+        (b'path,class_id\n"images/0.png,1\n', leat.Corrupt, r"m\.csv, line 2: "),
+        (b"path,path\na,b\n", leat.Corrupt, "names a column twice"),
+        (b"path,class_id\nimages/0.png,\n", leat.InvalidArgument, "row 1"),
+        (b"path,label\nimages/0.png,1\n", leat.InvalidArgument, "no column 'class_id'; it has path"),
+        (b"path,class_id\ngone.png,1\n", leat.NotFound, "row 1, field image: .*gone.png"),
+        (b"path,class_id\n../x.png,1\n", leat.InvalidArgument, "row 1: .* does not lie below"),
+        (b"path,class_id\n1,1\n", leat.InvalidArgument, "no field is a path"),
+        (b"path,class_id\nimages/0.png,99999999999999999999\n", leat.InvalidArgument, "int64"),
+        (b"path,class_id\n\xff,1\n", leat.Corrupt, "UTF-8 at byte 14"),
+    ],
+)
+def test_what_cannot_be_is_said(photos, content, error, match):
+    write(photos / "m.csv", content)
+
+    with pytest.raises(error, match=match):
+        leat.Dataset.from_manifest(photos / "m.csv", fields=FIELDS)
+
+
+def test_broken_json_lines_name_the_line(photos):
+    for content in (b'{"path": "a"}\n{"path": ', b'{"path": "a"}\n[1]', b"[" * 100_000):
+        write(photos / "m.jsonl", content)
+        with pytest.raises(leat.Corrupt, match=r"m\.jsonl, line [12]: "):
+            leat.Dataset.from_manifest(photos / "m.jsonl", fields=FIELDS)
+
+
+def test_a_manifest_of_no_known_kind(photos):
+    with pytest.raises(leat.InvalidArgument, match="format="):
+        leat.Dataset.from_manifest(write(photos / "labels", b"x"), fields=FIELDS)
+    with pytest.raises(leat.NotFound):
+        leat.Dataset.from_manifest(photos / "none.csv", fields=FIELDS)
+
+
+def test_another_mapping_of_the_same_file_is_another_catalogue(photos):
+    one = leat.Dataset.from_manifest(photos / "labels.csv", fields=FIELDS)
+    other = leat.Dataset.from_manifest(photos / "labels.csv", fields={"image": "path"})
+
+    assert "label" in one.fields and "label" not in other.fields

@@ -1,0 +1,90 @@
+"""Ranks of one node share what the settings say, which is the node's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import leat
+from small_datasets import make_blobs
+
+PROGRAM = """
+import os, sys, leat
+loader = leat.Loader(sys.argv[1], global_batch_size=16, threads=8, max_in_flight=32,
+                     memory="64MiB", epochs=1, seed=2, no_sign_request=True)
+again = leat.Loader(sys.argv[1], global_batch_size=16, epochs=1, no_sign_request=True)
+again.close()
+for batch in loader:
+    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+print(sum(name.startswith("leat-decode") for name in names))
+print(loader.stats()[0]["content_hash"])
+"""
+
+LAUNCHERS = {
+    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    "Slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                 "OMPI_COMM_WORLD_LOCAL_SIZE"),
+}  # fmt: skip
+
+
+def start(served, launcher: str, rank: int, ranks: int) -> subprocess.Popen:
+    said = dict(zip(LAUNCHERS[launcher], map(str, (rank, ranks, rank, ranks))))
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, served.url],
+        env={**os.environ, **said, "AWS_ENDPOINT_URL": served.bucket.url},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks") / "blobs"
+    make_blobs(folder, 320, 20_000)
+    return folder
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_four_ranks_keep_within_the_settings_of_one(blobs, serve, launcher):
+    served = serve(blobs, latency="10ms")
+    alone = leat.Loader(served.url, global_batch_size=16, seed=2, epochs=1, **served.options)
+    for _ in alone:
+        pass
+    served.reset()
+
+    processes = [start(served, launcher, rank, 4) for rank in range(4)]
+    outputs = [process.communicate(timeout=60) for process in processes]
+
+    assert [process.returncode for process in processes] == [0] * 4, outputs
+    hashes = [int(output.split()[-1], 16) for output, _ in outputs]
+    assert sum(hashes) % 2**128 == int(alone.stats()[0]["content_hash"], 16)
+    assert [output.split()[0] for output, _ in outputs] == ["2"] * 4
+    assert served.counters()["most_in_flight"] <= 32
+    told = [error for _, error in outputs if "ranks on this node share" in error]
+    assert len(told) == 1 and told[0].count("share") == 1
+    shares = re.search(
+        r"4 ranks on this node share 8 threads, 32 requests in flight and 64 MiB of "
+        r"memory: 2, 8 and 16 MiB each", told[0])  # fmt: skip
+    assert shares, told[0]
+
+
+def test_a_rank_that_dies_changes_nothing_for_the_others(blobs, serve):
+    served = serve(blobs, latency="10ms")
+    processes = [start(served, "torchrun", rank, 4) for rank in range(4)]
+    processes[2].kill()
+
+    outputs = {rank: process.communicate(timeout=60) for rank, process in enumerate(processes)}
+
+    assert [process.returncode for process in processes] == [0, 0, -9, 0]
+    # A rank that comes late completes what is missing.
+    late = start(served, "torchrun", 2, 4)
+    outputs[2] = late.communicate(timeout=60)
+    hashes = [int(output.split()[-1], 16) for output, _ in outputs.values()]
+    alone = leat.Loader(served.url, global_batch_size=16, seed=2, epochs=1, **served.options)
+    for _ in alone:
+        pass
+    assert sum(hashes) % 2**128 == int(alone.stats()[0]["content_hash"], 16)

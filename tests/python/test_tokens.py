@@ -1,0 +1,104 @@
+"""Windows of tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import leat
+from small_datasets import write
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """corpus/: 1,003 tokens in a .bin, 507 in a .npy, each its own position."""
+    folder = tmp_path / "corpus"
+    write(folder / "a.bin", np.arange(1003, dtype="<u2").tobytes())
+    np.save(folder / "b.npy", np.arange(2000, 2507, dtype="<u2"))
+    return folder
+
+
+def test_a_sample_is_a_window(corpus):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+
+    assert len(dataset) == 100 + 50
+    assert dataset.fields == {"tokens": "bytes"}
+    assert np.array_equal(dataset[3]["tokens"], np.arange(30, 40))
+    assert np.array_equal(dataset[-1]["tokens"], np.arange(2490, 2500))
+    assert np.array_equal(dataset.skip(100)[0]["tokens"], np.arange(2000, 2010))
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_batches_are_dense_rows(corpus, output):
+    dataset = leat.Dataset.tokens(corpus, dtype=np.uint16, seq_len=11)
+
+    loader = leat.Loader(dataset, batch_size=8, output=output, seed=3)
+    batches = [batch["tokens"] for batch in loader]
+
+    rows = np.concatenate([np.asarray(batch) for batch in batches])
+    assert rows.dtype == np.uint16 and rows.shape == (len(dataset) // 8 * 8, 11)
+    assert np.all(np.diff(rows.astype(int), axis=1) == 1)
+    assert len(set(rows[:, 0].tolist())) == len(rows)
+    batches[0][0, 0] = 7  # Writable, as every batch.
+
+
+def test_an_epoch_reads_each_byte_once(corpus, serve, fresh_cache):
+    served = serve(corpus)
+    dataset = leat.Dataset.tokens(
+        served.url, dtype="uint16", seq_len=10, **served.options
+    )
+    served.reset()
+
+    loader = leat.Loader(dataset, batch_size=10, epochs=1)
+    seen = np.concatenate([batch["tokens"] for batch in loader])
+
+    assert sorted(seen.ravel()) == [*range(1000), *range(2000, 2500)]
+    counters = served.counters()
+    assert counters["get"] == 2  # A piece a file: they are small.
+    assert 2 * 1500 <= counters["bytes"] <= 2 * 1510
+
+
+def test_four_ranks_share_the_windows(corpus):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    seen = []
+    for rank in range(4):
+        loader = leat.Loader(dataset, global_batch_size=8, rank=rank, world_size=4, drop_last=False)
+        seen += [row[0] for batch in loader for row in batch["tokens"]]
+
+    assert sorted(seen) == [*range(0, 1000, 10), *range(2000, 2500, 10)]
+
+
+def test_one_file(corpus, serve):
+    served = serve(corpus)
+
+    dataset = leat.Dataset.tokens(
+        f"{served.url}/b.npy", dtype="uint16", seq_len=100, **served.options
+    )
+
+    assert len(dataset) == 5 and served.counters()["list"] == 0
+    assert dataset[1]["tokens"][0] == 2100
+    assert len(leat.Dataset.tokens(corpus / "a.bin", dtype="uint16", seq_len=1003)) == 1
+
+
+def test_tokens_of_two_corpora(corpus):
+    one = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    other = leat.Dataset.tokens(corpus / "a.bin", dtype="uint16", seq_len=10)
+
+    both = leat.Dataset.concat([one, other])
+
+    assert np.array_equal(both[150]["tokens"], np.arange(10))
+    with pytest.raises(leat.InvalidArgument, match="dtypes"):
+        leat.Dataset.concat([one, leat.Dataset.tokens(corpus / "a.bin", dtype="uint8", seq_len=10)])
+
+
+def test_what_cannot_be_is_said(corpus):
+    with pytest.raises(leat.InvalidArgument, match=r"b\.npy: the array is of uint16, not int32"):
+        leat.Dataset.tokens(corpus / "b.npy", dtype="int32", seq_len=10)
+    with pytest.raises(leat.InvalidArgument, match=r"a\.bin: 2006 bytes are no whole number"):
+        leat.Dataset.tokens(corpus, dtype="uint32", seq_len=10)
+    with pytest.raises(leat.NotFound, match="holds 5000 tokens"):
+        leat.Dataset.tokens(corpus, dtype="uint16", seq_len=5000)
+    with pytest.raises(leat.InvalidArgument, match="complex64"):
+        leat.Dataset.tokens(corpus, dtype="complex64", seq_len=10)
+    with pytest.raises(leat.InvalidArgument, match="seq_len=0"):
+        leat.Dataset.tokens(corpus, dtype="uint16", seq_len=0)
