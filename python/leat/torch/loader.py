@@ -21,7 +21,7 @@ from leat.torch.threads import Ahead, AtOnce
 T = TypeVar("T")
 
 DEFAULT_THREADS = 64
-"""Where published measurements of GETs in flight level off; docs/howto."""
+"""Where published measurements of GETs in flight level off; docs/coming-from."""
 
 
 class DataLoader(torch.utils.data.DataLoader[T]):
