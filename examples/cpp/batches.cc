@@ -31,8 +31,8 @@ std::string describe(const FieldArray& field) {
       return fmt::format("{} {} ({})", field.name, to_string(field.dtype),
                          fmt::join(field.shape, ", "));
     case ArrayKind::kRagged:
-      return fmt::format("{} {} ragged, {} bytes", field.name,
-                         to_string(field.dtype), field.shape[0]);
+      return fmt::format("{} {} ragged ({})", field.name,
+                         to_string(field.dtype), fmt::join(field.shape, ", "));
     case ArrayKind::kStrings:
       return fmt::format("{} {} strings", field.name, field.strings.size());
   }

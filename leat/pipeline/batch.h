@@ -14,7 +14,7 @@ namespace leat {
 /// How the values of a field lie in a batch.
 enum class ArrayKind : std::uint8_t {
   kDense,    ///< `values`: shape (samples, ...), in C order.
-  kRagged,   ///< `values`: uint8, one sample after another; `offsets`.
+  kRagged,   ///< `values`: one sample after another; `offsets`.
   kStrings,  ///< `strings`: one a sample.
 };
 
@@ -23,9 +23,11 @@ struct FieldArray {
   std::string name;
   ArrayKind kind = ArrayKind::kDense;
   DType dtype = DType::kUint8;
-  std::vector<std::int64_t> shape;  ///< (samples, ...); ragged: (bytes).
+  std::vector<std::int64_t> shape;  ///< (samples, ...); ragged: (total, ...).
   SlotRef values;                   ///< Null for kStrings.
-  SlotRef offsets;                  ///< kRagged: int64, (samples + 1).
+  /// kRagged: int64, (samples + 1): where along the first dimension of `values`
+  /// each sample begins, and the end.
+  SlotRef offsets;
   std::vector<std::string> strings;
 };
 

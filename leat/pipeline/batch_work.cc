@@ -1,13 +1,9 @@
 #include "leat/pipeline/batch_work.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
-
-#include "leat/pipeline/content_hash.h"
 
 namespace leat {
 namespace {
@@ -17,10 +13,6 @@ constexpr std::uint64_t kRowOverheadBytes = 1024;
 
 bool is_bad_sample(ErrorCode code) {
   return code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound;
-}
-
-void store_number(std::span<std::byte> row, const void* number) {
-  std::memcpy(row.data(), number, row.size());
 }
 
 }  // namespace
@@ -56,10 +48,16 @@ std::optional<std::uint64_t> BatchWork::slot_bytes() const {
         spec = learned->spec;
       }
       bytes += size() * spec->size_bytes();
-    } else if (field.source == FieldSource::kRaw) {
-      for (const SampleId id : batch.ids) {
-        bytes += context_.catalogue.range(field.column, id).length_bytes;
-      }
+      continue;
+    }
+    if (!field.is_fetched()) continue;
+    for (const SampleId id : batch.ids) {
+      const std::uint64_t length =
+          context_.catalogue.range(field.column, id).length_bytes;
+      // The values, and what they are joined to.
+      bytes += field.source == FieldSource::kValue
+                   ? 2 * field.value_program->most_bytes(length)
+                   : length;
     }
   }
   return bytes;
@@ -67,189 +65,71 @@ std::optional<std::uint64_t> BatchWork::slot_bytes() const {
 
 void BatchWork::take_slots(Reservation reservation) {
   reservation_ = std::move(reservation);
-  const auto rows = static_cast<std::int64_t>(size());
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    const DeliveredField& field = context_.fields[f];
-    FieldArray array{.name = field.name};
-    TensorSpec spec{.dtype = DType::kInt64, .shape = {}};
-    switch (field.source) {
-      case FieldSource::kProgram: {
-        const std::optional<TensorSpec> fixed = field.program->output();
-        spec = fixed ? *fixed : context_.shapes.find(f)->spec;
-        break;
-      }
-      case FieldSource::kRaw: {
-        array.kind = ArrayKind::kRagged;
-        array.offsets =
-            context_.slots.take((size() + 1) * sizeof(std::int64_t));
-        auto* offsets =
-            reinterpret_cast<std::int64_t*>(array.offsets->bytes().data());
-        offsets[0] = 0;
-        for (std::size_t row = 0; row < size(); ++row) {
-          const std::uint64_t length =
-              context_.catalogue.range(field.column, batch.ids[row])
-                  .length_bytes;
-          offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(length);
-        }
-        array.shape = {offsets[size()]};
-        array.values =
-            context_.slots.take(static_cast<std::size_t>(offsets[size()]));
-        batch.fields.push_back(std::move(array));
-        continue;
-      }
-      case FieldSource::kInt64:
-      case FieldSource::kIndex:
-        break;
-      case FieldSource::kFloat64:
-        spec.dtype = DType::kFloat64;
-        break;
-      case FieldSource::kValid:
-        spec.dtype = DType::kUint8;
-        break;
-      case FieldSource::kString:
-      case FieldSource::kKey:
-        array.kind = ArrayKind::kStrings;
-        array.strings.resize(size());
-        batch.fields.push_back(std::move(array));
-        continue;
-    }
-    array.dtype = spec.dtype;
-    array.shape = {rows};
-    array.shape.insert(array.shape.end(), spec.shape.begin(), spec.shape.end());
-    array.values = context_.slots.take(size() * spec.size_bytes());
-    batch.fields.push_back(std::move(array));
+    const bool has_values = context_.fields[f].source == FieldSource::kValue;
+    values_.emplace_back(has_values ? size() : 0);
+    batch.fields.push_back(empty_array(f));
   }
 }
 
-std::span<std::byte> BatchWork::dense_row(std::size_t field, std::size_t row) {
-  const std::span<std::byte> all = batch.fields[field].values->bytes();
-  const std::size_t each = all.size() / size();
-  return all.subspan(row * each, each);
-}
-
-std::span<std::byte> BatchWork::raw_span(std::size_t field, std::size_t row) {
-  FieldArray& array = batch.fields[field];
-  const auto* offsets =
-      reinterpret_cast<const std::int64_t*>(array.offsets->bytes().data());
-  return array.values->bytes().subspan(
-      static_cast<std::size_t>(offsets[row]),
-      static_cast<std::size_t>(offsets[row + 1] - offsets[row]));
-}
-
-std::span<const std::byte> BatchWork::row_bytes(std::size_t field,
-                                                std::size_t row) {
-  FieldArray& array = batch.fields[field];
-  switch (array.kind) {
-    case ArrayKind::kDense:
-      return dense_row(field, row);
-    case ArrayKind::kRagged:
-      return raw_span(field, row);
-    case ArrayKind::kStrings:
-      return as_bytes(array.strings[row]);
-  }
-  return {};
-}
-
-Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
-                                     std::size_t thread) {
-  const Program& program = *context_.fields[field].program;
-  std::span<const std::byte> bytes;
-  for (const SampleWork::Fetched& fetched : sample.fetched) {
-    if (fetched.field == field) bytes = fetched.bytes;
-  }
-  const std::span<std::byte> out = dense_row(field, sample.row);
-  if (!program.output()) {
-    LEAT_TRY(const TensorSpec found, program.output_for(bytes));
-    const LearnedShapes::Shape first = *context_.shapes.find(field);
-    if (found != first.spec) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("its shape is ({}), but that of \"{}\" is ({}); give all "
-                      "the same "
-                      "shape with leat.ops.Resize or RandomResizedCrop",
-                      fmt::join(found.shape, ", "), first.key,
-                      fmt::join(first.spec.shape, ", ")));
+FieldArray BatchWork::empty_array(std::size_t f) {
+  const DeliveredField& field = context_.fields[f];
+  FieldArray array{.name = field.name};
+  switch (field.source) {
+    case FieldSource::kRaw:
+      array = raw_array(field.column);
+      array.name = field.name;
+      break;
+    case FieldSource::kString:
+    case FieldSource::kKey:
+      array.kind = ArrayKind::kStrings;
+      array.strings.resize(size());
+      break;
+    case FieldSource::kValue:  // Until its values are joined.
+      break;
+    default: {
+      const TensorSpec spec = spec_of(f);
+      array.dtype = spec.dtype;
+      array.shape = {static_cast<std::int64_t>(size())};
+      array.shape.insert(array.shape.end(), spec.shape.begin(),
+                         spec.shape.end());
+      array.values = context_.slots.take(size() * spec.size_bytes());
     }
   }
-  RunNotes notes;
-  const SampleRandom random{
-      .seed = context_.seed, .epoch = epoch, .sample = sample.id};
-  LEAT_TRY_VOID(
-      program.run(bytes, random, *context_.scratch[thread], out, notes));
-  if (notes.decode_warnings != 0) {
-    context_.metrics.add(Metric::kPipelineDecodeWarnings,
-                         notes.decode_warnings);
-  }
-  sample.times.decoded = SteadyClock().now() - notes.transform;
-  return {};
+  return array;
 }
 
-Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
-  const Catalogue& catalogue = context_.catalogue;
-  sample.times.decoded = SteadyClock().now();  // Until here: for a thread.
-  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    const DeliveredField& field = context_.fields[f];
-    if (field.is_fetched() &&
-        catalogue.range(field.column, sample.id).is_missing()) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("the sample has no field \"{}\"",
-                               catalogue.fields()[field.column].name));
+/// Of a row of a dense field.
+TensorSpec BatchWork::spec_of(std::size_t f) const {
+  switch (context_.fields[f].source) {
+    case FieldSource::kProgram: {
+      const std::optional<TensorSpec> fixed =
+          context_.fields[f].program->output();
+      return fixed ? *fixed : context_.shapes.find(f)->spec;
     }
-    switch (field.source) {
-      case FieldSource::kProgram:
-        LEAT_TRY_VOID(fill_program(sample, f, thread));
-        break;
-      case FieldSource::kRaw:
-        for (const SampleWork::Fetched& fetched : sample.fetched) {
-          const std::span<std::byte> to = raw_span(f, sample.row);
-          // Where the network wrote into the slot itself, nothing is left to
-          // do.
-          if (fetched.field == f && fetched.bytes.data() != to.data()) {
-            std::ranges::copy(fetched.bytes, to.begin());
-          }
-        }
-        break;
-      case FieldSource::kInt64: {
-        const std::int64_t value = catalogue.int64(field.column, sample.id);
-        store_number(dense_row(f, sample.row), &value);
-        break;
-      }
-      case FieldSource::kFloat64: {
-        const double value = catalogue.float64(field.column, sample.id);
-        store_number(dense_row(f, sample.row), &value);
-        break;
-      }
-      case FieldSource::kIndex:
-        store_number(dense_row(f, sample.row), &sample.id.value);
-        break;
-      case FieldSource::kValid:
-        dense_row(f, sample.row)[0] =
-            sample.is_valid ? std::byte{1} : std::byte{0};
-        break;
-      case FieldSource::kString:
-        batch.fields[f].strings[sample.row] =
-            catalogue.string(field.column, sample.id);
-        break;
-      case FieldSource::kKey:
-        batch.fields[f].strings[sample.row] = catalogue.key(sample.id);
-        break;
-    }
+    case FieldSource::kFloat64:
+      return {DType::kFloat64, {}};
+    case FieldSource::kValid:
+      return {DType::kUint8, {}};
+    default:
+      return {DType::kInt64, {}};
   }
-  if (context_.has_hashes && sample.is_valid) sample.hash = hash_of(sample.row);
-  return {};
 }
 
-Hash128 BatchWork::hash_of(std::size_t row) {
-  ContentHasher hasher(epoch, samples_[row]->id);
-  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    const FieldSource source = context_.fields[f].source;
-    if (source == FieldSource::kIndex || source == FieldSource::kKey ||
-        source == FieldSource::kValid) {
-      continue;
-    }
-    hasher.field(context_.fields[f].name, row_bytes(f, row));
+FieldArray BatchWork::raw_array(std::size_t column) {
+  FieldArray array{.kind = ArrayKind::kRagged};
+  array.offsets = context_.slots.take((size() + 1) * sizeof(std::int64_t));
+  auto* offsets =
+      reinterpret_cast<std::int64_t*>(array.offsets->bytes().data());
+  offsets[0] = 0;
+  for (std::size_t row = 0; row < size(); ++row) {
+    const std::uint64_t length =
+        context_.catalogue.range(column, batch.ids[row]).length_bytes;
+    offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(length);
   }
-  return hasher.digest();
+  array.shape = {offsets[size()]};
+  array.values = context_.slots.take(static_cast<std::size_t>(offsets[size()]));
+  return array;
 }
 
 bool BatchWork::finish(SampleWork& sample) {
@@ -305,7 +185,29 @@ void BatchWork::put_together() {
     substitute(row, good);
     ++substituted;
   }
+  if (Result<void> joined = join_values(); !joined) {
+    error = joined.error();
+    return;
+  }
   for (const auto& sample : samples_) batch.content_hash += sample->hash;
+}
+
+Result<void> BatchWork::join_values() {
+  const auto key_of = [this](std::size_t row) {
+    return std::string(context_.catalogue.key(samples_[row]->id));
+  };
+  for (std::size_t f = 0; f < values_.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source != FieldSource::kValue) continue;
+    Result<void> joined =
+        values_[f].join(*field.value_program, key_of, context_.slots,
+                        context_.shapes, f, batch.fields[f]);
+    if (!joined) {
+      return Error(joined.error())
+          .while_doing(fmt::format("field \"{}\"", field.name));
+    }
+  }
+  return {};
 }
 
 void BatchWork::substitute(std::size_t bad_row, std::size_t good_row) {
@@ -315,7 +217,9 @@ void BatchWork::substitute(std::size_t bad_row, std::size_t good_row) {
   for (std::size_t f = 0; f < batch.fields.size(); ++f) {
     FieldArray& array = batch.fields[f];
     if (context_.fields[f].source == FieldSource::kValid) continue;
-    if (array.kind == ArrayKind::kDense) {
+    if (context_.fields[f].source == FieldSource::kValue) {
+      values_[f].substitute(bad_row, good_row);
+    } else if (array.kind == ArrayKind::kDense) {
       std::ranges::copy(dense_row(f, good_row), dense_row(f, bad_row).begin());
     } else if (array.kind == ArrayKind::kStrings) {
       array.strings[bad_row] = array.strings[good_row];

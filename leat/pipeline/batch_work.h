@@ -11,6 +11,7 @@
 #include "leat/pipeline/batch.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/pipeline/sample_work.h"
+#include "leat/pipeline/value_rows.h"
 
 namespace leat {
 
@@ -60,11 +61,22 @@ class BatchWork {
   Batch batch;
 
  private:
+  FieldArray empty_array(std::size_t field);
+  FieldArray raw_array(std::size_t column);
+  TensorSpec spec_of(std::size_t field) const;
+  Result<void> fill_field(SampleWork& sample, std::size_t field,
+                          std::size_t thread);
   Result<void> fill_program(SampleWork& sample, std::size_t field,
                             std::size_t thread);
+  Result<void> fill_value(SampleWork& sample, std::size_t field,
+                          std::size_t thread);
+  Result<void> check_shape(std::size_t field, const TensorSpec& found) const;
+  SampleRandom random_of(const SampleWork& sample) const;
+  void note(SampleWork& sample, const RunNotes& notes);
   std::span<std::byte> dense_row(std::size_t field, std::size_t row);
   std::span<const std::byte> row_bytes(std::size_t field, std::size_t row);
   void put_together();
+  Result<void> join_values();
   void substitute(std::size_t bad_row, std::size_t good_row);
   void substitute_ragged(FieldArray& array, std::size_t bad_row,
                          std::size_t good_row);
@@ -72,6 +84,7 @@ class BatchWork {
 
   const RunContext& context_;
   std::vector<std::unique_ptr<SampleWork>> samples_;
+  std::vector<ValueRows> values_;  ///< Of each field; rows only of kValue.
   Reservation reservation_;
   std::atomic<std::size_t> left_;
 };

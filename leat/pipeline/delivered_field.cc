@@ -12,6 +12,7 @@ namespace {
 
 FieldSource source_of(const OutputField& output, FieldKind kind) {
   if (output.program != nullptr) return FieldSource::kProgram;
+  if (output.value_program != nullptr) return FieldSource::kValue;
   switch (kind) {
     case FieldKind::kBytes:
       return FieldSource::kRaw;
@@ -38,7 +39,8 @@ Result<std::vector<DeliveredField>> choose_fields(
     all.push_back({.name = output.name,
                    .source = source_of(output, fields[output.source].kind),
                    .column = output.source,
-                   .program = output.program});
+                   .program = output.program,
+                   .value_program = output.value_program});
     if (takes_all) names.push_back(output.name);
   }
   all.push_back({.name = "index", .source = FieldSource::kIndex});

@@ -14,6 +14,7 @@ namespace leat {
 
 enum class FieldSource : std::uint8_t {
   kProgram,  ///< Bytes of the store, through ops: a dense array.
+  kValue,    ///< Bytes of the store, through ops: what these make of them.
   kRaw,      ///< Bytes of the store as they are: ragged.
   kInt64,    ///< A number of the catalogue.
   kFloat64,  ///< A number of the catalogue.
@@ -27,10 +28,12 @@ struct DeliveredField {
   std::string name;
   FieldSource source = FieldSource::kRaw;
   std::size_t column = 0;  ///< A field of the catalogue, where there is one.
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Program> program;             ///< Of kProgram.
+  std::shared_ptr<const ValueProgram> value_program;  ///< Of kValue.
 
   bool is_fetched() const {
-    return source == FieldSource::kProgram || source == FieldSource::kRaw;
+    return source == FieldSource::kProgram || source == FieldSource::kValue ||
+           source == FieldSource::kRaw;
   }
 };
 

@@ -34,7 +34,8 @@ std::uint32_t reads_for(std::uint64_t length_bytes, std::uint64_t part_bytes) {
 bool has_work_for_threads(const RunContext& context) {
   return context.has_hashes || context.pieces != nullptr ||
          std::ranges::any_of(context.fields, [](const DeliveredField& field) {
-           return field.source == FieldSource::kProgram;
+           return field.source == FieldSource::kProgram ||
+                  field.source == FieldSource::kValue;
          });
 }
 
@@ -213,19 +214,9 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
     ++learned_rows;
     why = sample.error();
     for (const SampleWork::Fetched& fetched : sample.fetched) {
-      const DeliveredField& field = context_.fields[fetched.field];
       if (fetched.piece == nullptr) memory_.hold(fetched.bytes.size());
-      if (why || field.source != FieldSource::kProgram) continue;
-      Result<TensorSpec> spec = field.program->output_for(fetched.bytes);
-      if (!spec) {
-        why = std::move(spec).error();
-        continue;
-      }
-      context_.shapes.learn(
-          fetched.field,
-          {.spec = *std::move(spec),
-           .key = std::string(context_.catalogue.key(sample.id))});
     }
+    if (!why) why = learn_from(sample);
   }
   if (!batch.slot_bytes()) {
     const Error error =
@@ -235,6 +226,24 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
                     context_.catalogue.key(batch.sample(0).id)));
   }
   return {};
+}
+
+// Answers why it could not be learnt from.
+std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source != FieldSource::kProgram || field.program->output() ||
+        context_.catalogue.range(field.column, sample.id).is_missing()) {
+      continue;
+    }
+    Result<TensorSpec> spec =
+        field.program->output_for(sample.bytes_of(field.column));
+    if (!spec) return std::move(spec).error();
+    context_.shapes.learn(
+        f, {.spec = *std::move(spec),
+            .key = std::string(context_.catalogue.key(sample.id))});
+  }
+  return std::nullopt;
 }
 
 Result<void> EpochRun::reserve_slots(BatchWork& batch,
@@ -279,9 +288,11 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   const DeliveredField& field = context_.fields[f];
   const ByteRange range = context_.catalogue.range(field.column, sample.id);
   if (range.is_missing() || range.length_bytes == 0) return {};
+  // Two fields made of one column fetch it once.
+  if (!sample.bytes_of(field.column).empty()) return {};
   if (shares_piece(sample)) return fetch_from_piece(sample, f, stop);
   std::span<std::byte> into;
-  SampleWork::Fetched fetched{.field = f};
+  SampleWork::Fetched fetched{.column = field.column};
   if (field.source == FieldSource::kRaw &&
       sample.batch->batch.fields.size() > f) {
     into = sample.batch->raw_span(f, sample.row);
@@ -341,7 +352,7 @@ Result<void> EpochRun::fetch_from_piece(SampleWork& sample, std::size_t f,
                  "a piece does not hold the bytes of its sample");
   }
   sample.fetched.push_back(
-      {.field = f,
+      {.column = context_.fields[f].column,
        .buffer = Buffer(),
        .reservation = Reservation(),
        .piece = piece,

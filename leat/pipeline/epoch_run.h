@@ -74,6 +74,7 @@ class EpochRun {
                           const std::stop_token& stop);
   Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,
                             const std::stop_token& stop);
+  std::optional<Error> learn_from(const SampleWork& sample);
   Result<void> reserve_slots(BatchWork& batch, const std::stop_token& stop);
   Result<Reservation> reserve(std::uint64_t bytes, std::string_view what,
                               const std::stop_token& stop);

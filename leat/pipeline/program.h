@@ -75,17 +75,26 @@ class Program {
   ///
   /// REQUIRES: out.size() == output_for(encoded).size_bytes().
   /// Errors:
-  ///   kCorrupt  the bytes are no image, cut short, or claim too many pixels
+  ///   kCorrupt  the bytes are not what the ops read, cut short, or claim too
+  ///             much
   virtual Result<void> run(std::span<const std::byte> encoded,
                            const SampleRandom& random, Scratch& scratch,
                            std::span<std::byte> out, RunNotes& notes) const = 0;
+
+  /// What to write instead if two samples have different shapes; behind a
+  /// semicolon in a message.
+  virtual std::string remedy() const = 0;
 };
+
+class ValueProgram;  // value.h
 
 /// A field as the batch delivers it.
 struct OutputField {
   std::string name;
-  std::size_t source = 0;                  ///< A field of the catalogue.
-  std::shared_ptr<const Program> program;  ///< Null: as it is in the source.
+  std::size_t source = 0;  ///< A field of the catalogue.
+  /// At most one of the two; if there is none, it is as in the source.
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const ValueProgram> value_program;
 };
 
 /// Decides what each op works on and compiles the chains. The outputs are the

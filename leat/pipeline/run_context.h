@@ -26,8 +26,9 @@ enum class OnError : std::uint8_t {
   kSubstitute,  ///< The next good sample of the same batch takes its place.
 };
 
-/// The shapes of fields that only the data tells: the first sample decides, and
-/// every other one must agree.
+/// The shapes and types of fields that only the data tells: the first sample
+/// decides, and every other one must agree. Of a field whose values are joined
+/// (value_rows.h) it is the type alone.
 ///
 /// Threads: any.
 class LearnedShapes {
@@ -35,6 +36,7 @@ class LearnedShapes {
   struct Shape {
     TensorSpec spec;
     std::string key;  ///< Of the sample that it was learnt from.
+    bool is_text = false;
   };
 
   std::optional<Shape> find(std::size_t field) const;

@@ -24,6 +24,13 @@ void SampleWork::add_backoff(Interval backoff) {
   if (backoff.begin < backoff.end) times.backoffs.push_back(backoff);
 }
 
+std::span<const std::byte> SampleWork::bytes_of(std::size_t column) const {
+  for (const Fetched& one : fetched) {
+    if (one.column == column) return one.bytes;
+  }
+  return {};
+}
+
 std::uint64_t SampleWork::retries() const {
   const MutexLock lock(mutex_);
   return retries_;

@@ -26,9 +26,10 @@ class BatchWork;
 /// its last byte; then one thread of the executor.
 class SampleWork final : public ReadObserver {
  public:
-  /// The bytes of one fetched field; in a buffer, a piece or the slot itself.
+  /// The bytes of one column of the catalogue; in a buffer, a piece or the slot
+  /// itself. All fields that are made of it share them.
   struct Fetched {
-    std::size_t field = 0;
+    std::size_t column = 0;
     Buffer buffer;
     Reservation reservation;
     std::shared_ptr<Piece> piece;
@@ -51,6 +52,8 @@ class SampleWork final : public ReadObserver {
   bool is_valid = true;
   std::uint64_t order = 0;
   std::vector<Fetched> fetched;
+  /// The bytes of a column; empty if it was not fetched, or has none.
+  std::span<const std::byte> bytes_of(std::size_t column) const;
   /// Reads that have not come back, and one while the planner still sends.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;

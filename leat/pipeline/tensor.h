@@ -2,29 +2,36 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace leat {
 
-enum class DType : std::uint8_t { kUint8, kInt32, kInt64, kFloat32, kFloat64 };
+enum class DType : std::uint8_t {
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kComplex64,
+  kComplex128,
+};
 
-constexpr std::size_t size_bytes_of(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return 1;
-    case DType::kInt32:
-    case DType::kFloat32:
-      return 4;
-    case DType::kInt64:
-    case DType::kFloat64:
-      return 8;
-  }
-  return 0;
-}
+std::size_t size_bytes_of(DType dtype);
 
 /// NumPy's name: "uint8", "float32", …
 std::string_view to_string(DType dtype);
+
+/// The type of that name; nullopt if there is none.
+std::optional<DType> dtype_named(std::string_view name);
 
 /// One sample's array: without the batch dimension.
 struct TensorSpec {

@@ -7,9 +7,18 @@ makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage`
 told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
 move pixels come before those two.
 
-Every op takes `field`, the field to work on (default: that of the op before), and
-`to`, its name from there on. `DecodeImage` finds the only field of bytes, or the
-one named jpg, jpeg, png, image or data, and names the array `image`.
+Some ops read a field of bytes: `DecodeImage`, `ParseInt`, `ParseFloat`, `ParseText`,
+`ParseJson` and `LoadNpy`. All others change the image of the op before, or of the
+field that `field` names. Every op takes `to`, the name of its field from there on.
+
+An op that reads bytes takes the field that `field` names, else the only one there
+is, else the one with a usual name: of images jpg, jpeg, png, webp, image and data;
+of the others WebDataset's extensions, which each op lists. So
+
+    ops = [DecodeImage(), ParseInt(), ParseJson("box", to="box"), ParseText()]
+
+reads tar shards with .jpg, .cls, .json and .txt. `DecodeImage` names its field
+`image`, the others keep the name.
 
 A random op depends on the seed, the epoch and the sample, and on nothing else: not
 on threads, world size or where a run was resumed.
@@ -33,8 +42,13 @@ __all__ = [
     "CenterCrop",
     "Chain",
     "DecodeImage",
+    "LoadNpy",
     "Normalize",
     "Op",
+    "ParseFloat",
+    "ParseInt",
+    "ParseJson",
+    "ParseText",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "Resize",
@@ -315,6 +329,154 @@ class Cast(Op):
         super().__init__(params, field, to)
 
 
+_WHOLE = (
+    "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
+)  # fmt: skip
+_REAL = ("float64", "float32")
+
+
+def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if dtype is bool or dtype is str:
+        return dtype.__name__
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return repr(dtype)
+
+
+class ParseInt(Op):
+    """Decimal digits, as WebDataset's ``.cls`` holds them, to a whole number.
+
+    A batch is an array of shape ``(samples,)``. A sign before the digits and blanks
+    around them are taken; whatever else makes the sample a bad one.
+
+    Args:
+        field: default: cls, cls2, class, count, index, inx or id.
+        dtype: "int64", or another of int8 to int64 and uint8 to uint64; a number
+            that does not fit raises `leat.InvalidArgument`.
+    """
+
+    _name = "parse_int"
+
+    def __init__(
+        self, field: str | None = None, to: str | None = None, *, dtype: Any = "int64"
+    ) -> None:
+        params = {"dtype": self._choice("dtype", _dtype_name(dtype), _WHOLE)}
+        super().__init__(params, field, to)
+
+
+class ParseFloat(Op):
+    """A decimal number such as ``-1.5e3``; inf and nan too.
+
+    A batch is an array of shape ``(samples,)``. Blanks around it are taken;
+    whatever else makes the sample a bad one.
+
+    Args:
+        field: must be given if there are several fields of bytes.
+        dtype: "float64" or "float32".
+    """
+
+    _name = "parse_float"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = "float64",
+    ) -> None:
+        params = {"dtype": self._choice("dtype", _dtype_name(dtype), _REAL)}
+        super().__init__(params, field, to)
+
+
+class ParseText(Op):
+    """UTF-8 to str; a batch is a list of them. Bytes that are not UTF-8 make the
+    sample a bad one.
+
+    Args:
+        field: default: txt, text or transcript.
+    """
+
+    _name = "parse_text"
+
+    def __init__(self, field: str | None = None, to: str | None = None) -> None:
+        super().__init__({}, field, to)
+
+
+class ParseJson(Op):
+    """A number, a text or a list of numbers out of a JSON document.
+
+    Numbers come as an array of shape ``(samples,)``, lists as ``(samples, length)``,
+    lists of lists as ``(samples, rows, columns)``, texts as a list of str. Whole
+    numbers are int64, those with a point or an exponent float64 and true and false
+    bool, unless `dtype` says otherwise; without it, samples that mix these are an
+    error. Several such ops on one field read it once.
+
+    A sample is a bad one if its document is no JSON, has nothing at `path`, or holds
+    an object, a null, uneven lists, a number beyond int64 or more than 65,536
+    numbers there; or if it nests more than 256 deep.
+
+    Args:
+        path: where the value is: ``"a.b[0]"``, ``'a["b.c"]'``. None takes the whole
+            document.
+        field: default: json or jsn.
+        dtype: int8 to int64, uint8 to uint64, float32, float64, bool or str. A
+            number that does not fit raises `leat.InvalidArgument`.
+        ragged: lists may differ in length; they come as `leat.Ragged`, always.
+    """
+
+    _name = "parse_json"
+
+    def __init__(
+        self,
+        path: str | None = None,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = None,
+        ragged: bool = False,
+    ) -> None:
+        if path is not None and not isinstance(path, str):
+            _fail(self, f'path={path!r} must be a str such as "a.b[0]"')
+        choices = (*_WHOLE, *_REAL, "bool", "str")
+        params = {
+            "path": path,
+            "dtype": None
+            if dtype is None
+            else self._choice("dtype", _dtype_name(dtype), choices),
+            "ragged": bool(ragged),
+        }
+        super().__init__(params, field, to)
+
+
+class LoadNpy(Op):
+    """An array as `numpy.save` writes it (.npy 1.0 to 3.0).
+
+    A batch is an array of shape ``(samples, ...)`` and of the file's type: bool, int8
+    to int64, uint8 to uint64, float16 to float64, complex64 or complex128. The first
+    sample decides about shape and type; one that differs raises, and the error names
+    both keys.
+
+    Raises `leat.InvalidArgument` for arrays in Fortran order, big-endian ones, and
+    such as hold Python objects, structures, texts or dates. A file that is damaged,
+    or holds more than one array, is a bad sample.
+
+    Args:
+        field: default: npy.
+        ragged: arrays may differ in their first dimension; they come as
+            `leat.Ragged`, always.
+    """
+
+    _name = "load_npy"
+
+    def __init__(
+        self, field: str | None = None, to: str | None = None, *, ragged: bool = False
+    ) -> None:
+        super().__init__({"ragged": bool(ragged)}, field, to)
+
+
 def specs_to_json(ops: Iterable[Op]) -> str:
     """The ops as one JSON list, as the engine reads them."""
     specs = []
@@ -329,7 +491,7 @@ def specs_to_json(ops: Iterable[Op]) -> str:
 
 
 class Chain:
-    """Ops as a function from the bytes of one image to its array.
+    """Ops as a function from the bytes of one field to its array, or its str.
 
         chain = Chain([DecodeImage(), RandomResizedCrop(224)])
         array = chain(data, seed=0, epoch=3, sample=81)
@@ -344,7 +506,7 @@ class Chain:
 
     def __call__(
         self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
-    ) -> np.ndarray:
+    ) -> np.ndarray | str:
         return self._program.run(data, seed, epoch, sample)
 
     def __repr__(self) -> str:

@@ -13,7 +13,8 @@ class Ragged:
     """The values of a field whose samples differ in length.
 
     Attributes:
-        values: all values one after another, shape ``(total,)``.
+        values: all values one after another, shape ``(total, ...)``: bytes (uint8)
+            of a field that no op has decoded, else of the type that its op gives.
         offsets: int64, shape ``(samples + 1,)``: sample ``i`` is
             ``values[offsets[i]:offsets[i + 1]]``.
     """
@@ -34,11 +35,14 @@ class Ragged:
         sample %= len(self)
         return self.values[int(self.offsets[sample]) : int(self.offsets[sample + 1])]
 
-    def tolist(self) -> list[bytes]:
-        """The bytes of each sample."""
-        return [bytes(memoryview(np.asarray(self[i]))) for i in range(len(self))]
+    def tolist(self) -> list[Any]:
+        """Each sample as bytes if it is a run of uint8, else as a list of numbers."""
+        samples = [np.asarray(self[i]) for i in range(len(self))]
+        if all(s.dtype == np.uint8 and s.ndim == 1 for s in samples):
+            return [bytes(memoryview(s)) for s in samples]
+        return [s.tolist() for s in samples]
 
-    def pad(self, to: int | None = None, value: int = 0) -> Any:
+    def pad(self, to: int | None = None, value: float = 0) -> Any:
         """A dense array, each sample filled up to `to` values.
 
         Args:
@@ -58,7 +62,7 @@ class Ragged:
                 f"{longest} values; give to={longest} or more"
             )
         values = np.asarray(self.values)
-        padded = np.full((len(self), to), value, values.dtype)
+        padded = np.full((len(self), to, *values.shape[1:]), value, values.dtype)
         padded[np.arange(to) < lengths[:, None]] = values[offsets[0] : offsets[-1]]
         if isinstance(self.values, np.ndarray):
             return padded

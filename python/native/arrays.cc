@@ -35,7 +35,8 @@ py::object value_of(FieldArray field) {
       const auto rows = static_cast<py::ssize_t>(field.offsets->bytes().size() /
                                                  sizeof(std::int64_t));
       return py::make_tuple(
-          array_over(std::move(field.values), DType::kUint8, {field.shape[0]}),
+          array_over(std::move(field.values), field.dtype,
+                     {field.shape.begin(), field.shape.end()}),
           array_over(std::move(field.offsets), DType::kInt64, {rows}));
     }
     case ArrayKind::kStrings:

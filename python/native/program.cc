@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bindings.h"
@@ -14,6 +16,7 @@
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program.h"
+#include "leat/pipeline/value.h"
 
 namespace py = pybind11;
 
@@ -22,12 +25,12 @@ namespace {
 
 constexpr const char* kDefaultField = "data";
 
-/// The fields that the ops decode: there is no catalogue to ask.
+/// The fields that the ops read: there is no catalogue to ask.
 Result<std::vector<FieldSpec>> fields_of(const std::vector<OpSpec>& specs) {
   std::vector<FieldSpec> fields;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     LEAT_TRY(const Op op, make_op(specs[i], i));
-    if (!std::holds_alternative<DecodeImageOp>(op.params)) continue;
+    if (!opens_chain(op)) continue;
     const FieldSpec field{op.field.empty() ? kDefaultField : op.field};
     if (std::find(fields.begin(), fields.end(), field) == fields.end()) {
       fields.push_back(field);
@@ -36,26 +39,26 @@ Result<std::vector<FieldSpec>> fields_of(const std::vector<OpSpec>& specs) {
   return fields;
 }
 
-Result<std::shared_ptr<const Program>> compile(const std::string& ops_json) {
+Result<OutputField> compile(const std::string& ops_json) {
   LEAT_TRY(const auto specs, ops_from_json(ops_json));
   LEAT_TRY(const auto fields, fields_of(specs));
-  LEAT_TRY(const auto outputs, compile_ops(specs, fields));
+  LEAT_TRY(auto outputs, compile_ops(specs, fields));
   if (outputs.size() != 1) {
     return Error(ErrorCode::kInvalidArgument,
-                 "a Chain turns one field of bytes into one array: it needs "
-                 "exactly one DecodeImage");
+                 "a Chain turns one field of bytes into one value: it needs "
+                 "exactly one op that reads bytes, such as DecodeImage");
   }
-  return outputs[0].program;
+  return std::move(outputs[0]);
 }
 
 /// Threads: any; each run borrows a Scratch.
 class ProgramRunner {
  public:
   explicit ProgramRunner(const std::string& ops_json)
-      : program_(value_or_raise(compile(ops_json))) {}
+      : output_(value_or_raise(compile(ops_json))) {}
 
-  py::array run(const py::buffer& data, std::uint64_t seed, std::uint64_t epoch,
-                std::uint64_t sample) {
+  py::object run(const py::buffer& data, std::uint64_t seed,
+                 std::uint64_t epoch, std::uint64_t sample) {
     const py::buffer_info info = data.request();
     if (info.ndim != 1 || info.strides[0] != info.itemsize) {
       throw py::value_error("data must be bytes, or contiguous like bytes");
@@ -63,23 +66,19 @@ class ProgramRunner {
     const std::span<const std::byte> encoded{
         static_cast<const std::byte*>(info.ptr),
         static_cast<std::size_t>(info.size * info.itemsize)};
-    const TensorSpec spec = value_or_raise(program_->output_for(encoded));
-    py::array array(py::dtype(std::string(to_string(spec.dtype))), spec.shape);
-    const std::span<std::byte> out{
-        static_cast<std::byte*>(array.mutable_data()), spec.size_bytes()};
-    ok_or_raise([&] {
-      const py::gil_scoped_release unlocked;
-      return run_into(encoded, {seed, epoch, SampleId{sample}}, out);
-    }());
-    return array;
+    const SampleRandom random{seed, epoch, SampleId{sample}};
+    return output_.program != nullptr ? run_program(encoded, random)
+                                      : run_value_program(encoded, random);
   }
 
  private:
-  Result<void> run_into(std::span<const std::byte> encoded,
-                        const SampleRandom& random, std::span<std::byte> out) {
+  /// Runs `work` with a scratch of its own while Python runs on.
+  template <class Work>
+  auto unlocked(const Work& work) {
+    const py::gil_scoped_release released;
     ScratchRef scratch = borrow();
     RunNotes notes;
-    auto done = program_->run(encoded, random, *scratch, out, notes);
+    auto done = work(*scratch, notes);
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(scratch));
     return done;
@@ -93,7 +92,37 @@ class ProgramRunner {
     return scratch;
   }
 
-  const std::shared_ptr<const Program> program_;
+  py::object run_program(std::span<const std::byte> encoded,
+                         const SampleRandom& random) {
+    const TensorSpec spec =
+        value_or_raise(output_.program->output_for(encoded));
+    py::array array(py::dtype(std::string(to_string(spec.dtype))), spec.shape);
+    const std::span<std::byte> out{
+        static_cast<std::byte*>(array.mutable_data()), spec.size_bytes()};
+    ok_or_raise(unlocked([&](Scratch& scratch, RunNotes& notes) {
+      return output_.program->run(encoded, random, scratch, out, notes);
+    }));
+    return array;
+  }
+
+  py::object run_value_program(std::span<const std::byte> encoded,
+                               const SampleRandom& random) {
+    const Value value =
+        value_or_raise(unlocked([&](Scratch& scratch, RunNotes& notes) {
+          return output_.value_program->run(encoded, random, scratch, notes);
+        }));
+    if (const auto* text = std::get_if<std::string>(&value)) {
+      return py::str(*text);
+    }
+    const auto& made = std::get<ArrayValue>(value);
+    py::array array(py::dtype(std::string(to_string(made.spec.dtype))),
+                    made.spec.shape);
+    std::ranges::copy(made.bytes.span(),
+                      static_cast<std::byte*>(array.mutable_data()));
+    return array;
+  }
+
+  const OutputField output_;
   std::mutex mutex_;
   std::vector<ScratchRef> idle_;  // Guarded by mutex_.
 };

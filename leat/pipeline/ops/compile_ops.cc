@@ -1,5 +1,5 @@
-// Which op works on which field. Every DecodeImage opens a chain; every other
-// op joins the chain that its field belongs to.
+// Which op works on which field. An op that reads bytes opens a chain; every
+// other op joins the chain of the image that its field is.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/parse_program.h"
 #include "leat/pipeline/program.h"
 
 namespace leat {
@@ -14,6 +15,28 @@ namespace {
 
 Error invalid(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// Fields that an op works on if it is not told which: images by the usual
+/// names, the rest by WebDataset's extensions.
+std::span<const std::string_view> usual_names(const Op& op) {
+  static constexpr std::string_view kImages[] = {"jpg",  "jpeg",  "png",
+                                                 "webp", "image", "data"};
+  static constexpr std::string_view kInts[] = {
+      "cls", "cls2", "class", "count", "index", "inx", "id"};
+  static constexpr std::string_view kTexts[] = {"txt", "text", "transcript"};
+  static constexpr std::string_view kJsons[] = {"json", "jsn"};
+  static constexpr std::string_view kNpys[] = {"npy"};
+  if (std::holds_alternative<DecodeImageOp>(op.params)) return kImages;
+  if (std::holds_alternative<ParseIntOp>(op.params)) return kInts;
+  if (std::holds_alternative<ParseTextOp>(op.params)) return kTexts;
+  if (std::holds_alternative<ParseJsonOp>(op.params)) return kJsons;
+  if (std::holds_alternative<LoadNpyOp>(op.params)) return kNpys;
+  return {};
+}
+
+bool is_image(const Op& op) {
+  return std::holds_alternative<DecodeImageOp>(op.params);
 }
 
 struct Chain {
@@ -29,8 +52,7 @@ class ChainBuilder {
       : fields_(fields) {}
 
   Result<void> add(Op op) {
-    const bool decodes = std::holds_alternative<DecodeImageOp>(op.params);
-    return decodes ? open(std::move(op)) : join(std::move(op));
+    return opens_chain(op) ? open(std::move(op)) : join(std::move(op));
   }
 
   Result<std::vector<OutputField>> take() {
@@ -40,32 +62,46 @@ class ChainBuilder {
       for (Chain& chain : chains_) {
         if (chain.source != i) continue;
         is_decoded = true;
-        LEAT_TRY(auto program,
-                 compile_image_program(std::move(chain.ops), chain.drawn_name));
-        outputs.push_back({chain.name, i, std::move(program)});
+        LEAT_TRY(OutputField output, compile(std::move(chain), i));
+        outputs.push_back(std::move(output));
       }
-      if (!is_decoded) outputs.push_back({fields_[i].name, i, nullptr});
+      if (!is_decoded) {
+        outputs.push_back({.name = fields_[i].name, .source = i});
+      }
     }
     LEAT_TRY_VOID(check_names(outputs));
     return outputs;
   }
 
  private:
+  Result<OutputField> compile(Chain chain, std::size_t source) const {
+    OutputField output{.name = chain.name, .source = source};
+    if (is_image(chain.ops[0])) {
+      LEAT_TRY(output.program,
+               compile_image_program(std::move(chain.ops), chain.drawn_name));
+    } else {
+      add_parse_program(chain.ops[0], fields_[source].name, output);
+    }
+    return output;
+  }
+
   Result<void> open(Op op) {
     LEAT_TRY(const std::size_t source,
-             op.field.empty() ? only_image_field() : bytes_field(op));
+             op.field.empty() ? only_field(op) : bytes_field(op));
     Chain chain;
     chain.source = source;
-    chain.name = op.to.empty() ? "image" : op.to;
+    chain.name = !op.to.empty() ? op.to
+                 : is_image(op) ? "image"
+                                : fields_[source].name;
     chain.drawn_name = chain.name;
-    current_ = chain.name;
+    if (is_image(op)) current_ = chain.name;
     chain.ops.push_back(std::move(op));
     chains_.push_back(std::move(chain));
     return {};
   }
 
   Result<void> join(Op op) {
-    if (op.field.empty() && chains_.empty()) {
+    if (op.field.empty() && current_.empty()) {
       return invalid(
           fmt::format("{} (op {}) needs an image: put decode_image before it",
                       op.name, op.index));
@@ -82,6 +118,11 @@ class ChainBuilder {
                       " to=\"{}\") before it",
                       op.name, op.index, name, name));
     }
+    if (!is_image(chain->ops[0])) {
+      return invalid(
+          fmt::format("{} (op {}) works on images, and '{}' is what {} made",
+                      op.name, op.index, name, chain->ops[0].name));
+    }
     if (!op.to.empty()) chain->name = op.to;
     current_ = chain->name;
     chain->ops.push_back(std::move(op));
@@ -93,22 +134,20 @@ class ChainBuilder {
       if (fields_[i].name != op.field) continue;
       if (fields_[i].kind == FieldKind::kBytes) return i;
       return invalid(fmt::format(
-          "decode_image (op {}): field '{}' is a number or a text, not the "
-          "bytes of an image; {}",
-          op.index, op.field, choices()));
+          "{} (op {}): field '{}' is a number or a text of the catalogue, and "
+          "not bytes; {}",
+          op.name, op.index, op.field, choices()));
     }
-    return invalid(
-        fmt::format("decode_image (op {}): there is no field '{}'; {}",
-                    op.index, op.field, choices()));
+    return invalid(fmt::format("{} (op {}): there is no field '{}'; {}",
+                               op.name, op.index, op.field, choices()));
   }
 
-  /// The only field of bytes, or the only one that is named like an image.
-  Result<std::size_t> only_image_field() const {
-    constexpr std::string_view kImageNames[] = {"jpg", "jpeg", "png", "image",
-                                                "data"};
+  /// The only field of bytes, or the only one that is named as the op's
+  /// usually are.
+  Result<std::size_t> only_field(const Op& op) const {
+    const std::span<const std::string_view> usual = usual_names(op);
     const auto is_named_so = [&](const FieldSpec& field) {
-      return std::ranges::find(kImageNames, field.name) !=
-             std::end(kImageNames);
+      return std::ranges::find(usual, field.name) != usual.end();
     };
     std::vector<std::size_t> bytes;
     std::vector<std::size_t> named;
@@ -119,8 +158,8 @@ class ChainBuilder {
     }
     if (bytes.size() == 1) return bytes[0];
     if (named.size() == 1) return named[0];
-    return invalid(fmt::format(
-        "decode_image: say which field with field=\"...\"; {}", choices()));
+    return invalid(fmt::format("{}: say which field with field=\"...\"; {}",
+                               op.name, choices()));
   }
 
   std::string choices() const {

@@ -126,6 +126,10 @@ class ImageProgram final : public Program {
     return run_image(request, scratch, out, notes);
   }
 
+  std::string remedy() const override {
+    return "give all the same shape with leat.ops.Resize or RandomResizedCrop";
+  }
+
  private:
   Result<Geometry> plan(const ImageHeader& header,
                         const SampleRandom& random) const {

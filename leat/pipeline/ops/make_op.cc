@@ -2,180 +2,30 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
+#include "leat/pipeline/ops/param_reader.h"
 
 namespace leat {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kMostSide = 65'535;
+constexpr Choice<DType> kWholeTypes[] = {
+    {"int64", DType::kInt64},   {"int32", DType::kInt32},
+    {"int16", DType::kInt16},   {"int8", DType::kInt8},
+    {"uint8", DType::kUint8},   {"uint16", DType::kUint16},
+    {"uint32", DType::kUint32}, {"uint64", DType::kUint64}};
+constexpr Choice<std::optional<DType>> kJsonTypes[] = {
+    {"int64", DType::kInt64},     {"int32", DType::kInt32},
+    {"int16", DType::kInt16},     {"int8", DType::kInt8},
+    {"uint8", DType::kUint8},     {"uint16", DType::kUint16},
+    {"uint32", DType::kUint32},   {"uint64", DType::kUint64},
+    {"float32", DType::kFloat32}, {"float64", DType::kFloat64},
+    {"bool", DType::kBool},       {"str", std::nullopt}};
 const std::vector<double> kImagenetMean = {0.485, 0.456, 0.406};
 const std::vector<double> kImagenetStd = {0.229, 0.224, 0.225};
-
-template <class T>
-struct Choice {
-  std::string_view name;
-  T value;
-};
-
-/// Reads the parameters of one op by the table. The first thing that is wrong
-/// is kept, and whatever is read after that is a default.
-class ParamReader {
- public:
-  ParamReader(const OpInfo& op, const Json& given) : op_(op), given_(given) {
-    for (const auto& [name, value] : given.items()) {
-      if (find_param(op, name) == nullptr) {
-        fail(fmt::format("has no parameter '{}'; it has {}", name,
-                         param_names(op)));
-      }
-    }
-  }
-
-  const std::optional<Error>& error() const { return error_; }
-
-  std::string text(std::string_view name) {
-    const Json value = value_of(name);
-    if (!value.is_string()) {
-      fail_value(name, value, "must be a string");
-      return {};
-    }
-    return value.get<std::string>();
-  }
-
-  template <class T, std::size_t kCount>
-  T choice(std::string_view name, const Choice<T> (&choices)[kCount]) {
-    const Json value = value_of(name);
-    std::string names;
-    for (const Choice<T>& choice : choices) {
-      if (value.is_string() && value.get<std::string>() == choice.name) {
-        return choice.value;
-      }
-      names += names.empty() ? "" : ", ";
-      names += choice.name;
-    }
-    fail_value(name, value, "must be one of " + names);
-    return choices[0].value;
-  }
-
-  bool flag(std::string_view name) {
-    const Json value = value_of(name);
-    if (value.is_boolean()) return value.get<bool>();
-    fail_value(name, value, "must be true or false");
-    return false;
-  }
-
-  std::uint64_t count(std::string_view name) {
-    const Json value = value_of(name);
-    if (value.is_number_integer() && value.get<std::int64_t>() > 0) {
-      return value.get<std::uint64_t>();
-    }
-    fail_value(name, value, "must be a whole number above 0");
-    return 1;
-  }
-
-  double number(std::string_view name, double low, double high) {
-    const Json value = value_of(name);
-    const double number = number_in(value);
-    if (number >= low && number <= high) return number;
-    fail_value(name, value, fmt::format("must be from {} to {}", low, high));
-    return low;
-  }
-
-  std::array<double, 2> range(std::string_view name, double most) {
-    const Json value = value_of(name);
-    if (value.is_array() && value.size() == 2) {
-      const double low = number_in(value[0]);
-      const double high = number_in(value[1]);
-      if (low > 0 && low <= high && high <= most) return {low, high};
-    }
-    fail_value(name, value,
-               fmt::format("must be two numbers, 0 < low <= high <= {}", most));
-    return {1, 1};
-  }
-
-  /// A side alone is returned in `*side` if that is given, else it is a square.
-  PixelSize size(std::string_view name, std::uint32_t* side) {
-    const Json value = value_of(name);
-    if (const std::uint32_t one = side_in(value)) {
-      if (side == nullptr) return {one, one};
-      *side = one;
-      return {};
-    }
-    if (value.is_array() && value.size() == 2) {
-      const PixelSize size{side_in(value[1]), side_in(value[0])};
-      if (size.width != 0 && size.height != 0) return size;
-    }
-    fail_value(name, value,
-               fmt::format("must be a side from 1 to {} pixels, or [height, "
-                           "width]",
-                           kMostSide));
-    return {1, 1};
-  }
-
-  /// Empty if not given.
-  std::vector<double> numbers(std::string_view name,
-                              const std::vector<double>& imagenet) {
-    const Json value = value_of(name);
-    if (value.is_null()) return {};
-    if (value == "imagenet") return imagenet;
-    const Json list = value.is_array() ? value : Json::array({value});
-    std::vector<double> numbers;
-    for (const Json& entry : list) numbers.push_back(number_in(entry));
-    for (const double number : numbers) {
-      if (!std::isfinite(number)) numbers.clear();
-    }
-    if (numbers.size() != 1 && numbers.size() != 3) {
-      fail_value(name, value, "must be 1 or 3 numbers, or \"imagenet\"");
-    }
-    return numbers;
-  }
-
-  void fail(std::string_view what) {
-    if (error_) return;
-    error_.emplace(ErrorCode::kInvalidArgument,
-                   fmt::format("{} {}", op_.name, what));
-  }
-
-  bool was_given(std::string_view name, std::string_view value) const {
-    const auto found = given_.find(std::string(name));
-    return found != given_.end() && *found == value;
-  }
-
- private:
-  Json value_of(std::string_view name) {
-    const auto found = given_.find(std::string(name));
-    if (found != given_.end()) return *found;
-    const ParamInfo* param = find_param(op_, name);
-    LEAT_CHECK(param != nullptr);
-    if (!param->default_json.empty()) return Json::parse(param->default_json);
-    fail(fmt::format("needs '{}': {}", name, param->doc));
-    return {};
-  }
-
-  static double number_in(const Json& value) {
-    return value.is_number() ? value.get<double>() : std::nan("");
-  }
-
-  /// 0 if it is no side.
-  static std::uint32_t side_in(const Json& value) {
-    if (!value.is_number_integer()) return 0;
-    const auto side = value.get<std::int64_t>();
-    return side > 0 && side <= kMostSide ? static_cast<std::uint32_t>(side) : 0;
-  }
-
-  void fail_value(std::string_view name, const Json& value,
-                  std::string_view what) {
-    fail(fmt::format("{}={} {}", name, value.dump(), what));
-  }
-
-  const OpInfo& op_;
-  const Json& given_;
-  std::optional<Error> error_;
-};
 
 Interpolation interpolation_in(ParamReader& params) {
   return params.choice<Interpolation>("interpolation",
@@ -250,6 +100,38 @@ OpParams cast(ParamReader& params) {
   return op;
 }
 
+OpParams parse_int(ParamReader& params) {
+  return ParseIntOp{params.choice<DType>("dtype", kWholeTypes)};
+}
+
+OpParams parse_float(ParamReader& params) {
+  return ParseFloatOp{params.choice<DType>(
+      "dtype", {{"float64", DType::kFloat64}, {"float32", DType::kFloat32}})};
+}
+
+OpParams parse_text(ParamReader&) { return ParseTextOp{}; }
+
+Joining joining_in(ParamReader& params) {
+  return params.flag("ragged") ? Joining::kRagged : Joining::kStack;
+}
+
+OpParams parse_json(ParamReader& params) {
+  ParseJsonOp op;
+  op.joining = joining_in(params);
+  if (Result<JsonPath> path = parse_json_path(params.text("path")); path) {
+    op.path = *std::move(path);
+  } else {
+    params.fail(path.error().message());
+  }
+  if (params.is_null("dtype")) return op;
+  op.dtype = params.choice<std::optional<DType>>("dtype", kJsonTypes);
+  op.takes_text = !op.dtype;
+  op.takes_numbers = op.dtype.has_value();
+  return op;
+}
+
+OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
+
 using MakeParams = OpParams (*)(ParamReader&);
 
 constexpr Choice<MakeParams> kMakers[] = {
@@ -260,9 +142,23 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"random_horizontal_flip", random_horizontal_flip},
     {"normalize", normalize},
     {"cast", cast},
+    {"parse_int", parse_int},
+    {"parse_float", parse_float},
+    {"parse_text", parse_text},
+    {"parse_json", parse_json},
+    {"load_npy", load_npy},
 };
 
 }  // namespace
+
+bool opens_chain(const Op& op) {
+  return std::holds_alternative<DecodeImageOp>(op.params) ||
+         std::holds_alternative<ParseIntOp>(op.params) ||
+         std::holds_alternative<ParseFloatOp>(op.params) ||
+         std::holds_alternative<ParseTextOp>(op.params) ||
+         std::holds_alternative<ParseJsonOp>(op.params) ||
+         std::holds_alternative<LoadNpyOp>(op.params);
+}
 
 Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   const OpInfo* info = find_op(spec.name);

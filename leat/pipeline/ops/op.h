@@ -3,15 +3,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "leat/base/result.h"
 #include "leat/codec/image/image.h"
+#include "leat/codec/json/json_path.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/tensor.h"
+#include "leat/pipeline/value.h"
 
 namespace leat {
 
@@ -67,9 +70,32 @@ struct CastOp {
   CastScale scale = CastScale::kTo01;
 };
 
+struct ParseIntOp {
+  DType dtype = DType::kInt64;
+};
+
+struct ParseFloatOp {
+  DType dtype = DType::kFloat64;
+};
+
+struct ParseTextOp {};
+
+struct ParseJsonOp {
+  JsonPath path;
+  std::optional<DType> dtype;  ///< Of numbers; none: as they are written.
+  bool takes_text = true;
+  bool takes_numbers = true;
+  Joining joining = Joining::kStack;
+};
+
+struct LoadNpyOp {
+  Joining joining = Joining::kStack;
+};
+
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-                 RandomHorizontalFlipOp, NormalizeOp, CastOp>;
+                 RandomHorizontalFlipOp, NormalizeOp, CastOp, ParseIntOp,
+                 ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {
@@ -79,6 +105,10 @@ struct Op {
   std::string to;         ///< Empty: as `field`.
   OpParams params;
 };
+
+/// Whether it begins a chain: it reads a field of bytes. All others work on a
+/// decoded image.
+bool opens_chain(const Op& op);
 
 /// Checks the parameters against op_table.h.
 ///

@@ -49,6 +49,27 @@ constexpr std::array kCast = {
     ParamInfo{"dtype", kText, R"("float32")", "uint8 or float32"},
     ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to float32"},
 };
+constexpr std::array kParseInt = {
+    ParamInfo{
+        "dtype", kText, R"("int64")",
+        "int8 to int64 or uint8 to uint64; what does not fit is an error"},
+};
+constexpr std::array kParseFloat = {
+    ParamInfo{"dtype", kText, R"("float64")", "float32 or float64"},
+};
+constexpr std::array kParseJson = {
+    ParamInfo{
+        "path", kText, R"("")",
+        "where the value is, such as a.b[0]; default: the whole document"},
+    ParamInfo{"dtype", kText, "null",
+              "int8 to uint64, float32, float64, bool or str; default: int64, "
+              "float64, bool or str, as it is written"},
+    ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
+};
+constexpr std::array kLoadNpy = {
+    ParamInfo{"ragged", kFlag, "false",
+              "arrays may differ in their first dimension"},
+};
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
               "the field to work on; default: that of the op before"},
@@ -66,15 +87,20 @@ constexpr std::array kOps = {
            kRandomHorizontalFlip},
     OpInfo{"normalize", "to float32: (value / 255 - mean) / std", kNormalize},
     OpInfo{"cast", "to another type", kCast},
+    OpInfo{"parse_int", "decimal digits, as in .cls, to a whole number",
+           kParseInt, "field"},
+    OpInfo{"parse_float", "a decimal number", kParseFloat, "field"},
+    OpInfo{"parse_text", "UTF-8 to a text", {}, "field"},
+    OpInfo{"parse_json", "a number, a text or a list of numbers out of JSON",
+           kParseJson, "path"},
+    OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
 };
 
-std::string names_of(std::span<const ParamInfo> params) {
-  std::string names;
+void add_names(std::string& names, std::span<const ParamInfo> params) {
   for (const ParamInfo& param : params) {
     names += names.empty() ? "" : ", ";
     names += param.name;
   }
-  return names;
 }
 
 }  // namespace
@@ -88,6 +114,10 @@ const OpInfo* find_op(std::string_view name) {
     if (op.name == name) return &op;
   }
   return nullptr;
+}
+
+std::string_view unnamed_param(const OpInfo& op) {
+  return op.unnamed.empty() ? op.params[0].name : op.unnamed;
 }
 
 const ParamInfo* find_param(const OpInfo& op, std::string_view name) {
@@ -110,21 +140,24 @@ std::string op_names() {
 }
 
 std::string param_names(const OpInfo& op) {
-  return names_of(op.params) + ", " + names_of(kCommon);
+  std::string names;
+  add_names(names, op.params);
+  add_names(names, kCommon);
+  return names;
 }
 
 std::string ops_help() {
   std::string text =
       "Ops are written name:value:parameter=value and joined by commas; the "
-      "first parameter\nneeds no name, and \"/\" stands between numbers "
-      "(resize:256/320).\n";
+      "value without a\nname is that of the parameter in brackets, and \"/\" "
+      "stands between numbers\n(resize:256/320).\n";
   const auto add_param = [&](const ParamInfo& param) {
     text += fmt::format("      {}{}{}  {}\n", param.name,
                         param.default_json.empty() ? "" : "=",
                         param.default_json, param.doc);
   };
   for (const OpInfo& op : kOps) {
-    text += fmt::format("  {}  {}\n", op.name, op.doc);
+    text += fmt::format("  {}[:{}]  {}\n", op.name, unnamed_param(op), op.doc);
     for (const ParamInfo& param : op.params) add_param(param);
   }
   text += "  every op\n";

@@ -30,8 +30,13 @@ struct ParamInfo {
 struct OpInfo {
   std::string_view name;
   std::string_view doc;
-  std::span<const ParamInfo> params;  ///< The first may be given without name.
+  std::span<const ParamInfo> params;
+  /// May be given without name; empty: the first of `params`.
+  std::string_view unnamed = {};
 };
+
+/// The parameter of `op` that may be given without its name.
+std::string_view unnamed_param(const OpInfo& op);
 
 /// In the order of the documentation.
 std::span<const OpInfo> op_table();

@@ -79,7 +79,7 @@ Result<OpSpec> parse_op(std::string_view text) {
                                op->name, parts[i], parts[i], param_names(*op)));
     }
     const std::string_view name =
-        has_name ? trimmed(parts[i].substr(0, equals)) : op->params[0].name;
+        has_name ? trimmed(parts[i].substr(0, equals)) : unnamed_param(*op);
     const ParamInfo* param = find_param(*op, name);
     if (param == nullptr) {
       return Error(ErrorCode::kInvalidArgument,

@@ -1,0 +1,277 @@
+#include "leat/pipeline/ops/parse_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "leat/base/check.h"
+#include "leat/codec/json/json_value.h"
+#include "leat/codec/npy/npy_header.h"
+#include "leat/codec/text/text.h"
+#include "leat/pipeline/ops/store_numbers.h"
+#include "leat/pipeline/value.h"
+
+namespace leat {
+namespace {
+
+/// One number: ParseInt, ParseFloat.
+template <class Number>
+class NumberProgram final : public Program {
+ public:
+  using Parse = Result<Number> (*)(std::span<const std::byte>);
+
+  NumberProgram(Parse parse, DType dtype, std::string field)
+      : parse_(parse), dtype_(dtype), field_(std::move(field)) {}
+
+  std::optional<TensorSpec> output() const override {
+    return TensorSpec{dtype_, {}};
+  }
+  Result<TensorSpec> output_for(std::span<const std::byte>) const override {
+    return TensorSpec{dtype_, {}};
+  }
+  Result<void> run(std::span<const std::byte> encoded, const SampleRandom&,
+                   Scratch&, std::span<std::byte> out,
+                   RunNotes&) const override {
+    Result<Number> number = parse_(encoded);
+    if (!number) return std::move(number).error().while_doing(field_);
+    const Number one[] = {*number};
+    Result<void> stored = store_numbers(one, dtype_, out);
+    if (!stored) return Error(stored.error()).while_doing(field_);
+    return {};
+  }
+  std::string remedy() const override { return {}; }
+
+ private:
+  const Parse parse_;
+  const DType dtype_;
+  const std::string field_;
+};
+
+/// A text that is checked to be UTF-8 and else left alone.
+class TextProgram final : public ValueProgram {
+ public:
+  explicit TextProgram(std::string field) : field_(std::move(field)) {}
+
+  Joining joining() const override { return Joining::kStack; }
+  std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
+    return encoded_bytes;
+  }
+  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
+                    Scratch&, RunNotes&) const override {
+    const std::string_view text = as_text(encoded);
+    if (const auto at = first_invalid_utf8(text)) {
+      return Error(
+          ErrorCode::kCorrupt,
+          fmt::format("{}: no UTF-8 from byte {} on, {}; leave it without an "
+                      "op to get its bytes",
+                      field_, *at, quoted(encoded.subspan(*at))));
+    }
+    return Value(std::string(text));
+  }
+  std::string remedy() const override { return {}; }
+
+ private:
+  const std::string field_;
+};
+
+class JsonProgram final : public ValueProgram {
+ public:
+  JsonProgram(ParseJsonOp op, std::string field)
+      : op_(std::move(op)), field_(std::move(field)) {}
+
+  Joining joining() const override { return op_.joining; }
+
+  std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
+    // A number and a comma are two bytes, and become eight.
+    const std::uint64_t numbers =
+        std::min<std::uint64_t>(encoded_bytes / 2 + 1, kMostJsonNumbers) * 8;
+    return op_.takes_text ? std::max(numbers, encoded_bytes) : numbers;
+  }
+
+  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
+                    Scratch&, RunNotes&) const override {
+    Result<Value> value = find(encoded);
+    if (!value) return std::move(value).error().while_doing(field_);
+    return value;
+  }
+
+  std::string remedy() const override {
+    std::string text;
+    if (op_.takes_text && op_.takes_numbers) {
+      text = "leat.ops.ParseJson(dtype=...) makes all of one type";
+    }
+    if (op_.joining == Joining::kStack && op_.takes_numbers) {
+      text += text.empty() ? "leat.ops.ParseJson(" : ", (";
+      text += "ragged=True) takes lists of unequal length";
+    }
+    return text.empty() ? "give all the same type and shape" : text;
+  }
+
+ private:
+  Result<Value> find(std::span<const std::byte> encoded) const {
+    LEAT_TRY(JsonValue found, find_json_value(encoded, op_.path));
+    if (auto* text = std::get_if<std::string>(&found)) {
+      if (op_.takes_text) return Value(std::move(*text));
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} is a text and no {}",
+                               quoted(as_bytes(*text)), to_string(*op_.dtype)));
+    }
+    if (!op_.takes_numbers) {
+      return Error(ErrorCode::kCorrupt,
+                   "there are numbers, and no text as dtype=\"str\" says");
+    }
+    return array_of(std::get<JsonNumbers>(found));
+  }
+
+  Result<Value> array_of(JsonNumbers& numbers) const {
+    ArrayValue array{{dtype_of(numbers.type), std::move(numbers.shape)}, {}};
+    array.bytes = Buffer(array.spec.size_bytes());
+    if (numbers.type == JsonNumber::kReal) {
+      LEAT_TRY_VOID(
+          store_numbers(numbers.real, array.spec.dtype, array.bytes.span()));
+    } else {
+      LEAT_TRY_VOID(
+          store_numbers(numbers.whole, array.spec.dtype, array.bytes.span()));
+    }
+    return Value(std::move(array));
+  }
+
+  DType dtype_of(JsonNumber type) const {
+    if (op_.dtype) return *op_.dtype;
+    if (type == JsonNumber::kTruth) return DType::kBool;
+    return type == JsonNumber::kWhole ? DType::kInt64 : DType::kFloat64;
+  }
+
+  const ParseJsonOp op_;
+  const std::string field_;
+};
+
+/// An array of a .npy file: what it is, and its items.
+struct NpyArray {
+  TensorSpec spec;
+  std::span<const std::byte> items;
+};
+
+DType dtype_of(const NpyHeader& header) {
+  const auto of_size = [&](DType one, DType two, DType four, DType eight) {
+    switch (header.item_bytes) {
+      case 1:
+        return one;
+      case 2:
+        return two;
+      case 4:
+        return four;
+      default:
+        return eight;
+    }
+  };
+  switch (header.kind) {
+    case NpyKind::kBool:
+      return DType::kBool;
+    case NpyKind::kSigned:
+      return of_size(DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64);
+    case NpyKind::kUnsigned:
+      return of_size(DType::kUint8, DType::kUint16, DType::kUint32,
+                     DType::kUint64);
+    case NpyKind::kFloat:
+      return of_size(DType::kFloat16, DType::kFloat16, DType::kFloat32,
+                     DType::kFloat64);
+    case NpyKind::kComplex:
+      return header.item_bytes == 8 ? DType::kComplex64 : DType::kComplex128;
+  }
+  return DType::kUint8;
+}
+
+Result<NpyArray> read_npy(std::span<const std::byte> encoded,
+                          const std::string& field) {
+  Result<NpyHeader> header = read_npy_header(encoded);
+  if (!header) return std::move(header).error().while_doing(field);
+  NpyArray array{{dtype_of(*header), std::move(header->shape)},
+                 encoded.subspan(header->data_offset)};
+  // A bool that is neither 0 nor 1 is no value of any bool.
+  if (header->kind == NpyKind::kBool &&
+      std::ranges::any_of(array.items,
+                          [](std::byte item) { return item > std::byte{1}; })) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: npy: a bool is neither 0 nor 1", field));
+  }
+  return array;
+}
+
+/// Arrays of one shape, straight into the slot.
+class NpyProgram final : public Program {
+ public:
+  explicit NpyProgram(std::string field) : field_(std::move(field)) {}
+
+  std::optional<TensorSpec> output() const override { return std::nullopt; }
+  Result<TensorSpec> output_for(
+      std::span<const std::byte> encoded) const override {
+    LEAT_TRY(NpyArray array, read_npy(encoded, field_));
+    return std::move(array.spec);
+  }
+  Result<void> run(std::span<const std::byte> encoded, const SampleRandom&,
+                   Scratch&, std::span<std::byte> out,
+                   RunNotes&) const override {
+    LEAT_TRY(const NpyArray array, read_npy(encoded, field_));
+    LEAT_CHECK(out.size() == array.items.size());
+    std::ranges::copy(array.items, out.begin());
+    return {};
+  }
+  std::string remedy() const override {
+    return "save all with one type and shape; leat.ops.LoadNpy(ragged=True) "
+           "takes arrays that differ in their first dimension";
+  }
+
+ private:
+  const std::string field_;
+};
+
+/// Arrays that may differ in their first dimension.
+class RaggedNpyProgram final : public ValueProgram {
+ public:
+  explicit RaggedNpyProgram(std::string field) : field_(std::move(field)) {}
+
+  Joining joining() const override { return Joining::kRagged; }
+  std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
+    return encoded_bytes;
+  }
+  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
+                    Scratch&, RunNotes&) const override {
+    LEAT_TRY(NpyArray array, read_npy(encoded, field_));
+    Buffer bytes(array.items.size());
+    std::ranges::copy(array.items, bytes.span().begin());
+    return Value(ArrayValue{std::move(array.spec), std::move(bytes)});
+  }
+  std::string remedy() const override {
+    return "save all with one type, and of one shape behind the first "
+           "dimension";
+  }
+
+ private:
+  const std::string field_;
+};
+
+}  // namespace
+
+void add_parse_program(const Op& op, const std::string& field,
+                       OutputField& output) {
+  if (const auto* whole = std::get_if<ParseIntOp>(&op.params)) {
+    output.program = std::make_shared<NumberProgram<std::int64_t>>(
+        parse_whole_number, whole->dtype, field);
+  } else if (const auto* real = std::get_if<ParseFloatOp>(&op.params)) {
+    output.program = std::make_shared<NumberProgram<double>>(
+        parse_real_number, real->dtype, field);
+  } else if (std::holds_alternative<ParseTextOp>(op.params)) {
+    output.value_program = std::make_shared<TextProgram>(field);
+  } else if (const auto* json = std::get_if<ParseJsonOp>(&op.params)) {
+    output.value_program = std::make_shared<JsonProgram>(*json, field);
+  } else if (std::get<LoadNpyOp>(op.params).joining == Joining::kRagged) {
+    output.value_program = std::make_shared<RaggedNpyProgram>(field);
+  } else {
+    output.program = std::make_shared<NpyProgram>(field);
+  }
+}
+
+}  // namespace leat

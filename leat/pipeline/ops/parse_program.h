@@ -1,0 +1,15 @@
+// Chains of one op that reads no image: numbers, texts, JSON, arrays.
+#pragma once
+#include <string>
+
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/program.h"
+
+namespace leat {
+
+/// Compiles `op`, which opens a chain and is no DecodeImageOp, into the program
+/// of `output` that fits it. Messages of the program begin with `field`.
+void add_parse_program(const Op& op, const std::string& field,
+                       OutputField& output);
+
+}  // namespace leat
