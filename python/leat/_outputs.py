@@ -57,7 +57,7 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     target = None if device is None else torch.device(device)
     if target is not None and target.type == "cpu":
         target = None
-    if target is None and pins and not torch.accelerator.is_available():
+    if target is None and pins and not has_accelerator():
         warnings.warn(
             "leat.Loader: pin_memory=True, but torch finds no accelerator: nothing is pinned",
             stacklevel=4,
@@ -70,6 +70,15 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
 
     mover = Mover(target)
     return lambda fields: mover.move(tensors(fields))
+
+
+def has_accelerator() -> bool:
+    """Whether torch finds a device to which pinned memory is copied faster."""
+    import torch
+
+    if hasattr(torch, "accelerator"):
+        return torch.accelerator.is_available()
+    return torch.cuda.is_available()  # torch before 2.6.
 
 
 def _to_jax() -> Callable[[Fields], Fields]:

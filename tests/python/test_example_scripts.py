@@ -16,6 +16,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import leat
 
@@ -227,6 +228,7 @@ def test_webdataset_with_classes_and_json(ranks, data, tmp_path):
 
 
 @RANKS
+@pytest.mark.skipif(not hasattr(torch, "uint16"), reason="torch is older than 2.3: no uint16")
 def test_windows_of_tokens(ranks, data, tmp_path):
     run = run_script("train_tokens.py", "s3://corpus", each=environments(ranks),
                      tmp_path=tmp_path, bucket=data[1])  # fmt: skip

@@ -7,10 +7,8 @@ import json
 
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 import torch.utils.data
 from torch import nn
-from torch.distributed.checkpoint.stateful import Stateful
 
 import leat
 from dropin_datasets import Slow
@@ -54,8 +52,13 @@ LOADERS = {
 
 @pytest.mark.parametrize("make", LOADERS.values(), ids=LOADERS)
 def test_a_distributed_checkpoint_saves_and_loads_the_position(make, pictures, tmp_path):
+    stateful = pytest.importorskip(
+        "torch.distributed.checkpoint.stateful", reason="torch is older than 2.2: no Stateful"
+    )
+    import torch.distributed.checkpoint as dcp
+
     loader = make(pictures)
-    assert isinstance(loader, Stateful)
+    assert isinstance(loader, stateful.Stateful)
     batches = iter(loader)
     seen = [next(batches) for _ in range(3)]
     dcp.save({"loader": loader}, checkpoint_id=tmp_path / "saved", no_dist=True)
@@ -167,6 +170,60 @@ def test_accelerate_leaves_the_engine_its_order_and_saves_its_state(make, pictur
     assert ids_of(again) == expected
     assert sorted(ids_of(seen) + expected) == list(range(60))
     accelerator.free_memory()
+
+
+# --- Hugging Face's Trainer -------------------------------------------------
+
+
+@needs("transformers")
+@needs("accelerate")
+@pytest.mark.parametrize("stopped_after", [3, 8, 11])
+def test_hugging_face_resumes_by_a_callback_that_keeps_the_state(stopped_after, pictures, tmp_path):
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    class KeepsPosition(TrainerCallback):
+        def __init__(self, loader) -> None:
+            self.loader = loader
+
+        def on_save(self, args, state, control, **_):
+            folder = tmp_path / f"checkpoint-{state.global_step}"
+            (folder / "loader.json").write_text(json.dumps(self.loader.state_dict()))
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(120, 3)
+            self.seen: list[list[int]] = []
+
+        def forward(self, image, label, index):
+            self.seen.append(index.tolist())
+            return {"loss": nn.functional.cross_entropy(self.linear(image.flatten(1)), label)}
+
+    def fit(loader, resumed=None, **options):
+        class LeatTrainer(Trainer):
+            def get_train_dataloader(self):
+                return loader
+
+        arguments = TrainingArguments(
+            str(tmp_path), num_train_epochs=3, save_steps=stopped_after, report_to="none",
+            use_cpu=True, disable_tqdm=True, ignore_data_skip=True, **options)  # fmt: skip
+        network = Network()
+        LeatTrainer(network, arguments, callbacks=[KeepsPosition(loader)]).train(resumed)
+        return network.seen
+
+    def load():
+        return leat.Loader(pictures, batch_size=8, drop_last=False, output="torch",
+                           **{**OPTIONS, "batch": "dict"})  # fmt: skip
+
+    begun = fit(load(), max_steps=stopped_after)
+    again = load()
+    saved = tmp_path / f"checkpoint-{stopped_after}"
+    again.load_state_dict(json.loads((saved / "loader.json").read_text()))
+    resumed = fit(again, str(saved))
+
+    expected = [ids.tolist() for _, batches in enumerate_epochs(make_loader(pictures), 3)
+                for *_, ids in batches]  # fmt: skip
+    assert begun + resumed == expected
 
 
 # --- what all of them ask ---------------------------------------------------

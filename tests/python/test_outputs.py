@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import leat
+from leat._outputs import has_accelerator
 from leat.ops import DecodeImage
 
 DECODE = [DecodeImage()]
@@ -26,7 +27,7 @@ class FakeDevice:
     def __init__(self, monkeypatch) -> None:
         self.said: list[str] = []
         self.at = "loop"
-        monkeypatch.setattr(torch, "get_device_module", lambda device: self)
+        monkeypatch.setattr(torch, "get_device_module", lambda device: self, raising=False)
         monkeypatch.setattr(torch.Tensor, "pin_memory", lambda t: self._say("pin", t))
         monkeypatch.setattr(torch.Tensor, "to", lambda t, device, non_blocking: self._say(
             f"copy to {device} on {self.at}{', not waiting' if non_blocking else ''}", t))  # fmt: skip
@@ -90,14 +91,14 @@ def test_the_state_is_of_what_was_delivered_not_copied_ahead(pictures, monkeypat
 
 def test_pinning_alone_is_torchs_host_allocators(pictures, monkeypatch):
     fake = FakeDevice(monkeypatch)
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr("leat._outputs.has_accelerator", lambda: True)
     with load(pictures, output="torch", fields=("image",), pin_memory=True) as loader:
         next(iter(loader))
 
     assert fake.said == ["pin"]
 
 
-@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is an accelerator")
+@pytest.mark.skipif(has_accelerator(), reason="there is an accelerator")
 def test_without_a_device_pinning_warns_and_a_device_is_refused(pictures):
     with pytest.warns(UserWarning, match="no accelerator"):
         loader = load(pictures, output="torch", pin_memory=True)

@@ -36,7 +36,7 @@ class Mover:
         self._side: Any = None
         if device is None:
             return
-        self._streams = torch.get_device_module(device)
+        self._streams = _module_of(device)
         if not self._streams.is_available():
             raise InvalidArgument(
                 f'device="{device}": torch finds none here; leave it out, or give device="cpu"'
@@ -61,6 +61,13 @@ class Mover:
             moved = [(name, _each(copy, value)) for name, value in pinned]
         current.wait_stream(self._side)
         return moved
+
+
+def _module_of(device: torch.device) -> Any:
+    """torch.cuda for "cuda:1", and so on."""
+    if hasattr(torch, "get_device_module"):
+        return torch.get_device_module(device)
+    return getattr(torch, device.type)  # torch before 2.5.
 
 
 def _each(make: Any, value: Any) -> Any:

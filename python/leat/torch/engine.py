@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
 from torch.utils.data.distributed import DistributedSampler
 
 import leat
+from leat._outputs import has_accelerator
 from leat.errors import InvalidArgument
 
 _REFUSED = {
@@ -61,7 +61,7 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     }
     if "global_batch_size" not in options:
         settings["batch_size"] = loader.batch_size
-    settings["pin_memory"] = loader.pin_memory and torch.accelerator.is_available()
+    settings["pin_memory"] = loader.pin_memory and has_accelerator()
     if loader.generator is not None:
         settings["seed"] = loader.generator.initial_seed() % 2**63
     return leat.Loader(loader.dataset, **{**settings, **options})
