@@ -10,10 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from leat import _functions, _native, ops as _ops
+from leat import _functions, _native, _outputs, ops as _ops
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
-from leat.ragged import Ragged
 
 Batch = Any
 """A dict or a tuple of arrays, as ``batch=`` says."""
@@ -38,7 +37,12 @@ class Loader:
         ops: what is done to the fields; see `leat.ops`.
         collate: makes of the samples of a batch, a list of dicts or tuples, what is
             delivered in its place; in the thread that calls next().
-        output: ``"numpy"`` (default) or ``"torch"``.
+        output: ``"numpy"`` (default), ``"torch"`` or ``"jax"`` (by DLPack; jax makes
+            32-bit integers of 64-bit ones unless told otherwise).
+        pin_memory: of torch: whether batches come in memory of torch's host
+            allocator, from which copies to a device run beside the program.
+        device: of torch: where batches go, such as ``"cuda"``; they are pinned and
+            copied on a stream of their own, for which the current one waits.
         drop_last: whether samples after the last whole step are left out; None
             does so if shuffled.
         pad: fills the last step with the epoch's first samples, so that ranks
@@ -78,7 +82,9 @@ class Loader:
         batch: Literal["dict", "tuple"] = "dict",
         ops: Sequence[_ops.Op] = (),
         collate: Callable[[list[Any]], Any] | None = None,
-        output: Literal["numpy", "torch"] = "numpy",
+        output: Literal["numpy", "torch", "jax"] = "numpy",
+        pin_memory: bool = False,
+        device: Any = None,
         drop_last: bool | None = None,
         pad: bool = False,
         epochs: int | None = None,
@@ -98,8 +104,6 @@ class Loader:
     ) -> None:
         if batch not in ("dict", "tuple"):
             raise InvalidArgument(f'batch={batch!r}; it is "dict" or "tuple"')
-        if output not in ("numpy", "torch"):
-            raise InvalidArgument(f'output={output!r}; it is "numpy" or "torch"')
         if (rank is None) != (world_size is None):
             raise InvalidArgument(
                 "rank= and world_size= are given together or not at all"
@@ -128,7 +132,7 @@ class Loader:
             for place, op in enumerate(ops)
             if isinstance(op, _ops.Python) and op.per == "batch"
         ]
-        self._to_output = _to_torch if output == "torch" else _to_numpy
+        self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
         options = {
             "global_batch_size": _count("global_batch_size", global_batch_size),
             "batch_size": _count("batch_size", batch_size),
@@ -261,8 +265,7 @@ class Loader:
         dtypes = self._dataset._dtypes
         if dtypes:
             fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
-        named = [(name, self._to_output(name, value)) for name, value in fields]
-        batch = dict(named)
+        batch: Any = dict(self._to_output(fields))
         for function in self._batch_functions:
             batch = function(batch, self._batch, place)
         if self._batch == "tuple" and isinstance(batch, dict):
@@ -346,22 +349,6 @@ def _rows(value: Any, dtype: Any) -> Any:
         return value
     values, offsets = value
     return values.view(dtype).reshape(len(offsets) - 1, -1)
-
-
-def _to_numpy(name: str, value: Any) -> Any:
-    if isinstance(value, tuple):
-        return Ragged(*value)
-    return value.view(bool) if name == "valid" else value
-
-
-def _to_torch(name: str, value: Any) -> Any:
-    import torch
-
-    if isinstance(value, tuple):
-        return Ragged(*(torch.from_numpy(part) for part in value))
-    if isinstance(value, list):
-        return value
-    return torch.from_numpy(_to_numpy(name, value))
 
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()

@@ -1,6 +1,7 @@
-"""Reference pages are what the program prints."""
+"""Reference pages are what the program prints, and links lead somewhere."""
 
 import pathlib
+import re
 import subprocess
 
 from leat import testing
@@ -15,3 +16,27 @@ def test_the_metrics_page_is_the_programs() -> None:
 
     page = ROOT / "docs" / "reference" / "metrics.md"
     assert page.read_text() == printed, "renew it: leat docs metrics > docs/reference/metrics.md"
+
+
+def anchors_of(page: pathlib.Path) -> set[str]:
+    """The headings as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    folders = ("docs", "examples", "leat", "python", "tests")
+    pages = [*ROOT.glob("*.md"), *(page for name in folders for page in (ROOT / name).rglob("*.md"))]
+    broken = []
+    for page in pages:
+        prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+            path, _, anchor = link.partition("#")
+            if "://" in link:
+                continue
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors_of(target)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+
+    assert len(pages) > 20
+    assert broken == []

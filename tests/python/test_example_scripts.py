@@ -14,7 +14,9 @@ import socket
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
 
 import leat
 
@@ -23,8 +25,10 @@ EXAMPLES = HERE.parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import digits  # noqa: E402
+from small_datasets import tar_of, write  # noqa: E402
 
 TRAIN, TEST = 1436, 359  # The second is prime.
+WINDOWS = 90
 EPOCHS = 4
 
 
@@ -35,8 +39,39 @@ def data(tmp_path_factory):
     train = sorted(folder.glob("train/*/*.png"))
     for path in train[TRAIN:]:
         path.unlink()
+    write_labels(folder)
+    write_shards(folder, folder.parent / "shards")
+    write_corpus(folder.parent / "corpus")
     with leat.testing.Bucket(folder.parent, latency="2ms") as bucket:
         yield folder, bucket
+
+
+def write_labels(folder) -> None:
+    rows = [f"{path.relative_to(folder)},{path.parent.name},{int(path.stem) % 5}"
+            for path in sorted(folder.glob("train/*/*.png"))]  # fmt: skip
+    (folder / "labels.csv").write_text("\n".join(["path,class_id,writer", *rows]) + "\n")
+
+
+def write_shards(folder, shards) -> None:
+    paths = sorted(folder.glob("train/*/*.png"), key=lambda path: path.stem)
+    for start in range(0, TRAIN, 400):
+        members = []
+        for path in paths[start : start + 400]:
+            weight = json.dumps({"quality": {"weight": 1.0}})
+            members += [(f"{path.stem}.png", path.read_bytes()),
+                        (f"{path.stem}.cls", path.parent.name.encode()),
+                        (f"{path.stem}.json", weight.encode())]  # fmt: skip
+        write(shards / f"{start:05}.tar", tar_of(members))
+
+
+def write_corpus(folder) -> None:
+    """Windows of 65 tokens in two files: a walk whose next step is nearly always the same."""
+    rng = np.random.default_rng(0)
+    steps = np.where(rng.random(WINDOWS * 65) < 0.9, 3, 7)
+    tokens = (np.cumsum(steps) % 256).astype("<u2")
+    half = len(tokens) // 2
+    write(folder / "a.bin", tokens[:half].tobytes())
+    write(folder / "b.bin", tokens[half:].tobytes())
 
 
 def free_port() -> int:
@@ -172,9 +207,39 @@ def test_a_dataset_of_ones_own(ranks, data, tmp_path):
     run.check_exactly_once("drop-in", TRAIN, passes=EPOCHS)
 
 
+@RANKS
+def test_labels_from_a_csv(ranks, data, tmp_path):
+    rows = (data[0] / "labels.csv").read_text().splitlines()[1:]
+
+    run = run_script("train_csv.py", "s3://digits/labels.csv", each=environments(ranks),
+                     tmp_path=tmp_path, bucket=data[1])  # fmt: skip
+
+    run.check_learnt()
+    run.check_exactly_once("", sum(not row.endswith(",3") for row in rows), passes=EPOCHS)
+
+
+@RANKS
+def test_webdataset_with_classes_and_json(ranks, data, tmp_path):
+    run = run_script("train_webdataset.py", "s3://shards", each=environments(ranks),
+                     tmp_path=tmp_path, bucket=data[1])  # fmt: skip
+
+    run.check_learnt()
+    run.check_exactly_once("shards", TRAIN, passes=EPOCHS)
+
+
+@RANKS
+@pytest.mark.skipif(not hasattr(torch, "uint16"), reason="torch is older than 2.3: no uint16")
+def test_windows_of_tokens(ranks, data, tmp_path):
+    run = run_script("train_tokens.py", "s3://corpus", each=environments(ranks),
+                     tmp_path=tmp_path, bucket=data[1])  # fmt: skip
+
+    run.check_learnt()
+    run.check_exactly_once("corpus", WINDOWS, passes=EPOCHS)
+
+
 def test_scripts_are_short():
     scripts = [path for path in EXAMPLES.glob("*.py") if f'"{path.name}"' in pathlib.Path(__file__).read_text()]
 
-    assert len(scripts) >= 5
+    assert len(scripts) == 8
     assert {path.name: len(path.read_text().splitlines()) for path in scripts
             if len(path.read_text().splitlines()) > 60} == {}  # fmt: skip

@@ -5,7 +5,7 @@
     loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=4)
 
 Same arguments, same batches in the same order; the items of a batch, and of the
-batches ahead, are fetched at once. docs/howto/coming-from-the-pytorch-dataloader.md
+batches ahead, are fetched at once. docs/coming-from/pytorch-dataloader.md
 has both side by side.
 """
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
-from torch.utils.data import _utils
+from torch.utils.data.distributed import DistributedSampler
 
 import leat
+from leat._outputs import has_accelerator
 from leat.errors import InvalidArgument
 
 _REFUSED = {
@@ -61,14 +61,37 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     }
     if "global_batch_size" not in options:
         settings["batch_size"] = loader.batch_size
+    settings["pin_memory"] = loader.pin_memory and has_accelerator()
     if loader.generator is not None:
         settings["seed"] = loader.generator.initial_seed() % 2**63
     return leat.Loader(loader.dataset, **{**settings, **options})
 
 
-def batches_of(loader: Any, engine: leat.Loader) -> Iterator[Any]:
-    """The engine's next epoch, pinned if asked for and there is a device."""
-    batches = iter(engine)
-    if not loader.pin_memory or not torch.cuda.is_available():
-        return batches
-    return (_utils.pin_memory.pin_memory(batch) for batch in batches)
+class Order(DistributedSampler[int]):
+    """The engine's order, as loops and frameworks see it: sharded by rank already.
+
+    Nobody draws from it, so iter() is refused.
+    """
+
+    def __init__(self, dataset: leat.Dataset) -> None:
+        super().__init__(dataset, num_replicas=1, rank=0)
+        self._next_epoch: int | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes ``epoch`` the one that the loader's next iter() starts.
+
+        As in torch, an iterator that is there already goes on.
+        """
+        super().set_epoch(epoch)
+        self._next_epoch = epoch
+
+    def take_epoch(self) -> int | None:
+        """The epoch that was set since this was last called, if one was."""
+        epoch, self._next_epoch = self._next_epoch, None
+        return epoch
+
+    def __iter__(self) -> Iterator[int]:
+        raise InvalidArgument(
+            "a leat.Dataset is read in the engine's order, which has no sampler to draw "
+            "from: iterate over the DataLoader itself"
+        )

@@ -21,7 +21,7 @@ from leat.torch.threads import Ahead, AtOnce
 T = TypeVar("T")
 
 DEFAULT_THREADS = 64
-"""Where published measurements of GETs in flight level off; docs/howto."""
+"""Where published measurements of GETs in flight level off; docs/coming-from."""
 
 
 class DataLoader(torch.utils.data.DataLoader[T]):
@@ -89,11 +89,15 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             "pin_memory_device": (pin_memory_device, ""),
             "in_order": (in_order, True),
         }
+        is_ours = isinstance(dataset, leat.Dataset)
+        order = None
+        if is_ours and sampler is None and batch_sampler is None:
+            order = engines.Order(dataset)
         super().__init__(
             dataset,
             batch_size,
-            shuffle,
-            sampler,
+            shuffle if order is None else None,
+            sampler if order is None else order,
             batch_sampler,
             num_workers,
             collate_fn,
@@ -113,10 +117,11 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         self._position: Position | None = None
         self._loaded_state: dict[str, Any] | None = None
         self._engine: leat.Loader | None = None
-        if isinstance(dataset, leat.Dataset):
+        if is_ours:
             given = {"sampler": sampler, "batch_sampler": batch_sampler, "shuffle": shuffle,
                      "collate_fn": collate_fn, "prefetch_factor": prefetch_factor}  # fmt: skip
             self._engine = engines.make(self, given, engine or {})
+            self._is_accelerate_prepared = True  # Accelerate would shard it again.
         elif engine is not None:
             raise InvalidArgument(
                 f"engine= is for a leat.Dataset and this is a {type(dataset).__name__}: "
@@ -126,7 +131,9 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     def __iter__(self) -> Iterator[Any]:
         """Starts an epoch; after `load_state_dict`, goes on with the one saved."""
         if self._engine is not None:
-            return engines.batches_of(self, self._engine)
+            if (epoch := self.sampler.take_epoch()) is not None:
+                self._engine.set_epoch(epoch)
+            return iter(self._engine)
         return super().__iter__()
 
     def __len__(self) -> int:
@@ -170,6 +177,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             leat.InvalidArgument: it is of other data, or of other batches.
         """
         if self._engine is not None:
+            self.sampler.take_epoch()  # One set before is not meant for this state.
             self._engine.load_state_dict(state)
             return
         positions.check(state, self._settings())

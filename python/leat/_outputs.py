@@ -1,0 +1,89 @@
+"""Fields as the engine hands them over, made into what the user asked for.
+
+A field comes as a NumPy array over its slot, as a pair of them (values and offsets,
+of unequal lengths), or as a list of texts. What is made here shares the slot's
+memory; only what is pinned or goes to a device is copied.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from leat.errors import InvalidArgument
+from leat.ragged import Ragged
+
+Fields = list[tuple[str, Any]]
+
+
+def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields]:
+    """What is done to the fields of each batch.
+
+    Raises:
+        leat.InvalidArgument: there is no such output, or it cannot be pinned or sent.
+    """
+    if output not in ("numpy", "torch", "jax"):
+        raise InvalidArgument(f'output={output!r}; it is "numpy", "torch" or "jax"')
+    if output != "torch" and (pins or device is not None):
+        named = "pin_memory=True" if pins else f"device={device!r}"
+        raise InvalidArgument(f'{named} needs output="torch"; it is {output!r}')
+    if output == "numpy":
+        return lambda fields: [(name, _mapped(_as_given, name, value)) for name, value in fields]
+    if output == "jax":
+        return _to_jax()
+    return _to_torch(pins, device)
+
+
+def _mapped(make: Callable[[Any], Any], name: str, value: Any) -> Any:
+    """Makes every array of a field; texts stay."""
+    if isinstance(value, tuple):
+        return Ragged(*map(make, value))
+    if isinstance(value, list):
+        return value
+    return make(value.view(bool) if name == "valid" else value)
+
+
+def _as_given(array: Any) -> Any:
+    return array
+
+
+def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
+    import torch
+
+    def tensors(fields: Fields) -> Fields:
+        return [(name, _mapped(torch.from_numpy, name, value)) for name, value in fields]
+
+    target = None if device is None else torch.device(device)
+    if target is not None and target.type == "cpu":
+        target = None
+    if target is None and pins and not has_accelerator():
+        warnings.warn(
+            "leat.Loader: pin_memory=True, but torch finds no accelerator: nothing is pinned",
+            stacklevel=4,
+        )
+        pins = False
+    if target is None and not pins:
+        return tensors
+
+    from leat.torch.device import Mover
+
+    mover = Mover(target)
+    return lambda fields: mover.move(tensors(fields))
+
+
+def has_accelerator() -> bool:
+    """Whether torch finds a device to which pinned memory is copied faster."""
+    import torch
+
+    if hasattr(torch, "accelerator"):
+        return torch.accelerator.is_available()
+    return torch.cuda.is_available()  # torch before 2.6.
+
+
+def _to_jax() -> Callable[[Fields], Fields]:
+    try:
+        from jax.dlpack import from_dlpack
+    except ImportError as error:
+        raise InvalidArgument('output="jax" needs jax: pip install jax') from error
+    return lambda fields: [(name, _mapped(from_dlpack, name, value)) for name, value in fields]

@@ -1,0 +1,85 @@
+"""The code on these pages runs, block after block, and its assertions hold.
+
+Blocks marked `python` are run; those of other libraries, on the pages for people who
+come from them, are marked `py`, and are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+
+import pytest
+
+import leat
+from small_datasets import encoded, make_pictures, pixels, tar_of, write
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run_page(name: str, **namespace) -> None:
+    page = DOCS / name
+    text = page.read_text()
+    blocks = list(BLOCK.finditer(text))
+    assert blocks, f"{name} has no code"
+    for block in blocks:
+        lines_before = text[: block.start(1)].count("\n")
+        code = compile("\n" * lines_before + block[1], str(page), "exec")
+        exec(code, namespace)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    """Pages may write files and set variables; all of it is gone afterwards."""
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    """s3://bucket with what the pages speak of: photos/, shards/ and labels.csv."""
+    root = tmp_path / "served"
+    folder = root / "bucket"
+    keys = make_pictures(folder / "photos" / "train", 60)
+    for shard in range(2):
+        write(folder / "shards" / f"{shard:05}.tar", tar_of([
+            member
+            for number in range(shard * 20, shard * 20 + 20)
+            for member in (
+                (f"{number:06}.jpg", encoded(pixels(number), "JPEG")),
+                (f"{number:06}.cls", str(number % 3).encode()),
+                (f"{number:06}.json", json.dumps({"caption": f"number {number}"}).encode()),
+            )
+        ]))  # fmt: skip
+    rows = [f"photos/train/{key},{number % 3}" for number, key in enumerate(keys)]
+    (folder / "labels.csv").write_text("\n".join(["path,class_id", *rows]) + "\n")
+    with leat.testing.Bucket(root, latency="2ms") as served:
+        os.environ.update(served.env())
+        yield served
+
+
+def test_the_tutorial():
+    pytest.importorskip("sklearn")
+    run_page("tutorial.md")
+
+
+def test_order_tail_and_resume(pictures):
+    def load(**options):
+        place = {} if "rank" in options or "RANK" in os.environ else {"rank": 0, "world_size": 1}
+        return leat.Loader(pictures, **{"ids": True, **place, **options})
+
+    def ids(batches):
+        return [int(i) for batch in batches for i in batch["index"]]
+
+    run_page("order.md", load=load, ids=ids, leat=leat, os=os, json=json, pytest=pytest)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (DOCS / "coming-from").glob("*.md")))
+def test_coming_from(page, bucket):
+    run_page(f"coming-from/{page}", leat=leat, train=lambda *batch: None)
