@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from leat import _native, ops as _ops
+from leat._agreement import compare_catalogues
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
 from leat.ragged import Ragged
@@ -136,6 +137,9 @@ class Loader:
             else _count("world_size", world_size, below=2**32),
         }
         self._native = _native.Loader(self._dataset._native, options)
+        compare_catalogues(
+            self._dataset.url, self._dataset.digest, self._native.world_size
+        )
         _alive.add(self)
 
     @property
