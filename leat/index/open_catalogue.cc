@@ -213,7 +213,9 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
     LEAT_TRY(MaybeOpened cached, find_cached(path, options.refresh));
     if (cached) return *std::move(cached);
   }
-  if (!store.traits().can_list) return cannot_list(store, prefix);
+  if (!store.traits().can_list && !options.index.objects) {
+    return cannot_list(store, prefix);
+  }
   return build_once(place, options, stop);
 }
 
