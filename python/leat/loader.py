@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from leat import _functions, _native, _outputs, ops as _ops
+from leat._agreement import compare_catalogues
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
 
@@ -157,6 +158,9 @@ class Loader:
             else _count("world_size", world_size, below=2**32),
         }
         self._native = _native.Loader(self._dataset._native, options)
+        compare_catalogues(
+            self._dataset.url, self._dataset.digest, self._native.world_size
+        )
         _alive.add(self)
 
     @property
