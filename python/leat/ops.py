@@ -41,15 +41,18 @@ __all__ = [
     "Cast",
     "CenterCrop",
     "Chain",
+    "ColorJitter",
     "DecodeImage",
     "LoadNpy",
     "Normalize",
     "Op",
+    "Pad",
     "ParseFloat",
     "ParseInt",
     "ParseJson",
     "ParseText",
     "Python",
+    "RandomCrop",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "Resize",
@@ -121,6 +124,21 @@ class Op:
         sides = [int(side) for side in sides]
         return sides[0] if len(sides) == 1 else sides
 
+    def _pixels(
+        self, name: str, value: Any, counts: Sequence[int], most: int
+    ) -> int | list[int]:
+        numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+        if len(numbers) not in counts or any(
+            isinstance(number, bool)
+            or not isinstance(number, (int, np.integer))
+            or not 0 <= number <= most
+            for number in numbers
+        ):
+            which = " or ".join(map(str, counts))
+            _fail(self, f"{name}={value!r} must be {which} numbers from 0 to {most}")
+        numbers = [int(number) for number in numbers]
+        return numbers[0] if len(numbers) == 1 else numbers
+
     def _choice(self, name: str, value: str, choices: Sequence[str]) -> str:
         if value not in choices:
             _fail(self, f"{name}={value!r} must be one of {', '.join(choices)}")
@@ -134,7 +152,9 @@ class Op:
 
 
 class DecodeImage(Op):
-    """JPEG or PNG, told apart by their bytes, to an array named `image`.
+    """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
+
+    An animated WebP is a bad sample.
 
     Args:
         mode: "RGB", or "L" for grey.
@@ -266,6 +286,127 @@ class RandomHorizontalFlip(Op):
         if not 0 <= p <= 1:
             _fail(self, f"p={p!r} must be from 0 to 1")
         super().__init__({"p": float(p)}, field, to)
+
+
+Pixels = Union[int, Sequence[int]]
+
+
+class RandomCrop(Op):
+    """Cuts out a random part, as torchvision's op of that name.
+
+    What is too small even with its padding gets what is missing on both sides
+    first, as with torchvision's ``pad_if_needed=True``.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        padding: pixels added before the crop: one number for every side, (left and
+            right, top and bottom), or (left, top, right, bottom).
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "random_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        padding: Pixels = 0,
+        *,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "padding": self._pixels("padding", padding, (1, 2, 4), _MOST_SIDE),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)
+
+
+class Pad(Op):
+    """Adds a border.
+
+    Args:
+        padding: pixels: one number for every side, (left and right, top and bottom),
+            or (left, top, right, bottom).
+        size: instead of `padding`: a side, or (height, width), that the picture has
+            at least afterwards, with itself in the middle.
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "pad"
+
+    def __init__(
+        self,
+        padding: Pixels = 0,
+        *,
+        size: Size | None = None,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if size is not None and padding != 0:
+            _fail(self, "padding and size cannot both be given")
+        params = {
+            "padding": self._pixels("padding", padding, (1, 2, 4), _MOST_SIDE),
+            "size": None if size is None else self._size(size),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)
+
+
+class ColorJitter(Op):
+    """Changes brightness, contrast, saturation and hue by random amounts, in an order
+    that is random too, as torchvision's op of that name does to Pillow's images.
+
+    Contrast is around the mean of the picture as it is at that place in the chain:
+    what was cropped away before does not count, what is cropped away later does.
+    A grey picture has neither saturation nor hue.
+
+    Args:
+        brightness, contrast, saturation: x draws a factor from max(0, 1 - x) to
+            1 + x; (low, high) gives the bounds, 0 <= low <= high <= 1000.
+        hue: x draws a turn from -x to x, as a share of the colour circle, x at most
+            0.5; or (low, high), -0.5 <= low <= high <= 0.5.
+    """
+
+    _name = "color_jitter"
+
+    def __init__(
+        self,
+        brightness: float | Sequence[float] = 0,
+        contrast: float | Sequence[float] = 0,
+        saturation: float | Sequence[float] = 0,
+        hue: float | Sequence[float] = 0,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "brightness": self._jitter("brightness", brightness, 0, 1000),
+            "contrast": self._jitter("contrast", contrast, 0, 1000),
+            "saturation": self._jitter("saturation", saturation, 0, 1000),
+            "hue": self._jitter("hue", hue, -0.5, 0.5),
+        }
+        super().__init__(params, field, to)
+
+    def _jitter(
+        self, name: str, value: Any, low: float, high: float
+    ) -> float | list[float]:
+        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+            reach = float(value)
+            # Around 1 for a factor, around 0 for the hue.
+            if 0 <= reach <= (high if low < 0 else high - 1):
+                return reach
+        elif isinstance(value, (list, tuple)) and len(value) == 2:
+            bounds = [float(number) for number in value]
+            if low <= bounds[0] <= bounds[1] <= high:
+                return bounds
+        _fail(
+            self,
+            f"{name}={value!r} must be a number from 0 on, or (low, high) within "
+            f"{low} to {high}",
+        )
 
 
 class Normalize(Op):

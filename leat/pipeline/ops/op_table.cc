@@ -40,6 +40,29 @@ constexpr std::array kRandomResizedCrop = {
 constexpr std::array kRandomHorizontalFlip = {
     ParamInfo{"p", kNumber, "0.5", "the probability"},
 };
+constexpr std::string_view kPadding =
+    "on every side; left-right/top-bottom; or left/top/right/bottom";
+constexpr std::string_view kFill = "0 to 255: one number, or red/green/blue";
+constexpr std::array kRandomCrop = {
+    ParamInfo{"size", kSize, "", "a side, or height and width"},
+    ParamInfo{"padding", kPixels, "0", kPadding},
+    ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::array kPad = {
+    ParamInfo{"padding", kPixels, "0", kPadding},
+    ParamInfo{"size", kSize, "null",
+              "instead: make it at least that large, on both sides alike"},
+    ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::string_view kFactor =
+    "of a factor: how far around 1, or its bounds";
+constexpr std::array kColorJitter = {
+    ParamInfo{"brightness", kJitter, "0", kFactor},
+    ParamInfo{"contrast", kJitter, "0", kFactor},
+    ParamInfo{"saturation", kJitter, "0", kFactor},
+    ParamInfo{"hue", kJitter, "0",
+              "of a full circle: how far around 0, or bounds; -0.5 to 0.5"},
+};
 constexpr std::array kNormalize = {
     ParamInfo{"mean", kNumbers, "", "of values between 0 and 1, or imagenet"},
     ParamInfo{"std", kNumbers, "null",
@@ -81,7 +104,8 @@ constexpr std::array kCommon = {
 };
 
 constexpr std::array kOps = {
-    OpInfo{"decode_image", "JPEG or PNG to an array named image", kDecodeImage},
+    OpInfo{"decode_image", "JPEG, PNG or WebP to an array named image",
+           kDecodeImage},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",
            kCenterCrop},
@@ -89,6 +113,12 @@ constexpr std::array kOps = {
            kRandomResizedCrop},
     OpInfo{"random_horizontal_flip", "mirror some, left to right",
            kRandomHorizontalFlip},
+    OpInfo{"random_crop", "cut out a random part; padded if too small",
+           kRandomCrop},
+    OpInfo{"pad", "add a border", kPad},
+    OpInfo{"color_jitter",
+           "change brightness, contrast, saturation and hue in random order",
+           kColorJitter},
     OpInfo{"normalize", "to float32: (value / 255 - mean) / std", kNormalize},
     OpInfo{"cast", "to another type", kCast},
     OpInfo{"parse_int", "decimal digits, as in .cls, to a whole number",
