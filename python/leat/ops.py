@@ -630,8 +630,9 @@ class Python(Op):
 
     It gets what the ops before made of the field: an array of its own, or a str; the
     bytes of the field if there are none. It gives back an array, a torch tensor, a
-    PIL image, a number or a str. Other functions may follow it, ops of Leat's own
-    may not.
+    PIL image, a number or a str. Other ops may follow it: functions of yours, and
+    Leat's own for images, which take a uint8 array in the layout of `DecodeImage`
+    (HWC if the chain has none) and keep it.
 
     **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator`
     that depends on the seed, the epoch and the sample alone. One that draws from the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import threading
 import time
@@ -9,9 +10,12 @@ import traceback
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import leat
-from leat.ops import Chain, DecodeImage, ParseJson, Python, Resize
+from leat.ops import (
+    Chain, DecodeImage, Normalize, ParseJson, Python, RandomHorizontalFlip, RandomResizedCrop, Resize,
+)  # fmt: skip
 from small_datasets import encoded, make_pictures, pixels, run_python, tar_of, write
 
 DECODE = DecodeImage(layout="HWC")
@@ -150,10 +154,36 @@ def test_options_that_cannot_be_are_refused(pictures):
         Python(3)
     with pytest.raises(leat.InvalidArgument, match="per='item'"):
         Python(len, per="item")
-    with pytest.raises(leat.InvalidArgument, match="cannot come after a function"):
-        leat.Loader(pictures, batch_size=1, ops=[DECODE, Python(lambda i: i), Resize(4)])
+    with pytest.raises(leat.InvalidArgument, match=r"gave float64 of shape \(10, 12, 3\).*uint8.*HWC"):
+        batches(pictures, ops=[DECODE, Python(lambda image: image / 2), Resize(4)])
     with pytest.raises(leat.InvalidArgument, match="collate="):
         leat.Loader(pictures, batch_size=1, collate=3)
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+def test_ops_of_ours_may_follow(pictures, layout):
+    decode = DecodeImage(layout=layout)
+    nothing = RandomHorizontalFlip(0)  # A draw depends on the op's place in the list.
+    behind = [RandomResizedCrop(8), RandomHorizontalFlip(), Normalize(0.5, 0.25)]
+    options = {"fields": ["image"], "seed": 4, "shuffle": True}
+
+    (plain, *_) = batches(pictures, ops=[decode, nothing, *behind], **options)
+    (around, *_) = batches(pictures, ops=[decode, Python(lambda image: image), *behind], **options)
+    (twice, *_) = batches(pictures, ops=[decode, Python(lambda i: i), behind[0], Python(lambda i: 255 - i)], **options)
+    (crops, *_) = batches(pictures, ops=[decode, nothing, behind[0]], **options)
+
+    assert np.array_equal(twice["image"], 255 - crops["image"])
+    assert np.array_equal(plain["image"], around["image"])
+
+
+def test_a_function_may_decode_for_ops_of_ours(pictures):
+    def decode(data):
+        return Image.open(io.BytesIO(data))
+
+    (batch, *_) = batches(pictures, ops=[Python(decode), Resize((5, 6))], fields=["data"])
+    (ours, *_) = batches(pictures, ops=[DECODE, Resize((5, 6))], fields=["image"])
+
+    assert np.array_equal(batch["data"], ours["image"])
 
 
 def test_per_batch(pictures):

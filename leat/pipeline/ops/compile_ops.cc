@@ -86,6 +86,11 @@ class ChainBuilder {
  private:
   Result<OutputField> compile(Chain chain, std::size_t source) const {
     OutputField output{.name = chain.name, .source = source};
+    // Behind a function that decodes by itself: as images usually come.
+    DecodeImageOp decode{.layout = PixelLayout::kHwc};
+    if (is_image(chain.ops[0])) {
+      decode = std::get<DecodeImageOp>(chain.ops[0].params);
+    }
     const auto first = std::ranges::find_if(chain.ops, is_function);
     const std::vector<Op> functions(first, chain.ops.end());
     chain.ops.erase(first, chain.ops.end());
@@ -96,7 +101,8 @@ class ChainBuilder {
       add_parse_program(chain.ops[0], fields_[source].name, output);
     }
     if (functions.empty()) return output;
-    output.value_program = compile_functions(output, functions);
+    LEAT_TRY(output.value_program,
+             compile_functions(output, decode, functions, chain.drawn_name));
     output.program = nullptr;
     return output;
   }
@@ -154,13 +160,7 @@ class ChainBuilder {
                       " to=\"{}\") before it",
                       op.name, op.index, name, name));
     }
-    if (is_function(chain->ops.back())) {
-      return invalid(fmt::format(
-          "{} (op {}) cannot come after a function of yours: put it "
-          "before, or into the function",
-          op.name, op.index));
-    }
-    if (!is_image(chain->ops[0])) {
+    if (!is_image(chain->ops[0]) && !is_function(chain->ops[0])) {
       return invalid(
           fmt::format("{} (op {}) works on images, and '{}' is what {} made",
                       op.name, op.index, name, chain->ops[0].name));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+#include <variant>
 
 #include "leat/base/check.h"
+#include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/user_function.h"
 
 namespace leat {
@@ -26,17 +28,20 @@ std::uint64_t size_of(const Value& value) {
   return input_of(value).bytes.size();
 }
 
+/// A function, or the ops behind it.
+using Step = std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
+
 class FunctionProgram final : public ValueProgram {
  public:
-  FunctionProgram(const OutputField& before, const std::vector<Op>& ops)
-      : program_(before.program), value_program_(before.value_program) {
-    for (const Op& op : ops) {
-      functions_.push_back(std::get<FunctionOp>(op.params));
-    }
-    LEAT_CHECK(!functions_.empty());
-  }
+  FunctionProgram(const OutputField& before, std::vector<Step> steps)
+      : program_(before.program),
+        value_program_(before.value_program),
+        steps_(std::move(steps)) {}
 
-  Joining joining() const override { return functions_.back().joining; }
+  Joining joining() const override {
+    const auto* last = std::get_if<FunctionOp>(&steps_.back());
+    return last != nullptr ? last->joining : Joining::kStack;
+  }
 
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
     // Nobody knows what a function makes: at least what it gets, and as much as
@@ -61,13 +66,13 @@ class FunctionProgram final : public ValueProgram {
       LEAT_TRY(value, value_program_->run(encoded, random, scratch, notes));
     }
     const TimePoint begin = SteadyClock().now();
-    for (const FunctionOp& op : functions_) {
+    for (const Step& step : steps_) {
       const FunctionInput input =
           value ? input_of(*value)
                 : FunctionInput{.kind = FunctionInput::Kind::kBytes,
                                 .bytes = encoded,
                                 .spec = {}};
-      LEAT_TRY(Value made, op.function->call(input, random));
+      LEAT_TRY(Value made, run_step(step, input, random, scratch));
       value = std::move(made);
     }
     notes.transform += SteadyClock().now() - begin;
@@ -81,6 +86,18 @@ class FunctionProgram final : public ValueProgram {
   }
 
  private:
+  static Result<Value> run_step(const Step& step, const FunctionInput& input,
+                                const SampleRandom& random, Scratch& scratch) {
+    if (const auto* op = std::get_if<FunctionOp>(&step)) {
+      return op->function->call(input, random);
+    }
+    RunNotes counted_as_a_whole;
+    const auto& pixels = *std::get<std::shared_ptr<const PixelsProgram>>(step);
+    LEAT_TRY(ArrayValue made, pixels.run(input.spec, input.bytes, random,
+                                         scratch, counted_as_a_whole));
+    return Value(std::move(made));
+  }
+
   Result<Value> run_program(std::span<const std::byte> encoded,
                             const SampleRandom& random, Scratch& scratch,
                             RunNotes& notes) const {
@@ -100,15 +117,34 @@ class FunctionProgram final : public ValueProgram {
 
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const ValueProgram> value_program_;
-  std::vector<FunctionOp> functions_;
+  const std::vector<Step> steps_;
   mutable std::atomic<std::uint64_t> most_made_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<const ValueProgram> compile_functions(
-    const OutputField& before, const std::vector<Op>& ops) {
-  return std::make_shared<FunctionProgram>(before, ops);
+Result<std::shared_ptr<const ValueProgram>> compile_functions(
+    const OutputField& before, const DecodeImageOp& decode,
+    const std::vector<Op>& ops, const std::string& field) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < ops.size();) {
+    if (const auto* function = std::get_if<FunctionOp>(&ops[i].params)) {
+      steps.emplace_back(*function);
+      ++i;
+      continue;
+    }
+    std::vector<Op> run;
+    while (i < ops.size() &&
+           !std::holds_alternative<FunctionOp>(ops[i].params)) {
+      run.push_back(ops[i++]);
+    }
+    LEAT_TRY(auto pixels,
+             compile_pixels_program(decode, std::move(run), field));
+    steps.emplace_back(std::move(pixels));
+  }
+  LEAT_CHECK(!steps.empty());
+  return std::shared_ptr<const ValueProgram>(
+      std::make_shared<FunctionProgram>(before, std::move(steps)));
 }
 
 }  // namespace leat

@@ -1,6 +1,7 @@
 // Chains that a function of the user's is part of.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "leat/pipeline/ops/op.h"
@@ -8,11 +9,13 @@
 
 namespace leat {
 
-/// What `before` makes of a field's bytes (nothing: they stay), and then the
-/// functions of `ops`, one after the other.
+/// What `before` makes of a field's bytes (nothing: they stay), and then `ops`,
+/// the first of which is a FunctionOp; the others are such, or work on images
+/// of `decode`'s mode and layout. `field` is as for compile_image_program().
 ///
-/// REQUIRES: every op is a FunctionOp, and there is one.
-std::shared_ptr<const ValueProgram> compile_functions(
-    const OutputField& before, const std::vector<Op>& ops);
+/// Errors: as compile_image_program()
+Result<std::shared_ptr<const ValueProgram>> compile_functions(
+    const OutputField& before, const DecodeImageOp& decode,
+    const std::vector<Op>& ops, const std::string& field);
 
 }  // namespace leat

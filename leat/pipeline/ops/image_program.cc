@@ -1,6 +1,10 @@
 #include "leat/pipeline/ops/image_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
@@ -89,6 +93,40 @@ class FormatBuilder {
   std::array<double, 3> bias_ = {0, 0, 0};
 };
 
+/// Rows of an image in memory, where a decoder is expected.
+class PixelReader final : public ImageReader {
+ public:
+  explicit PixelReader(std::size_t channels) : channels_(channels) {}
+
+  Result<Rect> start(std::span<const std::byte> encoded,
+                     const ImageHeader& header,
+                     const DecodeRequest& request) override {
+    stride_ = header.width * channels_;
+    row_bytes_ = request.wanted.width * channels_;
+    next_ = encoded.subspan(request.wanted.y * stride_ +
+                            request.wanted.x * channels_);
+    return request.wanted;
+  }
+
+  Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
+                         std::uint32_t rows) override {
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      std::memcpy(into + i * stride_bytes, next_.data(), row_bytes_);
+      next_ = next_.subspan(std::min(stride_, next_.size()));
+    }
+    return {};
+  }
+
+  std::uint32_t warnings() const override { return 0; }
+  void finish() override {}
+
+ private:
+  const std::size_t channels_;
+  std::size_t stride_ = 0;
+  std::size_t row_bytes_ = 0;
+  std::span<const std::byte> next_;
+};
+
 class ImageProgram final : public Program {
  public:
   ImageProgram(std::vector<Op> ops, const PixelFormat& format,
@@ -110,7 +148,7 @@ class ImageProgram final : public Program {
              read_image_header(encoded, decode_.max_pixels));
     // Draws move crops, they do not change sizes: any will do.
     LEAT_TRY(const Geometry geometry, plan(header, SampleRandom{}));
-    return format_.tensor({geometry.last.width, geometry.last.height});
+    return tensor_of(geometry);
   }
 
   Result<void> run(std::span<const std::byte> encoded,
@@ -120,10 +158,25 @@ class ImageProgram final : public Program {
              read_image_header(encoded, decode_.max_pixels));
     ImageRunRequest request{encoded, header, {}, decode_, format_};
     LEAT_TRY(request.geometry, plan(header, random));
-    const Rect& last = request.geometry.last;
-    LEAT_CHECK(out.size() ==
-               format_.tensor({last.width, last.height}).size_bytes());
+    LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
     return run_image(request, scratch, out, notes);
+  }
+
+  /// The same on interleaved pixels, `size` of them.
+  Result<ArrayValue> run_on_pixels(std::span<const std::byte> pixels,
+                                   PixelSize size, const SampleRandom& random,
+                                   Scratch& scratch, RunNotes& notes) const {
+    ImageHeader header;
+    header.format = ImageFormat::kPng;  // Of full size, upright.
+    header.width = size.width;
+    header.height = size.height;
+    PixelReader reader(channels_of(decode_.mode));
+    ImageRunRequest request{pixels, header, {}, decode_, format_, &reader};
+    LEAT_TRY(request.geometry, plan(header, random));
+    ArrayValue made{.spec = tensor_of(request.geometry), .bytes = {}};
+    made.bytes = Buffer(made.spec.size_bytes());
+    LEAT_TRY_VOID(run_image(request, scratch, made.bytes.span(), notes));
+    return made;
   }
 
   std::string remedy() const override {
@@ -131,6 +184,10 @@ class ImageProgram final : public Program {
   }
 
  private:
+  TensorSpec tensor_of(const Geometry& geometry) const {
+    return format_.tensor({geometry.last.width, geometry.last.height});
+  }
+
   Result<Geometry> plan(const ImageHeader& header,
                         const SampleRandom& random) const {
     Geometry geometry =
@@ -156,14 +213,91 @@ class ImageProgram final : public Program {
   const std::uint64_t field_hash_;
 };
 
+/// An array as a function gave it: CHW, HWC, or HW if there is one channel.
+class PixelsImageProgram final : public PixelsProgram {
+ public:
+  explicit PixelsImageProgram(std::shared_ptr<const ImageProgram> image,
+                              const DecodeImageOp& decode)
+      : image_(std::move(image)),
+        layout_(decode.layout),
+        channels_(channels_of(decode.mode)) {}
+
+  Result<ArrayValue> run(const TensorSpec& spec,
+                         std::span<const std::byte> pixels,
+                         const SampleRandom& random, Scratch& scratch,
+                         RunNotes& notes) const override {
+    LEAT_TRY(const PixelSize size, size_of(spec));
+    if (layout_ == PixelLayout::kHwc || channels_ == 1) {
+      return image_->run_on_pixels(pixels, size, random, scratch, notes);
+    }
+    Buffer interleaved(pixels.size());
+    const auto count = static_cast<std::size_t>(channels_);
+    const std::size_t plane = pixels.size() / count;
+    for (std::size_t c = 0; c < count; ++c) {
+      for (std::size_t i = 0; i < plane; ++i) {
+        interleaved.data()[i * count + c] = pixels[c * plane + i];
+      }
+    }
+    return image_->run_on_pixels(interleaved.span(), size, random, scratch,
+                                 notes);
+  }
+
+ private:
+  Result<PixelSize> size_of(const TensorSpec& spec) const {
+    std::vector<std::int64_t> shape = spec.shape;
+    const bool is_chw = layout_ == PixelLayout::kChw;
+    if (shape.size() == 2)
+      shape.insert(is_chw ? shape.begin() : shape.end(), 1);
+    const auto is_side = [](std::int64_t n) { return n > 0 && n <= kMostSide; };
+    const std::size_t y = is_chw ? 1 : 0;
+    if (spec.dtype != DType::kUint8 || shape.size() != 3 ||
+        shape[is_chw ? 0 : 2] != channels_ || !is_side(shape[y]) ||
+        !is_side(shape[y + 1])) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("a function gave {} of shape ({}), and the ops "
+                      "behind it work on uint8 images of {} channel(s) "
+                      "in {}",
+                      to_string(spec.dtype), fmt::join(spec.shape, ", "),
+                      channels_, is_chw ? "CHW" : "HWC"));
+    }
+    return PixelSize{static_cast<std::uint32_t>(shape[y + 1]),
+                     static_cast<std::uint32_t>(shape[y])};
+  }
+
+  static constexpr std::int64_t kMostSide = 65535;
+
+  const std::shared_ptr<const ImageProgram> image_;
+  const PixelLayout layout_;
+  const std::int64_t channels_;
+};
+
+Result<std::shared_ptr<const ImageProgram>> compile(std::vector<Op> ops,
+                                                    const std::string& field) {
+  FormatBuilder builder(std::get<DecodeImageOp>(ops[0].params));
+  for (const Op& op : ops) LEAT_TRY_VOID(builder.apply(op));
+  return std::make_shared<const ImageProgram>(std::move(ops), builder.format(),
+                                              field);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Program>> compile_image_program(
     std::vector<Op> ops, const std::string& field) {
-  FormatBuilder builder(std::get<DecodeImageOp>(ops[0].params));
-  for (const Op& op : ops) LEAT_TRY_VOID(builder.apply(op));
-  return std::shared_ptr<const Program>(
-      std::make_shared<ImageProgram>(std::move(ops), builder.format(), field));
+  LEAT_TRY(std::shared_ptr<const Program> program,
+           compile(std::move(ops), field));
+  return program;
+}
+
+Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
+    const DecodeImageOp& decode, std::vector<Op> ops,
+    const std::string& field) {
+  Op first;
+  first.params = decode;
+  ops.insert(ops.begin(), std::move(first));
+  LEAT_TRY(auto image, compile(std::move(ops), field));
+  return std::shared_ptr<const PixelsProgram>(
+      std::make_shared<PixelsImageProgram>(std::move(image), decode));
 }
 
 void ScratchDeleter::operator()(Scratch* scratch) const { delete scratch; }

@@ -66,6 +66,7 @@ class ImageRun {
       : request_(request),
         plan_(request.geometry),
         scratch_(scratch),
+        reader_(request.reader != nullptr ? *request.reader : *scratch.reader),
         channels_(channels_of(request.decode.mode)),
         orientation_(request.decode.exif_orientation == ExifOrientation::kApply
                          ? request.header.orientation
@@ -87,7 +88,7 @@ class ImageRun {
       }
     }
     if (plan_.steps.empty()) LEAT_TRY_VOID(copy(array));
-    notes.decode_warnings += scratch_.reader->warnings();
+    notes.decode_warnings += reader_.warnings();
     notes.transform += scratch_.clock.now() - begin - starting -
                        (decoded_ ? decoded_->spent() : Nanoseconds(0));
     return {};
@@ -140,10 +141,10 @@ class ImageRun {
     wanted.x += x.first;
     wanted.y += y.first;
     LEAT_TRY(const Rect decoded,
-             scratch_.reader->start(request_.encoded, request_.header,
-                                    {request_.decode.mode, shrink, wanted}));
-    decoded_ =
-        std::make_unique<DecodedRows>(scratch_, decoded, wanted.x, channels_);
+             reader_.start(request_.encoded, request_.header,
+                           {request_.decode.mode, shrink, wanted}));
+    decoded_ = std::make_unique<DecodedRows>(reader_, scratch_, decoded,
+                                             wanted.x, channels_);
     source_ = decoded_.get();
     stored_ = {wanted.width, wanted.height};
     return {};
@@ -309,6 +310,7 @@ class ImageRun {
   const ImageRunRequest& request_;
   const Geometry& plan_;
   Scratch& scratch_;
+  ImageReader& reader_;
   const std::uint32_t channels_;
   const Orientation orientation_;
   PixelSize stored_;            // What the decoder delivers.

@@ -19,6 +19,8 @@ struct ImageRunRequest {
   Geometry geometry;
   DecodeImageOp decode;
   PixelFormat format;
+  /// Instead of the scratch's; null for that one.
+  ImageReader* reader = nullptr;
 };
 
 /// The size after EXIF orientation was applied, if it shall be.

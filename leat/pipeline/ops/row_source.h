@@ -26,9 +26,10 @@ class DecodedRows final : public RowSource {
  public:
   /// `decoded` is what the decoder announced, `first_x` the column wanted
   /// first.
-  DecodedRows(Scratch& scratch, const Rect& decoded, std::uint32_t first_x,
-              std::uint32_t channels)
-      : scratch_(scratch),
+  DecodedRows(ImageReader& reader, Scratch& scratch, const Rect& decoded,
+              std::uint32_t first_x, std::uint32_t channels)
+      : reader_(reader),
+        scratch_(scratch),
         stride_(std::size_t{decoded.width} * channels + kRowSlackBytes),
         skipped_bytes_(std::size_t{first_x - decoded.x} * channels),
         block_(scratch.block.at_least(stride_ * kRowsAtOnce + kRowSlackBytes)) {
@@ -37,7 +38,7 @@ class DecodedRows final : public RowSource {
   Result<Rows> next(std::uint32_t most) override {
     const std::uint32_t rows = std::min(most, kRowsAtOnce);
     const TimePoint begin = scratch_.clock.now();
-    LEAT_TRY_VOID(scratch_.reader->read_rows(block_, stride_, rows));
+    LEAT_TRY_VOID(reader_.read_rows(block_, stride_, rows));
     spent_ += scratch_.clock.now() - begin;
     return Rows{block_ + skipped_bytes_, stride_, rows};
   }
@@ -49,6 +50,7 @@ class DecodedRows final : public RowSource {
   // As many as libjpeg has at a time, and few enough to stay in the L1 cache.
   static constexpr std::uint32_t kRowsAtOnce = 16;
 
+  ImageReader& reader_;
   Scratch& scratch_;
   const std::size_t stride_;
   const std::size_t skipped_bytes_;
