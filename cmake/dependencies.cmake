@@ -12,6 +12,7 @@ find_package(PNG REQUIRED)                   # libpng
 find_package(CLI11 REQUIRED)                 # the command line
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # XXH3: hashes
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)      # CRC32C at 30 GB/s
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)      # WebP
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)        # portable SIMD: the resize
 find_package(Boost 1.74 REQUIRED)            # Beast: our servers
 if(LEAT_BUILD_TESTS)

@@ -1,4 +1,4 @@
-// What the fuzz targets of both image formats share.
+// What the fuzz targets of the image formats share.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,9 @@ class ImageFuzzer {
         "decode_image:L:max_pixels=1048576,center_crop:33",
         "decode_image:max_pixels=1048576,random_resized_crop:32,normalize:0:"
         "std=1",
-        "decode_image:max_pixels=1048576:exact=true,resize:40,center_crop:32"};
+        "decode_image:max_pixels=1048576:exact=true,resize:40,center_crop:32",
+        "decode_image:max_pixels=1048576,random_crop:48:padding=3,"
+        "color_jitter:0.4:contrast=0.4:saturation=0.4:hue=0.1,pad:1/2/3/4"};
     for (const char* chain : kChains) {
       auto outputs = compile_ops(*parse_ops(chain), {{"data", {}}});
       programs_.push_back((*outputs)[0].program);

@@ -1,5 +1,5 @@
-// make_image_seeds FOLDER: writes small valid images for jpeg_fuzz and png_fuzz
-// to start from, into FOLDER/jpeg and FOLDER/png.
+// make_image_seeds FOLDER: writes small valid images for jpeg_fuzz, png_fuzz
+// and webp_fuzz to start from, into a folder for each.
 
 #include <filesystem>
 #include <fstream>
@@ -11,8 +11,10 @@ namespace {
 
 using leat::testing::encode_jpeg;
 using leat::testing::encode_png;
+using leat::testing::encode_webp;
 using leat::testing::exif_of;
 using leat::testing::picture;
+using leat::testing::with_webp_exif;
 
 // As image_fuzz.h wants it: a byte that chooses the sample, then the image
 // without its magic bytes.
@@ -47,5 +49,12 @@ int main(int argc, char** argv) {
   png("grey1", encode_png(picture(40, 33, 1), {.depth = 1}));
   png("interlaced", encode_png(picture(40, 33), {.is_interlaced = true}));
   png("exif", encode_png(picture(40, 33, 2), {.exif = exif_of(5)}));
+  const auto webp = [&](const std::string& name, const std::string& encoded) {
+    write_seed(folder / "webp", name, encoded, 12);
+  };
+  webp("lossy", encode_webp(picture(40, 33)));
+  webp("lossless", encode_webp(picture(40, 33), {.quality = 100}));
+  webp("alpha", encode_webp(picture(40, 33, 4)));
+  webp("exif", with_webp_exif(picture(40, 33), exif_of(6)));
   return 0;
 }

@@ -1,4 +1,4 @@
-// make_index_seeds FOLDER: writes FOLDER/tar/*, FOLDER/catalogue/* and
+// make_index_seeds FOLDER: writes FOLDER/{tar,catalogue,inventory}/* and
 // FOLDER/shard_index/*.
 #include <cstddef>
 #include <filesystem>
@@ -58,6 +58,10 @@ int main(int argc, char** argv) {
       "2.cls\n");
   put(folder / "shard_index" / "list",
       R"({"wids_version": 1, "shardlist": [{"url": "x/0.tar", "nsamples": 3, "filesize": 10240}]})");
+  put(folder / "inventory" / "rows", "\"a+b%20c\",\"12\",\"e\"\r\nx,0,\n");
+  put(folder / "inventory" / "manifest",
+      R"({"sourceBucket": "b", "fileFormat": "CSV", "fileSchema": "Key, Size",
+          "files": [{"key": "x/1.csv.gz", "size": 7}]})");
   put(folder / "catalogue" / "rich",
       leat::as_text(rich_catalogue(leat::EtagKind::kHttp).span()));
   put(folder / "catalogue" / "untagged",

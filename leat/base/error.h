@@ -1,6 +1,7 @@
 // Why something failed.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,12 +49,20 @@ class [[nodiscard]] Error {
     return std::move(*this);
   }
 
+  /// Whatever a caller of ours threw, kept for it: opaque to us.
+  Error&& because_of(std::shared_ptr<const void> cause) && {
+    cause_ = std::move(cause);
+    return std::move(*this);
+  }
+  const std::shared_ptr<const void>& cause() const { return cause_; }
+
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
  private:
   ErrorCode code_;
   std::string message_;
+  std::shared_ptr<const void> cause_;
 };
 
 }  // namespace leat

@@ -52,16 +52,15 @@ Result<Dataset> open_manifest(std::string_view base_url,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop) {
   LEAT_TRY(const OpenedStore opened, open_store(base_url, store, env, nullptr));
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_make(
-               fmt::format("{}\nmanifest {}", opened.identity, description),
-               options.refresh,
-               [&] {
-                 return build_from_manifest(*opened.store, opened.prefix,
-                                            manifest, options.index,
-                                            std::move(stop));
-               },
-               env));
+  LEAT_TRY(
+      const OpenedCatalogue found,
+      open_or_make(
+          fmt::format("{}\nmanifest {}", opened.identity, description), options,
+          [&] {
+            return build_from_manifest(*opened.store, opened.prefix, manifest,
+                                       options.index, stop);
+          },
+          env, stop));
   return dataset_of(base_url, store, found);
 }
 
@@ -79,13 +78,13 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                            opened.identity, place.name,
                            static_cast<char>(windows.kind), windows.item_bytes,
                            windows.seq_len),
-               options.refresh,
+               options,
                [&] {
                  return build_token_windows(*opened.store, opened.prefix,
                                             place.name, windows, options.index,
-                                            std::move(stop));
+                                            stop);
                },
-               env));
+               env, stop));
   return dataset_of(place.folder, store, found);
 }
 

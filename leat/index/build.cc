@@ -40,18 +40,28 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   return std::move(writer).finish();
 }
 
+Result<std::vector<ObjectInfo>> find_objects(Store& store,
+                                             std::string_view prefix,
+                                             const IndexOptions& options,
+                                             IndexProgress& now,
+                                             const std::stop_token& stop) {
+  if (options.objects) {
+    LEAT_TRY(std::vector<ObjectInfo> given, options.objects(stop));
+    return data_among(std::move(given));
+  }
+  const auto progress = [&](std::uint64_t objects) {
+    now.objects = objects;
+    if (options.progress) options.progress(now);
+  };
+  return list_data(store, prefix, progress, stop);
+}
+
 Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
                              const IndexOptions& options,
                              std::stop_token stop) {
   IndexProgress now;
-  LEAT_TRY(std::vector<ObjectInfo> listed, list_data(
-                                               store, prefix,
-                                               [&](std::uint64_t objects) {
-                                                 now.objects = objects;
-                                                 if (options.progress)
-                                                   options.progress(now);
-                                               },
-                                               stop));
+  LEAT_TRY(std::vector<ObjectInfo> listed,
+           find_objects(store, prefix, options, now, stop));
   now.objects = listed.size();
   LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
   const EtagKind etags = etag_kind(store, options);

@@ -34,6 +34,9 @@ struct IndexOptions {
   /// What labels count through; empty: the sorted names of the top folders.
   std::vector<std::string> classes;
   EtagUse etags = EtagUse::kKeep;
+  /// What is below the prefix, keys relative to it, in byte order: instead of
+  /// listing, such as from read_inventory(). May be empty.
+  std::function<Result<std::vector<ObjectInfo>>(std::stop_token)> objects;
   /// Hears of progress now and then, on the calling thread. May be empty.
   std::function<void(const IndexProgress&)> progress;
 };

@@ -15,6 +15,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
+#include "leat/index/system_error.h"
 
 namespace leat {
 namespace {
@@ -48,29 +49,6 @@ class Mapping {
   void* const address_;
   const std::size_t size_bytes_;
 };
-
-Error system_error(int number, std::string_view doing) {
-  const ErrorCode code = [&] {
-    switch (number) {
-      case ENOENT:
-        return ErrorCode::kNotFound;
-      case EACCES:
-      case EPERM:
-      case EROFS:
-        return ErrorCode::kPermissionDenied;
-      case ENOSPC:
-      case EDQUOT:
-      case EMFILE:
-      case ENFILE:
-      case ENOMEM:
-        return ErrorCode::kResourceExhausted;
-      default:
-        return ErrorCode::kUnavailable;
-    }
-  }();
-  return Error(code, fmt::format("{}: {}", doing,
-                                 std::generic_category().message(number)));
-}
 
 Result<Buffer> read_whole(int fd, std::uint64_t size_bytes) {
   Buffer bytes(size_bytes);

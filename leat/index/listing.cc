@@ -20,12 +20,16 @@ Result<std::vector<ObjectInfo>> list_data(
   LEAT_TRY(std::vector<ObjectInfo> data,
            list_all(store, below, options, std::move(stop)));
   for (ObjectInfo& object : data) object.key.erase(0, below.size());
-  std::erase_if(data, [](const ObjectInfo& o) { return is_hidden(o.key); });
-  if (data.empty()) {
+  return data_among(std::move(data));
+}
+
+Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects) {
+  std::erase_if(objects, [](const ObjectInfo& o) { return is_hidden(o.key); });
+  if (objects.empty()) {
     return Error(ErrorCode::kNotFound,
                  "there are no objects (hidden ones do not count)");
   }
-  return data;
+  return objects;
 }
 
 }  // namespace leat

@@ -20,4 +20,9 @@ Result<std::vector<ObjectInfo>> list_data(
     Store& store, std::string_view prefix,
     const std::function<void(std::uint64_t)>& progress, std::stop_token stop);
 
+/// Those of `objects`, whose keys are relative already, that are data.
+///
+/// Errors: kNotFound if there are none.
+Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects);
+
 }  // namespace leat

@@ -5,13 +5,15 @@
 #include <optional>
 #include <utility>
 
+#include "leat/index/build_turn.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/index/catalogue_lock.h"
+#include "leat/index/job_build.h"
+#include "leat/index/published.h"
+#include "leat/runtime/launcher.h"
 
 namespace leat {
 namespace {
-
-/// More than any catalogue has.
-constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
 
 using MaybeOpened = std::optional<OpenedCatalogue>;
 
@@ -25,59 +27,10 @@ std::chrono::sys_seconds now() {
       std::chrono::system_clock::now());
 }
 
-/// True if the catalogue has the labels that were asked for.
-bool has_classes(const Catalogue& catalogue, const IndexOptions& options) {
-  return options.classes.empty() || catalogue.classes() == options.classes;
-}
-
-/// What the store says of the catalogue beside the data; nullopt if there is
-/// none.
-Result<std::optional<ObjectInfo>> stat_published(Store& store,
-                                                 const std::string& key,
-                                                 const std::stop_token& stop) {
-  Result<ObjectInfo> info = store.stat(key, stop);
-  if (info) return std::optional(*std::move(info));
-  // A bucket that may not be listed answers 403 for what is not there.
-  const ErrorCode code = info.error().code();
-  if (code == ErrorCode::kNotFound ||
-      (code == ErrorCode::kPermissionDenied && store.traits().can_list)) {
-    return std::optional<ObjectInfo>();
-  }
-  return std::move(info).error().while_doing("looking for a catalogue");
-}
-
-Result<MaybeOpened> find_published(Store& store, std::string_view prefix,
-                                   const CatalogueOptions& options,
-                                   std::stop_token stop) {
-  const std::string key = published_key(prefix);
-  const std::string url = store.url_of(key);
-  LEAT_TRY(const std::optional<ObjectInfo> info,
-           stat_published(store, key, stop));
-  if (!info || !options.refresh.accepts(info->modified_at, now())) {
-    return MaybeOpened();
-  }
-  Result<Buffer> bytes =
-      read_object(store, key, kMostCatalogueBytes, std::move(stop));
-  if (!bytes) {
-    return std::move(bytes).error().while_doing("reading a catalogue");
-  }
-  auto catalogue = open_bytes(*std::move(bytes));
-  if (!catalogue) {
-    return Error(catalogue.error().code(),
-                 fmt::format("{}: {}: publish it again with `leat index "
-                             "--publish`",
-                             url, catalogue.error().message()));
-  }
-  if (!has_classes(**catalogue, options.index)) return MaybeOpened();
-  return MaybeOpened({.catalogue = *std::move(catalogue),
-                      .source = CatalogueSource::kPublished,
-                      .location = url,
-                      .note = ""});
-}
-
 Result<MaybeOpened> find_cached(const std::optional<std::string>& path,
                                 const Refresh& refresh) {
-  if (!path || !refresh.accepts(written_at(*path), now())) {
+  if (!path || !catalogue_identity(*path) ||
+      !refresh.accepts(written_at(*path), now())) {
     return MaybeOpened();
   }
   Result<Catalogue> catalogue = map_catalogue(*path);
@@ -99,11 +52,21 @@ void add_note(std::string& notes, std::string_view note) {
   notes += note;
 }
 
-Result<OpenedCatalogue> make_and_keep(const std::optional<std::string>& path,
-                                      const MakeCatalogue& make) {
-  LEAT_TRY(BuiltCatalogue built, make());
+/// On a file system ETags say when a file was written, and a copy of the folder
+/// would seem changed.
+IndexOptions for_publication(const Store& store, const IndexOptions& options) {
+  IndexOptions adjusted = options;
+  if (etag_kind_of(store) == EtagKind::kFile) {
+    adjusted.etags = EtagUse::kLeaveOut;
+  }
+  return adjusted;
+}
+
+/// Writes what was made to `path`.
+OpenedCatalogue keep(const BuiltCatalogue& built,
+                     const std::optional<std::string>& path) {
   OpenedCatalogue opened;
-  opened.note = std::move(built.note);
+  opened.note = built.note;
   if (!path) {
     add_note(opened.note,
              "the catalogue is not kept: set LEAT_CACHE_DIR to a folder for "
@@ -117,8 +80,82 @@ Result<OpenedCatalogue> make_and_keep(const std::optional<std::string>& path,
                          "can be written",
                          kept.error().message()));
   }
+  return opened;
+}
+
+/// Makes a catalogue, keeps it, and puts it beside the data if `is_shared`.
+Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
+                                       const IndexOptions& options,
+                                       bool is_shared,
+                                       const std::stop_token& stop) {
+  LEAT_TRY(BuiltCatalogue built,
+           build_catalogue(place.store, place.prefix, options, stop));
+  OpenedCatalogue opened = keep(built, place.path);
+  if (is_shared) {
+    if (auto put = share_catalogue(place, built.bytes.span(), stop); !put) {
+      add_note(opened.note, put.error().message());
+    }
+  }
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
+}
+
+/// On the first node of a job: builds for the other nodes too, where the store
+/// takes writes.
+Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
+                                      const CatalogueOptions& options,
+                                      const std::stop_token& stop) {
+  const bool spans = spans_nodes(place.launch) && options.index.classes.empty();
+  if (!spans || !is_on_first_node(place.launch) ||
+      options.sharing == Sharing::kNever || !place.store.traits().can_write) {
+    return build_and_keep(place, options.index, false, stop);
+  }
+  const auto sign =
+      BuildingSign::put_up(place.store, place.prefix, options.times, stop);
+  IndexOptions index = options.index;
+  if (sign) index = for_publication(place.store, options.index);
+  LEAT_TRY(OpenedCatalogue opened,
+           build_and_keep(place, index, sign.has_value(), stop));
+  if (!sign) {
+    add_note(opened.note,
+             fmt::format("each node of the job makes the catalogue for "
+                         "itself, since it cannot be put beside the data "
+                         "({}); publish it once with `leat index --publish`",
+                         sign.error().message()));
+  }
+  return opened;
+}
+
+/// Makes the catalogue, or waits for whoever on this node or in this job makes
+/// it.
+Result<OpenedCatalogue> build_once(const PublishedPlace& place,
+                                   const CatalogueOptions& options,
+                                   const std::stop_token& stop) {
+  if (!place.path) return build_for_job(place, options, stop);
+  const auto before = catalogue_identity(*place.path);
+  std::optional<FirstNode> first_node;
+  if (spans_nodes(place.launch) && !is_on_first_node(place.launch) &&
+      options.sharing == Sharing::kWhereAllowed &&
+      options.index.classes.empty() && !options.refresh.is_always()) {
+    first_node.emplace(place, options);
+  }
+  const auto look = [&]() -> Result<Sight> {
+    const auto now = catalogue_identity(*place.path);
+    if (now && now != before) return Sight::kThere;
+    return first_node ? first_node->look(stop) : Sight::kNothing;
+  };
+  const auto turn =
+      wait_for_turn(*place.path, place.launch, options.times, look, stop);
+  if (!turn && turn.error().code() == ErrorCode::kCancelled) {
+    return turn.error();
+  }
+  if (turn && !*turn) {
+    if (first_node && first_node->found()) return *first_node->found();
+    LEAT_TRY(MaybeOpened cached, find_cached(place.path, Refresh::never()));
+    if (cached) return *std::move(cached);
+  }
+  // Where nothing can be locked, each process makes its own.
+  return build_for_job(place, options, stop);
 }
 
 /// The cache keeps one catalogue for each list of classes.
@@ -161,44 +198,72 @@ std::string published_key(std::string_view prefix) {
 
 Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
-                                      const CatalogueOptions& options,
+                                      const CatalogueOptions& asked,
                                       const Env& env, std::stop_token stop) {
-  const auto path = catalogue_cache_path(
-      cache_identity(identity, options.index.classes), env);
+  const auto path =
+      catalogue_cache_path(cache_identity(identity, asked.index.classes), env);
+  const Result<Launch> launch = read_launch(env);
+  CatalogueOptions options = asked;
+  if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
+    options.sharing = Sharing::kNever;
+  }
+  const PublishedPlace place{.store = store,
+                             .prefix = prefix,
+                             .path = path,
+                             .launch = launch ? *launch : Launch{}};
   if (!options.refresh.is_always()) {
-    LEAT_TRY(MaybeOpened published,
-             find_published(store, prefix, options, stop));
+    LEAT_TRY(MaybeOpened published, find_published(place, options, stop));
     if (published) return *std::move(published);
     LEAT_TRY(MaybeOpened cached, find_cached(path, options.refresh));
     if (cached) return *std::move(cached);
   }
-  if (!store.traits().can_list) return cannot_list(store, prefix);
-  return make_and_keep(path, [&] {
-    return build_catalogue(store, prefix, options.index, std::move(stop));
-  });
+  if (!store.traits().can_list && !options.index.objects) {
+    return cannot_list(store, prefix);
+  }
+  return build_once(place, options, stop);
 }
 
-Result<OpenedCatalogue> open_or_make(std::string_view identity, Refresh refresh,
-                                     const MakeCatalogue& make,
-                                     const Env& env) {
+Result<OpenedCatalogue> open_or_make(std::string_view identity,
+                                     const CatalogueOptions& options,
+                                     const MakeCatalogue& make, const Env& env,
+                                     const std::stop_token& stop) {
   const auto path = catalogue_cache_path(identity, env);
-  if (!refresh.is_always()) {
-    LEAT_TRY(MaybeOpened cached, find_cached(path, refresh));
+  if (!options.refresh.is_always()) {
+    LEAT_TRY(MaybeOpened cached, find_cached(path, options.refresh));
     if (cached) return *std::move(cached);
   }
-  return make_and_keep(path, make);
+  const auto make_it = [&]() -> Result<OpenedCatalogue> {
+    LEAT_TRY(BuiltCatalogue built, make());
+    OpenedCatalogue opened = keep(built, path);
+    LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
+    return opened;
+  };
+  if (!path) return make_it();
+  const Result<Launch> launch = read_launch(env);
+  const auto before = catalogue_identity(*path);
+  const auto look = [&]() -> Result<Sight> {
+    const auto now = catalogue_identity(*path);
+    return now && now != before ? Sight::kThere : Sight::kNothing;
+  };
+  const auto turn = wait_for_turn(*path, launch ? *launch : Launch{},
+                                  options.times, look, stop);
+  if (!turn && turn.error().code() == ErrorCode::kCancelled) {
+    return turn.error();
+  }
+  if (turn && !*turn) {
+    LEAT_TRY(MaybeOpened cached, find_cached(path, Refresh::never()));
+    if (cached) return *std::move(cached);
+  }
+  return make_it();
 }
 
 Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,
                                           const IndexOptions& options,
                                           std::stop_token stop) {
   const std::string key = published_key(prefix);
-  IndexOptions adjusted = options;
-  if (etag_kind_of(store) == EtagKind::kFile) {
-    adjusted.etags = EtagUse::kLeaveOut;
-  }
-  LEAT_TRY(BuiltCatalogue built,
-           build_catalogue(store, prefix, adjusted, stop));
+  LEAT_TRY(
+      BuiltCatalogue built,
+      build_catalogue(store, prefix, for_publication(store, options), stop));
   if (auto put = store.write(key, built.bytes.span(), std::move(stop)); !put) {
     return std::move(put).error().while_doing(
         fmt::format("publishing {}", store.url_of(key)));

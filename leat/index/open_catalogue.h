@@ -11,13 +11,20 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/index/build.h"
+#include "leat/index/build_turn.h"
 #include "leat/index/refresh.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
+/// Whether a job of several nodes puts the catalogue that it makes beside the
+/// data, where its other nodes find it. LEAT_SHARE_CATALOGUE=never is kNever.
+enum class Sharing : std::uint8_t { kWhereAllowed, kNever };
+
 struct CatalogueOptions {
   IndexOptions index;
+  Sharing sharing = Sharing::kWhereAllowed;
+  TurnTimes times;
   /// When what lies in the store is listed although there is a catalogue.
   Refresh refresh = Refresh::never();
 };
@@ -48,6 +55,12 @@ std::string published_key(std::string_view prefix);
 /// Finds the catalogue of `prefix`: beside the data, else in the user's cache,
 /// else made now and put into the cache. Blocks.
 ///
+/// Of many processes that find none, one makes it: on a node the first that
+/// locks the cache's file, local rank 0 with a head start; of a job of several
+/// nodes (as the launcher's variables in `env` say) the first node, which puts
+/// it beside the data for the others. They wait for it, and take over from the
+/// dead.
+///
 /// `identity` names the place for the cache: the URL, and the endpoint where it
 /// is not the usual one; no credentials. A cache that cannot be written is a
 /// note, not an error.
@@ -65,11 +78,14 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
 /// Finds what the user's cache keeps under `identity`, else makes it and puts
-/// it there: for what is described otherwise than by a place. Blocks.
+/// it there, once for all processes of this node: for what is described
+/// otherwise than by a place. Blocks.
 ///
-/// Errors: kCorrupt, of what was found; whatever `make` says
-Result<OpenedCatalogue> open_or_make(std::string_view identity, Refresh refresh,
-                                     const MakeCatalogue& make, const Env& env);
+/// Errors: kCorrupt, of what was found; kCancelled; whatever `make` says
+Result<OpenedCatalogue> open_or_make(std::string_view identity,
+                                     const CatalogueOptions& options,
+                                     const MakeCatalogue& make, const Env& env,
+                                     const std::stop_token& stop);
 
 /// Lists anew and puts the catalogue beside the data, for everyone. Blocks.
 ///

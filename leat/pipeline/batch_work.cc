@@ -169,7 +169,8 @@ void BatchWork::put_together() {
                           is_bad_sample(failed->code())
                               ? " (on_error=\"substitute\" passes over "
                                 "such samples)"
-                              : ""));
+                              : ""))
+            .because_of(failed->cause());
   }
   if (error) return;
   if (bad.size() == size() && !bad.empty()) {

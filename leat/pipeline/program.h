@@ -17,11 +17,15 @@
 
 namespace leat {
 
+class UserFunction;  // user_function.h
+
 /// One op as a user wrote it: `leat.ops.RandomResizedCrop(224, scale=(0.5, 1))`
 /// is {"random_resized_crop", R"({"size": 224, "scale": [0.5, 1.0]})"}.
 struct OpSpec {
   std::string name;
   std::string params_json = "{}";
+  /// Of the op `python`: what it calls.
+  std::shared_ptr<const UserFunction> function = nullptr;
 };
 
 /// Reads "decode_image,random_resized_crop:224,normalize:imagenet".

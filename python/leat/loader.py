@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from leat import _native, _outputs, ops as _ops
+from leat import _functions, _native, _outputs, ops as _ops
+from leat._agreement import compare_catalogues
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
 
@@ -35,6 +36,8 @@ class Loader:
         ids: adds ``index`` and ``key``.
         batch: ``"dict"`` (default) of name to array, or ``"tuple"``.
         ops: what is done to the fields; see `leat.ops`.
+        collate: makes of the samples of a batch, a list of dicts or tuples, what is
+            delivered in its place; in the thread that calls next().
         output: ``"numpy"`` (default), ``"torch"`` or ``"jax"`` (by DLPack; jax makes
             32-bit integers of 64-bit ones unless told otherwise).
         pin_memory: of torch: whether batches come in memory of torch's host
@@ -79,6 +82,7 @@ class Loader:
         ids: bool = False,
         batch: Literal["dict", "tuple"] = "dict",
         ops: Sequence[_ops.Op] = (),
+        collate: Callable[[list[Any]], Any] | None = None,
         output: Literal["numpy", "torch", "jax"] = "numpy",
         pin_memory: bool = False,
         device: Any = None,
@@ -119,7 +123,16 @@ class Loader:
                 no_sign_request=no_sign_request,
                 requester_pays=requester_pays,
             )
+        if collate is not None and not callable(collate):
+            raise InvalidArgument(f"collate={collate!r}; it is a function")
+        ops = list(ops)
         self._batch = batch
+        self._collate = collate
+        self._batch_functions = [
+            _functions.call_per_batch(op.function, place, op._field, op.global_rng)
+            for place, op in enumerate(ops)
+            if isinstance(op, _ops.Python) and op.per == "batch"
+        ]
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
         options = {
             "global_batch_size": _count("global_batch_size", global_batch_size),
@@ -131,6 +144,7 @@ class Loader:
             "pad": pad,
             "epochs": None if epochs is None else _count("epochs", epochs),
             "ops": _ops.specs_to_json(ops),
+            "functions": _ops.functions_of(ops),
             "fields": _names(fields),
             "ids": ids,
             "on_error": str(on_error),
@@ -144,6 +158,9 @@ class Loader:
             else _count("world_size", world_size, below=2**32),
         }
         self._native = _native.Loader(self._dataset._native, options)
+        compare_catalogues(
+            self._dataset.url, self._dataset.digest, self._native.world_size
+        )
         _alive.add(self)
 
     @property
@@ -180,7 +197,8 @@ class Loader:
 
     def peek(self) -> Batch | None:
         """A copy of the batch that comes next; moves nothing. None at the end."""
-        return self._to_batch(self._native.peek())
+        place = self._place()
+        return self._to_batch(self._native.peek(), place)
 
     def set_epoch(self, epoch: int) -> None:
         """Makes ``epoch`` the one that iter() starts.
@@ -236,16 +254,29 @@ class Loader:
     def __repr__(self) -> str:
         return f"leat.Loader({self._dataset!r}, {len(self)} batches an epoch)"
 
-    def _to_batch(self, fields: list[tuple[str, Any]] | None) -> Batch | None:
+    def _place(self) -> tuple[int, ...]:
+        """Where the next batch stands, for functions of batches that draw."""
+        if not self._batch_functions:
+            return ()
+        state = self.state_dict()
+        return (state["seed"], state["epoch"], state["position"], self.rank)
+
+    def _to_batch(
+        self, fields: list[tuple[str, Any]] | None, place: tuple[int, ...]
+    ) -> Batch | None:
         if fields is None:
             return None
         dtypes = self._dataset._dtypes
         if dtypes:
             fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
-        named = self._to_output(fields)
-        if self._batch == "tuple":
-            return tuple(value for _, value in named)
-        return dict(named)
+        batch: Any = dict(self._to_output(fields))
+        for function in self._batch_functions:
+            batch = function(batch, self._batch, place)
+        if self._batch == "tuple" and isinstance(batch, dict):
+            batch = tuple(batch.values())
+        if self._collate is not None:
+            return self._collate(_functions.split_samples(batch))
+        return batch
 
 
 class _Iterator:
@@ -262,7 +293,9 @@ class _Iterator:
     def __next__(self) -> Batch:
         if self._is_done:  # For good, whatever the loader does next.
             raise StopIteration
-        batch = self._loader._to_batch(self._loader._native.next(self._iteration))
+        place = self._loader._place()
+        fields = self._loader._native.next(self._iteration)
+        batch = self._loader._to_batch(fields, place)
         if batch is None:
             self._is_done = True
             raise StopIteration

@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Iterable, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Sequence, Tuple, Union
 
 import numpy as np
 
-from leat import _native
+from leat import _functions, _native
 from leat.errors import InvalidArgument
 
 __all__ = [
@@ -41,17 +41,22 @@ __all__ = [
     "Cast",
     "CenterCrop",
     "Chain",
+    "ColorJitter",
     "DecodeImage",
     "LoadNpy",
     "Normalize",
     "Op",
+    "Pad",
     "ParseFloat",
     "ParseInt",
     "ParseJson",
     "ParseText",
+    "Python",
+    "RandomCrop",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "Resize",
+    "functions_of",
     "specs_to_json",
 ]
 
@@ -119,6 +124,21 @@ class Op:
         sides = [int(side) for side in sides]
         return sides[0] if len(sides) == 1 else sides
 
+    def _pixels(
+        self, name: str, value: Any, counts: Sequence[int], most: int
+    ) -> int | list[int]:
+        numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+        if len(numbers) not in counts or any(
+            isinstance(number, bool)
+            or not isinstance(number, (int, np.integer))
+            or not 0 <= number <= most
+            for number in numbers
+        ):
+            which = " or ".join(map(str, counts))
+            _fail(self, f"{name}={value!r} must be {which} numbers from 0 to {most}")
+        numbers = [int(number) for number in numbers]
+        return numbers[0] if len(numbers) == 1 else numbers
+
     def _choice(self, name: str, value: str, choices: Sequence[str]) -> str:
         if value not in choices:
             _fail(self, f"{name}={value!r} must be one of {', '.join(choices)}")
@@ -132,7 +152,9 @@ class Op:
 
 
 class DecodeImage(Op):
-    """JPEG or PNG, told apart by their bytes, to an array named `image`.
+    """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
+
+    An animated WebP is a bad sample.
 
     Args:
         mode: "RGB", or "L" for grey.
@@ -264,6 +286,127 @@ class RandomHorizontalFlip(Op):
         if not 0 <= p <= 1:
             _fail(self, f"p={p!r} must be from 0 to 1")
         super().__init__({"p": float(p)}, field, to)
+
+
+Pixels = Union[int, Sequence[int]]
+
+
+class RandomCrop(Op):
+    """Cuts out a random part, as torchvision's op of that name.
+
+    What is too small even with its padding gets what is missing on both sides
+    first, as with torchvision's ``pad_if_needed=True``.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        padding: pixels added before the crop: one number for every side, (left and
+            right, top and bottom), or (left, top, right, bottom).
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "random_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        padding: Pixels = 0,
+        *,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "padding": self._pixels("padding", padding, (1, 2, 4), _MOST_SIDE),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)
+
+
+class Pad(Op):
+    """Adds a border.
+
+    Args:
+        padding: pixels: one number for every side, (left and right, top and bottom),
+            or (left, top, right, bottom).
+        size: instead of `padding`: a side, or (height, width), that the picture has
+            at least afterwards, with itself in the middle.
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "pad"
+
+    def __init__(
+        self,
+        padding: Pixels = 0,
+        *,
+        size: Size | None = None,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if size is not None and padding != 0:
+            _fail(self, "padding and size cannot both be given")
+        params = {
+            "padding": self._pixels("padding", padding, (1, 2, 4), _MOST_SIDE),
+            "size": None if size is None else self._size(size),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)
+
+
+class ColorJitter(Op):
+    """Changes brightness, contrast, saturation and hue by random amounts, in an order
+    that is random too, as torchvision's op of that name does to Pillow's images.
+
+    Contrast is around the mean of the picture as it is at that place in the chain:
+    what was cropped away before does not count, what is cropped away later does.
+    A grey picture has neither saturation nor hue.
+
+    Args:
+        brightness, contrast, saturation: x draws a factor from max(0, 1 - x) to
+            1 + x; (low, high) gives the bounds, 0 <= low <= high <= 1000.
+        hue: x draws a turn from -x to x, as a share of the colour circle, x at most
+            0.5; or (low, high), -0.5 <= low <= high <= 0.5.
+    """
+
+    _name = "color_jitter"
+
+    def __init__(
+        self,
+        brightness: float | Sequence[float] = 0,
+        contrast: float | Sequence[float] = 0,
+        saturation: float | Sequence[float] = 0,
+        hue: float | Sequence[float] = 0,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "brightness": self._jitter("brightness", brightness, 0, 1000),
+            "contrast": self._jitter("contrast", contrast, 0, 1000),
+            "saturation": self._jitter("saturation", saturation, 0, 1000),
+            "hue": self._jitter("hue", hue, -0.5, 0.5),
+        }
+        super().__init__(params, field, to)
+
+    def _jitter(
+        self, name: str, value: Any, low: float, high: float
+    ) -> float | list[float]:
+        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+            reach = float(value)
+            # Around 1 for a factor, around 0 for the hue.
+            if 0 <= reach <= (high if low < 0 else high - 1):
+                return reach
+        elif isinstance(value, (list, tuple)) and len(value) == 2:
+            bounds = [float(number) for number in value]
+            if low <= bounds[0] <= bounds[1] <= high:
+                return bounds
+        _fail(
+            self,
+            f"{name}={value!r} must be a number from 0 on, or (low, high) within "
+            f"{low} to {high}",
+        )
 
 
 class Normalize(Op):
@@ -477,6 +620,89 @@ class LoadNpy(Op):
         super().__init__({"ragged": bool(ragged)}, field, to)
 
 
+class Python(Op):
+    """A function of yours, in the threads that decode.
+
+        def augment(image, rng):            # (H, W, 3) uint8, as DecodeImage gives it
+            return albumentation(image=image)["image"]
+
+        ops = [DecodeImage(layout="HWC"), Python(augment)]
+
+    It gets what the ops before made of the field: an array of its own, or a str; the
+    bytes of the field if there are none. It gives back an array, a torch tensor, a
+    PIL image, a number or a str. Other functions may follow it, ops of Leat's own
+    may not.
+
+    **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator`
+    that depends on the seed, the epoch and the sample alone. One that draws from the
+    generators of `random`, NumPy or torch says ``global_rng=True``: they are seeded
+    likewise before each call, and such functions run one after another. Then threads,
+    world size and resume change no draw.
+
+    **Threads.** Several threads call it at once, each with another sample. While it
+    runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and torch let
+    go of it in most of their work. What takes longer than the training step in
+    Python alone belongs into processes: see `leat.torch.DataLoader`.
+
+    **Errors.** What it raises, `next()` raises, with its traceback and a note that
+    names the sample.
+
+    Args:
+        function: of one value, and of ``rng`` if it draws.
+        per: ``"sample"``; or ``"batch"``: it gets the batch as the loader delivers
+            it (or the one field that `field` names), in the thread that calls
+            `next()`, and gives back what is delivered instead.
+        field: the field; None for that of the op before, or the only one.
+        to: the name of its field from there on.
+        ragged: the first dimension may differ from sample to sample: `leat.Ragged`.
+        global_rng: it draws from the process's own generators.
+    """
+
+    _name = "python"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        per: str = "sample",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+        ragged: bool = False,
+        global_rng: bool = False,
+    ) -> None:
+        super().__init__({"ragged": True} if ragged else {}, field, to)
+        if not callable(function):
+            _fail(self, f"{function!r} cannot be called")
+        self._choice("per", per, ("sample", "batch"))
+        if per == "batch" and (ragged or to is not None):
+            _fail(self, 'ragged= and to= are for per="sample"')
+        self.function = function
+        self.per = per
+        self.global_rng = global_rng
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"Python({name}, per={self.per!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Python):
+            return NotImplemented
+        mine = (self.function, self.per, self.global_rng, self.to_spec())
+        return mine == (other.function, other.per, other.global_rng, other.to_spec())
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.per))
+
+
+def functions_of(ops: Iterable[Op]) -> list[Any]:
+    """Of the ops that call one for each sample, as the engine calls them."""
+    return [
+        _functions.call_per_sample(op.function, place, op.global_rng)
+        for place, op in enumerate(ops)
+        if isinstance(op, Python) and op.per == "sample"
+    ]
+
+
 def specs_to_json(ops: Iterable[Op]) -> str:
     """The ops as one JSON list, as the engine reads them."""
     specs = []
@@ -486,7 +712,8 @@ def specs_to_json(ops: Iterable[Op]) -> str:
                 f"{op!r} is no op; write leat.ops.Resize(224) or another of "
                 f"leat.ops"
             )
-        specs.append(op.to_spec())
+        if not (isinstance(op, Python) and op.per == "batch"):
+            specs.append(op.to_spec())
     return json.dumps(specs)
 
 
@@ -502,7 +729,7 @@ class Chain:
 
     def __init__(self, ops: Iterable[Op]) -> None:
         self.ops: Tuple[Op, ...] = tuple(ops)
-        self._program = _native.Program(specs_to_json(self.ops))
+        self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
 
     def __call__(
         self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0

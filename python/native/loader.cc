@@ -12,6 +12,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "errors.h"
+#include "functions.h"
 
 namespace py = pybind11;
 
@@ -71,8 +72,8 @@ LoaderOptions options_of(const py::dict& given) {
   get("drop_last", options.drop_last);
   get("pad", options.pad);
   get("epochs", options.epochs);
-  options.ops =
-      value_or_raise(ops_from_json(py::cast<std::string>(given["ops"])));
+  options.ops = ops_with_functions(py::cast<std::string>(given["ops"]),
+                                   given["functions"]);
   get("fields", options.fields);
   get("ids", options.ids);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
@@ -139,7 +140,11 @@ void bind_loader(py::module_& module) {
            })
       .def("set_epoch",
            [](Loader& loader, std::uint64_t epoch) {
-             ok_or_raise(loader.set_epoch(epoch));
+             // Ends a run, whose functions of Python need the GIL.
+             ok_or_raise([&] {
+               const py::gil_scoped_release unlocked;
+               return loader.set_epoch(epoch);
+             }());
            })
       .def("state", &Loader::state)
       .def("load_state",

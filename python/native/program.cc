@@ -13,6 +13,7 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "functions.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program.h"
@@ -30,7 +31,8 @@ Result<std::vector<FieldSpec>> fields_of(const std::vector<OpSpec>& specs) {
   std::vector<FieldSpec> fields;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     LEAT_TRY(const Op op, make_op(specs[i], i));
-    if (!opens_chain(op)) continue;
+    const bool opens = opens_chain(op) || (fields.empty() && specs[i].function);
+    if (!opens) continue;
     const FieldSpec field{op.field.empty() ? kDefaultField : op.field};
     if (std::find(fields.begin(), fields.end(), field) == fields.end()) {
       fields.push_back(field);
@@ -39,8 +41,7 @@ Result<std::vector<FieldSpec>> fields_of(const std::vector<OpSpec>& specs) {
   return fields;
 }
 
-Result<OutputField> compile(const std::string& ops_json) {
-  LEAT_TRY(const auto specs, ops_from_json(ops_json));
+Result<OutputField> compile(const std::vector<OpSpec>& specs) {
   LEAT_TRY(const auto fields, fields_of(specs));
   LEAT_TRY(auto outputs, compile_ops(specs, fields));
   if (outputs.size() != 1) {
@@ -54,8 +55,9 @@ Result<OutputField> compile(const std::string& ops_json) {
 /// Threads: any; each run borrows a Scratch.
 class ProgramRunner {
  public:
-  explicit ProgramRunner(const std::string& ops_json)
-      : output_(value_or_raise(compile(ops_json))) {}
+  ProgramRunner(const std::string& ops_json, const py::list& functions)
+      : output_(
+            value_or_raise(compile(ops_with_functions(ops_json, functions)))) {}
 
   py::object run(const py::buffer& data, std::uint64_t seed,
                  std::uint64_t epoch, std::uint64_t sample) {
@@ -132,7 +134,8 @@ class ProgramRunner {
 void bind_program(py::module_& module) {
   py::class_<ProgramRunner>(module, "Program",
                             "Ops over bytes at hand. See leat.ops.Chain.")
-      .def(py::init<const std::string&>(), py::arg("ops_json"))
+      .def(py::init<const std::string&, const py::list&>(), py::arg("ops_json"),
+           py::arg("functions"))
       .def("run", &ProgramRunner::run, py::arg("data"), py::arg("seed"),
            py::arg("epoch"), py::arg("sample"));
   module.def("ops_help", &ops_help, "The table of ops, as text.");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -447,3 +448,26 @@ def test_missing_members_are_bad_samples(tmp_path):
                      on_error="substitute") as loader:  # fmt: skip
         batch = next(iter(loader))
     assert batch["cls"].tolist() == [5, 7, 7] and batch["txt"] == ["a", "c", "c"]
+
+
+def test_the_command_takes_the_same_ops(shards):
+    ops = (
+        "decode_image,random_crop:8/9:padding=1/2,color_jitter:0.4:hue=-0.1/0.1,pad:1:fill=9,"
+        "parse_int:cls,parse_json:score:to=score,parse_json:boxes:ragged=true:to=boxes,"
+        "load_npy,parse_text,parse_float:flt:dtype=float32"
+    )
+    answer = subprocess.run(
+        ["leat", "bench", str(shards), "--epochs", "1", "--global-batch-size", "6", "--ops", ops, "--json"],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    epoch = json.loads(answer.stdout)["epochs"][0]
+    python_ops = [
+        DecodeImage(), leat.ops.RandomCrop((8, 9), (1, 2)), leat.ops.ColorJitter(0.4, hue=(-0.1, 0.1)),
+        leat.ops.Pad(1, fill=9), ParseInt("cls"), ParseJson("score", to="score"),
+        ParseJson("boxes", to="boxes", ragged=True), LoadNpy(), ParseText(),
+        ParseFloat("flt", dtype="float32"),
+    ]  # fmt: skip
+    with leat.Loader(shards, global_batch_size=6, ops=python_ops) as loader:
+        for _ in loader:
+            pass
+        assert loader.stats()[0]["content_hash"] == epoch["content_hash"]

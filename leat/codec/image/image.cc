@@ -2,16 +2,35 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <array>
+#include <string_view>
 
 #include "leat/base/buffer.h"
 #include "leat/codec/jpeg/jpeg_header.h"
 #include "leat/codec/jpeg/jpeg_reader.h"
 #include "leat/codec/png/png_header.h"
 #include "leat/codec/png/png_reader.h"
+#include "leat/codec/webp/webp_header.h"
+#include "leat/codec/webp/webp_reader.h"
 
 namespace leat {
 namespace {
+
+struct FormatInfo {
+  std::string_view name;
+  Result<ClaimedImage> (*read_header)(std::span<const std::byte>);
+  std::unique_ptr<ImageReader> (*make_reader)();
+};
+
+// In the order of the enumerators.
+constexpr std::array kFormats = {
+    FormatInfo{"JPEG", read_jpeg_header, make_jpeg_reader},
+    FormatInfo{"PNG", read_png_header, make_png_reader},
+    FormatInfo{"WebP", read_webp_header, make_webp_reader}};
+
+const FormatInfo& info_of(ImageFormat format) {
+  return kFormats[static_cast<std::size_t>(format)];
+}
 
 Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
   const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
@@ -20,8 +39,8 @@ Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
       ErrorCode::kCorrupt,
       fmt::format("{} claims {} x {} pixels, more than the limit of {}; if you "
                   "trust it, raise DecodeImage(max_pixels=...)",
-                  header.format == ImageFormat::kJpeg ? "JPEG" : "PNG",
-                  header.width, header.height, max_pixels));
+                  info_of(header.format).name, header.width, header.height,
+                  max_pixels));
 }
 
 class AnyImageReader final : public ImageReader {
@@ -30,11 +49,8 @@ class AnyImageReader final : public ImageReader {
                      const ImageHeader& header,
                      const DecodeRequest& request) override {
     std::unique_ptr<ImageReader>& reader =
-        header.format == ImageFormat::kJpeg ? jpeg_ : png_;
-    if (!reader) {
-      reader = header.format == ImageFormat::kJpeg ? make_jpeg_reader()
-                                                   : make_png_reader();
-    }
+        readers_[static_cast<std::size_t>(header.format)];
+    if (!reader) reader = info_of(header.format).make_reader();
     current_ = reader.get();
     return current_->start(encoded, header, request);
   }
@@ -53,8 +69,8 @@ class AnyImageReader final : public ImageReader {
   }
 
  private:
-  std::unique_ptr<ImageReader> jpeg_;  // Made when first needed.
-  std::unique_ptr<ImageReader> png_;
+  // Made when first needed.
+  std::array<std::unique_ptr<ImageReader>, kFormats.size()> readers_;
   ImageReader* current_ = nullptr;
 };
 
@@ -64,6 +80,10 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
   const std::string_view text = as_text(encoded);
   if (text.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
   if (text.starts_with("\x89PNG\r\n\x1a\n")) return ImageFormat::kPng;
+  if (text.starts_with("RIFF") && text.size() >= 12 &&
+      text.substr(8, 4) == "WEBP") {
+    return ImageFormat::kWebp;
+  }
   return std::nullopt;
 }
 
@@ -76,13 +96,11 @@ Result<ImageHeader> read_image_header(std::span<const std::byte> encoded,
   if (!format) {
     return Error(
         ErrorCode::kCorrupt,
-        fmt::format("neither JPEG nor PNG: the {} bytes begin with "
+        fmt::format("neither JPEG, PNG nor WebP: the {} bytes begin with "
                     "{:02x}; check the field that is decoded",
                     encoded.size(), std::to_integer<unsigned>(encoded[0])));
   }
-  const auto read =
-      *format == ImageFormat::kJpeg ? read_jpeg_header : read_png_header;
-  LEAT_TRY(const ClaimedImage claimed, read(encoded));
+  LEAT_TRY(const ClaimedImage claimed, info_of(*format).read_header(encoded));
   LEAT_TRY_VOID(check_pixels(claimed.header, max_pixels));
   // Only now, so that a bomb is called a bomb.
   if (!claimed.fault.empty()) return Error(ErrorCode::kCorrupt, claimed.fault);

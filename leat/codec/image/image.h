@@ -10,10 +10,10 @@
 
 namespace leat {
 
-enum class ImageFormat : std::uint8_t { kJpeg, kPng };
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
 
 /// What an image is by its first bytes, whatever it is called; nullopt if it is
-/// neither.
+/// none of them.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
 /// What a pixel is made of: one byte for each channel, interleaved.
@@ -91,7 +91,7 @@ class ImageReader {
   virtual void finish() = 0;
 };
 
-/// A reader for either format.
+/// A reader for all formats.
 std::unique_ptr<ImageReader> make_image_reader();
 
 }  // namespace leat

@@ -6,6 +6,7 @@
 
 #include <jpeglib.h>
 #include <png.h>
+#include <webp/encode.h>
 
 namespace leat::testing {
 
@@ -130,6 +131,54 @@ std::string encode_png(const Pixels& pixels, const PngOptions& options) {
   png_write_end(png, info);
   png_destroy_write_struct(&png, &info);
   return encoded;
+}
+
+std::string encode_webp(const Pixels& pixels, const WebpOptions& options) {
+  std::uint8_t* out = nullptr;
+  const auto width = static_cast<int>(pixels.width);
+  const auto height = static_cast<int>(pixels.height);
+  const int stride = width * static_cast<int>(pixels.channels);
+  const std::uint8_t* bytes = pixels.bytes.data();
+  const bool is_lossless = options.quality >= 100;
+  const bool has_alpha = pixels.channels == 4;
+  std::size_t size = 0;
+  if (is_lossless) {
+    size = (has_alpha ? WebPEncodeLosslessRGBA : WebPEncodeLosslessRGB)(
+        bytes, width, height, stride, &out);
+  } else {
+    size = (has_alpha ? WebPEncodeRGBA : WebPEncodeRGB)(
+        bytes, width, height, stride, options.quality, &out);
+  }
+  std::string encoded(reinterpret_cast<char*>(out), size);
+  WebPFree(out);
+  return encoded;
+}
+
+namespace {
+
+std::string little_endian(std::size_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) {
+    text += static_cast<char>(value >> (8 * i) & 0xff);
+  }
+  return text;
+}
+
+std::string riff_chunk(const std::string& type, const std::string& content) {
+  return type + little_endian(content.size(), 4) + content +
+         std::string(content.size() % 2, '\0');
+}
+
+}  // namespace
+
+std::string with_webp_exif(const Pixels& pixels, const std::string& exif) {
+  constexpr char kHasExif = 8;
+  const std::string extended = kHasExif + std::string(3, '\0') +
+                               little_endian(pixels.width - 1, 3) +
+                               little_endian(pixels.height - 1, 3);
+  return riff_chunk("RIFF", "WEBP" + riff_chunk("VP8X", extended) +
+                                encode_webp(pixels).substr(12) +
+                                riff_chunk("EXIF", exif));
 }
 
 std::string exif_of(std::uint16_t orientation) {

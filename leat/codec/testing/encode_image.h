@@ -43,6 +43,16 @@ struct PngOptions {
 /// 1 channel is grey, 2 grey and alpha, 3 colour, 4 colour and alpha.
 std::string encode_png(const Pixels& pixels, const PngOptions& options = {});
 
+struct WebpOptions {
+  float quality = 90;  ///< 100 and more: lossless.
+};
+
+/// 3 channels are colour, 4 colour and alpha.
+std::string encode_webp(const Pixels& pixels, const WebpOptions& options = {});
+
+/// A WebP with a header of its own chunk, and EXIF behind the pixels.
+std::string with_webp_exif(const Pixels& pixels, const std::string& exif);
+
 /// The smallest block of EXIF that gives this orientation.
 std::string exif_of(std::uint16_t orientation);
 

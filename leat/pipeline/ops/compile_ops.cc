@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "leat/pipeline/ops/function_program.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/parse_program.h"
@@ -39,6 +40,10 @@ bool is_image(const Op& op) {
   return std::holds_alternative<DecodeImageOp>(op.params);
 }
 
+bool is_function(const Op& op) {
+  return std::holds_alternative<FunctionOp>(op.params);
+}
+
 struct Chain {
   std::size_t source = 0;
   std::string name;        // By now.
@@ -52,6 +57,11 @@ class ChainBuilder {
       : fields_(fields) {}
 
   Result<void> add(Op op) {
+    if (is_function(op)) {
+      if (!continues(op)) return open(std::move(op));
+      Chain& chain = *chain_of(op);
+      return append(chain, std::move(op));
+    }
     return opens_chain(op) ? open(std::move(op)) : join(std::move(op));
   }
 
@@ -76,12 +86,18 @@ class ChainBuilder {
  private:
   Result<OutputField> compile(Chain chain, std::size_t source) const {
     OutputField output{.name = chain.name, .source = source};
-    if (is_image(chain.ops[0])) {
+    const auto first = std::ranges::find_if(chain.ops, is_function);
+    const std::vector<Op> functions(first, chain.ops.end());
+    chain.ops.erase(first, chain.ops.end());
+    if (!chain.ops.empty() && is_image(chain.ops[0])) {
       LEAT_TRY(output.program,
                compile_image_program(std::move(chain.ops), chain.drawn_name));
-    } else {
+    } else if (!chain.ops.empty()) {
       add_parse_program(chain.ops[0], fields_[source].name, output);
     }
+    if (functions.empty()) return output;
+    output.value_program = compile_functions(output, functions);
+    output.program = nullptr;
     return output;
   }
 
@@ -94,9 +110,32 @@ class ChainBuilder {
                  : is_image(op) ? "image"
                                 : fields_[source].name;
     chain.drawn_name = chain.name;
-    if (is_image(op)) current_ = chain.name;
+    if (is_image(op) || is_function(op)) current_ = chain.name;
+    last_ = chain.name;
     chain.ops.push_back(std::move(op));
     chains_.push_back(std::move(chain));
+    return {};
+  }
+
+  /// Whether a function takes what ops before it made.
+  bool continues(const Op& op) {
+    return (!op.field.empty() || !last_.empty()) &&
+           chain_of(op) != chains_.rend();
+  }
+
+  /// The youngest chain of the op's field, should a name be taken twice.
+  std::vector<Chain>::reverse_iterator chain_of(const Op& op) {
+    const std::string& before = is_function(op) ? last_ : current_;
+    const std::string& name = op.field.empty() ? before : op.field;
+    return std::find_if(chains_.rbegin(), chains_.rend(),
+                        [&](const Chain& c) { return c.name == name; });
+  }
+
+  Result<void> append(Chain& chain, Op op) {
+    if (!op.to.empty()) chain.name = op.to;
+    current_ = chain.name;
+    last_ = chain.name;
+    chain.ops.push_back(std::move(op));
     return {};
   }
 
@@ -107,10 +146,7 @@ class ChainBuilder {
                       op.name, op.index));
     }
     const std::string& name = op.field.empty() ? current_ : op.field;
-    // The youngest of that name, should a name be taken twice.
-    const auto chain =
-        std::find_if(chains_.rbegin(), chains_.rend(),
-                     [&](const Chain& c) { return c.name == name; });
+    const auto chain = chain_of(op);
     if (chain == chains_.rend()) {
       return invalid(
           fmt::format("{} (op {}): '{}' is no decoded image; put "
@@ -118,15 +154,18 @@ class ChainBuilder {
                       " to=\"{}\") before it",
                       op.name, op.index, name, name));
     }
+    if (is_function(chain->ops.back())) {
+      return invalid(fmt::format(
+          "{} (op {}) cannot come after a function of yours: put it "
+          "before, or into the function",
+          op.name, op.index));
+    }
     if (!is_image(chain->ops[0])) {
       return invalid(
           fmt::format("{} (op {}) works on images, and '{}' is what {} made",
                       op.name, op.index, name, chain->ops[0].name));
     }
-    if (!op.to.empty()) chain->name = op.to;
-    current_ = chain->name;
-    chain->ops.push_back(std::move(op));
-    return {};
+    return append(*chain, std::move(op));
   }
 
   Result<std::size_t> bytes_field(const Op& op) const {
@@ -186,7 +225,8 @@ class ChainBuilder {
 
   const std::vector<FieldSpec>& fields_;
   std::vector<Chain> chains_;
-  std::string current_;  // The field of the op before.
+  std::string current_;  // The image of the op before.
+  std::string last_;     // The field of the op before, whatever it is.
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include "leat/pipeline/ops/geometry.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "leat/pipeline/ops/draws.h"
 
@@ -79,6 +81,31 @@ Rect draw_crop(const RandomResizedCropOp& op, PixelSize image, Draws draws) {
   return fallback_crop(op, image);
 }
 
+/// The first three draws are for the order, by Fisher and Yates, and the next
+/// four for the amounts. What changes nothing is left out.
+std::vector<ColourChange> draw_changes(const ColorJitterOp& op, Draws draws) {
+  std::array<ColourKind, kColourKinds> order = {
+      ColourKind::kBrightness, ColourKind::kContrast, ColourKind::kSaturation,
+      ColourKind::kHue};
+  for (std::uint32_t i = kColourKinds - 1; i > 0; --i) {
+    std::swap(order[i], order[draws.below(i + 1)]);
+  }
+  const std::array<double, 2> bounds[] = {op.brightness, op.contrast,
+                                          op.saturation, op.hue};
+  double amounts[kColourKinds];
+  for (std::size_t i = 0; i < kColourKinds; ++i) {
+    amounts[i] = draws.uniform(bounds[i][0], bounds[i][1]);
+  }
+  std::vector<ColourChange> changes;
+  for (const ColourKind kind : order) {
+    const auto i = static_cast<std::size_t>(kind);
+    const double none = kind == ColourKind::kHue ? 0 : 1;
+    if (bounds[i][0] == none && bounds[i][1] == none) continue;
+    changes.push_back({kind, amounts[i]});
+  }
+  return changes;
+}
+
 /// Follows the ops; what is said of x is said of the picture as the ops see it,
 /// which may be flipped already.
 class Planner {
@@ -89,26 +116,70 @@ class Planner {
   }
 
   void apply(const Op& op) {
-    if (const auto* resize = std::get_if<ResizeOp>(&op.params)) {
-      add_resize(size_for(*resize, size()), resize->interpolation);
-    } else if (const auto* centre = std::get_if<CenterCropOp>(&op.params)) {
-      pad_to(centre->size);
-      crop_centre(centre->size);
-    } else if (const auto* random =
-                   std::get_if<RandomResizedCropOp>(&op.params)) {
-      crop(draw_crop(*random, size(), draws_of(op)));
-      add_resize(random->size, random->interpolation);
-    } else if (const auto* flip =
-                   std::get_if<RandomHorizontalFlipOp>(&op.params)) {
-      if (draws_of(op).uniform() < flip->p) {
-        plan_.is_flipped = !plan_.is_flipped;
-      }
-    }
+    std::visit([&](const auto& params) { apply(op, params); }, op.params);
   }
 
   Geometry take() { return std::move(plan_); }
 
  private:
+  template <class Params>
+  void apply(const Op&, const Params&) {}  // Moves no pixels.
+
+  void apply(const Op&, const ResizeOp& op) {
+    add_resize(size_for(op, size()), op.interpolation);
+  }
+
+  void apply(const Op&, const CenterCropOp& op) {
+    pad_to(op.size, {0, 0, 0});
+    crop_centre(op.size);
+  }
+
+  void apply(const Op& op, const RandomResizedCropOp& params) {
+    crop(draw_crop(params, size(), draws_of(op)));
+    add_resize(params.size, params.interpolation);
+  }
+
+  void apply(const Op& op, const RandomHorizontalFlipOp& flip) {
+    if (draws_of(op).uniform() < flip.p) plan_.is_flipped = !plan_.is_flipped;
+  }
+
+  void apply(const Op&, const PadOp& op) {
+    if (op.least.width != 0) {
+      pad_to(op.least, op.fill);
+    } else {
+      add_padding(op.padding, op.fill);
+    }
+  }
+
+  void apply(const Op& op, const RandomCropOp& params) {
+    Padding padding = params.padding;
+    // What is missing then goes on both sides, whole, as torchvision has it.
+    const std::uint32_t width = size().width + padding.left + padding.right;
+    const std::uint32_t height = size().height + padding.top + padding.bottom;
+    const std::uint32_t more_x =
+        params.size.width - std::min(params.size.width, width);
+    const std::uint32_t more_y =
+        params.size.height - std::min(params.size.height, height);
+    padding.left += more_x;
+    padding.right += more_x;
+    padding.top += more_y;
+    padding.bottom += more_y;
+    add_padding(padding, params.fill);
+    Draws draws = draws_of(op);
+    const std::uint32_t y = draws.below(size().height - params.size.height + 1);
+    const std::uint32_t x = draws.below(size().width - params.size.width + 1);
+    crop({x, y, params.size.width, params.size.height});
+  }
+
+  void apply(const Op& op, const ColorJitterOp& params) {
+    GeometryStep step;
+    step.kind = GeometryStep::Kind::kColour;
+    step.from = plan_.last;
+    step.to = size();
+    step.changes = draw_changes(params, draws_of(op));
+    if (!step.changes.empty()) push(step);
+  }
+
   PixelSize size() const { return {plan_.last.width, plan_.last.height}; }
 
   Draws draws_of(const Op& op) const {
@@ -144,19 +215,26 @@ class Planner {
           to.width, to.height});
   }
 
-  /// Makes an image that is too small large enough, with black.
-  void pad_to(PixelSize least) {
-    if (size().width >= least.width && size().height >= least.height) return;
+  /// Makes an image that is too small large enough. Of an odd rest, the right
+  /// and the lower side get the larger half.
+  void pad_to(PixelSize least, const FillColour& fill) {
+    add_padding({half_of_excess(least.width, size().width, 0),
+                 half_of_excess(least.height, size().height, 0),
+                 half_of_excess(least.width, size().width, 1),
+                 half_of_excess(least.height, size().height, 1)},
+                fill);
+  }
+
+  void add_padding(const Padding& padding, const FillColour& fill) {
     GeometryStep step;
     step.kind = GeometryStep::Kind::kPad;
     step.from = plan_.last;
-    step.to = {std::max(size().width, least.width),
-               std::max(size().height, least.height)};
-    // Of an odd rest, the right and the lower side get the larger half.
-    step.pad_x =
-        half_of_excess(least.width, size().width, plan_.is_flipped ? 1 : 0);
-    step.pad_y = half_of_excess(least.height, size().height, 0);
-    push(step);
+    step.to = {size().width + padding.left + padding.right,
+               size().height + padding.top + padding.bottom};
+    step.pad_x = plan_.is_flipped ? padding.right : padding.left;
+    step.pad_y = padding.top;
+    step.fill = fill;
+    if (step.to != size()) push(step);
   }
 
   const SampleRandom& random_;
@@ -181,9 +259,17 @@ std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops) {
                                         : std::nullopt;
     } else if (const auto* centre = std::get_if<CenterCropOp>(&op.params)) {
       fixed = centre->size;
-    } else if (const auto* random =
+    } else if (const auto* part =
                    std::get_if<RandomResizedCropOp>(&op.params)) {
-      fixed = random->size;
+      fixed = part->size;
+    } else if (const auto* crop = std::get_if<RandomCropOp>(&op.params)) {
+      fixed = crop->size;
+    } else if (const auto* pad = std::get_if<PadOp>(&op.params);
+               pad != nullptr && fixed) {
+      const Padding& more = pad->padding;
+      fixed = {
+          std::max(fixed->width + more.left + more.right, pad->least.width),
+          std::max(fixed->height + more.top + more.bottom, pad->least.height)};
     }
   }
   return fixed;

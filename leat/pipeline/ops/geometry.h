@@ -2,12 +2,14 @@
 //
 // Crops cost nothing: they only narrow what the step before has to make, down
 // to what the decoder has to decode. A flip is done while the last rows are
-// written.
+// written. A change of colour is a step too: it needs all pixels that are there
+// at its place in the chain, cropped away later or not.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "leat/codec/image/image.h"
+#include "leat/pipeline/ops/colour.h"
 #include "leat/pipeline/ops/op.h"
 
 namespace leat {
@@ -16,7 +18,8 @@ namespace leat {
 struct GeometryStep {
   enum class Kind : std::uint8_t {
     kResize,  ///< `from` becomes `to` pixels.
-    kPad,     ///< `from` goes to (`pad_x`, `pad_y`) of a black image.
+    kPad,     ///< `from` goes to (`pad_x`, `pad_y`) of an image of `fill`.
+    kColour,  ///< `from` with `changes`, of the same size.
   };
   Kind kind = Kind::kResize;
   Rect from;
@@ -24,6 +27,8 @@ struct GeometryStep {
   Interpolation interpolation = Interpolation::kBilinear;
   std::uint32_t pad_x = 0;
   std::uint32_t pad_y = 0;
+  FillColour fill = {0, 0, 0};
+  std::vector<ColourChange> changes = {};
   friend bool operator==(const GeometryStep&, const GeometryStep&) = default;
 };
 

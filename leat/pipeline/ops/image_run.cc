@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 
+#include "leat/pipeline/ops/colour.h"
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
 #include "leat/pipeline/ops/resize.h"
@@ -184,8 +185,15 @@ class ImageRun {
 
   Result<void> make(std::size_t i, RowSink& sink) {
     const GeometryStep& step = plan_.steps[i];
-    return step.kind == GeometryStep::Kind::kResize ? resize(step, sink)
-                                                    : pad(i, sink);
+    switch (step.kind) {
+      case GeometryStep::Kind::kResize:
+        return resize(step, sink);
+      case GeometryStep::Kind::kPad:
+        return pad(i, sink);
+      case GeometryStep::Kind::kColour:
+        return change_colours_of(i, sink);
+    }
+    return {};
   }
 
   /// Makes the part of image i + 1 that the next step reads, and gets ready for
@@ -224,7 +232,7 @@ class ImageRun {
   Result<void> pad(std::size_t i, RowSink& sink) {
     const GeometryStep& step = plan_.steps[i];
     const Rect& window = plan_.read_of(i + 1);
-    // The part of the window that is not black.
+    // The part of the window that is not filled.
     const std::uint32_t left = std::max(window.x, step.pad_x);
     const std::uint32_t right =
         std::min(window.x + window.width, step.pad_x + step.from.width);
@@ -238,13 +246,46 @@ class ImageRun {
       }
       if (y < window.y) continue;
       std::uint8_t* into = sink.place(y - window.y);
-      std::memset(into, 0, std::size_t{window.width} * channels_);
+      fill(step.fill, into, window.width);
       if (has_pixels && left < right) {
         std::memcpy(into + std::size_t{left - window.x} * channels_,
                     from + std::size_t{left - step.pad_x} * channels_,
                     std::size_t{right - left} * channels_);
       }
       sink.done(y - window.y);
+    }
+    return {};
+  }
+
+  void fill(const FillColour& colour, std::uint8_t* into,
+            std::uint32_t width) const {
+    if (channels_ == 1 || (colour[0] == colour[1] && colour[0] == colour[2])) {
+      std::memset(into, colour[0], std::size_t{width} * channels_);
+      return;
+    }
+    for (std::uint32_t x = 0; x < width; ++x, into += 3) {
+      std::memcpy(into, colour.data(), 3);
+    }
+  }
+
+  /// Reads all that the step reads, changes it, and hands on what is read of
+  /// it.
+  Result<void> change_colours_of(std::size_t i, RowSink& sink) {
+    const GeometryStep& step = plan_.steps[i];
+    const Rect& window = plan_.read_of(i + 1);
+    const std::size_t stride = stride_for(step.from.width);
+    MemorySink picture(scratch_.coloured.at_least(stride * step.from.height),
+                       stride);
+    LEAT_TRY_VOID(copy_rows(picture, step.to));
+    change_colours(
+        {picture.place(0), stride, step.to.width, step.to.height, channels_},
+        step.changes);
+    for (std::uint32_t y = 0; y < window.height; ++y) {
+      std::memcpy(
+          sink.place(y),
+          picture.place(window.y + y) + std::size_t{window.x} * channels_,
+          std::size_t{window.width} * channels_);
+      sink.done(y);
     }
     return {};
   }

@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::uint32_t kMostPadding = 65'535;
+constexpr double kMostFactor = 1000;
 constexpr Choice<DType> kWholeTypes[] = {
     {"int64", DType::kInt64},   {"int32", DType::kInt32},
     {"int16", DType::kInt16},   {"int8", DType::kInt8},
@@ -76,6 +78,47 @@ OpParams random_horizontal_flip(ParamReader& params) {
   return RandomHorizontalFlipOp{params.number("p", 0.0, 1.0)};
 }
 
+Padding padding_in(ParamReader& params) {
+  const auto sides = params.whole_numbers("padding", kMostPadding, {1, 2, 4});
+  if (sides.size() == 4) return {sides[0], sides[1], sides[2], sides[3]};
+  return {sides.front(), sides.back(), sides.front(), sides.back()};
+}
+
+FillColour fill_in(ParamReader& params) {
+  const auto values = params.whole_numbers("fill", 255, {1, 3});
+  FillColour fill;
+  for (std::size_t c = 0; c < fill.size(); ++c) {
+    fill[c] = static_cast<std::uint8_t>(values[values.size() == 1 ? 0 : c]);
+  }
+  return fill;
+}
+
+OpParams random_crop(ParamReader& params) {
+  return RandomCropOp{params.size("size", nullptr), padding_in(params),
+                      fill_in(params)};
+}
+
+OpParams pad(ParamReader& params) {
+  PadOp op{padding_in(params), {}, fill_in(params)};
+  if (!params.is_null("size")) {
+    op.least = params.size("size", nullptr);
+    const Padding& given = op.padding;
+    if ((given.left | given.top | given.right | given.bottom) != 0) {
+      params.fail("takes 'padding' or 'size', and not both");
+    }
+  }
+  return op;
+}
+
+OpParams color_jitter(ParamReader& params) {
+  ColorJitterOp op;
+  op.brightness = params.jitter("brightness", 1, 0, kMostFactor);
+  op.contrast = params.jitter("contrast", 1, 0, kMostFactor);
+  op.saturation = params.jitter("saturation", 1, 0, kMostFactor);
+  op.hue = params.jitter("hue", 0, -0.5, 0.5);
+  return op;
+}
+
 OpParams normalize(ParamReader& params) {
   NormalizeOp op;
   op.mean = params.numbers("mean", kImagenetMean);
@@ -132,6 +175,10 @@ OpParams parse_json(ParamReader& params) {
 
 OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 
+OpParams python(ParamReader& params) {
+  return FunctionOp{.function = nullptr, .joining = joining_in(params)};
+}
+
 using MakeParams = OpParams (*)(ParamReader&);
 
 constexpr Choice<MakeParams> kMakers[] = {
@@ -140,6 +187,9 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"center_crop", center_crop},
     {"random_resized_crop", random_resized_crop},
     {"random_horizontal_flip", random_horizontal_flip},
+    {"random_crop", random_crop},
+    {"pad", pad},
+    {"color_jitter", color_jitter},
     {"normalize", normalize},
     {"cast", cast},
     {"parse_int", parse_int},
@@ -147,6 +197,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_text", parse_text},
     {"parse_json", parse_json},
     {"load_npy", load_npy},
+    {"python", python},
 };
 
 }  // namespace
@@ -184,6 +235,14 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
     if (name == spec.name) op.params = make(params);
   }
   if (params.error()) return *params.error();
+  if (auto* function = std::get_if<FunctionOp>(&op.params)) {
+    function->function = spec.function;
+    if (spec.function == nullptr) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "python: a function can only be given in a program, as "
+                   "leat.ops.Python(...)");
+    }
+  }
   return op;
 }
 

@@ -58,6 +58,37 @@ struct RandomHorizontalFlipOp {
   double p = 0.5;
 };
 
+/// Pixels on each side.
+struct Padding {
+  std::uint32_t left = 0;
+  std::uint32_t top = 0;
+  std::uint32_t right = 0;
+  std::uint32_t bottom = 0;
+};
+
+/// The bytes of a pixel; of a grey one, the first.
+using FillColour = std::array<std::uint8_t, 3>;
+
+struct PadOp {
+  Padding padding;
+  PixelSize least;  ///< 0 by 0, or: at least this large, the picture central.
+  FillColour fill = {0, 0, 0};
+};
+
+struct RandomCropOp {
+  PixelSize size;
+  Padding padding;
+  FillColour fill = {0, 0, 0};
+};
+
+/// Each drawn from its bounds; those of hue are around 0, of others around 1.
+struct ColorJitterOp {
+  std::array<double, 2> brightness = {1, 1};
+  std::array<double, 2> contrast = {1, 1};
+  std::array<double, 2> saturation = {1, 1};
+  std::array<double, 2> hue = {0, 0};
+};
+
 struct NormalizeOp {
   std::vector<double> mean;  ///< One number, or one for each channel.
   std::vector<double> std;   ///< As many, none of them 0.
@@ -92,10 +123,16 @@ struct LoadNpyOp {
   Joining joining = Joining::kStack;
 };
 
+struct FunctionOp {
+  std::shared_ptr<const UserFunction> function;
+  Joining joining = Joining::kStack;
+};
+
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
-                 RandomHorizontalFlipOp, NormalizeOp, CastOp, ParseIntOp,
-                 ParseFloatOp, ParseTextOp, ParseJsonOp, LoadNpyOp>;
+                 RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
+                 NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
+                 ParseJsonOp, LoadNpyOp, FunctionOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {
@@ -107,7 +144,7 @@ struct Op {
 };
 
 /// Whether it begins a chain: it reads a field of bytes. All others work on a
-/// decoded image.
+/// decoded image, but for FunctionOp, which takes what it finds.
 bool opens_chain(const Op& op);
 
 /// Checks the parameters against op_table.h.

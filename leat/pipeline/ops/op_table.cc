@@ -40,6 +40,29 @@ constexpr std::array kRandomResizedCrop = {
 constexpr std::array kRandomHorizontalFlip = {
     ParamInfo{"p", kNumber, "0.5", "the probability"},
 };
+constexpr std::string_view kPadding =
+    "on every side; left-right/top-bottom; or left/top/right/bottom";
+constexpr std::string_view kFill = "0 to 255: one number, or red/green/blue";
+constexpr std::array kRandomCrop = {
+    ParamInfo{"size", kSize, "", "a side, or height and width"},
+    ParamInfo{"padding", kPixels, "0", kPadding},
+    ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::array kPad = {
+    ParamInfo{"padding", kPixels, "0", kPadding},
+    ParamInfo{"size", kSize, "null",
+              "instead: make it at least that large, on both sides alike"},
+    ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::string_view kFactor =
+    "of a factor: how far around 1, or its bounds";
+constexpr std::array kColorJitter = {
+    ParamInfo{"brightness", kJitter, "0", kFactor},
+    ParamInfo{"contrast", kJitter, "0", kFactor},
+    ParamInfo{"saturation", kJitter, "0", kFactor},
+    ParamInfo{"hue", kJitter, "0",
+              "of a full circle: how far around 0, or bounds; -0.5 to 0.5"},
+};
 constexpr std::array kNormalize = {
     ParamInfo{"mean", kNumbers, "", "of values between 0 and 1, or imagenet"},
     ParamInfo{"std", kNumbers, "null",
@@ -48,6 +71,10 @@ constexpr std::array kNormalize = {
 constexpr std::array kCast = {
     ParamInfo{"dtype", kText, R"("float32")", "uint8 or float32"},
     ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to float32"},
+};
+constexpr std::array kPython = {
+    ParamInfo{"ragged", kFlag, "false",
+              "the first dimension may differ from sample to sample"},
 };
 constexpr std::array kParseInt = {
     ParamInfo{
@@ -77,7 +104,8 @@ constexpr std::array kCommon = {
 };
 
 constexpr std::array kOps = {
-    OpInfo{"decode_image", "JPEG or PNG to an array named image", kDecodeImage},
+    OpInfo{"decode_image", "JPEG, PNG or WebP to an array named image",
+           kDecodeImage},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",
            kCenterCrop},
@@ -85,6 +113,12 @@ constexpr std::array kOps = {
            kRandomResizedCrop},
     OpInfo{"random_horizontal_flip", "mirror some, left to right",
            kRandomHorizontalFlip},
+    OpInfo{"random_crop", "cut out a random part; padded if too small",
+           kRandomCrop},
+    OpInfo{"pad", "add a border", kPad},
+    OpInfo{"color_jitter",
+           "change brightness, contrast, saturation and hue in random order",
+           kColorJitter},
     OpInfo{"normalize", "to float32: (value / 255 - mean) / std", kNormalize},
     OpInfo{"cast", "to another type", kCast},
     OpInfo{"parse_int", "decimal digits, as in .cls, to a whole number",
@@ -94,6 +128,7 @@ constexpr std::array kOps = {
     OpInfo{"parse_json", "a number, a text or a list of numbers out of JSON",
            kParseJson, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
+    OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
 };
 
 void add_names(std::string& names, std::span<const ParamInfo> params) {

@@ -18,6 +18,8 @@ enum class ParamKind : std::uint8_t {
   kFlag,     ///< true or false.
   kRange,    ///< [low, high]
   kNumbers,  ///< 0.5, or one number for each channel, or "imagenet".
+  kPixels,   ///< Whole numbers from 0 on: 4, or as many as the op says.
+  kJitter,   ///< How far around no change, or [low, high].
 };
 
 struct ParamInfo {

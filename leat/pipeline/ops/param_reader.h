@@ -1,10 +1,13 @@
 // Reads the parameters of one op by the table.
 #pragma once
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -139,6 +142,58 @@ class ParamReader {
       fail_value(name, value, "must be 1 or 3 numbers, or \"imagenet\"");
     }
     return numbers;
+  }
+
+  /// One number, or several, each from 0 to `most`. REQUIRES: 1 is in `counts`.
+  std::vector<std::uint32_t> whole_numbers(
+      std::string_view name, std::uint32_t most,
+      std::initializer_list<std::size_t> counts) {
+    const nlohmann::json value = value_of(name);
+    const nlohmann::json list =
+        value.is_array() ? value : nlohmann::json::array({value});
+    std::vector<std::uint32_t> numbers;
+    for (const nlohmann::json& entry : list) {
+      if (!entry.is_number_integer() || entry.get<std::int64_t>() < 0 ||
+          entry.get<std::int64_t>() > most) {
+        break;
+      }
+      numbers.push_back(entry.get<std::uint32_t>());
+    }
+    if (numbers.size() == list.size() &&
+        std::find(counts.begin(), counts.end(), list.size()) != counts.end()) {
+      return numbers;
+    }
+    fail_value(name, value,
+               fmt::format("must be {} whole numbers from 0 to {}",
+                           fmt::join(counts, " or "), most));
+    return {0};
+  }
+
+  /// A number x for `centre` - x to `centre` + x, or the bounds themselves;
+  /// never below `low`, and an error beyond `high`.
+  std::array<double, 2> jitter(std::string_view name, double centre, double low,
+                               double high) {
+    const nlohmann::json value = value_of(name);
+    if (const double reach = number_in(value); reach >= 0) {
+      const std::array<double, 2> bounds = {centre - reach, centre + reach};
+      // As torchvision: a factor cannot go below 0, a hue must not.
+      if (centre > 0 && bounds[1] <= high) {
+        return {std::max(bounds[0], low), bounds[1]};
+      }
+      if (bounds[0] >= low && bounds[1] <= high) return bounds;
+    }
+    if (value.is_array() && value.size() == 2) {
+      const std::array<double, 2> bounds = {number_in(value[0]),
+                                            number_in(value[1])};
+      if (low <= bounds[0] && bounds[0] <= bounds[1] && bounds[1] <= high) {
+        return bounds;
+      }
+    }
+    fail_value(name, value,
+               fmt::format("must be a number from 0 on, or two bounds, low <= "
+                           "high, within {} to {}",
+                           low, high));
+    return {centre, centre};
   }
 
   void fail(std::string_view what) {

@@ -48,11 +48,12 @@ class Scratch {
   ReusedBytes row;      ///< One row of the result, before it is written.
   ReusedBytes planes;   ///< The same, taken apart.
   std::array<ReusedBytes, 2> images;  ///< Whole images between two steps.
+  ReusedBytes coloured;               ///< One whose colours change.
   SteadyClock clock;
 
   void shrink() {
     for (ReusedBytes* bytes : {&block, &narrow, &wide, &blended, &row, &planes,
-                               &images[0], &images[1]}) {
+                               &images[0], &images[1], &coloured}) {
       bytes->shrink_to(kKeptBytes);
     }
   }

@@ -1,0 +1,56 @@
+#include "leat/index/build_turn.h"
+
+#include <utility>
+
+#include "leat/base/mutex.h"
+
+namespace leat {
+namespace {
+
+/// False if `stop` fired meanwhile.
+bool waited(Nanoseconds how_long, const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar stopped;
+  MutexLock lock(mutex);
+  stopped.wait_for(lock, stop, how_long, [] { return false; });
+  return !stop.stop_requested();
+}
+
+}  // namespace
+
+Result<std::optional<CatalogueLock>> wait_for_turn(
+    const std::string& path, const Launch& launch, const TurnTimes& times,
+    const std::function<Result<Sight>()>& look, const std::stop_token& stop) {
+  const SteadyClock clock;
+  const TimePoint begin = clock.now();
+  // Whoever waited for a builder has let local rank 0 go first.
+  bool may_build = launch.local.rank == 0;
+  for (;;) {
+    LEAT_TRY(const Sight sight, look());
+    if (sight == Sight::kThere) return std::optional<CatalogueLock>();
+    if (sight == Sight::kNothing) {
+      LEAT_TRY(std::optional<CatalogueLock> lock,
+               CatalogueLock::try_lock(path));
+      may_build |= !lock || clock.now() - begin >= times.head_start;
+      if (lock && may_build) {
+        // It may have come between the look and the lock.
+        LEAT_TRY(const Sight again, look());
+        if (again == Sight::kThere) return std::optional<CatalogueLock>();
+        return lock;
+      }
+    }
+    if (!waited(times.pace / 10, stop)) {
+      return Error(ErrorCode::kCancelled, "stopped waiting for a catalogue");
+    }
+  }
+}
+
+bool spans_nodes(const Launch& launch) {
+  return launch.rank.world_size > launch.local.world_size;
+}
+
+bool is_on_first_node(const Launch& launch) {
+  return launch.rank.rank == launch.local.rank;
+}
+
+}  // namespace leat

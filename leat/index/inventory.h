@@ -1,0 +1,34 @@
+// What a bucket holds, as S3 Inventory wrote it down: nothing is listed.
+#pragma once
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Where an inventory is: its manifest.
+struct InventoryPlace {
+  Store& store;
+  std::string manifest_key;
+};
+
+/// The objects below `prefix` of `bucket`, in byte order, their keys relative
+/// to the prefix; the latest versions alone. Blocks.
+///
+/// CSV, packed or not. On s3:// its files are where the manifest says; in a
+/// folder beside the manifest or in `data/` beside it. Objects written or
+/// deleted since are not known.
+///
+/// Errors: as parse_inventory_manifest(), InventoryRows and Store::read, each
+/// naming the file; kInvalidArgument if it is another bucket's (an empty
+/// `bucket` is not compared)
+Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
+                                               std::string_view bucket,
+                                               std::string_view prefix,
+                                               std::stop_token stop);
+
+}  // namespace leat

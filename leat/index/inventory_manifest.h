@@ -1,0 +1,42 @@
+// The manifest of an S3 Inventory: which files list a bucket, and how.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Which column holds what. A bucket's inventory need not have all.
+struct InventoryColumns {
+  std::size_t count = 0;
+  std::size_t key = 0;
+  std::size_t size = 0;
+  std::optional<std::size_t> etag;
+  std::optional<std::size_t> is_latest;
+  std::optional<std::size_t> is_delete_marker;
+};
+
+struct InventoryFile {
+  std::string key;  ///< In the bucket that the inventory was written to.
+  std::uint64_t size_bytes = 0;
+};
+
+struct InventoryManifest {
+  std::string source_bucket;
+  InventoryColumns columns;
+  std::vector<InventoryFile> files;
+};
+
+/// Reads a `manifest.json`.
+///
+/// Errors:
+///   kInvalidArgument  Parquet or ORC, or without sizes; says what to set
+///   kCorrupt          anything that is no manifest of an inventory
+Result<InventoryManifest> parse_inventory_manifest(std::string_view json);
+
+}  // namespace leat

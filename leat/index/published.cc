@@ -1,0 +1,165 @@
+#include "leat/index/published.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "leat/base/hash.h"
+#include "leat/index/catalogue_file.h"
+
+namespace leat {
+namespace {
+
+/// More than any catalogue has.
+constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
+
+/// What the store says of the catalogue beside the data; nullopt if there is
+/// none.
+Result<std::optional<ObjectInfo>> stat_published(Store& store,
+                                                 const std::string& key,
+                                                 const std::stop_token& stop) {
+  Result<ObjectInfo> info = store.stat(key, stop);
+  if (info) return std::optional(*std::move(info));
+  // A bucket that may not be listed answers 403 for what is not there.
+  const ErrorCode code = info.error().code();
+  if (code == ErrorCode::kNotFound ||
+      (code == ErrorCode::kPermissionDenied && store.traits().can_list)) {
+    return std::optional<ObjectInfo>();
+  }
+  return std::move(info).error().while_doing("looking for a catalogue");
+}
+
+/// Where the copies of all versions are: what begins like this.
+std::string copies_of(const std::string& path) {
+  return std::filesystem::path(path).replace_extension().string() + "-";
+}
+
+/// Where the copy of this version is; nullopt where versions cannot be told.
+std::optional<std::string> copy_path(const PublishedPlace& place,
+                                     std::string_view etag) {
+  if (!place.path || etag.empty()) return std::nullopt;
+  return copies_of(*place.path) + xxh3_128(as_bytes(etag)).hex() + ".leatcat";
+}
+
+/// Other versions are of no use any more; who has one mapped keeps it.
+void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
+  const std::string begin = copies_of(*place.path);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(kept).parent_path(), ignored)) {
+    const std::string path = entry.path().string();
+    if (path.starts_with(begin) && path != kept) {
+      std::filesystem::remove(path, ignored);
+    }
+  }
+}
+
+Result<Buffer> fetch(Store& store, const std::string& key,
+                     const std::stop_token& stop) {
+  Result<Buffer> bytes = read_object(store, key, kMostCatalogueBytes, stop);
+  if (!bytes) {
+    return std::move(bytes).error().while_doing("reading a catalogue");
+  }
+  return bytes;
+}
+
+/// Nullopt if there is none yet, or if it is of no use.
+std::optional<Catalogue> open_copy(const std::string& path) {
+  if (!catalogue_identity(path)) return std::nullopt;
+  Result<Catalogue> catalogue = map_catalogue(path);
+  if (!catalogue) return std::nullopt;
+  return *std::move(catalogue);
+}
+
+/// The copy of this version, fetched by one process of the node; nullopt where
+/// none can be kept.
+Result<std::optional<Catalogue>> local_copy(const PublishedPlace& place,
+                                            const ObjectInfo& info,
+                                            const std::stop_token& stop) {
+  const auto path = copy_path(place, info.etag);
+  if (!path) return std::optional<Catalogue>();
+  if (auto copy = open_copy(*path)) return copy;
+  const auto look = [&]() -> Result<Sight> {
+    return catalogue_identity(*path) ? Sight::kThere : Sight::kNothing;
+  };
+  const auto turn = wait_for_turn(*path, place.launch, {}, look, stop);
+  if (!turn && turn.error().code() == ErrorCode::kCancelled) {
+    return turn.error();
+  }
+  if (!turn) return std::optional<Catalogue>();
+  if (*turn) {
+    LEAT_TRY(const Buffer bytes, fetch(place.store, info.key, stop));
+    LEAT_TRY_VOID(Catalogue::open(bytes.span(), nullptr));
+    if (!write_catalogue(*path, bytes.span())) {
+      return std::optional<Catalogue>();
+    }
+    remove_other_copies(place, *path);
+  }
+  return open_copy(*path);
+}
+
+Result<Catalogue> open_published(const PublishedPlace& place,
+                                 const ObjectInfo& info,
+                                 const std::stop_token& stop) {
+  LEAT_TRY(std::optional<Catalogue> copy, local_copy(place, info, stop));
+  if (copy) return *std::move(copy);
+  LEAT_TRY(Buffer bytes, fetch(place.store, info.key, stop));
+  auto held = std::make_shared<const Buffer>(std::move(bytes));
+  const auto span = held->span();
+  return Catalogue::open(span, std::move(held));
+}
+
+}  // namespace
+
+Result<std::optional<OpenedCatalogue>> find_published(
+    const PublishedPlace& place, const CatalogueOptions& options,
+    const std::stop_token& stop) {
+  const std::string key = published_key(place.prefix);
+  LEAT_TRY(const std::optional<ObjectInfo> info,
+           stat_published(place.store, key, stop));
+  const auto now = std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+  if (!info || !options.refresh.accepts(info->modified_at, now)) {
+    return std::optional<OpenedCatalogue>();
+  }
+  const std::string url = place.store.url_of(key);
+  Result<Catalogue> catalogue = open_published(place, *info, stop);
+  if (!catalogue) {
+    const ErrorCode code = catalogue.error().code();
+    if (code != ErrorCode::kCorrupt && code != ErrorCode::kInvalidArgument) {
+      return std::move(catalogue).error();
+    }
+    return Error(code, fmt::format("{}: {}: publish it again with `leat index "
+                                   "--publish`",
+                                   url, catalogue.error().message()));
+  }
+  if (!options.index.classes.empty() &&
+      catalogue->classes() != options.index.classes) {
+    return std::optional<OpenedCatalogue>();
+  }
+  return std::optional<OpenedCatalogue>(
+      {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
+       .source = CatalogueSource::kPublished,
+       .location = url,
+       .note = ""});
+}
+
+Result<void> share_catalogue(const PublishedPlace& place,
+                             std::span<const std::byte> bytes,
+                             const std::stop_token& stop) {
+  const std::string key = published_key(place.prefix);
+  LEAT_TRY(const ObjectInfo info, place.store.write(key, bytes, stop));
+  if (const auto copy = copy_path(place, info.etag)) {
+    std::error_code ignored;  // Without it, it is fetched once.
+    std::filesystem::create_hard_link(*place.path, *copy, ignored);
+  }
+  return {};
+}
+
+std::string building_key(std::string_view prefix) {
+  return key_in_store(prefix, ".leat/building");
+}
+
+}  // namespace leat

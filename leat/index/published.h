@@ -1,0 +1,45 @@
+// The catalogue beside the data.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/index/build_turn.h"
+#include "leat/index/open_catalogue.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// What it takes to look for a published catalogue.
+struct PublishedPlace {
+  Store& store;
+  std::string_view prefix;
+  /// The cache's path of this dataset; a copy is kept beside it, so that it is
+  /// fetched once for each node and version. Nullopt: kept in memory.
+  std::optional<std::string> path;
+  Launch launch;
+};
+
+/// Opens the catalogue beside the data; nullopt if there is none, or if
+/// `options` refuse it for its age or its classes. Blocks.
+///
+/// Errors: as Store::read; kCorrupt if it is damaged, with what to do
+Result<std::optional<OpenedCatalogue>> find_published(
+    const PublishedPlace& place, const CatalogueOptions& options,
+    const std::stop_token& stop);
+
+/// Puts a catalogue that was written to `place.path` beside the data, and
+/// counts that file as the copy. Blocks. Errors: as Store::write
+Result<void> share_catalogue(const PublishedPlace& place,
+                             std::span<const std::byte> bytes,
+                             const std::stop_token& stop);
+
+/// The sign by which the job's first node says that it builds. Store::write
+/// replaces it, so its ETag changes as long as the builder lives.
+std::string building_key(std::string_view prefix);
+
+}  // namespace leat

@@ -1,0 +1,41 @@
+// A function of the user's in a chain of ops.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "leat/base/result.h"
+#include "leat/pipeline/program.h"
+#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/value.h"
+
+namespace leat {
+
+/// What a function is called with. Lent for the call.
+struct FunctionInput {
+  enum class Kind : std::uint8_t {
+    kBytes,  ///< A field as it is stored.
+    kArray,  ///< What ops made of it, in C order, of `spec`.
+    kText,   ///< UTF-8.
+  };
+  Kind kind = Kind::kBytes;
+  std::span<const std::byte> bytes;
+  TensorSpec spec;  ///< Of kArray.
+};
+
+/// Makes one value of one sample.
+///
+/// Threads: call() by several at once.
+class UserFunction {
+ public:
+  virtual ~UserFunction() = default;
+
+  /// Its draws are a function of `random` alone, if it keeps what Leat
+  /// promises.
+  ///
+  /// Errors: its own; kCorrupt says that the sample is bad, anything else that
+  /// the function is.
+  virtual Result<Value> call(const FunctionInput& input,
+                             const SampleRandom& random) const = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,48 @@
+"""Whether the ranks of a job read the same data.
+
+Batches are the same only if catalogues are. Where torch.distributed runs, its store
+is asked: the first rank to come writes the digest of its catalogue, every other
+compares. That is one message, nobody waits, and a rank that makes no loader hangs
+nobody. Without it, a state saved by one rank and loaded by another tells.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from typing import Any
+
+from leat.errors import InvalidArgument
+
+# How often this process has made a loader of a URL: data may change in between.
+_made: collections.Counter[str] = collections.Counter()
+
+
+def compare_catalogues(url: str, digest: str, world_size: int) -> None:
+    """Raises `InvalidArgument` if another rank's catalogue of ``url`` is another."""
+    store = _store(world_size) if world_size > 1 else None
+    if store is None:
+        return
+    _made[url] += 1
+    key = f"leat/catalogue/{_made[url]}/{url}"
+    first = store.compare_set(key, "", digest).decode()
+    if first != digest:
+        raise InvalidArgument(
+            f"{url}: this rank has catalogue {digest}, and another rank has {first}: what "
+            "is there was listed at different times. Make it once for all with "
+            f"`leat index {url} --publish`, or remove the older one from the cache of "
+            "its node with `leat index --refresh`"
+        )
+
+
+def _store(world_size: int) -> Any | None:
+    """The store that all these ranks share; None where there is none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None
+    if not distributed.is_initialized() or distributed.get_world_size() != world_size:
+        return None
+    try:
+        return distributed.distributed_c10d._get_default_store()
+    except (AttributeError, RuntimeError, ValueError):  # Of another version of torch.
+        return None

@@ -1,0 +1,130 @@
+"""Calls functions of the user's from the engine's threads."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leat.errors import Error, InvalidArgument
+
+_global_generators = threading.Lock()
+"""Held while a function draws from the process's generators: they have one state."""
+
+
+def takes_rng(function: Callable[..., Any]) -> bool:
+    """Whether it has a parameter called ``rng``."""
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # Some callables of C do not say.
+        return False
+
+
+def rng_of(*numbers: int) -> np.random.Generator:
+    """A generator that is a function of these numbers alone."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
+
+
+def seed_global_generators(*numbers: int) -> None:
+    """Of `random`, of NumPy, and of torch if it is imported."""
+    seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    if torch := sys.modules.get("torch"):
+        torch.random.default_generator.manual_seed(seed)
+
+
+def call_per_sample(
+    function: Callable[..., Any], place: int, draws_globally: bool
+) -> Callable[[Any, int, int, int], Any]:
+    """The function as the engine calls it: with the value, seed, epoch and sample.
+
+    ``place`` is that of the op in its chain: two that draw, draw differently.
+    """
+    if takes_rng(function):
+        return lambda value, *numbers: function(value, rng=rng_of(*numbers, place))
+    if not draws_globally:
+        return lambda value, *numbers: function(value)
+
+    def call(value: Any, *numbers: int) -> Any:
+        with _global_generators:
+            seed_global_generators(*numbers, place)
+            return function(value)
+
+    return call
+
+
+def call_per_batch(
+    function: Callable[..., Any], place: int, field: str | None, draws_globally: bool
+) -> Callable[[dict[str, Any], str, tuple[int, ...]], Any]:
+    """The function as a loader calls it: with the fields, the kind of batch that
+    there shall be, and numbers that say where it stands."""
+    wants_rng = takes_rng(function)
+
+    def run(value: Any, numbers: tuple[int, ...]) -> Any:
+        if wants_rng:
+            return function(value, rng=rng_of(*numbers, place))
+        if not draws_globally:
+            return function(value)
+        with _global_generators:
+            seed_global_generators(*numbers, place)
+            return function(value)
+
+    def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
+        if field is None:
+            as_delivered = kind == "tuple" and isinstance(batch, dict)
+            return run(tuple(batch.values()) if as_delivered else batch, numbers)
+        if not isinstance(batch, dict) or field not in batch:
+            raise InvalidArgument(
+                f"Python(per='batch', field={field!r}): the batch has no such field"
+            )
+        return {**batch, field: run(batch[field], numbers)}
+
+    return call
+
+
+def as_array(made: Any) -> np.ndarray:
+    """What a function gave, in C order and little-endian.
+
+    Raises:
+        leat.InvalidArgument: it is no array of numbers.
+    """
+    if hasattr(made, "detach"):  # A torch tensor.
+        made = made.detach().cpu().numpy()
+    if isinstance(made, (bytes, bytearray, memoryview)):
+        made = np.frombuffer(made, np.uint8)
+    try:
+        array = np.asarray(made, order="C")
+    except ValueError as error:  # Lists of unequal lengths.
+        raise InvalidArgument(f"a function gave what is no array: {error}") from None
+    if array.dtype.kind not in "biufc":
+        raise InvalidArgument(
+            f"a function gave {type(made).__name__}, which is no array of numbers; it "
+            "gives an array, a tensor, an image, a number or a str"
+        )
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def add_note(raised: BaseException, message: str) -> None:
+    """Says where it happened, below the traceback of the user's own code."""
+    if hasattr(raised, "add_note"):  # Python 3.11 and later.
+        raised.add_note(f"leat: {message}")
+    else:
+        raised.__cause__ = Error(message)
+
+
+def split_samples(batch: Any) -> list[Any]:
+    """The samples of a batch, each as the batch is: a dict or a tuple of values."""
+    if isinstance(batch, dict):
+        rows = zip(*(list(_rows(values)) for values in batch.values()))
+        return [dict(zip(batch, row)) for row in rows]
+    return list(zip(*(list(_rows(values)) for values in batch)))
+
+
+def _rows(values: Any) -> Any:
+    return (values[row] for row in range(len(values)))

@@ -1,0 +1,119 @@
+#include "functions.h"
+
+#include <pybind11/numpy.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "errors.h"
+#include "leat/base/buffer.h"
+#include "leat/pipeline/user_function.h"
+
+namespace py = pybind11;
+
+namespace leat {
+namespace {
+
+/// A Python object that any thread may let go of.
+std::shared_ptr<py::object> held(py::object object) {
+  return {new py::object(std::move(object)), [](py::object* kept) {
+            if (Py_IsInitialized() == 0)
+              return;  // Python has ended: so has it.
+            const py::gil_scoped_acquire locked;
+            delete kept;
+          }};
+}
+
+/// Its own copy: a function may keep what it gets.
+py::object as_python(const FunctionInput& input) {
+  const auto* data = reinterpret_cast<const char*>(input.bytes.data());
+  switch (input.kind) {
+    case FunctionInput::Kind::kBytes:
+      return py::bytes(data, input.bytes.size());
+    case FunctionInput::Kind::kText:
+      return py::str(data, input.bytes.size());
+    case FunctionInput::Kind::kArray:
+      break;
+  }
+  py::array array(py::dtype(std::string(to_string(input.spec.dtype))),
+                  input.spec.shape);
+  std::ranges::copy(input.bytes, static_cast<std::byte*>(array.mutable_data()));
+  return array;
+}
+
+Result<Value> value_of(const py::object& made) {
+  if (py::isinstance<py::str>(made)) return Value(made.cast<std::string>());
+  const py::array array = py::module_::import("leat._functions")
+                              .attr("as_array")(made)
+                              .cast<py::array>();
+  const auto name = py::str(array.dtype().attr("name")).cast<std::string>();
+  const std::optional<DType> dtype = dtype_named(name);
+  if (!dtype) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "a function gave an array of " + name + "; it gives numbers, or a str");
+  }
+  ArrayValue value{.spec = {.dtype = *dtype, .shape = {}},
+                   .bytes = Buffer(static_cast<std::size_t>(array.nbytes()))};
+  value.spec.shape.assign(array.shape(), array.shape() + array.ndim());
+  const std::span<const std::byte> bytes(
+      static_cast<const std::byte*>(array.data()), value.bytes.size());
+  std::ranges::copy(bytes, value.bytes.span().begin());
+  return Value(std::move(value));
+}
+
+class PythonFunction final : public UserFunction {
+ public:
+  /// `function` takes the value, the seed, the epoch and the sample's number.
+  explicit PythonFunction(const py::object& function)
+      : function_(held(function)) {}
+
+  Result<Value> call(const FunctionInput& input,
+                     const SampleRandom& random) const override {
+    const py::gil_scoped_acquire locked;
+    try {
+      return value_of((*function_)(as_python(input), random.seed, random.epoch,
+                                   random.sample.value));
+    } catch (py::error_already_set& raised) {
+      if (raised.trace()) {
+        PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
+      }
+      const std::string name =
+          py::str(raised.type().attr("__name__")).cast<std::string>();
+      return Error(ErrorCode::kInvalidArgument,
+                   "a function of yours raised " + name)
+          .because_of(held(raised.value()));
+    }
+  }
+
+ private:
+  std::shared_ptr<py::object> function_;
+};
+
+}  // namespace
+
+std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
+                                       const py::list& functions) {
+  std::vector<OpSpec> specs = value_or_raise(ops_from_json(ops_json));
+  std::size_t next = 0;
+  for (OpSpec& spec : specs) {
+    if (spec.name != "python" || next == functions.size()) continue;
+    const py::object call = functions[next++];
+    spec.function = std::make_shared<const PythonFunction>(call);
+  }
+  return specs;
+}
+
+void raise_own_exception(const Error& error) {
+  if (error.cause() == nullptr) return;
+  const auto& value = *static_cast<const py::object*>(error.cause().get());
+  py::module_::import("leat._functions")
+      .attr("add_note")(value, error.message());
+  // Takes a reference to each of the three.
+  PyErr_Restore(py::type::of(value).release().ptr(), value.inc_ref().ptr(),
+                PyException_GetTraceback(value.ptr()));
+  throw py::error_already_set();
+}
+
+}  // namespace leat

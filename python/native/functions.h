@@ -1,0 +1,21 @@
+// Functions of Python in a chain of ops.
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "leat/pipeline/program.h"
+
+namespace leat {
+
+/// What ops_from_json() reads, the `python` ops among it with the functions of
+/// `functions`, in their order.
+std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
+                                       const pybind11::list& functions);
+
+/// Raises the exception that a function raised, with `message` added to it;
+/// does nothing if the error has another cause. The GIL is held.
+void raise_own_exception(const Error& error);
+
+}  // namespace leat

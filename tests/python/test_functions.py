@@ -1,0 +1,252 @@
+"""Functions of the user's in the chain of ops, and collate=."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+
+import numpy as np
+import pytest
+
+import leat
+from leat.ops import Chain, DecodeImage, ParseJson, Python, Resize
+from small_datasets import encoded, make_pictures, pixels, run_python, tar_of, write
+
+DECODE = DecodeImage(layout="HWC")
+
+
+def batches(source, **options) -> list:
+    options = {"batch_size": 10, "shuffle": False, **options}
+    with leat.Loader(source, **options) as loader:
+        return list(loader)
+
+
+def test_a_function_gets_the_decoded_image_and_its_array_is_delivered(pictures):
+    seen = []
+
+    def darker(image):
+        seen.append((image.dtype, image.shape, threading.current_thread() is threading.main_thread()))
+        return image // 2
+
+    found = batches(pictures, ops=[DECODE, Python(darker)], fields=["image"])
+
+    assert {kind for kind in seen} == {(np.dtype("uint8"), (10, 12, 3), False)}
+    got = np.concatenate([batch["image"] for batch in found])
+    assert np.array_equal(got, np.stack([pixels(i) // 2 for i in range(60)]))
+
+
+def test_on_bytes_and_one_function_after_another(pictures):
+    found = batches(
+        pictures, ops=[Python(len, to="size"), Python(lambda n: n + 0.5)], fields=["size", "label"]
+    )
+
+    assert set(found[0]) == {"size", "label"}
+    assert found[0]["size"].dtype == np.float64
+    expected = [(pictures / f"ant/{i:05}.png").stat().st_size + 0.5 for i in range(10)]
+    assert found[0]["size"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda torch: 3, np.int64(3)),
+        (lambda torch: True, np.bool_(True)),
+        (lambda torch: [[1.5, 2]], np.array([[1.5, 2.0]])),
+        (lambda torch: torch.ones(2, 3).T, np.ones((3, 2), np.float32)),
+        (lambda torch: np.arange(6, dtype=">i2").reshape(2, 3)[:, ::2], np.array([[0, 2], [3, 5]], "<i2")),
+        (lambda torch: b"\x01\x02", np.array([1, 2], np.uint8)),
+    ],
+)
+def test_what_a_function_may_give(pictures, made, expected):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    (batch, *_) = batches(pictures, ops=[Python(lambda data: made(torch), to="made")], fields=["made"])
+
+    assert batch["made"].dtype == expected.dtype and batch["made"].shape == (10, *expected.shape)
+    assert np.array_equal(batch["made"][4], expected)
+
+
+def test_texts_and_values_of_unequal_length(tmp_path):
+    members = [(f"{i:03}.json", b'{"boxes": %s}' % str(list(range(i))).encode()) for i in range(4)]
+    write(tmp_path / "set" / "a.tar", tar_of(members))
+
+    (batch,) = batches(tmp_path / "set", batch_size=4, ops=[
+        ParseJson("boxes", dtype="int64", ragged=True, to="boxes"),
+        Python(lambda boxes: boxes * 10, field="boxes", ragged=True),
+    ])  # fmt: skip
+    assert batch["boxes"].pad().tolist() == [[0, 0, 0], [0, 0, 0], [0, 10, 0], [0, 10, 20]]
+    (batch,) = batches(tmp_path / "set", batch_size=4, ops=[Python(lambda data: data.decode()[:9])])
+    assert batch["json"] == ['{"boxes":'] * 4
+    with pytest.raises(leat.InvalidArgument, match="ragged=True"):
+        batches(tmp_path / "set", batch_size=4, ops=[ParseJson("boxes", dtype="int64", ragged=True),
+                                                     Python(lambda boxes: boxes)])  # fmt: skip
+
+
+def drawn(source, op, **options) -> dict[int, float]:
+    with leat.Loader(source, ops=[op], ids=True, fields=["data"], **options) as loader:
+        epochs = [batch for _ in range(2) for batch in loader]
+    return {(at, int(i)): float(x) for at, batch in enumerate(epochs)
+            for i, x in zip(batch["index"], batch["data"])}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        Python(lambda data, rng: rng.random()),
+        Python(lambda data: random.random() + np.random.random(), global_rng=True),
+    ],
+)
+def test_draws_are_of_the_seed_the_epoch_and_the_sample(pictures, op):
+    once = drawn(pictures, op, batch_size=60, seed=3, threads=1)
+
+    assert len(set(once.values())) == 120  # Each sample, each epoch another.
+    for options in ({"threads": 8}, {"max_in_flight": 1}):
+        assert drawn(pictures, op, batch_size=60, seed=3, **options) == once
+    assert drawn(pictures, op, batch_size=60, seed=4) != once
+    # Two that draw, draw differently.
+    (batch, *_) = batches(pictures, fields=["data"], ops=[
+        Python(lambda data, rng: [rng.random()]),
+        Python(lambda value, rng: [*value, rng.random()])])  # fmt: skip
+    assert np.all(batch["data"][:, 0] != batch["data"][:, 1])
+
+
+def explode_at_seven(data):
+    if threading.current_thread() is threading.main_thread():
+        raise AssertionError("called in the wrong thread")
+    value = hash(data)
+    if data == explode_at_seven.bytes:
+        raise KeyError("no such breed")  # The line that a user looks for.
+    return value % 7
+
+
+def test_an_exception_keeps_its_lines_and_names_the_sample(pictures):
+    explode_at_seven.bytes = (pictures / "ant/00007.png").read_bytes()
+    loader = leat.Loader(pictures, batch_size=5, shuffle=False, ops=[Python(explode_at_seven)])
+    steps = iter(loader)
+    next(steps)
+
+    with pytest.raises(KeyError, match="no such breed") as raised:
+        next(steps)
+
+    shown = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
+    assert 'raise KeyError("no such breed")  # The line that a user looks for.' in shown
+    assert "ant/00007.png" in shown
+    loader.close()
+
+
+def test_what_a_function_gives_must_be_numbers(pictures):
+    for wrong in (lambda data: None, lambda data: {"a": 1}, lambda data: [[1], [1, 2]]):
+        with pytest.raises(leat.InvalidArgument, match="function gave"):
+            batches(pictures, ops=[Python(wrong)])
+    with pytest.raises(leat.InvalidArgument, match=r"but that of|the same shape") as raised:
+        batches(pictures, ops=[DECODE, Python(lambda image, rng: image[: rng.integers(1, 9)])])
+    assert "ragged=True" in str(raised.value)
+
+
+def test_options_that_cannot_be_are_refused(pictures):
+    with pytest.raises(leat.InvalidArgument, match="cannot be called"):
+        Python(3)
+    with pytest.raises(leat.InvalidArgument, match="per='item'"):
+        Python(len, per="item")
+    with pytest.raises(leat.InvalidArgument, match="cannot come after a function"):
+        leat.Loader(pictures, batch_size=1, ops=[DECODE, Python(lambda i: i), Resize(4)])
+    with pytest.raises(leat.InvalidArgument, match="collate="):
+        leat.Loader(pictures, batch_size=1, collate=3)
+
+
+def test_per_batch(pictures):
+    def mix(batch, rng):
+        assert batch["image"].shape == (10, 10, 12, 3)
+        return {**batch, "weight": rng.random()}
+
+    ops = [DECODE, Python(mix, per="batch")]
+    first = batches(pictures, ops=ops)
+    again = batches(pictures, ops=ops)
+
+    assert [b["weight"] for b in first] == [b["weight"] for b in again]
+    assert len({b["weight"] for b in first}) == 6
+    (one, *_) = batches(pictures, ops=[Python(lambda labels: labels + 100, per="batch", field="label")])
+    assert one["label"].tolist() == [100] * 10
+    (pair, *_) = batches(pictures, batch="tuple", ops=[Python(lambda batch: batch[::-1], per="batch")])
+    assert pair[0].tolist() == [0] * 10
+
+
+def test_collate(pictures):
+    def stack(samples):
+        assert isinstance(samples, list)
+        return [(int(label), image.mean()) for image, label in samples]
+
+    found = batches(pictures, ops=[DECODE], batch="tuple", fields=("image", "label"), collate=stack)
+
+    assert [len(batch) for batch in found] == [10] * 6
+    assert found[1][3] == (0, pixels(13).mean())
+    (dicts, *_) = batches(pictures, collate=lambda samples: samples)
+    assert bytes(dicts[2]["data"]) == (pictures / "ant/00002.png").read_bytes()
+
+
+def test_a_chain_calls_functions_too():
+    chain = Chain([DECODE, Python(lambda image, rng: image + rng.integers(0, 2, dtype=np.uint8))])
+
+    data = encoded(pixels(1))
+    one, same, other = (chain(data, 0, 0, sample) for sample in (1, 1, 2))
+    assert np.array_equal(one, same)
+    assert {int((image - pixels(1)).max()) for image in (one, other)} <= {0, 1}
+
+
+def test_functions_run_at_once_where_they_let_go_of_the_gil(pictures):
+    most, now, lock = 0, 0, threading.Lock()
+
+    def slow(data):
+        nonlocal most, now
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return 0
+
+    batches(pictures, ops=[Python(slow)], threads=6)
+
+    assert most > 1
+
+
+def test_a_state_resumes_what_functions_drew(pictures):
+    ops = [Python(lambda data, rng: rng.random(), to="x")]
+    options = {"batch_size": 10, "ops": ops, "fields": ["x"], "seed": 5}
+    whole = leat.Loader(pictures, **options)
+    steps = iter(whole)
+    next(steps)
+    state = whole.state_dict()
+    rest = [batch["x"].tolist() for batch in steps]
+
+    resumed = leat.Loader(pictures, **options)
+    resumed.load_state_dict(state)
+
+    assert [batch["x"].tolist() for batch in resumed] == rest
+
+
+ENDINGS = """
+import sys, time, leat
+from leat.ops import Python
+loader = leat.Loader(sys.argv[1], batch_size=4, ops=[Python(lambda data: time.sleep(0.05) or len(data))])
+steps = iter(loader)
+next(steps)
+{ending}
+print("end")
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["", "loader.close()", "del loader, steps", "loader.set_epoch(7); next(iter(loader))",
+     "loader.load_state_dict(loader.state_dict())", "iter(loader)"],
+)  # fmt: skip
+def test_it_ends_while_functions_run(tmp_path, ending):
+    make_pictures(tmp_path / "many", 200)
+
+    done = run_python(ENDINGS.format(ending=ending), tmp_path / "many", timeout=30)
+
+    assert (done.returncode, done.stdout.strip()) == (0, "end"), done.stderr

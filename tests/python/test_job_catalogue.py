@@ -1,0 +1,177 @@
+"""A job lists its data once, however many processes and nodes it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from small_datasets import write
+
+KEYS = 4_200  # Five pages.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("many") / "keys"
+    for number in range(KEYS):
+        write(folder / f"{number // 100:03}" / f"{number:05}", b"x")
+    return folder
+
+
+class Job:
+    """Processes as a launcher starts them; each node has a cache of its own."""
+
+    def __init__(self, served, caches: pathlib.Path, nodes: int, local: int, **environment):
+        self.served, self.caches, self.nodes, self.local = served, caches, nodes, local
+        self.environment = environment
+
+    def start(self, rank: int) -> subprocess.Popen:
+        node, local = divmod(rank, self.local)
+        launch = {"RANK": rank, "WORLD_SIZE": self.nodes * self.local, "LOCAL_RANK": local,
+                  "LOCAL_WORLD_SIZE": self.local, "LEAT_CACHE_DIR": self.caches / str(node)}
+        return subprocess.Popen(
+            ["leat", "stat", self.served.url, "--json", "--endpoint-url",
+             self.served.bucket.url, "--no-sign-request"],
+            env={**os.environ, **{k: str(v) for k, v in launch.items()}, **self.environment},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+
+    def run(self) -> list[dict]:
+        """Starts the last rank first: the worst order."""
+        ranks = [self.start(rank) for rank in reversed(range(self.nodes * self.local))]
+        return [ended(process) for process in reversed(ranks)]
+
+
+def ended(process: subprocess.Popen) -> dict:
+    out, err = process.communicate(timeout=80)
+    assert process.returncode == 0, err
+    return json.loads(out) | {"said": err}
+
+
+@pytest.fixture
+def alone(folder, serve, tmp_path) -> int:
+    """The LISTs of one process by itself."""
+    served = serve(folder, latency="10ms")
+    Job(served, tmp_path / "alone", 1, 1).run()
+    return served.counters()["list"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_published(folder):
+    yield
+    for path in (folder / ".leat").glob("*"):
+        path.unlink()
+
+
+def test_one_process_of_a_node_lists(folder, serve, tmp_path, alone):
+    served = serve(folder, latency="50ms")
+    job = Job(served, tmp_path / "caches", 1, 4)
+
+    ranks = job.run()
+
+    assert served.counters()["list"] <= alone + 2
+    assert [rank["catalogue"]["source"] for rank in ranks].count("built") == 1
+    assert {(rank["samples"], rank["digest"]) for rank in ranks} == {(KEYS, ranks[0]["digest"])}
+    assert not (folder / ".leat").exists() or not list((folder / ".leat").iterdir())
+    served.reset()
+    job.run()
+    assert served.counters()["list"] == 0
+
+
+def test_one_node_of_a_job_lists(folder, serve, tmp_path, alone):
+    served = serve(folder, latency="50ms")
+    job = Job(served, tmp_path / "caches", 4, 4)
+
+    ranks = job.run()
+
+    assert served.counters()["list"] <= alone + 2
+    assert len({rank["digest"] for rank in ranks}) == 1
+    served.reset()
+    ranks = job.run()
+    # Nor is the catalogue fetched again.
+    assert served.counters()["list"] == 0 and served.counters()["get"] == 0
+    assert {rank["catalogue"]["source"] for rank in ranks} == {"published"}
+
+
+def test_nothing_is_put_beside_the_data_where_that_is_not_wanted(
+    folder, serve, tmp_path, alone
+):
+    served = serve(folder, latency="10ms")
+    job = Job(served, tmp_path / "caches", 2, 2, LEAT_SHARE_CATALOGUE="never")
+
+    assert len({rank["digest"] for rank in job.run()}) == 1
+
+    assert alone < served.counters()["list"] <= 2 * alone + 4
+    assert served.counters()["put"] == 0
+
+
+def test_a_builder_that_dies_is_taken_over(folder, serve, tmp_path):
+    served = serve(folder, latency="1s")
+    job = Job(served, tmp_path / "caches", 1, 3)
+    builder = job.start(0)
+    while served.counters()["list"] == 0:
+        time.sleep(0.02)
+    others = [job.start(rank) for rank in (1, 2)]
+    time.sleep(0.3)
+    builder.send_signal(signal.SIGKILL)
+    builder.communicate()
+
+    told = [ended(other) for other in others]
+
+    assert {rank["samples"] for rank in told} == {KEYS}
+    assert sorted(rank["catalogue"]["source"] for rank in told) == ["built", "cache"]
+
+
+_RANK = """
+import os, sys, torch.distributed, leat
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
+for number in range(2):
+    with leat.Loader(sys.argv[1], global_batch_size=2) as loader:
+        print(len(loader), flush=True)
+"""
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_ranks_of_different_data_are_told(tmp_path, changes):
+    """Two nodes; the data grows between their listings."""
+    pytest.importorskip("torch")
+    folder, rendezvous = tmp_path / "data", tmp_path / "rendezvous"
+    for number in range(4):
+        write(folder / f"{number}.bin", b"x")
+    ranks = []
+    for rank in range(2):
+        environment = {"RANK": f"{rank}", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
+                       "LOCAL_WORLD_SIZE": "1", "LEAT_CACHE_DIR": str(tmp_path / f"{rank}")}
+        subprocess.run(["leat", "index", str(folder)], check=True, capture_output=True, env={
+            **os.environ, "LEAT_CACHE_DIR": str(tmp_path / f"{rank}")})
+        ranks.append(subprocess.Popen(
+            [sys.executable, "-c", _RANK, folder, rendezvous],
+            env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True))
+        if changes:
+            write(folder / "more.bin", b"x")
+
+    told = [rank.communicate(timeout=80) for rank in ranks]
+
+    if not changes:
+        assert [out.split() for out, _ in told] == [["2", "2"]] * 2, told
+    else:
+        (said,) = [err for rank, (_, err) in zip(ranks, told) if rank.returncode]
+        assert "InvalidArgument" in said and "another rank has" in said
+        assert "leat index" in said
+
+
+def test_without_local_rank_0_another_builds(folder, serve, tmp_path):
+    served = serve(folder, latency="5ms")
+
+    told = ended(Job(served, tmp_path / "caches", 1, 4).start(2))
+
+    assert told["samples"] == KEYS and told["catalogue"]["source"] == "built"
