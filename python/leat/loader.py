@@ -63,7 +63,8 @@ class Loader:
 
     Each array is over memory of its own: writable, and recycled once the last
     view of it is gone. Dense fields have shape ``(samples, ...)``; bytes that no
-    op has decoded come as `leat.Ragged`; texts as a list of str.
+    op has decoded, and lists that an op's `ragged` lets differ in length, come as
+    `leat.Ragged`; texts as a list of str.
 
     Raises:
         leat.InvalidArgument: an option that cannot be; the message says why.
