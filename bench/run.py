@@ -1,4 +1,4 @@
-"""Runs a benchmark by name: ./dev bench fetch | decode | bucket | dropin [options]."""
+"""Runs a benchmark by name: ./dev bench fetch | decode | bucket | dropin | index [options]."""
 
 from __future__ import annotations
 
