@@ -95,7 +95,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   std::vector<std::byte> file(size);  // Exactly as large: nothing to overrun.
   if (size != 0) std::memcpy(file.data(), data, size);
   mend_checksums(file);
-  const auto catalogue = leat::Catalogue::open(file, nullptr);
-  if (catalogue) read_all(*catalogue);
+  for (const auto checks :
+       {leat::CatalogueChecks::kAll, leat::CatalogueChecks::kStructure}) {
+    const auto catalogue = leat::Catalogue::open(file, nullptr, checks);
+    if (catalogue) read_all(*catalogue);
+  }
   return 0;
 }

@@ -18,7 +18,7 @@ struct BucketParts {
   BucketParts(Folder its_folder, std::size_t most_open, std::size_t most_names)
       : folder(std::move(its_folder)),
         objects(most_open),
-        folders(most_names),
+        folders(most_names, folder.repeat()),
         uploads(folder) {}
   BucketParts(const BucketParts&) = delete;
   BucketParts& operator=(const BucketParts&) = delete;

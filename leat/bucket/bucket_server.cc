@@ -50,7 +50,7 @@ void raise_descriptor_limit() {
 
 Result<std::unique_ptr<BucketServer>> open_bucket_server(
     BucketOptions options) {
-  LEAT_TRY(Folder folder, Folder::open(options.folder));
+  LEAT_TRY(Folder folder, Folder::open(options.folder, options.repeat));
   raise_descriptor_limit();
   const HttpServerOptions http = options.http;
   auto server = std::make_unique<Server>(std::move(folder), std::move(options));

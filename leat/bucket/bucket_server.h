@@ -11,6 +11,7 @@ namespace leat {
 
 struct BucketOptions {
   std::string folder;
+  std::string repeat;  ///< As Repeat::parse() reads it; empty: nothing.
   HttpServerOptions http;
   AccessOptions access;
   Behaviour behaviour;

@@ -89,7 +89,7 @@ Result<void> DraftObject::append_file(const std::string& path) {
   }
 }
 
-Result<Folder> Folder::open(const std::string& path) {
+Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
     return file_error(errno, fmt::format("folder {}", path));
@@ -100,7 +100,14 @@ Result<Folder> Folder::open(const std::string& path) {
                     "the buckets",
                     path));
   }
-  return Folder(path);
+  Folder folder(path);
+  if (!repeat.empty()) {
+    LEAT_TRY(folder.repeat_, Repeat::parse(repeat, path));
+    const std::string file = folder.repeat_->file_of(fmt::format(
+        "{}/{}", folder.repeat_->folder(), folder.repeat_->name(0)));
+    LEAT_TRY_VOID(object_state(file));
+  }
+  return folder;
 }
 
 Result<std::string> Folder::bucket_path(std::string_view bucket) const {
@@ -127,7 +134,9 @@ Result<std::string> Folder::object_path(std::string_view bucket,
           "this server keeps objects as files: between its slashes a key needs "
           "1 to 255 bytes that are not '.' or '..'");
     }
-    if (slash == std::string_view::npos) return path;
+    if (slash == std::string_view::npos) {
+      return repeat_ ? repeat_->file_of(std::move(path)) : path;
+    }
     key.remove_prefix(slash + 1);
   }
 }

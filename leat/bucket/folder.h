@@ -3,12 +3,14 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "leat/base/result.h"
+#include "leat/bucket/repeat.h"
 #include "leat/serve/open_file.h"
 
 namespace leat {
@@ -73,7 +75,12 @@ class DraftObject {
 class Folder {
  public:
   /// Errors: kNotFound, kInvalidArgument: `path` is no folder.
-  static Result<Folder> open(const std::string& path);
+  /// `repeat` is a Repeat of a file in it, or empty; kInvalidArgument if it is
+  /// neither, kNotFound if there is no such file.
+  static Result<Folder> open(const std::string& path,
+                             std::string_view repeat = "");
+
+  const std::optional<Repeat>& repeat() const { return repeat_; }
 
   Result<std::string> bucket_path(std::string_view bucket) const;
   Result<std::string> object_path(std::string_view bucket,
@@ -106,6 +113,7 @@ class Folder {
   Result<void> make_parents(const std::string& path) const;
 
   std::string path_;
+  std::optional<Repeat> repeat_;
 };
 
 /// Opens the object at `path`. Errors: as Folder.

@@ -69,6 +69,27 @@ Result<FolderEntries> FolderEntries::read(const std::string& path) {
   return entries;
 }
 
+FolderEntries FolderEntries::of(const Repeat& repeat) {
+  FolderEntries entries;
+  const std::size_t size = repeat.name(0).size();
+  entries.names_.reserve(size * repeat.count());
+  entries.places_.reserve(repeat.count());
+  for (std::uint64_t i = 0; i < repeat.count(); ++i) {
+    entries.places_.push_back(
+        {entries.names_.size(), static_cast<std::uint32_t>(size)});
+    entries.names_ += repeat.name(i);
+  }
+  return entries;
+}
+
+FolderCache::FolderCache(std::size_t most_names,
+                         const std::optional<Repeat>& repeat)
+    : most_names_(most_names) {
+  if (!repeat) return;
+  repeated_path_ = repeat->folder();
+  repeated_ = std::make_shared<const FolderEntries>(FolderEntries::of(*repeat));
+}
+
 std::size_t FolderEntries::lower_bound(std::string_view name) const {
   const std::string_view names = names_;
   const auto found =
@@ -81,6 +102,7 @@ std::size_t FolderEntries::lower_bound(std::string_view name) const {
 
 Result<std::shared_ptr<const FolderEntries>> FolderCache::find(
     const std::string& path) {
+  if (repeated_ != nullptr && path == repeated_path_) return repeated_;
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
     return file_error(errno, "reading a folder");

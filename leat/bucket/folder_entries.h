@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/base/result.h"
+#include "leat/bucket/repeat.h"
 
 namespace leat {
 
@@ -29,6 +31,8 @@ class FolderEntries {
 
   /// Errors: kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable.
   static Result<FolderEntries> read(const std::string& path);
+  /// The objects that a file stands for.
+  static FolderEntries of(const Repeat& repeat);
 
  private:
   struct Place {
@@ -42,7 +46,8 @@ class FolderEntries {
 /// Threads: any.
 class FolderCache {
  public:
-  explicit FolderCache(std::size_t most_names) : most_names_(most_names) {}
+  explicit FolderCache(std::size_t most_names,
+                       const std::optional<Repeat>& repeat = {});
 
   /// Errors: as FolderEntries::read.
   Result<std::shared_ptr<const FolderEntries>> find(const std::string& path);
@@ -59,6 +64,8 @@ class FolderCache {
   void keep(Entry entry);
 
   const std::size_t most_names_;
+  std::string repeated_path_;  ///< Empty: nothing is repeated.
+  std::shared_ptr<const FolderEntries> repeated_;
 
   Mutex mutex_;
   Entries by_age_ LEAT_GUARDED_BY(mutex_);  // Front: used most recently.

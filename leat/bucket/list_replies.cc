@@ -65,21 +65,28 @@ void append_object(std::string& out, const FoundKey& found,
 }
 
 /// Contents and CommonPrefixes, and how many of both.
-std::pair<std::string, std::size_t> show_page(const std::string& bucket_path,
+std::pair<std::string, std::size_t> show_page(const BucketParts& parts,
                                               const KeyPage& page,
                                               const S3Target& target) {
   std::string objects;
   std::string prefixes;
   std::size_t count = 0;
+  std::string last_path;
+  std::optional<Result<ObjectState>> state;
   for (const FoundKey& found : page.found) {
     if (found.is_prefix) {
       fmt::format_to(std::back_inserter(prefixes),
                      "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>",
                      shown(found.key, target));
     } else {
-      const auto state = object_state(bucket_path + '/' + found.key);
-      if (!state) continue;  // Gone since the walk saw it.
-      append_object(objects, found, *state, target);
+      const auto path = parts.folder.object_path(target.bucket, found.key);
+      // One file may stand for the whole page.
+      if (path && (!state || *path != last_path)) {
+        last_path = *path;
+        state = object_state(*path);
+      }
+      if (!path || !*state) continue;  // Gone since the walk saw it.
+      append_object(objects, found, **state, target);
     }
     ++count;
   }
@@ -149,7 +156,7 @@ Reply list_objects_reply(BucketParts& parts, const S3Target& target,
   const std::string path = *parts.folder.bucket_path(target.bucket);
   const auto page = walk_keys(path, query, parts.folders);
   if (!page) return refused(write_failure(page.error()), target);
-  const auto [contents, count] = show_page(path, *page, target);
+  const auto [contents, count] = show_page(parts, *page, target);
 
   std::string inside = fmt::format(
       "<ListBucketResult {}><Name>{}</Name><Prefix>{}</Prefix>"

@@ -33,6 +33,7 @@ struct BucketWords {
   std::string total_bandwidth;
   std::vector<std::string> faults;
   std::string fault_script;
+  std::string repeat;
   std::uint64_t seed = 0;
   std::string credentials;
   std::string session_token;
@@ -156,6 +157,7 @@ void wait_for_end(bool exit_with_stdin, const std::stop_token& stop) {
 Result<void> run_bucket(const BucketWords& words, CommandContext& context) {
   BucketOptions options;
   options.folder = words.folder;
+  options.repeat = words.repeat;
   LEAT_TRY(options.access, access_of(words));
   LEAT_TRY(options.behaviour, behaviour_of(words));
   LEAT_TRY(options.http, http_of(words));
@@ -190,6 +192,9 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
       ->take_all();
   app.add_option("--fault-script", words->fault_script,
                  "file of lines such as: after 10 GET photos/ 503 x3");
+  app.add_option("--repeat", words->repeat,
+                 "BUCKET/FILE:COUNT: the file as that many objects, "
+                 "FILE-00000000 and on, instead of all else in its folder");
   app.add_option("--seed", words->seed, "decides faults and latencies")
       ->capture_default_str();
   app.add_option("--credentials", words->credentials,

@@ -1,6 +1,7 @@
 #include "leat/dataset/catalogue.h"
 
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -29,7 +30,20 @@ std::uint64_t Catalogue::samples() const { return tables_->samples; }
 std::uint64_t Catalogue::objects() const { return tables_->objects; }
 Layout Catalogue::layout() const { return tables_->layout; }
 EtagKind Catalogue::etag_kind() const { return tables_->etag_kind; }
-std::uint64_t Catalogue::total_bytes() const { return tables_->total_bytes; }
+std::uint64_t Catalogue::total_bytes() const {
+  if (tables_->total_bytes) return *tables_->total_bytes;
+  std::uint64_t total = 0;
+  for (std::size_t field = 0; field < fields().size(); ++field) {
+    if (fields()[field].kind != FieldKind::kBytes) continue;
+    for (SampleId id; id.value < samples(); ++id.value) {
+      const std::uint64_t length = range(field, id).length_bytes;
+      if (__builtin_add_overflow(total, length, &total)) {
+        return std::numeric_limits<std::uint64_t>::max();
+      }
+    }
+  }
+  return total;
+}
 Hash128 Catalogue::digest() const { return tables_->digest; }
 
 const std::vector<FieldSpec>& Catalogue::fields() const {
@@ -54,7 +68,10 @@ const CatalogueColumn& Catalogue::column(std::size_t field, FieldKind kind,
 
 ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
   const CatalogueColumn& of = column(field, FieldKind::kBytes, sample);
-  return unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
+  const ByteRange range =
+      unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
+  // Only where ranges were not checked; object() must be safe with it.
+  return range.object.value < tables_->objects ? range : ByteRange();
 }
 
 std::int64_t Catalogue::int64(std::size_t field, SampleId sample) const {

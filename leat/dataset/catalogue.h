@@ -73,12 +73,22 @@ std::string key_in_store(std::string_view prefix,
 struct CatalogueTables;  // What open() found; the reader's own.
 struct CatalogueColumn;
 
+/// What Catalogue::open() reads to find damage.
+enum class CatalogueChecks : std::uint8_t {
+  kAll,  ///< Every byte: a checksum for each section, every end and range.
+  /// The header, the table, the names of fields and classes. Each other value
+  /// is bounded where it is used: damage is wrong values, never memory out of
+  /// bounds. For files that this machine wrote whole and that are too large to
+  /// be read before the first batch.
+  kStructure,
+};
+
 /// The samples of a dataset: a table of named fields, and the objects that hold
 /// their bytes. docs/reference/catalogue.md has the format, byte by byte.
 ///
 /// A view: it reads the span that it was given and copies nothing but the names
-/// of fields and classes. The bytes are checked once, in open(); after that no
-/// accessor can reach outside them, whatever the file holds.
+/// of fields and classes. The bytes are checked in open(), as far as was asked;
+/// no accessor can reach outside them, whatever the file holds.
 ///
 /// Threads:  any; it never changes.
 /// Lifetime: `owner` keeps the span alive (a mapping of `index/`, a Buffer).
@@ -91,7 +101,8 @@ class Catalogue {
   ///                     points outside; the message says which section
   ///   kInvalidArgument  not a catalogue, or of another version than this one
   static Result<Catalogue> open(std::span<const std::byte> file,
-                                std::shared_ptr<const void> owner);
+                                std::shared_ptr<const void> owner,
+                                CatalogueChecks checks = CatalogueChecks::kAll);
 
   /// The same, of a file in memory that it keeps.
   static Result<Catalogue> open(Buffer file);
@@ -124,6 +135,7 @@ class Catalogue {
   std::size_t field_index(std::string_view name) const;
 
   /// The sum of the lengths of all byte fields of all samples, at most 2^64-1.
+  /// Reads all ranges where open() did not.
   std::uint64_t total_bytes() const;
 
   /// Says which data this is: the same for the same names, sizes, ranges and

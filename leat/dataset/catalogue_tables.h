@@ -1,8 +1,10 @@
 // What Catalogue::open() found, checked. Shared by its two sources.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,14 +20,17 @@ struct TextColumn {
   const std::byte* ends = nullptr;
   std::uint32_t width = 4;
   const char* text = nullptr;
+  std::uint64_t text_bytes = 0;
 
   std::uint64_t end(std::uint64_t i) const {
     return width == 4 ? catalogue_format::load<std::uint32_t>(ends + i * 4)
                       : catalogue_format::load<std::uint64_t>(ends + i * 8);
   }
+  /// Never reaches outside the text, even where ends were not checked.
   std::string_view at(std::uint64_t i) const {
-    const std::uint64_t begin = i == 0 ? 0 : end(i - 1);
-    return {text + begin, end(i) - begin};
+    const std::uint64_t begin = i == 0 ? 0 : std::min(end(i - 1), text_bytes);
+    const std::uint64_t last = std::clamp(end(i), begin, text_bytes);
+    return {text + begin, last - begin};
   }
 };
 
@@ -40,7 +45,8 @@ struct CatalogueTables {
   std::shared_ptr<const void> owner;
   std::uint64_t samples = 0;
   std::uint64_t objects = 0;
-  std::uint64_t total_bytes = 0;
+  /// The lengths of all ranges; nullopt where they were not looked through.
+  std::optional<std::uint64_t> total_bytes = 0;
   Hash128 digest;
   Layout layout = Layout::kObjects;
   EtagKind etag_kind = EtagKind::kNone;

@@ -243,6 +243,41 @@ TEST(CatalogueTest, SaysWhichSectionIsDamaged) {
       << damaged.error().message();
 }
 
+TEST(CatalogueTest, WhateverIsDamagedNothingOutsideIsRead) {
+  const Buffer good = file_of(cats_and_dogs());
+  std::size_t opened = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    Buffer file(good.size());
+    std::memcpy(file.data(), good.data(), good.size());
+    file.data()[at] = ~file.data()[at];
+    const auto catalogue =
+        Catalogue::open(file.span(), nullptr, CatalogueChecks::kStructure);
+    if (!catalogue) continue;
+    ++opened;
+    for (SampleId id; id.value < catalogue->samples(); ++id.value) {
+      const std::string_view key = catalogue->key(id);
+      EXPECT_GE(as_bytes(key).data(), file.data());
+      EXPECT_LE(as_bytes(key).data() + key.size(), file.data() + file.size());
+      const ByteRange range = catalogue->range(0, id);
+      EXPECT_TRUE(range.is_missing() ||
+                  range.object.value < catalogue->objects());
+    }
+  }
+  EXPECT_GT(opened, 50u);  // Damage in the texts and values.
+}
+
+TEST(CatalogueTest, AddsUpItsBytesLaterWhereItMust) {
+  const Buffer file = file_of(cats_and_dogs());
+
+  const auto checked = Catalogue::open(file.span(), nullptr);
+  const auto quick =
+      Catalogue::open(file.span(), nullptr, CatalogueChecks::kStructure);
+
+  ASSERT_TRUE(quick);
+  EXPECT_EQ(quick->total_bytes(), checked->total_bytes());
+  EXPECT_EQ(quick->digest(), checked->digest());
+}
+
 TEST(CatalogueTest, IsReadFromAnyAddress) {
   const Buffer file = file_of(cats_and_dogs());
   Buffer shifted(file.size() + 1);

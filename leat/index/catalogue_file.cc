@@ -92,13 +92,12 @@ Result<Catalogue> open_file(const std::string& path,
     const auto span = held->span();
     return Catalogue::open(span, std::move(held));
   }
-  // All of it is read at once for its checksums, so fetch it at once too.
-  void* const address = ::mmap(nullptr, size_bytes, PROT_READ,
-                               MAP_PRIVATE | MAP_POPULATE, file.get(), 0);
+  void* const address =
+      ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return system_error(errno, "mapping");
   auto held = std::make_shared<const Mapping>(address, size_bytes);
   const auto span = held->span();
-  return Catalogue::open(span, std::move(held));
+  return Catalogue::open(span, std::move(held), CatalogueChecks::kStructure);
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ struct MapOptions {
 
 /// Opens a catalogue of this machine. A small file is copied into memory; a
 /// large one is mapped, and lives as long as the Catalogue even if the file is
-/// replaced meanwhile.
+/// replaced meanwhile. Of one that is mapped only the structure is
+/// checked: it was written whole, and reading all of a hundred million samples
+/// would take longer than the first batch (CatalogueChecks::kStructure).
 ///
 /// Errors:
 ///   kNotFound          no such file

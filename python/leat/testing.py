@@ -66,7 +66,8 @@ class Bucket:
     `latency` is "55ms" or "lognormal:110ms,0.5"; `bandwidth` (of a connection)
     and `total_bandwidth` are like "90MB/s"; `faults` are like "503:1%";
     `fault_script` is the text of one; `credentials` is a pair of access key and
-    secret, without which nobody has to sign. The server ends with the block, and
+    secret, without which nobody has to sign; `repeat` is like
+    "bucket/x.bin:1000000", one file as many objects. The server ends with the block, and
     at the latest with this process.
     """
 
@@ -84,6 +85,7 @@ class Bucket:
         fault_script: Optional[str] = None,
         session_token: Optional[str] = None,
         expired_token: Optional[str] = None,
+        repeat: Optional[str] = None,
         threads: int = 1,
     ) -> None:
         self._credentials = credentials
@@ -98,6 +100,7 @@ class Bucket:
             ("seed", seed),
             ("session-token", session_token),
             ("expired-token", expired_token),
+            ("repeat", repeat),
         ):
             if value is not None:
                 self._options += [f"--{name}", str(value)]
