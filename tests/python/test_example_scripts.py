@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -130,14 +131,16 @@ def run_script(name, *arguments, each=({},), tmp_path, bucket, **environment) ->
               "LEAT_TEST_WATCH": str(watched), "GLOO_SOCKET_IFNAME": "lo", **environment}  # fmt: skip
     processes = [
         subprocess.Popen([sys.executable, str(EXAMPLES / name), *arguments], env={**shared, **own}, cwd=tmp_path,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         for own in each
     ]  # fmt: skip
     try:
         said = [process.communicate() for process in processes]
     finally:
         for process in processes:
-            process.kill()
+            if process.poll() is None:  # Lightning's has children of its own.
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     for process, (_, errors) in zip(processes, said):
         assert process.returncode == 0, errors
     return Run("".join(out for out, _ in said), watched)
