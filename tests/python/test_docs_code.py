@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 import leat
@@ -20,7 +21,9 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def run_page(name: str, **namespace) -> None:
+def run_page(name: str, into: dict | None = None, **namespace) -> None:
+    """Runs its blocks one after another; ``into`` keeps what they defined."""
+    namespace = namespace if into is None else into
     page = DOCS / name
     text = page.read_text()
     blocks = list(BLOCK.finditer(text))
@@ -57,8 +60,9 @@ def bucket(tmp_path):
                 (f"{number:06}.json", json.dumps({"caption": f"number {number}"}).encode()),
             )
         ]))  # fmt: skip
-    rows = [f"photos/train/{key},{number % 3}" for number, key in enumerate(keys)]
-    (folder / "labels.csv").write_text("\n".join(["path,class_id", *rows]) + "\n")
+    rows = [f"photos/train/{key},{number % 3},{number},no. {number}" for number, key in enumerate(keys)]
+    (folder / "labels.csv").write_text("\n".join(["path,class_id,width,caption", *rows]) + "\n")
+    write(folder / "corpus" / "train.bin", np.arange(70_000, dtype="<u2").tobytes())
     with leat.testing.Bucket(root, latency="2ms") as served:
         os.environ.update(served.env())
         yield served
@@ -83,3 +87,34 @@ def test_order_tail_and_resume(pictures):
 @pytest.mark.parametrize("page", sorted(path.name for path in (DOCS / "coming-from").glob("*.md")))
 def test_coming_from(page, bucket):
     run_page(f"coming-from/{page}", leat=leat, train=lambda *batch: None)
+
+
+def test_how_to_read_a_table(bucket):
+    page: dict = {}
+    run_page("howto/labels-in-a-table.md", into=page)
+
+    assert next(iter(page["loader"]))["caption"]
+
+
+def test_how_to_read_tar_shards(bucket):
+    page: dict = {}
+    run_page("howto/tar-shards.md", into=page)
+
+    assert page["loader"].dataset.fields == {"jpg": "bytes", "cls": "bytes", "json": "bytes"}
+
+
+def test_how_to_read_tokens(bucket):
+    pytest.importorskip("torch", reason="torch is not installed")
+    page: dict = {}
+    run_page("howto/tokens.md", into=page)
+
+    assert page["inputs"].shape == page["targets"].shape == (64, 1024)
+    assert ((page["targets"] - page["inputs"]) % 2**16 == 1).all()
+
+
+def test_how_to_call_your_own_functions(pictures):
+    page: dict = {}
+    run_page("howto/your-own-functions.md", into=page)
+
+    batch = next(iter(leat.Loader(pictures, batch_size=6, ops=page["ops"])))
+    assert batch["image"].dtype == np.float32
