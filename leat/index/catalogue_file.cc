@@ -97,7 +97,13 @@ Result<Catalogue> open_file(const std::string& path,
   if (address == MAP_FAILED) return system_error(errno, "mapping");
   auto held = std::make_shared<const Mapping>(address, size_bytes);
   const auto span = held->span();
-  return Catalogue::open(span, std::move(held), CatalogueChecks::kStructure);
+  if (size_bytes > options.most_checked_bytes) {
+    return Catalogue::open(span, std::move(held), CatalogueChecks::kStructure);
+  }
+  Result<Catalogue> checked = Catalogue::open(span, std::move(held));
+  // What was read to be checked need not stay resident.
+  (void)::madvise(address, size_bytes, MADV_DONTNEED);
+  return checked;
 }
 
 }  // namespace

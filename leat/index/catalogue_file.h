@@ -17,13 +17,14 @@ namespace leat {
 struct MapOptions {
   /// Files up to this are copied: then nothing that happens to them can hurt.
   std::uint64_t most_copied_bytes = 64 << 20;
+  /// Of files up to this every byte is checked; of larger ones the structure
+  /// alone, for reading them would take longer than the first batch.
+  std::uint64_t most_checked_bytes = std::uint64_t{1} << 30;
 };
 
 /// Opens a catalogue of this machine. A small file is copied into memory; a
 /// large one is mapped, and lives as long as the Catalogue even if the file is
-/// replaced meanwhile. Of one that is mapped only the structure is
-/// checked: it was written whole, and reading all of a hundred million samples
-/// would take longer than the first batch (CatalogueChecks::kStructure).
+/// replaced meanwhile.
 ///
 /// Errors:
 ///   kNotFound          no such file
