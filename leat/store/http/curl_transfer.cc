@@ -120,7 +120,8 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   if (!settings.ca_bundle.empty()) {
     curl_easy_setopt(easy_, CURLOPT_CAINFO, settings.ca_bundle.c_str());
   }
-  if (!options.may_use_proxy) curl_easy_setopt(easy_, CURLOPT_PROXY, "");
+  // Otherwise libcurl asks the environment again for every request.
+  if (!settings.uses_proxy) curl_easy_setopt(easy_, CURLOPT_PROXY, "");
   curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &CurlTransfer::on_header);
   curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
   curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CurlTransfer::on_body);
