@@ -35,10 +35,12 @@ mkdir -p "$scratch/data/folder"
 for i in $(seq 20); do echo "sample $i" > "$scratch/data/folder/$i.txt"; done
 cd "$scratch"  # Not where a folder called leat lies.
 env -u PYTHONPATH LEAT_CACHE_DIR="$scratch/cache" "$scratch/bare/bin/python" - "$scratch/data" << 'PROGRAM'
+import os
 import sys
 import leat
 with leat.testing.Bucket(sys.argv[1], tls=True) as bucket:
-    loader = leat.Loader("s3://folder", batch_size=5, **{"endpoint_url": bucket.url, "no_sign_request": True})
+    os.environ.update(bucket.env())
+    loader = leat.Loader("s3://folder", batch_size=5)
     seen = sorted(bytes(data) for batch in loader for data in batch["data"].tolist())
 assert seen == sorted(b"sample %d\n" % i for i in range(1, 21)), seen
 PROGRAM

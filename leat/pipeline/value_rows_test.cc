@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 namespace leat {
 namespace {
@@ -32,7 +32,7 @@ class AnyProgram final : public ValueProgram {
 Value array(DType dtype, std::vector<std::int64_t> shape, char fill) {
   ArrayValue value{{dtype, std::move(shape)}, {}};
   value.bytes = Buffer(value.spec.size_bytes());
-  std::memset(value.bytes.data(), fill, value.bytes.size());
+  std::ranges::fill(value.bytes.span(), static_cast<std::byte>(fill));
   return value;
 }
 
