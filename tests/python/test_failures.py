@@ -474,10 +474,17 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
             assert str(catalogue) in str(error) and remedy in str(error)
         else:  # Taken for one of another version: made again.
             assert where == "cache" and catalogue.read_bytes() == whole
-    for size in {*range(0, len(whole), 97), len(whole) - 1}:
+    for size in {*range(1, len(whole), 97), len(whole) - 1}:
         catalogue.write_bytes(whole[:size])
         with told(leat.Corrupt, str(catalogue), remedy):
             leat.Loader(folder, global_batch_size=8)
+    catalogue.write_bytes(b"")
+    if where == "published":
+        with told(leat.Corrupt, str(catalogue), remedy):
+            leat.Loader(folder, global_batch_size=8)
+    else:  # What is left of a process that was ended while it made one.
+        leat.Loader(folder, global_batch_size=8).close()
+        assert catalogue.read_bytes() == whole
     if where == "cache":  # The remedy works.
         leat.Loader(folder, global_batch_size=8, refresh="always").close()
         leat.Loader(folder, global_batch_size=8).close()
