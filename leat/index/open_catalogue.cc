@@ -199,7 +199,8 @@ std::string published_key(std::string_view prefix) {
 Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
                                       const CatalogueOptions& asked,
-                                      const Env& env, std::stop_token stop) {
+                                      const Env& env,
+                                      const std::stop_token& stop) {
   const auto path =
       catalogue_cache_path(cache_identity(identity, asked.index.classes), env);
   const Result<Launch> launch = read_launch(env);

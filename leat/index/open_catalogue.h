@@ -72,7 +72,8 @@ std::string published_key(std::string_view prefix);
 Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       std::string_view identity,
                                       const CatalogueOptions& options,
-                                      const Env& env, std::stop_token stop);
+                                      const Env& env,
+                                      const std::stop_token& stop);
 
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;

@@ -110,7 +110,7 @@ class Stats {
 Result<std::vector<ObjectInfo>> stat_all(
     Store& store, std::string_view prefix, std::span<const std::string> keys,
     const std::function<std::string(std::size_t)>& doing,
-    const StatAllOptions& options, std::stop_token stop) {
+    const StatAllOptions& options, const std::stop_token& stop) {
   if (keys.empty()) return std::vector<ObjectInfo>();
   Stats stats(store, prefix, keys);
   const std::stop_callback on_stop(stop, [&] { stats.request_stop(); });

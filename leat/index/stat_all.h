@@ -28,6 +28,6 @@ struct StatAllOptions {
 Result<std::vector<ObjectInfo>> stat_all(
     Store& store, std::string_view prefix, std::span<const std::string> keys,
     const std::function<std::string(std::size_t)>& doing,
-    const StatAllOptions& options, std::stop_token stop);
+    const StatAllOptions& options, const std::stop_token& stop);
 
 }  // namespace leat

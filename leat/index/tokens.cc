@@ -189,7 +189,7 @@ Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view file,
                                            const TokenWindows& windows,
                                            const IndexOptions& options,
-                                           std::stop_token stop) {
+                                           const std::stop_token& stop) {
   LEAT_TRY(const std::vector<ObjectInfo> files,
            find_files(store, prefix, file, options, stop));
   Cutter cutter(store, prefix, windows);

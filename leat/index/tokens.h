@@ -40,7 +40,7 @@ Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view file,
                                            const TokenWindows& windows,
                                            const IndexOptions& options,
-                                           std::stop_token stop);
+                                           const std::stop_token& stop);
 
 /// True for names that end as those of token files do.
 bool is_token_file(std::string_view name);
