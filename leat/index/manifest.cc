@@ -98,7 +98,7 @@ class Objects {
 Result<std::vector<ObjectInfo>> infos_of(Store& store, std::string_view prefix,
                                          const Objects& objects,
                                          const IndexOptions& options,
-                                         std::stop_token stop) {
+                                         const std::stop_token& stop) {
   if (auto known = objects.known()) return *std::move(known);
   IndexProgress progress;
   StatAllOptions asking{.threads = options.threads, .progress = {}};
@@ -110,8 +110,7 @@ Result<std::vector<ObjectInfo>> infos_of(Store& store, std::string_view prefix,
   }
   return stat_all(
       store, prefix, objects.keys(),
-      [&](std::size_t object) { return objects.where(object); }, asking,
-      std::move(stop));
+      [&](std::size_t object) { return objects.where(object); }, asking, stop);
 }
 
 void set(CatalogueWriter& writer, std::size_t field,
