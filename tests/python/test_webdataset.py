@@ -67,7 +67,7 @@ def run(*command: object) -> None:
 
 def by_gnu_tar(files, shard, names, *options) -> None:
     if "GNU tar" not in subprocess.run(["tar", "--version"], capture_output=True, text=True).stdout:
-        pytest.skip("tar is not GNU's")
+        pytest.skip("the tar on PATH is not GNU tar, whose formats are tried here; Debian's is")
     listed = write(shard.parent.parent / "names", "\n".join(names).encode())
     run("tar", "-cf", shard, "-C", files, *options, "--no-recursion", "--verbatim-files-from",
         "-T", listed)
@@ -75,7 +75,7 @@ def by_gnu_tar(files, shard, names, *options) -> None:
 
 def by_bsdtar(files, shard, names, *options) -> None:
     if shutil.which("bsdtar") is None:
-        pytest.skip("there is no bsdtar: install libarchive-tools")
+        pytest.skip("bsdtar, which writes these, is not installed: apt-get install libarchive-tools")
     listed = write(shard.parent.parent / "names", "\n".join(names).encode())
     run("env", "LC_ALL=C.UTF-8", "bsdtar", "-cf", shard, "-C", files, *options, "--no-recursion",
         "-T", listed)
@@ -157,7 +157,7 @@ def test_a_folder_packed_as_a_dot(webdataset, files, pack):
     """`tar -cf x.tar .`: names begin with "./", and so do WebDataset's keys."""
     shards = files.parent / "shards"
     if pack is by_bsdtar and shutil.which("bsdtar") is None:
-        pytest.skip("there is no bsdtar: install libarchive-tools")
+        pytest.skip("bsdtar, which writes these, is not installed: apt-get install libarchive-tools")
     for name in MEMBERS:
         if pathlib.Path(name).name.startswith("."):
             (files / name).unlink()
