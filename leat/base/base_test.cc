@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "leat/base/error.h"
 #include "leat/base/hash.h"
 #include "leat/base/result.h"
+#include "leat/base/system_error.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -46,6 +48,16 @@ TEST(ErrorTest, ReadsFromTheOutsideIn) {
 
   EXPECT_EQ(error.message(), "loading sample 81: reading s3://b/k: HTTP 503");
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+}
+
+TEST(SystemErrorTest, SaysWhatFailedAndWhetherItMayPass) {
+  const Error full = system_error(ENOSPC, "writing a part");
+  EXPECT_EQ(full.code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "writing a part: No space left on device");
+  EXPECT_EQ(code_of_errno(ENOENT), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of_errno(EROFS), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(code_of_errno(EISDIR), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(retryable(code_of_errno(EIO)));
 }
 
 TEST(UnitsTest, ReadsSizesAsPeopleWriteThem) {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "leat/bucket/file_error.h"
+#include "leat/base/system_error.h"
 #include "leat/bucket/object_note.h"
 
 namespace leat {
@@ -60,7 +60,7 @@ Result<void> DraftObject::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(file_.descriptor(), bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return file_error(errno, "writing the object");
+    if (put < 0) return system_error(errno, "writing the object");
     bytes = bytes.subspan(static_cast<std::size_t>(put));
   }
   return {};
@@ -68,7 +68,7 @@ Result<void> DraftObject::write(std::span<const std::byte> bytes) {
 
 Result<void> DraftObject::append_file(const std::string& path) {
   const OpenFile from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!from.is_open()) return file_error(errno, "opening a part");
+  if (!from.is_open()) return system_error(errno, "opening a part");
   std::vector<std::byte> piece;
   while (true) {
     ssize_t copied = -1;
@@ -84,7 +84,7 @@ Result<void> DraftObject::append_file(const std::string& path) {
       }
     }
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0) return file_error(errno, "copying a part");
+    if (copied < 0) return system_error(errno, "copying a part");
     if (copied == 0) return {};
   }
 }
@@ -92,7 +92,7 @@ Result<void> DraftObject::append_file(const std::string& path) {
 Result<Folder> Folder::open(const std::string& path, std::string_view repeat) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
-    return file_error(errno, fmt::format("folder {}", path));
+    return system_error(errno, fmt::format("folder {}", path));
   }
   if (!S_ISDIR(status.st_mode)) {
     return wrong(
@@ -143,7 +143,7 @@ Result<std::string> Folder::object_path(std::string_view bucket,
 
 Result<std::vector<Folder::Bucket>> Folder::buckets() const {
   const OpenFolder folder(::opendir(path_.c_str()));
-  if (!folder) return file_error(errno, "reading the folder");
+  if (!folder) return system_error(errno, "reading the folder");
   std::vector<Bucket> buckets;
   while (const dirent* entry = ::readdir(folder.get())) {
     struct stat status;
@@ -160,13 +160,13 @@ Result<std::vector<Folder::Bucket>> Folder::buckets() const {
 Result<void> Folder::create_bucket(std::string_view bucket) const {
   LEAT_TRY(const std::string path, bucket_path(bucket));
   if (::mkdir(path.c_str(), 0777) == 0) return {};
-  return file_error(errno, "creating the bucket");
+  return system_error(errno, "creating the bucket");
 }
 
 Result<void> Folder::remove_bucket(std::string_view bucket) const {
   LEAT_TRY(const std::string path, bucket_path(bucket));
   if (::rmdir(path.c_str()) == 0) return {};
-  return file_error(errno, "removing the bucket");
+  return system_error(errno, "removing the bucket");
 }
 
 Result<DraftObject> Folder::begin_object() const {
@@ -177,7 +177,7 @@ Result<DraftObject> Folder::begin_object() const {
       fmt::format("{}/{}-{}", folder, ::getpid(), number.fetch_add(1));
   OpenFile file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) return file_error(errno, "beginning an object");
+  if (!file.is_open()) return system_error(errno, "beginning an object");
   return DraftObject(std::move(file), std::move(path));
 }
 
@@ -186,7 +186,7 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
                                     std::string headers) const {
   struct stat status;
   if (::fstat(draft.file().descriptor(), &status) != 0) {
-    return file_error(errno, "publishing the object");
+    return system_error(errno, "publishing the object");
   }
   ObjectState state = state_of(status);
   state.etag = std::move(etag);
@@ -206,7 +206,7 @@ Result<ObjectState> Folder::publish(DraftObject draft, const std::string& path,
   if (errno == EISDIR || errno == ENOTDIR || errno == ENOTEMPTY) {
     return wrong("the key is a folder, or a file is in its way");
   }
-  return file_error(errno, "publishing the object");
+  return system_error(errno, "publishing the object");
 }
 
 Result<void> Folder::make_parents(const std::string& path) const {
@@ -216,11 +216,11 @@ Result<void> Folder::make_parents(const std::string& path) const {
     return wrong("a file is where the key needs a folder");
   }
   if (errno != ENOENT || parent.size() <= path_.size()) {
-    return file_error(errno, "making a folder");
+    return system_error(errno, "making a folder");
   }
   LEAT_TRY_VOID(make_parents(parent));
   if (::mkdir(parent.c_str(), 0777) == 0 || errno == EEXIST) return {};
-  return file_error(errno, "making a folder");
+  return system_error(errno, "making a folder");
 }
 
 Result<void> Folder::remove_object(std::string_view bucket,
@@ -230,7 +230,7 @@ Result<void> Folder::remove_object(std::string_view bucket,
   if (::unlink(path.c_str()) != 0) {
     // A folder is no object, so there is none.
     if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return {};
-    return file_error(errno, "removing the object");
+    return system_error(errno, "removing the object");
   }
   while (true) {
     path.resize(path.rfind('/'));
@@ -242,10 +242,10 @@ Result<OpenObject> open_object(const std::string& path) {
   // Not to hang on a named pipe: O_NONBLOCK means nothing to a file.
   auto file = std::make_shared<const OpenFile>(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file->is_open()) return file_error(errno, "opening the object");
+  if (!file->is_open()) return system_error(errno, "opening the object");
   struct stat status;
   if (::fstat(file->descriptor(), &status) != 0) {
-    return file_error(errno, "opening the object");
+    return system_error(errno, "opening the object");
   }
   LEAT_TRY_VOID(check_is_object(status));
   OpenObject object{std::move(file), state_of(status)};
@@ -256,7 +256,7 @@ Result<OpenObject> open_object(const std::string& path) {
 Result<ObjectState> object_state(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
-    return file_error(errno, "looking at the object");
+    return system_error(errno, "looking at the object");
   }
   LEAT_TRY_VOID(check_is_object(status));
   ObjectState state = state_of(status);

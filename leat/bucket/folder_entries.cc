@@ -9,7 +9,7 @@
 #include <chrono>
 #include <utility>
 
-#include "leat/bucket/file_error.h"
+#include "leat/base/system_error.h"
 
 namespace leat {
 namespace {
@@ -47,7 +47,7 @@ std::int64_t wall_clock_ns() {
 
 Result<FolderEntries> FolderEntries::read(const std::string& path) {
   const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
-  if (!folder) return file_error(errno, "reading a folder");
+  if (!folder) return system_error(errno, "reading a folder");
   FolderEntries entries;
   while (const dirent* entry = ::readdir(folder.get())) {
     const std::string_view name = entry->d_name;
@@ -105,7 +105,7 @@ Result<std::shared_ptr<const FolderEntries>> FolderCache::find(
   if (repeated_ != nullptr && path == repeated_path_) return repeated_;
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) {
-    return file_error(errno, "reading a folder");
+    return system_error(errno, "reading a folder");
   }
   const std::int64_t changed_ns =
       status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec;

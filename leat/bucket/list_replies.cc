@@ -20,7 +20,7 @@ constexpr std::string_view kNamespace =
 constexpr std::string_view kOwner =
     "<Owner><ID>leat</ID><DisplayName>leat</DisplayName></Owner>";
 
-Reply refused(S3Error error, const S3Target& target) {
+Reply refused(const S3Error& error, const S3Target& target) {
   return error_reply(error, fmt::format("/{}/{}", target.bucket, target.key));
 }
 

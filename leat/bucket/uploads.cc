@@ -18,7 +18,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
-#include "leat/bucket/file_error.h"
+#include "leat/base/system_error.h"
 #include "leat/bucket/request_body.h"
 #include "leat/store/s3/sigv4.h"
 
@@ -72,7 +72,7 @@ std::optional<UploadPart> parse_part_name(std::string_view name) {
 
 Result<std::vector<std::string>> names_in(const std::string& path) {
   const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
-  if (!folder) return file_error(errno, "reading an upload");
+  if (!folder) return system_error(errno, "reading an upload");
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(folder.get())) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
@@ -82,10 +82,10 @@ Result<std::vector<std::string>> names_in(const std::string& path) {
 
 Result<std::string> read_small_file(const std::string& path) {
   const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) return file_error(errno, "reading an upload");
+  if (!file.is_open()) return system_error(errno, "reading an upload");
   std::string text(kMostTargetBytes, '\0');
   const ssize_t size = ::read(file.descriptor(), text.data(), text.size());
-  if (size < 0) return file_error(errno, "reading an upload");
+  if (size < 0) return system_error(errno, "reading an upload");
   text.resize(std::size_t(size));
   return text;
 }
@@ -110,11 +110,11 @@ Result<std::string> Uploads::create(std::string_view bucket,
   std::string id = new_id();
   const std::string path = root() + '/' + id;
   if (::mkdir(root().c_str(), 0777) != 0 && errno != EEXIST) {
-    return file_error(errno, "creating an upload");
+    return system_error(errno, "creating an upload");
   }
   if (::mkdir(path.c_str(), 0777) != 0 ||
       ::rename(target.path().c_str(), (path + "/target").c_str()) != 0) {
-    return file_error(errno, "creating an upload");
+    return system_error(errno, "creating an upload");
   }
   target.release();
   return id;
@@ -138,7 +138,7 @@ Result<void> Uploads::put_part(const UploadName& name, int number,
   LEAT_TRY(const Place place, find(name));
   const std::string mine = part_name(number, md5_hex);
   if (::rename(draft.path().c_str(), (place.path + '/' + mine).c_str()) != 0) {
-    return file_error(errno, "keeping a part");
+    return system_error(errno, "keeping a part");
   }
   draft.release();
   // A part that is put again takes the place of what it was.

@@ -121,7 +121,8 @@ Result<std::string> check_lists(Store& store, std::string_view prefix,
 Result<BuiltCatalogue> build_shards(Store& store, std::string_view prefix,
                                     const SortedObjects& objects,
                                     const IndexOptions& options, EtagKind etags,
-                                    IndexProgress now, std::stop_token stop) {
+                                    IndexProgress now,
+                                    const std::stop_token& stop) {
   const std::vector<ShardToScan> shards = shards_to_scan(objects);
   ShardCatalogue catalogue(options, etags);
   now.shards_total = shards.size();

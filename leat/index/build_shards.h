@@ -17,6 +17,7 @@ namespace leat {
 Result<BuiltCatalogue> build_shards(Store& store, std::string_view prefix,
                                     const SortedObjects& objects,
                                     const IndexOptions& options, EtagKind etags,
-                                    IndexProgress now, std::stop_token stop);
+                                    IndexProgress now,
+                                    const std::stop_token& stop);
 
 }  // namespace leat

@@ -15,7 +15,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
-#include "leat/index/system_error.h"
+#include "leat/base/system_error.h"
 
 namespace leat {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "leat/index/system_error.h"
+#include "leat/base/system_error.h"
 
 namespace leat {
 namespace {

@@ -17,6 +17,7 @@ using ::testing::IsEmpty;
 std::vector<ObjectInfo> listing(std::vector<std::string> keys) {
   std::ranges::sort(keys);
   std::vector<ObjectInfo> objects;
+  objects.reserve(keys.size());
   for (const std::string& key : keys) {
     objects.push_back({.key = key, .size_bytes = 1});
   }
@@ -25,6 +26,7 @@ std::vector<ObjectInfo> listing(std::vector<std::string> keys) {
 
 std::vector<std::string> keys_of(const std::vector<ObjectInfo>& objects) {
   std::vector<std::string> keys;
+  keys.reserve(objects.size());
   for (const ObjectInfo& object : objects) keys.push_back(object.key);
   return keys;
 }
@@ -64,6 +66,7 @@ TEST(SortObjectsTest, OtherThingsBesideShardsAreStillMixed) {
 
 TEST(SortObjectsTest, ATarAmongManyJsonsIsNoDatasetOfShards) {
   std::vector<std::string> keys = {"stray.tar"};
+  keys.reserve(kMostLooseCompanions + 2);
   for (std::size_t i = 0; i < kMostLooseCompanions; ++i) {
     keys.push_back(fmt::format("{:03}.json", i));
   }

@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 
 std::vector<ObjectInfo> listing(const std::vector<std::string>& keys) {
   std::vector<ObjectInfo> objects;
+  objects.reserve(keys.size());
   for (const std::string& key : keys) {
     objects.push_back({.key = key, .size_bytes = 1, .etag = ""});
   }

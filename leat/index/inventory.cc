@@ -89,7 +89,7 @@ Result<InventoryManifest> read_manifest(const InventoryPlace& place,
 Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
                                                std::string_view bucket,
                                                std::string_view prefix,
-                                               std::stop_token stop) {
+                                               const std::stop_token& stop) {
   auto manifest = read_manifest(place, bucket, stop);
   if (!manifest) {
     return std::move(manifest).error().while_doing(

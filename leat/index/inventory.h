@@ -29,6 +29,6 @@ struct InventoryPlace {
 Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
                                                std::string_view bucket,
                                                std::string_view prefix,
-                                               std::stop_token stop);
+                                               const std::stop_token& stop);
 
 }  // namespace leat

@@ -101,7 +101,7 @@ class ShardScans {
 
 Result<void> scan_all(Store& store, std::string_view prefix,
                       std::span<const ShardToScan> shards, std::size_t threads,
-                      const TakeShard& take, std::stop_token stop) {
+                      const TakeShard& take, const std::stop_token& stop) {
   ShardScans scans(store, prefix, shards,
                    std::clamp<std::size_t>(threads, 1, shards.size()));
   const std::stop_callback on_stop(stop, [&] { scans.request_stop(); });

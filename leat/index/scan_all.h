@@ -23,6 +23,6 @@ using TakeShard = std::function<Result<void>(std::size_t index, ScannedShard)>;
 /// Errors: the first of scan_shard() and `take` in the order of shards.
 Result<void> scan_all(Store& store, std::string_view prefix,
                       std::span<const ShardToScan> shards, std::size_t threads,
-                      const TakeShard& take, std::stop_token stop);
+                      const TakeShard& take, const std::stop_token& stop);
 
 }  // namespace leat

@@ -123,7 +123,7 @@ Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
 }  // namespace
 
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
-                                std::stop_token stop) {
+                                const std::stop_token& stop) {
   auto scanned = scan(store, shard, stop);
   if (!scanned) {
     return std::move(scanned).error().while_doing(

@@ -33,6 +33,6 @@ struct ScannedShard {
 ///
 /// Errors: as Store::read and TarScanner::feed; each names the shard's URL.
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
-                                std::stop_token stop);
+                                const std::stop_token& stop);
 
 }  // namespace leat

@@ -57,6 +57,7 @@ Result<std::vector<DeliveredField>> choose_fields(
     const auto found = std::ranges::find(all, name, &DeliveredField::name);
     if (found == all.end()) {
       std::vector<std::string> there;
+      there.reserve(all.size());
       for (const DeliveredField& field : all) there.push_back(field.name);
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("fields= names \"{}\", but there are only: {}",

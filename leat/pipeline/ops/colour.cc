@@ -56,7 +56,7 @@ int mean_grey(const ColourView& picture) {
     }
   });
   const double pixels = static_cast<double>(picture.width) * picture.height;
-  return static_cast<int>(static_cast<double>(sum) / pixels + 0.5);
+  return static_cast<int>(std::lround(static_cast<double>(sum) / pixels));
 }
 
 void saturate(const ColourView& picture, float amount) {

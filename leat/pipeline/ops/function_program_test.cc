@@ -112,7 +112,7 @@ TEST(FunctionProgramTest, OpsBehindAFunctionSeeThePixelsThatItGave) {
 }
 
 TEST(FunctionProgramTest, WhatIsNoImageOfTheLayoutIsRefused) {
-  const auto gives = [](TensorSpec spec) {
+  const auto gives = [](const TensorSpec& spec) {
     return function([spec](const FunctionInput&) -> Result<Value> {
       return Value(ArrayValue{spec, Buffer(spec.size_bytes())});
     });

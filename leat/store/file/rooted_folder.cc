@@ -15,6 +15,8 @@
 #include <memory>
 #include <utility>
 
+#include "leat/base/system_error.h"
+
 namespace leat {
 namespace {
 
@@ -55,37 +57,17 @@ File& File::operator=(File&& other) noexcept {
 
 int File::release() { return std::exchange(fd_, -1); }
 
-Error error_of_errno(int code, std::string_view path) {
-  const auto says = [&](ErrorCode kind, std::string_view remedy) {
-    return Error(kind, fmt::format("{}: {}{}{}", path, std::strerror(code),
-                                   remedy.empty() ? "" : "; ", remedy));
-  };
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return says(ErrorCode::kNotFound, "check the path");
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return says(ErrorCode::kPermissionDenied,
-                  "check who may read and write it");
-    case EMFILE:
-    case ENFILE:
-      return says(ErrorCode::kResourceExhausted,
-                  "raise the limit of open files (ulimit -n)");
-    case ENOMEM:
-    case ENOSPC:
-    case EDQUOT:
-      return says(ErrorCode::kResourceExhausted, "");
-    case ELOOP:
-    case EXDEV:
-    case EISDIR:
-    case ENAMETOOLONG:
-    case EINVAL:
-      return says(ErrorCode::kInvalidArgument, "");
-    default:  // EIO, ESTALE, ETIMEDOUT: a network file system may recover.
-      return says(ErrorCode::kUnavailable, "");
+Error error_of_errno(int number, std::string_view path) {
+  const Error error = system_error(number, path);
+  std::string_view remedy;
+  if (error.code() == ErrorCode::kNotFound) {
+    remedy = "; check the path";
+  } else if (error.code() == ErrorCode::kPermissionDenied) {
+    remedy = "; check who may read and write it";
+  } else if (number == EMFILE || number == ENFILE) {
+    remedy = "; raise the limit of open files (ulimit -n)";
   }
+  return Error(error.code(), fmt::format("{}{}", error.message(), remedy));
 }
 
 bool is_key_of_a_file(std::string_view key) {

@@ -29,7 +29,7 @@ class File {
 };
 
 /// What a failed system call on `path` means, by errno.
-Error error_of_errno(int code, std::string_view path);
+Error error_of_errno(int number, std::string_view path);
 
 /// True if `key` names something below the root: no part of it is empty, "."
 /// or "..", and it holds no NUL.

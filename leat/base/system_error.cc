@@ -1,4 +1,4 @@
-#include "leat/bucket/file_error.h"
+#include "leat/base/system_error.h"
 
 #include <fmt/format.h>
 
@@ -6,42 +6,41 @@
 #include <system_error>
 
 namespace leat {
-namespace {
 
-ErrorCode code_of(int error_number) {
-  switch (error_number) {
+ErrorCode code_of_errno(int number) {
+  switch (number) {
     case ENOENT:
     case ENOTDIR:
       return ErrorCode::kNotFound;
-    case EISDIR:
-    case ENAMETOOLONG:
     case EEXIST:
-    case ENOTEMPTY:
-    case ELOOP:
     case EILSEQ:
     case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENOTEMPTY:
+    case EXDEV:
       return ErrorCode::kInvalidArgument;
     case EACCES:
     case EPERM:
     case EROFS:
       return ErrorCode::kPermissionDenied;
-    case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EMFILE:
     case ENFILE:
-    case EFBIG:
+    case ENOMEM:
+    case ENOSPC:
       return ErrorCode::kResourceExhausted;
-    default:
+    default:  // EIO, ESTALE, ETIMEDOUT: a network file system may recover.
       return ErrorCode::kUnavailable;
   }
 }
 
-}  // namespace
-
-Error file_error(int error_number, std::string_view what) {
-  return Error(code_of(error_number),
-               fmt::format("{}: {}", what,
-                           std::generic_category().message(error_number)));
+Error system_error(int number, std::string_view what) {
+  return Error(
+      code_of_errno(number),
+      fmt::format("{}: {}", what, std::generic_category().message(number)));
 }
 
 }  // namespace leat
