@@ -93,20 +93,6 @@ std::string_view to_string(Layout layout) {
   return layout == Layout::kObjects ? "objects" : "shards";
 }
 
-std::string_view to_string(FieldKind kind) {
-  switch (kind) {
-    case FieldKind::kBytes:
-      return "bytes";
-    case FieldKind::kInt64:
-      return "int64";
-    case FieldKind::kFloat64:
-      return "float64";
-    case FieldKind::kString:
-      return "string";
-  }
-  return "";
-}
-
 std::string dump_json(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);

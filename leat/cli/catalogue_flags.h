@@ -53,7 +53,6 @@ class ProgressLine {
 };
 
 std::string_view to_string(Layout layout);
-std::string_view to_string(FieldKind kind);
 
 /// Keys need not be UTF-8, and JSON must be: what is not is replaced.
 std::string dump_json(const nlohmann::ordered_json& json);

@@ -107,6 +107,7 @@ Result<std::vector<Finding>> check_access(const std::string& url,
   LEAT_TRY(std::vector<Diagnosis> diagnoses,
            diagnose_access(url, options, context.env, context.stop));
   std::vector<Finding> findings;
+  findings.reserve(diagnoses.size());
   for (Diagnosis& one : diagnoses) {
     findings.push_back({.check = std::move(one.check),
                         .is_good = one.level != Diagnosis::Level::kBad,

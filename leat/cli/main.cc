@@ -30,7 +30,8 @@ sigset_t ending_signals() {
 }
 
 /// Turns the first Ctrl-C or SIGTERM into a stop, and lets the second one kill.
-void watch_signals(std::stop_source stop) {
+/// `stop` is the thread's own copy.
+void watch_signals(const std::stop_source& stop) {
   name_this_thread("leat-signals");
   const sigset_t signals = ending_signals();
   int signal = 0;

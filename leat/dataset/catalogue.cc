@@ -23,6 +23,20 @@ std::string key_in_store(std::string_view prefix,
   return key.append(relative_key);
 }
 
+std::string_view to_string(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kBytes:
+      return "bytes";
+    case FieldKind::kInt64:
+      return "int64";
+    case FieldKind::kFloat64:
+      return "float64";
+    case FieldKind::kString:
+      return "string";
+  }
+  return "";
+}
+
 Catalogue::Catalogue(std::shared_ptr<const CatalogueTables> tables)
     : tables_(std::move(tables)) {}
 

@@ -23,6 +23,9 @@ enum class FieldKind : std::uint8_t {
   kString,   ///< A short text kept in the catalogue.
 };
 
+/// "bytes", "int64", "float64" or "string": the names users see.
+std::string_view to_string(FieldKind kind);
+
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kBytes;

@@ -236,11 +236,11 @@ Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
 
 Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
     std::uint64_t which, std::uint64_t from, std::uint64_t ahead) const {
-  LEAT_TRY(Steps steps, steps_from(from));
+  LEAT_TRY(const Steps steps, steps_from(from));
   return std::make_shared<EpochRun>(
       *context, which,
-      EpochOrder(dataset.catalogue->samples(), order, blocks, which),
-      std::move(steps), ahead);
+      EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
+      ahead);
 }
 
 Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {

@@ -58,7 +58,7 @@ Result<std::vector<ObjectInfo>> find_objects(Store& store,
 
 Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
                              const IndexOptions& options,
-                             std::stop_token stop) {
+                             const std::stop_token& stop) {
   IndexProgress now;
   LEAT_TRY(std::vector<ObjectInfo> listed,
            find_objects(store, prefix, options, now, stop));
@@ -66,8 +66,7 @@ Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
   LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
   const EtagKind etags = etag_kind(store, options);
   if (objects.layout == Layout::kShards) {
-    return build_shards(store, prefix, objects, options, etags, now,
-                        std::move(stop));
+    return build_shards(store, prefix, objects, options, etags, now, stop);
   }
   LEAT_TRY(Buffer bytes, build_objects(objects.data, options, etags));
   return BuiltCatalogue{.bytes = std::move(bytes), .note = ""};
@@ -96,8 +95,8 @@ bool etags_apply(const Catalogue& catalogue, const Store& store) {
 
 Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
                                        const IndexOptions& options,
-                                       std::stop_token stop) {
-  Result<BuiltCatalogue> built = build(store, prefix, options, std::move(stop));
+                                       const std::stop_token& stop) {
+  Result<BuiltCatalogue> built = build(store, prefix, options, stop);
   if (!built) {
     return std::move(built).error().while_doing(
         fmt::format("indexing {}", store.url_of(prefix)));

@@ -71,6 +71,6 @@ bool etags_apply(const Catalogue& catalogue, const Store& store);
 ///   kCancelled        `stop` fired; or any of Store::list and Store::read
 Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
                                        const IndexOptions& options,
-                                       std::stop_token stop);
+                                       const std::stop_token& stop);
 
 }  // namespace leat

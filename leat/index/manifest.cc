@@ -145,11 +145,11 @@ Result<BuiltCatalogue> build_from_manifest(Store& store,
                                            std::string_view prefix,
                                            const Manifest& manifest,
                                            const IndexOptions& options,
-                                           std::stop_token stop) {
+                                           const std::stop_token& stop) {
   LEAT_TRY_VOID(check(manifest));
   const Objects objects(manifest);
   LEAT_TRY(const std::vector<ObjectInfo> infos,
-           infos_of(store, prefix, objects, options, std::move(stop)));
+           infos_of(store, prefix, objects, options, stop));
   const bool keeps_etags =
       options.etags == EtagUse::kKeep && !objects.known().has_value();
   CatalogueWriter writer(Layout::kObjects,

@@ -48,6 +48,6 @@ Result<BuiltCatalogue> build_from_manifest(Store& store,
                                            std::string_view prefix,
                                            const Manifest& manifest,
                                            const IndexOptions& options,
-                                           std::stop_token stop);
+                                           const std::stop_token& stop);
 
 }  // namespace leat

@@ -164,6 +164,7 @@ TEST(EpochOrderTest, AnswersManyThreadsAlike) {
   std::vector<std::vector<std::uint64_t>> seen(4);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(seen.size());
     for (auto& mine : seen) {
       threads.emplace_back([&mine, &order] { mine = all_of(order); });
     }

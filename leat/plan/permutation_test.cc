@@ -85,7 +85,7 @@ TEST(PermutationTest, InvertsItselfAtTheLargestLength) {
 
 TEST(PermutationTest, SeedAndStreamEachChangeTheOrder) {
   for (const std::uint64_t n : {100, 5000, 1000000}) {
-    const auto same = [n](const Permutation& a, const Permutation& b) {
+    const auto same = [](const Permutation& a, const Permutation& b) {
       std::uint64_t count = 0;
       for (std::uint64_t p = 0; p < 100; ++p) count += a.at(p) == b.at(p);
       return count;

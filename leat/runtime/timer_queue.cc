@@ -7,10 +7,11 @@
 namespace leat {
 
 TimerQueue::TimerQueue(std::string thread_name)
-    : thread_([this, name = std::move(thread_name)](std::stop_token stop) {
-        name_this_thread(name);
-        run(std::move(stop));
-      }) {}
+    : thread_(
+          [this, name = std::move(thread_name)](const std::stop_token& stop) {
+            name_this_thread(name);
+            run(stop);
+          }) {}
 
 TimerQueue::~TimerQueue() = default;
 
@@ -40,7 +41,7 @@ bool TimerQueue::cancel(Id id) {
   return true;
 }
 
-void TimerQueue::run(std::stop_token stop) {
+void TimerQueue::run(const std::stop_token& stop) {
   const SteadyClock clock;
   MutexLock lock(mutex_);
   while (!stop.stop_requested()) {

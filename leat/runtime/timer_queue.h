@@ -35,7 +35,7 @@ class TimerQueue {
   bool cancel(Id id);
 
  private:
-  void run(std::stop_token stop);
+  void run(const std::stop_token& stop);
 
   Mutex mutex_;
   CondVar changed_;

@@ -108,7 +108,7 @@ std::string answer_to_endless(std::uint16_t port, std::string_view first,
   for (std::size_t sent = 0; sent < 4 << 20; sent += again.size()) {
     if (!client.try_send(again)) break;
   }
-  const std::string answer = client.read_all();
+  std::string answer = client.read_all();
   EXPECT_FALSE(client.timed_out);
   return answer;
 }

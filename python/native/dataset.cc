@@ -21,20 +21,6 @@ namespace py = pybind11;
 namespace leat {
 namespace {
 
-std::string_view name_of(FieldKind kind) {
-  switch (kind) {
-    case FieldKind::kBytes:
-      return "bytes";
-    case FieldKind::kInt64:
-      return "int64";
-    case FieldKind::kFloat64:
-      return "float64";
-    case FieldKind::kString:
-      return "string";
-  }
-  return "bytes";
-}
-
 CatalogueOptions catalogue_options(const std::string& refresh) {
   CatalogueOptions options;
   options.refresh = value_or_raise(Refresh::parse(refresh));
@@ -64,7 +50,7 @@ std::string text_of(const Catalogue& catalogue, std::size_t field,
 py::dict fields_of(const Dataset& dataset) {
   py::dict fields;
   for (const FieldSpec& field : dataset.catalogue->fields()) {
-    fields[py::str(field.name)] = py::str(std::string(name_of(field.kind)));
+    fields[py::str(field.name)] = py::str(std::string(to_string(field.kind)));
   }
   return fields;
 }

@@ -143,8 +143,8 @@ TEST(JpegReaderTest, TakesCmykAsInvertedAndMixesItWithBlack) {
                           {PixelMode::kRgb, 0, {0, 0, 16, 16}});
 
   ASSERT_TRUE(got);
-  EXPECT_NEAR(got->at(8, 8, 0), 200 * 128 / 255, 1);
-  EXPECT_NEAR(got->at(8, 8, 1), 100 * 128 / 255, 1);
+  EXPECT_NEAR(got->at(8, 8, 0), 200.0 * 128 / 255, 1);
+  EXPECT_NEAR(got->at(8, 8, 1), 100.0 * 128 / 255, 1);
   EXPECT_NEAR(got->at(8, 8, 2), 128, 1);
 }
 

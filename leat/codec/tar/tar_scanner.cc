@@ -160,7 +160,7 @@ Result<void> TarScanner::take_extended(const TarHeader& header,
   return {};
 }
 
-Result<void> TarScanner::take_member(TarHeader header,
+Result<void> TarScanner::take_member(const TarHeader& header,
                                      std::vector<TarMember>& members) {
   const Pending pending = std::exchange(pending_, {});
   if (pending.pax.is_sparse || globals_.is_sparse) {

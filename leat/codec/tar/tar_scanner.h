@@ -83,7 +83,8 @@ class TarScanner {
                            std::vector<TarMember>& members);
   Result<void> take_extended(const TarHeader& header,
                              std::span<const std::byte> rest);
-  Result<void> take_member(TarHeader header, std::vector<TarMember>& members);
+  Result<void> take_member(const TarHeader& header,
+                           std::vector<TarMember>& members);
   Result<void> take_zero_block(std::span<const std::byte> rest);
   Result<void> skip(std::uint64_t size_bytes);
   Error at_next(Error error) const;

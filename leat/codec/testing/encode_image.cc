@@ -121,7 +121,9 @@ std::string encode_png(const Pixels& pixels, const PngOptions& options) {
   png_write_info(png, info);
   const std::size_t count = std::size_t{pixels.width} * pixels.channels;
   std::vector<std::vector<std::uint8_t>> rows;
+  rows.reserve(pixels.height);
   std::vector<png_bytep> pointers;
+  pointers.reserve(pixels.height);
   for (std::uint32_t y = 0; y < pixels.height; ++y) {
     rows.push_back(
         row_at_depth(pixels.bytes.data() + y * count, count, options.depth));

@@ -168,11 +168,11 @@ Result<ListPage> FileStore::list(const ListRequest& request,
     LEAT_TRY(ObjectInfo object, walk->next(page.from(), stop));
     if (object.key.empty()) break;
     const auto verdict = page.offer(object.key);
-    if (verdict == PageBuilder::Verdict::kTake) page.add(std::move(object));
     if (verdict == PageBuilder::Verdict::kFull) {
       walk->put_back(std::move(object));
       break;
     }
+    if (verdict == PageBuilder::Verdict::kTake) page.add(std::move(object));
   }
   ListPage result = std::move(page).finish();
   if (!result.resume.empty()) {

@@ -30,7 +30,7 @@ class HttpClientTest : public ::testing::Test {
   void serve(HttpServer::Answer answer) {
     server_ = std::make_unique<HttpServer>(std::move(answer));
   }
-  void serve(ServerReply reply) {
+  void serve_reply(const ServerReply& reply) {
     serve([reply](const ServerRequest&) { return reply; });
   }
   HttpClient& client() {
@@ -63,9 +63,9 @@ void expect_error(const Result<HttpReply>& result, ErrorCode code,
 }
 
 TEST_F(HttpClientTest, BringsStatusHeadersAndBody) {
-  serve({.status = 404,
-         .headers = {{"X-What", " spaced  "}, {"Empty", ""}},
-         .body = "nothing here"});
+  serve_reply({.status = 404,
+               .headers = {{"X-What", " spaced  "}, {"Empty", ""}},
+               .body = "nothing here"});
 
   const auto reply = get("/a%20b?c=d");
 
@@ -133,7 +133,7 @@ TEST_F(HttpClientTest, SendsBodiesOfEveryMethodAndReusesHandlesForGets) {
 }
 
 TEST_F(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
-  serve({.status = 206, .body = "0123456789"});
+  serve_reply({.status = 206, .body = "0123456789"});
   std::string place(10, '#');
 
   const auto reply = get_into(place);
@@ -144,7 +144,7 @@ TEST_F(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
 }
 
 TEST_F(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
-  serve({.status = 503, .body = "slow down"});
+  serve_reply({.status = 503, .body = "slow down"});
   std::string place(10, '#');
 
   const auto reply = get_into(place);
@@ -155,7 +155,7 @@ TEST_F(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
 }
 
 TEST_F(HttpClientTest, RefusesABodyThatIsTooLong) {
-  serve({.status = 200, .body = std::string(100'000, 'x')});
+  serve_reply({.status = 200, .body = std::string(100'000, 'x')});
   std::string larger(99'999 + 16, '#');
   std::string place = larger.substr(0, 99'999);
 
@@ -167,10 +167,10 @@ TEST_F(HttpClientTest, RefusesABodyThatIsTooLong) {
 }
 
 TEST_F(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
-  serve({.status = 206,
-         .body = std::string(1000, 'x'),
-         .ending = Ending::kCut,
-         .sent_bytes = 400});
+  serve_reply({.status = 206,
+               .body = std::string(1000, 'x'),
+               .ending = Ending::kCut,
+               .sent_bytes = 400});
   std::string place(1000, '#');
 
   const auto reply = get_into(place);
@@ -181,29 +181,29 @@ TEST_F(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
 }
 
 TEST_F(HttpClientTest, ReportsABodyThatIsShorterThanItsPlace) {
-  serve({.status = 206, .body = "short"});
+  serve_reply({.status = 206, .body = "short"});
   std::string place(10, '#');
 
   expect_error(get_into(place), ErrorCode::kUnavailable, "after 5 of 10");
 }
 
 TEST_F(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
-  serve({.status = 206,
-         .headers = {{"Content-Range", "bytes 5-9/10"}},
-         .body = "56789"});
+  serve_reply({.status = 206,
+               .headers = {{"Content-Range", "bytes 5-9/10"}},
+               .body = "56789"});
   std::string place(10, '#');
 
   expect_error(get_into(place), ErrorCode::kInvalidArgument, "past the end");
 }
 
 TEST_F(HttpClientTest, ReportsAReset) {
-  serve({.ending = Ending::kReset});
+  serve_reply({.ending = Ending::kReset});
 
   expect_error(get("/x"), ErrorCode::kUnavailable, server_->url("/x"));
 }
 
 TEST_F(HttpClientTest, ReportsAServerThatIsNotThere) {
-  serve(ServerReply{});
+  serve_reply({});
   const std::string url = server_->url("/x");
   server_.reset();
 
@@ -214,7 +214,7 @@ TEST_F(HttpClientTest, ReportsAServerThatIsNotThere) {
 
 TEST_F(HttpClientTest, EndsATransferThatStalls) {
   options_.stall_timeout = std::chrono::seconds(1);
-  serve({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = Ending::kStall});
 
   expect_error(get("/x"), ErrorCode::kDeadlineExceeded, "GET");
 }
@@ -252,7 +252,7 @@ TEST_F(HttpClientTest, RefusesWhatIsNoHttpUrl) {
 }
 
 TEST_F(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
-  serve(ServerReply{});
+  serve_reply({});
 
   const auto reply = client().send_and_wait(
       {.url = server_->url("/x"), .headers = {"A: 1\r\nB: 2"}}, {});
@@ -262,7 +262,7 @@ TEST_F(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
 }
 
 TEST_F(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
-  serve({.body = "x"});
+  serve_reply({.body = "x"});
 
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(get("/x"));
 
@@ -271,7 +271,7 @@ TEST_F(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
 }
 
 TEST_F(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
-  serve({.body = "x", .ending = Ending::kClosed});
+  serve_reply({.body = "x", .ending = Ending::kClosed});
 
   for (int i = 0; i < 20; ++i) {
     const auto reply = get("/x");
@@ -283,9 +283,9 @@ TEST_F(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
 }
 
 TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
-  serve({.body = std::string(1000, 'x'),
-         .ending = Ending::kStall,
-         .sent_bytes = 10});
+  serve_reply({.body = std::string(1000, 'x'),
+               .ending = Ending::kStall,
+               .sent_bytes = 10});
   std::stop_source before;
   before.request_stop();
   std::stop_source during;
@@ -296,7 +296,7 @@ TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
   expect_error(get("/x", before.get_token()), ErrorCode::kCancelled,
                "cancelled");
   client().send({.url = server_->url("/x"), .into = bytes_of(place)},
-                during.get_token(), [&](Result<HttpReply> reply) {
+                during.get_token(), [&](const Result<HttpReply>& reply) {
                   EXPECT_FALSE(reply);
                   EXPECT_EQ(reply.error().code(), ErrorCode::kCancelled);
                   ++answers;
@@ -310,13 +310,13 @@ TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
 }
 
 TEST_F(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
-  serve({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = Ending::kStall});
   constexpr int kRequests = 20;
   std::atomic<int> cancelled = 0;
   std::atomic<int> others = 0;
   for (int i = 0; i < kRequests; ++i) {
     client().send({.url = server_->url("/x")}, {},
-                  [&](Result<HttpReply> reply) {
+                  [&](const Result<HttpReply>& reply) {
                     const bool is_cancelled =
                         !reply && reply.error().code() == ErrorCode::kCancelled;
                     ++(is_cancelled ? cancelled : others);
@@ -330,7 +330,7 @@ TEST_F(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
 }
 
 TEST_F(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
-  serve({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = Ending::kStall});
   std::atomic<int> refused = 0;
   HttpClient& open = client();
   open.send({.url = server_->url("/x")}, {}, [&](const Result<HttpReply>&) {
@@ -378,7 +378,7 @@ TEST_F(HttpClientTest, CarriesManyRequestsAtOnce) {
 }
 
 TEST_F(HttpClientTest, ResolvesNames) {
-  serve({.body = "x"});
+  serve_reply({.body = "x"});
 
   const auto reply = client().send_and_wait(
       {.url = fmt::format("http://localhost:{}/x", server_->port())}, {});
@@ -395,7 +395,7 @@ TEST_F(HttpClientTest, NamesTheHostThatDoesNotExist) {
 }
 
 TEST_F(HttpClientTest, SaysSoWhenUsedInAForkedChild) {
-  serve({.body = "x"});
+  serve_reply({.body = "x"});
   ASSERT_TRUE(get("/x"));
 
   const pid_t child = fork();

@@ -217,11 +217,13 @@ TEST(LimitedStoreThreadsTest, KeepsItsWindowUnderManyThreads) {
   std::array<std::byte, 1> byte{};
   {
     std::vector<std::jthread> answerers;
+    answerers.reserve(2);
     for (int i = 0; i < 2; ++i) {
       answerers.emplace_back(
           [&](const std::stop_token& stop) { inner.answer(stop); });
     }
     std::vector<std::jthread> readers;
+    readers.reserve(kThreads);
     for (std::size_t i = 0; i < kThreads; ++i) {
       readers.emplace_back([&] {
         for (std::size_t n = 0; n < kEach; ++n) {

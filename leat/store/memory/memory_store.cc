@@ -18,7 +18,7 @@ namespace {
 
 class MemoryStore final : public Store {
  public:
-  MemoryStore(MemoryObjects objects, MemoryStoreOptions options)
+  MemoryStore(MemoryObjects&& objects, MemoryStoreOptions options)
       : options_(std::move(options)) {
     for (auto& [key, bytes] : objects) {
       objects_.insert_or_assign(key, stored(std::move(bytes)));

@@ -244,7 +244,7 @@ TEST_F(S3StoreTest, AllThatWereUnderWayGoAgainOnceOneReplyTellsTheTime) {
                   .offset = 0,
                   .into = into,
                   .observer = nullptr},
-                 {}, [&](Result<void> result) {
+                 {}, [&](const Result<void>& result) {
                    codes.push_back(result.error().code());
                  });
   }

@@ -33,7 +33,7 @@ class S3SettingsTest : public testing::Test {
     std::ofstream(home_ / name, std::ios::binary) << text;
   }
 
-  Result<S3Settings> resolve(Variables variables, S3Options options = {},
+  Result<S3Settings> resolve(Variables variables, const S3Options& options = {},
                              std::string_view bucket = "ds") {
     variables.try_emplace("HOME", home_.string());
     return resolve_s3_settings(bucket, options, fake_env(std::move(variables)));

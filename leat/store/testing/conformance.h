@@ -34,6 +34,8 @@ struct StoreUnderTest {
   std::size_t most_reads = 64;
 };
 
+// GoogleTest finds it by this name.
+// NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const StoreUnderTest& store, std::ostream* out);
 
 /// A pointer to `*store` that keeps `store` and, longer, `stands_on` alive.
@@ -44,7 +46,8 @@ std::shared_ptr<Store> owning(std::shared_ptr<Fixture> stands_on,
     std::shared_ptr<Fixture> stands_on;
     std::unique_ptr<Store> store;  // Dies first.
   };
-  auto both = std::make_shared<Both>(std::move(stands_on), std::move(store));
+  auto both =
+      std::make_shared<Both>(Both{std::move(stands_on), std::move(store)});
   return {both, both->store.get()};
 }
 

@@ -35,7 +35,7 @@ TEST_P(StoreConformanceTest, AnswersOnceHoweverItIsStopped) {
         {.object = {.key = "object"},
          .into = std::as_writable_bytes(
              std::span(buffers[i].data(), buffers[i].size()))},
-        source.get_token(), [&, i](Result<void> result) {
+        source.get_token(), [&, i](const Result<void>& result) {
           if (!result && result.error().code() != ErrorCode::kCancelled) {
             ++strange;
           }

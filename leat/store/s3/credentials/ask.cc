@@ -71,7 +71,8 @@ bool may_pass(const Result<HttpReply>& reply) {
 }  // namespace
 
 Result<HttpReply> ask(const CredentialTools& tools, HttpRequest request,
-                      Nanoseconds timeout, Proxy proxy, std::stop_token stop) {
+                      Nanoseconds timeout, Proxy proxy,
+                      const std::stop_token& stop) {
   request.most_body_bytes = kMostReplyBytes;
   Awaited awaited;
   std::stop_source ended;

@@ -23,7 +23,8 @@ enum class Proxy {
 ///
 /// Errors: as HttpClient::send; kDeadlineExceeded after `timeout`
 Result<HttpReply> ask(const CredentialTools& tools, HttpRequest request,
-                      Nanoseconds timeout, Proxy proxy, std::stop_token stop);
+                      Nanoseconds timeout, Proxy proxy,
+                      const std::stop_token& stop);
 
 /// The same, tried up to `attempts` times, a quarter of a second apart, as long
 /// as it fails in a way that may pass: no reply, or HTTP 429 or 5xx.

@@ -139,7 +139,7 @@ Result<ImdsOptions> imds_options(const AwsProfile& profile, const Env& env) {
   return options;
 }
 
-Result<HttpReply> ImdsSession::send(HttpRequest request, int attempts,
+Result<HttpReply> ImdsSession::send(const HttpRequest& request, int attempts,
                                     const std::stop_token& stop) {
   return ask_repeatedly(tools_, request, options_.timeout, Proxy::kNone,
                         attempts, stop);

@@ -58,7 +58,7 @@ class ImdsSession {
   const ImdsOptions& options() const { return options_; }
 
  private:
-  Result<HttpReply> send(HttpRequest request, int attempts,
+  Result<HttpReply> send(const HttpRequest& request, int attempts,
                          const std::stop_token& stop);
 
   const ImdsOptions options_;

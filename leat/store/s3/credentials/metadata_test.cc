@@ -109,12 +109,13 @@ TEST_F(MetadataTest, InstanceFollowsItsSettings) {
 }
 
 TEST_F(MetadataTest, InstanceThatAnswersNonsenseIsAnErrorThatHidesIt) {
-  const auto answers = [&](std::vector<std::pair<int, std::string>> replies) {
-    script_.replies.clear();
-    script_.answer(200, "PLANTEDIMDS");
-    for (auto& [status, body] : replies) script_.answer(status, body);
-    return ask_instance().error();
-  };
+  const auto answers =
+      [&](const std::vector<std::pair<int, std::string>>& replies) {
+        script_.replies.clear();
+        script_.answer(200, "PLANTEDIMDS");
+        for (const auto& [status, body] : replies) script_.answer(status, body);
+        return ask_instance().error();
+      };
   struct Row {
     std::vector<std::pair<int, std::string>> replies;
     ErrorCode code;

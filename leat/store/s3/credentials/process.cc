@@ -93,6 +93,7 @@ class SpawnPlan {
 
   Result<pid_t> spawn(const std::vector<std::string>& command) const {
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& word : command) {
       arguments.push_back(const_cast<char*>(word.c_str()));
     }

@@ -46,7 +46,7 @@ class ProfileLinkTest : public ::testing::Test {
   Error error_of(const std::string& profile, const Variables& variables = {}) {
     const auto answer = ask(profile, variables);
     EXPECT_FALSE(answer) << profile;
-    const Error error =
+    Error error =
         answer ? Error(ErrorCode::kInternal, "found some") : answer.error();
     EXPECT_THAT(error.message(), Not(HasSubstr("PLANTED")));
     return error;
