@@ -151,8 +151,7 @@ Result<ImdsSession::State> ImdsSession::open(const std::stop_token& stop) {
   request.method = "PUT";
   request.url = options_.endpoint + "/latest/api/token";
   request.headers = {"x-aws-ec2-metadata-token-ttl-seconds: 21600"};
-  const Result<HttpReply> reply =
-      send(std::move(request), options_.attempts, stop);
+  const Result<HttpReply> reply = send(request, options_.attempts, stop);
   if (reply && is_success(reply->status)) {
     token_ = reply->body;
     if (!token_.empty() && token_.size() <= kMostTokenBytes &&
@@ -175,7 +174,7 @@ Result<ImdsSession::State> ImdsSession::open(const std::stop_token& stop) {
   // of.
   HttpRequest probe;
   probe.url = options_.endpoint + "/latest/meta-data/";
-  const Result<HttpReply> heard = send(std::move(probe), 1, stop);
+  const Result<HttpReply> heard = send(probe, 1, stop);
   return heard ? State::kTooFar : State::kAbsent;
 }
 
@@ -184,7 +183,7 @@ Result<HttpReply> ImdsSession::get(std::string_view path,
   HttpRequest request;
   request.url = fmt::format("{}/latest/{}", options_.endpoint, path);
   request.headers = {"x-aws-ec2-metadata-token: " + token_};
-  return send(std::move(request), options_.attempts, stop);
+  return send(request, options_.attempts, stop);
 }
 
 std::string why_closed(ImdsSession::State state, const ImdsOptions& options) {
