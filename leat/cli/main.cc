@@ -17,8 +17,8 @@ namespace {
 
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
-    &kBenchCommand, &kBucketCommand, &kDocsCommand, &kDoctorCommand,
-    &kIndexCommand, &kLsCommand,     &kStatCommand,
+    &kBenchCommand, &kBucketCommand, &kDocsCommand,    &kDoctorCommand,
+    &kIndexCommand, &kLsCommand,     &kProfileCommand, &kStatCommand,
 };
 
 sigset_t ending_signals() {

@@ -1,0 +1,316 @@
+// leat profile -- CMD    Says where a training script waits, by running it
+// under other conditions and subtracting
+// (docs/design/0004-profile-by-difference.md).
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "leat/cli/commands.h"
+#include "leat/profile/step_parts.h"
+#include "leat/profiler/scratch.h"
+#include "leat/profiler/session.h"
+#include "leat/profiler/trial.h"
+
+namespace leat {
+namespace {
+
+using Path = std::filesystem::path;
+using Json = nlohmann::ordered_json;
+
+struct ProfileFlags {
+  std::vector<std::string> command;
+  std::optional<std::uint32_t> processes;
+  std::vector<std::string> nodes;
+  std::string master_address = "127.0.0.1";
+  std::uint32_t steps = 50;
+  std::uint32_t warmup = 10;
+  std::uint32_t repeats = 3;
+  std::uint32_t replayed = 4;
+  std::string limit = "10min";
+  std::vector<std::string> outputs;
+  bool no_scratch = false;
+  bool is_json = false;
+};
+
+/// A folder of ours, gone with its owner.
+class RunFolder {
+ public:
+  static Result<RunFolder> make() {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "leat-profile-XXXXXX")
+            .string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      return Error(ErrorCode::kUnavailable,
+                   "no folder can be made for the runs in " +
+                       std::filesystem::temp_directory_path().string());
+    }
+    return RunFolder(name);
+  }
+  ~RunFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  RunFolder(RunFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})) {}
+  RunFolder& operator=(RunFolder&&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  explicit RunFolder(Path path) : path_(std::move(path)) {}
+  Path path_;
+};
+
+/// Where sitecustomize.py and the hook lie: beside the package that this
+/// program belongs to, in a build tree or in a wheel.
+Result<Path> hook_folder(const Env& env) {
+  if (const auto given = value_of(env, "LEAT_PROFILE_HOOK")) {
+    return Path(*given);
+  }
+  std::error_code failed;
+  const Path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  const Path bin = program.parent_path();
+  for (const Path& folder : {bin.parent_path() / "_profile",
+                             bin.parent_path() / "python/leat/_profile"}) {
+    if (std::filesystem::exists(folder / "sitecustomize.py", failed)) {
+      return folder;
+    }
+  }
+  return Error(ErrorCode::kNotFound,
+               "the hook for Python is not beside this program: install the "
+               "package, or set LEAT_PROFILE_HOOK to its leat/_profile");
+}
+
+/// What a script may write to: where it runs, the user's home, and what the
+/// user names.
+std::vector<Path> scratch_folders(const ProfileFlags& flags, const Env& env) {
+  std::vector<Path> folders = {std::filesystem::current_path()};
+  std::error_code failed;
+  if (const auto home = value_of(env, "HOME")) {
+    const Path path = std::filesystem::weakly_canonical(*home, failed);
+    if (!failed && path != "/" && std::filesystem::is_directory(path, failed)) {
+      folders.push_back(path);
+    }
+  }
+  for (const std::string& output : flags.outputs) {
+    const Path path = std::filesystem::weakly_canonical(output, failed);
+    if (!failed) folders.push_back(path);
+  }
+  return folders;
+}
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+Result<LaunchPlan> launch_plan(const ProfileFlags& flags) {
+  LaunchPlan plan{
+      .processes_per_node = flags.processes.value_or(1),
+      .uses_torchrun = flags.processes.has_value() || !flags.nodes.empty(),
+      .master_address = flags.master_address,
+      // Of the ports that nobody is told to use; any will do.
+      .master_port =
+          static_cast<std::uint16_t>(20000 + std::random_device()() % 10000)};
+  if (!flags.nodes.empty()) plan.nodes.clear();
+  for (const std::string& node : flags.nodes) {
+    plan.nodes.push_back(words_in(node));
+  }
+  if (plan.processes_per_node == 0) {
+    return Error(ErrorCode::kInvalidArgument, "--nproc-per-node 0");
+  }
+  if (plan.nodes.size() > 1 && plan.master_address == "127.0.0.1") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--master-addr: the address at which the other nodes reach "
+                 "the first");
+  }
+  return plan;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+Json files_json(const std::vector<Residency>& files) {
+  Json shares = Json::array();
+  for (const Residency& one : files) {
+    shares.push_back(
+        static_cast<double>(one.resident_bytes) /
+        static_cast<double>(std::max<std::uint64_t>(one.bytes, 1)));
+  }
+  return shares;
+}
+
+Json report_json(const ProfileFlags& flags, const LaunchPlan& launch,
+                 const TrainingTrials& trials, const StepParts& split) {
+  Json parts = Json::object();
+  for (const MeasuredPart& part : split.parts) {
+    parts[std::string(to_string(part.part))] = {
+        {"seconds", part.time.seconds},
+        {"low", part.time.low},
+        {"high", part.time.high},
+        {"fraction", part.time.seconds / split.step.seconds},
+        {"is_tie", part.is_tie}};
+  }
+  Json conditions = Json::object();
+  for (std::size_t c = 0; c < split.seconds.size(); ++c) {
+    if (split.seconds[c] > 0) {
+      conditions[std::string(to_string(static_cast<Condition>(c)))] =
+          split.seconds[c];
+    }
+  }
+  return {{"command", flags.command},
+          {"settings",
+           {{"nodes", launch.nodes.size()},
+            {"nproc_per_node", launch.processes_per_node},
+            {"steps", flags.steps},
+            {"warmup", flags.warmup},
+            {"repeats", flags.repeats},
+            {"replayed", flags.replayed}}},
+          {"step_seconds", split.step.seconds},
+          {"step_low", split.step.low},
+          {"step_high", split.step.high},
+          {"parts", parts},
+          {"condition_seconds", conditions},
+          {"supply_seconds",
+           {{"warm", median(trials.warm_supply_seconds)},
+            {"cold", median(trials.cold_supply_seconds)}}},
+          {"naive_wait_fraction", median(trials.naive_wait_fractions)},
+          {"proof",
+           {{"files", trials.files},
+            {"warm_resident", files_json(trials.warm_files)},
+            {"cold_resident", files_json(trials.cold_files)},
+            {"why_no_warm", trials.why_no_warm}}},
+          {"batch_rows", trials.rows},
+          {"loader", trials.loader},
+          {"accelerator", trials.accelerator},
+          {"torch", trials.torch}};
+}
+
+void print_table(const TrainingTrials& trials, const StepParts& split,
+                 std::ostream& out) {
+  out << fmt::format("a step takes {:.1f} ms ({:.1f} to {:.1f})\n\n",
+                     1e3 * split.step.seconds, 1e3 * split.step.low,
+                     1e3 * split.step.high);
+  for (const MeasuredPart& part : split.parts) {
+    out << fmt::format(
+        "  {:<13} {:>9.1f} ms  {:>5.1f} %   ({:.1f} to {:.1f} ms){}\n",
+        to_string(part.part), 1e3 * part.time.seconds,
+        100 * part.time.seconds / split.step.seconds, 1e3 * part.time.low,
+        1e3 * part.time.high,
+        part.is_tie ? "  nothing, or hidden behind what is above it" : "");
+  }
+  out << fmt::format(
+      "\na timer in the script would say that it waits {:.1f} % for data\n",
+      100 * median(trials.naive_wait_fractions));
+  if (!trials.why_no_warm.empty()) {
+    out << "preparation and fetch are one part: " << trials.why_no_warm << '\n';
+  }
+}
+
+Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+  LEAT_TRY(const Path hook, hook_folder(context.env));
+  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
+  LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
+  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
+  }
+  LEAT_TRY(const RunFolder folder, RunFolder::make());
+  SessionOptions session{
+      .place = {.command = flags.command,
+                .hook_folder = hook,
+                .run_folder = folder.path(),
+                .python_path = value_of(context.env, "PYTHONPATH").value_or(""),
+                .limit = limit},
+      .launch = launch,
+      .steps = flags.steps,
+      .warmup = flags.warmup,
+      .repeats = flags.repeats,
+      .replayed = flags.replayed,
+      .progress = [&](std::string_view what) {
+        if (::isatty(STDERR_FILENO) != 0) context.err << what << '\n';
+      }};
+  if (!flags.no_scratch) {
+    session.place.scratch_folders = scratch_folders(flags, context.env);
+    LEAT_TRY_VOID(check_scratch(session.place.scratch_folders, folder.path(),
+                                context.stop));
+  }
+  LEAT_TRY(const TrainingTrials trials, run_session(session, context.stop));
+  LEAT_TRY(const StepParts split, split_step(trials.runs));
+  if (flags.is_json) {
+    context.out << report_json(flags, launch, trials, split).dump() << '\n';
+  } else {
+    print_table(trials, split, context.out);
+  }
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
+  auto flags = std::make_shared<ProfileFlags>();
+  app.add_option("COMMAND", flags->command, "the training: python train.py …")
+      ->required();
+  app.add_option("--nproc-per-node", flags->processes,
+                 "processes on each node, started by torchrun");
+  app.add_option("--node", flags->nodes,
+                 "what to put in front of the command to run it on a node, "
+                 "once for each: \"ssh host\"")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--master-addr", flags->master_address,
+                 "where the other nodes reach the first")
+      ->capture_default_str();
+  app.add_option("--steps", flags->steps, "measured in each run")
+      ->capture_default_str();
+  app.add_option("--warmup", flags->warmup, "steps left out before them")
+      ->capture_default_str();
+  app.add_option("--repeats", flags->repeats, "runs under each condition")
+      ->capture_default_str();
+  app.add_option("--replayed", flags->replayed,
+                 "batches that are given again and again")
+      ->capture_default_str();
+  app.add_option("--limit", flags->limit, "most time for one run")
+      ->capture_default_str();
+  app.add_option("--outputs", flags->outputs,
+                 "a folder that the script writes to, besides those below its "
+                 "working directory and your home; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--no-scratch", flags->no_scratch,
+               "let the script write its checkpoints and logs for real");
+  app.add_flag("--json", flags->is_json, "print one JSON object");
+  app.footer(
+      "Example:\n  leat profile --nproc-per-node 4 -- python train.py "
+      "--epochs 1");
+  return
+      [flags](CommandContext& context) { return run_profile(*flags, context); };
+}
+
+}  // namespace
+
+const Command kProfileCommand{
+    .name = "profile",
+    .summary = "say where a training script waits, without changing it",
+    .add = &add_profile,
+};
+
+}  // namespace leat

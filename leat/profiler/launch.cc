@@ -1,0 +1,87 @@
+#include "leat/profiler/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace leat {
+namespace {
+
+bool is_python(std::string_view word) {
+  word.remove_prefix(word.rfind('/') + 1);  // npos + 1 is 0.
+  return word.starts_with("python") &&
+         std::ranges::all_of(word.substr(6), [](char c) {
+           return (c >= '0' && c <= '9') || c == '.' || c == 't';
+         });
+}
+
+/// Python's own options, which come before the script, -m or -c.
+std::size_t end_of_options(std::span<const std::string> words) {
+  std::size_t i = 1;
+  while (i < words.size() && words[i].starts_with('-') && words[i] != "-m" &&
+         words[i] != "-c" && words[i] != "-") {
+    // -X and -W take a value.
+    i += words[i] == "-X" || words[i] == "-W" ? 2 : 1;
+  }
+  return std::min(i, words.size());
+}
+
+std::vector<std::string> torchrun_words(const LaunchPlan& plan,
+                                        std::size_t node) {
+  std::vector<std::string> words = {"-m", "torch.distributed.run",
+                                    "--nproc-per-node",
+                                    std::to_string(plan.processes_per_node)};
+  if (plan.nodes.size() == 1) {
+    words.emplace_back("--standalone");
+    return words;
+  }
+  const std::vector<std::string> joint = {
+      "--nnodes",      std::to_string(plan.nodes.size()),
+      "--node-rank",   std::to_string(node),
+      "--master-addr", plan.master_address,
+      "--master-port", std::to_string(plan.master_port)};
+  words.insert(words.end(), joint.begin(), joint.end());
+  return words;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<std::string>>> launch_commands(
+    std::span<const std::string> command, const LaunchPlan& plan) {
+  if (command.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "no command to profile: leat profile -- python train.py");
+  }
+  if (plan.uses_torchrun && !is_python(command.front())) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("\"{}\" is not python: several processes are started by "
+                    "torchrun, so give the command for one of them: leat "
+                    "profile --nproc-per-node 4 -- python train.py",
+                    command.front()));
+  }
+  const std::size_t own = plan.uses_torchrun ? end_of_options(command) : 0;
+  if (plan.uses_torchrun && (own == command.size() || command[own] == "-c")) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "torchrun starts a script or -m module: give one of them");
+  }
+  std::vector<std::vector<std::string>> commands;
+  commands.reserve(plan.nodes.size());
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
+    std::vector<std::string> words = plan.nodes[node];
+    if (!plan.variables.empty()) words.emplace_back("env");
+    std::ranges::copy(plan.variables, std::back_inserter(words));
+    std::ranges::copy(command.first(own), std::back_inserter(words));
+    if (plan.uses_torchrun) {
+      std::ranges::copy(torchrun_words(plan, node), std::back_inserter(words));
+    }
+    std::ranges::copy(command.subspan(own), std::back_inserter(words));
+    commands.push_back(std::move(words));
+  }
+  return commands;
+}
+
+}  // namespace leat

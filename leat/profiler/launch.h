@@ -1,0 +1,35 @@
+// From the command that a user would type to the commands of a run.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+struct LaunchPlan {
+  std::uint32_t processes_per_node = 1;
+  /// Without it the command runs as it is; REQUIRES then one process.
+  bool uses_torchrun = false;
+  /// In front of the command on each node ("ssh host", "ip netns exec ns1"),
+  /// as words; one empty prefix for this machine alone.
+  std::vector<std::vector<std::string>> nodes = {{}};
+  /// Where the first node is reached by the others, with more than one node.
+  std::string master_address = "127.0.0.1";
+  std::uint16_t master_port = 0;
+  /// NAME=VALUE, for the script.
+  std::vector<std::string> variables{};
+};
+
+/// The command for each node: `python [options] script …` becomes `… python
+/// [options] -m torch.distributed.run --nproc-per-node N … script …`.
+///
+/// Errors:
+///   kInvalidArgument  no command, or one that torchrun cannot run because it
+///                     does not begin with python
+Result<std::vector<std::vector<std::string>>> launch_commands(
+    std::span<const std::string> command, const LaunchPlan& plan);
+
+}  // namespace leat

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "leat/profiler/trial.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::json;
+
+Error wrong(std::string_view what) {
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("what a rank wrote down: {}", what));
+}
+
+Result<std::vector<double>> seconds_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end() || !found->is_array()) {
+    return wrong(fmt::format("no list \"{}\"", name));
+  }
+  std::vector<double> seconds;
+  seconds.reserve(found->size());
+  for (const Json& one : *found) {
+    const double value = one.is_number() ? one.get<double>() : -1;
+    if (!(value >= 0) || !std::isfinite(value)) {
+      return wrong(fmt::format("\"{}\" holds what is no time", name));
+    }
+    seconds.push_back(value);
+  }
+  return seconds;
+}
+
+Result<std::uint64_t> count_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end() || !found->is_number_unsigned()) {
+    return wrong(fmt::format("no count \"{}\"", name));
+  }
+  return found->get<std::uint64_t>();
+}
+
+std::string text_in(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  const bool is_text = found != record.end() && found->is_string();
+  return is_text ? found->get<std::string>().substr(0, 256) : std::string();
+}
+
+}  // namespace
+
+Result<RankRecord> parse_record(std::string_view json) {
+  const Json record = Json::parse(json, nullptr, false);
+  if (!record.is_object()) return wrong("it is no JSON object");
+  RankRecord result;
+  LEAT_TRY(const std::uint64_t rank, count_in(record, "rank"));
+  if (rank > 1'000'000) return wrong(fmt::format("rank {}", rank));
+  result.rank = static_cast<std::uint32_t>(rank);
+  LEAT_TRY(result.seen, count_in(record, "seen"));
+  LEAT_TRY(result.step_seconds, seconds_in(record, "step_seconds"));
+  LEAT_TRY(result.wait_seconds, seconds_in(record, "wait_seconds"));
+  LEAT_TRY(result.supply_seconds, seconds_in(record, "supply_seconds"));
+  if (result.wait_seconds.size() != result.step_seconds.size()) {
+    return wrong("unequal numbers of steps and waits");
+  }
+  if (record.contains("rows") && record["rows"].is_number_unsigned()) {
+    result.rows = record["rows"].get<std::uint64_t>();
+  }
+  result.loader = text_in(record, "loader");
+  result.accelerator = text_in(record, "accelerator");
+  result.torch = text_in(record, "torch");
+  return result;
+}
+
+}  // namespace leat

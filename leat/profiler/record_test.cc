@@ -1,0 +1,51 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "leat/profiler/trial.h"
+
+namespace leat {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(RecordTest, ReadsWhatTheHookWrites) {
+  const auto record = parse_record(
+      R"({"rank": 3, "world_size": 4, "step_seconds": [0.5, 1],
+          "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
+          "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1"})");
+
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->rank, 3u);
+  EXPECT_THAT(record->step_seconds, ElementsAre(0.5, 1));
+  EXPECT_THAT(record->wait_seconds, ElementsAre(0.1, 0));
+  EXPECT_EQ(record->rows, 32u);
+  EXPECT_EQ(record->seen, 12u);
+  EXPECT_EQ(record->loader, "a.B");
+  EXPECT_EQ(record->accelerator, "");
+}
+
+TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
+  const auto refusal = [](const std::string& steps, const std::string& rest) {
+    const auto record =
+        parse_record(R"({"seen": 1, "supply_seconds": [], "wait_seconds": [1],)"
+                     R"("step_seconds": )" +
+                     steps + rest);
+    return record ? std::string("accepted") : record.error().message();
+  };
+  EXPECT_EQ(refusal("[1]", R"(, "rank": 0})"), "accepted");
+  EXPECT_THAT(refusal("[1]", R"(, "rank": 0)"), HasSubstr("no JSON object"));
+  EXPECT_THAT(refusal("[1]", "}"), HasSubstr("no count \"rank\""));
+  EXPECT_THAT(refusal("[1]", R"(, "rank": -1})"), HasSubstr("\"rank\""));
+  EXPECT_THAT(refusal("[1]", R"(, "rank": 99999999})"), HasSubstr("rank 9999"));
+  EXPECT_THAT(refusal("[1e999]", R"(, "rank": 0})"), HasSubstr("no JSON"));
+  EXPECT_THAT(refusal("[-1]", R"(, "rank": 0})"), HasSubstr("no time"));
+  EXPECT_THAT(refusal("[\"x\"]", R"(, "rank": 0})"), HasSubstr("no time"));
+  EXPECT_THAT(refusal("[1, 2]", R"(, "rank": 0})"), HasSubstr("unequal"));
+  EXPECT_THAT(refusal("7", R"(, "rank": 0})"), HasSubstr("no list"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,86 @@
+#include "leat/profiler/scratch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "leat/profiler/child.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using Path = std::filesystem::path;
+using std::chrono_literals::operator""s;
+
+std::string content(const Path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ScratchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(run_);
+    std::filesystem::create_directories(project_ / "inner");
+    std::ofstream(project_ / "kept") << "before";
+    if (auto can = check_scratch(folders_, run_, {}); !can) {
+      GTEST_SKIP() << can.error().message();
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  /// The status of a shell script that runs in the scratch layer.
+  int run(const std::string& script) {
+    std::vector<std::string> words =
+        scratch_words(folders_, run_, ::geteuid() == 0);
+    for (const char* word : {"sh", "-ec"}) words.emplace_back(word);
+    words.push_back("cd \"$0\"; " + script);
+    words.push_back(project_.string());
+    words.push_back(run_.string());
+    auto child = Child::start(words, run_ / "log");
+    EXPECT_TRUE(child);
+    const auto status = child->wait(30s, {});
+    EXPECT_TRUE(status) << content(run_ / "log");
+    return status ? *status : -1;
+  }
+
+  const Path root_ = std::filesystem::temp_directory_path() /
+                     ("leat_scratch_test." + std::to_string(::getpid()));
+  const Path run_ = root_ / "run";
+  const Path project_ = root_ / "it's a project";
+  const std::vector<Path> folders_ = {project_, project_ / "inner"};
+};
+
+TEST_F(ScratchTest, WhatIsWrittenIsSeenInsideAndNotAfter) {
+  const int status = run(
+      "test \"$(cat kept)\" = before; echo after > kept; echo new > inner/new; "
+      "rm -r inner; test \"$(cat kept)\" = after; echo told > \"$1/told\"");
+
+  EXPECT_EQ(status, 0) << content(run_ / "log");
+  EXPECT_EQ(content(project_ / "kept"), "before");
+  EXPECT_TRUE(std::filesystem::is_empty(project_ / "inner"));
+  EXPECT_EQ(content(run_ / "told"), "told\n");
+}
+
+TEST_F(ScratchTest, KeepsTheFolderAndTheStatusOfTheCommand) {
+  EXPECT_EQ(run("exit 7"), 7);
+}
+
+TEST(ScratchRefusalTest, AFolderThatHoldsTheRunsOwnCannotBeCovered) {
+  const auto refused =
+      check_scratch(std::vector<Path>{"/tmp"}, "/tmp/leat-profile", {});
+
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("TMPDIR"));
+}
+
+}  // namespace
+}  // namespace leat

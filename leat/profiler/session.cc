@@ -1,0 +1,180 @@
+#include "leat/profiler/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace leat {
+namespace {
+
+/// Above this share of bytes left in memory, files have not been made cold.
+constexpr double kMostLeftCold = 0.1;
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double share_resident(const Residency& files) {
+  return files.bytes == 0 ? 0
+                          : static_cast<double>(files.resident_bytes) /
+                                static_cast<double>(files.bytes);
+}
+
+class Session {
+ public:
+  Session(const SessionOptions& options, const std::stop_token& stop)
+      : options_(options), stop_(stop) {}
+
+  Result<TrainingTrials> run() {
+    LEAT_TRY_VOID(look());
+    const std::vector<Condition> conditions = conditions_to_run();
+    for (std::uint32_t repeat = 0; repeat < options_.repeats; ++repeat) {
+      for (const Condition condition : conditions) {
+        say(fmt::format("repeat {} of {}: {}", repeat + 1, options_.repeats,
+                        to_string(condition)));
+        Result<void> done = measure(condition);
+        if (!done) {
+          return std::move(done).error().while_doing(
+              fmt::format("the run \"{}\"", to_string(condition)));
+        }
+      }
+    }
+    return std::move(trials_);
+  }
+
+ private:
+  void say(std::string_view what) const {
+    if (options_.progress) options_.progress(what);
+  }
+
+  /// One run as the user would make it, of which only what it does is kept.
+  Result<void> look() {
+    say("looking at what the script does");
+    LEAT_TRY(const Trial trial, run_trial(options_.place, options_.launch,
+                                          {.warmup = options_.warmup,
+                                           .steps = options_.steps,
+                                           .notes_files = true},
+                                          stop_));
+    const RankRecord& first = trial.ranks.front();
+    trials_.rows = first.rows.value_or(0);
+    trials_.loader = first.loader;
+    trials_.accelerator = first.accelerator;
+    trials_.torch = first.torch;
+    files_ = trial.opened_files;
+    std::erase_if(files_, [](const auto& file) {
+      return residency_of(std::span(&file, 1)).bytes == 0;
+    });
+    trials_.files = files_.size();
+    decide_about_warmth();
+    return {};
+  }
+
+  void decide_about_warmth() {
+    if (files_.empty()) {
+      trials_.why_no_warm =
+          "the script opens no file in Python, and what it reads otherwise "
+          "cannot be kept in memory";
+      return;
+    }
+    drop_from_page_cache(files_);
+    const double left = share_resident(residency_of(files_));
+    if (left > kMostLeftCold) {
+      trials_.why_no_warm = fmt::format(
+          "{:.0f} % of the files stay in memory when they are dropped: they "
+          "lie in a file system in memory, or somebody else uses them",
+          100 * left);
+    }
+  }
+
+  std::vector<Condition> conditions_to_run() const {
+    std::vector<Condition> conditions = {Condition::kAlone};
+    if (options_.launch.processes_per_node > 1) {
+      conditions.push_back(Condition::kNode);
+    }
+    if (options_.launch.nodes.size() > 1) {
+      conditions.push_back(Condition::kNodes);
+    }
+    if (trials_.why_no_warm.empty()) conditions.push_back(Condition::kWarm);
+    conditions.push_back(Condition::kCold);
+    return conditions;
+  }
+
+  Result<void> measure(Condition condition) {
+    const bool is_replayed = condition < Condition::kWarm;
+    LaunchPlan launch = options_.launch;
+    if (condition == Condition::kAlone) launch.processes_per_node = 1;
+    if (condition < Condition::kNodes) launch.nodes.resize(1);
+    TrialOptions trial = {.warmup = options_.warmup, .steps = options_.steps};
+    if (is_replayed) {
+      trial.replayed = options_.replayed;
+      if (trials_.rows > 0) trial.rows = trials_.rows;
+    } else {
+      trial.drained = options_.steps;
+      LEAT_TRY_VOID(prepare_files(condition));
+    }
+    LEAT_TRY(const Trial done,
+             run_trial(options_.place, std::move(launch), trial, stop_));
+    keep(condition, done);
+    return {};
+  }
+
+  Result<void> prepare_files(Condition condition) {
+    if (!trials_.why_no_warm.empty()) return {};
+    if (condition == Condition::kWarm) {
+      LEAT_TRY_VOID(read_into_page_cache(files_, stop_));
+      trials_.warm_files.push_back(residency_of(files_));
+    } else {
+      drop_from_page_cache(files_);
+      trials_.cold_files.push_back(residency_of(files_));
+    }
+    return {};
+  }
+
+  void keep(Condition condition, const Trial& trial) {
+    ProfiledRun run{.condition = condition, .step_seconds = {}};
+    run.step_seconds.reserve(trial.ranks.size());
+    double supply = 0;
+    double slowest = 0;
+    double waited = 0;
+    for (const RankRecord& rank : trial.ranks) {
+      run.step_seconds.push_back(rank.step_seconds);
+      supply = std::max(supply, seconds_a_batch(rank.supply_seconds));
+      if (const double took = sum(rank.step_seconds); took > slowest) {
+        slowest = took;
+        waited = sum(rank.wait_seconds);
+      }
+    }
+    trials_.runs.push_back(std::move(run));
+    if (condition == Condition::kWarm) {
+      trials_.warm_supply_seconds.push_back(supply);
+    } else if (condition == Condition::kCold) {
+      trials_.cold_supply_seconds.push_back(supply);
+      trials_.naive_wait_fractions.push_back(waited / slowest);
+    }
+  }
+
+  /// The second half alone: before it, batches come that were made ahead.
+  static double seconds_a_batch(const std::vector<double>& seconds) {
+    const std::size_t half = seconds.size() / 2;
+    if (seconds.size() == half) return 0;
+    return std::accumulate(seconds.begin() + static_cast<long>(half),
+                           seconds.end(), 0.0) /
+           static_cast<double>(seconds.size() - half);
+  }
+
+  const SessionOptions& options_;
+  const std::stop_token& stop_;
+  std::vector<std::filesystem::path> files_;
+  TrainingTrials trials_;
+};
+
+}  // namespace
+
+Result<TrainingTrials> run_session(const SessionOptions& options,
+                                   const std::stop_token& stop) {
+  return Session(options, stop).run();
+}
+
+}  // namespace leat

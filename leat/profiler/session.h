@@ -1,0 +1,61 @@
+// All the runs of a profile, in turn.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/profile/step_parts.h"
+#include "leat/profiler/launch.h"
+#include "leat/profiler/page_cache.h"
+#include "leat/profiler/trial.h"
+
+namespace leat {
+
+struct SessionOptions {
+  TrialPlace place;
+  /// How the whole training is started; fewer processes come of it.
+  LaunchPlan launch;
+  std::uint32_t steps = 50;
+  std::uint32_t warmup = 10;
+  std::uint32_t repeats = 3;
+  std::uint32_t replayed = 4;
+  /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
+  std::function<void(std::string_view)> progress;
+};
+
+/// What the runs showed, before anything is concluded.
+struct TrainingTrials {
+  std::vector<ProfiledRun> runs;
+  /// Seconds a batch takes when nobody trains on it, of the slowest rank, by
+  /// run of that condition.
+  std::vector<double> warm_supply_seconds;
+  std::vector<double> cold_supply_seconds;
+  /// What a timer inside the script would say, of the cold runs: the share of
+  /// the slowest rank's steps that it spends in next().
+  std::vector<double> naive_wait_fractions;
+  /// Files that the script read, as it found them in warm and in cold runs.
+  std::size_t files = 0;
+  std::vector<Residency> warm_files;
+  std::vector<Residency> cold_files;
+  /// Why there is no warm run, or empty.
+  std::string why_no_warm;
+  std::uint64_t rows = 0;  ///< Of a rank's batch; 0 if batches hold no array.
+  std::string loader;
+  std::string accelerator;
+  std::string torch;
+};
+
+/// Runs the training once to see what it does, then under every condition that
+/// it has, `repeats` times, in turns. Blocks.
+///
+/// Errors: as run_trial
+Result<TrainingTrials> run_session(const SessionOptions& options,
+                                   const std::stop_token& stop);
+
+}  // namespace leat

@@ -1,0 +1,188 @@
+#include "leat/profiler/trial.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "leat/base/system_error.h"
+#include "leat/profiler/child.h"
+#include "leat/profiler/scratch.h"
+
+namespace leat {
+namespace {
+
+using Path = std::filesystem::path;
+
+constexpr std::uint64_t kMostRecordBytes = 64 << 20;
+constexpr std::size_t kShownLines = 40;
+
+Result<std::string> read_file(const Path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  if (!file || !(file.seekg(0, std::ios::end)) ||
+      static_cast<std::uint64_t>(file.tellg()) > kMostRecordBytes) {
+    return Error(ErrorCode::kNotFound, path.filename().string());
+  }
+  text.resize(static_cast<std::size_t>(file.tellg()));
+  file.seekg(0).read(text.data(), static_cast<std::streamsize>(text.size()));
+  return text;
+}
+
+/// From where an exception tells its story; else the last lines. torchrun
+/// says much after it that nobody asked for.
+std::string telling_lines(const Path& log) {
+  const Result<std::string> text = read_file(log);
+  if (!text) return "";
+  if (const auto story = text->find("Traceback (most recent call last)");
+      story != std::string::npos) {
+    std::size_t end = story;
+    for (std::size_t lines = 0; lines < kShownLines && end < text->size();
+         ++lines) {
+      end = std::min(text->find('\n', end), text->size() - 1) + 1;
+    }
+    return text->substr(story, end - story);
+  }
+  std::size_t begin = text->size();
+  for (std::size_t lines = 0; begin > 0 && lines <= kShownLines; ++lines) {
+    begin = text->rfind('\n', begin - 1);
+    if (begin == std::string::npos) return *text;
+  }
+  return text->substr(begin + 1);
+}
+
+Result<void> empty_folder(const Path& folder) {
+  std::error_code failed;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder, failed)) {
+    std::filesystem::remove_all(entry.path(), failed);
+  }
+  if (!failed) return {};
+  return system_error(failed.value(), "emptying " + folder.string());
+}
+
+Result<void> write_spec(const TrialPlace& place, const TrialOptions& options) {
+  nlohmann::json spec = {{"folder", place.run_folder.string()},
+                         {"warmup", options.warmup},
+                         {"steps", options.steps},
+                         {"replayed", options.replayed},
+                         {"drained", options.drained},
+                         {"rows", nullptr},
+                         {"notes_files", options.notes_files}};
+  if (options.rows) spec["rows"] = *options.rows;
+  std::ofstream file(place.run_folder / "spec.json");
+  file << spec.dump();
+  if (file.flush()) return {};
+  return Error(ErrorCode::kUnavailable,
+               "writing into " + place.run_folder.string());
+}
+
+std::vector<std::string> variables_for(const TrialPlace& place) {
+  std::string path = place.hook_folder.string();
+  if (!place.python_path.empty()) path += ":" + place.python_path;
+  return {"PYTHONPATH=" + path,
+          "LEAT_PROFILE=" + (place.run_folder / "spec.json").string()};
+}
+
+Result<void> run_commands(const TrialPlace& place,
+                          const std::vector<std::vector<std::string>>& commands,
+                          const std::stop_token& stop) {
+  std::vector<Child> children;
+  children.reserve(commands.size());
+  for (std::size_t node = 0; node < commands.size(); ++node) {
+    std::vector<std::string> words;
+    if (!place.scratch_folders.empty()) {
+      words = scratch_words(place.scratch_folders, place.run_folder,
+                            ::geteuid() == 0);
+    }
+    std::ranges::copy(commands[node], std::back_inserter(words));
+    LEAT_TRY(Child child,
+             Child::start(words,
+                          place.run_folder / fmt::format("node{}.log", node)));
+    children.push_back(std::move(child));
+  }
+  for (std::size_t node = 0; node < children.size(); ++node) {
+    LEAT_TRY(const int status, children[node].wait(place.limit, stop));
+    if (status == 0) continue;
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("the script failed with status {}:\n{}", status,
+                             telling_lines(place.run_folder /
+                                           fmt::format("node{}.log", node))));
+  }
+  return {};
+}
+
+Result<RankRecord> read_record(const Path& folder, std::size_t rank,
+                               const TrialOptions& options) {
+  const Result<std::string> text =
+      read_file(folder / fmt::format("rank{}.json", rank));
+  if (!text) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("rank {} ended without iterating over a "
+                             "torch.utils.data.DataLoader or a leat.Loader in "
+                             "a training step: is it a training script, and "
+                             "did its interpreter read PYTHONPATH?",
+                             rank));
+  }
+  LEAT_TRY(RankRecord record, parse_record(*text));
+  if (record.rank != rank) {
+    return Error(ErrorCode::kCorrupt, "a record of another rank");
+  }
+  if (record.step_seconds.size() < options.steps) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the script gave {} batches to rank {}, and {} "
+                    "are needed ({} of warm-up): train for longer, or "
+                    "lower --steps or --warmup",
+                    record.seen, rank, options.warmup + options.steps + 1,
+                    options.warmup));
+  }
+  return record;
+}
+
+std::vector<Path> read_opened_files(const Path& folder) {
+  std::set<Path> files;
+  std::error_code failed;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder, failed)) {
+    if (!entry.path().filename().string().starts_with("opened-")) continue;
+    const Result<std::string> text = read_file(entry.path());
+    if (!text) continue;
+    for (std::size_t begin = 0; begin < text->size();) {
+      const std::size_t end = std::min(text->find('\0', begin), text->size());
+      files.insert(text->substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return {files.begin(), files.end()};
+}
+
+}  // namespace
+
+Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
+                        const TrialOptions& options,
+                        const std::stop_token& stop) {
+  LEAT_TRY_VOID(empty_folder(place.run_folder));
+  LEAT_TRY_VOID(write_spec(place, options));
+  std::ranges::copy(variables_for(place), std::back_inserter(launch.variables));
+  LEAT_TRY(const auto commands, launch_commands(place.command, launch));
+  LEAT_TRY_VOID(run_commands(place, commands, stop));
+  Trial trial;
+  const std::size_t ranks = launch.nodes.size() * launch.processes_per_node;
+  trial.ranks.reserve(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    LEAT_TRY(RankRecord record, read_record(place.run_folder, rank, options));
+    trial.ranks.push_back(std::move(record));
+  }
+  trial.opened_files = read_opened_files(place.run_folder);
+  return trial;
+}
+
+}  // namespace leat

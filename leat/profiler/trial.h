@@ -1,0 +1,77 @@
+// One run of the training under one condition, and what its ranks measured.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/result.h"
+#include "leat/profiler/launch.h"
+
+namespace leat {
+
+/// What the hook in the script is told (python/leat/_profile/hook.py).
+struct TrialOptions {
+  std::uint32_t warmup = 0;
+  std::uint32_t steps = 0;
+  /// Batches to draw and then give again; 0: all come from the loader.
+  std::uint32_t replayed = 0;
+  /// Batches to draw at the end as fast as they come.
+  std::uint32_t drained = 0;
+  /// Rows a rank has in the whole job, where batches are replayed.
+  std::optional<std::uint64_t> rows{};
+  bool notes_files = false;
+};
+
+/// Where and how every run of a profile is made.
+struct TrialPlace {
+  std::vector<std::string> command;
+  std::filesystem::path hook_folder;  ///< Holds sitecustomize.py.
+  std::filesystem::path run_folder;   ///< Ours; emptied before each run.
+  /// Covered by a scratch layer; none: the script writes for real.
+  std::vector<std::filesystem::path> scratch_folders;
+  std::string python_path;  ///< PYTHONPATH as it was.
+  Nanoseconds limit{};      ///< A run that takes longer has failed.
+};
+
+/// What one rank wrote down.
+struct RankRecord {
+  std::uint32_t rank = 0;
+  std::vector<double> step_seconds;
+  std::vector<double> wait_seconds;    ///< Of each step, inside next().
+  std::vector<double> supply_seconds;  ///< A batch, with nobody training.
+  std::optional<std::uint64_t> rows;   ///< Of its first batch.
+  std::uint64_t seen = 0;              ///< Batches, warm-up included.
+  std::string loader;                  ///< Class of the training's loader.
+  std::string accelerator;             ///< Name of the device, or empty.
+  std::string torch;                   ///< Version, or empty.
+};
+
+struct Trial {
+  std::vector<RankRecord> ranks;  ///< In order of rank, all of them.
+  std::vector<std::filesystem::path> opened_files;
+};
+
+/// Runs the command as `launch` says and reads what the ranks wrote. Blocks.
+///
+/// Errors:
+///   kInvalidArgument   the script ended before it had made enough steps, or
+///                      iterated over no loader that we know
+///   kUnavailable       the script failed; holds what it said
+///   kDeadlineExceeded  it took longer than place.limit
+///   kCancelled         `stop` fired
+Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
+                        const TrialOptions& options,
+                        const std::stop_token& stop);
+
+/// What a rank wrote, as JSON. The file is the script's to spoil: everything is
+/// checked.
+///
+/// Errors:
+///   kCorrupt  it is not what the hook writes; says what is wrong
+Result<RankRecord> parse_record(std::string_view json);
+
+}  // namespace leat

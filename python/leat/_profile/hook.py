@@ -1,0 +1,396 @@
+"""Times the steps of a training script that knows nothing about it.
+
+Loaded into the script's own interpreter by ``sitecustomize``, told what to do by
+the file that ``LEAT_PROFILE`` names. It needs the standard library alone, and
+changes nothing but what iterating a loader does: torch's ``DataLoader`` and
+Leat's loaders.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib.abc
+import importlib.util
+import json
+import os
+import stat
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+#: Where loaders live: module, and the classes in it whose iteration is timed.
+LOADERS = {
+    "torch.utils.data.dataloader": ("DataLoader",),
+    "leat.loader": ("Loader",),
+    "leat.torch.loader": ("DataLoader",),
+}
+#: How long the first rank to end waits for the others.
+PATIENCE_SECONDS = 60.0
+
+
+class Recorder:
+    """What one rank of one run does and remembers."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.folder: str = spec["folder"]
+        self.warmup: int = spec["warmup"]
+        self.steps: int = spec["steps"]
+        #: Batches to draw and then give again; 0: all come from the loader.
+        self.replayed: int = spec["replayed"]
+        #: Rows a rank has in the whole job; None: as the loader gives them.
+        self.rows: int | None = spec["rows"]
+        #: Batches to draw at the end as fast as they come.
+        self.drained: int = spec["drained"]
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.pid = os.getpid()
+        self.kept: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        self.tallies: weakref.WeakKeyDictionary[Any, Tally] = weakref.WeakKeyDictionary()
+        #: Of the loader that gave most; its loader may be gone.
+        self.furthest: Tally | None = None
+        self.is_over = False
+        self.is_beginning = False
+
+    def tally_of(self, loader: Any) -> Tally:
+        if loader not in self.tallies:
+            self.tallies[loader] = Tally(self)
+        return self.tallies[loader]
+
+    def end(self, tally: Tally, batches: Iterator[Any]) -> NoReturn:
+        """Writes what was measured and ends the process, past all its exits."""
+        self.is_over = True
+        supply = [] if self.replayed else drain(batches, self.drained)
+        self.write(tally, supply)
+        self.wait_for_others()
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        end_children()
+        os._exit(0)
+
+    def write(self, tally: Tally, supply: list[float]) -> None:
+        record = {
+            "rank": self.rank,
+            "world_size": self.world_size,
+            "step_seconds": tally.step_seconds,
+            "wait_seconds": tally.wait_seconds,
+            "seen": tally.seen,
+            "supply_seconds": supply,
+            "rows": tally.rows,
+            "loader": tally.name,
+            "accelerator": accelerator(),
+            "python": sys.version.split()[0],
+            "torch": getattr(sys.modules.get("torch"), "__version__", None),
+        }
+        path = os.path.join(self.folder, f"rank{self.rank}.json")
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        os.replace(path + ".part", path)
+
+    def wait_for_others(self) -> None:
+        ends = time.monotonic() + PATIENCE_SECONDS
+        names = [f"rank{rank}.json" for rank in range(self.world_size)]
+        while time.monotonic() < ends:
+            if all(os.path.exists(os.path.join(self.folder, name)) for name in names):
+                return
+            time.sleep(0.01)
+
+    def leave_unfinished(self) -> None:
+        """The script ended by itself: what it got to is still told."""
+        if os.getpid() == self.pid and not self.is_over and self.furthest is not None:
+            self.write(self.furthest, [])
+
+
+class Tally:
+    """The steps of one loader."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.name = ""
+        self.seen = 0
+        self.rows: int | None = None
+        self.step_seconds: list[float] = []
+        self.wait_seconds: list[float] = []
+
+
+class Timed:
+    """An iterator of a loader, timed from one batch to the next."""
+
+    def __init__(self, batches: Iterator[Any], tally: Tally) -> None:
+        self._batches = batches
+        self._tally = tally
+        self._given: float | None = None
+
+    def __iter__(self) -> Timed:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+    def __next__(self) -> Any:
+        tally, recorder = self._tally, self._tally.recorder
+        counts = is_training()
+        is_last = counts and len(tally.step_seconds) + 1 >= recorder.steps
+        if counts and (tally.seen == recorder.warmup or is_last):
+            finish_device_work()
+        asked = time.perf_counter()
+        batch = next(self._batches)
+        given = time.perf_counter()
+        if not counts:
+            self._given = None
+            return batch
+        tally.seen += 1
+        if recorder.furthest is None or tally.seen > recorder.furthest.seen:
+            recorder.furthest = tally
+        if tally.rows is None:
+            tally.rows = rows_of(batch)
+        if self._given is not None and tally.seen > recorder.warmup + 1:
+            tally.step_seconds.append(given - self._given)
+            tally.wait_seconds.append(given - asked)
+            if len(tally.step_seconds) == recorder.steps:
+                recorder.end(tally, self._batches)
+        self._given = given
+        return batch
+
+
+class Replay:
+    """Gives a loader's first batches again and again, an epoch's worth."""
+
+    def __init__(self, kept: list[Any], fetch: Iterator[Any] | None, wanted: int,
+                 length: int | None, rows: int | None) -> None:  # fmt: skip
+        self._kept = kept
+        self._fetch = fetch
+        self._wanted = wanted
+        self._length = length
+        self._rows = rows
+        self._given = 0
+
+    def __iter__(self) -> Replay:
+        return self
+
+    def __len__(self) -> int:
+        if self._length is None:
+            raise TypeError("the loader has no length")
+        return self._length
+
+    def __next__(self) -> Any:
+        if self._given == self._length:
+            raise StopIteration
+        if self._fetch is not None:
+            batch = next(self._fetch, None)
+            if batch is not None:
+                self._kept.append(first_rows(batch, self._rows))
+            if batch is None or len(self._kept) >= self._wanted:
+                close(self._fetch)
+                self._fetch = None
+        if not self._kept:
+            raise StopIteration
+        self._given += 1
+        return self._kept[(self._given - 1) % len(self._kept)]
+
+
+def watch(cls: type, recorder: Recorder) -> None:
+    """Makes iterating a loader of this class timed."""
+    begin = cls.__dict__.get("__iter__")
+    if begin is None:
+        return
+
+    @functools.wraps(begin)
+    def __iter__(loader: Any) -> Any:  # noqa: N807
+        if os.getpid() != recorder.pid or recorder.is_over or recorder.is_beginning:
+            return begin(loader)
+        tally = recorder.tally_of(loader)
+        tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
+        batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
+        return Timed(iter(batches), tally)
+
+    cls.__iter__ = __iter__  # type: ignore[attr-defined]
+
+
+def begun(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Any:
+    """What iterates; one loader that stands on another is timed once."""
+    recorder.is_beginning = True
+    try:
+        return begin(loader)
+    finally:
+        recorder.is_beginning = False
+
+
+def replay(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Replay:
+    kept = recorder.kept.setdefault(loader, [])
+    try:
+        length = len(loader)
+    except (TypeError, NotImplementedError):
+        length = None
+    wanted = min(recorder.replayed, length) if length else recorder.replayed
+    fetch = iter(begun(loader, begin, recorder)) if len(kept) < wanted else None
+    if fetch is not None:
+        kept.clear()
+    return Replay(kept, fetch, wanted, length, recorder.rows)
+
+
+def close(batches: Any) -> None:
+    """Ends what fetches ahead, so that it costs the replayed steps nothing."""
+    for name in ("_shutdown_workers", "close"):
+        with contextlib.suppress(Exception):
+            getattr(batches, name)()
+            return
+
+
+def is_training() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is None or bool(torch.is_grad_enabled())
+
+
+def finish_device_work() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def accelerator() -> str | None:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    return str(torch.cuda.get_device_name())
+
+
+def drain(batches: Iterator[Any], count: int) -> list[float]:
+    """How long each batch takes when nobody trains on it."""
+    seconds: list[float] = []
+    begin = time.perf_counter()
+    with contextlib.suppress(StopIteration):
+        for _ in range(count):
+            next(batches)
+            end = time.perf_counter()
+            seconds.append(end - begin)
+            begin = end
+    return seconds
+
+
+def leaves(batch: Any) -> Iterator[Any]:
+    if isinstance(batch, dict):
+        for value in batch.values():
+            yield from leaves(value)
+    elif isinstance(batch, (list, tuple)):
+        for value in batch:
+            yield from leaves(value)
+    else:
+        yield batch
+
+
+def rows_of(batch: Any) -> int | None:
+    """The first dimension of the first array in a batch."""
+    for leaf in leaves(batch):
+        shape = getattr(leaf, "shape", None)
+        if shape is not None and len(shape) > 0:
+            return int(shape[0])
+    return None
+
+
+def first_rows(batch: Any, rows: int | None) -> Any:
+    """The first rows of every array and list that is as long as the batch."""
+    whole = rows_of(batch)
+    if rows is None or whole is None or whole <= rows:
+        return batch
+
+    def cut(value: Any) -> Any:
+        shape = getattr(value, "shape", None)
+        if shape is not None and len(shape) > 0:
+            return value[:rows] if shape[0] == whole else value
+        if isinstance(value, dict):
+            return type(value)((key, cut(one)) for key, one in value.items())
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(cut, value))
+        if isinstance(value, (list, tuple)):
+            if len(value) == whole and not any(hasattr(one, "shape") for one in value):
+                return value[:rows]
+            return type(value)(map(cut, value))
+        return value
+
+    return cut(batch)
+
+
+def end_children() -> None:
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None:
+        for child in multiprocessing.active_children():
+            with contextlib.suppress(Exception):
+                child.kill()
+
+
+def note_opened_files(folder: str) -> None:
+    """Writes down which files the script reads, in this process and its forks."""
+    seen: set[str] = set()
+    ours = (sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/proc", "/sys", "/dev", folder)
+
+    def hear(event: str, args: tuple[Any, ...]) -> None:
+        if event != "open" or not isinstance(args[0], (str, bytes)):
+            return
+        if isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            return
+        path = os.path.abspath(os.fsdecode(args[0]))
+        if path in seen or path.startswith(ours) or path.endswith((".py", ".pyc")):
+            return
+        seen.add(path)
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(os.stat(path).st_mode):
+                out = os.open(os.path.join(folder, f"opened-{os.getpid()}"),
+                              os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # fmt: skip
+                os.write(out, os.fsencode(path) + b"\0")
+                os.close(out)
+
+    sys.addaudithook(hear)
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Calls back once a module of LOADERS has been imported."""
+
+    def __init__(self, found: Callable[[str], None]) -> None:
+        self._found = found
+        self._busy: set[str] = set()
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name not in LOADERS or name in self._busy:
+            return None
+        self._busy.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._busy.discard(name)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            execute(module)
+            self._found(name)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def install(spec_path: str) -> None:
+    """Begins; called once, before the script's first line."""
+    with open(spec_path, encoding="utf-8") as file:
+        spec = json.load(file)
+    recorder = Recorder(spec)
+
+    def found(name: str) -> None:
+        for cls in LOADERS[name]:
+            watch(getattr(sys.modules[name], cls), recorder)
+
+    for name in LOADERS:
+        if name in sys.modules:
+            found(name)
+    sys.meta_path.insert(0, AfterImport(found))
+    if spec["notes_files"]:
+        note_opened_files(recorder.folder)
+    atexit.register(recorder.leave_unfinished)

@@ -1,0 +1,198 @@
+"""`leat profile`: where a training waits is found, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+TRAINING = str(pathlib.Path(__file__).parent / "profiled_training.py")
+PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("data")
+    for number in range(400):
+        (folder / f"{number:03}").write_bytes(os.urandom(1024))
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path) -> pathlib.Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "checkpoint").write_text("of last week")
+    return folder
+
+
+def profile(project: pathlib.Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["leat", "profile", "--json", *words], cwd=project, capture_output=True, text=True,
+        env={**os.environ, "HOME": str(project), **variables}, timeout=85,
+    )  # fmt: skip
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict:
+    if "no scratch file system can be mounted" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    if "stay in memory" in report["proof"]["why_no_warm"]:
+        pytest.skip("the temporary folder lies in memory: no file there can be cold")
+    return report
+
+
+MIXTURES = {
+    "one process": (
+        (), {"fetch": 5, "decode": 4, "compute": 20},
+        {"compute": 20, "preparation": 8, "fetch": 10},
+    ),
+    "two processes": (
+        ("--nproc-per-node", "2"), {"fetch": 8, "compute": 15, "interconnect": 25},
+        {"compute": 15, "interconnect": 25, "preparation": 0, "fetch": 16},
+    ),
+    "two nodes": (
+        ("--nproc-per-node", "1", "--node", "env", "--node", "env", "--master-addr", "localhost"),
+        {"decode": 10, "fetch": 5, "compute": 25, "network": 30},
+        {"compute": 25, "network": 30, "preparation": 20, "fetch": 10},
+    ),
+    "hidden by workers": (
+        (), {"fetch": 20, "decode": 5, "compute": 30, "workers": 1},
+        {"compute": 30, "preparation": 0, "fetch": 20},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_each_part_is_found_within_a_twentieth_of_the_step(name, data, project):
+    how, sleeps, truth = MIXTURES[name]
+    flags = [word for key, value in sleeps.items() for word in (f"--{key}", str(value))]
+
+    report = report_of(profile(
+        project, "--steps", "30", "--warmup", "5", "--repeats", "1", *how, "--",
+        sys.executable, TRAINING, str(data), *flags,
+    ))  # fmt: skip
+
+    step = sum(truth.values()) / 1e3
+    found = {part: report["parts"].get(part, {"seconds": 0})["seconds"] for part in PARTS}
+    for part in PARTS:
+        assert found[part] == pytest.approx(truth.get(part, 0) / 1e3, abs=0.05 * step), (part, found)
+    assert sum(found.values()) == pytest.approx(report["step_seconds"])
+    assert all(share < 0.1 for share in report["proof"]["cold_resident"])
+    assert all(share > 0.9 for share in report["proof"]["warm_resident"])
+    assert report["loader"] == "torch.utils.data.dataloader.DataLoader"
+
+
+def test_nothing_that_the_script_writes_is_left(data, project):
+    report_of(profile(
+        project, "--steps", "5", "--warmup", "1", "--repeats", "1", "--",
+        sys.executable, TRAINING, str(data), "--compute", "2",
+    ))  # fmt: skip
+
+    assert [path.name for path in project.iterdir()] == ["checkpoint"]
+    assert (project / "checkpoint").read_text() == "of last week"
+
+
+def test_without_a_scratch_layer_neither_finally_nor_atexit_runs(data, project):
+    report_of(profile(
+        project, "--no-scratch", "--steps", "5", "--warmup", "1", "--repeats", "1", "--",
+        sys.executable, TRAINING, str(data), "--compute", "2",
+    ))  # fmt: skip
+
+    assert [path.name for path in project.iterdir()] == ["checkpoint"]
+    assert (project / "checkpoint").read_text() == "epoch 0"
+
+
+def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
+    script = project / "train.py"
+    script.write_text(
+        "import leat, time\n"
+        f"loader = leat.Loader({str(data)!r}, batch_size=4, fields=('data',))\n"
+        "for batch in loader:\n"
+        "    time.sleep(0.02)\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "10", "--warmup", "2", "--repeats", "1", "--",
+        sys.executable, str(script),
+    ))  # fmt: skip
+
+    assert report["loader"] == "leat.loader.Loader"
+    assert report["parts"]["compute"]["seconds"] == pytest.approx(0.02, abs=0.005)
+
+
+def test_replayed_batches_have_the_rows_of_the_whole_job(data, project):
+    script = project / "train.py"
+    script.write_text(
+        "import os, time, torch\n"
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "world = int(os.environ.get('WORLD_SIZE', '1'))\n"
+        "for x, y in DataLoader(TensorDataset(torch.zeros(600, 3), torch.zeros(600)), 8 // world):\n"
+        "    assert len(x) == len(y)\n"
+        "    time.sleep(len(x) * 2e-3)\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "10", "--warmup", "2", "--repeats", "1", "--nproc-per-node", "2", "--",
+        sys.executable, str(script),
+    ))  # fmt: skip
+
+    assert report["batch_rows"] == 4
+    assert report["parts"]["compute"]["seconds"] == pytest.approx(8e-3, rel=0.3)
+
+
+def test_the_users_own_sitecustomize_still_runs(data, project):
+    own = project / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import os; os.environ['MINE'] = 'ran'\n")
+    script = project / "train.py"
+    script.write_text(
+        "import os, torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "assert os.environ['MINE'] == 'ran'\n"
+        "for _ in DataLoader(list(range(100))): pass\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "5", "--warmup", "1", "--repeats", "1", "--",
+        sys.executable, str(script), PYTHONPATH=str(own),
+    ))  # fmt: skip
+
+    assert report["loader"] == "torch.utils.data.dataloader.DataLoader"
+
+
+@pytest.mark.parametrize("script, says", [
+    ("raise SystemExit('no such model')", "no such model"),
+    ("print('hello')", "without iterating over a torch.utils.data.DataLoader"),
+    ("from torch.utils.data import DataLoader\nfor _ in DataLoader([1, 2, 3]): pass", "gave 3 batches"),
+    ("import time; time.sleep(60)", "did not end within 3 s"),
+])  # fmt: skip
+def test_a_script_that_cannot_be_profiled_says_why(script, says, data, project):
+    (project / "train.py").write_text(script)
+
+    done = profile(project, "--steps", "5", "--warmup", "1", "--limit",
+                   "3s" if "sleep" in script else "1min", "--", sys.executable, "train.py")  # fmt: skip
+
+    if "no scratch file system can be mounted" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert [path.name for path in project.iterdir() if path.name != "train.py"] == ["checkpoint"]
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--nproc-per-node", "2", "--", "./train.sh"], "is not python"),
+    (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node 0"),
+    (["--node", "a", "--node", "b", "--", "python", "x.py"], "--master-addr"),
+    (["--steps", "1", "--", "python", "x.py"], "2 --steps"),
+])  # fmt: skip
+def test_wrong_usage_is_said_before_anything_runs(words, says, project):
+    done = profile(project, *words)
+
+    assert done.returncode == 2
+    assert says in done.stderr
