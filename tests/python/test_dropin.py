@@ -310,6 +310,27 @@ def test_an_error_does_not_wait_for_later_places(workers):
         go_on.set()
 
 
+def test_without_workers_nothing_is_fetched_behind_an_error():
+    asked = []
+
+    class FirstFails(torchs.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            asked.append(index)
+            if index == 0:
+                raise ValueError("the first")
+            return index
+
+    batches = iter(DataLoader(FirstFails(), batch_size=4))
+
+    with pytest.raises(ValueError, match="the first"):
+        next(batches)
+    assert asked == [0]
+    assert next(batches).tolist() == [4, 5, 6, 7]
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_failing_collate_fn_comes_at_its_batch(workers):
     def collate(items):
