@@ -108,6 +108,12 @@ Result<Catalogue> open_file(const std::string& path,
 
 }  // namespace
 
+MapOptions map_options_of(const Launch& launch) {
+  MapOptions options;
+  if (launch.local.rank != 0) options.most_checked_bytes = 0;
+  return options;
+}
+
 Result<Catalogue> map_catalogue(const std::string& path,
                                 const MapOptions& options) {
   Result<Catalogue> catalogue = open_file(path, options);

@@ -11,6 +11,7 @@
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/runtime/launcher.h"
 
 namespace leat {
 
@@ -21,6 +22,11 @@ struct MapOptions {
   /// alone, for reading them would take longer than the first batch.
   std::uint64_t most_checked_bytes = std::uint64_t{1} << 30;
 };
+
+/// How a rank of a job opens a catalogue that all ranks of its node open: the
+/// first of them checks what it can, the others map it, and large ones are
+/// there at once.
+MapOptions map_options_of(const Launch& launch);
 
 /// Opens a catalogue of this machine. A small file is copied into memory; a
 /// large one is mapped, and lives as long as the Catalogue even if the file is

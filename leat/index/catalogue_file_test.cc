@@ -88,6 +88,20 @@ TEST_F(CatalogueFileTest, ACutFileIsAnErrorThatSaysWhatToDo) {
   }
 }
 
+TEST_F(CatalogueFileTest, OneRankOfANodeChecksEveryByte) {
+  Buffer file = catalogue_of(10'000);
+  file.data()[file.size() / 2] = ~file.data()[file.size() / 2];
+  ASSERT_TRUE(write_catalogue(path("c"), file.span()));
+  const auto open_as = [&](std::uint32_t local_rank) {
+    MapOptions options = map_options_of({.local = {local_rank, 4}});
+    options.most_copied_bytes = kMapped.most_copied_bytes;
+    return map_catalogue(path("c"), options);
+  };
+
+  EXPECT_EQ(open_as(0).error().code(), ErrorCode::kCorrupt);
+  EXPECT_TRUE(open_as(1));
+}
+
 TEST_F(CatalogueFileTest, TellsWhatIsNotThereFromWhatIsNoFile) {
   std::filesystem::create_directories(folder_);
 

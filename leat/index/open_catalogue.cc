@@ -22,18 +22,24 @@ Result<std::shared_ptr<const Catalogue>> open_bytes(Buffer bytes) {
   return std::make_shared<const Catalogue>(std::move(catalogue));
 }
 
+/// Where the launcher's variables are wrong, the loader will say so.
+Launch launch_of(const Env& env) {
+  const Result<Launch> launch = read_launch(env);
+  return launch ? *launch : Launch{};
+}
+
 std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(
       std::chrono::system_clock::now());
 }
 
 Result<MaybeOpened> find_cached(const std::optional<std::string>& path,
-                                const Refresh& refresh) {
+                                const Launch& launch, const Refresh& refresh) {
   if (!path || !catalogue_identity(*path) ||
       !refresh.accepts(written_at(*path), now())) {
     return MaybeOpened();
   }
-  Result<Catalogue> catalogue = map_catalogue(*path);
+  Result<Catalogue> catalogue = map_catalogue(*path, map_options_of(launch));
   if (catalogue) {
     return MaybeOpened(
         {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
@@ -151,7 +157,8 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
   }
   if (turn && !*turn) {
     if (first_node && first_node->found()) return *first_node->found();
-    LEAT_TRY(MaybeOpened cached, find_cached(place.path, Refresh::never()));
+    LEAT_TRY(MaybeOpened cached,
+             find_cached(place.path, place.launch, Refresh::never()));
     if (cached) return *std::move(cached);
   }
   // Where nothing can be locked, each process makes its own.
@@ -203,19 +210,17 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const std::stop_token& stop) {
   const auto path =
       catalogue_cache_path(cache_identity(identity, asked.index.classes), env);
-  const Result<Launch> launch = read_launch(env);
+  const Launch launch = launch_of(env);
   CatalogueOptions options = asked;
   if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
     options.sharing = Sharing::kNever;
   }
-  const PublishedPlace place{.store = store,
-                             .prefix = prefix,
-                             .path = path,
-                             .launch = launch ? *launch : Launch{}};
+  const PublishedPlace place{
+      .store = store, .prefix = prefix, .path = path, .launch = launch};
   if (!options.refresh.is_always()) {
     LEAT_TRY(MaybeOpened published, find_published(place, options, stop));
     if (published) return *std::move(published);
-    LEAT_TRY(MaybeOpened cached, find_cached(path, options.refresh));
+    LEAT_TRY(MaybeOpened cached, find_cached(path, launch, options.refresh));
     if (cached) return *std::move(cached);
   }
   if (!store.traits().can_list && !options.index.objects) {
@@ -229,8 +234,9 @@ Result<OpenedCatalogue> open_or_make(std::string_view identity,
                                      const MakeCatalogue& make, const Env& env,
                                      const std::stop_token& stop) {
   const auto path = catalogue_cache_path(identity, env);
+  const Launch launch = launch_of(env);
   if (!options.refresh.is_always()) {
-    LEAT_TRY(MaybeOpened cached, find_cached(path, options.refresh));
+    LEAT_TRY(MaybeOpened cached, find_cached(path, launch, options.refresh));
     if (cached) return *std::move(cached);
   }
   const auto make_it = [&]() -> Result<OpenedCatalogue> {
@@ -240,19 +246,17 @@ Result<OpenedCatalogue> open_or_make(std::string_view identity,
     return opened;
   };
   if (!path) return make_it();
-  const Result<Launch> launch = read_launch(env);
   const auto before = catalogue_identity(*path);
   const auto look = [&]() -> Result<Sight> {
     const auto now = catalogue_identity(*path);
     return now && now != before ? Sight::kThere : Sight::kNothing;
   };
-  const auto turn = wait_for_turn(*path, launch ? *launch : Launch{},
-                                  options.times, look, stop);
+  const auto turn = wait_for_turn(*path, launch, options.times, look, stop);
   if (!turn && turn.error().code() == ErrorCode::kCancelled) {
     return turn.error();
   }
   if (turn && !*turn) {
-    LEAT_TRY(MaybeOpened cached, find_cached(path, Refresh::never()));
+    LEAT_TRY(MaybeOpened cached, find_cached(path, launch, Refresh::never()));
     if (cached) return *std::move(cached);
   }
   return make_it();

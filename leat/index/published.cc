@@ -66,9 +66,10 @@ Result<Buffer> fetch(Store& store, const std::string& key,
 }
 
 /// Nullopt if there is none yet, or if it is of no use.
-std::optional<Catalogue> open_copy(const std::string& path) {
+std::optional<Catalogue> open_copy(const std::string& path,
+                                   const Launch& launch) {
   if (!catalogue_identity(path)) return std::nullopt;
-  Result<Catalogue> catalogue = map_catalogue(path);
+  Result<Catalogue> catalogue = map_catalogue(path, map_options_of(launch));
   if (!catalogue) return std::nullopt;
   return *std::move(catalogue);
 }
@@ -80,7 +81,7 @@ Result<std::optional<Catalogue>> local_copy(const PublishedPlace& place,
                                             const std::stop_token& stop) {
   const auto path = copy_path(place, info.etag);
   if (!path) return std::optional<Catalogue>();
-  if (auto copy = open_copy(*path)) return copy;
+  if (auto copy = open_copy(*path, place.launch)) return copy;
   const auto look = [&]() -> Result<Sight> {
     return catalogue_identity(*path) ? Sight::kThere : Sight::kNothing;
   };
@@ -97,7 +98,7 @@ Result<std::optional<Catalogue>> local_copy(const PublishedPlace& place,
     }
     remove_other_copies(place, *path);
   }
-  return open_copy(*path);
+  return open_copy(*path, place.launch);
 }
 
 Result<Catalogue> open_published(const PublishedPlace& place,

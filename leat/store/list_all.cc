@@ -7,9 +7,11 @@
 // each key falls into one segment, and the segments in order are the answer.
 //
 // A worker gives away after a page, if others wait: the part above the page is
-// cut at names of folders, which never disappoint, or at guessed keys. There
+// cut at names of folders, which never disappoint, or at guessed keys. A guess
+// costs about one request: what it finds ends in the middle of a page. There
 // are never more guesses than pages that held something, so at worst every
-// second request finds nothing.
+// second request finds nothing; and of many pages few, for with ten million
+// keys every worker has had its part long before.
 
 #include "leat/store/list_all.h"
 
@@ -34,6 +36,15 @@ namespace {
 
 // One prefix inside another that holds nothing else is looked into this deep.
 constexpr int kMostFolderDepth = 8;
+
+// Guesses that a listing may spend whatever its size, and pages that earn one
+// more.
+constexpr std::size_t kFreeGuesses = 48;
+constexpr std::size_t kPagesAGuess = 250;
+
+std::size_t most_guesses(std::size_t good_pages) {
+  return std::min(good_pages, kFreeGuesses + good_pages / kPagesAGuess);
+}
 
 bool is_ours(std::string_view key) {
   return key.starts_with(".leat/") ||
@@ -232,8 +243,9 @@ void Lister::give_away(Segment& segment, const std::vector<std::string>& seen) {
     if (idle_ <= waiting_.size()) return;
     const std::size_t wanted = idle_ - waiting_.size();
     cuts = pick_split_keys(segment.range, folders_, wanted);
-    if (cuts.empty() && good_pages_ > guesses_) {
-      guesses = std::min(wanted, good_pages_ - guesses_);
+    const std::size_t most = most_guesses(good_pages_);
+    if (cuts.empty() && most > guesses_) {
+      guesses = std::min(wanted, most - guesses_);
       guesses_ += guesses;
     }
   }

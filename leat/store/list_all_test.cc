@@ -223,6 +223,16 @@ TEST(ListAllTest, AsksAtMostTwiceAsOftenAsOneAfterAnother) {
   }
 }
 
+TEST(ListAllTest, AsksForFewPagesMoreThanManyKeysTake) {
+  for (const auto& keys : {numbered("img_", 40000, 8), hashed(40000, 2)}) {
+    ListedStore store(keys, 10);
+
+    ASSERT_TRUE(list_all(store, "", {.threads = 16, .progress = {}}, {}));
+
+    EXPECT_LE(store.lists(), 4000 + 48 + 16 + 20);
+  }
+}
+
 TEST(ListAllTest, TellsOfProgressOnTheCallersThread) {
   ListedStore store(nested(10, 50), 20);
   const auto caller = std::this_thread::get_id();

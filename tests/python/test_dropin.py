@@ -170,6 +170,37 @@ def test_only_slow_items_are_given_to_threads(monkeypatch, quick_seconds, own_th
     assert (data.threads == {threading.get_ident()}) == own_thread
 
 
+ZERO_WORKERS = {"num_workers": 0, "prefetch_factor": None}
+LIKE = {
+    "workers": {"batch_size": 3, "num_workers": 2, "prefetch_factor": 3, "drop_last": True},
+    "no workers": {"batch_size": 4, "shuffle": True, "collate_fn": reversed_items},
+    "no batches": {"batch_size": None},
+}
+
+
+@pytest.mark.parametrize("arguments", LIKE.values(), ids=LIKE)
+def test_one_like_torchs_has_its_batches_and_settings(arguments):
+    ours = DataLoader.like(torchs.DataLoader(Slow(11, 0), generator=seeded(5), **arguments))
+    expected = torchs.DataLoader(Slow(11, 0), generator=seeded(5), **{**arguments, **ZERO_WORKERS})
+
+    assert list(map(plain, ours)) == list(map(plain, expected))
+    assert ours.num_workers == arguments.get("num_workers", 0)
+    assert ours.prefetch_factor == arguments.get("prefetch_factor")
+
+
+def test_one_like_torchs_iterates_a_stream():
+    stream = torchs.ChainDataset([Streamed()])
+
+    ours = DataLoader.like(torchs.DataLoader(stream, batch_size=4, drop_last=True))
+
+    assert [batch.tolist() for batch in ours] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+class Streamed(torchs.IterableDataset):
+    def __iter__(self):
+        return iter(range(10))
+
+
 def test_construction_and_idling_start_no_thread():
     before = threading.active_count()
     data = Slow(30, 0.005)
@@ -308,6 +339,27 @@ def test_an_error_does_not_wait_for_later_places(workers):
         assert not go_on.is_set()
     finally:
         go_on.set()
+
+
+def test_without_workers_nothing_is_fetched_behind_an_error():
+    asked = []
+
+    class FirstFails(torchs.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            asked.append(index)
+            if index == 0:
+                raise ValueError("the first")
+            return index
+
+    batches = iter(DataLoader(FirstFails(), batch_size=4))
+
+    with pytest.raises(ValueError, match="the first"):
+        next(batches)
+    assert asked == [0]
+    assert next(batches).tolist() == [4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

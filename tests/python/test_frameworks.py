@@ -172,6 +172,42 @@ def test_accelerate_leaves_the_engine_its_order_and_saves_its_state(make, pictur
     accelerator.free_memory()
 
 
+def make_torchs(dataset) -> torch.utils.data.DataLoader:
+    return torch.utils.data.DataLoader(dataset, batch_size=4, shuffle=True,
+                                       generator=torch.Generator().manual_seed(3))  # fmt: skip
+
+
+def prepared_for(rank: int, dataset, **options):
+    from accelerate.data_loader import prepare_data_loader
+
+    return prepare_data_loader(make_torchs(dataset), num_processes=2, process_index=rank, **options)
+
+
+@needs("accelerate")
+@pytest.mark.parametrize("options", [{}, {"split_batches": True}, {"even_batches": False}])
+def test_accelerate_shards_and_the_items_are_still_fetched_at_once(options):
+    from accelerate import Accelerator
+
+    Accelerator(cpu=True)
+    for rank in range(2):
+        expected = prepared_for(rank, Slow(30, 0), **options)
+        dataset = Slow(30, 0.02)
+        loader = prepared_for(rank, dataset, **options)
+        loader.base_dataloader = DataLoader.like(loader.base_dataloader)
+
+        for _ in range(2):
+            assert [ids.tolist() for _, ids in loader] == [ids.tolist() for _, ids in expected]
+        assert dataset.peak > 1
+
+
+@needs("accelerate")
+def test_accelerate_is_not_left_to_replace_it_unnoticed(pictures):
+    from accelerate import Accelerator
+
+    with pytest.warns(UserWarning, match=r"base_dataloader = leat.torch.DataLoader.like"):
+        Accelerator(cpu=True).prepare(DataLoader(Slow(8, 0), batch_size=4))
+
+
 # --- Hugging Face's Trainer -------------------------------------------------
 
 

@@ -67,8 +67,8 @@ def fetches_whole_batches(dataset: Any) -> bool:
 class Batch:
     """The items of one index of the sampler.
 
-    Threads: `run` by any number of them, each place once; `take` by one, after
-        the batch has come out of `finished`, where it appears exactly once.
+    Threads: `run` by any number of them, each place once; `take` by one, once
+        `is_fetched`. A batch that `run` completes comes out of `finished`, once.
     """
 
     def __init__(
@@ -101,6 +101,52 @@ class Batch:
         """True once a place failed: those behind it are not wanted."""
         return self._failed_at is not None and self._failed_at < self.places - 1
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether all places are there, or all before one that failed."""
+        return self._is_finished
+
+    def run_in_turn(
+        self, quick_seconds: float, *, most_places: int | None = None, was_slow: bool = False
+    ) -> bool:
+        """Fetches places that nobody has begun, one after another, in this thread.
+
+        As `run` of each, with nothing between two items: for those that come in
+        microseconds, without workers.
+
+        Args:
+            quick_seconds: what takes longer is slow; two in a row end this.
+            most_places: none after so many.
+            was_slow: whether the item before these was.
+
+        Returns: whether the last two were slow, so that threads are worth it.
+        """
+        clock = time.perf_counter
+        dataset, indices, items = self._source.dataset, self._indices, self._items
+        place = begin = self.next_place
+        end = self.places if most_places is None else min(self.places, begin + most_places)
+        if self._error is not None:
+            end = begin
+        started = last = clock()
+        are_slow = False
+        try:
+            if self._source.is_whole and begin < end:
+                self._items = dataset.__getitems__(self.index)
+                place = end
+            while place < end and indices and not are_slow:
+                items[place] = dataset[indices[place]]
+                place += 1
+                now = clock()
+                is_slow = now - last > quick_seconds
+                are_slow = is_slow and was_slow
+                was_slow, last = is_slow, now
+        except BaseException as error:  # noqa: BLE001: raised where it is awaited
+            self._fail(place, error)
+            place += 1
+        self.next_place = place if indices else self.places
+        self._complete(begin, self.next_place, clock() - started)
+        return are_slow
+
     def run(self, place: int) -> None:
         """Fetches one item; whoever completes the batch sends it on."""
         with kept_worker():
@@ -117,7 +163,7 @@ class Batch:
         except BaseException as error:  # noqa: BLE001: raised where it is awaited
             self._fail(place, error)
         seconds = time.perf_counter() - begin
-        if self._is_complete(place, seconds):
+        if self._complete(place, place + 1, seconds):
             if self._source.collates_ahead:
                 self._assemble()
             self._finished.put(self)
@@ -157,21 +203,21 @@ class Batch:
                 add_note(error, f"while fetching {what} of batch {self.number}")
                 self._failed_at, self._error = place, error
 
-    def _is_complete(self, place: int, seconds: float) -> bool:
-        """Whether this place was the last that the batch waited for.
+    def _complete(self, begin: int, end: int, seconds: float) -> bool:
+        """Whether these places were the last that the batch waited for.
 
         After a failure those before it still count: the first one is raised.
         """
         with self._lock:
-            self._is_done[place] = True
+            self._is_done[begin:end] = b"\1" * (end - begin)
             self.seconds += seconds
-            self._missing -= 1
-            complete = self._missing == 0
+            self._missing -= end - begin
+            is_complete = self._missing == 0
             if self._failed_at is not None:
-                complete = all(self._is_done[: self._failed_at + 1])
-            first = complete and not self._is_finished
-            self._is_finished |= first
-            return first
+                is_complete = all(self._is_done[: self._failed_at + 1])
+            is_first = is_complete and not self._is_finished
+            self._is_finished |= is_first
+            return is_first
 
 
 def add_note(error: BaseException, note: str) -> None:

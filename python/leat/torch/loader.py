@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -128,6 +129,32 @@ class DataLoader(torch.utils.data.DataLoader[T]):
                 "leave it out, or give leat.Dataset(url)"
             )
 
+    @classmethod
+    def like(cls, loader: torch.utils.data.DataLoader[T], *, threads: int | None = None) -> DataLoader[T]:
+        """One with the dataset, the batches and the settings of a DataLoader of torch's.
+
+        For what builds torch's own, such as Accelerate::
+
+            loader = accelerator.prepare(torch_loader)
+            loader.base_dataloader = DataLoader.like(loader.base_dataloader)
+
+        Its sampler and generator are shared, not copied: iterate over one of the two.
+        """
+        batches: dict[str, Any] = {"batch_sampler": loader.batch_sampler}
+        if loader.batch_sampler is None:  # Without batches.
+            batches = {"batch_size": None, "sampler": loader.sampler}
+        if isinstance(loader.dataset, torch.utils.data.IterableDataset):
+            batches = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+        kept = {name: getattr(loader, name) for name in _KEPT if hasattr(loader, name)}
+        if not loader.num_workers:
+            kept.pop("prefetch_factor")
+        return cls(loader.dataset, **batches, **kept, threads=threads)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_is_accelerate_prepared":  # Accelerate asks, and then replaces us.
+            warnings.warn(_REPLACED, stacklevel=3)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __iter__(self) -> Iterator[Any]:
         """Starts an epoch; after `load_state_dict`, goes on with the one saved."""
         if self._engine is not None:
@@ -225,6 +252,17 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             samples = None
         return {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
 
+
+# What torch's constructor takes and keeps, besides the dataset and its batches.
+_KEPT = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn",
+         "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers",
+         "pin_memory_device", "in_order")  # fmt: skip
+
+_REPLACED = (
+    "Accelerate puts a DataLoader of torch's in the place of this leat.torch.DataLoader, and "
+    "torch fetches one item after another. Give prepare() a DataLoader of torch's and then set "
+    "loader.base_dataloader = leat.torch.DataLoader.like(loader.base_dataloader)"
+)
 
 _ITERATED_BY_TORCH = tuple(
     getattr(torch.utils.data, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import queue
 import threading
 import time
@@ -148,8 +149,7 @@ class AtOnce(_InThreads):
     def _fetch(self, batch: Batch) -> None:
         if self._habits.is_in_turn or self._habits.is_quick or batch.places == 1:
             self._fetch_in_turn(batch)
-        if batch.next_place >= batch.places or batch.is_over():
-            self._finished.get()
+        if batch.is_fetched:
             return
         self._check_crew()
         before = fingerprint()
@@ -162,20 +162,16 @@ class AtOnce(_InThreads):
     def _fetch_in_turn(self, batch: Batch) -> None:
         """One item after another, until two in a row are slow enough for threads."""
         was_slow = False
-        while batch.next_place < batch.places and not batch.is_over():
-            before = None if self._is_watched else fingerprint()
-            place, batch.next_place = batch.next_place, batch.next_place + 1
-            seconds = batch.seconds
-            batch.run(place)
-            if before is not None:
-                self._is_watched = True
-                if fingerprint() != before:
-                    self._habits.saw_draws(self._is_ahead)
-            is_slow = batch.seconds - seconds > _QUICK_SECONDS
-            if is_slow and was_slow and not self._habits.is_in_turn:
-                self._habits.is_quick = False
-                return
-            was_slow = is_slow
+        if not self._is_watched:
+            self._is_watched = True
+            before = fingerprint()
+            batch.run_in_turn(math.inf, most_places=1)
+            was_slow = batch.seconds > _QUICK_SECONDS
+            if fingerprint() != before:
+                self._habits.saw_draws(self._is_ahead)
+        limit = math.inf if self._habits.is_in_turn else _QUICK_SECONDS
+        if batch.run_in_turn(limit, was_slow=was_slow):
+            self._habits.is_quick = False
 
 
 class Ahead(_InThreads):
