@@ -133,11 +133,6 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
     const EpochStats stats = loader->stats().back();
     auto epoch =
         nlohmann::ordered_json::parse(to_json(stats, loader->options().hashes));
-    // No tier holds anything yet: every sample comes from the store.
-    epoch["cache"] = {{"ram_hits", 0},
-                      {"disk_hits", 0},
-                      {"peer_hits", 0},
-                      {"misses", stats.samples}};
     epoch["cpu_seconds"] = cpu_seconds() - cpu_before;
     epoch["peak_rss_bytes"] = peak_rss_bytes();
     report["epochs"].push_back(std::move(epoch));

@@ -288,6 +288,10 @@ void Loader::Machine::count_requests() {
   now.gets = requests.sent + requests.retried;
   now.retried = requests.retried;
   now.bytes_read = requests.bytes;
+  now.ram_hits = requests.ram_hits;
+  now.disk_hits = requests.disk_hits;
+  now.peer_hits = requests.peer_hits;
+  now.misses = requests.sent;
   now.ahead = next_run == nullptr ? 0 : next_run->requests().sent;
 }
 

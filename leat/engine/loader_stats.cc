@@ -46,6 +46,10 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
                       {"hedged", 0},
                       {"ahead", stats.ahead}};
   json["bytes_read"] = stats.bytes_read;
+  json["cache"] = {{"ram_hits", stats.ram_hits},
+                   {"disk_hits", stats.disk_hits},
+                   {"peer_hits", stats.peer_hits},
+                   {"misses", stats.misses}};
   json["substituted"] = stats.substituted;
   if (has_hashes) {
     json["order_hash"] = stats.order_hash.hex();

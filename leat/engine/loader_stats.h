@@ -23,6 +23,10 @@ struct EpochStats {
   std::uint64_t retried = 0;
   std::uint64_t ahead = 0;  ///< Of the next epoch's, sent during this one.
   std::uint64_t bytes_read = 0;
+  std::uint64_t ram_hits = 0;  ///< Reads that the RAM tier answered.
+  std::uint64_t disk_hits = 0;
+  std::uint64_t peer_hits = 0;
+  std::uint64_t misses = 0;  ///< Reads that went to the store.
   Hash128 order_hash;
   Hash128 content_hash;
 

@@ -41,6 +41,13 @@ Nanoseconds StallTimes::total() const {
   return sum;
 }
 
+void SampleTimes::add(Delay delay) {
+  if (!delays.empty()) {
+    delay.time.begin = std::max(delay.time.begin, delays.back().time.end);
+  }
+  if (delay.time.begin < delay.time.end) delays.push_back(delay);
+}
+
 StallTimes blame(Interval wait, const SampleTimes& last,
                  TimePoint batch_ready) {
   StallTimes times;
@@ -53,10 +60,10 @@ StallTimes blame(Interval wait, const SampleTimes& last,
     at = until;
   };
   give(Stall::kMemory, last.reserved);
-  for (const Interval& backoff : last.backoffs) {
-    if (backoff.begin >= last.fetched) break;
-    give(Stall::kStorage, backoff.begin);
-    give(Stall::kThrottled, std::min(backoff.end, last.fetched));
+  for (const Delay& delay : last.delays) {
+    if (delay.time.begin >= last.fetched) break;
+    give(Stall::kStorage, delay.time.begin);
+    give(delay.cause, std::min(delay.time.end, last.fetched));
   }
   give(Stall::kStorage, last.fetched);
   give(Stall::kDecode, last.decoded);

@@ -50,21 +50,32 @@ struct Interval {
   TimePoint end;
 };
 
+/// A stretch of a fetch that storage is not to blame for.
+struct Delay {
+  Interval time;
+  Stall cause = Stall::kThrottled;
+};
+
 /// What happened to one sample, in order of time.
 struct SampleTimes {
   TimePoint reserved;  ///< All its bytes of budget were granted.
   TimePoint fetched;   ///< Its last byte came.
   TimePoint decoded;   ///< The decoder was done with it.
   TimePoint finished;  ///< It stood in its slot.
-  /// When its requests waited to be sent again; disjoint, in order of time.
-  std::vector<Interval> backoffs;
+  /// When its requests waited to be sent again, or for a cache; disjoint, in
+  /// order of time.
+  std::vector<Delay> delays;
+
+  /// Appends what of a delay comes after those that are known: two reads of one
+  /// sample may wait side by side.
+  void add(Delay delay);
 };
 
 /// Splits a wait by the state, at each moment, of the sample that finished
 /// last: it is the critical path, not the share of work.
 ///
 ///   until reserved               memory
-///   until fetched                storage, less its backoffs: throttled
+///   until fetched                storage, less its delays: throttled, cache_io
 ///   until decoded                decode
 ///   until finished               transform
 ///   until the batch was ready    assemble

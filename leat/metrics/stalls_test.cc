@@ -12,14 +12,17 @@ SampleTimes sample() {
           .fetched = at(60),
           .decoded = at(80),
           .finished = at(85),
-          .backoffs = {{at(20), at(30)}, {at(35), at(45)}}};
+          .delays = {{{at(12), at(15)}, Stall::kCacheIo},
+                     {{at(20), at(30)}, Stall::kThrottled},
+                     {{at(35), at(45)}, Stall::kThrottled}}};
 }
 
 TEST(BlameTest, EveryNanosecondGoesToOneCause) {
   const StallTimes times = blame({at(0), at(100)}, sample(), at(90));
 
   EXPECT_EQ(times[Stall::kMemory].count(), 10);
-  EXPECT_EQ(times[Stall::kStorage].count(), 30);
+  EXPECT_EQ(times[Stall::kCacheIo].count(), 3);
+  EXPECT_EQ(times[Stall::kStorage].count(), 27);
   EXPECT_EQ(times[Stall::kThrottled].count(), 20);
   EXPECT_EQ(times[Stall::kDecode].count(), 20);
   EXPECT_EQ(times[Stall::kTransform].count(), 5);
@@ -42,6 +45,18 @@ TEST(BlameTest, ABatchThatWasReadyCostsOnlyItsHandover) {
 
   EXPECT_EQ(times[Stall::kHandover].count(), 3);
   EXPECT_EQ(times.total().count(), 3);
+}
+
+TEST(BlameTest, DelaysSideBySideAreCountedOnce) {
+  SampleTimes times{.reserved = at(0), .fetched = at(60)};
+
+  times.add({{at(10), at(30)}, Stall::kCacheIo});
+  times.add({{at(20), at(40)}, Stall::kThrottled});
+  times.add({{at(15), at(35)}, Stall::kCacheIo});
+
+  ASSERT_EQ(times.delays.size(), 2u);
+  EXPECT_EQ(times.delays[1].time.begin, at(30));
+  EXPECT_EQ(times.delays[1].time.end, at(40));
 }
 
 TEST(BlameTest, SumsExactlyWhereverTheWaitLies) {

@@ -94,7 +94,16 @@ std::shared_ptr<BatchWork> EpochRun::take() {
 }
 
 RunRequests EpochRun::requests() const {
-  return {.sent = sent_, .retried = retried_, .bytes = bytes_};
+  // A hit counts as sent until the cache has said so. Read first, so that what
+  // is left is never less than none.
+  const std::uint64_t hits = hits_.total();
+  const std::uint64_t hit_bytes = hits_.bytes();
+  return {.sent = sent_ - hits,
+          .retried = retried_,
+          .bytes = bytes_ - hit_bytes,
+          .ram_hits = hits_.of(CacheLevel::kRam),
+          .disk_hits = hits_.of(CacheLevel::kDisk),
+          .peer_hits = hits_.of(CacheLevel::kPeer)};
 }
 
 Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
@@ -123,6 +132,7 @@ void EpochRun::plan(const std::stop_token& stop) {
         std::make_shared<BatchWork>(context_, epoch_, step, std::move(ids));
     batch->position_after = steps_.position_after(step);
     for (std::size_t row = 0; row < batch->size(); ++row) {
+      batch->sample(row).hits = &hits_;
       batch->sample(row).is_valid = slice.begin + row < order_.size();
       batch->sample(row).order = (epoch_ << 40) + next_order_++;
     }
@@ -386,8 +396,9 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
                                format_bytes(size)),
                    stop));
   memory_.hold(size);
-  auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
-                                       reads_for(size, context_.part_bytes));
+  auto piece =
+      std::make_shared<Piece>(plan.range, std::move(reservation),
+                              reads_for(size, context_.part_bytes), &hits_);
   pieces_.emplace(block, PlannedPiece{piece, plan.samples});
   send_reads(plan.range, piece->bytes.span(), piece.get(),
              [this, piece](Result<void> result) {

@@ -13,6 +13,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/cache_hits.h"
 #include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/plan/order.h"
@@ -22,9 +23,13 @@ namespace leat {
 
 /// Requests that a run has sent.
 struct RunRequests {
-  std::uint64_t sent = 0;     ///< Reads, each counted once.
+  std::uint64_t sent = 0;     ///< To the store; each read counted once.
   std::uint64_t retried = 0;  ///< Sent again after a failure.
-  std::uint64_t bytes = 0;    ///< Asked for.
+  std::uint64_t bytes = 0;    ///< Asked of the store.
+  // Reads that a cache answered instead.
+  std::uint64_t ram_hits = 0;
+  std::uint64_t disk_hits = 0;
+  std::uint64_t peer_hits = 0;
 };
 
 /// The planner of one epoch and the batches it has under way.
@@ -118,6 +123,7 @@ class EpochRun {
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::uint64_t> retried_ = 0;
+  CacheHits hits_;
 
   mutable Mutex mutex_;
   CondVar changed_;

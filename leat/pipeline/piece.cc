@@ -7,10 +7,16 @@ namespace leat {
 void Piece::backs_off(TimePoint from, TimePoint until) {
   const MutexLock lock(mutex_);
   ++retries_;
-  if (!backoffs_.empty() && from < backoffs_.back().end) {
-    from = backoffs_.back().end;  // Two reads of one piece wait side by side.
-  }
-  if (from < until) backoffs_.push_back({from, until});
+  times_.add({{from, until}, Stall::kThrottled});
+}
+
+void Piece::cache_looked(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times_.add({{from, until}, Stall::kCacheIo});
+}
+
+void Piece::cache_had(CacheLevel level, std::uint64_t size_bytes) {
+  hits_->count(level, size_bytes);
 }
 
 std::uint64_t Piece::take_retries() {
@@ -24,7 +30,7 @@ void Piece::read_done(Result<void> result) {
     const MutexLock lock(mutex_);
     if (!result && !error_) error_ = std::move(result).error();
     if (--reads_left_ != 0) return;
-    fetched_ = SteadyClock().now();
+    times_.fetched = SteadyClock().now();
     waiters.swap(waiters_);
   }
   for (const Waiter& waiter : waiters) waiter(*this);
@@ -48,12 +54,12 @@ std::optional<Error> Piece::error() const {
 
 TimePoint Piece::fetched() const {
   const MutexLock lock(mutex_);
-  return fetched_;
+  return times_.fetched;
 }
 
-std::vector<Interval> Piece::backoffs() const {
+std::vector<Delay> Piece::delays() const {
   const MutexLock lock(mutex_);
-  return backoffs_;
+  return times_.delays;
 }
 
 }  // namespace leat

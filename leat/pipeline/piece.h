@@ -11,6 +11,7 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/metrics/stalls.h"
+#include "leat/pipeline/cache_hits.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
 
@@ -25,14 +26,19 @@ class Piece final : public ReadObserver {
   /// Called once, when the bytes are there or the read has failed.
   using Waiter = std::function<void(const Piece&)>;
 
-  Piece(ByteRange range, Reservation reservation, std::uint32_t reads)
+  /// `hits` outlives the reads.
+  Piece(ByteRange range, Reservation reservation, std::uint32_t reads,
+        CacheHits* hits)
       : object(range.object),
         begin(range.offset),
         bytes(range.length_bytes),
         reservation_(std::move(reservation)),
+        hits_(hits),
         reads_left_(reads) {}
 
   void backs_off(TimePoint from, TimePoint until) override;
+  void cache_looked(TimePoint from, TimePoint until) override;
+  void cache_had(CacheLevel level, std::uint64_t size_bytes) override;
 
   /// How often its reads were sent again since the last call.
   std::uint64_t take_retries();
@@ -44,7 +50,7 @@ class Piece final : public ReadObserver {
   /// REQUIRES: called from a waiter or later.
   std::optional<Error> error() const;
   TimePoint fetched() const;
-  std::vector<Interval> backoffs() const;
+  std::vector<Delay> delays() const;
 
   const ObjectIndex object;
   const std::uint64_t begin;
@@ -52,11 +58,11 @@ class Piece final : public ReadObserver {
 
  private:
   const Reservation reservation_;
+  CacheHits* const hits_;
   mutable Mutex mutex_;
   std::uint32_t reads_left_ LEAT_GUARDED_BY(mutex_);
   std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
-  TimePoint fetched_ LEAT_GUARDED_BY(mutex_);
-  std::vector<Interval> backoffs_ LEAT_GUARDED_BY(mutex_);
+  SampleTimes times_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t retries_ LEAT_GUARDED_BY(mutex_) = 0;
   std::vector<Waiter> waiters_ LEAT_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,5 @@
 #include "leat/pipeline/sample_work.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace leat {
@@ -8,20 +7,22 @@ namespace leat {
 void SampleWork::backs_off(TimePoint from, TimePoint until) {
   const MutexLock lock(mutex_);
   ++retries_;
-  add_backoff({from, until});
+  times.add({{from, until}, Stall::kThrottled});
+}
+
+void SampleWork::cache_looked(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times.add({{from, until}, Stall::kCacheIo});
+}
+
+void SampleWork::cache_had(CacheLevel level, std::uint64_t bytes) {
+  hits->count(level, bytes);
 }
 
 void SampleWork::waited_with(const Piece& piece) {
-  const std::vector<Interval> backoffs = piece.backoffs();
+  const std::vector<Delay> delays = piece.delays();
   const MutexLock lock(mutex_);
-  for (const Interval& backoff : backoffs) add_backoff(backoff);
-}
-
-void SampleWork::add_backoff(Interval backoff) {
-  if (!times.backoffs.empty()) {  // Two reads may wait side by side.
-    backoff.begin = std::max(backoff.begin, times.backoffs.back().end);
-  }
-  if (backoff.begin < backoff.end) times.backoffs.push_back(backoff);
+  for (const Delay& delay : delays) times.add(delay);
 }
 
 std::span<const std::byte> SampleWork::bytes_of(std::size_t column) const {

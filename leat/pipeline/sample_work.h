@@ -37,6 +37,8 @@ class SampleWork final : public ReadObserver {
   };
 
   void backs_off(TimePoint from, TimePoint until) override;
+  void cache_looked(TimePoint from, TimePoint until) override;
+  void cache_had(CacheLevel level, std::uint64_t bytes) override;
   /// Takes over when a piece that it waits for has waited.
   void waited_with(const Piece& piece);
   /// How often its own reads were sent again.
@@ -57,13 +59,12 @@ class SampleWork final : public ReadObserver {
   /// Reads that have not come back, and one while the planner still sends.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;
+  CacheHits* hits = nullptr;  ///< Of the epoch; set by the planner.
   Hash128 hash;
   /// Set by the thread that finishes the batch.
   std::optional<Error> error() const;
 
  private:
-  void add_backoff(Interval backoff) LEAT_REQUIRES(mutex_);
-
   mutable Mutex mutex_;
   std::uint64_t retries_ LEAT_GUARDED_BY(mutex_) = 0;
   std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);

@@ -63,6 +63,12 @@ class BlockShuffle {
     return begin + window_order(window).position_of(unpermuted - begin);
   }
 
+  PositionRun window_of(std::uint64_t block) const {
+    const std::uint64_t window =
+        block_order_.position_of(block) / window_blocks_;
+    return {window_begin(window), window_begin(window + 1)};
+  }
+
  private:
   /// The orders that look-ups touched lately: a table of a few thousand entries
   /// is not to be made again for each. A window has one place in it.
@@ -144,6 +150,11 @@ std::uint64_t EpochOrder::position_of(SampleId sample) const {
     return shape_->block->position_of(sample.value);
   }
   return sample.value;
+}
+
+PositionRun EpochOrder::window_of(std::uint64_t block) const {
+  LEAT_CHECK(shape_->block.has_value());
+  return shape_->block->window_of(block);
 }
 
 }  // namespace leat

@@ -70,6 +70,12 @@ struct OrderOptions {
   std::uint32_t window_blocks = 16;
 };
 
+/// The positions of an epoch from `begin` up to, not including, `end`.
+struct PositionRun {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
 /// The order of one epoch: a bijection of positions and samples.
 ///
 /// A function of (options, blocks, epoch) alone: never of threads, faults or
@@ -90,6 +96,10 @@ class EpochOrder {
   SampleId at(std::uint64_t position) const;
   /// REQUIRES: sample < size(). position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
+
+  /// The positions among which all samples of a block stand: those of its
+  /// window. O(1). REQUIRES: a block shuffle, block < blocks->blocks().
+  PositionRun window_of(std::uint64_t block) const;
 
  private:
   struct Shape;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -33,6 +34,9 @@ struct ObjectId {
   std::string etag{};
 };
 
+/// Which part of a cache had the bytes of a read.
+enum class CacheLevel : std::uint8_t { kRam, kDisk, kPeer };
+
 /// Hears why a read is taking its time. Lent to the read until it is done.
 /// Threads: called from threads of the store, one call at a time.
 class ReadObserver {
@@ -40,6 +44,17 @@ class ReadObserver {
   virtual ~ReadObserver() = default;
   /// The read waits from `from` until `until` before it is sent again.
   virtual void backs_off(TimePoint from, TimePoint until) = 0;
+  /// A cache looked for the bytes from `from` until `until`.
+  virtual void cache_looked(TimePoint /*from*/, TimePoint /*until*/) {}
+  /// A cache had the `bytes` bytes of the read; called before its `done`.
+  virtual void cache_had(CacheLevel /*level*/, std::uint64_t /*bytes*/) {}
+};
+
+/// When a range is wanted, for caches to keep what is wanted soonest. Times are
+/// those of plan/next_use.h.
+struct ReadHint {
+  std::uint64_t now = 0;
+  std::uint64_t next_use = 0;
 };
 
 struct ReadRequest {
@@ -48,6 +63,8 @@ struct ReadRequest {
   /// Filled whole, or the read failed. The store's until `done` runs.
   std::span<std::byte> into{};
   ReadObserver* observer = nullptr;
+  /// Without it a cache is passed by.
+  std::optional<ReadHint> hint{};
   /// 0 for the first try; layers that send again count up.
   std::uint32_t attempt = 0;
 };

@@ -1,0 +1,49 @@
+// The calls of the system that a tier stands on, so that tests can fail each.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace leat {
+
+/// Each answers as the system call of that name does, but in place of -1 with
+/// the negated errno; none is interrupted.
+///
+/// Threads: any.
+class FileOps {
+ public:
+  virtual ~FileOps() = default;
+  virtual int open(const std::string& path, int flags, mode_t mode) = 0;
+  virtual ssize_t pread(int fd, std::span<std::byte> into,
+                        std::uint64_t offset) = 0;
+  virtual ssize_t pwrite(int fd, std::span<const std::byte> bytes,
+                         std::uint64_t offset) = 0;
+  /// fallocate() that punches a hole and keeps the size: the bytes are zero and
+  /// take no room.
+  virtual int punch(int fd, std::uint64_t offset, std::uint64_t length) = 0;
+  virtual int unlink(const std::string& path) = 0;
+};
+
+/// The system's own.
+class SystemFileOps : public FileOps {
+ public:
+  int open(const std::string& path, int flags, mode_t mode) override;
+  ssize_t pread(int fd, std::span<std::byte> into,
+                std::uint64_t offset) override;
+  ssize_t pwrite(int fd, std::span<const std::byte> bytes,
+                 std::uint64_t offset) override;
+  int punch(int fd, std::uint64_t offset, std::uint64_t length) override;
+  int unlink(const std::string& path) override;
+};
+
+/// Reads all of `into`; 0, or a negated errno: -ENODATA where the file ends.
+int read_all(FileOps& ops, int fd, std::span<std::byte> into,
+             std::uint64_t offset);
+/// Writes all of `bytes`; 0, or a negated errno.
+int write_all(FileOps& ops, int fd, std::span<const std::byte> bytes,
+              std::uint64_t offset);
+
+}  // namespace leat

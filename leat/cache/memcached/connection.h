@@ -1,0 +1,124 @@
+// One memcached server, as one thread sees it.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/result.h"
+#include "leat/cache/memcached/operation.h"
+#include "leat/cache/memcached/pipeline.h"
+#include "leat/cache/memcached/server_name.h"
+#include "leat/cache/memcached/slabs.h"
+#include "leat/runtime/retry_policy.h"
+#include "leat/store/http/poller.h"
+#include "leat/store/http/resolver.h"
+
+namespace leat {
+
+/// How servers are spoken to.
+struct PeerSettings {
+  /// A server from which nothing comes for this long while it owes an answer
+  /// is left alone for a while.
+  Nanoseconds patience = std::chrono::milliseconds(100);
+  /// How long a value that nobody asks for is kept.
+  std::chrono::seconds ttl{3600};
+};
+
+/// What a connection tells its owner; called on the connection's thread.
+struct ConnectionEvents {
+  /// Asks for addresses of the server; the answer comes by resolved().
+  std::function<void()> resolve;
+  /// The server is there and may hold this many bytes.
+  std::function<void(std::uint64_t limit_bytes)> is_up;
+  std::function<void()> is_down;
+};
+
+/// Speaks to a server over one socket, and knows whether it is alive.
+///
+/// It connects by itself, asks for the settings and is up when they have come:
+/// a server that was stopped takes connections too. Before the first time, what
+/// is asked waits for that. When it fails (nothing comes for `patience`, an
+/// operation is overdue, the socket breaks, what comes is not memcached's) all
+/// that is owed is answered kUnreachable, and so is what is asked while it is
+/// down: nobody waits for a dead server twice. It connects again after a
+/// back-off with jitter.
+///
+/// Threads: one. `poller` must outlive it.
+class Connection {
+ public:
+  Connection(ServerName server, PeerSettings settings, Poller& poller,
+             ConnectionEvents events);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Sends the operation, or answers it kUnreachable now.
+  void submit(const PeerOperationRef& operation);
+  void resolved(const Result<HostAnswerRef>& answer);
+  /// The socket is ready: `events` of epoll.
+  void act(std::uint32_t events);
+  /// Does what is due; called after all that has happened was heard, so that
+  /// an answer which is there is never taken for one that is late.
+  void check_time();
+  /// When check_time() is to be called at the latest.
+  std::optional<TimePoint> wakes_at() const;
+
+  int fd() const { return fd_; }
+  const ServerName& server() const { return server_; }
+
+ private:
+  enum class State : std::uint8_t {
+    kResting,  // Until retry_at_.
+    kResolving,
+    kConnecting,
+    kAsking,  // For its settings.
+    kUp,
+  };
+  static constexpr std::size_t kReadBytes = 256 << 10;
+
+  void begin();
+  void connect_to(const HostAddress& address);
+  void ask_what_it_is();
+  void warn_of_evictions();
+  void is_up();
+  bool is_spoken_to() const {
+    return state_ == State::kAsking || state_ == State::kUp;
+  }
+  std::optional<TimePoint> fails_at() const;
+  void write();
+  void read();
+  void ask_about_refusal(std::size_t item_bytes);
+  void fail(std::string_view why);
+  void watch();
+
+  const ServerName server_;
+  const PeerSettings settings_;
+  const SteadyClock clock_;
+  Poller& poller_;
+  const ConnectionEvents events_;
+
+  State state_ = State::kResting;
+  int fd_ = -1;
+  TimePoint retry_at_;       // In kResting.
+  TimePoint last_progress_;  // Else: since when the server owes us something.
+  RetryPolicy backoff_;
+  std::uint32_t failures_ = 0;  // In a row.
+  bool was_up_ = false;
+  std::size_t next_address_ = 0;
+
+  PeerPipeline pipeline_;
+  std::deque<PeerOperationRef> later_;  // In the order of `begins`.
+  std::vector<std::byte> inbox_;
+  std::uint64_t limit_bytes_ = 0;
+  TimePoint ask_slabs_at_;
+  bool has_complained_ = false;
+};
+
+}  // namespace leat

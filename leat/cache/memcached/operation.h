@@ -1,0 +1,67 @@
+// What is asked of one server, and who waits for the answer.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "leat/base/buffer.h"
+#include "leat/base/clock.h"
+#include "leat/base/hash.h"
+#include "leat/cache/memcached/piece.h"
+
+namespace leat {
+
+/// How a server answered. Where pieces differ, the greatest holds for all.
+enum class PeerAnswer : std::uint8_t {
+  kYes,          ///< Found whole; stored; dropped.
+  kNo,           ///< Not there; who asked is to bring it.
+  kComing,       ///< Not there, and another was told to bring it.
+  kNoMemory,     ///< Refused: the server is full.
+  kWrong,        ///< There, and not what was asked for: torn or another's.
+  kUnreachable,  ///< The server did not answer in time, or is being left alone.
+};
+
+struct PeerOperation;
+using PeerOperationRef = std::shared_ptr<PeerOperation>;
+using PeerDone = std::function<void(const PeerOperationRef&)>;
+
+/// A find, an insert or a drop of one value, as one command for each piece.
+///
+/// Threads: one, that of the connection, once it was submitted.
+struct PeerOperation {
+  enum class Kind : std::uint8_t { kFind, kInsert, kDrop };
+
+  Kind kind = Kind::kFind;
+  Hash128 key;
+  Cut cut;
+  /// Of a find: where the value goes; written to until `done` has run.
+  std::span<std::byte> into{};
+  /// Of an insert.
+  BufferRef value;
+  /// Not sent before this.
+  TimePoint begins{};
+  /// Given up at this.
+  TimePoint due{};
+  /// Runs once for each time it was submitted; `answer` says what came of it.
+  PeerDone done;
+
+  PeerAnswer answer = PeerAnswer::kYes;
+  std::uint32_t unanswered = 0;  ///< Pieces.
+};
+
+/// Notes the answer of one piece; after the last one `done` runs.
+inline void settle(const PeerOperationRef& operation, PeerAnswer answer) {
+  operation->answer = std::max(operation->answer, answer);
+  if (--operation->unanswered == 0) operation->done(operation);
+}
+
+/// Answers an operation of which nothing was sent.
+inline void refuse(const PeerOperationRef& operation) {
+  operation->unanswered = 1;
+  settle(operation, PeerAnswer::kUnreachable);
+}
+
+}  // namespace leat

@@ -1,0 +1,140 @@
+// The memory of a job's nodes as one cache: memcached servers.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/hash.h"
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+#include "leat/cache/memcached/connection.h"
+#include "leat/cache/memcached/peer_thread.h"
+#include "leat/cache/memcached/rendezvous.h"
+#include "leat/store/http/resolver.h"
+
+namespace leat {
+
+struct PeerOptions {
+  /// "host:port"; the same for all ranks, in any order.
+  std::vector<std::string> servers;
+  PeerSettings settings;
+  /// Bytes of everything that the job will read. What is more than the servers
+  /// hold is kept out by its key, the same for all ranks. 0: unknown, and
+  /// everything is offered.
+  std::uint64_t dataset_bytes = 0;
+  /// Threads that speak to servers, each to some.
+  std::size_t threads = 1;
+  /// Values on their way to servers; more are not kept.
+  std::uint64_t most_unsent_bytes = 64 << 20;
+  /// How long a find waits for a value that another rank was told to bring.
+  Nanoseconds most_wait = std::chrono::seconds(2);
+};
+
+/// What a tier has done; counts of values, not of pieces.
+struct PeerCounts {
+  std::uint64_t hits = 0;
+  std::uint64_t hit_bytes = 0;
+  std::uint64_t misses = 0;       ///< Not there: who asked brings it.
+  std::uint64_t waited = 0;       ///< Hits and misses that waited for a rank.
+  std::uint64_t wrong = 0;        ///< There, and torn or another's.
+  std::uint64_t unreachable = 0;  ///< The server is down, or went down.
+  std::uint64_t not_kept = 0;     ///< Finds of what there is no room for.
+  std::uint64_t inserts = 0;
+  std::uint64_t refused = 0;  ///< Inserts that a full server refused.
+  std::uint64_t unsent = 0;   ///< Inserts given up: server down, or too many.
+  std::uint64_t outages = 0;  ///< How often a server went down.
+};
+
+/// Records in the memory of memcached servers, by their key.
+///
+/// A record lies on one server, which its key chooses (rendezvous.h); nobody
+/// keeps a directory. It is dumb: it never fetches, and servers never evict
+/// (memcached -M). Where the dataset is larger than the servers, the share that
+/// fits is chosen by the key, and nothing is asked or sent about the rest.
+/// A miss is always a correct answer; wrong bytes never are one (piece.h).
+///
+/// Of the ranks that miss a record at the same time one hears a miss, brings it
+/// and inserts it; the others' finds wait for that, at most `most_wait`.
+///
+/// Threads:  any; answers come on the tier's own.
+/// Lifetime: destruction answers all that is owed as a miss, and joins.
+class PeerTier {
+ public:
+  /// Starts to connect; no waiting. A server that is not there is one that
+  /// comes later.
+  ///
+  /// Errors:
+  ///   kInvalidArgument    no servers, or one that is no "host:port"
+  ///   kResourceExhausted  the process may open no more files
+  static Result<std::unique_ptr<PeerTier>> open(const PeerOptions& options);
+  ~PeerTier();
+  PeerTier(const PeerTier&) = delete;
+  PeerTier& operator=(const PeerTier&) = delete;
+
+  /// Fills `into` with the record and tells `done` true; or false: `into` is
+  /// then undefined. Returns at once; `done` runs once, maybe before that, and
+  /// must not block. `into` is the tier's until then.
+  void find(const Hash128& key, std::span<std::byte> into,
+            std::function<void(bool is_hit)> done);
+
+  /// Sends a copy of the record to its server, if there is room for it.
+  /// Returns at once.
+  void insert(const Hash128& key, std::span<const std::byte> record);
+
+  /// Makes the server forget a record of this size. Returns at once.
+  void drop(const Hash128& key, std::uint64_t record_bytes);
+
+  /// Waits until each server is up or has failed once, at most `timeout`; true
+  /// if all are up.
+  bool wait_for_servers(Nanoseconds timeout);
+
+  /// What the servers that were up may hold together.
+  std::uint64_t capacity_bytes() const;
+  PeerCounts counts() const;
+
+ private:
+  struct Server {
+    PeerThread* thread = nullptr;
+    std::size_t index = 0;  // Of the thread's.
+    std::atomic<std::uint64_t> limit_bytes = 0;
+    std::atomic<bool> is_up = false;
+    std::atomic<bool> is_known = false;  // Was up or has failed.
+  };
+  struct Counters {
+    std::atomic<std::uint64_t> hits, hit_bytes, misses, waited, wrong,
+        unreachable, not_kept, inserts, refused, unsent, outages;
+  };
+
+  PeerTier(const PeerOptions& options, std::vector<ServerName> servers,
+           const std::vector<std::string>& names);
+
+  void start_threads(const std::vector<ServerName>& servers);
+  bool has_room_for(const Hash128& key, const Server& server) const;
+  void found(const PeerOperationRef& operation, std::size_t server,
+             TimePoint wait_until,
+             const std::function<void(bool is_hit)>& done);
+  void inserted(const PeerOperation& operation);
+  void tell(std::size_t server, bool is_up);
+
+  const PeerOptions options_;
+  const Rendezvous rendezvous_;
+  const SteadyClock clock_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  Counters counts_{};
+  std::atomic<std::uint64_t> unsent_bytes_ = 0;
+
+  Mutex mutex_;
+  CondVar changed_;
+
+  Resolver resolver_;
+  std::vector<std::unique_ptr<PeerThread>> threads_;  // Last: they call us.
+};
+
+}  // namespace leat

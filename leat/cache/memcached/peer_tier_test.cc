@@ -1,0 +1,339 @@
+// The tier against memcached itself, and against servers that are ill.
+
+#include "leat/cache/memcached/peer_tier.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/cache/memcached/server_process.h"
+#include "leat/store/reply_box.h"
+
+namespace leat {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+/// For what does not measure patience: long enough for a busy machine.
+constexpr auto kPatient = 20s;
+constexpr std::uint64_t kMiB = 1 << 20;
+
+Hash128 key_of(std::uint64_t number) {
+  return {.high = mix64(number), .low = mix64(~number)};
+}
+
+std::string record_of(std::uint64_t number, std::size_t bytes) {
+  std::string record(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) {
+    record[i] = static_cast<char>(mix64(number + i / 8) >> (8 * (i % 8)));
+  }
+  return record;
+}
+
+std::unique_ptr<ServerProcess> start_server(std::uint64_t memory = 64 * kMiB) {
+  auto server = ServerProcess::start(
+      {.memory_bytes = memory, .threads = 1, .patience = kPatient},
+      process_env());
+  EXPECT_TRUE(server) << server.error().message();
+  return *std::move(server);
+}
+
+/// Of servers that are there, or that are known not to be.
+std::unique_ptr<PeerTier> open_tier(std::vector<std::string> servers,
+                                    Nanoseconds patience = kPatient) {
+  PeerOptions options;
+  options.servers = std::move(servers);
+  options.settings.patience = patience;
+  auto tier = PeerTier::open(options);
+  EXPECT_TRUE(tier) << tier.error().message();
+  (void)(*tier)->wait_for_servers(kPatient);
+  return *std::move(tier);
+}
+
+bool find(PeerTier& tier, std::uint64_t number, std::string& into) {
+  ReplyBox<Result<bool>> box;
+  tier.find(key_of(number), std::as_writable_bytes(std::span(into)),
+            [&](bool is_hit) { box.put(is_hit); });
+  return *box.take();
+}
+
+/// True if the tier has the record, whole and right.
+bool has(PeerTier& tier, std::uint64_t number, std::size_t bytes) {
+  std::string into(bytes, ' ');
+  if (!find(tier, number, into)) return false;
+  EXPECT_TRUE(into == record_of(number, bytes)) << "wrong bytes";
+  return true;
+}
+
+/// Inserts, and waits until that is answered.
+void insert(PeerTier& tier, std::uint64_t number, std::size_t bytes) {
+  const auto answered = [&] {
+    const PeerCounts counts = tier.counts();
+    return counts.inserts + counts.refused + counts.unsent;
+  };
+  const std::uint64_t before = answered();
+  tier.insert(key_of(number), as_bytes(record_of(number, bytes)));
+  while (answered() == before) std::this_thread::yield();
+}
+
+TEST(PeerTierTest, KeepsRecordsOfAllSizesOverSeveralServers) {
+  const auto a = start_server();
+  const auto b = start_server();
+  const auto c = start_server();
+  const auto tier = open_tier({a->name(), b->name(), c->name()});
+  const std::vector<std::size_t> sizes = {1,       100,       127'999,  128'000,
+                                          128'001, 1'000'000, 5'000'000};
+
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_FALSE(has(*tier, i, sizes[i]));
+    insert(*tier, i, sizes[i]);
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_TRUE(has(*tier, i, sizes[i])) << sizes[i];
+    std::string other(sizes[i] + 1, ' ');
+    EXPECT_FALSE(find(*tier, i, other)) << "a record of another length";
+  }
+
+  EXPECT_EQ(tier->capacity_bytes(), 3 * 64 * kMiB);
+  EXPECT_EQ(tier->counts().hits, sizes.size());
+  EXPECT_EQ(tier->counts().inserts, sizes.size());
+}
+
+TEST(PeerTierTest, OthersFindWhatOneInserted) {
+  const auto a = start_server();
+  const auto b = start_server();
+  const auto writer = open_tier({a->name(), b->name()});
+  const auto reader = open_tier({b->name(), a->name()});  // In another order.
+
+  for (std::uint64_t i = 0; i < 50; ++i) insert(*writer, i, 1000);
+
+  for (std::uint64_t i = 0; i < 50; ++i) EXPECT_TRUE(has(*reader, i, 1000));
+}
+
+TEST(PeerTierTest, OfManyWhoMissOneBringsIt) {
+  constexpr int kRanks = 4;
+  const auto server = start_server();
+  std::vector<std::unique_ptr<PeerTier>> ranks;
+  for (int i = 0; i < kRanks; ++i) ranks.push_back(open_tier({server->name()}));
+  std::atomic<int> brought = 0;
+  std::latch all(kRanks);
+  std::vector<std::jthread> threads;
+
+  for (const auto& rank : ranks) {
+    threads.emplace_back([&] {
+      all.arrive_and_wait();
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        if (has(*rank, i, 3000)) continue;
+        brought.fetch_add(1);
+        insert(*rank, i, 3000);
+      }
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(brought.load(), 100);
+}
+
+TEST(PeerTierTest, DropsRecords) {
+  const auto server = start_server();
+  const auto tier = open_tier({server->name()});
+  insert(*tier, 1, 300'000);
+  insert(*tier, 2, 300'000);
+
+  tier->drop(key_of(1), 300'000);
+
+  EXPECT_FALSE(has(*tier, 1, 300'000));
+  EXPECT_TRUE(has(*tier, 2, 300'000));
+}
+
+TEST(PeerTierTest, AServerThatIsFullRefusesAndKeepsWhatItHas) {
+  const auto server = start_server(16 * kMiB);
+  const auto tier = open_tier({server->name()});
+
+  for (std::uint64_t i = 0; i < 200; ++i) insert(*tier, i, 100'000);
+
+  const PeerCounts counts = tier->counts();
+  EXPECT_GT(counts.inserts, 100u);
+  EXPECT_GT(counts.refused, 10u);
+  EXPECT_EQ(counts.inserts + counts.refused, 200u);
+  for (std::uint64_t i = 0; i < counts.inserts; ++i) {
+    EXPECT_TRUE(has(*tier, i, 100'000)) << i;
+  }
+}
+
+TEST(PeerTierTest, KeepsTheSameShareForAllWhereThereIsTooMuch) {
+  const auto server = start_server(16 * kMiB);
+  PeerOptions options{.servers = {server->name()}};
+  options.settings.patience = kPatient;
+  options.dataset_bytes = 48 * kMiB;  // 0.9 * 16 / 48: 0.3 of it has room.
+  auto first = *PeerTier::open(options);
+  auto second = *PeerTier::open(options);
+  ASSERT_TRUE(first->wait_for_servers(kPatient));
+  ASSERT_TRUE(second->wait_for_servers(kPatient));
+
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    if (!has(*first, i, 100)) {
+      first->insert(key_of(i), as_bytes(record_of(i, 100)));
+    }
+  }
+  const std::uint64_t asked = 1000 - first->counts().not_kept;
+  EXPECT_NEAR(static_cast<double>(asked), 300, 90);
+  while (first->counts().inserts < asked) std::this_thread::yield();
+  for (std::uint64_t i = 0; i < 1000; ++i) (void)has(*second, i, 100);
+
+  EXPECT_EQ(second->counts().hits, asked);
+  EXPECT_EQ(second->counts().not_kept, 1000 - asked);
+}
+
+TEST(PeerTierTest, AServerThatIsNotThereCostsMissesAndComesByItself) {
+  auto server = start_server();
+  const std::string name = server->name();
+  const auto port =
+      static_cast<std::uint16_t>(std::stoi(name.substr(name.find(':') + 1)));
+  const auto tier = open_tier({name});
+  insert(*tier, 1, 1000);
+  ASSERT_TRUE(has(*tier, 1, 1000));
+
+  server.reset();
+  while (tier->counts().outages == 0) std::this_thread::yield();
+  EXPECT_FALSE(has(*tier, 1, 1000));
+  insert(*tier, 1, 1000);
+  EXPECT_EQ(tier->counts().unreachable, 1u);
+  EXPECT_EQ(tier->counts().unsent, 1u);
+
+  auto again =
+      ServerProcess::start({.port = port, .patience = kPatient}, process_env());
+  ASSERT_TRUE(again) << again.error().message();
+  // By itself: nobody asks for anything until it is there.
+  while (!tier->wait_for_servers(1ms)) std::this_thread::yield();
+  EXPECT_FALSE(has(*tier, 1, 1000));
+  insert(*tier, 1, 1000);
+  EXPECT_TRUE(has(*tier, 1, 1000));
+}
+
+TEST(PeerTierTest, AServerThatIsStoppedIsWaitedForOnceOnly) {
+  const auto server = start_server();
+  const auto tier = open_tier({server->name()}, 200ms);
+  ASSERT_TRUE(tier->wait_for_servers(kPatient));
+
+  kill(server->pid(), SIGSTOP);
+  EXPECT_FALSE(has(*tier, 1, 1000));
+  // It takes connections still; what is asked is answered all the same.
+  for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_FALSE(has(*tier, i, 1000));
+  EXPECT_EQ(tier->counts().unreachable, 1001u);
+  EXPECT_EQ(tier->counts().outages, 1u);
+  kill(server->pid(), SIGCONT);
+  while (!tier->wait_for_servers(1ms)) std::this_thread::yield();
+
+  EXPECT_EQ(tier->counts().outages, 1u);
+}
+
+/// Listens, and says `reply` over and over to whoever connects.
+class FalseServer {
+ public:
+  explicit FalseServer(std::string reply)
+      : reply_(std::move(reply)), fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(fd_, any, size), 0);
+    EXPECT_EQ(listen(fd_, 16), 0);
+    getsockname(fd_, any, &size);
+    name_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
+    thread_ = std::jthread([this] { run(); });
+  }
+  ~FalseServer() {
+    shutdown(fd_, SHUT_RDWR);
+    thread_.join();
+    close(fd_);
+  }
+  FalseServer(const FalseServer&) = delete;
+  FalseServer& operator=(const FalseServer&) = delete;
+
+  const std::string& name() const { return name_; }
+  int connections() const { return connections_.load(); }
+
+ private:
+  void run() {
+    for (int peer = -1; (peer = accept(fd_, nullptr, nullptr)) >= 0;) {
+      connections_.fetch_add(1);
+      std::vector<char> ignored(4096);
+      while (recv(peer, ignored.data(), ignored.size(), 0) > 0) {
+        if (send(peer, reply_.data(), reply_.size(), MSG_NOSIGNAL) < 0) break;
+      }
+      close(peer);
+    }
+  }
+
+  const std::string reply_;
+  const int fd_;
+  std::string name_;
+  std::atomic<int> connections_ = 0;
+  std::jthread thread_;
+};
+
+TEST(PeerTierTest, WhatIsNoMemcachedIsAMiss) {
+  for (const auto* reply :
+       {"HTTP/1.1 400 Bad Request\r\n\r\n", "END\r\nVA 5\r\nhello\r\n",
+        "STAT maxbytes 1\r\n"}) {
+    const FalseServer server(reply);
+    const auto tier = open_tier({server.name()}, 300ms);
+
+    EXPECT_FALSE(has(*tier, 1, 5)) << reply;
+  }
+}
+
+TEST(PeerTierTest, ItIsTriedAgainWithABackOff) {
+  const FalseServer server("no\r\n");
+  const auto tier = open_tier({server.name()});
+
+  while (server.connections() < 3) std::this_thread::yield();
+
+  EXPECT_FALSE(tier->wait_for_servers(1ms));
+}
+
+TEST(PeerTierTest, DestructionAnswersAll) {
+  const auto server = start_server();
+  auto tier = open_tier({server->name()});
+  ASSERT_TRUE(tier->wait_for_servers(kPatient));
+  kill(server->pid(), SIGSTOP);
+  std::vector<std::string> into(100, std::string(1000, ' '));
+  std::atomic<int> misses = 0;
+  for (std::uint64_t i = 0; i < into.size(); ++i) {
+    tier->find(key_of(i), std::as_writable_bytes(std::span(into[i])),
+               [&](bool is_hit) { misses.fetch_add(is_hit ? 0 : 1); });
+  }
+
+  tier.reset();
+
+  EXPECT_EQ(misses.load(), 100);
+  kill(server->pid(), SIGCONT);
+}
+
+TEST(PeerTierTest, SaysWhatIsWrongWithServers) {
+  const auto none = PeerTier::open({});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message(), HasSubstr("names no server"));
+
+  const auto bad = PeerTier::open({.servers = {"good:1", "http://x"}});
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(bad.error().message(), HasSubstr("http://x"));
+}
+
+}  // namespace
+}  // namespace leat

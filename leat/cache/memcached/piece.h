@@ -1,0 +1,65 @@
+// How a value lies in memcached: cut into pieces that vouch for themselves.
+//
+// A piece, integers little-endian:
+//
+//   0  u32  magic: "LPV1"
+//   4  u32  number of this piece, from 0
+//   8  u32  pieces in all
+//  12  u64  bytes of the whole value
+//  20  u32  CRC32C of the record key (high, low), of bytes 0 to 19, and of the
+//           payload
+//  24       payload
+//
+// The record key names one version of one range of one object, so a piece that
+// passes is of the bytes asked for: not torn, not stale, not another's. It is a
+// check against accidents, not against who forges: servers are to be reached by
+// the job alone.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "leat/base/hash.h"
+
+namespace leat {
+
+inline constexpr std::size_t kPieceHeaderBytes = 24;
+/// Larger values are cut: then what is stored is at most this, and the slabs of
+/// a server serve few sizes.
+inline constexpr std::size_t kMostPieceBytes = 128'000;
+/// Larger values are not kept by peers.
+inline constexpr std::uint64_t kMostPeerValueBytes = std::uint64_t{1} << 30;
+
+/// How a value is cut: all pieces but the last are of `piece_bytes`, and the
+/// last is at most `pieces - 1` bytes shorter.
+struct Cut {
+  std::uint64_t value_bytes = 0;
+  std::uint32_t pieces = 0;
+  std::size_t piece_bytes = 0;
+
+  std::uint64_t offset_of(std::uint32_t piece) const {
+    return std::uint64_t{piece} * piece_bytes;
+  }
+  std::size_t bytes_of(std::uint32_t piece) const;
+};
+
+/// REQUIRES: 0 < value_bytes <= kMostPeerValueBytes.
+Cut cut_value(std::uint64_t value_bytes);
+
+using PieceHeader = std::array<std::byte, kPieceHeaderBytes>;
+
+/// REQUIRES: piece < cut.pieces; `payload` has cut.bytes_of(piece) bytes.
+PieceHeader make_piece_header(const Hash128& key, const Cut& cut,
+                              std::uint32_t piece,
+                              std::span<const std::byte> payload);
+
+/// True if `header` and `payload` are that piece of that value.
+bool is_piece(const PieceHeader& header, const Hash128& key, const Cut& cut,
+              std::uint32_t piece, std::span<const std::byte> payload);
+
+/// What memcached knows the piece by: printable, at most 48 bytes.
+std::string piece_name(const Hash128& key, std::uint32_t piece);
+
+}  // namespace leat

@@ -1,0 +1,82 @@
+// A memcached of our own, which ends when we do.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "leat/base/env.h"
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+struct ServerProcessOptions {
+  /// The one address to listen on. Whoever reaches it can read and write what
+  /// it holds: loopback, or the address in the job's own network.
+  std::string address = "127.0.0.1";
+  /// 0 lets the system choose one that is free.
+  std::uint16_t port = 0;
+  std::uint64_t memory_bytes = std::uint64_t{64} << 20;
+  std::uint32_t threads = 4;
+  /// How long it may take until it listens.
+  std::chrono::milliseconds patience{10'000};
+};
+
+/// Runs `memcached -M -I 8m` of the user's PATH, with nothing of our
+/// environment and none of our files.
+///
+/// The kernel kills it when the thread that started it ends (PR_SET_PDEATHSIG);
+/// that thread is one of ours and waits for it: nothing is left behind, however
+/// we end. A server that ends before us is said in the log and started again,
+/// empty, at the same address.
+///
+/// Lifetime: destruction ends the server and waits for that. In a forked child
+///           it does nothing.
+class ServerProcess {
+ public:
+  /// Blocks until it listens.
+  ///
+  /// Errors:
+  ///   kNotFound           there is no memcached in PATH; says how to get it
+  ///   kInvalidArgument    `memory_bytes` is less than 16 MiB
+  ///   kUnavailable        it ended, or does not listen; the message holds what
+  ///                       it said
+  static Result<std::unique_ptr<ServerProcess>> start(
+      const ServerProcessOptions& options, const Env& env);
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  /// "address:port".
+  const std::string& name() const { return name_; }
+  /// 0 while there is none.
+  pid_t pid() const;
+
+ private:
+  ServerProcess(ServerProcessOptions options, std::string program,
+                std::string folder);
+
+  void keep(const std::stop_token& stop);
+  void spawn(const std::stop_token& stop);
+  Result<void> wait_until_it_listens();
+  std::string what_it_said() const;
+
+  ServerProcessOptions options_;  // Its port is known once it listens.
+  const std::string program_;
+  const std::string folder_;  // Of what it says; ours to remove.
+  const pid_t owner_;
+  std::string name_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  pid_t pid_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t ends_ LEAT_GUARDED_BY(mutex_) = 0;  // How often it has ended.
+  std::jthread keeper_;  // Last: joined before the rest dies.
+};
+
+}  // namespace leat

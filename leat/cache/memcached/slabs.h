@@ -1,0 +1,55 @@
+// Whether a server's memory is lost to slabs of other sizes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+/// What `stats` and `stats slabs` say of the memory of a server.
+///
+/// memcached gives memory to a slab class page by page, and a page serves items
+/// of one size. A server whose pages went to sizes that are no longer asked for
+/// refuses new values though much of it is free: calcification.
+///
+/// A value: pure. Bytes from outside: lines that make no sense are passed over,
+/// sums saturate.
+class SlabStatistics {
+ public:
+  /// One line of statistics: "name value".
+  void add(std::string_view name_and_value);
+
+  /// Bytes in free chunks of classes other than the one for `item_bytes`.
+  std::uint64_t free_elsewhere_bytes(std::size_t item_bytes) const;
+  /// Bytes given to all classes.
+  std::uint64_t slab_bytes() const { return slab_bytes_; }
+
+  /// What to tell about a server that refused an item; nullopt where its memory
+  /// is in use and there is just too little of it. `limit_bytes`: what the
+  /// server may use.
+  std::optional<std::string> complaint(std::string_view server,
+                                       std::size_t item_bytes,
+                                       std::uint64_t limit_bytes) const;
+
+ private:
+  struct Class {
+    std::uint64_t chunk_bytes = 0;
+    std::uint64_t free_chunks = 0;
+  };
+  static constexpr std::size_t kMostClasses = 256;
+
+  std::map<std::uint32_t, Class> classes_;
+  std::uint64_t slab_bytes_ = 0;
+};
+
+/// "name value" of a line of statistics; nullopt if it is none.
+struct Statistic {
+  std::string_view name;
+  std::uint64_t value = 0;
+};
+std::optional<Statistic> parse_statistic(std::string_view line);
+
+}  // namespace leat

@@ -1,0 +1,148 @@
+#include "leat/cache/segment.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace leat {
+namespace {
+
+constexpr std::uint32_t kEntriesAtOnce = 1024;
+
+std::uint64_t place_of(std::uint32_t entry) {
+  return kPageBytes + std::uint64_t{entry} * kEntryBytes;
+}
+
+}  // namespace
+
+std::optional<Segment> Segment::open(SegmentFiles::Opened file, FileOps& ops) {
+  SegmentBlock block;
+  if (read_all(ops, file.fd.get(), block, 0) != 0) return std::nullopt;
+  const std::optional<SegmentHeader> header = parse_header(block);
+  if (!header) return std::nullopt;
+  return Segment(std::move(file), ops, *header);
+}
+
+int Segment::read(std::uint64_t offset, std::span<std::byte> into) const {
+  return read_all(*ops_, fd(), into, offset);
+}
+
+// A file ends where its last body does, and what is past it is empty too.
+Result<std::uint64_t> Segment::walk(std::uint32_t& at,
+                                    const Visit& visit) const {
+  std::uint64_t bad = 0;
+  std::uint32_t bad_at_end = 0;
+  std::vector<std::byte> chunk;
+  while (at + bad_at_end < header_.entry_count) {
+    const std::uint32_t first = at + bad_at_end;
+    const std::uint32_t count =
+        std::min(kEntriesAtOnce, header_.entry_count - first);
+    chunk.resize(count * kEntryBytes);
+    const ssize_t got = ops_->pread(fd(), chunk, place_of(first));
+    if (got < 0) {
+      return file_error(static_cast<int>(got),
+                        "reading the index of a segment");
+    }
+    const auto whole = static_cast<std::uint32_t>(got) / kEntryBytes;
+    for (std::uint32_t i = 0; i < whole; ++i) {
+      RecordEntry entry;
+      const std::span<const std::byte, kEntryBytes> bytes(
+          chunk.data() + i * kEntryBytes, kEntryBytes);
+      const EntryState state = parse_entry(bytes, header_, entry);
+      if (state == EntryState::kEmpty) return bad;
+      ++bad_at_end;
+      if (state == EntryState::kBad && bad_at_end < kEntriesAtOnce) continue;
+      if (state == EntryState::kBad) ++bad;  // More than any writer leaves.
+      bad += bad_at_end - 1;
+      at += std::exchange(bad_at_end, 0);
+      if (state == EntryState::kGood) visit(entry);
+    }
+    if (whole < count) return bad;
+  }
+  return bad;
+}
+
+Result<std::uint64_t> Segment::follow(const Visit& visit) {
+  return walk(next_entry_, [&](const RecordEntry& entry) {
+    if (entry.kind == RecordEntry::Kind::kDrop) ++dropped_;
+    end_ = std::max(end_, entry.offset + whole_pages(entry.length_bytes));
+    visit(entry);
+  });
+}
+
+Result<std::uint64_t> Segment::scan(const Visit& visit) const {
+  std::uint32_t at = 0;
+  return walk(at, visit);
+}
+
+bool Segment::has_room(std::uint64_t length_bytes,
+                       std::uint64_t most_bytes) const {
+  const std::uint32_t alive = next_entry_ - std::min(next_entry_, 2 * dropped_);
+  const std::uint64_t needed = std::uint64_t{next_entry_} + alive + 2;
+  if (needed > header_.entry_count || end_ > kMostOffset) return false;
+  const std::uint64_t written = end_ - header_.data_begin();
+  return written == 0 || written + whole_pages(length_bytes) <= most_bytes;
+}
+
+Result<void> Segment::take_over(std::uint64_t owner) {
+  SegmentHeader mine = header_;
+  mine.owner = owner;
+  const int error = write_all(*ops_, fd(), encode(mine), 0);
+  if (error != 0) return file_error(error, "taking over a segment");
+  header_ = mine;
+  return {};
+}
+
+Result<void> Segment::append_entry(const RecordEntry& entry) {
+  const int error =
+      write_all(*ops_, fd(), encode(entry), place_of(next_entry_));
+  if (error != 0) return file_error(error, "writing the index of a segment");
+  ++next_entry_;
+  return {};
+}
+
+Result<RecordEntry> Segment::append(const RecordKey& key, std::uint64_t source,
+                                    std::span<const std::byte> body) {
+  const RecordEntry entry{.kind = RecordEntry::Kind::kPut,
+                          .key = key,
+                          .source = source,
+                          .offset = end_,
+                          .length_bytes = body.size(),
+                          .body_crc = record_crc(key, body)};
+  if (const int error = write_all(*ops_, fd(), body, end_); error != 0) {
+    // What little was written would take room that nobody counts.
+    (void)punch(end_, end_ + body.size());
+    return file_error(error, "writing a record to a segment");
+  }
+  LEAT_TRY_VOID(append_entry(entry));
+  end_ += whole_pages(body.size());
+  return entry;
+}
+
+Result<void> Segment::drop(const RecordEntry& record) {
+  RecordEntry entry = record;
+  entry.kind = RecordEntry::Kind::kDrop;
+  // An index can be full if it is hostile, and a disk at any time. The hole
+  // tells as well, if later.
+  if (next_entry_ < header_.entry_count && append_entry(entry)) ++dropped_;
+  return punch(entry.offset, entry.offset + entry.length_bytes);
+}
+
+Result<void> Segment::punch(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return {};
+  const int error = ops_->punch(fd(), begin, whole_pages(end - begin));
+  if (error != 0) return file_error(error, "punching a record out");
+  return {};
+}
+
+std::uint64_t Segment::allocated_bytes() const {
+  struct stat now {};
+  if (::fstat(fd(), &now) != 0) return 0;
+  return static_cast<std::uint64_t>(now.st_blocks) * 512;
+}
+
+}  // namespace leat

@@ -1,0 +1,88 @@
+// Where the segments of a tier are: files of a folder, or memory.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/cache/file_ops.h"
+#include "leat/cache/segment_format.h"
+
+namespace leat {
+
+/// A file descriptor that is closed on destruction.
+class OwnedFd {
+ public:
+  OwnedFd() = default;
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    OwnedFd taken(std::move(other));
+    std::swap(fd_, taken.fd_);
+    return *this;
+  }
+  ~OwnedFd();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// Tries to be the one writer of the file behind `fd`: flock on itself, which
+/// the kernel takes away when its process ends.
+bool try_lock_segment(int fd);
+
+/// Tells the segments that others have made, and makes new ones.
+///
+/// Threads: one at a time.
+class SegmentFiles {
+ public:
+  struct Opened {
+    OwnedFd fd;
+    bool is_writable = false;
+  };
+
+  virtual ~SegmentFiles() = default;
+
+  /// Makes a segment with this header, locked by us.
+  ///
+  /// Errors:
+  ///   kPermissionDenied   nothing can be made there
+  ///   kResourceExhausted  no room, or no more files may be open
+  ///   kUnavailable        anything else that the system says
+  virtual Result<Opened> create(const SegmentHeader& header) = 0;
+
+  /// The ids of all segments that are there now, ours included. Cleans what a
+  /// dead process left half made.
+  ///
+  /// Errors: as create(); kNotFound
+  virtual Result<std::vector<std::uint64_t>> list() = 0;
+
+  /// Opens one of another writer. Errors: as list()
+  virtual Result<Opened> open(std::uint64_t id) = 0;
+
+  /// REQUIRES: the caller holds its lock. Who still reads it may go on.
+  virtual void remove(std::uint64_t id) = 0;
+
+  /// "the folder /nvme/leat", for messages.
+  virtual std::string where() const = 0;
+};
+
+/// The Error of a system call that answered `negated_errno`, doing `doing`.
+Error file_error(int negated_errno, std::string doing);
+
+/// Files of a folder, which is made if it is not there: `segment-ID.leat`, and
+/// `segment-ID.new` while one is being made. `ops` outlives it.
+///
+/// Errors: as SegmentFiles::create()
+Result<std::unique_ptr<SegmentFiles>> open_segment_folder(std::string path,
+                                                          FileOps& ops);
+
+/// Anonymous memory (memfd_create) of this process alone, gone with it. `ops`
+/// outlives it.
+std::unique_ptr<SegmentFiles> open_segment_memory(FileOps& ops);
+
+}  // namespace leat

@@ -1,0 +1,188 @@
+// Several tiers on one folder. Locks are of open files, so two tiers in one
+// process stand to each other as two processes do.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "leat/base/buffer.h"
+#include "leat/base/units.h"
+#include "leat/cache/segment_tier.h"
+#include "leat/cache/testing/faulty_file_ops.h"
+
+namespace leat {
+namespace {
+
+class SegmentSharingTest : public ::testing::Test {
+ protected:
+  SegmentSharingTest() {
+    std::string name = ::testing::TempDir() + "leat-sharing-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~SegmentSharingTest() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<SegmentTier> open(std::uint64_t limit_bytes = kMiB) {
+    auto tier = SegmentTier::open(
+        *open_segment_folder(folder_, ops_),
+        {.limit_bytes = limit_bytes, .segment_bytes = 64 * kKiB}, ops_, clock_,
+        &metrics_);
+    EXPECT_TRUE(tier) << tier.error().message();
+    return *std::move(tier);
+  }
+  static RecordKey key_of(std::uint64_t n) { return {.high = n, .low = n}; }
+  static bool insert(SegmentTier& tier, std::uint64_t n) {
+    return tier.insert(key_of(n), as_bytes(std::to_string(1000 + n)));
+  }
+  static bool read(SegmentTier& tier, std::uint64_t n) {
+    std::string got(4, ' ');
+    if (!tier.read(key_of(n), std::as_writable_bytes(std::span(got)))) {
+      return false;
+    }
+    EXPECT_EQ(got, std::to_string(1000 + n));
+    return true;
+  }
+
+  const std::uint64_t cost_ = record_cost(4);
+  std::string folder_;
+  testing::FaultyFileOps ops_;
+  FakeClock clock_;
+  Metrics metrics_;
+};
+
+TEST_F(SegmentSharingTest, EachSeesWhatTheOthersWriteAndDrop) {
+  const auto a = open();
+  const auto b = open();
+  ASSERT_TRUE(insert(*a, 1));
+  ASSERT_TRUE(insert(*b, 2));
+  EXPECT_FALSE(read(*b, 1));
+
+  a->refresh();
+  b->refresh();
+  EXPECT_TRUE(read(*a, 2));
+  EXPECT_TRUE(read(*b, 1));
+  a->drop(key_of(1));
+  EXPECT_FALSE(read(*b, 1));  // A hole: a miss, before the refresh too.
+  b->refresh();
+
+  EXPECT_EQ(b->records(), 1u);
+}
+
+TEST_F(SegmentSharingTest, NobodyDropsOrRewritesWhatAnotherHolds) {
+  const auto a = open();
+  const auto b = open();
+  ASSERT_TRUE(insert(*a, 1));
+  b->refresh();
+
+  b->drop(key_of(1));
+  EXPECT_FALSE(b->claim(key_of(1)));
+  EXPECT_FALSE(insert(*b, 1));
+
+  EXPECT_TRUE(read(*a, 1));
+  EXPECT_TRUE(read(*b, 1));
+  EXPECT_EQ(b->used_bytes(), 0u);
+}
+
+TEST_F(SegmentSharingTest, TheSegmentsOfADeadWriterAreTakenOver) {
+  auto a = open();
+  const auto b = open();
+  const auto c = open();
+  ASSERT_TRUE(insert(*a, 1));
+  b->refresh();
+  EXPECT_EQ(b->used_bytes(), 0u);
+  a.reset();
+
+  b->refresh();
+  c->refresh();
+
+  EXPECT_EQ(b->used_bytes(), cost_);
+  EXPECT_EQ(c->used_bytes(), 0u);
+  EXPECT_TRUE(read(*b, 1));
+  EXPECT_TRUE(read(*c, 1));
+  b->drop(key_of(1));
+  EXPECT_FALSE(read(*c, 1));
+}
+
+TEST_F(SegmentSharingTest, TheLimitIsSplitAmongLiveWriters) {
+  const auto a = open(/*limit_bytes=*/40 * cost_);
+  EXPECT_EQ(a->allowed_bytes(), 40 * cost_);
+  auto b = open(40 * cost_);
+  a->refresh();
+  EXPECT_EQ(a->allowed_bytes(), 20 * cost_);
+
+  b.reset();
+  a->refresh();
+
+  EXPECT_EQ(a->allowed_bytes(), 40 * cost_);
+}
+
+TEST_F(SegmentSharingTest, AJoinerWritesWhatIsFree) {
+  const std::string big(100 * kKiB, 'x');
+  const auto a = open(/*limit_bytes=*/kMiB);
+  for (std::uint64_t n = 0; n < 9; ++n) {
+    ASSERT_TRUE(a->insert(key_of(n), as_bytes(big)));
+  }
+
+  const auto b = open(kMiB);
+
+  EXPECT_LT(b->allowed_bytes(), kMiB / 4);
+  EXPECT_FALSE(b->insert(key_of(100), as_bytes(std::string(kMiB / 4, 'y'))));
+  EXPECT_TRUE(insert(*b, 200));
+}
+
+TEST_F(SegmentSharingTest, ASegmentUnlinkedByItsWriterIsForgotten) {
+  const auto a = open();
+  const auto b = open();
+  for (std::uint64_t n = 0; n < 30; ++n) ASSERT_TRUE(insert(*a, n));
+  b->refresh();
+  const std::uint64_t before = b->segments();
+  for (std::uint64_t n = 0; n < 30; ++n) a->drop(key_of(n));
+
+  b->refresh();
+
+  EXPECT_LT(b->segments(), before);
+  EXPECT_EQ(b->records(), 0u);
+}
+
+TEST_F(SegmentSharingTest, WhatADeadWriterLeftHalfMadeIsCleaned) {
+  const std::string half = folder_ + "/segment-00000000000000aa.new";
+  std::filesystem::copy_file("/proc/self/status", half);
+  const std::string foreign = folder_ + "/notes.txt";
+  std::filesystem::copy_file("/proc/self/status", foreign);
+
+  const auto tier = open();
+
+  EXPECT_FALSE(std::filesystem::exists(half));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+}
+
+TEST_F(SegmentSharingTest, BytesOfATornBodyAreReclaimed) {
+  std::string path;
+  {
+    const auto tier = open();
+    ASSERT_TRUE(insert(*tier, 1));
+    path = std::filesystem::directory_iterator(folder_)->path();
+    // As if it had died between a body and its entry.
+    const std::string body(8 * kMiB, 'x');
+    FILE* file = ::fopen(path.c_str(), "r+");
+    ASSERT_NE(file, nullptr);
+    ::fseek(file, 0, SEEK_END);
+    ASSERT_EQ(::fwrite(body.data(), 1, body.size(), file), body.size());
+    ::fclose(file);
+  }
+  const auto allocated = [&] {
+    struct stat now {};
+    EXPECT_EQ(::stat(path.c_str(), &now), 0);
+    return static_cast<std::uint64_t>(now.st_blocks) * 512;
+  };
+  ASSERT_GT(allocated(), 7 * kMiB);
+
+  const auto tier = open();
+
+  EXPECT_LT(allocated(), kMiB);
+  EXPECT_TRUE(read(*tier, 1));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,179 @@
+// One level of a cache: records in segments, in RAM or on disk.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+#include "leat/cache/record_key.h"
+#include "leat/cache/segment.h"
+#include "leat/cache/segment_files.h"
+#include "leat/cache/tier_health.h"
+#include "leat/metrics/metrics.h"
+
+namespace leat {
+
+struct SegmentTierOptions {
+  std::string name = "disk";  ///< "ram" or "disk", for messages.
+  /// Of all writers together: see allowed_bytes().
+  std::uint64_t limit_bytes = 0;
+  /// Of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
+  std::uint64_t segment_bytes = 0;
+  /// Hash of the store that this job's records come from.
+  std::uint64_t source = 0;
+  /// Which gauge holds used_bytes().
+  Metric bytes_metric = Metric::kCacheDiskBytes;
+};
+
+/// Records by their key, over segments of which this tier writes some and reads
+/// all.
+///
+/// It is dumb: it never fetches and never evicts by itself. Bytes are checked
+/// at every read; a record that is torn, flipped, stale, punched or missing is
+/// a miss and is forgotten. A tier that fails is left for a while: all its
+/// answers are then misses and refusals.
+///
+/// Several tiers, of any processes, may share a folder. Each writes its own
+/// segments and reads those of the others, as of its last refresh(). The
+/// segments of a writer that is gone are taken over by whoever comes first.
+///
+/// Threads:  any. read() blocks for one read of the file; insert(), drop() and
+///           refresh() one at a time, for some.
+/// Lifetime: `ops`, `clock` and `metrics` (may be null) outlive it.
+class SegmentTier {
+ public:
+  /// Takes over what dead writers left, as far as the limit goes. Blocks: reads
+  /// every index.
+  ///
+  /// Errors: as SegmentFiles::create(): nothing can be kept there
+  static Result<std::unique_ptr<SegmentTier>> open(
+      std::unique_ptr<SegmentFiles> files, const SegmentTierOptions& options,
+      FileOps& ops, const Clock& clock, Metrics* metrics);
+  ~SegmentTier();
+
+  /// True if the record is known. No I/O.
+  bool holds(const RecordKey& key) const;
+  /// True if read() is worth a try: the record is known and the tier not left.
+  bool may_hold(const RecordKey& key) const;
+
+  /// Fills `into` with the record, or says false, a miss: `into` is then
+  /// undefined. A record of another length is a miss.
+  bool read(const RecordKey& key, std::span<std::byte> into);
+
+  /// Writes a record; true if it is held from now on. False: no room, or the
+  /// tier is left.
+  bool insert(const RecordKey& key, std::span<const std::byte> body);
+
+  /// Frees a record that this tier has written or taken over; nothing happens
+  /// to others.
+  void drop(const RecordKey& key);
+
+  /// Marks a record that was taken over as one that the plan knows. False if
+  /// there is none of ours.
+  bool claim(const RecordKey& key);
+
+  /// Frees records that were taken over and never claimed until `bytes` more
+  /// have room: first those of other sources, then, if `of_own_source`, the
+  /// rest. True if there is room now.
+  bool make_room(std::uint64_t bytes, bool of_own_source);
+
+  /// Sees what other writers did since, takes over segments of dead ones, and
+  /// learns how many live ones share the limit.
+  void refresh();
+
+  /// What this tier holds of what it may drop, by record_cost().
+  std::uint64_t used_bytes() const;
+  /// What it may hold now: an even share among live writers, and not more than
+  /// the others have left free.
+  std::uint64_t allowed_bytes() const;
+  /// False where the file system cannot punch holes: nothing is then freed, and
+  /// the log has said so.
+  bool can_drop() const { return can_drop_; }
+  std::uint64_t records() const;
+  std::uint64_t segments() const;
+  const SegmentTierOptions& options() const { return options_; }
+
+ private:
+  struct Held;
+  /// Where a record is: 16 bytes, for there are many.
+  struct Place {
+    std::uint32_t segment = 0;  ///< In segments_.
+    std::uint32_t page = 0;
+    std::uint32_t length_bytes = 0;
+    std::uint32_t body_crc = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  struct Known {
+    Place place;
+    bool is_claimed = false;
+  };
+
+  SegmentTier(std::unique_ptr<SegmentFiles> files,
+              const SegmentTierOptions& options, FileOps& ops,
+              const Clock& clock, Metrics* metrics);
+
+  Result<std::uint32_t> segment_for(std::uint64_t length_bytes)
+      LEAT_REQUIRES(writing_);
+  Result<std::uint32_t> make_segment() LEAT_REQUIRES(writing_);
+  std::uint32_t add_segment(std::shared_ptr<Held> held) LEAT_REQUIRES(writing_);
+  Result<void> learn_segments() LEAT_REQUIRES(writing_);
+  void meet_segment(std::uint64_t id) LEAT_REQUIRES(writing_);
+  void try_take_over(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void follow(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void hear(std::uint32_t number, const RecordEntry& entry)
+      LEAT_REQUIRES(writing_);
+  void count_as_mine(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void punch_gaps(Held& held, std::vector<RecordEntry> alive)
+      LEAT_REQUIRES(writing_);
+  void find_out_if_holes_work(Held& held) LEAT_REQUIRES(writing_);
+  void forget_segment(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void share_limit() LEAT_REQUIRES(writing_);
+  void drop_held(const RecordKey& key) LEAT_REQUIRES(writing_);
+  void tidy(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void compact(std::uint32_t number) LEAT_REQUIRES(writing_);
+  bool move_record(std::uint32_t from, const RecordEntry& entry)
+      LEAT_REQUIRES(writing_);
+  void punch_given_up() LEAT_REQUIRES(writing_);
+  bool drop_strangers(std::deque<RecordKey>& strangers, std::uint64_t bytes)
+      LEAT_REQUIRES(writing_);
+  std::shared_ptr<Held> held_at(std::uint32_t number) const;
+  std::uint32_t segment_count() const;
+  bool is_at(const RecordKey& key, std::uint32_t number,
+             const RecordEntry& entry) const;
+  void give_up(const RecordKey& key, const Place& place);
+  void add_used(Held& held, std::int64_t bytes);
+
+  const SegmentTierOptions options_;
+  const std::unique_ptr<SegmentFiles> files_;
+  FileOps& ops_;
+  const Clock& clock_;
+  Metrics* const metrics_;
+  const std::uint64_t owner_;
+  TierHealth reading_health_;
+  TierHealth writing_health_;
+  std::atomic<bool> can_drop_ = true;
+  std::atomic<std::uint64_t> used_bytes_ = 0;
+  std::atomic<std::uint64_t> allowed_bytes_;
+
+  Mutex writing_;  ///< Taken before mutex_.
+  std::optional<std::uint32_t> active_ LEAT_GUARDED_BY(writing_);
+  std::deque<RecordKey> strangers_ LEAT_GUARDED_BY(writing_);
+  std::deque<RecordKey> own_strangers_ LEAT_GUARDED_BY(writing_);
+
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<Held>> segments_ LEAT_GUARDED_BY(mutex_);
+  std::unordered_map<RecordKey, Known, RecordKeyHash> records_
+      LEAT_GUARDED_BY(mutex_);
+  /// Of ours, found bad by readers, to be punched out.
+  std::vector<std::pair<RecordKey, Place>> given_up_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat

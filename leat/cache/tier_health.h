@@ -1,0 +1,41 @@
+// Whether a tier that failed may be tried again.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/metrics/metrics.h"
+
+namespace leat {
+
+/// A tier that fails is left: first for ten seconds, then for twice as long
+/// each time, at most five minutes; then it is tried again. What it is left
+/// for and when it works again is said in the log.
+///
+/// Threads: any.
+class TierHealth {
+ public:
+  /// `name` is "the RAM tier in memory"; `clock` and `metrics` (may be null)
+  /// outlive it.
+  TierHealth(std::string name, const Clock& clock, Metrics* metrics)
+      : name_(std::move(name)), clock_(clock), metrics_(metrics) {}
+
+  /// False while it is left.
+  bool may_try() const;
+  void failed(std::string_view why);
+  void worked();
+
+ private:
+  const std::string name_;
+  const Clock& clock_;
+  Metrics* const metrics_;
+  std::atomic<std::int64_t> left_until_ = 0;  ///< Of the clock, in ns.
+  std::atomic<bool> has_failed_ = false;
+  Mutex mutex_;
+  Nanoseconds next_leave_ LEAT_GUARDED_BY(mutex_) = kFirstLeave;
+
+  static constexpr Nanoseconds kFirstLeave = std::chrono::seconds(10);
+};
+
+}  // namespace leat

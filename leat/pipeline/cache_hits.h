@@ -1,0 +1,40 @@
+// How many reads of an epoch a cache answered, and where.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Threads: any.
+class CacheHits {
+ public:
+  void count(CacheLevel level, std::uint64_t bytes) {
+    at(level).fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  std::uint64_t of(CacheLevel level) const {
+    return at(level).load(std::memory_order_relaxed);
+  }
+  std::uint64_t total() const {
+    return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
+  }
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  using Count = std::atomic<std::uint64_t>;
+  Count& at(CacheLevel level) {
+    return reads_[static_cast<std::size_t>(level)];
+  }
+  const Count& at(CacheLevel level) const {
+    return reads_[static_cast<std::size_t>(level)];
+  }
+
+  std::array<Count, 3> reads_{};
+  Count bytes_ = 0;
+};
+
+}  // namespace leat

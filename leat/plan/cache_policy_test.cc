@@ -1,0 +1,272 @@
+#include "leat/plan/cache_policy.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace leat {
+namespace {
+
+std::unique_ptr<CachePolicy> policy_of(const CachePolicySpec& spec) {
+  Result<std::unique_ptr<CachePolicy>> policy = make_cache_policy(spec);
+  EXPECT_TRUE(policy.has_value());
+  return std::move(*policy);
+}
+
+std::unique_ptr<CachePolicy> items(const char* name, std::uint64_t capacity,
+                                   AccessTime window = 0) {
+  return policy_of({.name = name,
+                    .samples = 100,
+                    .capacity = capacity,
+                    .unit = CapacityUnit::kItems,
+                    .window = window});
+}
+
+/// Reads a sample as a tier would; true if it was held.
+bool touch(CachePolicy& policy, std::uint64_t sample, AccessTime now,
+           AccessTime next_use, std::vector<SampleId>& drop) {
+  if (policy.holds(SampleId{sample})) {
+    policy.used(SampleId{sample}, now, next_use, drop);
+    return true;
+  }
+  policy.admit(SampleId{sample}, 1, now, next_use, drop);
+  return false;
+}
+
+std::vector<SampleId> ids(std::initializer_list<std::uint64_t> values) {
+  std::vector<SampleId> out;
+  out.reserve(values.size());
+  for (const std::uint64_t value : values) out.push_back(SampleId{value});
+  return out;
+}
+
+TEST(CachePolicyTest, LruDropsWhatWasUsedLongestAgo) {
+  const auto policy = items("lru", 2);
+  std::vector<SampleId> drop;
+
+  touch(*policy, 1, 0, kNever, drop);
+  touch(*policy, 2, 1, kNever, drop);
+  touch(*policy, 1, 2, kNever, drop);
+  touch(*policy, 3, 3, kNever, drop);
+
+  EXPECT_EQ(drop, ids({2}));
+}
+
+TEST(CachePolicyTest, FifoDropsWhatCameFirstHoweverOftenItIsUsed) {
+  const auto policy = items("fifo", 2);
+  std::vector<SampleId> drop;
+
+  touch(*policy, 1, 0, kNever, drop);
+  touch(*policy, 2, 1, kNever, drop);
+  touch(*policy, 1, 2, kNever, drop);
+  touch(*policy, 3, 3, kNever, drop);
+
+  EXPECT_EQ(drop, ids({1}));
+}
+
+TEST(CachePolicyTest, NeverEvictRefusesWhatNoLongerFits) {
+  const auto policy = items("never_evict", 2);
+  std::vector<SampleId> drop;
+
+  for (const std::uint64_t id : {1, 2, 3}) touch(*policy, id, 0, 9, drop);
+
+  EXPECT_TRUE(drop.empty());
+  EXPECT_FALSE(policy->holds(SampleId{3}));
+  EXPECT_EQ(policy->held_items(), 2u);
+}
+
+TEST(CachePolicyTest, NeverEvictKeepsOnlyWhatIsPlanned) {
+  const auto policy =
+      policy_of({.name = "never_evict",
+                 .samples = 100,
+                 .capacity = 10,
+                 .unit = CapacityUnit::kItems,
+                 .planned = [](SampleId id) { return id.value % 2 == 0; }});
+  std::vector<SampleId> drop;
+
+  for (const std::uint64_t id : {1, 2, 3, 4}) touch(*policy, id, 0, 9, drop);
+
+  EXPECT_EQ(policy->held_items(), 2u);
+  EXPECT_TRUE(policy->holds(SampleId{4}));
+}
+
+TEST(CachePolicyTest, BeladyDropsTheFurthestAndRefusesTheStillFurther) {
+  const auto policy = items("belady", 2);
+  std::vector<SampleId> drop;
+
+  touch(*policy, 1, 0, 10, drop);
+  touch(*policy, 2, 1, 20, drop);
+  touch(*policy, 3, 2, 15, drop);  // 2 goes.
+  touch(*policy, 4, 3, 30, drop);  // Refused.
+  touch(*policy, 5, 4, 15, drop);  // As far as the furthest: refused.
+
+  EXPECT_EQ(drop, ids({2}));
+  EXPECT_TRUE(policy->holds(SampleId{1}));
+  EXPECT_TRUE(policy->holds(SampleId{3}));
+}
+
+TEST(CachePolicyTest, BeladyGivesUpWhatIsNeverUsedAgain) {
+  const auto policy = items("belady", 2);
+  std::vector<SampleId> drop;
+
+  touch(*policy, 1, 0, 10, drop);
+  touch(*policy, 2, 1, kNever, drop);
+  touch(*policy, 1, 10, kNever, drop);
+
+  EXPECT_EQ(drop, ids({1}));
+  EXPECT_EQ(policy->held_items(), 0u);
+}
+
+TEST(CachePolicyTest, BeladyRefusesWithoutDroppingIfNotEnoughGoesFree) {
+  const auto policy =
+      policy_of({.name = "belady", .samples = 100, .capacity = 10});
+  std::vector<SampleId> drop;
+  ASSERT_TRUE(policy->admit(SampleId{1}, 6, 0, 5, drop));
+  ASSERT_TRUE(policy->admit(SampleId{2}, 4, 0, 50, drop));
+
+  // Dropping 2 frees 4 bytes, and 1 is used before it.
+  EXPECT_FALSE(policy->admit(SampleId{3}, 7, 0, 20, drop));
+
+  EXPECT_TRUE(drop.empty());
+  EXPECT_TRUE(policy->holds(SampleId{2}));
+  EXPECT_EQ(policy->held_bytes(), 10u);
+}
+
+TEST(CachePolicyTest, AWindowHoldsOnlyWhatIsUsedWithinIt) {
+  const auto policy = items("windowed_belady", 10, /*window=*/5);
+  std::vector<SampleId> drop;
+
+  touch(*policy, 1, 0, 4, drop);
+  touch(*policy, 2, 1, 6, drop);  // Five away: not seen.
+  EXPECT_TRUE(policy->holds(SampleId{1}));
+  EXPECT_FALSE(policy->holds(SampleId{2}));
+  touch(*policy, 1, 4, 9, drop);
+
+  EXPECT_EQ(drop, ids({1}));
+}
+
+TEST(CachePolicyTest, EveryPolicyRefusesASampleLargerThanItself) {
+  for (const std::string_view name : cache_policy_names()) {
+    const auto policy =
+        policy_of({.name = std::string(name),
+                   .samples = 10,
+                   .capacity = 20,
+                   .window = name == "windowed_belady" ? AccessTime{100} : 0});
+    std::vector<SampleId> drop;
+    ASSERT_TRUE(policy->admit(SampleId{1}, 20, 0, 50, drop)) << name;
+
+    EXPECT_FALSE(policy->admit(SampleId{2}, 21, 1, 2, drop)) << name;
+
+    EXPECT_TRUE(drop.empty()) << name;
+    EXPECT_TRUE(policy->holds(SampleId{1})) << name;
+  }
+}
+
+TEST(CachePolicyTest, BadSpecsSayWhatToChange) {
+  const auto message = [](const CachePolicySpec& spec) {
+    const auto made = make_cache_policy(spec);
+    return made.has_value() ? std::string() : made.error().message();
+  };
+
+  EXPECT_NE(message({.name = "clock"}).find("belady, windowed_belady"),
+            std::string::npos);
+  EXPECT_NE(message({.name = "windowed_belady"}).find("at least 1"),
+            std::string::npos);
+  EXPECT_NE(message({.name = "lru", .window = 3}).find("no window"),
+            std::string::npos);
+  EXPECT_NE(message({.name = "lru", .planned = [](SampleId) { return true; }})
+                .find("never_evict"),
+            std::string::npos);
+  EXPECT_NE(message({.samples = std::uint64_t{1} << 33}).find("shards"),
+            std::string::npos);
+}
+
+/// The obvious policy: all next uses in a map, the furthest found by looking.
+struct ObviousBelady {
+  std::map<std::uint64_t, AccessTime> held;
+  std::uint64_t capacity;
+
+  bool touch(std::uint64_t sample, AccessTime next_use) {
+    const bool hit = held.erase(sample) > 0;
+    if (next_use == kNever) return hit;
+    if (held.size() == capacity) {
+      const auto furthest = std::max_element(
+          held.begin(), held.end(),
+          [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (furthest == held.end() || furthest->second <= next_use) return hit;
+      held.erase(furthest);
+    }
+    held[sample] = next_use;
+    return hit;
+  }
+};
+
+RC_GTEST_PROP(CachePolicyProperty, BeladyIsTheObviousOne, ()) {
+  const auto capacity = *rc::gen::inRange<std::uint64_t>(0, 12);
+  const auto trace = *rc::gen::container<std::vector<std::uint64_t>>(
+      rc::gen::inRange<std::uint64_t>(0, 30));
+  const auto policy = items("belady", capacity);
+  ObviousBelady model{.held = {}, .capacity = capacity};
+
+  for (AccessTime now = 0; now < trace.size(); ++now) {
+    const auto again =
+        std::find(trace.begin() + static_cast<std::ptrdiff_t>(now) + 1,
+                  trace.end(), trace[now]);
+    const AccessTime next_use =
+        again == trace.end() ? kNever
+                             : static_cast<AccessTime>(again - trace.begin());
+    std::vector<SampleId> drop;
+    RC_ASSERT(touch(*policy, trace[now], now, next_use, drop) ==
+              model.touch(trace[now], next_use));
+    for (const SampleId id : drop) RC_ASSERT(!policy->holds(id));
+    RC_ASSERT(policy->held_items() == model.held.size());
+  }
+}
+
+// Whatever is asked of it: what a policy says it holds is what was admitted and
+// neither dropped nor lost, and fits.
+RC_GTEST_PROP(CachePolicyProperty, WhatIsHeldIsAccountedFor, ()) {
+  const std::string_view name =
+      *rc::gen::elementOf(std::vector<std::string_view>(
+          cache_policy_names().begin(), cache_policy_names().end()));
+  const auto capacity = *rc::gen::inRange<std::uint64_t>(0, 100);
+  const auto policy =
+      policy_of({.name = std::string(name),
+                 .samples = 40,
+                 .capacity = capacity,
+                 .window = name == "windowed_belady" ? AccessTime{20} : 0});
+  std::map<std::uint64_t, std::uint64_t> bytes_of;
+  for (AccessTime now = 0; now < 200; ++now) {
+    const auto id = *rc::gen::inRange<std::uint64_t>(0, 40);
+    std::vector<SampleId> drop;
+    const AccessTime next = now + *rc::gen::inRange<std::uint64_t>(1, 40);
+    if (*rc::gen::inRange(0, 8) == 0) {
+      policy->lost(SampleId{id});
+      bytes_of.erase(id);
+    } else if (policy->holds(SampleId{id})) {
+      policy->used(SampleId{id}, now, next, drop);
+    } else {
+      const auto bytes = *rc::gen::inRange<std::uint64_t>(0, 50);
+      if (policy->admit(SampleId{id}, bytes, now, next, drop)) {
+        bytes_of[id] = bytes;
+      }
+    }
+    for (const SampleId dropped : drop) {
+      RC_ASSERT(bytes_of.erase(dropped.value) == 1u);
+    }
+    std::uint64_t sum = 0;
+    for (const auto& [held, bytes] : bytes_of) {
+      RC_ASSERT(policy->holds(SampleId{held}));
+      sum += bytes;
+    }
+    RC_ASSERT(policy->held_bytes() == sum);
+    RC_ASSERT(policy->held_items() == bytes_of.size());
+    RC_ASSERT(sum <= capacity);
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,125 @@
+// Both questions are one: when do these ranks first read a position of a run? A
+// sample's run is its position, a block's is its window. An epoch is asked
+// twice: its steps, and the padding behind its end, whose positions stand for
+// those from 0 on again.
+
+#include "leat/plan/next_use.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "leat/base/check.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kNone = kNever;
+
+Result<Steps> steps_of(const NextUseOptions& options, std::uint64_t start,
+                       std::uint32_t rank) {
+  return Steps::make({.samples = options.samples,
+                      .start = start,
+                      .global_batch = options.global_batch,
+                      .rank = {rank, options.ranks.world_size},
+                      .tail = options.tail});
+}
+
+}  // namespace
+
+Result<NextUse> NextUse::make(const NextUseOptions& options) {
+  const RankRun& ranks = options.ranks;
+  if (ranks.count == 0 || ranks.first >= ranks.world_size ||
+      ranks.count > ranks.world_size - ranks.first) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} ranks from {} on are not among {}: ranks count "
+                    "from 0, and at least one must be asked for",
+                    ranks.count, ranks.first, ranks.world_size));
+  }
+  const std::uint32_t last = ranks.first + (ranks.count - 1);
+  LEAT_TRY(Steps running_first, steps_of(options, options.start, ranks.first));
+  LEAT_TRY(Steps running_last, steps_of(options, options.start, last));
+  LEAT_TRY(Steps later_first, steps_of(options, 0, ranks.first));
+  LEAT_TRY(Steps later_last, steps_of(options, 0, last));
+  return NextUse(options, {running_first, running_last, options.start},
+                 {later_first, later_last, 0});
+}
+
+AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
+  return epoch * options_.samples + std::min(position, options_.samples - 1);
+}
+
+AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
+                                std::uint64_t position) {
+  forget_before(epoch);
+  for (; epoch < options_.end_epoch; ++epoch, position = 0) {
+    const std::uint64_t at = order_of(epoch).position_of(sample);
+    const std::uint64_t read =
+        first_read(cut_of(epoch), {at, at + 1}, position);
+    if (read != kNone) return time_of(epoch, read);
+  }
+  return kNever;
+}
+
+AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
+                                      std::uint64_t position) {
+  forget_before(epoch);
+  for (; epoch < options_.end_epoch; ++epoch, position = 0) {
+    const std::uint64_t read =
+        first_read(cut_of(epoch), order_of(epoch).window_of(block), position);
+    if (read != kNone) return time_of(epoch, read);
+  }
+  return kNever;
+}
+
+const EpochOrder& NextUse::order_of(std::uint64_t epoch) {
+  while (epoch - first_epoch_ >= orders_.size()) {
+    orders_.emplace_back(options_.samples, options_.order, options_.blocks,
+                         first_epoch_ + orders_.size());
+  }
+  return orders_[epoch - first_epoch_];
+}
+
+void NextUse::forget_before(std::uint64_t epoch) {
+  LEAT_CHECK(epoch >= first_epoch_);
+  for (; first_epoch_ < epoch; ++first_epoch_) {
+    if (!orders_.empty()) orders_.pop_front();
+  }
+}
+
+std::uint64_t NextUse::first_read(const Cut& cut, PositionRun run,
+                                  std::uint64_t from) const {
+  const std::uint64_t read = in_steps(cut, run, from);
+  return read != kNone ? read : in_padding(cut, run, from);
+}
+
+std::uint64_t NextUse::in_steps(const Cut& cut, PositionRun run,
+                                std::uint64_t from) const {
+  const std::uint64_t low = std::max({run.begin, from, cut.start});
+  if (low >= run.end) return kNone;
+  const std::uint64_t step = (low - cut.start) / options_.global_batch;
+  // What is left of the step that `low` is in, else the start of the next one.
+  // Of a tail, a rank may get nothing.
+  for (std::uint64_t k = step; k < step + 2 && k < cut.first.count(); ++k) {
+    const StepSlice slice = cut.slice(k);
+    const std::uint64_t read = std::max(low, slice.begin);
+    if (read < std::min(slice.end, run.end)) return read;
+  }
+  return kNone;
+}
+
+std::uint64_t NextUse::in_padding(const Cut& cut, PositionRun run,
+                                  std::uint64_t from) const {
+  const std::uint64_t samples = options_.samples;
+  if (options_.tail != Tail::kPad || cut.first.count() == 0) return kNone;
+  const StepSlice slice = cut.slice(cut.first.count() - 1);
+  const std::uint64_t low = std::max({slice.begin, from, samples});
+  const std::uint64_t stands_for = low % samples;
+  std::uint64_t read = low;
+  if (stands_for < run.begin) read += run.begin - stands_for;
+  if (stands_for >= run.end) read += samples - stands_for + run.begin;
+  return read < slice.end ? read : kNone;
+}
+
+}  // namespace leat

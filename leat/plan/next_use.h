@@ -1,0 +1,102 @@
+// When a sample is read next: what lets a cache know the future.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "leat/plan/cache_policy.h"
+#include "leat/plan/order.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+
+/// Ranks side by side: one, those of a node, or (the default) all.
+struct RankRun {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  std::uint32_t world_size = 1;
+};
+
+/// Whose reads are looked for, in which epochs.
+struct NextUseOptions {
+  std::uint64_t samples = 0;  ///< N.
+  OrderOptions order = {};
+  std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.
+  std::uint64_t global_batch = 0;                    ///< G.
+  Tail tail = Tail::kKeep;
+  RankRun ranks = {};
+  /// The running epoch and the position that its steps start at, as resumed.
+  std::uint64_t epoch = 0;
+  std::uint64_t start = 0;
+  /// The first epoch that is not looked at: where training ends, or the
+  /// horizon. One rank of W meets a sample again after W epochs on average, so
+  /// a horizon below 4 * W takes more than 2 % of uses for the last.
+  std::uint64_t end_epoch = 0;
+};
+
+/// When a sample, or a block, is read next: a walk over epochs, each O(1) by
+/// the inverse of its order. For all ranks it ends in the first; for one of W,
+/// where the position falls into its slices, after W on average. A block
+/// shuffle adds what EpochOrder::position_of says; blocks are told in closed
+/// form.
+///
+/// Memory: the orders from the epoch asked for to the furthest looked at.
+/// Threads: one at a time.
+class NextUse {
+ public:
+  /// Errors:
+  ///   kInvalidArgument  no ranks, or past the world size; else as Steps::make
+  static Result<NextUse> make(const NextUseOptions& options);
+
+  /// The first read of `sample` at `position` of `epoch` or after it, or
+  /// kNever. To ask what comes after a read, give the position behind it.
+  /// Padding counts as read at the last position of its epoch. REQUIRES: sample
+  /// < N; epoch >= that of the options and of earlier calls.
+  AccessTime at_or_after(SampleId sample, std::uint64_t epoch,
+                         std::uint64_t position);
+
+  /// The first position at or after which these ranks read in the window that
+  /// the block lies in: no sample of it is read before. kNever if none is left.
+  /// REQUIRES: a block shuffle; the rest as above.
+  AccessTime block_at_or_after(std::uint64_t block, std::uint64_t epoch,
+                               std::uint64_t position);
+
+  /// The clock of the job, for padding too: see AccessTime.
+  AccessTime time_of(std::uint64_t epoch, std::uint64_t position) const;
+
+ private:
+  /// The steps of an epoch, of the first and the last of the ranks.
+  struct Cut {
+    Steps first;
+    Steps last;
+    std::uint64_t start = 0;
+    StepSlice slice(std::uint64_t step) const {
+      return {first.slice(step).begin, last.slice(step).end};
+    }
+  };
+  NextUse(const NextUseOptions& options, const Cut& running, const Cut& later)
+      : options_(options),
+        running_(running),
+        later_(later),
+        first_epoch_(options.epoch) {}
+
+  const EpochOrder& order_of(std::uint64_t epoch);
+  const Cut& cut_of(std::uint64_t epoch) const {
+    return epoch == options_.epoch ? running_ : later_;
+  }
+  void forget_before(std::uint64_t epoch);
+  std::uint64_t in_steps(const Cut& cut, PositionRun run,
+                         std::uint64_t from) const;
+  std::uint64_t in_padding(const Cut& cut, PositionRun run,
+                           std::uint64_t from) const;
+  std::uint64_t first_read(const Cut& cut, PositionRun run,
+                           std::uint64_t from) const;
+
+  NextUseOptions options_;
+  Cut running_;
+  Cut later_;
+  std::uint64_t first_epoch_;  // Of orders_.front().
+  std::deque<EpochOrder> orders_;
+};
+
+}  // namespace leat

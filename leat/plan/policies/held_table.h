@@ -1,0 +1,90 @@
+// Which samples are held, and in which of the policy's slots.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "leat/base/check.h"
+#include "leat/plan/cache_policy.h"
+
+namespace leat {
+
+/// The capacity of a tier and how much of it is taken.
+class Occupancy {
+ public:
+  Occupancy(std::uint64_t capacity, CapacityUnit unit)
+      : capacity_(capacity), unit_(unit) {}
+
+  /// What a sample of this size takes away from the capacity.
+  std::uint64_t cost(std::uint64_t bytes) const {
+    return unit_ == CapacityUnit::kBytes ? bytes : 1;
+  }
+  std::uint64_t taken() const {
+    return unit_ == CapacityUnit::kBytes ? bytes_ : items_;
+  }
+  std::uint64_t capacity() const { return capacity_; }
+  bool has_room(std::uint64_t bytes) const {
+    return cost(bytes) <= capacity_ - taken();
+  }
+  void add(std::uint64_t bytes) {
+    bytes_ += bytes;
+    ++items_;
+  }
+  void remove(std::uint64_t bytes) {
+    bytes_ -= bytes;
+    --items_;
+  }
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t items() const { return items_; }
+
+ private:
+  std::uint64_t capacity_;
+  CapacityUnit unit_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t items_ = 0;
+};
+
+/// A number for each held sample, and a `Slot` under it. Numbers are used
+/// again, so `slots` never grows past the most that was held at once.
+template <class Slot>
+class HeldTable {
+ public:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  explicit HeldTable(std::uint64_t samples) : slot_of_(samples, kNone) {}
+
+  /// The number of a sample's slot, or kNone.
+  std::uint32_t find(SampleId sample) const {
+    LEAT_CHECK(sample.value < slot_of_.size());
+    return slot_of_[sample.value];
+  }
+  Slot& operator[](std::uint32_t slot) { return slots_[slot]; }
+  const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
+
+  /// REQUIRES: find(sample) == kNone.
+  std::uint32_t add(SampleId sample, const Slot& slot) {
+    LEAT_CHECK(find(sample) == kNone);
+    std::uint32_t number = 0;
+    if (free_.empty()) {
+      number = static_cast<std::uint32_t>(slots_.size());
+      slots_.push_back(slot);
+    } else {
+      number = free_.back();
+      free_.pop_back();
+      slots_[number] = slot;
+    }
+    slot_of_[sample.value] = number;
+    return number;
+  }
+  /// REQUIRES: find(sample) != kNone.
+  void remove(SampleId sample) {
+    free_.push_back(slot_of_[sample.value]);
+    slot_of_[sample.value] = kNone;
+  }
+
+ private:
+  std::vector<std::uint32_t> slot_of_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace leat

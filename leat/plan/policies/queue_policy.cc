@@ -1,0 +1,88 @@
+#include "leat/plan/policies/queue_policy.h"
+
+#include "leat/plan/policies/held_table.h"
+
+namespace leat {
+namespace {
+
+struct Queued {
+  std::uint64_t bytes = 0;
+  SampleId sample;
+  std::uint32_t before = 0;
+  std::uint32_t after = 0;
+};
+using Table = HeldTable<Queued>;
+
+class QueuePolicy final : public CachePolicy {
+ public:
+  QueuePolicy(const CachePolicySpec& spec, OnUse on_use)
+      : on_use_(on_use),
+        occupancy_(spec.capacity, spec.unit),
+        table_(spec.samples) {}
+
+  void used(SampleId sample, AccessTime, AccessTime,
+            std::vector<SampleId>&) override {
+    const std::uint32_t slot = table_.find(sample);
+    LEAT_CHECK(slot != Table::kNone);
+    if (on_use_ == OnUse::kStay) return;
+    unlink(slot);
+    link_at_back(slot);
+  }
+
+  bool admit(SampleId sample, std::uint64_t bytes, AccessTime, AccessTime,
+             std::vector<SampleId>& drop) override {
+    if (occupancy_.cost(bytes) > occupancy_.capacity()) return false;
+    while (!occupancy_.has_room(bytes)) {
+      drop.push_back(table_[front_].sample);
+      lost(drop.back());
+    }
+    link_at_back(table_.add(sample, {.bytes = bytes, .sample = sample}));
+    occupancy_.add(bytes);
+    return true;
+  }
+
+  void lost(SampleId sample) override {
+    const std::uint32_t slot = table_.find(sample);
+    if (slot == Table::kNone) return;
+    unlink(slot);
+    occupancy_.remove(table_[slot].bytes);
+    table_.remove(sample);
+  }
+
+  bool holds(SampleId sample) const override {
+    return table_.find(sample) != Table::kNone;
+  }
+  std::uint64_t held_bytes() const override { return occupancy_.bytes(); }
+  std::uint64_t held_items() const override { return occupancy_.items(); }
+
+ private:
+  void unlink(std::uint32_t slot) {
+    const Queued& item = table_[slot];
+    (item.before == Table::kNone ? front_ : table_[item.before].after) =
+        item.after;
+    (item.after == Table::kNone ? back_ : table_[item.after].before) =
+        item.before;
+  }
+
+  void link_at_back(std::uint32_t slot) {
+    table_[slot].before = back_;
+    table_[slot].after = Table::kNone;
+    (back_ == Table::kNone ? front_ : table_[back_].after) = slot;
+    back_ = slot;
+  }
+
+  const OnUse on_use_;
+  Occupancy occupancy_;
+  Table table_;
+  std::uint32_t front_ = Table::kNone;  // Dropped next.
+  std::uint32_t back_ = Table::kNone;
+};
+
+}  // namespace
+
+std::unique_ptr<CachePolicy> make_queue_policy(const CachePolicySpec& spec,
+                                               OnUse on_use) {
+  return std::make_unique<QueuePolicy>(spec, on_use);
+}
+
+}  // namespace leat

@@ -1,0 +1,18 @@
+// FIFO and LRU: a queue of what is held, whose front is dropped.
+#pragma once
+#include <memory>
+
+#include "leat/plan/cache_policy.h"
+
+namespace leat {
+
+/// What a use does to a sample's place in the queue.
+enum class OnUse : std::uint8_t {
+  kStay,    ///< Nothing: first in, first out.
+  kRejoin,  ///< It goes to the back: least recently used.
+};
+
+std::unique_ptr<CachePolicy> make_queue_policy(const CachePolicySpec& spec,
+                                               OnUse on_use);
+
+}  // namespace leat
