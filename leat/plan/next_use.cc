@@ -83,9 +83,11 @@ const EpochOrder& NextUse::order_of(std::uint64_t epoch) {
 
 void NextUse::forget_before(std::uint64_t epoch) {
   LEAT_CHECK(epoch >= first_epoch_);
-  for (; first_epoch_ < epoch; ++first_epoch_) {
-    if (!orders_.empty()) orders_.pop_front();
-  }
+  const std::uint64_t past =
+      std::min<std::uint64_t>(epoch - first_epoch_, orders_.size());
+  orders_.erase(orders_.begin(),
+                orders_.begin() + static_cast<std::ptrdiff_t>(past));
+  first_epoch_ = epoch;
 }
 
 std::uint64_t NextUse::first_read(const Cut& cut, PositionRun run,

@@ -1,8 +1,8 @@
 // When a sample is read next: what lets a cache know the future.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <vector>
 
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/order.h"
@@ -96,7 +96,7 @@ class NextUse {
   Cut running_;
   Cut later_;
   std::uint64_t first_epoch_;  // Of orders_.front().
-  std::deque<EpochOrder> orders_;
+  std::vector<EpochOrder> orders_;
 };
 
 }  // namespace leat

@@ -1,0 +1,141 @@
+#include "leat/plan/deli_simulator.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <queue>
+#include <utility>
+
+#include "leat/plan/cache_policy.h"
+
+namespace leat {
+namespace {
+
+Result<void> check(const DeliOptions& options) {
+  if (options.fetch_size == 0 || options.capacity_items == 0 ||
+      options.batch == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "fetch_size, capacity_items and batch must be at least 1");
+  }
+  // Written so that what is no number is refused too.
+  for (const double seconds :
+       {options.compute_seconds, options.get_seconds, options.hit_seconds,
+        options.fetch_seconds, options.fetch_sample_seconds}) {
+    if (!(seconds >= 0)) {
+      return Error(ErrorCode::kInvalidArgument, "seconds must be at least 0");
+    }
+  }
+  return {};
+}
+
+/// What the server was asked for and has not inserted yet.
+struct Fetch {
+  double done = 0;
+  std::uint64_t number = 0;  // Of equals, the first asked for comes first.
+  std::vector<SampleId> samples;
+  friend bool operator>(const Fetch& a, const Fetch& b) {
+    return std::pair(a.done, a.number) > std::pair(b.done, b.number);
+  }
+};
+
+class Node {
+ public:
+  Node(const DeliOptions& options, std::unique_ptr<CachePolicy> cache)
+      : options_(options), cache_(std::move(cache)) {}
+
+  DeliEpoch run_epoch(const std::vector<SampleId>& order) {
+    DeliEpoch epoch;
+    auto undrawn = order.begin();
+    std::deque<SampleId> queue;
+    std::vector<SampleId> batch;
+    while (epoch.reads < order.size()) {
+      batch.clear();
+      while (batch.size() < options_.batch) {
+        if (queue.size() <= options_.queue_threshold) {
+          refill(order, undrawn, queue, epoch);
+        }
+        if (queue.empty()) break;
+        batch.push_back(queue.front());
+        queue.pop_front();
+      }
+      const double before = now_;
+      for (const SampleId sample : batch) read(sample, epoch);
+      epoch.loading_seconds += now_ - before;
+      now_ += options_.compute_seconds;
+    }
+    return epoch;
+  }
+
+ private:
+  using Order = std::vector<SampleId>;
+
+  void refill(const Order& order, Order::const_iterator& undrawn,
+              std::deque<SampleId>& queue, DeliEpoch& epoch) {
+    const auto count = std::min<std::uint64_t>(
+        options_.fetch_size,
+        static_cast<std::uint64_t>(std::distance(undrawn, order.end())));
+    if (count == 0) return;
+    insert_what_came();
+    Fetch fetch{.number = fetches_asked_++};
+    for (std::uint64_t i = 0; i < count; ++i, ++undrawn) {
+      queue.push_back(*undrawn);
+      if (!cache_->holds(*undrawn)) fetch.samples.push_back(*undrawn);
+    }
+    epoch.fetched += fetch.samples.size();
+    fetch.done = now_ + options_.fetch_seconds +
+                 options_.fetch_sample_seconds *
+                     static_cast<double>(fetch.samples.size());
+    fetches_.push(std::move(fetch));
+  }
+
+  void read(SampleId sample, DeliEpoch& epoch) {
+    insert_what_came();
+    const bool is_held = cache_->holds(sample);
+    now_ += is_held ? options_.hit_seconds : options_.get_seconds;
+    ++epoch.reads;
+    if (!is_held) ++epoch.misses;
+  }
+
+  void insert_what_came() {
+    while (!fetches_.empty() && fetches_.top().done <= now_) {
+      for (const SampleId sample : fetches_.top().samples) {
+        drop_.clear();
+        if (!cache_->holds(sample)) {
+          cache_->admit(sample, 1, 0, kNever, drop_);
+        }
+      }
+      fetches_.pop();
+    }
+  }
+
+  const DeliOptions& options_;
+  std::unique_ptr<CachePolicy> cache_;
+  std::priority_queue<Fetch, std::vector<Fetch>, std::greater<>> fetches_;
+  std::uint64_t fetches_asked_ = 0;
+  double now_ = 0;
+  std::vector<SampleId> drop_;
+};
+
+}  // namespace
+
+Result<std::vector<DeliEpoch>> simulate_deli(
+    const DeliOptions& options,
+    const std::vector<std::vector<SampleId>>& epochs) {
+  LEAT_TRY_VOID(check(options));
+  std::uint64_t samples = 0;
+  for (const auto& order : epochs) {
+    for (const SampleId id : order) samples = std::max(samples, id.value + 1);
+  }
+  LEAT_TRY(auto cache, make_cache_policy({.name = "fifo",
+                                          .samples = samples,
+                                          .capacity = options.capacity_items,
+                                          .unit = CapacityUnit::kItems}));
+  Node node(options, std::move(cache));
+  std::vector<DeliEpoch> counts;
+  counts.reserve(epochs.size());
+  for (const auto& order : epochs) counts.push_back(node.run_epoch(order));
+  return counts;
+}
+
+}  // namespace leat

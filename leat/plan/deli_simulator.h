@@ -1,0 +1,52 @@
+// DELI's prefetcher, as its authors built it: what their measurements can
+// check.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Krichevsky, St Louis, Guo: "Quantifying and Improving Performance of
+/// Distributed Deep Learning with Cloud Storage", IC2E 2021, and its repository
+/// cake-lab/DELI. One process reads sample after sample; a sampler queues up
+/// indices and asks a server to fetch them into a FIFO cache counted in items.
+struct DeliOptions {
+  std::uint64_t fetch_size = 1024;      ///< F: indices a request to the server.
+  std::uint64_t queue_threshold = 0;    ///< T: ask again at this many or fewer.
+  std::uint64_t capacity_items = 2048;  ///< C.
+  std::uint64_t batch = 512;
+  double compute_seconds = 0;  ///< Of the training step, a batch.
+
+  // The four constants of a machine and its bucket.
+  double get_seconds = 0;    ///< A miss: one GET, waited for.
+  double hit_seconds = 0;    ///< A look-up that finds.
+  double fetch_seconds = 0;  ///< A request to the server, whatever is in it.
+  double fetch_sample_seconds = 0;  ///< And for each sample that it fetches.
+};
+
+/// Of one epoch.
+struct DeliEpoch {
+  std::uint64_t reads = 0;
+  std::uint64_t misses = 0;   ///< GETs of the training process.
+  std::uint64_t fetched = 0;  ///< GETs of the server.
+  double loading_seconds = 0;
+};
+
+/// Runs one node over `epochs`: the samples it reads in each, in order.
+///
+/// A batch's indices are drawn before any of its samples is read, as PyTorch's
+/// batch sampler does; each draw asks for at most one fetch. A fetch skips what
+/// is cached when it is asked for and inserts the rest together when all has
+/// come; fetches do not wait for each other. A miss is not inserted. Time goes
+/// on in `get_seconds`, `hit_seconds` and `compute_seconds` alone.
+///
+/// Errors:
+///   kInvalidArgument  a fetch size, capacity or batch of 0; seconds below 0
+Result<std::vector<DeliEpoch>> simulate_deli(
+    const DeliOptions& options,
+    const std::vector<std::vector<SampleId>>& epochs);
+
+}  // namespace leat

@@ -1,0 +1,110 @@
+#include "leat/plan/deli_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace leat {
+namespace {
+
+/// One epoch of samples 0, 1, 2, …
+std::vector<std::vector<SampleId>> in_order(std::uint64_t samples) {
+  std::vector<SampleId> order;
+  order.reserve(samples);
+  for (std::uint64_t i = 0; i < samples; ++i) order.push_back(SampleId{i});
+  return {order};
+}
+
+DeliEpoch run(const DeliOptions& options, std::uint64_t samples) {
+  auto epochs = simulate_deli(options, in_order(samples));
+  EXPECT_TRUE(epochs.has_value());
+  return epochs->front();
+}
+
+// A GET of 1 s, a fetch of 4 + 0 s: the first four of each refill are missed,
+// then what it brought is found.
+TEST(DeliSimulatorTest, MissesUntilTheFetchHasCome) {
+  const DeliEpoch epoch = run({.fetch_size = 10,
+                               .capacity_items = 10,
+                               .batch = 10,
+                               .get_seconds = 1,
+                               .fetch_seconds = 4},
+                              30);
+
+  EXPECT_EQ(epoch.misses, 3u * 4u);
+  EXPECT_EQ(epoch.fetched, 30u);
+  EXPECT_DOUBLE_EQ(epoch.loading_seconds, 12.0);
+}
+
+// A threshold of a batch asks one batch ahead: computing hides the fetch.
+TEST(DeliSimulatorTest, AThresholdFetchesWhileTheQueueIsUsedUp) {
+  const DeliEpoch epoch = run({.fetch_size = 10,
+                               .queue_threshold = 10,
+                               .capacity_items = 20,
+                               .batch = 10,
+                               .compute_seconds = 10,
+                               .get_seconds = 1,
+                               .fetch_seconds = 4},
+                              100);
+
+  EXPECT_EQ(epoch.misses, 4u);  // Of the very first fetch.
+}
+
+// T + F > C: what comes pushes out what is not read yet.
+TEST(DeliSimulatorTest, AFetchIntoAFullFifoDropsWhatIsNotReadYet) {
+  const DeliOptions fits{.fetch_size = 10,
+                         .queue_threshold = 10,
+                         .capacity_items = 20,
+                         .batch = 10,
+                         .compute_seconds = 10,
+                         .get_seconds = 1,
+                         .fetch_seconds = 4};
+  DeliOptions too_small = fits;
+  too_small.capacity_items = 5;
+
+  EXPECT_GT(run(too_small, 200).misses, 3 * run(fits, 200).misses);
+}
+
+// A batch's indices are drawn at once, so a small fetch size asks for several
+// fetches at the same moment, which run beside each other.
+TEST(DeliSimulatorTest, ABatchIsDrawnBeforeItIsRead) {
+  const DeliEpoch epoch = run({.fetch_size = 5,
+                               .capacity_items = 10,
+                               .batch = 10,
+                               .get_seconds = 1,
+                               .fetch_seconds = 4},
+                              10);
+
+  EXPECT_EQ(epoch.misses, 4u);  // Not 4 of each five.
+}
+
+TEST(DeliSimulatorTest, AMissIsNotKeptAndAFetchSkipsWhatIs) {
+  auto two_epochs = in_order(10);
+  two_epochs.push_back(two_epochs.front());
+  const DeliOptions options{.fetch_size = 10,
+                            .capacity_items = 100,
+                            .batch = 10,
+                            .get_seconds = 1,
+                            .fetch_seconds = 100};
+
+  // Nothing has come when the second epoch asks: it asks for all again.
+  const auto slow = simulate_deli(options, two_epochs);
+  EXPECT_EQ((*slow)[1].misses, 10u);
+  EXPECT_EQ((*slow)[1].fetched, 10u);
+
+  DeliOptions quick = options;
+  quick.fetch_seconds = 0;
+  const auto held = simulate_deli(quick, two_epochs);
+  EXPECT_EQ((*held)[1].misses, 0u);
+  EXPECT_EQ((*held)[1].fetched, 0u);
+}
+
+TEST(DeliSimulatorTest, RefusesWhatCannotBe) {
+  EXPECT_FALSE(simulate_deli({.fetch_size = 0}, in_order(1)).has_value());
+  EXPECT_FALSE(simulate_deli({.capacity_items = 0}, in_order(1)).has_value());
+  EXPECT_FALSE(simulate_deli({.batch = 0}, in_order(1)).has_value());
+  EXPECT_FALSE(simulate_deli({.get_seconds = -1}, in_order(1)).has_value());
+}
+
+}  // namespace
+}  // namespace leat

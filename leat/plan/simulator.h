@@ -1,0 +1,83 @@
+// What a cache would buy: a training run over its known order, without bytes.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/plan/cache_policy.h"
+#include "leat/plan/next_use.h"
+#include "leat/plan/wait_model.h"
+
+namespace leat {
+
+struct TierSpec {
+  std::string policy = "belady";  ///< One of cache_policy_names().
+  std::uint64_t capacity = 0;
+  CapacityUnit unit = CapacityUnit::kBytes;
+  AccessTime window = 0;  ///< windowed_belady.
+};
+
+/// Who shares a cache.
+enum class CacheScope : std::uint8_t {
+  kRank,   ///< Each rank has its own.
+  kNode,   ///< The ranks of a node share one.
+  kPeers,  ///< So they do, and read what other nodes' hold instead of the
+           ///< store.
+};
+
+/// Which samples a node's tiers may hold: those of never_evict alone.
+enum class Placement : std::uint8_t {
+  kAny,
+  kFirstEpoch,  ///< What the node reads in the first epoch (CoorDL).
+  kFrequency,   ///< What the node reads most often in all epochs (NoPFS).
+};
+
+struct SimulationOptions {
+  std::uint64_t samples = 0;
+  /// Bytes: one entry for all samples alike, or one a sample.
+  std::vector<std::uint64_t> sizes = {1};
+  OrderOptions order = {};
+  std::shared_ptr<const BlockMap> blocks = nullptr;
+  std::uint64_t global_batch = 0;
+  Tail tail = Tail::kKeep;
+  std::uint32_t ranks = 1;
+  std::uint32_t nodes = 1;  ///< The ranks are dealt to them evenly.
+  std::uint64_t epochs = 1;
+  std::vector<TierSpec> tiers = {};  ///< From the fastest down, of each cache.
+  CacheScope scope = CacheScope::kNode;
+  Placement placement = Placement::kAny;
+  /// Caches that are their own are much alike: looks at the first so many ranks
+  /// (whole nodes if they share). 0: at all.
+  std::uint32_t only_ranks = 0;
+  /// Absent: nothing is timed.
+  std::optional<TimeOptions> times = std::nullopt;
+};
+
+/// Of one epoch, over all ranks that were looked at.
+struct EpochCounts {
+  std::uint64_t reads = 0;
+  std::vector<std::uint64_t> tier_hits = {};
+  std::uint64_t peer_hits = 0;
+  std::uint64_t gets = 0;  ///< What no cache held. They add up to the reads.
+  std::uint64_t get_bytes = 0;
+  std::uint64_t peer_bytes = 0;
+  double seconds = 0;
+  double wait_seconds = 0;  ///< Of them: training without data.
+};
+
+struct SimulationReport {
+  std::vector<EpochCounts> epochs;
+};
+
+/// Runs the job: each epoch's steps in turn, each step's ranks in turn. What is
+/// held is decided in that order, as the loader decides it when it sends
+/// requests. Takes O(reads * log held), and memory as CachePolicySpec says.
+///
+/// Errors:
+///   kInvalidArgument  a size, count or name that cannot be: says which
+Result<SimulationReport> simulate(const SimulationOptions& options);
+
+}  // namespace leat

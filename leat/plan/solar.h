@@ -1,0 +1,65 @@
+// SOLAR's ladder: what dealing samples to the nodes that hold them would save.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/plan/order.h"
+
+namespace leat {
+
+/// How the samples of a global batch are dealt to nodes. All of them deal the
+/// same samples to each step, so the sum of the gradients is the same. What
+/// depends on a node's own samples is not: the statistics of a BatchNorm, and
+/// random numbers drawn by rank. After Sun et al., "SOLAR", VLDB 2023 (its
+/// abstract; the details are our reconstruction).
+enum class Dealing : std::uint8_t {
+  kRuns,      ///< Node i takes the i-th run, as Steps does.
+  kHolders,   ///< To a node that holds it, as long as all get the same number.
+  kBalanced,  ///< To a node that holds it; what none holds, dealt evenly. Nodes
+              ///< then get unequal numbers and must weigh their gradients.
+};
+
+/// Deals `batch` to `nodes` nodes. `holds(node, sample)` is a cache's answer.
+/// Each sample goes to one node. REQUIRES: nodes > 0.
+std::vector<std::vector<SampleId>> deal_batch(
+    std::span<const SampleId> batch, std::uint32_t nodes, Dealing dealing,
+    const std::function<bool(std::uint32_t, SampleId)>& holds);
+
+struct SolarOptions {
+  std::uint64_t samples = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t global_batch = 0;
+  std::uint32_t nodes = 1;
+  std::uint64_t epochs = 1;
+  std::uint64_t capacity_items = 0;  ///< Of each node, under Belady's rule.
+  Dealing dealing = Dealing::kRuns;
+  /// Take the epochs in the order that leaves the fewest loads between them. It
+  /// is for the simulator: it needs to know how many epochs there will be, and
+  /// does nothing for early stopping or an elastic job.
+  enum class EpochOrderChoice : std::uint8_t { kAsNumbered, kFewestLoads };
+  EpochOrderChoice epoch_order = EpochOrderChoice::kAsNumbered;
+};
+
+struct SolarEpoch {
+  std::uint64_t epoch = 0;  ///< Its number: what its order is made of.
+  std::uint64_t loads = 0;  ///< GETs of all nodes.
+  /// Summed over steps: of the node that loads most, less the one that loads
+  /// least. What a synchronous job waits for.
+  std::uint64_t uneven_loads = 0;
+  std::uint64_t largest_local_batch = 0;
+};
+
+/// Called with what each node gets in each step, if given: for tests.
+using SeeStep =
+    std::function<void(std::uint64_t epoch, std::uint64_t step,
+                       const std::vector<std::vector<SampleId>>& dealt)>;
+
+/// Errors:
+///   kInvalidArgument  as Steps::make; more than 4,096 epochs to be ordered
+Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
+                                               const SeeStep& see_step);
+
+}  // namespace leat

@@ -1,0 +1,60 @@
+#include "leat/plan/tier_stack.h"
+
+#include <utility>
+
+namespace leat {
+
+TierStack::TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
+                     std::optional<NextUse> next_use,
+                     const std::vector<std::uint64_t>& sizes)
+    : tiers_(std::move(tiers)), next_use_(std::move(next_use)), sizes_(sizes) {}
+
+std::size_t TierStack::read(SampleId sample, std::uint64_t epoch,
+                            std::uint64_t position) {
+  epoch_ = epoch;
+  position_ = position;
+  now_ = next_use_.has_value() ? next_use_->time_of(epoch, position) : 0;
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (!tiers_[i]->holds(sample)) continue;
+    drop_.clear();
+    tiers_[i]->used(sample, now_, next_use_of(sample), drop_);
+    offer_dropped(i + 1);
+    return i;
+  }
+  offer(sample, 0);
+  return kMiss;
+}
+
+bool TierStack::holds(SampleId sample) const {
+  for (const auto& tier : tiers_) {
+    if (tier->holds(sample)) return true;
+  }
+  return false;
+}
+
+AccessTime TierStack::next_use_of(SampleId sample) {
+  if (!next_use_.has_value()) return kNever;
+  return next_use_->at_or_after(sample, epoch_, position_ + 1);
+}
+
+bool TierStack::offer(SampleId sample, std::size_t first_tier) {
+  if (first_tier >= tiers_.size()) return false;
+  const std::uint64_t bytes =
+      sizes_.size() == 1 ? sizes_.front() : sizes_[sample.value];
+  const AccessTime next_use = next_use_of(sample);
+  for (std::size_t i = first_tier; i < tiers_.size(); ++i) {
+    drop_.clear();
+    if (!tiers_[i]->admit(sample, bytes, now_, next_use, drop_)) continue;
+    offer_dropped(i + 1);
+    return true;
+  }
+  return false;
+}
+
+void TierStack::offer_dropped(std::size_t first_tier) {
+  if (drop_.empty() || first_tier >= tiers_.size()) return;
+  const std::vector<SampleId> dropped = std::exchange(drop_, {});
+  for (const SampleId sample : dropped) offer(sample, first_tier);
+}
+
+}  // namespace leat

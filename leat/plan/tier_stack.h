@@ -1,0 +1,54 @@
+// The tiers of one cache, each with its policy, asked as one.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "leat/plan/cache_policy.h"
+#include "leat/plan/next_use.h"
+
+namespace leat {
+
+/// Tiers from the fastest down; a sample is in one of them at most.
+///
+/// What comes from the store is offered to the fastest first, and to the next
+/// if that refuses; what one tier drops is offered to the next. A hit moves
+/// nothing.
+///
+/// Threads: one at a time.
+class TierStack {
+ public:
+  /// `next_use` says when the ranks that share this cache read a sample again;
+  /// none if no policy asks. `sizes` has one entry, or one a sample, and
+  /// outlives this.
+  TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
+            std::optional<NextUse> next_use,
+            const std::vector<std::uint64_t>& sizes);
+
+  /// What is returned if no tier holds the sample.
+  static constexpr std::size_t kMiss = static_cast<std::size_t>(-1);
+
+  /// A read at `position` of `epoch`, from the tier that is returned; a miss is
+  /// offered to the tiers.
+  std::size_t read(SampleId sample, std::uint64_t epoch,
+                   std::uint64_t position);
+
+  bool holds(SampleId sample) const;
+  const CachePolicy& tier(std::size_t index) const { return *tiers_[index]; }
+
+ private:
+  AccessTime next_use_of(SampleId sample);
+  bool offer(SampleId sample, std::size_t first_tier);
+  void offer_dropped(std::size_t first_tier);
+
+  std::vector<std::unique_ptr<CachePolicy>> tiers_;
+  std::optional<NextUse> next_use_;
+  const std::vector<std::uint64_t>& sizes_;
+  std::vector<SampleId> drop_;  // Of the policy that is asked.
+  std::uint64_t epoch_ = 0;     // Of the running read, and its position:
+  std::uint64_t position_ = 0;
+  AccessTime now_ = 0;
+};
+
+}  // namespace leat
