@@ -21,9 +21,11 @@
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
 #include "leat/profile/step_parts.h"
+#include "leat/profiler/relay.h"
 #include "leat/profiler/scratch.h"
 #include "leat/profiler/session.h"
 #include "leat/profiler/trial.h"
+#include "leat/runtime/limits.h"
 
 namespace leat {
 namespace {
@@ -142,6 +144,9 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags) {
   return plan;
 }
 
+/// What the relay may keep: a quarter of what this process may use.
+std::uint64_t relay_bytes() { return effective_limits().memory_bytes / 4; }
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -158,6 +163,16 @@ Json files_json(const std::vector<Residency>& files) {
         static_cast<double>(std::max<std::uint64_t>(one.bytes, 1)));
   }
   return shares;
+}
+
+Json reads_json(const std::vector<RelayCounts>& reads) {
+  Json runs = Json::array();
+  for (const RelayCounts& one : reads) {
+    runs.push_back({{"from_store", one.passed_on},
+                    {"from_memory", one.from_memory},
+                    {"writes_kept_away", one.kept_away}});
+  }
+  return runs;
 }
 
 Json report_json(const ProfileFlags& flags, const LaunchPlan& launch,
@@ -199,6 +214,8 @@ Json report_json(const ProfileFlags& flags, const LaunchPlan& launch,
            {{"files", trials.files},
             {"warm_resident", files_json(trials.warm_files)},
             {"cold_resident", files_json(trials.cold_files)},
+            {"warm_reads", reads_json(trials.warm_reads)},
+            {"cold_reads", reads_json(trials.cold_reads)},
             {"why_no_warm", trials.why_no_warm}}},
           {"batch_rows", trials.rows},
           {"loader", trials.loader},
@@ -254,6 +271,15 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
     session.place.scratch_folders = scratch_folders(flags, context.env);
     LEAT_TRY_VOID(check_scratch(session.place.scratch_folders, folder.path(),
                                 context.stop));
+  }
+  std::unique_ptr<Relay> relay;
+  if (launch.nodes.size() == 1) {  // Other nodes do not reach our loopback.
+    LEAT_TRY(relay, open_relay(context.env, relay_bytes()));
+    session.relay = relay.get();
+    for (const char* name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}) {
+      session.launch.variables.push_back(
+          fmt::format("{}={}", name, relay->url()));
+    }
   }
   LEAT_TRY(const TrainingTrials trials, run_session(session, context.stop));
   LEAT_TRY(const StepParts split, split_step(trials.runs));

@@ -11,6 +11,10 @@ namespace {
 
 /// Above this share of bytes left in memory, files have not been made cold.
 constexpr double kMostLeftCold = 0.1;
+/// Above this share of reads that the store still answers, it is not warm.
+constexpr double kMostReadWarm = 0.02;
+/// Runs that only fill the relay's memory, at most.
+constexpr int kMostFillRuns = 2;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -52,11 +56,7 @@ class Session {
   /// One run as the user would make it, of which only what it does is kept.
   Result<void> look() {
     say("looking at what the script does");
-    LEAT_TRY(const Trial trial, run_trial(options_.place, options_.launch,
-                                          {.warmup = options_.warmup,
-                                           .steps = options_.steps,
-                                           .notes_files = true},
-                                          stop_));
+    LEAT_TRY(const Trial trial, run_real(Relay::Mode::kWarm, true));
     const RankRecord& first = trial.ranks.front();
     trials_.rows = first.rows.value_or(0);
     trials_.loader = first.loader;
@@ -67,20 +67,64 @@ class Session {
       return residency_of(std::span(&file, 1)).bytes == 0;
     });
     trials_.files = files_.size();
-    decide_about_warmth();
+    reads_store_ = reads().passed_on + reads().from_memory > 0;
+    if (reads_store_) LEAT_TRY_VOID(fill_relay());
+    if (trials_.why_no_warm.empty()) decide_about_files();
     return {};
   }
 
-  void decide_about_warmth() {
+  RelayCounts reads() const {
+    return options_.relay == nullptr ? RelayCounts() : options_.relay->counts();
+  }
+
+  /// A run as the user would make it.
+  Result<Trial> run_real(Relay::Mode mode, bool notes_files) const {
+    if (options_.relay != nullptr) {
+      options_.relay->set_mode(mode);
+      options_.relay->reset_counts();
+    }
+    return run_trial(options_.place, options_.launch,
+                     {.warmup = options_.warmup,
+                      .steps = options_.steps,
+                      .drained = options_.steps,
+                      .notes_files = notes_files},
+                     stop_);
+  }
+
+  /// Runs until what the script reads has been read before.
+  Result<void> fill_relay() {
+    double missed = 1;
+    for (int i = 0; i < kMostFillRuns && missed > kMostReadWarm; ++i) {
+      say("reading what it reads into memory");
+      LEAT_TRY_VOID(run_real(Relay::Mode::kWarm, false));
+      const RelayCounts counts = reads();
+      missed = static_cast<double>(counts.passed_on) /
+               static_cast<double>(std::max<std::uint64_t>(
+                   counts.passed_on + counts.from_memory, 1));
+    }
+    if (missed > kMostReadWarm) {
+      trials_.why_no_warm = fmt::format(
+          "{:.0f} % of what it reads from its bucket is new in each run, or "
+          "does not fit into memory: give it a fixed seed, or less data",
+          100 * missed);
+    }
+    return {};
+  }
+
+  void decide_about_files() {
     if (files_.empty()) {
+      if (reads_store_) return;
       trials_.why_no_warm =
-          "the script opens no file in Python, and what it reads otherwise "
-          "cannot be kept in memory";
+          "the script opens no file in Python and reads no bucket at "
+          "AWS_ENDPOINT_URL, and what it reads otherwise cannot be kept in "
+          "memory";
       return;
     }
     drop_from_page_cache(files_);
     const double left = share_resident(residency_of(files_));
-    if (left > kMostLeftCold) {
+    if (left > kMostLeftCold && reads_store_) {
+      files_.clear();  // What counts comes from the bucket.
+    } else if (left > kMostLeftCold) {
       trials_.why_no_warm = fmt::format(
           "{:.0f} % of the files stay in memory when they are dropped: they "
           "lie in a file system in memory, or somebody else uses them",
@@ -106,14 +150,19 @@ class Session {
     LaunchPlan launch = options_.launch;
     if (condition == Condition::kAlone) launch.processes_per_node = 1;
     if (condition < Condition::kNodes) launch.nodes.resize(1);
-    TrialOptions trial = {.warmup = options_.warmup, .steps = options_.steps};
-    if (is_replayed) {
-      trial.replayed = options_.replayed;
-      if (trials_.rows > 0) trial.rows = trials_.rows;
-    } else {
-      trial.drained = options_.steps;
+    if (!is_replayed) {
       LEAT_TRY_VOID(prepare_files(condition));
+      LEAT_TRY(const Trial done,
+               run_real(condition == Condition::kWarm ? Relay::Mode::kWarm
+                                                      : Relay::Mode::kCold,
+                        false));
+      keep(condition, done);
+      return {};
     }
+    TrialOptions trial = {.warmup = options_.warmup,
+                          .steps = options_.steps,
+                          .replayed = options_.replayed};
+    if (trials_.rows > 0) trial.rows = trials_.rows;
     LEAT_TRY(const Trial done,
              run_trial(options_.place, std::move(launch), trial, stop_));
     keep(condition, done);
@@ -121,7 +170,7 @@ class Session {
   }
 
   Result<void> prepare_files(Condition condition) {
-    if (!trials_.why_no_warm.empty()) return {};
+    if (!trials_.why_no_warm.empty() || files_.empty()) return {};
     if (condition == Condition::kWarm) {
       LEAT_TRY_VOID(read_into_page_cache(files_, stop_));
       trials_.warm_files.push_back(residency_of(files_));
@@ -149,8 +198,10 @@ class Session {
     trials_.runs.push_back(std::move(run));
     if (condition == Condition::kWarm) {
       trials_.warm_supply_seconds.push_back(supply);
+      if (reads_store_) trials_.warm_reads.push_back(reads());
     } else if (condition == Condition::kCold) {
       trials_.cold_supply_seconds.push_back(supply);
+      if (reads_store_) trials_.cold_reads.push_back(reads());
       trials_.naive_wait_fractions.push_back(waited / slowest);
     }
   }
@@ -167,6 +218,7 @@ class Session {
   const SessionOptions& options_;
   const std::stop_token& stop_;
   std::vector<std::filesystem::path> files_;
+  bool reads_store_ = false;
   TrainingTrials trials_;
 };
 

@@ -13,6 +13,7 @@
 #include "leat/profile/step_parts.h"
 #include "leat/profiler/launch.h"
 #include "leat/profiler/page_cache.h"
+#include "leat/profiler/relay.h"
 #include "leat/profiler/trial.h"
 
 namespace leat {
@@ -25,6 +26,8 @@ struct SessionOptions {
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
   std::uint32_t replayed = 4;
+  /// What the script is told is its S3 endpoint. Null: none.
+  Relay* relay = nullptr;
   /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
   std::function<void(std::string_view)> progress;
 };
@@ -43,6 +46,9 @@ struct TrainingTrials {
   std::size_t files = 0;
   std::vector<Residency> warm_files;
   std::vector<Residency> cold_files;
+  /// What went through the relay, in the same runs.
+  std::vector<RelayCounts> warm_reads;
+  std::vector<RelayCounts> cold_reads;
   /// Why there is no warm run, or empty.
   std::string why_no_warm;
   std::uint64_t rows = 0;  ///< Of a rank's batch; 0 if batches hold no array.

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+import leat
+
 TRAINING = str(pathlib.Path(__file__).parent / "profiled_training.py")
 PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
 
@@ -196,3 +198,76 @@ def test_wrong_usage_is_said_before_anything_runs(words, says, project):
 
     assert done.returncode == 2
     assert says in done.stderr
+
+
+BUCKET_TRAINING = """
+import pathlib, sys, time, boto3, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Objects(Dataset):
+    def __init__(self):
+        self.s3 = boto3.client("s3")
+        self.keys = [one["Key"] for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket="b")
+                     for one in page["Contents"]]
+    def __len__(self):
+        return len(self.keys)
+    def __getitem__(self, index):
+        body = bytearray(self.s3.get_object(Bucket="b", Key=self.keys[index])["Body"].read())
+        return torch.frombuffer(body, dtype=torch.uint8)
+
+data = Objects()
+data.s3.put_object(Bucket="b", Key="checkpoint", Body=b"new")
+for epoch in range(3):
+    for batch in DataLoader(data, batch_size=2):
+        time.sleep(0.02)
+"""
+
+
+def test_a_bucket_is_told_apart_into_preparation_and_fetch(tmp_path, project):
+    pytest.importorskip("boto3")
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    for number in range(120):
+        (folder / f"{number:03}").write_bytes(os.urandom(2000))
+    (project / "train.py").write_text(BUCKET_TRAINING)
+
+    with leat.testing.Bucket(folder.parent, latency="40ms") as bucket:
+        report = report_of(profile(
+            project, "--steps", "15", "--warmup", "2", "--repeats", "1", "--",
+            sys.executable, "train.py", **bucket.env(),
+        ))  # fmt: skip
+        counters = bucket.counters()
+
+    found = {part: one["seconds"] for part, one in report["parts"].items()}
+    assert set(found) == {"compute", "preparation", "fetch"}
+    assert found["fetch"] == pytest.approx(0.08, abs=0.05 * report["step_seconds"])
+    warm, cold = report["proof"]["warm_reads"][0], report["proof"]["cold_reads"][0]
+    assert warm["from_store"] == 0 and warm["from_memory"] >= 30
+    assert cold["from_memory"] == 0 and cold["from_store"] >= 30
+    assert warm["writes_kept_away"] == 1
+    assert counters["put"] == 0 and not (folder / "checkpoint").exists()
+
+
+def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, project):
+    folder = tmp_path / "store" / "b"
+    folder.mkdir(parents=True)
+    for number in range(120):
+        (folder / f"{number:03}").write_bytes(os.urandom(2000))
+    (project / "train.py").write_text(
+        "import leat, pathlib, time\n"
+        "loader = leat.Loader('s3://b', batch_size=4, fields=('data',))\n"
+        "for batch in loader:\n"
+        "    for row in batch['data']:\n"
+        f"        assert row.tobytes() in {{p.read_bytes() for p in pathlib.Path({str(folder)!r}).iterdir()}}\n"
+        "    time.sleep(0.01)\n"
+    )
+
+    with leat.testing.Bucket(folder.parent, latency="5ms", credentials=("KEY", "SECRET")) as bucket:
+        report = report_of(profile(
+            project, "--steps", "8", "--warmup", "1", "--repeats", "1", "--",
+            sys.executable, "train.py", **bucket.env(),
+        ))  # fmt: skip
+
+    assert report["loader"] == "leat.loader.Loader"
+    assert report["proof"]["warm_reads"][0]["from_store"] == 0
+    assert report["proof"]["cold_reads"][0]["from_memory"] == 0

@@ -21,6 +21,11 @@ namespace leat {
 using WallNow = std::function<WallTime()>;
 WallTime system_now();
 
+/// The credentials that a bucket's requests are signed with; null for who asks
+/// as nobody.
+std::unique_ptr<RefreshingCredentials> open_credentials(
+    const S3Settings& settings);
+
 /// Makes the requests for one bucket.
 ///
 /// Signs as little as S3 asks for (host and x-amz-*), since every further

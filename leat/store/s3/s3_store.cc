@@ -54,25 +54,12 @@ std::optional<Error> wrong_range(const HttpReply& reply, std::uint64_t offset,
   return Error(ErrorCode::kUnavailable, "the server sent another range");
 }
 
-/// Null for who asks as nobody.
-std::unique_ptr<RefreshingCredentials> credentials_of(
-    const S3Settings& settings) {
-  if (!settings.is_signed()) return nullptr;
-  RefreshingCredentials::Options options;
-  if (settings.credentials) {
-    options.initial = TimedCredentials{*settings.credentials};
-  }
-  options.provider = settings.provider;
-  options.turn_path = settings.turn_path;
-  return std::make_unique<RefreshingCredentials>(std::move(options));
-}
-
 class S3Store final : public Store {
  public:
   S3Store(std::string_view bucket, S3Settings settings,
           std::unique_ptr<HttpClient> http, WallNow now)
       : bucket_(bucket),
-        credentials_(credentials_of(settings)),
+        credentials_(open_credentials(settings)),
         maker_(std::move(settings), std::move(now)),
         http_(std::move(http)) {}
 

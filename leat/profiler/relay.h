@@ -1,0 +1,53 @@
+// Between a script and its bucket.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What went through a relay since it was last asked to forget.
+struct RelayCounts {
+  std::uint64_t passed_on = 0;    ///< Reads that the store answered.
+  std::uint64_t from_memory = 0;  ///< Reads that were answered here.
+  std::uint64_t kept_away = 0;    ///< Writes that the store never saw.
+};
+
+/// An S3 endpoint on loopback in front of the user's own: what a script reads
+/// goes there, signed with the user's credentials, or is answered from memory,
+/// so that one script can be run with its data far away and near. What it
+/// writes is acknowledged and dropped.
+///
+/// Path style, below a random path: who does not know it is refused, since who
+/// does asks as the user.
+///
+/// Threads:  any.
+/// Lifetime: destruction ends what is under way.
+class Relay {
+ public:
+  enum class Mode : std::uint8_t {
+    kCold,  ///< Every read goes to the store.
+    kWarm,  ///< What was read before comes from memory; the rest is kept.
+  };
+
+  virtual ~Relay() = default;
+
+  /// "http://127.0.0.1:PORT/TOKEN", for AWS_ENDPOINT_URL.
+  virtual std::string url() const = 0;
+  virtual void set_mode(Mode mode) = 0;
+  virtual RelayCounts counts() const = 0;
+  virtual void reset_counts() = 0;
+};
+
+/// `env` says where the store is and who asks, as for any store;
+/// `most_bytes` bounds what is kept.
+///
+/// Errors:
+///   kUnavailable  no port is free
+Result<std::unique_ptr<Relay>> open_relay(const Env& env,
+                                          std::uint64_t most_bytes);
+
+}  // namespace leat
