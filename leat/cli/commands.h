@@ -7,11 +7,13 @@ namespace leat {
 
 extern const Command kBenchCommand;
 extern const Command kBucketCommand;
+extern const Command kCacheCommand;
 extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
 extern const Command kIndexCommand;
 extern const Command kLsCommand;
 extern const Command kProfileCommand;
 extern const Command kStatCommand;
+extern const Command kWarmCommand;
 
 }  // namespace leat

@@ -9,20 +9,20 @@
 
 namespace leat {
 
-/// Threads: any.
+/// Threads: any. Who reads a count sees what was done before it was counted.
 class CacheHits {
  public:
   void count(CacheLevel level, std::uint64_t bytes) {
-    at(level).fetch_add(1, std::memory_order_relaxed);
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    at(level).fetch_add(1, std::memory_order_release);
+    bytes_.fetch_add(bytes, std::memory_order_release);
   }
   std::uint64_t of(CacheLevel level) const {
-    return at(level).load(std::memory_order_relaxed);
+    return at(level).load(std::memory_order_acquire);
   }
   std::uint64_t total() const {
     return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
   }
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
 
  private:
   using Count = std::atomic<std::uint64_t>;

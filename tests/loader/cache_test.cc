@@ -1,0 +1,150 @@
+// A loader with a cache delivers what one without delivers, and asks for less.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "tests/loader/world.h"
+
+namespace leat {
+namespace {
+
+constexpr char kBucketUrl[] = "s3://data/train";
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    ADD_FAILURE() << result.error().message();
+    std::abort();
+  }
+  return *std::move(result);
+}
+
+LoaderOptions with_cache(CacheOptions cache, std::uint64_t epochs) {
+  LoaderOptions options = usual_options();
+  options.cache = std::move(cache);
+  options.epochs = epochs;
+  return options;
+}
+
+std::vector<EpochStats> run(Loader& loader, std::uint64_t epochs) {
+  for (std::uint64_t i = 0; i < epochs; ++i) (void)must(run_epoch(loader));
+  return loader.stats();
+}
+
+void expect_same_content(const std::vector<EpochStats>& a,
+                         const std::vector<EpochStats>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].order_hash, b[i].order_hash) << i;
+    EXPECT_EQ(a[i].content_hash, b[i].content_hash) << i;
+  }
+}
+
+TEST(LoaderCacheTest, ChangesNothingButTheRequests) {
+  World world;
+  auto plain = must(world.load(world.folder() + "/train", usual_options()));
+  const std::vector<EpochStats> expected = run(*plain, 3);
+  for (const std::vector<std::string>& faults :
+       {std::vector<std::string>{}, {"503:3%", "reset:2%", "truncate:2%"}}) {
+    world.serve(faults);
+    auto loader = must(world.load(
+        kBucketUrl, with_cache({.ram_bytes = 4 * kMiB}, /*epochs=*/3)));
+
+    const std::vector<EpochStats> stats = run(*loader, 3);
+
+    expect_same_content(stats, expected);
+    EXPECT_GT(stats[0].misses, World::kSamples / 2);
+    EXPECT_EQ(stats[0].ram_hits, 0u);
+    for (std::size_t epoch : {1, 2}) {
+      EXPECT_EQ(stats[epoch].misses, 0u);
+      EXPECT_EQ(stats[epoch].gets, 0u);
+      EXPECT_EQ(stats[epoch].bytes_read, 0u);
+      EXPECT_EQ(stats[epoch].ram_hits, stats[0].misses);
+      EXPECT_EQ(stats[epoch].stalls.total(), stats[epoch].wait);
+    }
+  }
+}
+
+TEST(LoaderCacheTest, ALaterLoaderFindsWhatTheDiskHolds) {
+  World world;
+  const CacheOptions cache{.disk = (world.root() / "cache").string(),
+                           .disk_limit_bytes = 8 * kMiB};
+  const std::string url = world.folder() + "/train";
+  std::vector<EpochStats> first;
+  {
+    auto loader = must(world.load(url, with_cache(cache, 1)));
+    first = run(*loader, 1);
+    EXPECT_EQ(first[0].disk_hits, 0u);
+  }
+
+  auto loader = must(world.load(url, with_cache(cache, 1)));
+  const std::vector<EpochStats> second = run(*loader, 1);
+
+  expect_same_content(first, second);
+  EXPECT_EQ(second[0].disk_hits, first[0].misses);
+  EXPECT_EQ(second[0].misses, 0u);
+  loader->close();
+  for (const Metric gauge : {Metric::kCacheDiskBytes, Metric::kCacheRamBytes}) {
+    EXPECT_EQ(loader->metrics()->value(gauge), 0);
+  }
+}
+
+// Two ranks of a node, side by side: what one has fetched the other need not.
+TEST(LoaderCacheTest, LocalRanksShareTheirMemory) {
+  World world;
+  const Dataset dataset = must(world.open(world.folder() + "/train"));
+  std::vector<std::unique_ptr<Loader>> ranks;
+  for (std::uint32_t rank : {0, 1}) {
+    LoaderOptions options = usual_options();
+    options.rank = Rank{.rank = rank, .world_size = 2};
+    options.cache = CacheOptions{.ram_bytes = 8 * kMiB};
+    ranks.push_back(must(
+        Loader::open(dataset, options,
+                     fake_env({{"RANK", std::to_string(rank)},
+                               {"WORLD_SIZE", "2"},
+                               {"LOCAL_RANK", std::to_string(rank)},
+                               {"LOCAL_WORLD_SIZE", "2"},
+                               {"XDG_RUNTIME_DIR", world.root().string()}}))));
+  }
+  std::uint64_t first_misses = 0;
+  std::uint64_t misses = 1;
+  // Each sees what the other wrote within a second.
+  for (int epoch = 0; epoch < 200 && misses != 0; ++epoch) {
+    misses = 0;
+    for (const auto& rank : ranks) {
+      (void)must(run_epoch(*rank));
+      misses += rank->stats().back().misses;
+    }
+    if (epoch == 0) first_misses = misses;
+  }
+
+  EXPECT_GT(first_misses, World::kSamples / 2);
+  EXPECT_EQ(misses, 0u);
+  // No record twice: both together hold what the data needs, and no more.
+  std::int64_t bytes = 0;
+  for (const auto& rank : ranks) {
+    bytes += rank->metrics()->value(Metric::kCacheRamBytes);
+  }
+  EXPECT_LT(bytes, static_cast<std::int64_t>(first_misses * 2 * 4300));
+}
+
+TEST(LoaderCacheTest, WhatCannotBeIsRefused) {
+  World world;
+  const auto refused = [&](CacheOptions cache) {
+    auto loader =
+        world.load(world.folder() + "/train", with_cache(std::move(cache), 1));
+    return loader ? std::string("accepted") : loader.error().message();
+  };
+
+  EXPECT_NE(refused({}).find("ram="), std::string::npos);
+  EXPECT_NE(refused({.disk_limit_bytes = 1}).find("disk="), std::string::npos);
+  EXPECT_NE(refused({.ram_bytes = kMiB, .policy = "mru"}).find("belady"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace leat
