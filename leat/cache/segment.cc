@@ -145,4 +145,10 @@ std::uint64_t Segment::allocated_bytes() const {
   return static_cast<std::uint64_t>(now.st_blocks) * 512;
 }
 
+std::uint64_t Segment::file_bytes() const {
+  struct stat now {};
+  if (::fstat(fd(), &now) != 0) return 0;
+  return static_cast<std::uint64_t>(now.st_size);
+}
+
 }  // namespace leat

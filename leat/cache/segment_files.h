@@ -67,6 +67,12 @@ class SegmentFiles {
   /// REQUIRES: the caller holds its lock. Who still reads it may go on.
   virtual void remove(std::uint64_t id) = 0;
 
+  /// True if remove() has been called for the file behind `fd`, by anybody.
+  virtual bool is_removed(int fd) const = 0;
+
+  /// Says that the caller has the lock of another's segment now, by `fd`.
+  virtual void taken_over(std::uint64_t /*id*/, int /*fd*/) {}
+
   /// "the folder /nvme/leat", for messages.
   virtual std::string where() const = 0;
 };
@@ -80,6 +86,12 @@ Error file_error(int negated_errno, std::string doing);
 /// Errors: as SegmentFiles::create()
 Result<std::unique_ptr<SegmentFiles>> open_segment_folder(std::string path,
                                                           FileOps& ops);
+
+/// The segments that are in a folder now; empty where there is none.
+std::vector<std::string> segment_paths(const std::string& folder);
+
+/// What a file takes on its disk, holes left out; 0 where there is none.
+std::uint64_t allocated_bytes_of(const std::string& path);
 
 /// Anonymous memory (memfd_create) of this process alone, gone with it. `ops`
 /// outlives it.

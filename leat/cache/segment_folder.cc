@@ -91,6 +91,11 @@ class SegmentFolder final : public SegmentFiles {
     (void)ops_.unlink(path_of(id, kMade));
   }
 
+  bool is_removed(int fd) const override {
+    struct stat now {};
+    return ::fstat(fd, &now) == 0 && now.st_nlink == 0;
+  }
+
   std::string where() const override { return "the folder " + path_; }
 
  private:
@@ -127,7 +132,30 @@ class SegmentFolder final : public SegmentFiles {
   FileOps& ops_;
 };
 
+std::vector<std::string> paths_in(const std::string& folder,
+                                  std::string_view suffix) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    if (id_of(at->path().filename().string(), suffix)) {
+      paths.push_back(at->path().string());
+    }
+  }
+  return paths;
+}
+
 }  // namespace
+
+std::vector<std::string> segment_paths(const std::string& folder) {
+  return paths_in(folder, kMade);
+}
+
+std::uint64_t allocated_bytes_of(const std::string& path) {
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0) return 0;
+  return static_cast<std::uint64_t>(now.st_blocks) * 512;
+}
 
 OwnedFd::~OwnedFd() {
   if (fd_ >= 0) ::close(fd_);

@@ -26,6 +26,7 @@ class SegmentMemory final : public SegmentFiles {
     return file_error(-ENOENT, "opening another's memory");
   }
   void remove(std::uint64_t /*id*/) override {}  // Gone with its descriptor.
+  bool is_removed(int /*fd*/) const override { return false; }
   std::string where() const override { return "memory"; }
 
  private:

@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,11 +47,6 @@ SegmentTierOptions chosen(SegmentTierOptions options) {
 std::uint32_t entries_for(std::uint64_t segment_bytes) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       2 * segment_bytes / kPageBytes, 64, kMostEntries));
-}
-
-bool is_unlinked(int fd) {
-  struct stat now {};
-  return ::fstat(fd, &now) == 0 && now.st_nlink == 0;
 }
 
 }  // namespace
@@ -399,6 +393,10 @@ bool SegmentTier::move_record(std::uint32_t from, const RecordEntry& entry) {
       .page = static_cast<std::uint32_t>(entry.offset / kPageBytes),
       .length_bytes = static_cast<std::uint32_t>(entry.length_bytes),
       .body_crc = entry.body_crc};
+  if (entry.offset + entry.length_bytes > held->segment.file_bytes()) {
+    give_up(entry.key, place);  // Of a hostile length, for one.
+    return true;
+  }
   Buffer body(entry.length_bytes);
   if (held->segment.read(entry.offset, body.span()) != 0 ||
       record_crc(entry.key, body.span()) != entry.body_crc) {
@@ -521,11 +519,12 @@ void SegmentTier::try_take_over(std::uint32_t number) {
   const auto held = held_at(number);
   Segment& segment = held->segment;
   if (!segment.is_writable() || !try_lock_segment(segment.fd())) return;
-  // Whoever had it may have unlinked it just before.
-  if (is_unlinked(segment.fd()) || !segment.take_over(owner_)) {
+  // Whoever had it may have removed it just before.
+  if (files_->is_removed(segment.fd()) || !segment.take_over(owner_)) {
     (void)::flock(segment.fd(), LOCK_UN);
     return;
   }
+  files_->taken_over(segment.header().id, segment.fd());
   follow(number);  // What its writer did last.
   count_as_mine(number);
 }
@@ -584,8 +583,10 @@ void SegmentTier::share_limit() {
     if (const auto header = parse_header(block)) writers.insert(header->owner);
   }
   const std::uint64_t limit = options_.limit_bytes;
-  allowed_bytes_ = std::min(limit / (writers.size() + 1),
-                            limit - std::min(limit, others_bytes));
+  const std::uint64_t shares =
+      std::max<std::uint64_t>(writers.size() + 1, options_.expected_writers);
+  allowed_bytes_ =
+      std::min(limit / shares, limit - std::min(limit, others_bytes));
 }
 
 // --- small things ------------------------------------------------------------

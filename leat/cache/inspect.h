@@ -1,0 +1,49 @@
+// Looks at a cache folder from outside, for `leat cache`.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/cache/file_ops.h"
+
+namespace leat {
+
+/// What one segment of a folder holds.
+struct SegmentReport {
+  std::string path;
+  bool is_ours = true;     ///< False if it has no header that we know.
+  bool is_in_use = false;  ///< A live process writes it.
+  std::uint64_t records = 0;
+  std::uint64_t record_bytes = 0;
+  std::uint64_t allocated_bytes = 0;  ///< On the disk, holes left out.
+  std::uint64_t bad = 0;              ///< Entries, and bodies if asked for.
+};
+
+enum class Bodies : std::uint8_t { kTrust, kCheck };
+
+/// Reports each segment of a folder, in order of their names; with kCheck it
+/// reads every record and counts those whose checksum is wrong. Jobs may go on
+/// meanwhile: what one drops while it is read is not counted as bad. Blocks.
+///
+/// Errors:
+///   kNotFound   there is no such folder
+///   kCancelled  `stop` fired first
+Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
+                                                 Bodies bodies, FileOps& ops,
+                                                 const std::stop_token& stop);
+
+struct ClearReport {
+  std::uint64_t removed = 0;          ///< Segments.
+  std::uint64_t in_use = 0;           ///< Left, for live processes write them.
+  std::uint64_t allocated_bytes = 0;  ///< Of those removed.
+};
+
+/// Removes the segments that no live process writes, and nothing else.
+///
+/// Errors: kNotFound as above; kPermissionDenied if one cannot be removed
+Result<ClearReport> clear_cache(const std::string& folder, FileOps& ops);
+
+}  // namespace leat

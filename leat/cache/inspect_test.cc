@@ -1,0 +1,96 @@
+#include "leat/cache/inspect.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "leat/base/buffer.h"
+#include "leat/base/units.h"
+#include "leat/cache/segment_tier.h"
+
+namespace leat {
+namespace {
+
+class InspectTest : public ::testing::Test {
+ protected:
+  InspectTest() {
+    std::string name = ::testing::TempDir() + "leat-inspect-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~InspectTest() override { std::filesystem::remove_all(folder_); }
+  std::unique_ptr<SegmentTier> open() {
+    return *SegmentTier::open(*open_segment_folder(folder_, ops_),
+                              {.limit_bytes = kMiB}, ops_, clock_, nullptr);
+  }
+  void put_three() {
+    const auto tier = open();
+    for (std::uint64_t n = 0; n < 4; ++n) {
+      ASSERT_TRUE(tier->insert({.high = n, .low = n}, as_bytes("0123456789")));
+    }
+    tier->drop({.high = 1, .low = 1});
+  }
+
+  std::string folder_;
+  SystemFileOps ops_;
+  SteadyClock clock_;
+};
+
+TEST_F(InspectTest, TellsWhatASegmentHolds) {
+  put_three();
+
+  const auto found = inspect_cache(folder_, Bodies::kCheck, ops_, {});
+
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().records, 3u);
+  EXPECT_EQ(found->front().record_bytes, 30u);
+  EXPECT_EQ(found->front().bad, 0u);
+  EXPECT_FALSE(found->front().is_in_use);
+}
+
+TEST_F(InspectTest, CountsBodiesThatAreWrong) {
+  put_three();
+  const std::string path = segment_paths(folder_).front();
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+
+  const auto trusted = inspect_cache(folder_, Bodies::kTrust, ops_, {});
+  const auto checked = inspect_cache(folder_, Bodies::kCheck, ops_, {});
+
+  EXPECT_EQ(trusted->front().bad, 0u);
+  EXPECT_EQ(checked->front().bad, 1u);
+}
+
+TEST_F(InspectTest, ClearsWhatNobodyUsesAndNothingElse) {
+  put_three();
+  std::ofstream(folder_ + "/segment-0000000000000001.leat") << "not a segment";
+  std::ofstream(folder_ + "/notes.txt") << "mine";
+  {
+    const auto user = open();
+    const auto cleared = clear_cache(folder_, ops_);
+    ASSERT_TRUE(cleared);
+    EXPECT_EQ(cleared->in_use, 1u);
+    EXPECT_EQ(cleared->removed, 1u);
+    std::string got(10, ' ');
+    EXPECT_TRUE(user->read({.high = 0, .low = 0},
+                           std::as_writable_bytes(std::span(got))));
+  }
+
+  const auto cleared = clear_cache(folder_, ops_);
+
+  EXPECT_EQ(cleared->removed, 1u);
+  EXPECT_TRUE(segment_paths(folder_).empty());
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/notes.txt"));
+}
+
+TEST_F(InspectTest, AFolderThatIsNotThereIsAnError) {
+  const auto found = inspect_cache(folder_ + "/none", Bodies::kTrust, ops_, {});
+
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace leat

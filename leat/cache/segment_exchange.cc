@@ -1,0 +1,373 @@
+// The conversation: who asks connects, sends an id, and gets the descriptor of
+// that segment; for id 0 it gets the ids of all that there are. One question a
+// connection, answered at once.
+//
+// A lock belongs to an open file, and a descriptor that is sent shares it. So
+// what is sent is opened anew by /proc/self/fd: it can be locked once the
+// writer is gone, and not before.
+
+#include "leat/cache/segment_exchange.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/runtime/thread_name.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kAskForIds = 0;
+constexpr std::size_t kMostIds = 4096;
+/// Who does not answer within this is passed over, until the next time.
+constexpr int kPatienceMs = 200;
+
+Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::nullopt;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+const sockaddr* as_sockaddr(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+void be_impatient(int fd) {
+  const timeval patience{.tv_sec = 0, .tv_usec = kPatienceMs * 1000};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
+bool is_same_user(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         peer.uid == ::geteuid();
+}
+
+/// Sends `bytes`, and `fd` beside them unless it is negative.
+bool send_message(int to, std::span<const std::byte> bytes, int fd) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return ::sendmsg(to, &message, MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+/// Receives one message; its descriptor, if one came with it, into `fd`.
+ssize_t receive_message(int from, std::span<std::byte> into, OwnedFd& fd) {
+  iovec part{into.data(), into.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET &&
+      header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int raw = -1;
+    std::memcpy(&raw, CMSG_DATA(header), sizeof raw);
+    fd = OwnedFd(raw);
+  }
+  return got;
+}
+
+std::span<const std::byte> bytes_of(const std::uint64_t& number) {
+  return std::as_bytes(std::span(&number, 1));
+}
+
+/// The segments that this process may hand out, by id.
+class Shelf {
+ public:
+  void put(std::uint64_t id, int fd) {
+    const MutexLock lock(mutex_);
+    fds_[id] = OwnedFd(fd);
+  }
+  void take(std::uint64_t id) {
+    const MutexLock lock(mutex_);
+    fds_.erase(id);
+  }
+  std::vector<std::uint64_t> ids() const {
+    const MutexLock lock(mutex_);
+    std::vector<std::uint64_t> ids;
+    ids.reserve(fds_.size());
+    for (const auto& [id, fd] : fds_) ids.push_back(id);
+    return ids;
+  }
+  /// The same file opened anew, with no lock on it.
+  OwnedFd open_anew(std::uint64_t id) const {
+    const MutexLock lock(mutex_);
+    const auto found = fds_.find(id);
+    if (found == fds_.end()) return OwnedFd();
+    return OwnedFd(
+        ::open(fmt::format("/proc/self/fd/{}", found->second.get()).c_str(),
+               O_RDWR | O_CLOEXEC));
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::uint64_t, OwnedFd> fds_ LEAT_GUARDED_BY(mutex_);
+};
+
+class SegmentExchange final : public SegmentFiles {
+ public:
+  SegmentExchange(std::string folder, std::string socket_path, OwnedFd listener,
+                  FileOps& ops)
+      : folder_(std::move(folder)),
+        socket_path_(std::move(socket_path)),
+        listener_(std::move(listener)),
+        ops_(ops),
+        server_([this](const std::stop_token& stop) {
+          name_this_thread("leat-cache-hand");
+          serve(stop);
+        }) {}
+
+  ~SegmentExchange() override {
+    server_.request_stop();
+    ::shutdown(listener_.get(), SHUT_RDWR);  // Wakes it from accept().
+    server_.join();
+    (void)ops_.unlink(socket_path_);
+    (void)::rmdir(folder_.c_str());  // The last one out.
+  }
+
+  Result<Opened> create(const SegmentHeader& header) override {
+    Opened made{.fd = OwnedFd(::memfd_create("leat-segment", MFD_CLOEXEC)),
+                .is_writable = true};
+    if (!made.fd) return failed("making memory for the RAM tier");
+    if (!try_lock_segment(made.fd.get())) return failed("locking new memory");
+    const int error = write_all(ops_, made.fd.get(), encode(header), 0);
+    if (error != 0) return file_error(error, "writing to the RAM tier");
+    keep(header.id, made.fd.get());
+    return made;
+  }
+
+  Result<std::vector<std::uint64_t>> list() override {
+    std::set<std::uint64_t> ids;
+    for (const std::uint64_t id : shelf_.ids()) ids.insert(id);
+    std::map<std::string, std::vector<std::uint64_t>> heard;
+    for (const std::string& path : sockets()) {
+      std::optional<std::vector<std::uint64_t>> theirs = ask_for_ids(path);
+      // Busy: what it said last still holds. Dead: so does it, for whoever has
+      // opened its segments.
+      if (!theirs && peers_.contains(path)) theirs = peers_[path];
+      if (theirs) heard[path] = *std::move(theirs);
+    }
+    for (auto& [path, known] : peers_) heard.try_emplace(path, known);
+    peers_ = std::move(heard);
+    for (const auto& [path, theirs] : peers_) {
+      ids.insert(theirs.begin(), theirs.end());
+    }
+    for (const std::uint64_t id : removed_) ids.erase(id);
+    return std::vector<std::uint64_t>(ids.begin(), ids.end());
+  }
+
+  Result<Opened> open(std::uint64_t id) override {
+    for (const auto& [path, theirs] : peers_) {
+      if (std::ranges::find(theirs, id) == theirs.end()) continue;
+      Opened opened{.fd = ask_for_segment(path, id), .is_writable = true};
+      if (opened.fd) return opened;
+    }
+    return file_error(-ENOENT, "opening another rank's memory");
+  }
+
+  void taken_over(std::uint64_t id, int fd) override { keep(id, fd); }
+
+  // Others may still hold it: cut off, it takes no memory, and its records are
+  // misses.
+  void remove(std::uint64_t id) override {
+    const OwnedFd fd = shelf_.open_anew(id);
+    if (fd) (void)::ftruncate(fd.get(), 0);
+    shelf_.take(id);
+    removed_.insert(id);
+  }
+
+  bool is_removed(int fd) const override {
+    struct stat now {};
+    return ::fstat(fd, &now) == 0 && now.st_size == 0;
+  }
+
+  std::string where() const override { return "memory, shared in " + folder_; }
+
+ private:
+  void keep(std::uint64_t id, int fd) {
+    // Opened anew, or our lock would live as long as this copy.
+    const int copy =
+        ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDWR | O_CLOEXEC);
+    if (copy >= 0) shelf_.put(id, copy);
+  }
+
+  std::vector<std::string> sockets() const {
+    std::vector<std::string> paths;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder_, error), end;
+         !error && at != end; at.increment(error)) {
+      const std::string path = at->path().string();
+      if (path != socket_path_ && path.ends_with(".sock")) {
+        paths.push_back(path);
+      }
+    }
+    return paths;
+  }
+
+  /// A connection to another rank, which has been asked `question`.
+  OwnedFd ask(const std::string& path, std::uint64_t question) {
+    const auto address = address_of(path);
+    if (!address) return OwnedFd();
+    OwnedFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (!fd) return OwnedFd();
+    be_impatient(fd.get());
+    if (::connect(fd.get(), as_sockaddr(*address), sizeof *address) != 0) {
+      if (errno == ECONNREFUSED) (void)ops_.unlink(path);  // Its owner is dead.
+      return OwnedFd();
+    }
+    if (!is_same_user(fd.get()) ||
+        !send_message(fd.get(), bytes_of(question), -1)) {
+      return OwnedFd();
+    }
+    return fd;
+  }
+
+  std::optional<std::vector<std::uint64_t>> ask_for_ids(
+      const std::string& path) {
+    const OwnedFd fd = ask(path, kAskForIds);
+    if (!fd) return std::nullopt;
+    std::vector<std::uint64_t> ids(kMostIds);
+    OwnedFd unwanted;
+    const ssize_t got = receive_message(
+        fd.get(), std::as_writable_bytes(std::span(ids)), unwanted);
+    if (got < 0) return std::nullopt;
+    ids.resize(static_cast<std::size_t>(got) / sizeof ids[0]);
+    return ids;
+  }
+
+  OwnedFd ask_for_segment(const std::string& path, std::uint64_t id) {
+    const OwnedFd fd = ask(path, id);
+    if (!fd) return OwnedFd();
+    OwnedFd segment;
+    std::uint64_t answered = 0;
+    (void)receive_message(
+        fd.get(), std::as_writable_bytes(std::span(&answered, 1)), segment);
+    return answered == id ? std::move(segment) : OwnedFd();
+  }
+
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const OwnedFd fd(
+          ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (stop.stop_requested()) return;
+      if (!fd) {  // Out of descriptors, most likely: not all the time.
+        (void)::poll(nullptr, 0, kPatienceMs);
+        continue;
+      }
+      be_impatient(fd.get());
+      if (is_same_user(fd.get())) answer(fd.get());
+    }
+  }
+
+  void answer(int fd) {
+    std::uint64_t question = 0;
+    OwnedFd unwanted;
+    const ssize_t got = receive_message(
+        fd, std::as_writable_bytes(std::span(&question, 1)), unwanted);
+    if (got != static_cast<ssize_t>(sizeof question)) return;
+    if (question == kAskForIds) {
+      std::vector<std::uint64_t> ids = shelf_.ids();
+      ids.resize(std::min(ids.size(), kMostIds));
+      (void)send_message(fd, std::as_bytes(std::span(ids)), -1);
+      return;
+    }
+    if (const OwnedFd segment = shelf_.open_anew(question)) {
+      (void)send_message(fd, bytes_of(question), segment.get());
+    }
+  }
+
+  const std::string folder_;
+  const std::string socket_path_;
+  const OwnedFd listener_;
+  FileOps& ops_;
+  Shelf shelf_;
+  // The asker's own.
+  std::map<std::string, std::vector<std::uint64_t>> peers_;
+  std::set<std::uint64_t> removed_;
+  std::jthread server_;  // Last: joined before the rest dies.
+};
+
+/// Makes the folder, and makes sure that nobody else can put anything there.
+Result<void> make_private(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(
+      std::filesystem::path(folder).parent_path(), error);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return failed("making the folder " + folder);
+  }
+  struct stat now {};
+  if (::lstat(folder.c_str(), &now) != 0) return failed("looking at " + folder);
+  if (!S_ISDIR(now.st_mode) || now.st_uid != ::geteuid() ||
+      (now.st_mode & 077) != 0) {
+    return Error(ErrorCode::kPermissionDenied,
+                 folder + " is open to others; remove it");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentFiles>> open_segment_exchange(
+    const std::string& folder, FileOps& ops) {
+  LEAT_TRY_VOID(make_private(folder));
+  std::random_device draw;
+  const std::string path =
+      fmt::format("{}/{}-{:08x}.sock", folder, ::getpid(), draw());
+  const auto address = address_of(path);
+  if (!address) {
+    return Error(ErrorCode::kUnavailable,
+                 path + " is too long for the name of a socket");
+  }
+  OwnedFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!listener) return failed("making a socket");
+  if (::bind(listener.get(), as_sockaddr(*address), sizeof *address) != 0 ||
+      ::listen(listener.get(), SOMAXCONN) != 0) {
+    return failed("listening on " + path);
+  }
+  return std::unique_ptr<SegmentFiles>(std::make_unique<SegmentExchange>(
+      folder, path, std::move(listener), ops));
+}
+
+}  // namespace leat

@@ -1,0 +1,29 @@
+// Segments in memory that the ranks of a node hand to each other.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "leat/base/result.h"
+#include "leat/cache/file_ops.h"
+#include "leat/cache/segment_files.h"
+
+namespace leat {
+
+/// Anonymous memory, whose descriptors are handed to whoever of the same user
+/// connects to a socket in `folder`, and those of the other sockets there.
+///
+/// The folder is of one job on one node and of one user; it is made if it is
+/// not there, and refused if others could write in it. A rank that dies takes
+/// nothing with it: who has opened its segments keeps them, and one of them
+/// takes them over. Its socket is removed by whoever finds it dead.
+///
+/// `ops` outlives it. One thread answers the others, until destruction.
+///
+/// Errors:
+///   kPermissionDenied  the folder is not ours alone
+///   kUnavailable       no socket can be made there; the message says why
+Result<std::unique_ptr<SegmentFiles>> open_segment_exchange(
+    const std::string& folder, FileOps& ops);
+
+}  // namespace leat
