@@ -15,6 +15,7 @@
 
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 
 namespace leat {
@@ -87,6 +88,8 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
           {"memory", format_bytes(*loader.options().memory_bytes)},
           {"threads", loader.options().threads},
           {"max_in_flight", loader.options().max_in_flight},
+          {"cache", loader.options().cache ? describe(*loader.options().cache)
+                                           : std::string("none")},
           {"rank", loader.rank().rank},
           {"world_size", loader.rank().world_size},
           {"step_time", flags.step_time}};

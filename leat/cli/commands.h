@@ -7,10 +7,12 @@ namespace leat {
 
 extern const Command kBenchCommand;
 extern const Command kBucketCommand;
+extern const Command kCacheCommand;
 extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
 extern const Command kIndexCommand;
 extern const Command kLsCommand;
 extern const Command kStatCommand;
+extern const Command kWarmCommand;
 
 }  // namespace leat

@@ -45,10 +45,46 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "threads that decode, of this node; default: its CPUs");
   app.add_option("--max-in-flight", max_in_flight,
                  "requests in flight, of this node; default: 128");
+  app.add_option("--cache", cache, "auto: chosen from what is free");
+  app.add_option("--cache-ram", cache_ram,
+                 "bytes of memory that keep what was fetched, of this node");
+  app.add_option("--cache-disk", cache_disk,
+                 "a folder that keeps what was fetched, for later runs too");
+  app.add_option("--cache-disk-limit", cache_disk_limit,
+                 "bytes in it; default: half of what is free");
+  app.add_option("--cache-policy", cache_policy,
+                 "belady, never_evict, lru or fifo; default: belady");
   app.add_option("--rank", rank, "which rank to be; default: the launcher's");
   app.add_option("--world-size", world_size, "of how many");
   app.add_flag("--no-hash", has_no_hash,
                "no order and content hashes, when CPU is being measured");
+}
+
+Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
+  std::optional<CacheOptions> options;
+  if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
+      cache_disk_limit.empty() && cache_policy.empty()) {
+    return options;
+  }
+  options.emplace();
+  if (!cache.empty()) {
+    if (cache != "auto" || !cache_ram.empty() || !cache_disk.empty() ||
+        !cache_disk_limit.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "--cache is auto, or left out where --cache-ram, "
+                   "--cache-disk or --cache-disk-limit say the sizes");
+    }
+    options->is_auto = true;
+  }
+  if (!cache_ram.empty()) {
+    LEAT_TRY(options->ram_bytes, parse_bytes(cache_ram));
+  }
+  options->disk = cache_disk;
+  if (!cache_disk_limit.empty()) {
+    LEAT_TRY(options->disk_limit_bytes, parse_bytes(cache_disk_limit));
+  }
+  if (!cache_policy.empty()) options->policy = cache_policy;
+  return options;
 }
 
 Result<LoaderOptions> LoaderFlags::loader_options() const {
@@ -76,6 +112,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   }
   options.threads = threads;
   options.max_in_flight = max_in_flight;
+  LEAT_TRY(options.cache, cache_options());
   if (rank.has_value() != world_size.has_value()) {
     return Error(ErrorCode::kInvalidArgument,
                  "--rank and --world-size go together");

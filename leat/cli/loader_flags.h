@@ -28,12 +28,20 @@ struct LoaderFlags {
   std::string memory;  // Empty: chosen.
   std::size_t threads = 0;
   std::size_t max_in_flight = 0;
+  std::string cache;             // "auto", or empty.
+  std::string cache_ram;         // Empty: none.
+  std::string cache_disk;        // Empty: none.
+  std::string cache_disk_limit;  // Empty: chosen.
+  std::string cache_policy;      // Empty: belady.
   std::optional<std::uint32_t> rank;
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;
 
   void add_to(CLI::App& app);
   Result<LoaderOptions> loader_options() const;
+
+ private:
+  Result<std::optional<CacheOptions>> cache_options() const;
 };
 
 /// `--endpoint-url`, `--region`, `--profile`, `--no-sign-request`, as the AWS

@@ -17,8 +17,9 @@ namespace {
 
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
-    &kBenchCommand, &kBucketCommand, &kDocsCommand, &kDoctorCommand,
-    &kIndexCommand, &kLsCommand,     &kStatCommand,
+    &kBenchCommand, &kBucketCommand, &kCacheCommand,
+    &kDocsCommand,  &kDoctorCommand, &kIndexCommand,
+    &kLsCommand,    &kStatCommand,   &kWarmCommand,
 };
 
 sigset_t ending_signals() {

@@ -126,6 +126,7 @@ void Loader::Machine::open_context() {
       .catalogue = *dataset.catalogue,
       .fields = fields,
       .pieces = reads_pieces ? blocks : nullptr,
+      .windows = order.shuffle == Shuffle::kBlock ? blocks : nullptr,
       .executor = *executor,
       .budget = *budget,
       .slots = *slots,
@@ -136,6 +137,62 @@ void Loader::Machine::open_context() {
       .on_error = options.on_error,
       .has_hashes = options.hashes,
       .checks_etags = etags_apply(*dataset.catalogue, *store.store)});
+}
+
+Result<void> Loader::Machine::open_cache(const Limits& limits,
+                                         const Launch& launch, const Env& env) {
+  if (!options.cache) return {};
+  const Catalogue& catalogue = *dataset.catalogue;
+  CacheNeeds needs{
+      .samples = catalogue.samples(),
+      .fields = std::max<std::uint64_t>(
+          1, std::ranges::count_if(fields,
+                                   [](const DeliveredField& field) {
+                                     return field.is_fetched();
+                                   })),
+      .local_ranks = launch.local.world_size};
+  if (options.cache->is_auto) {
+    for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
+      const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
+      needs.data_bytes += catalogue.object(object).size_bytes;
+    }
+  }
+  LEAT_TRY(options.cache, choose_cache(*options.cache, needs, limits, env));
+  if (options.cache->is_auto && launch.local.rank == 0) {
+    log_info("cache=\"auto\" chose " + describe(*options.cache));
+  }
+  // What one local rank keeps, any of them may want.
+  const Rank local = launch.local;
+  readers = {.first = rank.rank, .count = 1, .world_size = rank.world_size};
+  if (local.world_size > 1 && rank.rank >= local.rank &&
+      rank.rank - local.rank + local.world_size <= rank.world_size) {
+    readers.first = rank.rank - local.rank;
+    readers.count = local.world_size;
+    needs.exchange = exchange_folder(
+        env, store.identity + dataset.catalogue->digest().hex());
+  }
+  LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
+                                      cache_ground, metrics.get()));
+  return {};
+}
+
+/// How far ahead the next use is looked for where training has no known end.
+Result<std::optional<NextUse>> Loader::Machine::next_use(
+    std::uint64_t which, std::uint64_t from) const {
+  if (!options.cache) return std::optional<NextUse>();
+  const std::uint64_t horizon =
+      which + 2 + 4 * (readers.world_size / readers.count);
+  LEAT_TRY(NextUse next,
+           NextUse::make({.samples = dataset.catalogue->samples(),
+                          .order = order,
+                          .blocks = blocks,
+                          .global_batch = global_batch,
+                          .tail = tail,
+                          .ranks = readers,
+                          .epoch = which,
+                          .start = from,
+                          .end_epoch = options.epochs.value_or(horizon)}));
+  return std::optional<NextUse>(std::move(next));
 }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {
@@ -184,6 +241,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
       std::max<std::size_t>(1, dataset.store_options.io_threads / ranks);
   LEAT_TRY(store,
            open_store_of(dataset, {in_flight, io_threads}, env, metrics.get()));
+  LEAT_TRY_VOID(open_cache(limits, launch, env));
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
   for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
@@ -237,10 +295,11 @@ Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
 Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
     std::uint64_t which, std::uint64_t from, std::uint64_t ahead) const {
   LEAT_TRY(Steps steps, steps_from(from));
+  LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
   return std::make_shared<EpochRun>(
       *context, which,
       EpochOrder(dataset.catalogue->samples(), order, blocks, which),
-      std::move(steps), ahead);
+      std::move(steps), ahead, std::move(next));
 }
 
 Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
 #include "leat/pipeline/epoch_run.h"
+#include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
 
 namespace leat {
@@ -27,6 +29,7 @@ struct Loader::Machine {
   OrderOptions order;
   std::shared_ptr<const BlockMap> blocks;
   std::size_t in_flight = 0;  ///< Reads at once, of this rank.
+  RankRun readers;            ///< Who reads what the cache of this rank keeps.
   std::shared_ptr<Metrics> metrics;
   std::vector<DeliveredField> fields;
   LearnedShapes shapes;
@@ -34,6 +37,7 @@ struct Loader::Machine {
   std::unique_ptr<SlotPool> slots;
   std::vector<ScratchRef> scratch;
   std::unique_ptr<Executor> executor;
+  CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
   std::unique_ptr<RunContext> context;
   const pid_t pid = getpid();
@@ -89,6 +93,12 @@ struct Loader::Machine {
   void configure_order();
   void tell_shares(std::uint32_t ranks, std::size_t threads,
                    std::uint64_t memory) const;
+  /// Puts the cache that was asked for in front of the store.
+  Result<void> open_cache(const Limits& limits, const Launch& launch,
+                          const Env& env);
+  Result<std::optional<NextUse>> next_use(std::uint64_t which,
+                                          std::uint64_t from) const
+      LEAT_REQUIRES(mutex);
   void open_context();
 
   Result<void> check_open() const LEAT_REQUIRES(mutex);

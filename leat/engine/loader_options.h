@@ -8,6 +8,7 @@
 
 #include "leat/base/ids.h"
 #include "leat/base/units.h"
+#include "leat/engine/cache_options.h"
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/run_context.h"
@@ -50,6 +51,8 @@ struct LoaderOptions {
   std::size_t threads = 0;
   /// Requests in flight, of this node; 0: 128.
   std::size_t max_in_flight = 0;
+  /// Keeps what was fetched for later epochs; nullopt: nothing is kept.
+  std::optional<CacheOptions> cache;
 };
 
 }  // namespace leat

@@ -30,6 +30,7 @@ struct Driver {
   std::unique_ptr<Store> store;
   std::string prefix;
   std::string identity;
+  std::string endpoint;
   std::uint32_t max_attempts = RetryOptions{}.max_attempts;
 };
 
@@ -65,6 +66,7 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
   Driver driver;
   driver.prefix = url.path;
   driver.identity = url.text() + "\n" + settings.base_url;
+  driver.endpoint = settings.base_url;
   driver.max_attempts = settings.max_attempts;
   auto http =
       open_http_client(http_options(options, settings.ca_bundle), metrics);
@@ -139,6 +141,7 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
       std::move(limited), retries, options.seed.value_or(draw_seed()), metrics);
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
+  opened.endpoint = std::move(driver.endpoint);
   return opened;
 }
 
@@ -171,6 +174,7 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
     LEAT_TRY(const Url parsed, parse_url(place.url));
     LEAT_TRY(Driver driver, open_driver(parsed, place.options, env, metrics));
     joined.identity += driver.identity + "\n";
+    joined.endpoint += driver.endpoint + "\n";
     joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
     parts.push_back({std::move(driver.store), std::move(driver.prefix)});
   }

@@ -51,6 +51,9 @@ struct OpenedStore {
   /// Names the place on this machine: the URL, and the endpoint where there may
   /// be several. What a cache goes by.
   std::string identity;
+  /// What keys and url_of() do not say: the service that is asked, if there may
+  /// be several. Never holds credentials.
+  std::string endpoint;
 };
 
 /// Opens s3://, http://, https://, file:// or a path, with retries and a window

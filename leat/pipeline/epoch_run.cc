@@ -42,12 +42,14 @@ bool has_work_for_threads(const RunContext& context) {
 }  // namespace
 
 EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
-                   EpochOrder order, Steps steps, std::uint64_t ahead)
+                   EpochOrder order, Steps steps, std::uint64_t ahead,
+                   std::optional<NextUse> next_use)
     : context_(context),
       epoch_(epoch),
       order_(std::move(order)),
       steps_(steps),
       needs_thread_(has_work_for_threads(context)),
+      next_use_(std::move(next_use)),
       memory_(context.budget),
       ahead_(ahead),
       planner_([this] {
@@ -133,6 +135,7 @@ void EpochRun::plan(const std::stop_token& stop) {
     batch->position_after = steps_.position_after(step);
     for (std::size_t row = 0; row < batch->size(); ++row) {
       batch->sample(row).hits = &hits_;
+      batch->sample(row).position = slice.begin + row;
       batch->sample(row).is_valid = slice.begin + row < order_.size();
       batch->sample(row).order = (epoch_ << 40) + next_order_++;
     }
@@ -293,6 +296,29 @@ bool EpochRun::shares_piece(const SampleWork& sample) const {
   return context_.pieces != nullptr && sample.is_valid;
 }
 
+std::optional<ReadHint> EpochRun::hint_for(const SampleWork& sample) {
+  if (!next_use_) return std::nullopt;
+  return hint_for(sample.id, sample.position, sample.position + 1);
+}
+
+// All of a piece is used within its epoch; then comes the next one.
+std::optional<ReadHint> EpochRun::hint_for_piece(SampleId first) {
+  if (!next_use_) return std::nullopt;
+  return hint_for(first, order_.position_of(first), order_.size());
+}
+
+// In a block shuffle the window of a sample's block is near enough, and known
+// without an order of its own.
+ReadHint EpochRun::hint_for(SampleId sample, std::uint64_t position,
+                            std::uint64_t after) {
+  const AccessTime next =
+      context_.windows != nullptr
+          ? next_use_->block_at_or_after(context_.windows->block_of(sample),
+                                         epoch_, order_.size())
+          : next_use_->at_or_after(sample, epoch_, after);
+  return {.now = next_use_->time_of(epoch_, position), .next_use = next};
+}
+
 Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
                                    const std::stop_token& stop) {
   const DeliveredField& field = context_.fields[f];
@@ -321,7 +347,7 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   sample.pending.fetch_add(reads_for(range.length_bytes, context_.part_bytes),
                            std::memory_order_relaxed);
   send_reads(
-      range, into, &sample,
+      range, into, &sample, hint_for(sample),
       [this, batch = planning_, &sample](Result<void> result) {
         if (!result) sample.fail(std::move(result).error());
         if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -332,7 +358,7 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
 }
 
 void EpochRun::send_reads(ByteRange range, std::span<std::byte> into,
-                          ReadObserver* observer,
+                          ReadObserver* observer, std::optional<ReadHint> hint,
                           const std::function<void(Result<void>)>& done) {
   const std::uint32_t reads =
       reads_for(range.length_bytes, context_.part_bytes);
@@ -345,7 +371,8 @@ void EpochRun::send_reads(ByteRange range, std::span<std::byte> into,
     context_.store.read({.object = context_.object_id(range.object),
                          .offset = range.offset + begin,
                          .into = into.subspan(begin, size),
-                         .observer = observer},
+                         .observer = observer,
+                         .hint = hint},
                         stop_.get_token(), done);
   }
 }
@@ -401,7 +428,7 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
                               reads_for(size, context_.part_bytes), &hits_);
   pieces_.emplace(block, PlannedPiece{piece, plan.samples});
   send_reads(plan.range, piece->bytes.span(), piece.get(),
-             [this, piece](Result<void> result) {
+             hint_for_piece(sample), [this, piece](Result<void> result) {
                // Counted first: after it the run may be gone.
                retried_ += piece->take_retries();
                piece->read_done(std::move(result));

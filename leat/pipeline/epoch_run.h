@@ -16,6 +16,7 @@
 #include "leat/pipeline/cache_hits.h"
 #include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
+#include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
 
@@ -46,9 +47,11 @@ struct RunRequests {
 class EpochRun {
  public:
   /// Plans at most `ahead` samples, and sends about as many reads, until
-  /// adopt() lifts that.
+  /// adopt() lifts that. With `next_use`, reads say when they are wanted and
+  /// when again.
   EpochRun(const RunContext& context, std::uint64_t epoch, EpochOrder order,
-           Steps steps, std::uint64_t ahead);
+           Steps steps, std::uint64_t ahead,
+           std::optional<NextUse> next_use = std::nullopt);
   ~EpochRun();
   EpochRun(const EpochRun&) = delete;
   EpochRun& operator=(const EpochRun&) = delete;
@@ -92,8 +95,12 @@ class EpochRun {
                                            const std::stop_token& stop);
   void release_planned_piece(SampleId sample);
   bool shares_piece(const SampleWork& sample) const;
+  std::optional<ReadHint> hint_for(const SampleWork& sample);
+  std::optional<ReadHint> hint_for_piece(SampleId first);
+  ReadHint hint_for(SampleId sample, std::uint64_t position,
+                    std::uint64_t after);
   void send_reads(ByteRange range, std::span<std::byte> into,
-                  ReadObserver* observer,
+                  ReadObserver* observer, std::optional<ReadHint> hint,
                   const std::function<void(Result<void>)>& done);
   void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
   void run_ops(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
@@ -113,6 +120,7 @@ class EpochRun {
   std::stop_source stop_;
 
   // The planner's own.
+  std::optional<NextUse> next_use_;
   std::map<std::uint64_t, PlannedPiece> pieces_;
   std::shared_ptr<BatchWork> planning_;
   PlanMemory memory_;

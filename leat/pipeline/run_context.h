@@ -56,6 +56,8 @@ struct RunContext {
   const std::vector<DeliveredField>& fields;
   /// Null unless shards are read in pieces.
   std::shared_ptr<const BlockMap> pieces;
+  /// Null unless the shuffle is one of blocks.
+  std::shared_ptr<const BlockMap> windows;
   Executor& executor;
   MemoryBudget& budget;
   SlotPool& slots;

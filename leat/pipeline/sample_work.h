@@ -53,6 +53,7 @@ class SampleWork final : public ReadObserver {
   std::size_t row = 0;
   SampleId id;
   bool is_valid = true;
+  std::uint64_t position = 0;  ///< In the epoch; past its end for padding.
   std::uint64_t order = 0;
   std::vector<Fetched> fetched;
   /// The bytes of a column; empty if it was not fetched, or has none.

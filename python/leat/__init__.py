@@ -12,6 +12,7 @@ from typing import Any
 
 from leat import errors, ops, testing
 from leat._native import __version__
+from leat.cache import Cache
 from leat.dataset import Dataset
 from leat.errors import (
     Cancelled,
@@ -30,6 +31,7 @@ from leat.loader import Loader
 from leat.ragged import Ragged
 
 __all__ = [
+    "Cache",
     "Cancelled",
     "Corrupt",
     "Dataset",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from leat import _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_catalogues
+from leat.cache import Cache, options_of
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
 
@@ -53,6 +54,9 @@ class Loader:
             place is taken by the next good one of the same batch, and counted.
         memory: bytes that this node's ranks may hold on the way, together, such as
             ``"64MiB"``; None for 2 GiB, at most a quarter of what there is.
+        cache: a `leat.Cache`, which keeps what was fetched for later epochs and
+            runs, or ``"auto"``, which chooses one from what is free; None for
+            none.
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
         hashes: whether `stats` holds order and content hashes.
@@ -92,6 +96,7 @@ class Loader:
         epochs: int | None = None,
         on_error: Literal["raise", "substitute"] = "raise",
         memory: str | int | None = None,
+        cache: Cache | Literal["auto"] | None = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
         hashes: bool = True,
@@ -151,6 +156,7 @@ class Loader:
             "on_error": str(on_error),
             "hashes": hashes,
             "memory": None if memory is None else str(memory),
+            "cache": options_of(cache),
             "threads": _count("threads", threads, at_least=1),
             "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
             "rank": None if rank is None else _count("rank", rank, below=2**32),

@@ -57,6 +57,24 @@ OnError on_error_of(const std::string& name) {
             "on_error=\"" + name + "\"; it is \"raise\" or \"substitute\""));
 }
 
+/// Every key is one that leat.Cache sends.
+CacheOptions cache_of(const py::dict& given) {
+  CacheOptions options;
+  options.is_auto = py::cast<bool>(given["auto"]);
+  const auto bytes = [&](const char* name) {
+    return value_or_raise(parse_bytes(py::cast<std::string>(given[name])));
+  };
+  if (!given["ram"].is_none()) options.ram_bytes = bytes("ram");
+  if (!given["disk"].is_none()) {
+    options.disk = py::cast<std::string>(given["disk"]);
+  }
+  if (!given["disk_limit"].is_none()) {
+    options.disk_limit_bytes = bytes("disk_limit");
+  }
+  options.policy = py::cast<std::string>(given["policy"]);
+  return options;
+}
+
 /// Every key is one that leat.Loader sends.
 LoaderOptions options_of(const py::dict& given) {
   LoaderOptions options;
@@ -81,6 +99,9 @@ LoaderOptions options_of(const py::dict& given) {
   if (!given["memory"].is_none()) {
     options.memory_bytes =
         value_or_raise(parse_bytes(py::cast<std::string>(given["memory"])));
+  }
+  if (!given["cache"].is_none()) {
+    options.cache = cache_of(py::cast<py::dict>(given["cache"]));
   }
   get("threads", options.threads);
   get("max_in_flight", options.max_in_flight);

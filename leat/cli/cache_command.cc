@@ -1,0 +1,127 @@
+// leat cache ls|verify|clear PATH    Looks at a cache folder, or empties it.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "leat/cache/inspect.h"
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+struct CacheFlags {
+  std::string action;
+  std::string path;
+  bool is_json = false;
+};
+
+nlohmann::ordered_json to_json(const SegmentReport& report) {
+  return {{"path", report.path},
+          {"records", report.records},
+          {"bytes", report.record_bytes},
+          {"allocated_bytes", report.allocated_bytes},
+          {"in_use", report.is_in_use},
+          {"segment", report.is_ours},
+          {"bad", report.bad}};
+}
+
+void print(const std::vector<SegmentReport>& reports, Bodies bodies,
+           std::ostream& out) {
+  SegmentReport all;
+  for (const SegmentReport& one : reports) {
+    all.records += one.records;
+    all.record_bytes += one.record_bytes;
+    all.allocated_bytes += one.allocated_bytes;
+    all.bad += one.bad;
+    out << fmt::format("{:>10} {:>10} {:>8} {}{}\n", one.records,
+                       format_bytes(one.allocated_bytes),
+                       one.is_in_use ? "in use" : "", one.path,
+                       one.is_ours ? "" : ": no segment of this version");
+  }
+  out << fmt::format("{:>10} {:>10} records in {} segments", all.records,
+                     format_bytes(all.allocated_bytes), reports.size());
+  if (bodies == Bodies::kCheck) out << fmt::format(", {} bad", all.bad);
+  out << '\n';
+}
+
+Result<void> run_look(const CacheFlags& flags, Bodies bodies,
+                      CommandContext& context) {
+  SystemFileOps ops;
+  LEAT_TRY(const std::vector<SegmentReport> reports,
+           inspect_cache(flags.path, bodies, ops, context.stop));
+  std::uint64_t bad = 0;
+  nlohmann::ordered_json json = nlohmann::json::array();
+  for (const SegmentReport& report : reports) {
+    bad += report.bad;
+    json.push_back(to_json(report));
+  }
+  if (flags.is_json) {
+    context.out << json.dump(-1, ' ', false,
+                             nlohmann::json::error_handler_t::replace)
+                << '\n';
+  } else {
+    print(reports, bodies, context.out);
+  }
+  if (bodies == Bodies::kTrust || bad == 0) return {};
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{} records of {} are bad: a loader fetches them "
+                           "again; if it happens often, look at the disk",
+                           bad, flags.path));
+}
+
+Result<void> run_clear(const CacheFlags& flags, CommandContext& context) {
+  SystemFileOps ops;
+  LEAT_TRY(const ClearReport report, clear_cache(flags.path, ops));
+  if (flags.is_json) {
+    context.out << nlohmann::ordered_json{{"removed", report.removed},
+                                          {"in_use", report.in_use},
+                                          {"allocated_bytes",
+                                           report.allocated_bytes}}
+                       .dump()
+                << '\n';
+    return {};
+  }
+  context.out << fmt::format("removed {} segments, {}", report.removed,
+                             format_bytes(report.allocated_bytes));
+  if (report.in_use != 0) {
+    context.out << fmt::format("; left {} that a running job writes",
+                               report.in_use);
+  }
+  context.out << '\n';
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_cache(CLI::App& app) {
+  auto flags = std::make_shared<CacheFlags>();
+  app.add_option("ACTION", flags->action,
+                 "ls: what is there; verify: reads every record; clear: "
+                 "removes what no running job writes")
+      ->required()
+      ->check(CLI::IsMember({"ls", "verify", "clear"}));
+  app.add_option("PATH", flags->path, "what leat.Cache(disk=) was given")
+      ->required();
+  app.add_flag("--json", flags->is_json, "print one JSON value");
+  app.footer("Example:\n  leat cache verify /nvme/leat");
+  return [flags](CommandContext& context) -> Result<void> {
+    if (flags->action == "clear") return run_clear(*flags, context);
+    return run_look(*flags,
+                    flags->action == "verify" ? Bodies::kCheck : Bodies::kTrust,
+                    context);
+  };
+}
+
+}  // namespace
+
+const Command kCacheCommand{
+    .name = "cache",
+    .summary = "look at a cache folder, check it, or empty it",
+    .add = &add_cache,
+};
+
+}  // namespace leat

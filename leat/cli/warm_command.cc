@@ -1,0 +1,169 @@
+// leat warm URL    Fetches a dataset into a cache folder before training.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <string>
+
+#include "leat/base/units.h"
+#include "leat/cli/commands.h"
+#include "leat/cli/loader_flags.h"
+#include "leat/engine/loader.h"
+
+namespace leat {
+namespace {
+
+struct WarmFlags {
+  std::string url;
+  std::string fields;
+  std::string cache_disk;
+  std::string cache_disk_limit;
+  std::size_t max_in_flight = 0;
+  StoreFlags store;
+  bool is_json = false;
+};
+
+/// What has been seen of a pass over the dataset.
+struct Pass {
+  std::uint64_t samples = 0;
+  std::uint64_t found = 0;    ///< Reads that the folder answered.
+  std::uint64_t fetched = 0;  ///< Reads that went to the store.
+  std::uint64_t written = 0;  ///< Records.
+};
+
+void show_progress(const Loader& loader, std::uint64_t samples,
+                   std::uint64_t all, std::ostream& err) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  const EpochStats now = loader.stats().back();
+  err << fmt::format("\r{} of {} samples, {} fetched ", samples, all,
+                     format_bytes(now.bytes_read))
+      << std::flush;
+}
+
+Result<Pass> run_pass(Loader& loader, std::uint64_t all,
+                      CommandContext& context) {
+  Pass pass;
+  const auto inserts = [&] {
+    return static_cast<std::uint64_t>(
+        loader.metrics()->value(Metric::kCacheInserts));
+  };
+  const std::uint64_t written_before = inserts();
+  TimePoint shown = SteadyClock().now();
+  LEAT_TRY(const Loader::Iteration epoch, loader.begin());
+  while (true) {
+    LEAT_TRY(Loader::Next next,
+             loader.next_within(epoch, std::chrono::milliseconds(50)));
+    if (context.stop.stop_requested()) {
+      return Error(ErrorCode::kCancelled,
+                   fmt::format("warm was stopped after {} of {} samples; what "
+                               "was fetched stays, and is not fetched again",
+                               pass.samples, all));
+    }
+    if (SteadyClock().now() - shown > std::chrono::milliseconds(200)) {
+      show_progress(loader, pass.samples, all, context.err);
+      shown = SteadyClock().now();
+    }
+    if (next.is_not_yet()) continue;
+    if (next.is_end()) break;
+    pass.samples += next.batch().ids.size();
+  }
+  const EpochStats stats = loader.stats().back();
+  pass.found = stats.disk_hits + stats.ram_hits;
+  pass.fetched = stats.misses;
+  pass.written = inserts() - written_before;
+  return pass;
+}
+
+Result<LoaderOptions> options_of(const WarmFlags& flags) {
+  LoaderOptions options;
+  options.batch_size = 64;
+  options.shuffle = ShuffleChoice::kNone;
+  options.drop_last = false;
+  options.hashes = false;
+  options.rank = Rank{};
+  options.max_in_flight = flags.max_in_flight;
+  std::istringstream names(flags.fields);
+  for (std::string name; std::getline(names, name, ',');) {
+    options.fields.push_back(name);
+  }
+  options.cache.emplace();
+  options.cache->disk = flags.cache_disk;
+  if (!flags.cache_disk_limit.empty()) {
+    LEAT_TRY(options.cache->disk_limit_bytes,
+             parse_bytes(flags.cache_disk_limit));
+  }
+  return options;
+}
+
+Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
+  LEAT_TRY(LoaderOptions options, options_of(flags));
+  LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
+                                         {}, context.env, context.stop));
+  const std::uint64_t all = dataset.catalogue->samples();
+  options.batch_size = std::min(options.batch_size, all);
+  LEAT_TRY(const std::unique_ptr<Loader> loader,
+           Loader::open(std::move(dataset), options, context.env));
+  Pass last;
+  std::uint64_t fetched = 0;
+  // What came faster than the disk could write was not kept: once more, for as
+  // long as that helps.
+  do {
+    LEAT_TRY(last, run_pass(*loader, all, context));
+    fetched += last.fetched;
+  } while (last.fetched != 0 && last.written != 0);
+  if (::isatty(STDERR_FILENO) != 0) context.err << '\n';
+  if (flags.is_json) {
+    context.out << nlohmann::ordered_json{{"samples", all},
+                                          {"fetched", fetched},
+                                          {"kept", last.found},
+                                          {"not_kept", last.fetched}}
+                       .dump()
+                << '\n';
+    return {};
+  }
+  context.out << fmt::format("{} samples: {} reads are in {}", all, last.found,
+                             flags.cache_disk);
+  if (last.fetched != 0) {
+    context.out << fmt::format(
+        ", {} are not: raise --cache-disk-limit, or look at the disk",
+        last.fetched);
+  }
+  context.out << '\n';
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_warm(CLI::App& app) {
+  auto flags = std::make_shared<WarmFlags>();
+  app.add_option("URL", flags->url, "s3://bucket/prefix, http(s)://…, a path")
+      ->required();
+  app.add_option("--cache-disk", flags->cache_disk,
+                 "the folder, as leat.Cache(disk=) will be given it")
+      ->required();
+  app.add_option("--cache-disk-limit", flags->cache_disk_limit,
+                 "bytes in it; default: half of what is free");
+  app.add_option("--fields", flags->fields,
+                 "those that training reads; default: all");
+  app.add_option("--max-in-flight", flags->max_in_flight,
+                 "requests in flight; default: 128");
+  flags->store.add_to(app);
+  app.add_flag("--json", flags->is_json, "print one JSON object");
+  app.footer(
+      "Shards are kept in the pieces that one rank reads.\n"
+      "Example:\n  leat warm s3://bucket/train --cache-disk /nvme/leat");
+  return [flags](CommandContext& context) { return run_warm(*flags, context); };
+}
+
+}  // namespace
+
+const Command kWarmCommand{
+    .name = "warm",
+    .summary = "fetch a dataset into a cache folder before training",
+    .add = &add_warm,
+};
+
+}  // namespace leat

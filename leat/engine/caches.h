@@ -1,0 +1,66 @@
+// Puts the tiers of a cache in front of a store.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "leat/base/clock.h"
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/cache/file_ops.h"
+#include "leat/engine/cache_options.h"
+#include "leat/engine/stores.h"
+#include "leat/metrics/metrics.h"
+#include "leat/runtime/limits.h"
+
+namespace leat {
+
+/// What the tiers of a job are made for.
+struct CacheNeeds {
+  std::uint64_t samples = 0;
+  std::uint64_t fields = 1;       ///< Byte fields a sample.
+  std::uint64_t data_bytes = 0;   ///< Of all objects; asked by `is_auto`.
+  std::uint32_t local_ranks = 1;  ///< That share the RAM.
+  /// Where they hand it to each other; empty where they are not sure to be of
+  /// one job: each then has its share to itself.
+  std::string exchange;
+};
+
+/// The folder that the ranks of this node's job, and no others, agree on: named
+/// after the user, the launcher's word for the job (else the parent process)
+/// and `what` they read.
+std::string exchange_folder(const Env& env, std::string_view what);
+
+/// The system that tiers stand on. Outlives them.
+struct CacheGround {
+  SystemFileOps ops;
+  SteadyClock clock;
+};
+
+/// Fills in what `options` leave open: the limit of the disk; with `is_auto`,
+/// both tiers, from a quarter of the memory and half of the disk that are free,
+/// and not more than the data needs. Reads a few files; blocks.
+///
+/// Errors:
+///   kInvalidArgument  no tier at all, a limit without a folder, an unknown
+///                     policy
+Result<CacheOptions> choose_cache(const CacheOptions& options,
+                                  const CacheNeeds& needs, const Limits& limits,
+                                  const Env& env);
+
+/// "1 GiB of RAM and 20 GiB in /nvme/leat", for logs.
+std::string describe(const CacheOptions& options);
+
+/// Wraps `opened.store`. Blocks: reads the index of what earlier jobs left.
+///
+/// REQUIRES: choose_cache() has made `options`. `ground` and `metrics` outlive
+///           the store.
+/// Errors: as choose_cache(); kPermissionDenied, kNotFound, kUnavailable where
+///         the folder cannot be used at all
+Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
+                                             const CacheOptions& options,
+                                             const CacheNeeds& needs,
+                                             CacheGround& ground,
+                                             Metrics* metrics);
+
+}  // namespace leat

@@ -1,0 +1,250 @@
+"""Tiers in RAM and on disk: what they save is counted at the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import leat
+from small_datasets import make_shards
+
+N = 60  # Of `pictures`.
+COST = 4096 + 128  # Of a record of up to a page.
+OPTIONS = {"global_batch_size": 10, "drop_last": False, "fields": ["data"]}
+MIB = 2**20
+
+
+def gets_of_epochs(served, epochs: int, **options) -> tuple[list[int], list[dict]]:
+    """GETs that the server saw in each epoch, and what the loader says of them."""
+    gets = []
+    with served.loader(**{**OPTIONS, **options, "epochs": epochs}) as loader:
+        served.reset()
+        for _ in range(epochs):
+            before = served.counters()["get"]
+            assert sum(len(batch["data"].offsets) - 1 for batch in loader) > 0
+            gets.append(served.counters()["get"] - before)
+        stats = loader.stats()
+    return gets, stats
+
+
+def hashes_of(stats: list[dict]) -> list[tuple[str, str]]:
+    return [(epoch["order_hash"], epoch["content_hash"]) for epoch in stats]
+
+
+def without_cache(served, epochs: int, **options) -> list[tuple[str, str]]:
+    return hashes_of(gets_of_epochs(served, epochs, **options)[1])
+
+
+# --- what is saved -----------------------------------------------------------
+
+
+def test_ram_that_holds_all_leaves_nothing_to_ask_for(pictures, serve):
+    served = serve(pictures)
+    gets, stats = gets_of_epochs(served, 3, cache=leat.Cache(ram=N * COST))
+    # The second epoch begins to be read before the first has ended.
+    assert sum(gets) == N and gets[2] == 0
+    assert [epoch["cache"]["ram_hits"] for epoch in stats[1:]] == [N, N]
+    assert [epoch["cache"]["misses"] for epoch in stats] == [N, 0, 0]
+    assert [epoch["requests"]["get"] for epoch in stats] == [N, 0, 0]
+    assert stats[1]["bytes_read"] == 0
+    assert hashes_of(stats) == without_cache(served, 3)
+
+
+@pytest.mark.parametrize("policy", ["belady", "never_evict"])
+def test_half_the_data_kept_is_half_the_reads_saved(pictures, serve, policy):
+    served = serve(pictures)
+    cache = leat.Cache(ram=N * COST // 2, policy=policy)
+    gets, stats = gets_of_epochs(served, 4, cache=cache)
+    assert sum(gets) == sum(epoch["requests"]["get"] for epoch in stats)
+    for epoch in stats[1:]:
+        assert 0.4 * N <= epoch["cache"]["ram_hits"] <= 0.5 * N
+    assert hashes_of(stats) == without_cache(served, 4)
+
+
+def test_pieces_of_shards_are_kept_too(tmp_path, serve):
+    make_shards(tmp_path / "shards", shards=4, samples=16, size=40_000)
+    served = serve(tmp_path / "shards")
+    with served.loader(
+        global_batch_size=8, drop_last=False, ids=True, epochs=3, cache=leat.Cache(ram=8 * MIB)
+    ) as loader:
+        served.reset()
+        for _ in range(3):
+            assert sum(len(batch["index"]) for batch in loader) == 64
+        stats = loader.stats()
+    assert served.counters()["get"] == 4
+    assert [epoch["cache"]["misses"] for epoch in stats] == [4, 0, 0]
+
+
+# --- the disk ----------------------------------------------------------------
+
+RUN = """
+import json, sys, leat
+url, endpoint, folder, epochs = sys.argv[1:]
+loader = leat.Loader(url, global_batch_size=10, drop_last=False, fields=["data"],
+                     endpoint_url=endpoint, no_sign_request=True, epochs=int(epochs),
+                     cache=leat.Cache(disk=folder, disk_limit="16MiB"))
+for _ in range(int(epochs)):
+    for batch in loader:
+        pass
+loader.close()
+print(json.dumps(loader.stats()))
+"""
+
+
+def run(served, folder, epochs: int = 1) -> list[dict]:
+    """A process of its own, as another day's job is."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, served.url, served.bucket.url, str(folder), str(epochs)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_disk_serves_the_next_process(pictures, serve, tmp_path):
+    served = serve(pictures)
+    first = run(served, tmp_path / "cache")
+    served.reset()
+    second = run(served, tmp_path / "cache", epochs=2)
+    assert served.counters()["get"] == 0
+    assert [epoch["cache"]["disk_hits"] for epoch in second] == [N, N]
+    assert hashes_of(first) == hashes_of(second[:1])
+
+
+def test_a_flipped_byte_is_fetched_again_and_counted(pictures, serve, tmp_path):
+    served = serve(pictures)
+    folder = tmp_path / "cache"
+    first = run(served, folder)
+    (segment,) = folder.glob("segment-*.leat")
+    data = bytearray(segment.read_bytes())
+    written = [at for at in range(len(data) - 4096 * 40, len(data), 4096) if any(data[at : at + 64])]
+    for at in written[:10]:
+        data[at + 7] ^= 0x20
+    segment.write_bytes(data)
+    served.reset()
+
+    with served.loader(**OPTIONS, epochs=1, cache=leat.Cache(disk=folder, disk_limit="16MiB")) as loader:
+        for _ in loader:
+            pass
+        (stats,) = loader.stats()
+        metrics = loader.metrics()
+
+    assert len(written) >= 10
+    assert metrics["leat_cache_bad_records_total"] == 10
+    assert served.counters()["get"] == stats["cache"]["misses"] == 10
+    assert hashes_of([stats]) == hashes_of(first)
+
+
+def test_an_object_that_changed_is_not_served_from_the_cache(serve, tmp_path, fresh_cache):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"{number}.bin").write_bytes(b"old%d" % number)
+    served = serve(folder)
+    run(served, tmp_path / "cache")
+    (folder / "3.bin").write_bytes(b"new3")
+
+    with served.loader(
+        **OPTIONS, epochs=1, refresh="always", cache=leat.Cache(disk=tmp_path / "cache")
+    ) as loader:
+        values = sorted(value.tobytes() for batch in loader for value in batch["data"].tolist())
+        (stats,) = loader.stats()
+
+    assert values == sorted([b"old%d" % n for n in range(10) if n != 3] + [b"new3"])
+    assert stats["cache"]["misses"] == 1 and stats["cache"]["disk_hits"] == 9
+
+
+def test_two_jobs_share_a_folder(pictures, serve, tmp_path):
+    served = serve(pictures)
+    cache = leat.Cache(disk=tmp_path / "cache", disk_limit="16MiB")
+    with served.loader(**OPTIONS, cache=cache, seed=1) as first:
+        for _ in first:
+            pass
+        with served.loader(**OPTIONS, cache=cache, seed=2, epochs=1) as second:
+            for _ in second:
+                pass
+            assert second.stats()[0]["cache"]["misses"] <= 10  # Not yet written.
+
+
+# --- what is wrong -----------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(leat.Error, match="file"):
+        leat.Loader(pictures, batch_size=4, cache=leat.Cache(disk=tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: leat.Cache(), "ram="),
+        (lambda: leat.Cache(ram="1GiB", disk_limit="1GiB"), "disk="),
+        (lambda: leat.Loader(".", batch_size=1, cache="huge"), "auto"),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram="many")), "many"),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="mru")), "belady"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says, pictures, monkeypatch):
+    monkeypatch.chdir(pictures)
+    with pytest.raises(leat.InvalidArgument, match=says):
+        make()
+
+
+def test_auto_says_what_it_chose(pictures, serve, fresh_cache):
+    served = serve(pictures)
+    program = RUN.replace('leat.Cache(disk=folder, disk_limit="16MiB")', '"auto"')
+    done = subprocess.run(
+        [sys.executable, "-c", program, served.url, served.bucket.url, "", "2"],
+        capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "SPDLOG_LEVEL": "leat=info"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert 'cache="auto" chose' in done.stderr and "RAM" in done.stderr
+    stats = json.loads(done.stdout)
+    assert stats[1]["cache"]["misses"] == 0
+
+
+# --- the command -------------------------------------------------------------
+
+
+def leat_command(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [leat.testing.find_binary(), *arguments], capture_output=True, text=True, timeout=60,
+        check=False, **options,
+    )  # fmt: skip
+
+
+def test_bench_takes_the_same_words(pictures, serve):
+    served = serve(pictures)
+    done = leat_command(
+        "bench", served.url, "--endpoint-url", served.bucket.url, "--no-sign-request",
+        "--global-batch-size", "10", "--epochs", "2", "--json", "--cache-ram", "8MiB",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["epochs"][1]["cache"] == {
+        "ram_hits": N, "disk_hits": 0, "peer_hits": 0, "misses": 0,
+    }  # fmt: skip
+    assert report["settings"]["cache"] == "8 MiB of RAM"
+
+
+def test_the_cache_command_looks_checks_and_clears(pictures, serve, tmp_path):
+    served = serve(pictures)
+    folder = tmp_path / "cache"
+    run(served, folder)
+    seen = json.loads(leat_command("cache", "ls", str(folder), "--json").stdout)
+    assert sum(segment["records"] for segment in seen) == N
+    assert leat_command("cache", "verify", str(folder)).returncode == 0
+    (segment,) = folder.glob("segment-*.leat")
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 1)
+    assert leat_command("cache", "verify", str(folder)).returncode == 1
+    assert leat_command("cache", "clear", str(folder)).returncode == 0
+    assert list(folder.iterdir()) == []
+    missing = leat_command("cache", "ls", str(tmp_path / "none"))
+    assert missing.returncode == 1 and "none" in missing.stderr
