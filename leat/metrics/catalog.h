@@ -29,6 +29,8 @@ enum class Metric : std::uint8_t {
   kStoreConnections,
   kCacheRamHits,
   kCacheDiskHits,
+  kCachePeerHits,
+  kCachePeerMisses,
   kCacheMisses,
   kCacheBadRecords,
   kCacheInserts,
@@ -69,6 +71,11 @@ inline constexpr std::array kCatalog = {
                "Reads that the RAM tier answered."},
     MetricSpec{"leat_cache_disk_hits_total", MetricKind::kCounter,
                "Reads that the disk tier answered."},
+    MetricSpec{"leat_cache_peer_hits_total", MetricKind::kCounter,
+               "Reads that a peer answered."},
+    MetricSpec{"leat_cache_peer_misses_total", MetricKind::kCounter,
+               "Reads that no peer could answer; a rise after the first epoch "
+               "means a lost server, or one that is full."},
     MetricSpec{"leat_cache_misses_total", MetricKind::kCounter,
                "Reads that no tier could answer, and went on to the store."},
     MetricSpec{

@@ -15,6 +15,11 @@ void Piece::cache_looked(TimePoint from, TimePoint until) {
   times_.add({{from, until}, Stall::kCacheIo});
 }
 
+void Piece::peer_asked(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times_.add({{from, until}, Stall::kPeer});
+}
+
 void Piece::cache_had(CacheLevel level, std::uint64_t size_bytes) {
   hits_->count(level, size_bytes);
 }

@@ -15,6 +15,11 @@ void SampleWork::cache_looked(TimePoint from, TimePoint until) {
   times.add({{from, until}, Stall::kCacheIo});
 }
 
+void SampleWork::peer_asked(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times.add({{from, until}, Stall::kPeer});
+}
+
 void SampleWork::cache_had(CacheLevel level, std::uint64_t bytes) {
   hits->count(level, bytes);
 }

@@ -46,6 +46,8 @@ class ReadObserver {
   virtual void backs_off(TimePoint from, TimePoint until) = 0;
   /// A cache looked for the bytes from `from` until `until`.
   virtual void cache_looked(TimePoint /*from*/, TimePoint /*until*/) {}
+  /// A peer was asked for the bytes from `from` until `until`.
+  virtual void peer_asked(TimePoint /*from*/, TimePoint /*until*/) {}
   /// A cache had the `bytes` bytes of the read; called before its `done`.
   virtual void cache_had(CacheLevel /*level*/, std::uint64_t /*bytes*/) {}
 };

@@ -13,6 +13,7 @@ PYBIND11_MODULE(_native, module) {
   module.attr("__version__") = LEAT_VERSION;
   leat::bind_dataset(module);
   leat::bind_loader(module);
+  leat::bind_peers(module);
   leat::bind_program(module);
   leat::bind_content_hash(module);
 }

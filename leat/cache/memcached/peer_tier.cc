@@ -112,7 +112,7 @@ bool PeerTier::wait_for_servers(Nanoseconds timeout) {
   return all(&Server::is_up);
 }
 
-bool PeerTier::has_room_for(const Hash128& key, const Server& server) const {
+bool PeerTier::has_room_for(const RecordKey& key, const Server& server) const {
   const std::uint64_t limit = server.limit_bytes.load();
   if (options_.dataset_bytes == 0 || limit == 0) return true;
   const double expected = static_cast<double>(options_.dataset_bytes) /
@@ -124,7 +124,7 @@ bool PeerTier::has_room_for(const Hash128& key, const Server& server) const {
   return static_cast<double>(mix64(key.high)) < share * kAll;
 }
 
-void PeerTier::find(const Hash128& key, std::span<std::byte> into,
+void PeerTier::find(const RecordKey& key, std::span<std::byte> into,
                     std::function<void(bool is_hit)> done) {
   const std::size_t number = rendezvous_.server_of(key);
   Server& server = *servers_[number];
@@ -181,7 +181,7 @@ void PeerTier::found(const PeerOperationRef& operation, std::size_t number,
   done(operation->answer == PeerAnswer::kYes);
 }
 
-void PeerTier::insert(const Hash128& key, std::span<const std::byte> record) {
+void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record) {
   const std::size_t number = rendezvous_.server_of(key);
   Server& server = *servers_[number];
   if (record.empty() || record.size() > kMostPeerValueBytes ||
@@ -220,7 +220,7 @@ void PeerTier::inserted(const PeerOperation& operation) {
   }
 }
 
-void PeerTier::drop(const Hash128& key, std::uint64_t record_bytes) {
+void PeerTier::drop(const RecordKey& key, std::uint64_t record_bytes) {
   if (record_bytes == 0 || record_bytes > kMostPeerValueBytes) return;
   const std::size_t number = rendezvous_.server_of(key);
   auto operation = std::make_shared<PeerOperation>();

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "leat/base/clock.h"
-#include "leat/base/hash.h"
 #include "leat/base/mutex.h"
 #include "leat/base/result.h"
 #include "leat/cache/memcached/connection.h"
 #include "leat/cache/memcached/peer_thread.h"
 #include "leat/cache/memcached/rendezvous.h"
+#include "leat/cache/record_key.h"
 #include "leat/store/http/resolver.h"
 
 namespace leat {
@@ -81,15 +81,15 @@ class PeerTier {
   /// Fills `into` with the record and tells `done` true; or false: `into` is
   /// then undefined. Returns at once; `done` runs once, maybe before that, and
   /// must not block. `into` is the tier's until then.
-  void find(const Hash128& key, std::span<std::byte> into,
+  void find(const RecordKey& key, std::span<std::byte> into,
             std::function<void(bool is_hit)> done);
 
   /// Sends a copy of the record to its server, if there is room for it.
   /// Returns at once.
-  void insert(const Hash128& key, std::span<const std::byte> record);
+  void insert(const RecordKey& key, std::span<const std::byte> record);
 
   /// Makes the server forget a record of this size. Returns at once.
-  void drop(const Hash128& key, std::uint64_t record_bytes);
+  void drop(const RecordKey& key, std::uint64_t record_bytes);
 
   /// Waits until each server is up or has failed once, at most `timeout`; true
   /// if all are up.
@@ -116,7 +116,7 @@ class PeerTier {
            const std::vector<std::string>& names);
 
   void start_threads(const std::vector<ServerName>& servers);
-  bool has_room_for(const Hash128& key, const Server& server) const;
+  bool has_room_for(const RecordKey& key, const Server& server) const;
   void found(const PeerOperationRef& operation, std::size_t server,
              TimePoint wait_until,
              const std::function<void(bool is_hit)>& done);

@@ -1,0 +1,85 @@
+#include "leat/cache/memcached/peer_store.h"
+
+#include <utility>
+
+#include "leat/base/check.h"
+#include "leat/cache/record_key.h"
+
+namespace leat {
+
+/// One read from read() until its `done`.
+struct PeerStore::Flight {
+  RecordKey key;
+  ReadRequest request;
+  std::stop_token stop;
+  ReadDone done;
+  TimePoint began;
+};
+
+PeerStore::PeerStore(std::unique_ptr<Store> inner,
+                     std::unique_ptr<PeerTier> peers, std::string place,
+                     Metrics* metrics)
+    : inner_(std::move(inner)),
+      place_(std::move(place)),
+      metrics_(metrics),
+      peers_(std::move(peers)) {}
+
+PeerStore::~PeerStore() { LEAT_CHECK(in_flight_.load() == 0); }
+
+RecordKey PeerStore::key_of(const ReadRequest& request) const {
+  const std::string url = place_ + inner_->url_of(request.object.key);
+  return record_key({.url = url,
+                     .etag = request.object.etag,
+                     .offset = request.offset,
+                     .length_bytes = request.into.size()});
+}
+
+void PeerStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
+  if (!request.hint || request.into.empty()) {
+    return inner_->read(std::move(request), std::move(stop), std::move(done));
+  }
+  auto flight = std::make_shared<Flight>();
+  flight->key = key_of(request);
+  flight->request = std::move(request);
+  flight->stop = std::move(stop);
+  flight->done = std::move(done);
+  flight->began = SteadyClock().now();
+  in_flight_.fetch_add(1);
+  peers_->find(flight->key, flight->request.into, [this, flight](bool is_hit) {
+    heard_from_peer(flight, is_hit);
+  });
+}
+
+void PeerStore::heard_from_peer(const FlightRef& flight, bool is_hit) {
+  const ReadRequest& request = flight->request;
+  if (request.observer != nullptr) {
+    request.observer->peer_asked(flight->began, SteadyClock().now());
+    if (is_hit) {
+      request.observer->cache_had(CacheLevel::kPeer, request.into.size());
+    }
+  }
+  count(is_hit ? Metric::kCachePeerHits : Metric::kCachePeerMisses);
+  if (is_hit) return finish(flight, {});
+  inner_->read(flight->request, flight->stop, [this, flight](auto result) {
+    heard_from_store(flight, std::move(result));
+  });
+}
+
+void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
+  // Before `done`: after it the memory is another's.
+  if (result) {
+    peers_->insert(flight->key, flight->request.into);
+  } else {
+    // Who waits for us to bring it need not.
+    peers_->drop(flight->key, flight->request.into.size());
+  }
+  finish(flight, std::move(result));
+}
+
+void PeerStore::finish(const FlightRef& flight, Result<void> result) {
+  const ReadDone done = std::move(flight->done);
+  in_flight_.fetch_sub(1);
+  done(std::move(result));  // We may be gone after it.
+}
+
+}  // namespace leat

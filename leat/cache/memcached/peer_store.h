@@ -1,0 +1,73 @@
+// A store with peers in front of it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "leat/cache/memcached/peer_tier.h"
+#include "leat/metrics/metrics.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Answers a read that has a hint from the job's peers, else from the inner
+/// store, and then inserts it for them.
+///
+/// A range is read from the inner store by one rank, whichever needs it first;
+/// the others find it. No failure of a peer is ever a failure of a read. A peer
+/// that is too slow costs `patience` once, and then what the inner store takes.
+///
+/// Threads:  any; `done` runs on a thread of the inner store or of the peers.
+/// Lifetime: as Store says. `metrics` may be null, else outlives the store.
+class PeerStore final : public Store {
+ public:
+  /// `place` goes in front of url_of() in the name of each record: what tells
+  /// endpoints apart. Never holds credentials.
+  PeerStore(std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
+            std::string place, Metrics* metrics);
+  ~PeerStore() override;
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override {
+    return inner_->list(request, std::move(stop));
+  }
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override {
+    return inner_->write(key, bytes, std::move(stop));
+  }
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
+    return inner_->stat(key, std::move(stop));
+  }
+  StoreTraits traits() const override { return inner_->traits(); }
+  std::string url_of(std::string_view key) const override {
+    return inner_->url_of(key);
+  }
+
+  PeerTier& peers() { return *peers_; }
+
+ private:
+  struct Flight;
+  using FlightRef = std::shared_ptr<Flight>;
+
+  RecordKey key_of(const ReadRequest& request) const;
+  void heard_from_peer(const FlightRef& flight, bool is_hit);
+  void heard_from_store(const FlightRef& flight, Result<void> result);
+  void finish(const FlightRef& flight, Result<void> result);
+  void count(Metric metric) {
+    if (metrics_ != nullptr) metrics_->add(metric, 1);
+  }
+
+  const std::unique_ptr<Store> inner_;
+  const std::string place_;
+  Metrics* const metrics_;
+  std::atomic<std::uint64_t> in_flight_ = 0;
+  std::unique_ptr<PeerTier> peers_;  // Last: its threads call us.
+};
+
+}  // namespace leat

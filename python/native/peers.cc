@@ -1,0 +1,59 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "errors.h"
+#include "leat/base/env.h"
+#include "leat/base/units.h"
+#include "leat/cache/memcached/server_process.h"
+#include "leat/runtime/launcher.h"
+#include "leat/runtime/limits.h"
+
+namespace py = pybind11;
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kLeastMemory = 64 << 20;
+
+/// A quarter of what this node's processes may use.
+std::uint64_t default_memory() {
+  const std::uint64_t memory = effective_limits().memory_bytes;
+  if (memory == Limits::kUnlimited) return kLeastMemory;
+  return std::max(kLeastMemory, memory / 4);
+}
+
+std::unique_ptr<ServerProcess> start_server(
+    const std::string& address, const std::optional<std::string>& memory) {
+  ServerProcessOptions options;
+  options.address = address;
+  options.memory_bytes =
+      memory ? value_or_raise(parse_bytes(*memory)) : default_memory();
+  options.threads = std::min(4U, effective_limits().threads());
+  const py::gil_scoped_release unlocked;
+  return value_or_raise(ServerProcess::start(options, process_env()));
+}
+
+/// (rank, size) among the processes of this node.
+std::pair<std::uint32_t, std::uint32_t> local_place() {
+  const Launch launch = value_or_raise(read_launch(process_env()));
+  return {launch.local.rank, launch.local.world_size};
+}
+
+}  // namespace
+
+void bind_peers(py::module_& module) {
+  py::class_<ServerProcess>(module, "PeerServer")
+      .def(py::init(&start_server), py::arg("address"), py::arg("memory"))
+      .def_property_readonly("name", &ServerProcess::name)
+      .def_property_readonly("pid", &ServerProcess::pid);
+  module.def("local_place", &local_place);
+}
+
+}  // namespace leat
