@@ -46,6 +46,32 @@ Result<void> check_counts(const SimulationOptions& options) {
   return {};
 }
 
+/// A policy has a table of 4 bytes a sample, and each cache its own policies.
+Result<void> check_memory(const SimulationOptions& options) {
+  constexpr std::uint64_t kMaxEpochs = 1000000;
+  if (options.epochs > kMaxEpochs) {
+    return invalid(
+        fmt::format("{} epochs are more than {}", options.epochs, kMaxEpochs));
+  }
+  const std::uint64_t ranks =
+      options.only_ranks == 0 ? options.ranks : options.only_ranks;
+  const std::uint64_t tables =
+      std::max<std::uint64_t>(1, options.tiers.size()) *
+      (options.scope == CacheScope::kRank
+           ? ranks
+           : std::max<std::uint64_t>(1,
+                                     ranks / (options.ranks / options.nodes)));
+  if (options.samples > kMaxTableBytes / 4 / tables) {
+    return Error(
+        ErrorCode::kResourceExhausted,
+        fmt::format("{} tiers over {} samples would take more than {} bytes: "
+                    "look at fewer ranks (only_ranks), or at a smaller dataset "
+                    "with caches in proportion",
+                    tables, options.samples, kMaxTableBytes));
+  }
+  return {};
+}
+
 Result<void> check_tiers(const SimulationOptions& options) {
   for (const TierSpec& tier : options.tiers) {
     if (options.placement == Placement::kAny) continue;
@@ -97,11 +123,12 @@ class Simulation {
     return {};
   }
 
-  SimulationReport run() {
+  Result<SimulationReport> run(const std::stop_token& stop) {
     SimulationReport report;
     report.epochs.reserve(options_.epochs);
     for (std::uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      report.epochs.push_back(run_epoch(epoch));
+      LEAT_TRY(auto counts, run_epoch(epoch, stop));
+      report.epochs.push_back(std::move(counts));
     }
     return report;
   }
@@ -174,7 +201,8 @@ class Simulation {
     return {};
   }
 
-  EpochCounts run_epoch(std::uint64_t epoch) {
+  Result<EpochCounts> run_epoch(std::uint64_t epoch,
+                                const std::stop_token& stop) {
     const EpochOrder order(options_.samples, options_.order, options_.blocks,
                            epoch);
     EpochCounts counts{.tier_hits =
@@ -182,6 +210,9 @@ class Simulation {
     const double seconds = clock_.has_value() ? clock_->seconds() : 0;
     const double waited = clock_.has_value() ? clock_->wait_seconds() : 0;
     for (std::uint64_t k = 0; k < steps_.front().count(); ++k) {
+      if (stop.stop_requested()) {
+        return Error(ErrorCode::kCancelled, "the simulation was stopped");
+      }
       for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
         const StepSlice slice = steps_[rank].slice(k);
         for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
@@ -243,12 +274,14 @@ class Simulation {
 
 }  // namespace
 
-Result<SimulationReport> simulate(const SimulationOptions& options) {
+Result<SimulationReport> simulate(const SimulationOptions& options,
+                                  const std::stop_token& stop) {
   LEAT_TRY_VOID(check_counts(options));
   LEAT_TRY_VOID(check_tiers(options));
+  LEAT_TRY_VOID(check_memory(options));
   Simulation simulation(options);
   LEAT_TRY_VOID(simulation.build());
-  return simulation.run();
+  return simulation.run(stop);
 }
 
 }  // namespace leat

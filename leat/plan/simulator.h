@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,13 @@ struct SimulationReport {
 /// requests. Takes O(reads * log held), and memory as CachePolicySpec says.
 ///
 /// Errors:
-///   kInvalidArgument  a size, count or name that cannot be: says which
-Result<SimulationReport> simulate(const SimulationOptions& options);
+///   kInvalidArgument    a size, count or name that cannot be: says which
+///   kResourceExhausted  its tables would take more than kMaxTableBytes
+///   kCancelled          `stop` fired
+Result<SimulationReport> simulate(const SimulationOptions& options,
+                                  const std::stop_token& stop = {});
+
+/// What the policies of a simulation may take to look samples up.
+inline constexpr std::uint64_t kMaxTableBytes = std::uint64_t{2} << 30;
 
 }  // namespace leat

@@ -1,0 +1,59 @@
+// What a run costs: requests, traffic and hours.
+#pragma once
+#include <cstdint>
+
+#include "leat/plan/simulator.h"
+
+namespace leat {
+
+/// What a provider takes and allows, in US dollars. leat/cli/prices.toml has
+/// some, with their dates and sources.
+struct Prices {
+  double get_per_1000 = 0;
+  double list_per_1000 = 0;
+  double put_per_1000 = 0;
+  double nat_per_gb = 0;   ///< 10^9 bytes that reach the node through a NAT.
+  double zone_per_gb = 0;  ///< 10^9 bytes between zones, both directions.
+  /// What it serves before it asks for less, as a provider says it: of a prefix
+  /// or a bucket. 0: nothing is said.
+  double gets_per_second = 0;
+};
+
+/// Where a job runs.
+struct Billing {
+  double node_per_hour = 0;
+  bool is_behind_nat = false;       ///< GETs pass a NAT gateway.
+  bool are_peers_in_zones = false;  ///< Nodes read from other zones.
+};
+
+struct RunCost {
+  double gets = 0;
+  double lists = 0;
+  double nat = 0;
+  double peers = 0;
+  double hours = 0;  ///< Dollars for the nodes, while the run lasts.
+  double total() const { return gets + lists + nat + peers + hours; }
+};
+
+/// What the epochs of `report` cost together. A report over `only_ranks` is
+/// counted up to all ranks. The catalogue is listed once, 1,000 keys a request.
+RunCost cost_of(const SimulationReport& report,
+                const SimulationOptions& options, const Prices& prices,
+                const Billing& billing);
+
+/// Packing samples into shards, against reading each as an object.
+struct PackingCost {
+  std::uint64_t gets_an_epoch = 0;  ///< By pieces of a shard.
+  double once = 0;                  ///< A GET a sample, a PUT a shard.
+  double saved_an_epoch = 0;        ///< Without a cache. At least 0.
+  /// How many epochs until it has paid for itself; 0 if never.
+  std::uint64_t epochs_to_pay = 0;
+};
+
+/// `shard_bytes` is what one PUT writes, `piece_bytes` what one GET reads.
+/// REQUIRES: both > 0.
+PackingCost cost_of_packing(std::uint64_t samples, std::uint64_t total_bytes,
+                            std::uint64_t shard_bytes,
+                            std::uint64_t piece_bytes, const Prices& prices);
+
+}  // namespace leat
