@@ -54,6 +54,11 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "bytes in it; default: half of what is free");
   app.add_option("--cache-policy", cache_policy,
                  "belady, never_evict, lru or fifo; default: belady");
+  app.add_option("--cache-peers", cache_peers,
+                 "host:port,...: memcached servers that all ranks share")
+      ->delimiter(',');
+  app.add_option("--cache-peer-patience", cache_peer_patience,
+                 "how long a peer may keep silent; default: 100 ms");
   app.add_option("--rank", rank, "which rank to be; default: the launcher's");
   app.add_option("--world-size", world_size, "of how many");
   app.add_flag("--no-hash", has_no_hash,
@@ -63,7 +68,8 @@ void LoaderFlags::add_to(CLI::App& app) {
 Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   std::optional<CacheOptions> options;
   if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
-      cache_disk_limit.empty() && cache_policy.empty()) {
+      cache_disk_limit.empty() && cache_policy.empty() && cache_peers.empty() &&
+      cache_peer_patience.empty()) {
     return options;
   }
   options.emplace();
@@ -84,6 +90,16 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
     LEAT_TRY(options->disk_limit_bytes, parse_bytes(cache_disk_limit));
   }
   if (!cache_policy.empty()) options->policy = cache_policy;
+  if (cache_peers == std::vector<std::string>{"auto"}) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "--cache-peers auto is for jobs in Python, whose ranks find each "
+        "other; start `memcached -M -I 8m` and name it, host:port");
+  }
+  options->peers = cache_peers;
+  if (!cache_peer_patience.empty()) {
+    LEAT_TRY(options->peer_patience, parse_duration(cache_peer_patience));
+  }
   return options;
 }
 

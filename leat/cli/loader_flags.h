@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "leat/base/result.h"
 #include "leat/engine/loader_options.h"
@@ -33,6 +34,8 @@ struct LoaderFlags {
   std::string cache_disk;        // Empty: none.
   std::string cache_disk_limit;  // Empty: chosen.
   std::string cache_policy;      // Empty: belady.
+  std::vector<std::string> cache_peers;
+  std::string cache_peer_patience;  // Empty: 100 ms.
   std::optional<std::uint32_t> rank;
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;

@@ -1,8 +1,12 @@
 // What a loader is told about its cache.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
 
 namespace leat {
 
@@ -17,6 +21,11 @@ struct CacheOptions {
   std::optional<std::uint64_t> disk_limit_bytes;
   /// What is kept when not all fits: belady, never_evict, lru or fifo.
   std::string policy = "belady";
+  /// memcached servers, "host:port", that all ranks of the job share, the same
+  /// ones for each; empty: no peers.
+  std::vector<std::string> peers;
+  /// A peer from which nothing comes for this long is left alone for a while.
+  Nanoseconds peer_patience = std::chrono::milliseconds(100);
   /// Chooses the sizes, and the user's cache folder, from what is free.
   bool is_auto = false;
 };

@@ -14,6 +14,8 @@
 #include "leat/base/hash.h"
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/cache/memcached/peer_store.h"
+#include "leat/cache/memcached/peer_tier.h"
 #include "leat/cache/segment_exchange.h"
 #include "leat/cache/segment_format.h"
 #include "leat/plan/cache_policy.h"
@@ -148,6 +150,21 @@ Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
                            ground.clock, metrics);
 }
 
+/// Behind the tiers of this node: what they have is not asked of a peer.
+Result<std::unique_ptr<Store>> wrap_in_peers(OpenedStore& opened,
+                                             const CacheOptions& options,
+                                             const CacheNeeds& needs,
+                                             Metrics* metrics) {
+  PeerOptions asked;
+  asked.servers = options.peers;
+  asked.settings.patience = options.peer_patience;
+  asked.dataset_bytes = needs.data_bytes;
+  LEAT_TRY(auto peers, PeerTier::open(asked));
+  return std::unique_ptr<Store>(
+      std::make_unique<PeerStore>(std::move(opened.store), std::move(peers),
+                                  opened.endpoint + "\n", metrics));
+}
+
 }  // namespace
 
 std::string exchange_folder(const Env& env, std::string_view what) {
@@ -177,8 +194,9 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
   if (chosen.disk.empty() && chosen.disk_limit_bytes) {
     return refuse("disk_limit= of a cache without disk=; name its folder");
   }
-  if (chosen.ram_bytes == 0 && chosen.disk.empty()) {
-    return refuse("a cache of nothing; give ram=, such as \"8GiB\", or disk=");
+  if (chosen.ram_bytes == 0 && chosen.disk.empty() && chosen.peers.empty()) {
+    return refuse(
+        "a cache of nothing; give ram=, such as \"8GiB\", disk= or peers=");
   }
   if (!chosen.disk.empty() && !chosen.disk_limit_bytes) {
     chosen.disk_limit_bytes = free_disk_bytes(chosen.disk) / 2;
@@ -195,6 +213,11 @@ std::string describe(const CacheOptions& options) {
     text += fmt::format("{}{} in {}", text.empty() ? "" : " and ",
                         format_bytes(*options.disk_limit_bytes), options.disk);
   }
+  if (!options.peers.empty()) {
+    text +=
+        fmt::format("{}{} peer{}", text.empty() ? "" : " and ",
+                    options.peers.size(), options.peers.size() == 1 ? "" : "s");
+  }
   return text.empty() ? "nothing: too little is free" : text;
 }
 
@@ -203,6 +226,9 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
                                              const CacheNeeds& needs,
                                              CacheGround& ground,
                                              Metrics* metrics) {
+  if (!options.peers.empty()) {
+    LEAT_TRY(opened.store, wrap_in_peers(opened, options, needs, metrics));
+  }
   std::vector<CacheTier> tiers;
   const std::uint64_t source = xxh3_64(as_bytes(opened.identity));
   if (options.ram_bytes / needs.local_ranks != 0) {

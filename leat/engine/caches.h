@@ -18,8 +18,9 @@ namespace leat {
 /// What the tiers of a job are made for.
 struct CacheNeeds {
   std::uint64_t samples = 0;
-  std::uint64_t fields = 1;       ///< Byte fields a sample.
-  std::uint64_t data_bytes = 0;   ///< Of all objects; asked by `is_auto`.
+  std::uint64_t fields = 1;  ///< Byte fields a sample.
+  std::uint64_t data_bytes =
+      0;  ///< Of all objects; asked by `is_auto` and peers.
   std::uint32_t local_ranks = 1;  ///< That share the RAM.
   /// Where they hand it to each other; empty where they are not sure to be of
   /// one job: each then has its share to itself.
@@ -42,7 +43,8 @@ struct CacheGround {
 /// and not more than the data needs. Reads a few files; blocks.
 ///
 /// Errors:
-///   kInvalidArgument  no tier at all, a limit without a folder, an unknown
+///   kInvalidArgument  no tier and no peer at all, a limit without a folder, an
+///   unknown
 ///                     policy
 Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,

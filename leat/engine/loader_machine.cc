@@ -151,7 +151,7 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
                                      return field.is_fetched();
                                    })),
       .local_ranks = launch.local.world_size};
-  if (options.cache->is_auto) {
+  if (options.cache->is_auto || !options.cache->peers.empty()) {
     for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
       const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
       needs.data_bytes += catalogue.object(object).size_bytes;

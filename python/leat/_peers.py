@@ -27,7 +27,7 @@ _LOOPBACK = "127.0.0.1"
 _PATIENCE = datetime.timedelta(seconds=120)
 
 
-def find_peers(world_size: int, memory: str | None) -> list[str]:
+def find_peers(world_size: int | None, memory: str | None) -> list[str]:
     """The servers of the job, one on each node; starts this node's, if it is ours to.
 
     They are the job's: a second loader gets the same ones. Blocks until every rank
@@ -36,7 +36,8 @@ def find_peers(world_size: int, memory: str | None) -> list[str]:
     global _server, _names, _owner
     if _names is not None and _owner == os.getpid():
         return _names
-    local_rank, local_size = _native.local_place()
+    launched_size, local_rank, local_size = _native.launched()
+    world_size = launched_size if world_size is None else world_size
     store = _store(world_size) if world_size > 1 else None
     if store is None and world_size > 1:
         raise InvalidArgument(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from leat._peers import find_peers
 from leat.errors import InvalidArgument
 
 
@@ -27,26 +29,53 @@ class Cache:
             soonest, by the known order; ``"never_evict"``, what came first;
             ``"lru"`` and ``"fifo"``, to compare with.
 
+        peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
+            same for each; or ``"auto"``, which starts one on each node, on loopback
+            or the job's own network, and ends it with the job. What one rank has
+            fetched, the others find there.
+        peer_memory: bytes of this node that its server of ``peers="auto"`` may use,
+            at least 16 MiB; None for a quarter of what there is.
+        peer_patience: how long a peer may keep silent before it is left alone for a
+            while, and what it holds read from the bucket.
+
     Raises:
-        leat.InvalidArgument: neither ``ram`` nor ``disk``, or a limit without a
-            folder.
+        leat.InvalidArgument: neither ``ram`` nor ``disk`` nor ``peers``, or a limit
+            without what it limits.
     """
 
     ram: str | int | None = None
     disk: str | os.PathLike[str] | None = None
     disk_limit: str | int | None = None
     policy: Literal["belady", "never_evict", "lru", "fifo"] = "belady"
+    peers: Sequence[str] | Literal["auto"] = ()
+    peer_memory: str | int | None = None
+    peer_patience: str = "100ms"
 
     def __post_init__(self) -> None:
-        if self.ram is None and self.disk is None:
+        if self.ram is None and self.disk is None and not self.peers:
             raise InvalidArgument(
-                'leat.Cache of nothing; give ram=, such as "8GiB", or disk=, a folder'
+                'leat.Cache of nothing; give ram=, such as "8GiB", disk=, a folder, or '
+                "peers="
+            )
+        if isinstance(self.peers, str) and self.peers != "auto":
+            raise InvalidArgument(
+                f'peers={self.peers!r}; it is "auto" or a list of servers, '
+                '["host:port", ...]'
+            )
+        if self.peer_memory is not None and self.peers != "auto":
+            raise InvalidArgument(
+                'peer_memory= is for peers="auto"; servers that run have their own (-m)'
             )
         if self.disk is None and self.disk_limit is not None:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, world_size: int | None) -> dict[str, Any]:
+        peers = self.peers
+        if peers == "auto":
+            peers = find_peers(world_size, _text(self.peer_memory))
         return {
+            "peers": [str(peer) for peer in peers],
+            "peer_patience": str(self.peer_patience),
             "auto": False,
             "ram": _text(self.ram),
             "disk": None if self.disk is None else os.fspath(self.disk),
@@ -59,15 +88,17 @@ def _text(size: str | int | None) -> str | None:
     return None if size is None else str(size)
 
 
-def options_of(cache: Cache | Literal["auto"] | None) -> dict[str, Any] | None:
-    """What the engine is told."""
+def options_of(
+    cache: Cache | Literal["auto"] | None, world_size: int | None
+) -> dict[str, Any] | None:
+    """What the engine is told. With ``peers="auto"`` it starts and finds them."""
     if cache is None:
         return None
     if isinstance(cache, Cache):
-        return cache._options()
+        return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        nothing = dict.fromkeys(("ram", "disk", "disk_limit"))
-        return {**nothing, "auto": True, "policy": "belady"}
+        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "peer_patience"))
+        return {**nothing, "peers": [], "auto": True, "policy": "belady"}
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '
         'leat.Cache(ram="8GiB")'

@@ -156,7 +156,7 @@ class Loader:
             "on_error": str(on_error),
             "hashes": hashes,
             "memory": None if memory is None else str(memory),
-            "cache": options_of(cache),
+            "cache": options_of(cache, world_size),
             "threads": _count("threads", threads, at_least=1),
             "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
             "rank": None if rank is None else _count("rank", rank, below=2**32),

@@ -13,6 +13,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
+#include "leat/base/units.h"
 
 namespace py = pybind11;
 
@@ -72,6 +73,11 @@ CacheOptions cache_of(const py::dict& given) {
     options.disk_limit_bytes = bytes("disk_limit");
   }
   options.policy = py::cast<std::string>(given["policy"]);
+  options.peers = py::cast<std::vector<std::string>>(given["peers"]);
+  if (!given["peer_patience"].is_none()) {
+    options.peer_patience = value_or_raise(
+        parse_duration(py::cast<std::string>(given["peer_patience"])));
+  }
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings.h"
@@ -40,10 +41,10 @@ std::unique_ptr<ServerProcess> start_server(
   return value_or_raise(ServerProcess::start(options, process_env()));
 }
 
-/// (rank, size) among the processes of this node.
-std::pair<std::uint32_t, std::uint32_t> local_place() {
+/// (world size, rank on this node, ranks on this node), as the launcher says.
+std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> launched() {
   const Launch launch = value_or_raise(read_launch(process_env()));
-  return {launch.local.rank, launch.local.world_size};
+  return {launch.rank.world_size, launch.local.rank, launch.local.world_size};
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ void bind_peers(py::module_& module) {
       .def(py::init(&start_server), py::arg("address"), py::arg("memory"))
       .def_property_readonly("name", &ServerProcess::name)
       .def_property_readonly("pid", &ServerProcess::pid);
-  module.def("local_place", &local_place);
+  module.def("launched", &launched);
 }
 
 }  // namespace leat

@@ -1,0 +1,165 @@
+"""The nodes' memory as one cache: peers that exist, and peers="auto"."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import leat
+from leat import _native
+from leat.testing import Bucket
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "buckets" / "data" / "train"
+    folder.mkdir(parents=True)
+    for i in range(200):
+        (folder / f"{i:03}.bin").write_bytes(bytes([i]) * 3000)
+    return tmp_path / "buckets"
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _two_ranks(bucket, cache):
+    return [
+        leat.Loader(
+            bucket.s3_url("data", "train"), endpoint_url=bucket.url, no_sign_request=True,
+            global_batch_size=20, rank=rank, world_size=2, cache=cache, ids=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def test_the_bucket_is_read_once_for_the_whole_run(data):
+    server = _native.PeerServer("127.0.0.1", "64MiB")
+    cache = leat.Cache(peers=[server.name], peer_patience="20s")
+    with Bucket(data, latency="1ms") as bucket:
+        loaders = _two_ranks(bucket, cache)
+        for epoch in range(4):
+            seen = set()
+            for loader in loaders:
+                for batch in loader:
+                    for value, index in zip(batch["data"], batch["index"].tolist()):
+                        assert bytes(value) == bytes([index]) * 3000
+                        seen.add(index)
+            assert len(seen) == 200, epoch
+
+        assert bucket.counters()["get"] == 200
+    epochs = [loader.stats() for loader in loaders]
+    hits = sum(epoch["cache"]["peer_hits"] for each in epochs for epoch in each)
+    misses = sum(epoch["cache"]["misses"] for each in epochs for epoch in each)
+    assert (hits, misses) == (600, 200)
+
+
+def test_a_lost_server_costs_misses_alone(data):
+    server = _native.PeerServer("127.0.0.1", "64MiB")
+    with Bucket(data, latency="1ms") as bucket:
+        loaders = _two_ranks(bucket, leat.Cache(peers=[server.name], peer_patience="5s"))
+        for loader in loaders:
+            for _ in loader:
+                pass
+        del server
+
+        seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
+
+        assert sorted(seen) == list(range(200))
+        assert bucket.counters()["get"] == 400
+
+
+def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys, time
+            import leat
+            from leat import _peers
+            loader = leat.Loader(sys.argv[1], batch_size=10,
+                                 cache=leat.Cache(peers="auto", peer_memory="64MiB"))
+            for epoch in range(2):
+                for batch in loader:
+                    pass
+            other = leat.Loader(sys.argv[1], batch_size=10, cache=leat.Cache(peers="auto"))
+            hits = loader.stats()[1]["cache"]["peer_hits"]
+            print(_peers._server.pid, _peers._server.name, hits, flush=True)
+            if sys.argv[2] == "wait":
+                time.sleep(60)
+            """
+        )
+    )
+    for how in ("end", "wait"):
+        job = subprocess.Popen(
+            [sys.executable, str(script), str(data / "data"), how],
+            stdout=subprocess.PIPE, text=True,
+        )
+        pid, name, hits = job.stdout.readline().split()
+        assert name.startswith("127.0.0.1:")
+        assert int(hits) == 200
+        if how == "wait":
+            assert _is_running(int(pid))
+            os.kill(job.pid, signal.SIGKILL)
+        job.wait()
+        job.stdout.close()
+        while _is_running(int(pid)):  # The test's alarm ends it.
+            time.sleep(0.01)
+
+
+def test_ranks_find_each_other_through_torch(data, tmp_path):
+    pytest.importorskip("torch", reason="torch is missing: pip install torch")
+    script = tmp_path / "rank.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import torch.distributed as dist
+            import leat
+            dist.init_process_group("gloo")
+            loader = leat.Loader(sys.argv[1], endpoint_url=sys.argv[2], no_sign_request=True,
+                                 global_batch_size=20,
+                                 cache=leat.Cache(peers="auto", peer_memory="64MiB",
+                                                  peer_patience="20s"))
+            for epoch in range(3):
+                for batch in loader:
+                    pass
+                dist.barrier()
+            """
+        )
+    )
+    with Bucket(data, latency="1ms") as bucket:
+        subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
+             str(script), bucket.s3_url("data", "train"), bucket.url],
+            check=True, timeout=80,
+        )
+        assert bucket.counters()["get"] == 200
+
+
+def test_says_what_is_wrong(data, monkeypatch):
+    source = str(data / "data")
+    with pytest.raises(leat.InvalidArgument, match="host:port"):
+        leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["http://x"]))
+    with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
+        leat.Cache(peers="node1:11211")
+    with pytest.raises(leat.InvalidArgument, match="peer_memory"):
+        leat.Cache(peers=["a:1"], peer_memory="1GiB")
+    with pytest.raises(leat.InvalidArgument, match="init_process_group"):
+        leat.Loader(source, batch_size=1, rank=0, world_size=2, cache=leat.Cache(peers="auto"))
+    with pytest.raises(leat.InvalidArgument, match="at least 16 MiB"):
+        leat.Loader(source, batch_size=1, cache=leat.Cache(peers="auto", peer_memory="1MiB"))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(leat.NotFound, match="apt install memcached"):
+        leat.Loader(source, batch_size=1, cache=leat.Cache(peers="auto"))
