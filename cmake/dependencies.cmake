@@ -10,6 +10,7 @@ find_package(pugixml REQUIRED)               # S3's XML
 find_package(JPEG REQUIRED)                  # libjpeg-turbo, by the libjpeg API
 find_package(PNG REQUIRED)                   # libpng
 find_package(CLI11 REQUIRED)                 # the command line
+find_path(LEAT_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)   # TOML: headers alone
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # XXH3: hashes
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)      # CRC32C at 30 GB/s
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)      # WebP

@@ -1,0 +1,256 @@
+"""Does the simulator say what DELI's authors measured?
+
+    python bench/deli_data.py DIR [--json]
+
+DIR holds the raw results of their artifact for CIFAR-10 (cake-lab/DELI, IC2E 2021):
+tables of trials, epochs and nodes, each row with the share of reads that missed and
+the seconds that the training loop spent loading. Four constants are taken from
+fetch-size-results.csv alone: a GET, a hit, what a fetch takes to start, and what it
+takes a sample. With them `leat plan --simulate` predicts every other table, and the
+errors are printed: of the miss rate in points, of the loading time in per cent.
+
+A training step computes what an epoch of fetch-size-results.csv takes beyond loading,
+a sample; waiting for other nodes is in it. Rows are means over trials and nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import csv
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from leat import testing
+
+NODES = 3
+READS = 11_667  # Of a node, an epoch. Rows with another number are of MNIST.
+SAMPLES = NODES * READS
+ENDLESS = SAMPLES  # Items that an unlimited cache holds.
+FETCH_SIZE = 1024  # Of tables that do not say: see the repository's scripts.
+
+
+class Case(NamedTuple):
+    """One setting of their experiment; `fetch` 0 if nothing is prefetched."""
+
+    table: str
+    batch: int
+    fetch: int
+    threshold: int
+    items: int
+
+
+class Measured(NamedTuple):
+    miss_rate: float
+    loading: float
+    epoch_seconds: float
+    gcp: float
+
+
+class Constants(NamedTuple):
+    """Seconds."""
+
+    get: float
+    hit: float
+    fetch: float
+    fetch_sample: float
+
+
+def items_of(text: str | None) -> int:
+    return ENDLESS if text in (None, "N/A") else int(text)
+
+
+def read_table(folder: pathlib.Path, table: str) -> dict[tuple[Case, int], Measured]:
+    """Means by case and epoch."""
+    rows: dict[tuple[Case, int], list[Measured]] = collections.defaultdict(list)
+    with (folder / f"{table}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if not row.get("Epoch") or int(row.get("Number of Accesses") or READS) != READS:
+                continue
+            prefetches = table not in ("baseline-gcp", "baseline-cache")
+            case = Case(
+                table,
+                int(row["Batch Size"]),
+                int(row.get("Fetch Size") or FETCH_SIZE) if prefetches else 0,
+                int(row.get("Minimum Queue Size") or 0),
+                0 if table == "baseline-gcp" else items_of(row.get("Cache Size")),
+            )
+            rows[case, int(row["Epoch"])].append(
+                Measured(
+                    float((row.get("Miss Rate") or "100%").strip("%")) / 100,
+                    float(row["Data Loading Time (s)"]),
+                    float(row["Epoch Run Time (s)"]),
+                    float(row.get("GCP Loading Time (s)") or 0),
+                )
+            )
+    return {key: Measured(*map(statistics.mean, zip(*of, strict=True))) for key, of in rows.items()}
+
+
+def prefetched(case: Case, compute_a_sample: float, constants: Constants) -> str:
+    """The case for `leat plan --simulate`."""
+    return f"""
+[[deli]]
+samples = {SAMPLES}
+nodes = {NODES}
+epochs = 2
+batch_size = {case.batch}
+fetch_size = {case.fetch}
+queue_threshold = {case.threshold}
+items = {case.items}
+compute = "{compute_a_sample * case.batch:.9f}s"
+get = "{constants.get:.9f}s"
+hit = "{constants.hit:.9f}s"
+fetch = "{constants.fetch:.9f}s"
+fetch_sample = "{constants.fetch_sample:.9f}s"
+"""
+
+
+def demand_filled(case: Case) -> str:
+    """A cache that misses alone fill, first in, first out."""
+    tiers = f'tiers = [{{policy = "fifo", items = {case.items}}}]' if case.items else ""
+    return f"""
+[[simulation]]
+samples = {SAMPLES}
+global_batch_size = {NODES * case.batch}
+world_size = {NODES}
+nodes = {NODES}
+epochs = 2
+{tiers}
+"""
+
+
+def simulate(text: str) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run(
+            [testing.find_binary(), "plan", "--simulate", file.name, "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode != 0:
+        sys.exit(f"deli_data: {done.stderr}")
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def predict(
+    cases: list[Case], compute: float, constants: Constants
+) -> dict[tuple[Case, int], tuple[float, float]]:
+    """Miss rate and loading seconds of each case and epoch."""
+    with_fetch = [case for case in cases if case.fetch]
+    without = [case for case in cases if not case.fetch]
+    told = simulate(
+        "".join([prefetched(case, compute, constants) for case in with_fetch])
+        + "".join([demand_filled(case) for case in without])
+    )
+    predicted = {}
+    for case, run in zip(with_fetch, told["deli"], strict=True):
+        for number, epoch in enumerate(run["epochs"], start=1):
+            predicted[case, number] = (epoch["miss_rate"], epoch["loading_seconds"])
+    for case, run in zip(without, told["simulations"], strict=True):
+        for number, epoch in enumerate(run["epochs"], start=1):
+            missed = epoch["gets"] / epoch["reads"]
+            loading = READS * (missed * constants.get + (1 - missed) * constants.hit)
+            predicted[case, number] = (missed, loading)
+    return predicted
+
+
+def fit(table: dict[tuple[Case, int], Measured]) -> tuple[float, Constants]:
+    """Seconds of compute a sample, and the four constants."""
+    compute = statistics.mean(row.epoch_seconds - row.loading for row in table.values()) / READS
+    # Every read looks the cache up; a miss then waits for a GET.
+    hit = statistics.mean((row.loading - row.gcp) / READS for row in table.values())
+    get = hit + statistics.mean(row.gcp / (row.miss_rate * READS) for row in table.values())
+    cases = sorted({case for case, _ in table})
+    best = (float("inf"), Constants(get, hit, 5.0, 0.003))
+    start_step, sample_step = 2.0, 0.001
+    for _ in range(4):  # A grid of nine around the best, ever finer.
+        around = best[1]
+        for i in range(-2, 3):
+            for j in range(-2, 3):
+                constants = around._replace(
+                    fetch=max(0.0, around.fetch + i * start_step),
+                    fetch_sample=max(0.0, around.fetch_sample + j * sample_step),
+                )
+                predicted = predict(cases, compute, constants)
+                # A tenth of the reads and a tenth of the time weigh the same.
+                error = sum(
+                    abs(predicted[key][0] - row.miss_rate)
+                    + abs(predicted[key][1] / row.loading - 1)
+                    for key, row in table.items()
+                )
+                best = min(best, (error, constants))
+        start_step /= 2
+        sample_step /= 2
+    return compute, best[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=pathlib.Path, help="with fetch-size-results.csv and the others")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    compute, constants = fit(read_table(options.folder, "fetch-size-results"))
+    measured: dict[tuple[Case, int], Measured] = {}
+    for name in (
+        "cache-size-results",
+        "min-queue-size",
+        "fifty_fifty_full_fetch",
+        "baseline-cache",
+        "baseline-gcp",
+    ):
+        measured |= read_table(options.folder, name)
+    predicted = predict(sorted({case for case, _ in measured}), compute, constants)
+    rows = []
+    for (case, epoch), row in measured.items():
+        missed, loading = predicted[case, epoch]
+        rows.append(
+            {
+                **case._asdict(),
+                "epoch": epoch,
+                "missed": row.miss_rate,
+                "missed_predicted": missed,
+                "points": 100 * abs(missed - row.miss_rate),
+                "loading": row.loading,
+                "loading_predicted": loading,
+                "per_cent": 100 * abs(loading / row.loading - 1),
+            }
+        )
+    result = {
+        "compute_seconds_a_sample": compute,
+        "constants": constants._asdict(),
+        "rows": len(rows),
+        "median_points": statistics.median(row["points"] for row in rows),
+        "median_per_cent": statistics.median(row["per_cent"] for row in rows),
+        "worst_points": max(rows, key=lambda row: row["points"]),
+        "worst_per_cent": max(rows, key=lambda row: row["per_cent"]),
+    }
+    if options.json:
+        print(json.dumps(result | {"table": rows}))
+        return 0
+    print(f"constants, from fetch-size-results.csv: {constants}")
+    for row in rows:
+        print(
+            f"{row['table']:24} batch {row['batch']:4} F {row['fetch']:4} T {row['threshold']:4} "
+            f"C {row['items']:5} epoch {row['epoch']}: missed {100 * row['missed']:5.1f} % "
+            f"({100 * row['missed_predicted']:5.1f}), loading {row['loading']:5.0f} s "
+            f"({row['loading_predicted']:5.0f})"
+        )
+    print(
+        f"{len(rows)} rows; median error {result['median_points']:.1f} points of miss rate, "
+        f"{result['median_per_cent']:.1f} % of loading time"
+    )
+    for name in ("worst_points", "worst_per_cent"):
+        print(f"{name}: {result[name]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

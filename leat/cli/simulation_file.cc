@@ -1,0 +1,238 @@
+#include "leat/cli/simulation_file.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "leat/cli/toml_reader.h"
+
+namespace leat {
+
+/// The text of prices.toml: made from it by the build.
+extern const std::string_view kPricesToml;
+
+namespace {
+
+// More is a slip of the pen, not a job.
+constexpr std::uint64_t kMostSamples = CachePolicySpec::kMaxSamples;
+constexpr std::uint64_t kMostRanks = 1 << 20;
+constexpr std::uint64_t kMostEpochs = 1000000;
+constexpr std::uint64_t kMostInFlight = 1 << 20;
+constexpr std::uint64_t kMostDeliSamples = 1 << 27;
+constexpr std::size_t kMostRuns = 10000;
+
+std::uint32_t narrow(std::uint64_t checked) {
+  return static_cast<std::uint32_t>(checked);
+}
+
+/// Bytes in `capacity` or samples in `items`: one of them.
+Result<TierSpec> read_tier(const toml::table& table, const std::string& where) {
+  TomlReader reader(table, where);
+  TierSpec tier;
+  tier.policy =
+      cache_policy_names()[reader.choice("policy", cache_policy_names())];
+  if (reader.has("items") == reader.has("capacity")) {
+    reader.refuse("capacity",
+                  "or items says how large a tier is: give one of them");
+  }
+  if (reader.has("items")) {
+    tier.unit = CapacityUnit::kItems;
+    tier.capacity = reader.number("items", 0, kMostSamples);
+  } else {
+    tier.capacity = reader.bytes("capacity", 0);
+  }
+  tier.window = reader.number("window", 1, std::uint64_t{1} << 62, 0);
+  LEAT_TRY_VOID(reader.done());
+  return tier;
+}
+
+Result<TimeOptions> read_times(const toml::table& table,
+                               const std::string& where) {
+  TomlReader reader(table, where);
+  TimeOptions times;
+  times.compute_seconds = reader.seconds("compute");
+  times.get_seconds = reader.seconds("get");
+  times.peer_seconds = reader.seconds("peer", 0);
+  times.hit_seconds = reader.seconds("hit", 0);
+  times.bytes_per_second =
+      static_cast<double>(reader.bytes("bytes_per_second", 0));
+  times.max_in_flight =
+      narrow(reader.number("max_in_flight", 1, kMostInFlight, 64));
+  times.prefetch_steps =
+      narrow(reader.number("prefetch_steps", 0, kMostInFlight, 2));
+  LEAT_TRY_VOID(reader.done());
+  return times;
+}
+
+void read_prices(TomlReader& reader, Prices& prices) {
+  prices.get_per_1000 = reader.dollars("get_per_1000", prices.get_per_1000);
+  prices.list_per_1000 = reader.dollars("list_per_1000", prices.list_per_1000);
+  prices.put_per_1000 = reader.dollars("put_per_1000", prices.put_per_1000);
+  prices.nat_per_gb = reader.dollars("nat_per_gb", prices.nat_per_gb);
+  prices.zone_per_gb = reader.dollars("zone_per_gb", prices.zone_per_gb);
+  prices.gets_per_second =
+      reader.dollars("gets_per_second", prices.gets_per_second);
+}
+
+Result<void> read_billing(const toml::table& table, const std::string& where,
+                          NamedSimulation& simulation) {
+  TomlReader reader(table, where);
+  if (reader.has("provider")) {
+    LEAT_TRY(simulation.prices, prices_of(reader.text("provider")));
+  }
+  read_prices(reader, simulation.prices);
+  simulation.billing.node_per_hour = reader.dollars("node_per_hour", 0);
+  simulation.billing.is_behind_nat = reader.boolean("nat", false);
+  simulation.billing.are_peers_in_zones =
+      reader.boolean("peers_in_zones", false);
+  return reader.done();
+}
+
+/// The job itself, without its tables.
+void read_job(TomlReader& reader, SimulationOptions& options) {
+  static constexpr std::array<std::string_view, 2> kShuffles = {"full", "none"};
+  static constexpr std::array<std::string_view, 3> kTails = {"keep", "drop",
+                                                             "pad"};
+  static constexpr std::array<std::string_view, 3> kScopes = {"node", "rank",
+                                                              "peers"};
+  static constexpr std::array<std::string_view, 3> kPlacements = {
+      "any", "first_epoch", "frequency"};
+  options.samples = reader.number("samples", 1, kMostSamples);
+  options.sizes = {reader.bytes("sample_bytes", 1)};
+  options.order.shuffle = reader.choice("shuffle", kShuffles) == 0
+                              ? Shuffle::kFull
+                              : Shuffle::kNone;
+  options.order.seed = reader.number("seed", 0, std::uint64_t{1} << 62, 0);
+  options.global_batch = reader.number("global_batch_size", 1, Steps::kMax);
+  options.tail = std::array{Tail::kKeep, Tail::kDrop,
+                            Tail::kPad}[reader.choice("tail", kTails)];
+  options.ranks = narrow(reader.number("world_size", 1, kMostRanks, 1));
+  options.nodes = narrow(reader.number("nodes", 1, kMostRanks, 1));
+  options.epochs = reader.number("epochs", 1, kMostEpochs);
+  options.scope =
+      std::array{CacheScope::kNode, CacheScope::kRank,
+                 CacheScope::kPeers}[reader.choice("scope", kScopes)];
+  options.placement = std::array{
+      Placement::kAny, Placement::kFirstEpoch,
+      Placement::kFrequency}[reader.choice("placement", kPlacements)];
+  options.only_ranks = narrow(reader.number("only_ranks", 1, kMostRanks, 0));
+}
+
+Result<NamedSimulation> read_simulation(const toml::table& table,
+                                        const std::string& where) {
+  TomlReader reader(table, where);
+  NamedSimulation simulation;
+  simulation.name = reader.text("name", where);
+  read_job(reader, simulation.options);
+  const toml::array* tiers = reader.tables("tiers");
+  const toml::table* times = reader.table("times");
+  const toml::table* billing = reader.table("billing");
+  LEAT_TRY_VOID(reader.done());
+  const std::size_t count = tiers == nullptr ? 0 : tiers->size();
+  simulation.options.tiers.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    LEAT_TRY(auto tier, read_tier(*tiers->get(i)->as_table(),
+                                  fmt::format("{}, tier {}", where, i + 1)));
+    simulation.options.tiers.push_back(std::move(tier));
+  }
+  if (times != nullptr) {
+    LEAT_TRY(simulation.options.times, read_times(*times, where + ", times"));
+  }
+  if (billing != nullptr) {
+    LEAT_TRY_VOID(read_billing(*billing, where + ", billing", simulation));
+  }
+  return simulation;
+}
+
+Result<NamedDeli> read_deli(const toml::table& table,
+                            const std::string& where) {
+  TomlReader reader(table, where);
+  NamedDeli deli;
+  deli.name = reader.text("name", where);
+  deli.samples = reader.number("samples", 1, kMostDeliSamples);
+  deli.nodes = narrow(reader.number("nodes", 1, kMostRanks, 1));
+  deli.epochs = reader.number("epochs", 1, kMostEpochs);
+  deli.seed = reader.number("seed", 0, std::uint64_t{1} << 62, 0);
+  deli.options.fetch_size = reader.number("fetch_size", 1, kMostSamples);
+  deli.options.queue_threshold =
+      reader.number("queue_threshold", 0, kMostSamples, 0);
+  deli.options.capacity_items = reader.number("items", 1, kMostSamples);
+  deli.options.batch = reader.number("batch_size", 1, kMostSamples);
+  deli.options.compute_seconds = reader.seconds("compute");
+  deli.options.get_seconds = reader.seconds("get");
+  deli.options.hit_seconds = reader.seconds("hit");
+  deli.options.fetch_seconds = reader.seconds("fetch");
+  deli.options.fetch_sample_seconds = reader.seconds("fetch_sample");
+  // Its orders are written out: 8 bytes a read, of one node.
+  if (deli.samples / deli.nodes > (std::uint64_t{1} << 27) / deli.epochs) {
+    reader.refuse("epochs", "times samples of a node are more than 134217728");
+  }
+  LEAT_TRY_VOID(reader.done());
+  return deli;
+}
+
+template <class Item, class Read>
+Result<std::vector<Item>> read_all(const toml::array* tables,
+                                   std::string_view kind, const Read& read) {
+  std::vector<Item> items;
+  if (tables == nullptr) return items;
+  if (tables->size() > kMostRuns) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} of [[{}]] are more than {}", tables->size(),
+                             kind, kMostRuns));
+  }
+  items.reserve(tables->size());
+  for (std::size_t i = 0; i < tables->size(); ++i) {
+    LEAT_TRY(auto item, read(*tables->get(i)->as_table(),
+                             fmt::format("{} {}", kind, i + 1)));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+}  // namespace
+
+Result<SimulationFile> parse_simulation_file(std::string_view text,
+                                             const std::string& name) {
+  LEAT_TRY(const toml::table root, parse_toml(text, name));
+  TomlReader reader(root, name);
+  const toml::array* simulations = reader.tables("simulation");
+  const toml::array* deli = reader.tables("deli");
+  LEAT_TRY_VOID(reader.done());
+  SimulationFile file;
+  LEAT_TRY(file.simulations, read_all<NamedSimulation>(
+                                 simulations, "simulation", read_simulation));
+  LEAT_TRY(file.deli, read_all<NamedDeli>(deli, "deli", read_deli));
+  if (file.simulations.empty() && file.deli.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} has neither [[simulation]] nor [[deli]]: see "
+                             "docs/reference/plan.md for what to write",
+                             name));
+  }
+  return file;
+}
+
+Result<Prices> prices_of(std::string_view provider) {
+  LEAT_TRY(const toml::table root, parse_toml(kPricesToml, "prices.toml"));
+  const toml::table* table =
+      root.get(provider) == nullptr ? nullptr : root.get(provider)->as_table();
+  if (table == nullptr) {
+    std::string known;
+    for (const auto& [key, node] : root) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("no prices of a provider \"{}\": there are {}",
+                             provider, known));
+  }
+  TomlReader reader(*table, fmt::format("prices.toml, {}", provider));
+  Prices prices;
+  read_prices(reader, prices);
+  (void)reader.text("as_of");   // For people, as are the sources:
+  (void)reader.text("source");  // but they must be there.
+  LEAT_TRY_VOID(reader.done());
+  return prices;
+}
+
+}  // namespace leat

@@ -1,0 +1,137 @@
+#include "leat/cli/simulation_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kWhole = R"(
+[[simulation]]
+name = "belady on two nodes"
+samples = 1000
+sample_bytes = "100KB"
+shuffle = "none"
+seed = 7
+global_batch_size = 40
+tail = "drop"
+world_size = 4
+nodes = 2
+epochs = 3
+scope = "rank"
+only_ranks = 1
+tiers = [{policy = "belady", capacity = "1MB"}, {policy = "windowed_belady", items = 5, window = 90}]
+times = {compute = "1s", get = "55ms", peer = "1ms", hit = "10us", bytes_per_second = "1GB", max_in_flight = 8, prefetch_steps = 3}
+billing = {provider = "s3", get_per_1000 = 0.5, node_per_hour = 2, nat = true, peers_in_zones = true}
+
+[[deli]]
+samples = 300
+nodes = 3
+epochs = 2
+seed = 1
+fetch_size = 10
+queue_threshold = 5
+items = 20
+batch_size = 8
+compute = "6s"
+get = "57ms"
+hit = "2ms"
+fetch = "8s"
+fetch_sample = "2ms"
+)";
+
+std::string error_of(const std::string& text) {
+  const auto file = parse_simulation_file(text, "jobs.toml");
+  return file.has_value() ? std::string() : file.error().message();
+}
+
+TEST(SimulationFileTest, EveryKeyIsRead) {
+  const auto file = parse_simulation_file(kWhole, "jobs.toml");
+  ASSERT_TRUE(file.has_value()) << file.error().message();
+
+  const NamedSimulation& simulation = file->simulations.at(0);
+  const SimulationOptions& job = simulation.options;
+  EXPECT_EQ(simulation.name, "belady on two nodes");
+  EXPECT_EQ(job.samples, 1000u);
+  EXPECT_EQ(job.sizes, std::vector<std::uint64_t>{100000});
+  EXPECT_EQ(job.order.shuffle, Shuffle::kNone);
+  EXPECT_EQ(job.order.seed, 7u);
+  EXPECT_EQ(job.global_batch, 40u);
+  EXPECT_EQ(job.tail, Tail::kDrop);
+  EXPECT_EQ(job.ranks, 4u);
+  EXPECT_EQ(job.nodes, 2u);
+  EXPECT_EQ(job.epochs, 3u);
+  EXPECT_EQ(job.scope, CacheScope::kRank);
+  EXPECT_EQ(job.only_ranks, 1u);
+  ASSERT_EQ(job.tiers.size(), 2u);
+  EXPECT_EQ(job.tiers[0].capacity, 1000000u);
+  EXPECT_EQ(job.tiers[1].unit, CapacityUnit::kItems);
+  EXPECT_EQ(job.tiers[1].window, 90u);
+  ASSERT_TRUE(job.times.has_value());
+  EXPECT_DOUBLE_EQ(job.times->get_seconds, 0.055);
+  EXPECT_DOUBLE_EQ(job.times->bytes_per_second, 1e9);
+  EXPECT_EQ(job.times->max_in_flight, 8u);
+  EXPECT_EQ(job.times->prefetch_steps, 3u);
+  EXPECT_DOUBLE_EQ(simulation.prices.get_per_1000, 0.5);
+  EXPECT_GT(simulation.prices.list_per_1000, 0);  // The provider's.
+  EXPECT_TRUE(simulation.billing.is_behind_nat);
+  const NamedDeli& deli = file->deli.at(0);
+  EXPECT_EQ(deli.name, "deli 1");
+  EXPECT_EQ(deli.options.queue_threshold, 5u);
+  EXPECT_DOUBLE_EQ(deli.options.fetch_sample_seconds, 0.002);
+}
+
+TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
+  const std::string job =
+      "[[simulation]]\nsamples = 10\nglobal_batch_size = 2\nepochs = 1\n";
+
+  EXPECT_EQ(error_of(job), "");
+  EXPECT_THAT(error_of("x = ["), HasSubstr("jobs.toml (line 1) is not TOML"));
+  EXPECT_THAT(error_of(""), HasSubstr("neither [[simulation]] nor [[deli]]"));
+  EXPECT_THAT(error_of("[simulation]\n"),
+              HasSubstr("must be a list of tables"));
+  EXPECT_THAT(error_of("[[simulation]]\nepochs = 1\n"),
+              HasSubstr("simulation 1 (line 1): samples is missing"));
+  EXPECT_THAT(error_of(job + "sampels = 3\n"),
+              HasSubstr("simulation 1 (line 5): sampels is unknown: there are "
+                        "billing, epochs, global_batch_size"));
+  EXPECT_THAT(error_of(job + "nodes = -1\n"),
+              HasSubstr("nodes must be a whole number from 1 to"));
+  EXPECT_THAT(error_of(job + "nodes = 1.5\n"), HasSubstr("whole number"));
+  EXPECT_THAT(error_of(job + "nodes = 99999999999\n"), HasSubstr("from 1 to"));
+  EXPECT_THAT(error_of(job + "sample_bytes = \"7 parsecs\"\n"),
+              HasSubstr("sample_bytes is no size"));
+  EXPECT_THAT(error_of(job + "scope = \"moon\"\n"),
+              HasSubstr("take one of node, rank, peers"));
+  EXPECT_THAT(error_of(job + "tiers = [1]\n"), HasSubstr("list of tables"));
+  EXPECT_THAT(error_of(job + "tiers = [{policy = \"mru\", items = 1}]\n"),
+              HasSubstr("simulation 1, tier 1 (line 5): policy is \"mru\""));
+  EXPECT_THAT(error_of(job + "tiers = [{items = 1, capacity = 1}]\n"),
+              HasSubstr("give one of them"));
+  EXPECT_THAT(error_of(job + "times = {compute = \"1s\"}\n"),
+              HasSubstr("get is missing"));
+  EXPECT_THAT(error_of(job + "times = {compute = 1, get = \"1s\"}\n"),
+              HasSubstr("must be a duration such as"));
+  EXPECT_THAT(error_of(job + "billing = {provider = \"ibm\"}\n"),
+              HasSubstr("no prices of a provider \"ibm\": there are gcs, s3"));
+  EXPECT_THAT(error_of(job + "billing = {node_per_hour = nan}\n"),
+              HasSubstr("at least 0"));
+  EXPECT_THAT(error_of(std::string(2 << 20, '#')), HasSubstr("not read"));
+}
+
+TEST(SimulationFileTest, ShippedPricesAreThereAndComplete) {
+  for (const char* provider : {"s3", "gcs"}) {
+    const auto prices = prices_of(provider);
+    ASSERT_TRUE(prices.has_value()) << prices.error().message();
+    EXPECT_GT(prices->get_per_1000, 0) << provider;
+    EXPECT_GT(prices->nat_per_gb, 0) << provider;
+    EXPECT_GT(prices->gets_per_second, 0) << provider;
+  }
+}
+
+}  // namespace
+}  // namespace leat
