@@ -131,7 +131,8 @@ void CachedStore::look_up(const FlightRef& flight) {
     note_use(*level, *flight);
     offer(*level, *flight);
   }
-  count_hit(flight->request, level ? tiers_[*level].level : CacheLevel::kRam);
+  // What waits to be written is the first tier's already.
+  count_hit(flight->request, tiers_[level.value_or(0)].level);
   finish(flight, {});
 }
 
@@ -202,7 +203,7 @@ void CachedStore::answer_joined(const FlightRef& flight,
     if (result) {
       std::memcpy(read.request.into.data(), flight->request.into.data(),
                   read.request.into.size());
-      count_hit(read.request, CacheLevel::kRam);
+      count_hit(read.request, tiers_.front().level);
     }
     read.done(result);
   }

@@ -28,6 +28,10 @@ namespace {
 constexpr std::uint64_t kPartBytes = 8 * kMiB;
 /// Less than this is not worth a tier that nobody asked for.
 constexpr std::uint64_t kLeastBytes = 64 * kMiB;
+/// What may wait to be written, beside the tiers: an eighth of them, within
+/// these.
+constexpr std::uint64_t kLeastQueueBytes = 8 * kMiB;
+constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
@@ -253,10 +257,17 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
     tiers.push_back(std::move(planned));
   }
   if (tiers.empty()) return std::move(opened.store);
+  std::uint64_t tier_bytes = 0;
+  for (const CacheTier& tier : tiers) {
+    tier_bytes += tier.tier->options().limit_bytes;
+  }
   return std::unique_ptr<Store>(std::make_unique<CachedStore>(
       std::move(opened.store), std::move(tiers),
-      CachedStoreOptions{.place = opened.endpoint + "\n",
-                         .samples = needs.samples},
+      CachedStoreOptions{
+          .place = opened.endpoint + "\n",
+          .samples = needs.samples,
+          .queue_bytes =
+              std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes)},
       metrics));
 }
 
