@@ -11,6 +11,7 @@ extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
 extern const Command kIndexCommand;
 extern const Command kLsCommand;
+extern const Command kOpsCommand;
 extern const Command kStatCommand;
 
 }  // namespace leat

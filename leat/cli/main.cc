@@ -18,7 +18,7 @@ namespace {
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
     &kBenchCommand, &kBucketCommand, &kDocsCommand, &kDoctorCommand,
-    &kIndexCommand, &kLsCommand,     &kStatCommand,
+    &kIndexCommand, &kLsCommand,     &kOpsCommand,  &kStatCommand,
 };
 
 sigset_t ending_signals() {
