@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/engine/caches.h"
@@ -25,6 +26,7 @@ struct BenchFlags {
   std::string url;
   LoaderFlags loader;
   StoreFlags store;
+  RefreshFlag refresh;
   std::uint64_t epochs = 2;
   std::string step_time = "0";
   bool is_json = false;
@@ -120,8 +122,9 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
+  LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
   LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
-                                         {}, context.env, context.stop));
+                                         catalogue, context.env, context.stop));
   const std::string url = dataset.url;
   const std::uint64_t samples = dataset.catalogue->samples();
   LEAT_TRY(const std::unique_ptr<Loader> loader,
@@ -158,6 +161,7 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
       ->capture_default_str();
   flags->loader.add_to(app);
   flags->store.add_to(app);
+  flags->refresh.add_to(app);
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n"

@@ -52,7 +52,8 @@ class CatalogueCommandsTest : public ::testing::Test {
                            .err = err,
                            .env = fake_env({{"LEAT_CACHE_DIR", path("cache")}}),
                            .stop = {}};
-    const std::vector<const Command*> commands{&kIndexCommand, &kLsCommand,
+    const std::vector<const Command*> commands{&kBenchCommand, &kIndexCommand,
+                                               &kLsCommand, &kOpsCommand,
                                                &kStatCommand};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
@@ -81,6 +82,32 @@ TEST_F(CatalogueCommandsTest, StatTellsWhatADatasetConsistsOf) {
   EXPECT_EQ(told["catalogue"]["source"], "built");
   EXPECT_THAT(told["catalogue"]["location"].get<std::string>(),
               StartsWith(path("cache")));
+}
+
+TEST_F(CatalogueCommandsTest, WhoeverOpensACatalogueRefreshesItIfAsked) {
+  EXPECT_EQ(run_json({"stat", path("data")})["samples"], 2);
+  put("data/dog/3.jpg", "wuff");
+  EXPECT_EQ(run_json({"stat", path("data")})["samples"], 2);
+
+  EXPECT_EQ(run_json({"stat", path("data"), "--refresh"})["samples"], 3);
+  put("data/dog/4.jpg", "wuff");
+  EXPECT_THAT(run({"ls", path("data"), "--refresh"}).out, HasSubstr("4.jpg"));
+  put("data/dog/5.jpg", "wuff");
+  EXPECT_EQ(run_json({"bench", path("data"), "--refresh", "--batch-size", "1",
+                      "--epochs", "1"})["samples"],
+            5);
+  EXPECT_EQ(run({"ls", path("data"), "--refresh=sometimes"}).code,
+            ExitCode::kWrongUsage);
+}
+
+TEST_F(CatalogueCommandsTest, OpsAreListedAsTheyAre) {
+  EXPECT_THAT(run({"ops"}).out, HasSubstr("random_resized_crop[:size]"));
+
+  const nlohmann::json told = run_json({"ops"});
+
+  EXPECT_EQ(told["ops"][0]["name"], "decode_image");
+  EXPECT_GT(told["ops"].size(), 10u);
+  EXPECT_EQ(told["params_of_all"][0]["name"], "field");
 }
 
 TEST_F(CatalogueCommandsTest, IndexKeepsACatalogueUntilRefreshed) {

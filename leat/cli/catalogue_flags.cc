@@ -38,10 +38,23 @@ std::string fields_for_people(const std::vector<FieldSpec>& fields) {
 
 }  // namespace
 
+void RefreshFlag::add_to(CLI::App& app) {
+  app.add_flag("--refresh{always}", text,
+               "list anew even if there is a catalogue; "
+               "--refresh=if-older-than:1d if it is older (s, m, h, d)");
+}
+
+Result<CatalogueOptions> RefreshFlag::catalogue_options() const {
+  CatalogueOptions options;
+  LEAT_TRY(options.refresh, Refresh::parse(text));
+  return options;
+}
+
 void CatalogueFlags::add_to(CLI::App& app) {
   app.add_option("URL", url, "s3://, http(s)://, file:// or a path")
       ->required();
   store.add_to(app);
+  refresh.add_to(app);
   app.add_flag("--json", is_json, "print JSON");
 }
 

@@ -14,12 +14,22 @@
 
 namespace leat {
 
+/// `--refresh`: whether a catalogue that is there will do.
+struct RefreshFlag {
+  std::string text = "never";
+
+  void add_to(CLI::App& app);
+  /// Errors: as Refresh::parse().
+  Result<CatalogueOptions> catalogue_options() const;
+};
+
 /// A URL, how to reach it and how to print.
 ///
 /// Lifetime: CLI11 writes into it while it parses, so it outlives the parse.
 struct CatalogueFlags {
   std::string url;
   StoreFlags store;
+  RefreshFlag refresh;
   bool is_json = false;
 
   void add_to(CLI::App& app);

@@ -12,6 +12,7 @@ extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
 extern const Command kIndexCommand;
 extern const Command kLsCommand;
+extern const Command kOpsCommand;
 extern const Command kPlanCommand;
 extern const Command kProfileCommand;
 extern const Command kStatCommand;

@@ -2,22 +2,19 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <ostream>
 #include <utility>
 
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/dataset/catalogue.h"
-#include "leat/index/inventory.h"
-#include "leat/store/url.h"
+#include "leat/engine/inventory_source.h"
 
 namespace leat {
 namespace {
 
 struct IndexFlags : CatalogueFlags {
   bool is_published = false;
-  std::string refresh = "never";
   std::vector<std::string> classes;
   std::string inventory;
 };
@@ -39,42 +36,15 @@ void warn_of_published(const OpenedStore& store, CommandContext& context) {
   }
 }
 
-std::string last_part(const std::string& url) {
-  return url.substr(url.rfind('/') + 1);
-}
-
-/// Opens what holds the manifest: a folder, or the bucket.
-Result<OpenedStore> open_inventory(const IndexFlags& flags,
-                                   CommandContext& context) {
-  const std::size_t slash = flags.inventory.rfind('/');
-  const std::string folder =
-      slash == std::string::npos ? "." : flags.inventory.substr(0, slash);
-  return open_store(folder.empty() ? "/" : folder, flags.store.store_options(),
-                    context.env, nullptr);
-}
-
-/// Empty for what is no bucket of S3.
-std::string bucket_of(const OpenedStore& store) {
-  const auto url = parse_url(store.url);
-  return url && url->scheme == "s3" ? url->authority : "";
-}
-
 Result<void> run_index(const IndexFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedStore store, open_store(flags, context));
-  CatalogueOptions options;
+  LEAT_TRY(CatalogueOptions options, flags.refresh.catalogue_options());
   options.index.classes = flags.classes;
-  LEAT_TRY(options.refresh, Refresh::parse(flags.refresh));
-  std::optional<OpenedStore> inventory;
   if (!flags.inventory.empty()) {
-    LEAT_TRY(inventory, open_inventory(flags, context));
     options.refresh = Refresh::always();
-    options.index.objects = [&](const std::stop_token& stop) {
-      return read_inventory(
-          {.store = *inventory->store,
-           .manifest_key =
-               key_in_store(inventory->prefix, last_part(flags.inventory))},
-          bucket_of(store), store.prefix, stop);
-    };
+    LEAT_TRY(options.index.objects,
+             objects_of_inventory(flags.inventory, store,
+                                  flags.store.store_options(), context.env));
   }
   LEAT_TRY(const OpenedCatalogue opened,
            flags.is_published ? publish(store, options.index, context)
@@ -95,9 +65,6 @@ std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
   flags->add_to(app);
   app.add_flag("--publish", flags->is_published,
                "list anew and put the catalogue beside the data, for everyone");
-  app.add_flag("--refresh{always}", flags->refresh,
-               "list anew even if there is a catalogue; "
-               "--refresh=if-older-than:1d if it is older (s, m, h, d)");
   app.add_option("--classes", flags->classes,
                  "what labels count through, instead of the sorted folders")
       ->delimiter(',');

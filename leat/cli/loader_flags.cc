@@ -35,7 +35,8 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "leave out what does not fill a step; default: as --shuffle");
   app.add_option(
       "--ops", ops,
-      "such as decode_image,random_resized_crop:224,normalize:imagenet");
+      "such as decode_image,random_resized_crop:224,normalize:imagenet; "
+      "`leat ops` lists them");
   app.add_option("--fields", fields, "such as image,label; default: all");
   app.add_option("--on-error", on_error, "raise or substitute")
       ->capture_default_str();

@@ -44,7 +44,9 @@ void print_object(const ObjectView& object, std::uint64_t samples, bool is_json,
 
 Result<void> run_ls(const CatalogueFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedStore store, open_store(flags, context));
-  LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
+  LEAT_TRY(const CatalogueOptions options, flags.refresh.catalogue_options());
+  LEAT_TRY(const OpenedCatalogue opened,
+           open_catalogue(store, options, context));
   const Catalogue& catalogue = *opened.catalogue;
   const std::vector<std::uint64_t> samples = samples_by_object(catalogue);
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {

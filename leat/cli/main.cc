@@ -17,9 +17,9 @@ namespace {
 
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
-    &kBenchCommand,   &kBucketCommand, &kCacheCommand, &kDocsCommand,
-    &kDoctorCommand,  &kIndexCommand,  &kLsCommand,    &kPlanCommand,
-    &kProfileCommand, &kStatCommand,   &kWarmCommand,
+    &kBenchCommand,  &kBucketCommand,  &kCacheCommand, &kDocsCommand,
+    &kDoctorCommand, &kIndexCommand,   &kLsCommand,    &kOpsCommand,
+    &kPlanCommand,   &kProfileCommand, &kStatCommand,  &kWarmCommand,
 };
 
 sigset_t ending_signals() {

@@ -12,7 +12,9 @@ namespace {
 
 Result<void> run_stat(const CatalogueFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedStore store, open_store(flags, context));
-  LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
+  LEAT_TRY(const CatalogueOptions options, flags.refresh.catalogue_options());
+  LEAT_TRY(const OpenedCatalogue opened,
+           open_catalogue(store, options, context));
   if (flags.is_json) {
     context.out << dump_json(describe(store.url, opened)) << '\n';
   } else {

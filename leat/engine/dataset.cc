@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "leat/dataset/derive.h"
+#include "leat/engine/inventory_source.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
@@ -42,6 +43,22 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity, options,
                          env, stop));
+  return dataset_of(url, store, found);
+}
+
+Result<Dataset> open_dataset_of_inventory(std::string_view url,
+                                          std::string_view inventory_url,
+                                          const StoreOptions& store,
+                                          const CatalogueOptions& options,
+                                          const Env& env,
+                                          const std::stop_token& stop) {
+  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, nullptr));
+  CatalogueOptions with_objects = options;
+  LEAT_TRY(with_objects.index.objects,
+           objects_of_inventory(inventory_url, opened, store, env));
+  LEAT_TRY(const OpenedCatalogue found,
+           open_or_build(*opened.store, opened.prefix, opened.identity,
+                         with_objects, env, stop));
   return dataset_of(url, store, found);
 }
 

@@ -40,6 +40,17 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
 
+/// The same; if a catalogue has to be made, what is there is read from the S3
+/// Inventory whose manifest.json is at `inventory_url`, and not listed. Blocks.
+///
+/// Errors: as open_dataset() and objects_of_inventory()
+Result<Dataset> open_dataset_of_inventory(std::string_view url,
+                                          std::string_view inventory_url,
+                                          const StoreOptions& store,
+                                          const CatalogueOptions& options,
+                                          const Env& env,
+                                          const std::stop_token& stop);
+
 /// A dataset whose samples are the rows of `manifest`; its keys lie below
 /// `base_url`. The catalogue is kept in the user's cache under `description`,
 /// which has to say all that the manifest says (a hash of it, for one); empty:

@@ -36,6 +36,21 @@ BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
   batch.ids = std::move(ids);
 }
 
+/// Of what is fetched, or given to the ops.
+std::uint64_t BatchWork::length_of(const DeliveredField& field,
+                                   SampleId id) const {
+  switch (field.kind) {
+    case FieldKind::kBytes:
+      return context_.catalogue.range(field.column, id).length_bytes;
+    case FieldKind::kString:
+      return context_.catalogue.string(field.column, id).size();
+    case FieldKind::kInt64:
+    case FieldKind::kFloat64:
+      break;
+  }
+  return sizeof(std::int64_t);
+}
+
 std::optional<std::uint64_t> BatchWork::slot_bytes() const {
   std::uint64_t bytes = size() * kRowOverheadBytes;
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
@@ -50,10 +65,9 @@ std::optional<std::uint64_t> BatchWork::slot_bytes() const {
       bytes += size() * spec->size_bytes();
       continue;
     }
-    if (!field.is_fetched()) continue;
+    if (!field.is_fetched() && !field.has_ops()) continue;
     for (const SampleId id : batch.ids) {
-      const std::uint64_t length =
-          context_.catalogue.range(field.column, id).length_bytes;
+      const std::uint64_t length = length_of(field, id);
       // The values, and what they are joined to.
       bytes += field.source == FieldSource::kValue
                    ? 2 * field.value_program->most_bytes(length)

@@ -64,6 +64,7 @@ class BatchWork {
   FieldArray empty_array(std::size_t field);
   FieldArray raw_array(std::size_t column);
   TensorSpec spec_of(std::size_t field) const;
+  std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
   Result<void> fill_field(SampleWork& sample, std::size_t field,
                           std::size_t thread);
   Result<void> fill_program(SampleWork& sample, std::size_t field,

@@ -39,6 +39,7 @@ Result<std::vector<DeliveredField>> choose_fields(
     all.push_back({.name = output.name,
                    .source = source_of(output, fields[output.source].kind),
                    .column = output.source,
+                   .kind = fields[output.source].kind,
                    .program = output.program,
                    .value_program = output.value_program});
     if (takes_all) names.push_back(output.name);

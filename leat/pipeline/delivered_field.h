@@ -13,8 +13,8 @@
 namespace leat {
 
 enum class FieldSource : std::uint8_t {
-  kProgram,  ///< Bytes of the store, through ops: a dense array.
-  kValue,    ///< Bytes of the store, through ops: what these make of them.
+  kProgram,  ///< A column, through ops: a dense array.
+  kValue,    ///< A column, through ops: what these make of it.
   kRaw,      ///< Bytes of the store as they are: ragged.
   kInt64,    ///< A number of the catalogue.
   kFloat64,  ///< A number of the catalogue.
@@ -28,12 +28,18 @@ struct DeliveredField {
   std::string name;
   FieldSource source = FieldSource::kRaw;
   std::size_t column = 0;  ///< A field of the catalogue, where there is one.
+  FieldKind kind = FieldKind::kBytes;                 ///< Of the column.
   std::shared_ptr<const Program> program;             ///< Of kProgram.
   std::shared_ptr<const ValueProgram> value_program;  ///< Of kValue.
 
+  /// Whether ops make it.
+  bool has_ops() const {
+    return source == FieldSource::kProgram || source == FieldSource::kValue;
+  }
+  /// Whether its bytes lie in the store, and not in the catalogue.
   bool is_fetched() const {
-    return source == FieldSource::kProgram || source == FieldSource::kValue ||
-           source == FieldSource::kRaw;
+    return source == FieldSource::kRaw ||
+           (has_ops() && kind == FieldKind::kBytes);
   }
 };
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -31,12 +32,32 @@ std::uint32_t reads_for(std::uint64_t length_bytes, std::uint64_t part_bytes) {
       std::max<std::uint64_t>(length_bytes / part_bytes, 1));
 }
 
+Buffer copy_of(const void* number) {
+  Buffer bytes(sizeof(std::int64_t));
+  std::memcpy(bytes.data(), number, bytes.size());
+  return bytes;
+}
+
+/// Puts a number or a text where ops look for bytes. A text stays where it is.
+void take_from_catalogue(const Catalogue& catalogue,
+                         const DeliveredField& field, SampleWork& sample) {
+  SampleWork::Fetched taken{.column = field.column};
+  if (field.kind == FieldKind::kString) {
+    taken.bytes = as_bytes(catalogue.string(field.column, sample.id));
+  } else if (field.kind == FieldKind::kInt64) {
+    const std::int64_t value = catalogue.int64(field.column, sample.id);
+    taken.buffer = copy_of(&value);
+  } else {
+    const double value = catalogue.float64(field.column, sample.id);
+    taken.buffer = copy_of(&value);
+  }
+  if (field.kind != FieldKind::kString) taken.bytes = taken.buffer.span();
+  sample.fetched.push_back(std::move(taken));
+}
+
 bool has_work_for_threads(const RunContext& context) {
   return context.has_hashes || context.pieces != nullptr ||
-         std::ranges::any_of(context.fields, [](const DeliveredField& field) {
-           return field.source == FieldSource::kProgram ||
-                  field.source == FieldSource::kValue;
-         });
+         std::ranges::any_of(context.fields, &DeliveredField::has_ops);
 }
 
 }  // namespace
@@ -246,7 +267,8 @@ std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.source != FieldSource::kProgram || field.program->output() ||
-        context_.catalogue.range(field.column, sample.id).is_missing()) {
+        (field.is_fetched() &&
+         context_.catalogue.range(field.column, sample.id).is_missing())) {
       continue;
     }
     Result<TensorSpec> spec =
@@ -282,8 +304,12 @@ Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
 
 Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    if (!context_.fields[f].is_fetched()) continue;
-    LEAT_TRY_VOID(fetch_field(sample, f, stop));
+    const DeliveredField& field = context_.fields[f];
+    if (field.is_fetched()) {
+      LEAT_TRY_VOID(fetch_field(sample, f, stop));
+    } else if (field.has_ops()) {
+      take_from_catalogue(context_.catalogue, field, sample);
+    }
   }
   if (shares_piece(sample)) release_planned_piece(sample.id);
   sample.times.reserved = SteadyClock().now();

@@ -106,8 +106,8 @@ struct OutputField {
 ///
 /// Errors:
 ///   kInvalidArgument  an unknown op or parameter, a field that is not there or
-///                     not bytes, an op before the decoder that it needs; each
-///                     names the op and what to write instead
+///                     not what the op reads, an op before the decoder that it
+///                     needs; each names the op and what to write instead
 Result<std::vector<OutputField>> compile_ops(
     const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields);
 

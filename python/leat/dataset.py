@@ -28,6 +28,8 @@ class Dataset:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
         refresh: ``"never"`` (default) takes a catalogue as it stands, ``"always"``
             lists again, ``"if-older-than:1d"`` if it is older (units s, m, h, d).
+        inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. If
+            a catalogue has to be made, it tells what is there, and nothing is listed.
         endpoint_url, region, profile, no_sign_request: as the AWS command line
             spells them; the environment and the profile decide where not given.
             A profile that needs SSO or MFA goes through botocore, if installed.
@@ -44,6 +46,7 @@ class Dataset:
         url: str | os.PathLike[str],
         *,
         refresh: str = "never",
+        inventory: str | os.PathLike[str] | None = None,
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -57,7 +60,8 @@ class Dataset:
             no_sign_request=no_sign_request,
             requester_pays=requester_pays,
         )
-        self._set(_native.Dataset(os.fspath(url), store, refresh))
+        told = None if inventory is None else os.fspath(inventory)
+        self._set(_native.Dataset(os.fspath(url), store, refresh, told))
 
     def _set(self, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> None:
         self._native = native

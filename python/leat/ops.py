@@ -8,7 +8,8 @@ told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops th
 move pixels come before those two.
 
 Some ops read a field of bytes: `DecodeImage`, `ParseInt`, `ParseFloat`, `ParseText`,
-`ParseJson` and `LoadNpy`. All others change the image of the op before, or of the
+`ParseJson` and `LoadNpy`; of these the four that parse also read a text of the
+catalogue, which `field` has to name. All others change the image of the op before, or of the
 field that `field` names. Every op takes `to`, the name of its field from there on.
 
 An op that reads bytes takes the field that `field` names, else the only one there
@@ -628,8 +629,9 @@ class Python(Op):
 
         ops = [DecodeImage(layout="HWC"), Python(augment)]
 
-    It gets what the ops before made of the field: an array of its own, or a str; the
-    bytes of the field if there are none. It gives back an array, a torch tensor, a
+    It gets what the ops before made of the field: an array of its own, or a str; if
+    there are none, the bytes of the field, or the column of the catalogue that `field`
+    names: a number as an array of shape ``()``, a text as a str. It gives back an array, a torch tensor, a
     PIL image, a number or a str. Other ops may follow it: functions of yours, and
     Leat's own for images, which take a uint8 array in the layout of `DecodeImage`
     (HWC if the chain has none) and keep it.

@@ -73,10 +73,15 @@ std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
 }
 
 Dataset open(const std::string& url, const StoreOptions& store,
-             const std::string& refresh) {
+             const std::string& refresh,
+             const std::optional<std::string>& inventory) {
   const CatalogueOptions options = catalogue_options(refresh);
   // Listing a large bucket takes minutes, and Ctrl-C must end it.
   return run_interruptibly([&](const std::stop_token& stop) {
+    if (inventory) {
+      return open_dataset_of_inventory(url, *inventory, store, options,
+                                       process_env(), stop);
+    }
     return open_dataset(url, store, options, process_env(), stop);
   });
 }
@@ -264,7 +269,7 @@ void bind_dataset(py::module_& module) {
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("url"), py::arg("store"),
-           py::arg("refresh"))
+           py::arg("refresh"), py::arg("inventory"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly(

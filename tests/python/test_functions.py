@@ -14,7 +14,7 @@ from PIL import Image
 
 import leat
 from leat.ops import (
-    Chain, DecodeImage, Normalize, ParseJson, Python, RandomHorizontalFlip, RandomResizedCrop, Resize,
+    Chain, DecodeImage, Normalize, ParseInt, ParseJson, ParseText, Python, RandomHorizontalFlip, RandomResizedCrop, Resize,
 )  # fmt: skip
 from small_datasets import encoded, make_pictures, pixels, run_python, tar_of, write
 
@@ -50,6 +50,49 @@ def test_on_bytes_and_one_function_after_another(pictures):
     assert found[0]["size"].dtype == np.float64
     expected = [(pictures / f"ant/{i:05}.png").stat().st_size + 0.5 for i in range(10)]
     assert found[0]["size"].tolist() == expected
+
+
+@pytest.fixture
+def table(pictures, tmp_path):
+    """20 of the pictures, with columns of numbers, weights, words and of JSON."""
+    rows = [f'ant/{i:05}.png,{i},{i / 4},word {i},"[{i}, {i + 1}]"' for i in range(20)]
+    (tmp_path / "rows.csv").write_text("\n".join(["path,number,weight,words,pair", *rows]) + "\n")
+    return leat.Dataset.from_manifest(
+        tmp_path / "rows.csv", base=pictures, fields={"image": "path"},
+        columns=["number", "weight", "words", "pair"])  # fmt: skip
+
+
+def test_a_function_gets_a_number_or_a_text_of_the_catalogue(table):
+    seen = set()
+
+    def note(value):
+        seen.add((type(value), getattr(value, "dtype", None), np.shape(value)))
+        return value
+
+    (batch, *_) = batches(
+        table, fields=["more", "half", "count", "image"],
+        ops=[Python(note, field="number", to="more"), Python(lambda n: n + 100),
+             Python(note, field="weight", to="half"), Python(lambda w: w / 2),
+             Python(note, field="words", to="count"), Python(lambda text: len(text.split()))])  # fmt: skip
+
+    assert seen == {(np.ndarray, np.dtype("int64"), ()), (np.ndarray, np.dtype("float64"), ()),
+                    (str, None, ())}  # fmt: skip
+    assert batch["more"].tolist() == [i + 100 for i in range(10)]
+    assert batch["half"].tolist() == [i / 8 for i in range(10)]
+    assert batch["count"].tolist() == [2] * 10
+    assert len(batch["image"]) == 10
+
+
+def test_a_text_of_the_catalogue_is_parsed(table):
+    ops = [ParseJson(field="pair"), ParseText(field="words")]
+
+    (batch, *_) = batches(table, fields=["pair", "words", "number"], ops=ops)
+
+    assert batch["pair"].tolist() == [[i, i + 1] for i in range(10)]
+    assert batch["words"] == [f"word {i}" for i in range(10)]
+    assert batch["number"].tolist() == list(range(10))
+    with pytest.raises(leat.InvalidArgument, match="'number' is a number or a text"):
+        batches(table, ops=[ParseInt(field="number")])
 
 
 @pytest.mark.parametrize(

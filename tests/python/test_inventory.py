@@ -92,6 +92,23 @@ def test_an_inventory_tells_what_a_listing_tells(folder, serve, packed, fresh_ca
     assert sorted(batch["key"], key=str.encode) == batch["key"]
 
 
+def test_a_dataset_from_an_inventory_lists_nothing(folder, serve, fresh_cache):
+    served = serve(folder)
+    manifest = f"{served.url}/{write_inventory(folder, {})}"
+    served.reset()
+
+    dataset = leat.Dataset(f"{served.url}/train", inventory=manifest, **served.options)
+
+    assert len(dataset) == len(KEYS) and dataset.classes == ["cat", "dog"]
+    assert dataset[0]["data"] == dataset.key(0).encode()
+    assert served.counters()["list"] == 0
+    again = leat.Dataset(f"{served.url}/train", inventory="gone", **served.options)
+    assert again.digest == dataset.digest  # It was kept, so nobody asked the inventory.
+    with pytest.raises(leat.NotFound, match="gone"):
+        leat.Dataset(f"{served.url}/train", inventory=str(folder / "gone"), refresh="always",
+                     **served.options)  # fmt: skip
+
+
 def test_a_manifest_in_a_folder(folder, serve, tmp_path):
     served = serve(folder)
     write_inventory(tmp_path, {})

@@ -44,6 +44,16 @@ bool is_function(const Op& op) {
   return std::holds_alternative<FunctionOp>(op.params);
 }
 
+/// Functions read whatever there is, and texts are parsed wherever they stand.
+bool can_read(const Op& op, FieldKind kind) {
+  const bool parses = std::holds_alternative<ParseIntOp>(op.params) ||
+                      std::holds_alternative<ParseFloatOp>(op.params) ||
+                      std::holds_alternative<ParseTextOp>(op.params) ||
+                      std::holds_alternative<ParseJsonOp>(op.params);
+  return kind == FieldKind::kBytes || is_function(op) ||
+         (parses && kind == FieldKind::kString);
+}
+
 struct Chain {
   std::size_t source = 0;
   std::string name;        // By now.
@@ -102,14 +112,15 @@ class ChainBuilder {
     }
     if (functions.empty()) return output;
     LEAT_TRY(output.value_program,
-             compile_functions(output, decode, functions, chain.drawn_name));
+             compile_functions(output, fields_[source].kind, decode, functions,
+                               chain.drawn_name));
     output.program = nullptr;
     return output;
   }
 
   Result<void> open(Op op) {
     LEAT_TRY(const std::size_t source,
-             op.field.empty() ? only_field(op) : bytes_field(op));
+             op.field.empty() ? only_field(op) : named_field(op));
     Chain chain;
     chain.source = source;
     chain.name = !op.to.empty() ? op.to
@@ -168,13 +179,13 @@ class ChainBuilder {
     return append(*chain, std::move(op));
   }
 
-  Result<std::size_t> bytes_field(const Op& op) const {
+  Result<std::size_t> named_field(const Op& op) const {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       if (fields_[i].name != op.field) continue;
-      if (fields_[i].kind == FieldKind::kBytes) return i;
+      if (can_read(op, fields_[i].kind)) return i;
       return invalid(fmt::format(
-          "{} (op {}): field '{}' is a number or a text of the catalogue, and "
-          "not bytes; {}",
+          "{} (op {}): field '{}' is a number or a text of the catalogue, "
+          "which the op does not read; {}",
           op.name, op.index, op.field, choices()));
     }
     return invalid(fmt::format("{} (op {}): there is no field '{}'; {}",

@@ -24,6 +24,24 @@ FunctionInput input_of(const Value& value) {
           .spec = array.spec};
 }
 
+/// A field as the sample has it, before any op.
+FunctionInput input_of(std::span<const std::byte> bytes, FieldKind kind) {
+  using Kind = FunctionInput::Kind;
+  switch (kind) {
+    case FieldKind::kBytes:
+      break;
+    case FieldKind::kString:
+      return {.kind = Kind::kText, .bytes = bytes, .spec = {}};
+    case FieldKind::kInt64:
+      return {
+          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kInt64, {}}};
+    case FieldKind::kFloat64:
+      return {
+          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kFloat64, {}}};
+  }
+  return {.kind = Kind::kBytes, .bytes = bytes, .spec = {}};
+}
+
 std::uint64_t size_of(const Value& value) {
   return input_of(value).bytes.size();
 }
@@ -33,9 +51,11 @@ using Step = std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
 
 class FunctionProgram final : public ValueProgram {
  public:
-  FunctionProgram(const OutputField& before, std::vector<Step> steps)
+  FunctionProgram(const OutputField& before, FieldKind kind,
+                  std::vector<Step> steps)
       : program_(before.program),
         value_program_(before.value_program),
+        kind_(kind),
         steps_(std::move(steps)) {}
 
   Joining joining() const override {
@@ -68,10 +88,7 @@ class FunctionProgram final : public ValueProgram {
     const TimePoint begin = SteadyClock().now();
     for (const Step& step : steps_) {
       const FunctionInput input =
-          value ? input_of(*value)
-                : FunctionInput{.kind = FunctionInput::Kind::kBytes,
-                                .bytes = encoded,
-                                .spec = {}};
+          value ? input_of(*value) : input_of(encoded, kind_);
       LEAT_TRY(Value made, run_step(step, input, random, scratch));
       value = std::move(made);
     }
@@ -117,6 +134,7 @@ class FunctionProgram final : public ValueProgram {
 
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const ValueProgram> value_program_;
+  const FieldKind kind_;
   const std::vector<Step> steps_;
   mutable std::atomic<std::uint64_t> most_made_ = 0;
 };
@@ -124,7 +142,7 @@ class FunctionProgram final : public ValueProgram {
 }  // namespace
 
 Result<std::shared_ptr<const ValueProgram>> compile_functions(
-    const OutputField& before, const DecodeImageOp& decode,
+    const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
     const std::vector<Op>& ops, const std::string& field) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < ops.size();) {
@@ -144,7 +162,7 @@ Result<std::shared_ptr<const ValueProgram>> compile_functions(
   }
   LEAT_CHECK(!steps.empty());
   return std::shared_ptr<const ValueProgram>(
-      std::make_shared<FunctionProgram>(before, std::move(steps)));
+      std::make_shared<FunctionProgram>(before, kind, std::move(steps)));
 }
 
 }  // namespace leat

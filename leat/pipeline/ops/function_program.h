@@ -9,13 +9,14 @@
 
 namespace leat {
 
-/// What `before` makes of a field's bytes (nothing: they stay), and then `ops`,
-/// the first of which is a FunctionOp; the others are such, or work on images
-/// of `decode`'s mode and layout. `field` is as for compile_image_program().
+/// What `before` makes of a field (nothing: it stays), which is of this kind in
+/// the catalogue, and then `ops`, the first of which is a FunctionOp; the
+/// others are such, or work on images of `decode`'s mode and layout. `field` is
+/// as for compile_image_program().
 ///
 /// Errors: as compile_image_program()
 Result<std::shared_ptr<const ValueProgram>> compile_functions(
-    const OutputField& before, const DecodeImageOp& decode,
+    const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
     const std::vector<Op>& ops, const std::string& field);
 
 }  // namespace leat

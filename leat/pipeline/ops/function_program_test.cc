@@ -146,6 +146,35 @@ TEST(FunctionProgramTest, AFunctionGetsTheBytesIfNothingCameBefore) {
   EXPECT_EQ(std::get<std::string>(*value), "5");
 }
 
+TEST(FunctionProgramTest, AFunctionGetsTheValueOfAColumn) {
+  using Kind = FunctionInput::Kind;
+  struct Row {
+    FieldKind field;
+    Kind kind;
+    TensorSpec spec;
+  };
+  for (const Row& row :
+       {Row{FieldKind::kInt64, Kind::kArray, {DType::kInt64, {}}},
+        Row{FieldKind::kFloat64, Kind::kArray, {DType::kFloat64, {}}},
+        Row{FieldKind::kString, Kind::kText, {}}}) {
+    OpSpec op = function([&](const FunctionInput& input) -> Result<Value> {
+      EXPECT_EQ(input.kind, row.kind);
+      EXPECT_EQ(input.spec, row.spec);
+      return Value(std::string(as_text(input.bytes)));
+    });
+    op.params_json = R"({"field": "label"})";
+    const auto outputs =
+        compile_ops({op}, {{"jpg", FieldKind::kBytes}, {"label", row.field}});
+    ASSERT_TRUE(outputs) << outputs.error().message();
+    RunNotes notes;
+
+    const Result<Value> value = outputs->at(1).value_program->run(
+        std::as_bytes(std::span("12345678", 8)), {}, *make_scratch(), notes);
+
+    EXPECT_EQ(std::get<std::string>(*value), "12345678");
+  }
+}
+
 TEST(FunctionProgramTest, ItsErrorIsPassedOn) {
   const OpSpec fails = function([](const FunctionInput&) -> Result<Value> {
     return Error(ErrorCode::kInvalidArgument, "no");

@@ -1,0 +1,38 @@
+#include "leat/engine/inventory_source.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "leat/dataset/catalogue.h"
+#include "leat/index/inventory.h"
+#include "leat/store/url.h"
+
+namespace leat {
+namespace {
+
+/// Empty for what is no bucket of S3.
+std::string bucket_of(const OpenedStore& store) {
+  const auto url = parse_url(store.url);
+  return url && url->scheme == "s3" ? url->authority : "";
+}
+
+}  // namespace
+
+Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
+                                         const OpenedStore& dataset,
+                                         const StoreOptions& options,
+                                         const Env& env) {
+  const ObjectUrl place = split_object_url(manifest_url);
+  LEAT_TRY(OpenedStore opened, open_store(place.folder, options, env, nullptr));
+  const std::string key = key_in_store(opened.prefix, place.name);
+  return FindObjects(
+      [inventory = std::make_shared<const OpenedStore>(std::move(opened)), key,
+       bucket = bucket_of(dataset),
+       prefix = dataset.prefix](std::stop_token stop) {
+        return read_inventory({.store = *inventory->store, .manifest_key = key},
+                              bucket, prefix, std::move(stop));
+      });
+}
+
+}  // namespace leat

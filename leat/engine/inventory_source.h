@@ -1,0 +1,29 @@
+// An S3 Inventory by its URL, in the place of listing.
+#pragma once
+#include <functional>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/engine/stores.h"
+
+namespace leat {
+
+/// What IndexOptions::objects asks for: the objects below a prefix, in byte
+/// order, their keys relative to it. Blocks; reads the inventory at each call.
+using FindObjects =
+    std::function<Result<std::vector<ObjectInfo>>(std::stop_token)>;
+
+/// The objects of `dataset` as the inventory says, whose manifest.json is at
+/// `manifest_url`: a URL like a dataset's, or a path. Sends nothing yet.
+///
+/// Lifetime: what it returns may outlive `dataset`.
+/// Errors: as open_store(); later as read_inventory()
+Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
+                                         const OpenedStore& dataset,
+                                         const StoreOptions& options,
+                                         const Env& env);
+
+}  // namespace leat
