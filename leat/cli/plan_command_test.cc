@@ -77,9 +77,9 @@ queue_threshold = 50
 items = 100
 batch_size = 50
 compute = "1s"
-get = "10ms"
+get = "20ms"
 hit = "0"
-fetch = "100ms"
+fetch = "90ms"
 fetch_sample = "0"
 )";
 
@@ -98,7 +98,7 @@ TEST_F(PlanCommandTest, RunsTheJobsOfAFile) {
   EXPECT_TRUE(total["is_past_limit"]);
   const auto& deli = told["deli"][0]["epochs"][0];
   EXPECT_EQ(deli["reads"], 200);
-  EXPECT_EQ(deli["misses"], 10);  // 100 ms of the first fetch.
+  EXPECT_EQ(deli["misses"], 5);  // 90 ms of the first fetch.
 }
 
 TEST_F(PlanCommandTest, PrintsATableForPeople) {
@@ -107,7 +107,7 @@ TEST_F(PlanCommandTest, PrintsATableForPeople) {
   ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("half in RAM"));
   EXPECT_THAT(outcome.out, HasSubstr("50.0 %"));
-  EXPECT_THAT(outcome.out, HasSubstr("5.0 % missed"));
+  EXPECT_THAT(outcome.out, HasSubstr("2.5 % missed"));
 }
 
 TEST_F(PlanCommandTest, ComparesCachesForADataset) {
