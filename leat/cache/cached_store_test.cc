@@ -352,7 +352,7 @@ TEST_F(CachedStoreTest, ASlowDiskDelaysNoReadAndTakesNoMoreMemory) {
   Reader again;
   start(again, "0", {});
   again.is_done.wait();
-  EXPECT_EQ(again.had, CacheLevel::kRam);  // Of the queue.
+  EXPECT_EQ(again.had, CacheLevel::kDisk);  // Of the queue.
 
   may_write.count_down();
   store_->drain();
