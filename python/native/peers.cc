@@ -37,8 +37,11 @@ std::unique_ptr<ServerProcess> start_server(
   options.memory_bytes =
       memory ? value_or_raise(parse_bytes(*memory)) : default_memory();
   options.threads = std::min(4U, effective_limits().threads());
-  const py::gil_scoped_release unlocked;
-  return value_or_raise(ServerProcess::start(options, process_env()));
+  auto started = [&] {
+    const py::gil_scoped_release unlocked;
+    return ServerProcess::start(options, process_env());
+  }();
+  return value_or_raise(std::move(started));  // May raise: with the GIL.
 }
 
 /// (world size, rank on this node, ranks on this node), as the launcher says.

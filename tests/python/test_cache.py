@@ -57,11 +57,17 @@ def test_ram_that_holds_all_leaves_nothing_to_ask_for(pictures, serve):
 @pytest.mark.parametrize("policy", ["belady", "never_evict"])
 def test_half_the_data_kept_is_half_the_reads_saved(pictures, serve, policy):
     served = serve(pictures)
-    cache = leat.Cache(ram=N * COST // 2, policy=policy)
-    gets, stats = gets_of_epochs(served, 4, cache=cache)
-    assert sum(gets) == sum(epoch["requests"]["get"] for epoch in stats)
+    ram = N * COST // 2
+    with served.loader(**OPTIONS, epochs=4, cache=leat.Cache(ram=ram, policy=policy)) as loader:
+        served.reset()
+        for _ in range(4):
+            for _ in loader:
+                assert loader.metrics()["leat_cache_ram_bytes"] <= ram
+        stats = loader.stats()
+    assert served.counters()["get"] == sum(epoch["requests"]["get"] for epoch in stats)
     for epoch in stats[1:]:
-        assert 0.4 * N <= epoch["cache"]["ram_hits"] <= 0.5 * N
+        # More than half: what waits to be written is found as well.
+        assert epoch["cache"]["ram_hits"] >= 0.4 * N
     assert hashes_of(stats) == without_cache(served, 4)
 
 
@@ -121,8 +127,8 @@ def test_a_flipped_byte_is_fetched_again_and_counted(pictures, serve, tmp_path):
     first = run(served, folder)
     (segment,) = folder.glob("segment-*.leat")
     data = bytearray(segment.read_bytes())
-    written = [at for at in range(len(data) - 4096 * 40, len(data), 4096) if any(data[at : at + 64])]
-    for at in written[:10]:
+    written = [at for at in range(0, len(data), 4096) if any(data[at : at + 64])]
+    for at in written[-10:]:  # The index is in front.
         data[at + 7] ^= 0x20
     segment.write_bytes(data)
     served.reset()
@@ -151,7 +157,7 @@ def test_an_object_that_changed_is_not_served_from_the_cache(serve, tmp_path, fr
     with served.loader(
         **OPTIONS, epochs=1, refresh="always", cache=leat.Cache(disk=tmp_path / "cache")
     ) as loader:
-        values = sorted(value.tobytes() for batch in loader for value in batch["data"].tolist())
+        values = sorted(value for batch in loader for value in batch["data"].tolist())
         (stats,) = loader.stats()
 
     assert values == sorted([b"old%d" % n for n in range(10) if n != 3] + [b"new3"])

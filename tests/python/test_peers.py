@@ -77,7 +77,8 @@ def test_a_lost_server_costs_misses_alone(data):
         seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
 
         assert sorted(seen) == list(range(200))
-        assert bucket.counters()["get"] == 400
+        # What the loaders had asked for ahead came from the server yet.
+        assert 200 < bucket.counters()["get"] <= 400
 
 
 def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
