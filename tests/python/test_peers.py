@@ -34,11 +34,12 @@ def _is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def _two_ranks(bucket, cache):
+def _two_ranks(bucket, cache, epochs):
     return [
         leat.Loader(
             bucket.s3_url("data", "train"), endpoint_url=bucket.url, no_sign_request=True,
             global_batch_size=20, rank=rank, world_size=2, cache=cache, ids=True,
+            epochs=epochs,  # Nothing is fetched for one that never comes.
         )
         for rank in range(2)
     ]
@@ -48,7 +49,7 @@ def test_the_bucket_is_read_once_for_the_whole_run(data):
     server = _native.PeerServer("127.0.0.1", "64MiB")
     cache = leat.Cache(peers=[server.name], peer_patience="20s")
     with Bucket(data, latency="1ms") as bucket:
-        loaders = _two_ranks(bucket, cache)
+        loaders = _two_ranks(bucket, cache, epochs=4)
         for epoch in range(4):
             seen = set()
             for loader in loaders:
@@ -68,7 +69,8 @@ def test_the_bucket_is_read_once_for_the_whole_run(data):
 def test_a_lost_server_costs_misses_alone(data):
     server = _native.PeerServer("127.0.0.1", "64MiB")
     with Bucket(data, latency="1ms") as bucket:
-        loaders = _two_ranks(bucket, leat.Cache(peers=[server.name], peer_patience="5s"))
+        cache = leat.Cache(peers=[server.name], peer_patience="5s")
+        loaders = _two_ranks(bucket, cache, epochs=2)
         for loader in loaders:
             for _ in loader:
                 pass
