@@ -30,6 +30,8 @@ function(leat_module name)
       target_link_libraries(leat_${flat}_test PRIVATE leat_${flat_dep})
     endforeach()
     add_test(NAME ${name} COMMAND leat_${flat}_test)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300
+      # Tests that fork start threads in the child, which it dies of otherwise.
+      ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
   endif()
 endfunction()

@@ -489,7 +489,8 @@ void SegmentTier::meet_segment(std::uint64_t id) {
 void SegmentTier::follow(std::uint32_t number) {
   const auto held = held_at(number);
   const Result<std::uint64_t> bad = held->segment.follow(
-      [&](const RecordEntry& entry) { hear(number, entry); });
+      [&](const RecordEntry& entry)
+          LEAT_REQUIRES(writing_) { hear(number, entry); });
   if (!bad) {
     reading_health_.failed(bad.error().message());
   } else if (*bad != 0 && metrics_ != nullptr) {

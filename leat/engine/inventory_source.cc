@@ -29,9 +29,9 @@ Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
   return FindObjects(
       [inventory = std::make_shared<const OpenedStore>(std::move(opened)), key,
        bucket = bucket_of(dataset),
-       prefix = dataset.prefix](std::stop_token stop) {
+       prefix = dataset.prefix](const std::stop_token& stop) {
         return read_inventory({.store = *inventory->store, .manifest_key = key},
-                              bucket, prefix, std::move(stop));
+                              bucket, prefix, stop);
       });
 }
 

@@ -124,7 +124,7 @@ class RelayService final : public HttpService {
 
   /// "/TOKEN": in front of every path that is answered.
   const std::string& path() const { return path_; }
-  void answer(Question question, SendReply send);
+  void answer(const Question& question, SendReply send);
   void acknowledge(const SendReply& send) {
     ++kept_away_;
     Reply reply;
@@ -180,7 +180,7 @@ class RelayExchange final : public Exchange {
   void on_request(SendReply send) override {
     if (!question_) return send(failure("not a path of this relay"));
     if (!is_read_) return service_.acknowledge(send);
-    service_.answer(*std::move(question_), std::move(send));
+    service_.answer(*question_, std::move(send));
   }
 
  private:
@@ -212,7 +212,7 @@ Result<UpstreamRef> RelayService::upstream_of(const std::string& bucket) {
   return upstream;
 }
 
-void RelayService::answer(Question question, SendReply send) {
+void RelayService::answer(const Question& question, SendReply send) {
   if (mode_ == Relay::Mode::kWarm) {
     if (const auto kept = memory_.find(question.identity)) {
       ++from_memory_;

@@ -126,12 +126,12 @@ std::string heard(const std::string& text, std::size_t portion) {
         log += std::to_string(event.bytes) + (event.is_won ? "won(" : "(");
         continue;
       }
-      static const std::map<Kind, std::string> kNames = {
+      static const std::map<Kind, std::string> name_of_kind = {
           {Kind::kValueEnd, ")"},   {Kind::kMiss, "miss"},
           {Kind::kDone, "done"},    {Kind::kNotStored, "not stored"},
           {Kind::kFailed, "bad"},   {Kind::kNoMemory, "full"},
           {Kind::kStatistic, "is"}, {Kind::kStatisticsEnd, "end"}};
-      log += kNames.at(event.kind) + std::string(event.text) + ";";
+      log += name_of_kind.at(event.kind) + std::string(event.text) + ";";
     }
   }
   return log;

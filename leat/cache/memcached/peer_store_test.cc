@@ -97,14 +97,13 @@ struct RankStore {
                     std::size_t bytes, ReadObserver* observer = nullptr,
                     std::optional<ReadHint> hint = ReadHint{}) const {
     std::string into(bytes, ' ');
-    const auto result =
-        read_range(*store,
-                   {.object = object,
-                    .offset = offset,
-                    .into = std::as_writable_bytes(std::span(into)),
-                    .observer = observer,
-                    .hint = hint},
-                   {});
+    auto result = read_range(*store,
+                             {.object = object,
+                              .offset = offset,
+                              .into = std::as_writable_bytes(std::span(into)),
+                              .observer = observer,
+                              .hint = hint},
+                             {});
     for (std::size_t i = 0; result && i < bytes; ++i) {
       if (into[i] != MadeUpStore::byte_at(object, offset + i)) {
         ADD_FAILURE() << "wrong bytes of " << object.key;
@@ -159,10 +158,12 @@ TEST_F(PeerStoreTest, ARangeIsReadFromTheBucketOnce) {
 TEST_F(PeerStoreTest, RanksThatNeedTheSameAtOnceReadItOnce) {
   constexpr int kObjects = 200;
   std::vector<std::unique_ptr<RankStore>> ranks;
+  ranks.reserve(4);
   for (int i = 0; i < 4; ++i) {
     ranks.push_back(std::make_unique<RankStore>(server_->name()));
   }
   std::vector<std::jthread> threads;
+  threads.reserve(ranks.size());
 
   for (const auto& rank : ranks) {
     threads.emplace_back([&rank] {

@@ -91,7 +91,7 @@ ConnectionEvents PeerThread::events_of(std::size_t server,
   return made;
 }
 
-void PeerThread::submit(std::size_t server, PeerOperationRef operation) {
+void PeerThread::submit(std::size_t server, const PeerOperationRef& operation) {
   Connection* const connection = connections_[server].get();
   const bool is_taken = inbox_->post([connection, operation] {  //
     connection->submit(operation);

@@ -39,7 +39,7 @@ class PeerThread {
   bool is_usable() const;
 
   /// Asks the server with this index. Returns at once.
-  void submit(std::size_t server, PeerOperationRef operation);
+  void submit(std::size_t server, const PeerOperationRef& operation);
 
  private:
   /// What others tell the thread; may outlive it in the hands of the resolver.

@@ -51,7 +51,8 @@ Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
   return tier;
 }
 
-PeerTier::PeerTier(const PeerOptions& options, std::vector<ServerName> servers,
+PeerTier::PeerTier(const PeerOptions& options,
+                   const std::vector<ServerName>& servers,
                    const std::vector<std::string>& names)
     : options_(options), rendezvous_(names) {
   servers_.reserve(servers.size());

@@ -112,7 +112,7 @@ class PeerTier {
         unreachable, not_kept, inserts, refused, unsent, outages;
   };
 
-  PeerTier(const PeerOptions& options, std::vector<ServerName> servers,
+  PeerTier(const PeerOptions& options, const std::vector<ServerName>& servers,
            const std::vector<std::string>& names);
 
   void start_threads(const std::vector<ServerName>& servers);

@@ -126,10 +126,12 @@ TEST(PeerTierTest, OfManyWhoMissOneBringsIt) {
   constexpr int kRanks = 4;
   const auto server = start_server();
   std::vector<std::unique_ptr<PeerTier>> ranks;
+  ranks.reserve(kRanks);
   for (int i = 0; i < kRanks; ++i) ranks.push_back(open_tier({server->name()}));
   std::atomic<int> brought = 0;
   std::latch all(kRanks);
   std::vector<std::jthread> threads;
+  threads.reserve(kRanks);
 
   for (const auto& rank : ranks) {
     threads.emplace_back([&] {

@@ -32,10 +32,10 @@ struct World {
     operation->cut = cut_value(into.size());
     operation->into = into;
     operation->done = [this, name](const PeerOperationRef& answered) {
-      static const std::vector<std::string> kAnswers = {
+      static const std::vector<std::string> names = {
           "yes", "no", "coming", "full", "wrong", "unreachable"};
       answers.push_back(name + ": " +
-                        kAnswers[static_cast<std::size_t>(answered->answer)]);
+                        names[static_cast<std::size_t>(answered->answer)]);
     };
     if (kind == PeerOperation::Kind::kInsert) {
       auto value = std::make_shared<Buffer>(into.size());
