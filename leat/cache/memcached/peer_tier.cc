@@ -40,7 +40,7 @@ Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
     servers.push_back(std::move(server));
   }
   std::unique_ptr<PeerTier> tier(
-      new PeerTier(options, std::move(servers), {names.begin(), names.end()}));
+      new PeerTier(options, servers, {names.begin(), names.end()}));
   for (const auto& thread : tier->threads_) {
     if (!thread->is_usable()) {
       return Error(ErrorCode::kResourceExhausted,
@@ -144,7 +144,7 @@ void PeerTier::find(const RecordKey& key, std::span<std::byte> into,
                      done = std::move(done)](const PeerOperationRef& answered) {
     found(answered, number, wait_until, done);
   };
-  server.thread->submit(server.index, std::move(operation));
+  server.thread->submit(server.index, operation);
 }
 
 void PeerTier::found(const PeerOperationRef& operation, std::size_t number,
@@ -207,7 +207,7 @@ void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record) {
   operation->done = [this](const PeerOperationRef& answered) {
     inserted(*answered);
   };
-  server.thread->submit(server.index, std::move(operation));
+  server.thread->submit(server.index, operation);
 }
 
 void PeerTier::inserted(const PeerOperation& operation) {
@@ -230,8 +230,7 @@ void PeerTier::drop(const RecordKey& key, std::uint64_t record_bytes) {
   operation->cut = cut_value(record_bytes);
   operation->due = clock_.now() + kMostPatiences * options_.settings.patience;
   operation->done = [](const PeerOperationRef&) {};
-  servers_[number]->thread->submit(servers_[number]->index,
-                                   std::move(operation));
+  servers_[number]->thread->submit(servers_[number]->index, operation);
 }
 
 std::uint64_t PeerTier::capacity_bytes() const {
