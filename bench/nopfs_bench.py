@@ -24,6 +24,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -101,22 +102,25 @@ def start_servers(stack: contextlib.ExitStack, at: Callable[[int], list[str]], m
 
 def train(at: Callable[[int], list[str]], endpoint: str, flags: list[list[str]]) -> list[dict]:
     """All ranks at once, each on its node; what `leat bench` says of each."""
-    ranks = []
+    with contextlib.ExitStack() as stack:
+        ranks = [stack.enter_context(rank) for rank in start_ranks(at, endpoint, flags)]
+        outputs = [rank.communicate()[0] for rank in ranks]
+        if any(rank.returncode != 0 for rank in ranks):
+            sys.exit("a rank failed")
+    return [json.loads(output) for output in outputs]
+
+
+def start_ranks(
+    at: Callable[[int], list[str]], endpoint: str, flags: list[list[str]]
+) -> Iterator[contextlib.AbstractContextManager[subprocess.Popen[str]]]:
     for i in range(NODES):
         environment = {**os.environ, "RANK": str(i), "WORLD_SIZE": str(NODES), "LOCAL_RANK": "0",
                        "LOCAL_WORLD_SIZE": "1", "AWS_ENDPOINT_URL": endpoint}
-        ranks.append(subprocess.Popen(
+        yield running(
             [*at(i), find_binary(), "bench", "s3://data/train", "--json", "--no-sign-request",
              *flags[i]],
-            env=environment, stdout=subprocess.PIPE, text=True,
-        ))
-    results = []
-    for rank in ranks:
-        output, _ = rank.communicate()
-        if rank.returncode != 0:
-            sys.exit("a rank failed")
-        results.append(json.loads(output))
-    return results
+            env=environment, stdout=subprocess.PIPE,
+        )
 
 
 def way(
@@ -172,6 +176,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one regime, two epochs: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Leaves nothing behind.
     if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("memcached"):
         sys.exit("nopfs_bench: needs root, ip (apt install iproute2) and memcached")
     samples, epochs = (1024, 2) if args.quick else (args.samples, args.epochs)
