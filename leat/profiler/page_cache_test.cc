@@ -37,7 +37,9 @@ TEST_F(PageCacheTest, DroppedPagesAreGoneAndReadOnesAreThere) {
   EXPECT_EQ(residency_of(files_).bytes, kBytes);
   EXPECT_EQ(residency_of(files_).resident_bytes, kBytes);
 
-  if (is_in_memory()) GTEST_SKIP() << "the temporary folder lies in memory";
+  if (is_in_memory())
+    GTEST_SKIP() << "TMPDIR lies in memory, where nothing can be dropped: "
+                    "set it to a folder on a disk";
   drop_from_page_cache(files_);
   EXPECT_EQ(residency_of(files_).resident_bytes, 0u);
 }
