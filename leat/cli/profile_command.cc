@@ -312,7 +312,8 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
   app.add_option("--repeats", flags->repeats, "runs under each condition")
       ->capture_default_str();
   app.add_option("--replayed", flags->replayed,
-                 "batches that are given again and again")
+                 "batches that are given again and again; at most "
+                 "--warmup and one")
       ->capture_default_str();
   app.add_option("--limit", flags->limit, "most time for one run")
       ->capture_default_str();

@@ -159,9 +159,11 @@ class Session {
       keep(condition, done);
       return {};
     }
-    TrialOptions trial = {.warmup = options_.warmup,
-                          .steps = options_.steps,
-                          .replayed = options_.replayed};
+    TrialOptions trial = {
+        .warmup = options_.warmup,
+        .steps = options_.steps,
+        // None is fetched in a step that counts.
+        .replayed = std::min(options_.replayed, options_.warmup + 1)};
     if (trials_.rows > 0) trial.rows = trials_.rows;
     LEAT_TRY(const Trial done,
              run_trial(options_.place, std::move(launch), trial, stop_));

@@ -25,7 +25,7 @@ struct SessionOptions {
   std::uint32_t steps = 50;
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
-  std::uint32_t replayed = 4;
+  std::uint32_t replayed = 4;  ///< At most warmup + 1 are.
   /// What the script is told is its S3 endpoint. Null: none.
   Relay* relay = nullptr;
   /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
