@@ -6,30 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/owned_fd.h"
 #include "leat/base/result.h"
 #include "leat/cache/file_ops.h"
 #include "leat/cache/segment_format.h"
 
 namespace leat {
-
-/// A file descriptor that is closed on destruction.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    OwnedFd taken(std::move(other));
-    std::swap(fd_, taken.fd_);
-    return *this;
-  }
-  ~OwnedFd();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// Tries to be the one writer of the file behind `fd`: flock on itself, which
 /// the kernel takes away when its process ends.

@@ -157,10 +157,6 @@ std::uint64_t allocated_bytes_of(const std::string& path) {
   return static_cast<std::uint64_t>(now.st_blocks) * 512;
 }
 
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool try_lock_segment(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
 Error file_error(int negated_errno, std::string doing) {

@@ -36,11 +36,12 @@ struct PausedWalk {
 
 /// Makes `file` younger than the one of `name` that it is about to replace. The
 /// kernel's time stamps are some milliseconds coarse, and the ETag must differ.
-void outdate(const File& folder, const std::string& name, const File& file) {
+void outdate(const OwnedFd& folder, const std::string& name,
+             const OwnedFd& file) {
   struct stat old {};
   struct stat fresh {};
-  if (fstatat(folder.fd(), name.c_str(), &old, 0) != 0) return;
-  if (fstat(file.fd(), &fresh) != 0) return;
+  if (fstatat(folder.get(), name.c_str(), &old, 0) != 0) return;
+  if (fstat(file.get(), &fresh) != 0) return;
   const auto key = [](const timespec& time) {
     return std::pair(time.tv_sec, time.tv_nsec);
   };
@@ -48,7 +49,7 @@ void outdate(const File& folder, const std::string& name, const File& file) {
   timespec later = old.st_mtim;
   if (++later.tv_nsec == 1'000'000'000) later = {later.tv_sec + 1, 0};
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, later};
-  futimens(file.fd(), times);
+  futimens(file.get(), times);
 }
 
 class FileStore final : public Store {
@@ -80,7 +81,7 @@ class FileStore final : public Store {
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
     if (stop.stop_requested()) return cancelled(key);
     struct stat status {};
-    LEAT_TRY(const File file, root_.open_file(key, status));
+    LEAT_TRY(const OwnedFd file, root_.open_file(key, status));
     return info_of(key, status);
   }
 
@@ -103,7 +104,7 @@ class FileStore final : public Store {
 
   Result<void> read_now(const ReadRequest& request,
                         const std::stop_token& stop) const;
-  Result<void> write_and_rename(const File& folder, const std::string& name,
+  Result<void> write_and_rename(const OwnedFd& folder, const std::string& name,
                                 std::string_view key,
                                 std::span<const std::byte> bytes,
                                 const std::stop_token& stop) const;
@@ -125,7 +126,7 @@ Result<void> FileStore::read_now(const ReadRequest& request,
   const std::string& key = request.object.key;
   if (stop.stop_requested()) return cancelled(key);
   struct stat status {};
-  LEAT_TRY(const File file, root_.open_file(key, status));
+  LEAT_TRY(const OwnedFd file, root_.open_file(key, status));
   const ObjectInfo info = info_of(key, status);
   if (!request.object.etag.empty() && request.object.etag != info.etag) {
     return Error(ErrorCode::kCorrupt,
@@ -146,7 +147,7 @@ Result<void> FileStore::read_now(const ReadRequest& request,
   while (filled < request.into.size()) {
     if (stop.stop_requested()) return cancelled(key);
     const ssize_t got =
-        pread(file.fd(), request.into.data() + filled,
+        pread(file.get(), request.into.data() + filled,
               std::min(kStepBytes, request.into.size() - filled),
               static_cast<off_t>(request.offset + filled));
     if (got < 0 && errno == EINTR) continue;
@@ -210,32 +211,33 @@ Result<ObjectInfo> FileStore::write(std::string_view key,
                  fmt::format("'{}' cannot be the key of a file below {}", key,
                              root_.path_of("")));
   }
-  LEAT_TRY(const File folder, root_.make_folder(slash == std::string_view::npos
-                                                    ? std::string_view()
-                                                    : key.substr(0, slash)));
+  LEAT_TRY(const OwnedFd folder,
+           root_.make_folder(slash == std::string_view::npos
+                                 ? std::string_view()
+                                 : key.substr(0, slash)));
   const std::string temporary =
       fmt::format("{}{}-{}-{:08x}", kTemporaryPrefix, getpid(), ++writes_,
                   std::random_device()());
   auto written = write_and_rename(folder, temporary, key, bytes, stop);
   if (!written) {
-    unlinkat(folder.fd(), temporary.c_str(), 0);
+    unlinkat(folder.get(), temporary.c_str(), 0);
     return std::move(written).error();
   }
   return stat(key, std::move(stop));
 }
 
-Result<void> FileStore::write_and_rename(const File& folder,
+Result<void> FileStore::write_and_rename(const OwnedFd& folder,
                                          const std::string& name,
                                          std::string_view key,
                                          std::span<const std::byte> bytes,
                                          const std::stop_token& stop) const {
-  const File file(openat(folder.fd(), name.c_str(),
-                         O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
-  if (!file.is_open()) return error_of_errno(errno, url_of(key));
+  const OwnedFd file(openat(folder.get(), name.c_str(),
+                            O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+  if (!file) return error_of_errno(errno, url_of(key));
   while (!bytes.empty()) {
     if (stop.stop_requested()) return cancelled(key);
     const ssize_t put =
-        ::write(file.fd(), bytes.data(), std::min(kStepBytes, bytes.size()));
+        ::write(file.get(), bytes.data(), std::min(kStepBytes, bytes.size()));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return error_of_errno(errno, url_of(key));
     bytes = bytes.subspan(static_cast<std::size_t>(put));
@@ -243,8 +245,8 @@ Result<void> FileStore::write_and_rename(const File& folder,
   const std::string final_name(key.substr(key.rfind('/') + 1));
   outdate(folder, final_name, file);
   // Before the name: a crash must not leave the name with half the bytes.
-  if (fsync(file.fd()) != 0) return error_of_errno(errno, url_of(key));
-  if (renameat(folder.fd(), name.c_str(), folder.fd(), final_name.c_str()) !=
+  if (fsync(file.get()) != 0) return error_of_errno(errno, url_of(key));
+  if (renameat(folder.get(), name.c_str(), folder.get(), final_name.c_str()) !=
       0) {
     return error_of_errno(errno, url_of(key));
   }

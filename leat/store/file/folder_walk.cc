@@ -73,9 +73,9 @@ Result<void> FolderWalk::enter(std::string key) {
 Result<FolderWalk::Level> FolderWalk::open_level(std::string key) const {
   const std::string_view name =
       std::string_view(key).substr(0, key.empty() ? 0 : key.size() - 1);
-  LEAT_TRY(File opened, root_.open_at(name, O_RDONLY | O_DIRECTORY));
+  LEAT_TRY(OwnedFd opened, root_.open_at(name, O_RDONLY | O_DIRECTORY));
   struct stat status {};
-  if (fstat(opened.fd(), &status) != 0) {
+  if (fstat(opened.get(), &status) != 0) {
     return error_of_errno(errno, root_.path_of(name));
   }
   for (const Level& above : levels_) {
@@ -87,7 +87,7 @@ Result<FolderWalk::Level> FolderWalk::open_level(std::string key) const {
     }
   }
   Level level;
-  level.folder.reset(fdopendir(opened.fd()));
+  level.folder.reset(fdopendir(opened.get()));
   if (level.folder == nullptr) {
     return error_of_errno(errno, root_.path_of(name));
   }
@@ -144,7 +144,7 @@ Result<std::optional<FolderWalk::Entry>> FolderWalk::entry_for(
       if (is_absent(target.error())) return std::optional<Entry>();
       return std::move(target).error();
     }
-    if (fstat(target->fd(), &status) != 0) {
+    if (fstat(target->get(), &status) != 0) {
       return error_of_errno(errno, root_.path_of(key));
     }
     is_folder = S_ISDIR(status.st_mode);
@@ -166,7 +166,7 @@ Result<std::optional<ObjectInfo>> FolderWalk::file_for(
       if (is_absent(target.error())) return std::optional<ObjectInfo>();
       return std::move(target).error();
     }
-    if (fstat(target->fd(), &status) != 0) {
+    if (fstat(target->get(), &status) != 0) {
       return error_of_errno(errno, root_.path_of(key));
     }
   } else if (fstatat(dirfd(level.folder.get()), entry.name.c_str(), &status,

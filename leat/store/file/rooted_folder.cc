@@ -41,22 +41,6 @@ int retry_if_interrupted(Open open) {
 
 }  // namespace
 
-File::~File() {
-  if (fd_ >= 0) close(fd_);
-}
-
-File::File(File&& other) noexcept : fd_(other.release()) {}
-
-File& File::operator=(File&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int File::release() { return std::exchange(fd_, -1); }
-
 Error error_of_errno(int number, std::string_view path) {
   const Error error = system_error(number, path);
   std::string_view remedy;
@@ -91,10 +75,10 @@ ObjectInfo info_of(std::string_view key, const struct stat& status) {
 }
 
 Result<RootedFolder> RootedFolder::open(const std::string& path) {
-  File root(retry_if_interrupted([&] {
+  OwnedFd root(retry_if_interrupted([&] {
     return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }));
-  if (!root.is_open()) {
+  if (!root) {
     if (errno == ENOTDIR) {
       return Error(ErrorCode::kInvalidArgument,
                    path + ": not a folder; give the folder it is in");
@@ -115,7 +99,7 @@ std::string RootedFolder::path_of(std::string_view key) const {
   return path.append(key);
 }
 
-Result<File> RootedFolder::open_at(std::string_view key, int flags) const {
+Result<OwnedFd> RootedFolder::open_at(std::string_view key, int flags) const {
   if (!key.empty() && !is_key_of_a_file(key)) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("'{}' is not the key of a file below {}: an "
@@ -124,18 +108,18 @@ Result<File> RootedFolder::open_at(std::string_view key, int flags) const {
   }
   const std::string path = key.empty() ? "." : std::string(key);
   flags |= O_CLOEXEC;
-  File file(retry_if_interrupted(
-      [&] { return open_beneath(root_.fd(), path.c_str(), flags); }));
-  if (file.is_open()) return file;
+  OwnedFd file(retry_if_interrupted(
+      [&] { return open_beneath(root_.get(), path.c_str(), flags); }));
+  if (file) return file;
   // EXDEV: a link that goes up or is absolute, and may yet stay inside. The
   // others: a kernel before 5.6, or a sandbox that knows no openat2.
   if (errno != EXDEV && errno != ENOSYS && errno != EPERM && errno != EAGAIN) {
     return error_of_errno(errno, path_of(key));
   }
-  file = File(retry_if_interrupted(
-      [&] { return openat(root_.fd(), path.c_str(), flags); }));
-  if (!file.is_open()) return error_of_errno(errno, path_of(key));
-  LEAT_TRY_VOID(check_is_inside(file.fd(), key));
+  file = OwnedFd(retry_if_interrupted(
+      [&] { return openat(root_.get(), path.c_str(), flags); }));
+  if (!file) return error_of_errno(errno, path_of(key));
+  LEAT_TRY_VOID(check_is_inside(file.get(), key));
   return file;
 }
 
@@ -155,14 +139,14 @@ Result<void> RootedFolder::check_is_inside(int fd, std::string_view key) const {
                            path_of(key), path_, real));
 }
 
-Result<File> RootedFolder::open_file(std::string_view key,
-                                     struct stat& status) const {
+Result<OwnedFd> RootedFolder::open_file(std::string_view key,
+                                        struct stat& status) const {
   if (key.empty()) {
     return Error(ErrorCode::kInvalidArgument, path_ + ": an empty key");
   }
   // O_NONBLOCK: opening a pipe must not wait for its other end.
-  LEAT_TRY(File file, open_at(key, O_RDONLY | O_NONBLOCK));
-  if (fstat(file.fd(), &status) != 0) {
+  LEAT_TRY(OwnedFd file, open_at(key, O_RDONLY | O_NONBLOCK));
+  if (fstat(file.get(), &status) != 0) {
     return error_of_errno(errno, path_of(key));
   }
   if (S_ISDIR(status.st_mode)) {
@@ -176,13 +160,13 @@ Result<File> RootedFolder::open_file(std::string_view key,
   return file;
 }
 
-Result<File> RootedFolder::make_folder(std::string_view key) const {
-  LEAT_TRY(File folder, open_at("", O_RDONLY | O_DIRECTORY));
+Result<OwnedFd> RootedFolder::make_folder(std::string_view key) const {
+  LEAT_TRY(OwnedFd folder, open_at("", O_RDONLY | O_DIRECTORY));
   std::size_t begin = 0;
   while (begin < key.size()) {
     const std::size_t end = std::min(key.find('/', begin), key.size());
     const std::string name(key.substr(begin, end - begin));
-    if (mkdirat(folder.fd(), name.c_str(), 0777) != 0 && errno != EEXIST) {
+    if (mkdirat(folder.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
       return error_of_errno(errno, path_of(key.substr(0, end)));
     }
     LEAT_TRY(folder, open_at(key.substr(0, end), O_RDONLY | O_DIRECTORY));

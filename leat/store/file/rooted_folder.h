@@ -5,28 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "leat/base/owned_fd.h"
 #include "leat/base/result.h"
 #include "leat/store/store.h"
 
 namespace leat {
-
-/// An open file descriptor, closed on destruction.
-class File {
- public:
-  File() = default;
-  explicit File(int fd) : fd_(fd) {}
-  ~File();
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-
-  int fd() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  /// Gives it away.
-  int release();
-
- private:
-  int fd_ = -1;
-};
 
 /// What a failed system call on `path` means, by errno.
 Error error_of_errno(int number, std::string_view path);
@@ -51,17 +34,17 @@ class RootedFolder {
   /// Errors:
   ///   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable
   ///   kInvalidArgument  not a key of a file, or a link leads out of the root
-  Result<File> open_at(std::string_view key, int flags) const;
+  Result<OwnedFd> open_at(std::string_view key, int flags) const;
   /// The same, for a regular file, whose status goes to `status`.
-  Result<File> open_file(std::string_view key, struct stat& status) const;
+  Result<OwnedFd> open_file(std::string_view key, struct stat& status) const;
   /// Opens the folder at `key`, making what is missing on the way.
-  Result<File> make_folder(std::string_view key) const;
+  Result<OwnedFd> make_folder(std::string_view key) const;
 
   /// For messages: the root as it was given, and the key.
   std::string path_of(std::string_view key) const;
 
  private:
-  RootedFolder(std::string path, std::string real_path, File root)
+  RootedFolder(std::string path, std::string real_path, OwnedFd root)
       : path_(std::move(path)),
         real_path_(std::move(real_path)),
         root_(std::move(root)) {}
@@ -70,7 +53,7 @@ class RootedFolder {
 
   std::string path_;
   std::string real_path_;  // Without links; no slash at the end, "" for "/".
-  File root_;
+  OwnedFd root_;
 };
 
 }  // namespace leat
