@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "leat/bucket/bucket_server.h"
 #include "leat/store/s3/s3_store.h"
@@ -29,6 +32,12 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 
 enum class Transport { kPlain, kTls };
 
+std::string identity_of_somebody_else() {
+  const auto identity = make_self_signed_identity("localhost");
+  EXPECT_TRUE(identity);
+  return identity->certificate_pem;
+}
+
 const Variables kGoodKeys = {{"AWS_ACCESS_KEY_ID", "AKTEST"},
                              {"AWS_SECRET_ACCESS_KEY", "SKTESTSECRET"},
                              {"AWS_SESSION_TOKEN", "TOKEN"}};
@@ -45,6 +54,7 @@ class World {
     options.folder = (root_ / "data").string();
     options.access.credentials = {"AKTEST", "SKTESTSECRET", "TOKEN"};
     options.access.expired_token = "OLDTOKEN";
+    options.http.host = "0.0.0.0";
     if (transport == Transport::kTls) trust(options);
     auto server = open_bucket_server(std::move(options));
     EXPECT_TRUE(server) << server.error().message();
@@ -59,13 +69,29 @@ class World {
 
   std::unique_ptr<Store> open(const Variables& keys = kGoodKeys,
                               const std::string& bucket = "ds") {
+    return open_at(url_by("127.0.0.1"), keys, bucket);
+  }
+  std::unique_ptr<Store> open_at(const std::string& url,
+                                 const Variables& keys = kGoodKeys,
+                                 const std::string& bucket = "ds") {
     S3Options options;
-    options.endpoint_url = server_->url();
+    options.endpoint_url = url;
     options.no_sign_request = keys.empty();
     options.ca_bundle = ca_bundle_;
     auto store = open_s3_store(bucket, options, fake_env(keys), {}, nullptr);
     EXPECT_TRUE(store) << store.error().message();
     return *std::move(store);
+  }
+
+  /// Has clients trust what is in `pem`, and nothing else.
+  void trust_only(std::string_view pem) { std::ofstream(ca_bundle_) << pem; }
+  std::string port() const {
+    const std::string url = server_->url();
+    return url.substr(url.rfind(':') + 1);
+  }
+  std::string url_by(const std::string& host) const {
+    const std::string url = server_->url();
+    return url.substr(0, url.find("://") + 3) + host + ':' + port();
   }
 
  private:
@@ -155,6 +181,71 @@ TEST(S3BucketTest, NamesTheBucketThatIsNotThere) {
   EXPECT_THAT(listed.error().message(),
               AllOf(HasSubstr("s3://no-such-bucket/"),
                     HasSubstr("no bucket of this name")));
+}
+
+/// A read (over a connection of our own) and a look (over libcurl's).
+std::vector<Error> refusals_of(Store& store) {
+  std::byte byte{};
+  const auto read = read_range(store,
+                               {.object = {.key = "k", .etag = {}},
+                                .offset = 0,
+                                .into = std::span(&byte, 1),
+                                .observer = nullptr},
+                               {});
+  const auto info = store.stat("k", {});
+  return {read ? Error(ErrorCode::kInternal, "read it") : read.error(),
+          info ? Error(ErrorCode::kInternal, "saw it") : info.error()};
+}
+
+TEST(S3OverTlsTest, ServesOnlyWhomItsCertificateNames) {
+  World world(Transport::kTls);
+  ASSERT_TRUE(world.open()->write("k", as_bytes("x"), {}));
+  std::byte byte{};
+  for (const char* host : {"localhost", "127.0.0.1"}) {
+    const auto store = world.open_at(world.url_by(host));
+    EXPECT_TRUE(read_range(*store,
+                           {.object = {.key = "k", .etag = {}},
+                            .offset = 0,
+                            .into = std::span(&byte, 1),
+                            .observer = nullptr},
+                           {}))
+        << host;
+  }
+
+  // The same server by an address that its certificate does not hold.
+  const auto store = world.open_at(world.url_by("127.0.0.2"));
+
+  for (const Error& error : refusals_of(*store)) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("AWS_CA_BUNDLE"));
+  }
+}
+
+TEST(S3OverTlsTest, RefusesACertificateThatNobodyVouchesFor) {
+  World world(Transport::kTls);
+  ASSERT_TRUE(world.open()->write("k", as_bytes("x"), {}));
+
+  world.trust_only(identity_of_somebody_else());
+  for (const Error& error : refusals_of(*world.open())) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("AWS_CA_BUNDLE"));
+  }
+  world.trust_only("no certificate");
+  for (const Error& error : refusals_of(*world.open())) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("AWS_CA_BUNDLE"));
+  }
+}
+
+TEST(S3OverTlsTest, SaysSoIfTheServerSpeaksNoTls) {
+  World world;
+
+  const auto store = world.open_at("https://127.0.0.1:" + world.port());
+
+  for (const Error& error : refusals_of(*store)) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr("https"));
+  }
 }
 
 }  // namespace

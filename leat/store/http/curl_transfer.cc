@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "leat/base/check.h"
-#include "leat/store/http/content_range.h"
-#include "leat/store/http/http_url.h"
-#include "leat/store/http/status.h"
+#include "leat/store/http/request_head.h"
 
 namespace leat {
 namespace {
@@ -25,11 +24,6 @@ constexpr std::size_t kHeadBytes = 2 * 1024;
 /// S3 closes connections that are idle for about 5 s; one that is about to be
 /// closed is not worth trying.
 constexpr long kMostIdleSeconds = 4;
-
-/// What is kept of the body of a reply that is not a success.
-constexpr std::size_t kMostErrorBody = 64 * 1024;
-
-constexpr std::size_t kMostHeaders = 256;
 
 ErrorCode code_for(CURLcode code) {
   switch (code) {
@@ -70,15 +64,6 @@ std::string_view remedy(CURLcode code) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto is_blank = [](char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-  };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 /// The number in "HTTP/1.1 206 Partial Content"; libcurl has checked it.
 int status_in(std::string_view line) {
   const std::size_t space = line.find(' ');
@@ -91,9 +76,9 @@ int status_in(std::string_view line) {
 
 }  // namespace
 
-CurlTransfer::CurlTransfer(const TransferSettings& settings,
+CurlTransfer::CurlTransfer(Transfer& transfer, const TransferSettings& settings,
                            SocketOwner& sockets)
-    : sockets_(sockets), easy_(curl_easy_init()) {
+    : transfer_(transfer), sockets_(sockets), easy_(curl_easy_init()) {
   LEAT_CHECK(easy_ != nullptr);
   set_constant_options(settings);
 }
@@ -137,21 +122,21 @@ void CurlTransfer::set_constant_options(const TransferSettings& settings) {
   curl_easy_setopt(easy_, CURLOPT_CLOSESOCKETDATA, &sockets_);
 }
 
-Result<void> CurlTransfer::begin(HostAnswerRef addresses,
-                                 std::string resolved) {
-  addresses_ = std::move(addresses);
+Result<void> CurlTransfer::begin(std::string resolved) {
   resolved_ = std::move(resolved);
   resolve_list_ = {.data = resolved_.data(), .next = nullptr};
   said_[0] = '\0';
-  LEAT_TRY_VOID(link_headers());
+  LEAT_TRY_VOID(check_headers(request()));
+  transfer_.sink.open(request());
+  link_headers();
   set_method();
-  const std::size_t into_bytes = submission.request.into.size();
+  const std::size_t into_bytes = request().into.size();
   const std::size_t expected_bytes =
       into_bytes == 0 ? kMostBufferBytes : kHeadBytes + into_bytes;
   curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE,
                    static_cast<long>(std::clamp(
                        expected_bytes, kLeastBufferBytes, kMostBufferBytes)));
-  curl_easy_setopt(easy_, CURLOPT_URL, submission.request.url.c_str());
+  curl_easy_setopt(easy_, CURLOPT_URL, request().url.c_str());
   curl_easy_setopt(easy_, CURLOPT_HTTPHEADER,
                    header_list_.empty() ? nullptr : header_list_.data());
   curl_easy_setopt(easy_, CURLOPT_RESOLVE,
@@ -160,7 +145,7 @@ Result<void> CurlTransfer::begin(HostAnswerRef addresses,
 }
 
 void CurlTransfer::set_method() {
-  const HttpRequest& request = submission.request;
+  const HttpRequest& request = this->request();
   // This also takes NOBODY and UPLOAD back.
   curl_easy_setopt(easy_, CURLOPT_HTTPGET, 1L);
   curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST, nullptr);
@@ -178,19 +163,13 @@ void CurlTransfer::set_method() {
   curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
-Result<void> CurlTransfer::link_headers() {
+void CurlTransfer::link_headers() {
   // Without waiting for "100 Continue": most servers never say it.
   static char expect_nothing[] = "Expect:";
-  std::vector<std::string>& headers = submission.request.headers;
+  std::vector<std::string>& headers = transfer_.submission.request.headers;
   header_list_.clear();
   header_list_.reserve(headers.size() + 1);
   for (std::string& header : headers) {
-    if (std::any_of(header.begin(), header.end(), [](char c) {
-          return c == '\r' || c == '\n' || c == '\0';
-        })) {
-      return error(ErrorCode::kInvalidArgument,
-                   "a header of the request holds a line break");
-    }
     const std::size_t colon = header.find(':');
     // libcurl takes "Name:" to mean that it must not send that header.
     if (colon != std::string::npos &&
@@ -200,13 +179,12 @@ Result<void> CurlTransfer::link_headers() {
     }
     header_list_.push_back({.data = header.data(), .next = nullptr});
   }
-  if (!submission.request.body.empty()) {
+  if (!request().body.empty()) {
     header_list_.push_back({.data = expect_nothing, .next = nullptr});
   }
   for (std::size_t i = 1; i < header_list_.size(); ++i) {
     header_list_[i - 1].next = &header_list_[i];
   }
-  return {};
 }
 
 std::size_t CurlTransfer::on_header(char* line, std::size_t one,
@@ -217,72 +195,27 @@ std::size_t CurlTransfer::on_header(char* line, std::size_t one,
 
 void CurlTransfer::hear_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {
-    // A later block wins: the first may have been "100 Continue".
-    reply_.status = status_in(line);
-    reply_.headers.clear();
-    header_count_ = 0;
-    return;
+    return transfer_.sink.hear_status(status_in(line));
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
-  if (++header_count_ > kMostHeaders) return;
-  reply_.headers.add(line.substr(0, colon), trimmed(line.substr(colon + 1)));
-}
-
-bool CurlTransfer::goes_into_place() const {
-  return is_success(reply_.status) && !submission.request.into.empty();
+  transfer_.sink.hear_header(line.substr(0, colon),
+                             trimmed(line.substr(colon + 1)));
 }
 
 std::size_t CurlTransfer::on_body(char* bytes, std::size_t one,
                                   std::size_t size, void* self) {
+  auto& carrier = *static_cast<CurlTransfer*>(self);
   const std::string_view piece(bytes, one * size);
-  // Anything but the size ends the transfer.
-  return static_cast<CurlTransfer*>(self)->hear_body(piece) ? piece.size() : 0;
-}
-
-bool CurlTransfer::hear_body(std::string_view bytes) {
-  const HttpRequest& request = submission.request;
-  if (goes_into_place()) {
-    if (bytes.size() > request.into.size() - received_bytes_) {
-      // A 200 is a server that ignores ranges, always; a 206 is one that broke.
-      const bool ignores_ranges = reply_.status == 200;
-      refused_ = error(
-          ignores_ranges ? ErrorCode::kInvalidArgument
-                         : ErrorCode::kUnavailable,
-          fmt::format("HTTP {}: more came than the {} bytes asked for{}",
-                      reply_.status, request.into.size(),
-                      ignores_ranges
-                          ? "; the server ignores ranges, so put the data on "
-                            "one that serves them, or the object changed"
-                          : ""));
-      return false;
-    }
-    std::memcpy(request.into.data() + received_bytes_, bytes.data(),
-                bytes.size());
-    received_bytes_ += bytes.size();
-    return true;
-  }
-  if (!is_success(reply_.status)) {
-    const std::size_t room =
-        std::min(kMostErrorBody, request.most_body_bytes) - reply_.body.size();
-    reply_.body.append(bytes.substr(0, room));
-    return true;
-  }
-  if (bytes.size() > request.most_body_bytes - reply_.body.size()) {
-    refused_ = error(ErrorCode::kResourceExhausted,
-                     fmt::format("the reply has more than {} bytes",
-                                 request.most_body_bytes));
-    return false;
-  }
-  reply_.body.append(bytes);
-  return true;
+  if (carrier.transfer_.sink.hear_body(piece)) return piece.size();
+  carrier.is_refused_ = true;
+  return 0;  // Anything but the size ends the transfer.
 }
 
 std::size_t CurlTransfer::on_upload(char* into, std::size_t one,
                                     std::size_t size, void* self) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
-  const auto left =
-      transfer.submission.request.body.subspan(transfer.sent_bytes_);
+  const auto left = transfer.request().body.subspan(transfer.sent_bytes_);
   const std::size_t count = std::min(one * size, left.size());
   std::memcpy(into, left.data(), count);
   transfer.sent_bytes_ += count;
@@ -292,8 +225,7 @@ std::size_t CurlTransfer::on_upload(char* into, std::size_t one,
 int CurlTransfer::on_rewind(void* self, curl_off_t offset, int origin) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (origin != SEEK_SET || offset < 0 ||
-      static_cast<std::size_t>(offset) >
-          transfer.submission.request.body.size()) {
+      static_cast<std::size_t>(offset) > transfer.request().body.size()) {
     return CURL_SEEKFUNC_FAIL;
   }
   transfer.sent_bytes_ = static_cast<std::size_t>(offset);
@@ -303,8 +235,8 @@ int CurlTransfer::on_rewind(void* self, curl_off_t offset, int origin) {
 curl_socket_t CurlTransfer::on_open(void* self, curlsocktype /*purpose*/,
                                     curl_sockaddr* address) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
-  const curl_socket_t opened =
-      transfer.sockets_.open_socket(transfer.addresses_.get(), *address);
+  const curl_socket_t opened = transfer.sockets_.open_socket(
+      transfer.transfer_.addresses.get(), *address);
   if (opened == CURL_SOCKET_BAD && (errno == EMFILE || errno == ENFILE)) {
     transfer.is_out_of_files_ = true;
   }
@@ -316,66 +248,31 @@ int CurlTransfer::on_close(void* sockets, curl_socket_t socket) {
 }
 
 Result<HttpReply> CurlTransfer::outcome(CURLcode code) {
-  if (refused_) return *std::move(refused_);
-  if (code != CURLE_OK) return failure(code);
-  if (goes_into_place() && received_bytes_ < submission.request.into.size()) {
-    return too_short();
-  }
-  return std::move(reply_);
-}
-
-Error CurlTransfer::too_short() const {
-  const std::size_t wanted = submission.request.into.size();
-  // The server may say that there is no more, and then asking again is in vain.
-  const auto range = parse_content_range(reply_.header("content-range"));
-  const bool is_all_there_is =
-      reply_.status == 200
-          ? reply_.header("content-length") == std::to_string(received_bytes_)
-          : range && range->total == range->last + 1 &&
-                range->last - range->first + 1 == received_bytes_;
-  if (is_all_there_is) {
-    return error(ErrorCode::kInvalidArgument,
-                 fmt::format("HTTP {}: the range runs past the end: {} of {} "
-                             "bytes are there; if the object shrank, index "
-                             "again",
-                             reply_.status, received_bytes_, wanted));
-  }
-  return error(ErrorCode::kUnavailable,
-               fmt::format("HTTP {}: the body ended after {} of {} bytes",
-                           reply_.status, received_bytes_, wanted));
+  if (is_refused_ || code == CURLE_OK) return transfer_.sink.outcome();
+  return failure(code);
 }
 
 Error CurlTransfer::failure(CURLcode code) const {
   if (is_out_of_files_) {
-    return error(ErrorCode::kResourceExhausted,
-                 "no file descriptor is left for a connection; raise the limit "
-                 "(ulimit -n) or lower max_in_flight");
+    return transfer_.error(
+        ErrorCode::kResourceExhausted,
+        "no file descriptor is left for a connection; raise the limit "
+        "(ulimit -n) or lower max_in_flight");
   }
-  std::string what = said_[0] != '\0' ? said_.data() : curl_easy_strerror(code);
-  if (code == CURLE_PARTIAL_FILE) {
-    what = fmt::format("the body ended after {} bytes ({})",
-                       goes_into_place() ? received_bytes_ : reply_.body.size(),
-                       what);
-  }
-  return error(code_for(code), fmt::format("{}; {}", what, remedy(code)));
-}
-
-Error CurlTransfer::error(ErrorCode code, std::string_view what) const {
-  return Error(code, fmt::format("{} {}: {}", submission.request.method,
-                                 url_for_people(submission.request.url), what));
+  const std::string_view what =
+      said_[0] != '\0' ? said_.data() : curl_easy_strerror(code);
+  if (code == CURLE_PARTIAL_FILE) return transfer_.sink.cut_short(what);
+  return transfer_.error(code_for(code),
+                         fmt::format("{}; {}", what, remedy(code)));
 }
 
 void CurlTransfer::clear() {
   if (!resolved_.empty()) {
     curl_easy_setopt(easy_, CURLOPT_RESOLVE, nullptr);
   }
-  submission = {};
-  addresses_.reset();
   resolved_.clear();
   sent_bytes_ = 0;
-  received_bytes_ = 0;
-  reply_ = {};
-  refused_.reset();
+  is_refused_ = false;
   is_out_of_files_ = false;
 }
 

@@ -4,24 +4,13 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "leat/store/http/mailbox.h"
+#include "leat/store/http/transfer.h"
 
 namespace leat {
-
-/// What every transfer of a client has in common.
-struct TransferSettings {
-  HttpClientOptions options;
-  std::string ca_bundle;  ///< Found; empty for libcurl's own.
-  /// The environment names a proxy: libcurl resolves and connects by itself.
-  bool uses_proxy = false;
-  Metrics* metrics = nullptr;
-};
 
 /// Told by libcurl to open and close sockets. Outlives every connection.
 class SocketOwner {
@@ -32,43 +21,31 @@ class SocketOwner {
   virtual int close_socket(curl_socket_t socket) = 0;
 };
 
-/// A libcurl easy handle and the request that it carries, if any.
+/// A libcurl easy handle and the requests that it carries, one after another.
 ///
-/// Handles are set up once and used again: every option that depends on the
+/// The handle is set up once and used again: every option that depends on the
 /// request is set by each begin().
 ///
-/// Threads: one, but for `on_stop`.
+/// Threads: one.
 class CurlTransfer {
  public:
-  struct OnStop {
-    std::weak_ptr<Mailbox> mailbox;
-    TransferId id;
-    void operator()() const {
-      if (const auto open = mailbox.lock()) open->post(id);
-    }
-  };
-
-  CurlTransfer(const TransferSettings& settings, SocketOwner& sockets);
+  /// Carries what is in `transfer`, which must outlive it.
+  CurlTransfer(Transfer& transfer, const TransferSettings& settings,
+               SocketOwner& sockets);
   ~CurlTransfer();
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  /// Sets the handle up for `submission.request`, which has been put there.
+  /// Sets the handle up for the request that has been put into the transfer.
   /// `resolved`, if not empty, is told to libcurl: "host:port:address,...".
-  Result<void> begin(HostAnswerRef addresses, std::string resolved);
+  Result<void> begin(std::string resolved);
   /// What became of it, once libcurl is done. Takes the reply.
   Result<HttpReply> outcome(CURLcode code);
   /// Lets go of the request; the handle is kept.
   void clear();
 
   CURL* easy() const { return easy_; }
-  /// An error about this request: "GET http://host/path: `what`".
-  Error error(ErrorCode code, std::string_view what) const;
-
-  Submission submission;
-  TransferId id;
-  bool is_running = false;  ///< In the multi handle.
-  std::optional<std::stop_callback<OnStop>> on_stop;
+  Transfer& transfer() const { return transfer_; }
 
  private:
   static std::size_t on_header(char* line, std::size_t one, std::size_t size,
@@ -84,27 +61,22 @@ class CurlTransfer {
 
   void set_constant_options(const TransferSettings& settings);
   void set_method();
-  Result<void> link_headers();
+  void link_headers();
   void hear_header(std::string_view line);
-  bool hear_body(std::string_view bytes);
-  bool goes_into_place() const;
   Error failure(CURLcode code) const;
-  Error too_short() const;
+  const HttpRequest& request() const { return transfer_.submission.request; }
 
+  Transfer& transfer_;
   SocketOwner& sockets_;
   CURL* const easy_;
   std::array<char, CURL_ERROR_SIZE> said_{};
 
   // Of the request that is carried.
-  HostAnswerRef addresses_;
   std::string resolved_;
   curl_slist resolve_list_{};
   std::vector<curl_slist> header_list_;  // Points into the request.
   std::size_t sent_bytes_ = 0;
-  std::size_t received_bytes_ = 0;
-  HttpReply reply_;
-  std::size_t header_count_ = 0;
-  std::optional<Error> refused_;  ///< Why hear_body() ended it.
+  bool is_refused_ = false;  ///< The sink ended it.
   bool is_out_of_files_ = false;
 };
 

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,8 +27,32 @@ std::span<std::byte> bytes_of(std::string& text) {
   return std::as_writable_bytes(std::span(text.data(), text.size()));
 }
 
-class HttpClientTest : public ::testing::Test {
+/// Who carries a GET.
+enum class Carrier { kDirect, kLibcurl };
+
+/// Sets the environment for one test.
+class EnvGuard {
+ public:
+  EnvGuard(const char* name, const char* value) : name_(name) {
+    setenv(name, value, 1);
+  }
+  ~EnvGuard() { unsetenv(name_); }
+  EnvGuard(const EnvGuard&) = delete;
+  EnvGuard& operator=(const EnvGuard&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+class HttpClientTest : public ::testing::TestWithParam<Carrier> {
  protected:
+  void SetUp() override {
+    if (GetParam() == Carrier::kDirect) return;
+    // libcurl carries all where there is a proxy, even if not for any host.
+    proxy_.emplace("http_proxy", "http://127.0.0.1:1");
+    no_proxy_.emplace("no_proxy", "*");
+  }
+
   void serve(HttpServer::Answer answer) {
     server_ = std::make_unique<HttpServer>(std::move(answer));
   }
@@ -48,11 +74,20 @@ class HttpClientTest : public ::testing::Test {
         {});
   }
 
+  std::optional<EnvGuard> proxy_;
+  std::optional<EnvGuard> no_proxy_;
   HttpClientOptions options_;
   Metrics metrics_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpClient> client_;
 };
+
+INSTANTIATE_TEST_SUITE_P(, HttpClientTest,
+                         ::testing::Values(Carrier::kDirect, Carrier::kLibcurl),
+                         [](const auto& carrier) {
+                           return carrier.param == Carrier::kDirect ? "Direct"
+                                                                    : "Libcurl";
+                         });
 
 void expect_error(const Result<HttpReply>& result, ErrorCode code,
                   const std::string& says) {
@@ -62,7 +97,7 @@ void expect_error(const Result<HttpReply>& result, ErrorCode code,
   EXPECT_THAT(result.error().message(), HasSubstr(says));
 }
 
-TEST_F(HttpClientTest, BringsStatusHeadersAndBody) {
+TEST_P(HttpClientTest, BringsStatusHeadersAndBody) {
   serve_reply({.status = 404,
                .headers = {{"X-What", " spaced  "}, {"Empty", ""}},
                .body = "nothing here"});
@@ -77,7 +112,7 @@ TEST_F(HttpClientTest, BringsStatusHeadersAndBody) {
   EXPECT_EQ(reply->body, "nothing here");
 }
 
-TEST_F(HttpClientTest, SendsTheUrlAndHeadersAsTheyAre) {
+TEST_P(HttpClientTest, SendsTheUrlAndHeadersAsTheyAre) {
   ServerRequest seen;
   serve([&](const ServerRequest& request) {
     seen = request;
@@ -98,7 +133,7 @@ TEST_F(HttpClientTest, SendsTheUrlAndHeadersAsTheyAre) {
   EXPECT_EQ(seen.headers.count("accept-encoding"), 0u);
 }
 
-TEST_F(HttpClientTest, SendsBodiesOfEveryMethodAndReusesHandlesForGets) {
+TEST_P(HttpClientTest, SendsBodiesOfEveryMethodAndReusesHandlesForGets) {
   std::vector<ServerRequest> seen;
   serve([&](const ServerRequest& request) {
     seen.push_back(request);
@@ -129,10 +164,11 @@ TEST_F(HttpClientTest, SendsBodiesOfEveryMethodAndReusesHandlesForGets) {
         << i;
     EXPECT_EQ(seen[i].headers.count("expect"), 0u);
   }
-  EXPECT_EQ(server_->connections(), 1u);
+  // GETs have connections of their own, if they are not libcurl's too.
+  EXPECT_EQ(server_->connections(), GetParam() == Carrier::kDirect ? 2u : 1u);
 }
 
-TEST_F(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
+TEST_P(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
   serve_reply({.status = 206, .body = "0123456789"});
   std::string place(10, '#');
 
@@ -143,7 +179,7 @@ TEST_F(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
   EXPECT_EQ(reply->body, "");
 }
 
-TEST_F(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
+TEST_P(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
   serve_reply({.status = 503, .body = "slow down"});
   std::string place(10, '#');
 
@@ -154,7 +190,7 @@ TEST_F(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
   EXPECT_EQ(reply->body, "slow down");
 }
 
-TEST_F(HttpClientTest, RefusesABodyThatIsTooLong) {
+TEST_P(HttpClientTest, RefusesABodyThatIsTooLong) {
   serve_reply({.status = 200, .body = std::string(100'000, 'x')});
   std::string larger(99'999 + 16, '#');
   std::string place = larger.substr(0, 99'999);
@@ -166,7 +202,7 @@ TEST_F(HttpClientTest, RefusesABodyThatIsTooLong) {
   EXPECT_EQ(larger.substr(99'999), std::string(16, '#'));
 }
 
-TEST_F(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
+TEST_P(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
   serve_reply({.status = 206,
                .body = std::string(1000, 'x'),
                .ending = Ending::kCut,
@@ -180,14 +216,14 @@ TEST_F(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
   EXPECT_THAT(reply.error().message(), Not(HasSubstr("secret")));
 }
 
-TEST_F(HttpClientTest, ReportsABodyThatIsShorterThanItsPlace) {
+TEST_P(HttpClientTest, ReportsABodyThatIsShorterThanItsPlace) {
   serve_reply({.status = 206, .body = "short"});
   std::string place(10, '#');
 
   expect_error(get_into(place), ErrorCode::kUnavailable, "after 5 of 10");
 }
 
-TEST_F(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
+TEST_P(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
   serve_reply({.status = 206,
                .headers = {{"Content-Range", "bytes 5-9/10"}},
                .body = "56789"});
@@ -196,13 +232,13 @@ TEST_F(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
   expect_error(get_into(place), ErrorCode::kInvalidArgument, "past the end");
 }
 
-TEST_F(HttpClientTest, ReportsAReset) {
+TEST_P(HttpClientTest, ReportsAReset) {
   serve_reply({.ending = Ending::kReset});
 
   expect_error(get("/x"), ErrorCode::kUnavailable, server_->url("/x"));
 }
 
-TEST_F(HttpClientTest, ReportsAServerThatIsNotThere) {
+TEST_P(HttpClientTest, ReportsAServerThatIsNotThere) {
   serve_reply({});
   const std::string url = server_->url("/x");
   server_.reset();
@@ -212,14 +248,14 @@ TEST_F(HttpClientTest, ReportsAServerThatIsNotThere) {
   expect_error(reply, ErrorCode::kUnavailable, "check that the server runs");
 }
 
-TEST_F(HttpClientTest, EndsATransferThatStalls) {
+TEST_P(HttpClientTest, EndsATransferThatStalls) {
   options_.stall_timeout = std::chrono::seconds(1);
   serve_reply({.body = "never sent", .ending = Ending::kStall});
 
   expect_error(get("/x"), ErrorCode::kDeadlineExceeded, "GET");
 }
 
-TEST_F(HttpClientTest, LimitsTheBodyThatItKeeps) {
+TEST_P(HttpClientTest, LimitsTheBodyThatItKeeps) {
   serve([](const ServerRequest& request) {
     return ServerReply{.status = request.nth == 0 ? 200 : 500,
                        .body = std::string(200'000, 'x')};
@@ -237,7 +273,7 @@ TEST_F(HttpClientTest, LimitsTheBodyThatItKeeps) {
   EXPECT_EQ(failure->body.size(), 1000u);
 }
 
-TEST_F(HttpClientTest, RefusesWhatIsNoHttpUrl) {
+TEST_P(HttpClientTest, RefusesWhatIsNoHttpUrl) {
   const std::vector<std::string> urls = {
       "ftp://host/x",  "host/x",           "http://",
       "http:///x",     "http://host:0/",   "http://host:99999/",
@@ -251,7 +287,7 @@ TEST_F(HttpClientTest, RefusesWhatIsNoHttpUrl) {
   }
 }
 
-TEST_F(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
+TEST_P(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
   serve_reply({});
 
   const auto reply = client().send_and_wait(
@@ -261,7 +297,7 @@ TEST_F(HttpClientTest, RefusesHeadersThatWouldSmuggleAnother) {
   EXPECT_EQ(server_->requests(), 0u);
 }
 
-TEST_F(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
+TEST_P(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
   serve_reply({.body = "x"});
 
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(get("/x"));
@@ -270,7 +306,7 @@ TEST_F(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
   EXPECT_EQ(metrics_.value(Metric::kStoreConnections), 1);
 }
 
-TEST_F(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
+TEST_P(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
   serve_reply({.body = "x", .ending = Ending::kClosed});
 
   for (int i = 0; i < 20; ++i) {
@@ -282,7 +318,7 @@ TEST_F(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
   EXPECT_EQ(server_->requests(), 20u);
 }
 
-TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
+TEST_P(HttpClientTest, CancelsBeforeAndDuringARequest) {
   serve_reply({.body = std::string(1000, 'x'),
                .ending = Ending::kStall,
                .sent_bytes = 10});
@@ -309,7 +345,7 @@ TEST_F(HttpClientTest, CancelsBeforeAndDuringARequest) {
   EXPECT_EQ(answers, 1);
 }
 
-TEST_F(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
+TEST_P(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
   serve_reply({.body = "never sent", .ending = Ending::kStall});
   constexpr int kRequests = 20;
   std::atomic<int> cancelled = 0;
@@ -329,7 +365,7 @@ TEST_F(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
   EXPECT_EQ(others, 0);
 }
 
-TEST_F(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
+TEST_P(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
   serve_reply({.body = "never sent", .ending = Ending::kStall});
   std::atomic<int> refused = 0;
   HttpClient& open = client();
@@ -344,7 +380,7 @@ TEST_F(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
   EXPECT_EQ(refused, 1);
 }
 
-TEST_F(HttpClientTest, CarriesManyRequestsAtOnce) {
+TEST_P(HttpClientTest, CarriesManyRequestsAtOnce) {
   options_.max_in_flight = 64;
   serve([](const ServerRequest& request) {
     return ServerReply{.body = "reply to " + request.target};
@@ -377,7 +413,7 @@ TEST_F(HttpClientTest, CarriesManyRequestsAtOnce) {
   EXPECT_LE(server_->connections(), 2u * kLanes);
 }
 
-TEST_F(HttpClientTest, ResolvesNames) {
+TEST_P(HttpClientTest, ResolvesNames) {
   serve_reply({.body = "x"});
 
   const auto reply = client().send_and_wait(
@@ -387,14 +423,113 @@ TEST_F(HttpClientTest, ResolvesNames) {
   EXPECT_EQ(reply->body, "x");
 }
 
-TEST_F(HttpClientTest, NamesTheHostThatDoesNotExist) {
+TEST_P(HttpClientTest, NamesTheHostThatDoesNotExist) {
   const auto reply =
       client().send_and_wait({.url = "http://no-such-host.invalid/x"}, {});
 
   expect_error(reply, ErrorCode::kUnavailable, "no-such-host.invalid");
 }
 
-TEST_F(HttpClientTest, SaysSoWhenUsedInAForkedChild) {
+TEST_P(HttpClientTest, ReadsAChunkedBodyIntoItsPlace) {
+  serve_reply({.raw =
+                   "HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                   "4\r\n0123\r\n6;x=y\r\n456789\r\n0\r\nTrailer: t\r\n\r\n"});
+  std::string place(10, '#');
+
+  for (int i = 0; i < 2; ++i) {
+    const auto reply = get_into(place);
+
+    ASSERT_TRUE(reply) << reply.error().message();
+    EXPECT_EQ(place, "0123456789");
+  }
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
+TEST_P(HttpClientTest, ReadsABodyThatEndsWithTheConnection) {
+  serve_reply(
+      {.ending = Ending::kClosed, .raw = "HTTP/1.1 200 OK\r\n\r\n0123456789"});
+  std::string place(10, '#');
+
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(get_into(place));
+    EXPECT_EQ(place, "0123456789");
+  }
+  EXPECT_EQ(server_->connections(), 2u);
+}
+
+TEST_P(HttpClientTest, ReadsReplyThatComesByteByByte) {
+  serve_reply({.raw = "HTTP/1.1 100 Continue\r\nNot: kept\r\n\r\n"
+                      "HTTP/1.1 206 Partial\r\nContent-Length: 10\r\n"
+                      "ETag: \"e\"\r\n\r\n0123456789",
+               .raw_piece_bytes = 1});
+  std::string place(10, '#');
+
+  const auto reply = get_into(place);
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_EQ(place, "0123456789");
+  EXPECT_EQ(reply->status, 206);
+  EXPECT_EQ(reply->header("etag"), "\"e\"");
+  EXPECT_EQ(reply->header("not"), "");
+}
+
+TEST_P(HttpClientTest, NeverTakesWhatFollowsAReplyForTheNextOne) {
+  serve([](const ServerRequest& request) {
+    std::string reply = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" +
+                        std::to_string(request.nth);
+    if (request.nth == 0)
+      reply += "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nX";
+    return ServerReply{.raw = reply};
+  });
+
+  for (const char* expected : {"0", "1", "2"}) {
+    const auto reply = get("/x");
+    ASSERT_TRUE(reply) << reply.error().message();
+    EXPECT_EQ(reply->body, expected);
+  }
+  EXPECT_EQ(server_->connections(), 2u);
+}
+
+TEST_P(HttpClientTest, RefusesWhatIsNoReply) {
+  const std::string endless(200'000, 'h');
+  for (const std::string& raw :
+       {std::string("SSH-2.0-OpenSSH_9.2\r\n"),
+        std::string("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+        std::string("HTTP/1.1 200 OK\r\nContent-Length: "
+                    "99999999999999999999999\r\n\r\n"),
+        std::string("HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "zz\r\n"),
+        "HTTP/1.1 200 OK\r\nX: " + endless}) {
+    serve_reply({.ending = Ending::kClosed, .raw = raw});
+    std::string place(10, '#');
+
+    const auto reply = get_into(place);
+
+    ASSERT_FALSE(reply) << raw.substr(0, 60);
+    EXPECT_THAT(reply.error().message(), HasSubstr(server_->url("/x")));
+    if (GetParam() == Carrier::kDirect) {
+      EXPECT_EQ(reply.error().code(), ErrorCode::kUnavailable)
+          << reply.error().message();
+    }
+    EXPECT_EQ(place, "##########");
+  }
+}
+
+TEST_P(HttpClientTest, ReadsAnObjectLargerThanAnyBuffer) {
+  std::string body(5'000'000, '\0');
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    body[i] = static_cast<char>(i * 2654435761U >> 13);
+  }
+  serve_reply({.body = body});
+  std::string place(body.size(), '#');
+
+  const auto reply = get_into(place);
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_TRUE(place == body);
+}
+
+TEST_P(HttpClientTest, SaysSoWhenUsedInAForkedChild) {
   serve_reply({.body = "x"});
   ASSERT_TRUE(get("/x"));
 

@@ -52,10 +52,11 @@ Result<HttpUrl> split_http_url(std::string_view url) {
   parts.scheme = url.substr(0, std::min(colon, url.size()));
   if (colon != std::string_view::npos &&
       equals_ignoring_case(parts.scheme, "https")) {
-    parts.port = 443;
+    parts.port = kHttpsPort;
+    parts.is_tls = true;
   } else if (colon != std::string_view::npos &&
              equals_ignoring_case(parts.scheme, "http")) {
-    parts.port = 80;
+    parts.port = kHttpPort;
   } else {
     return bad_url(url, "it must begin with http:// or https://");
   }

@@ -8,12 +8,16 @@
 
 namespace leat {
 
+inline constexpr std::uint16_t kHttpPort = 80;
+inline constexpr std::uint16_t kHttpsPort = 443;
+
 /// Where a URL leads. Borrows from the text it was split from.
 struct HttpUrl {
   std::string_view scheme;       ///< As written; http or https in any case.
   std::string_view host;         ///< Without the brackets of an IPv6 address.
   std::uint16_t port = 0;        ///< The scheme's own if none is written.
   bool host_is_address = false;  ///< An IPv4 or IPv6 address, not a name.
+  bool is_tls = false;           ///< https
 };
 
 /// Errors:

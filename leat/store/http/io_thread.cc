@@ -1,5 +1,6 @@
-// The loop: take the mail, let libcurl act on timers and sockets, hand finished
-// transfers over, sleep until a socket, a timer or mail wakes it.
+// The loop: take the mail, let libcurl and the direct GETs act on timers and
+// sockets, hand finished transfers over, sleep until a socket, a timer or mail
+// wakes it.
 //
 // A request whose host is a name waits ("parked") until the resolver has
 // answered. libcurl is then told the addresses (CURLOPT_RESOLVE), so that it
@@ -9,12 +10,14 @@
 #include "leat/store/http/io_thread.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -58,6 +61,14 @@ std::string curl_resolve_entry(const HttpUrl& url, const HostAnswer& answer) {
   return entry;
 }
 
+/// OpenSSL writes to sockets that may have been closed.
+void block_sigpipe() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
 }  // namespace
 
 IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
@@ -65,8 +76,13 @@ IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
       resolver_(resolver),
       mailbox_(std::make_shared<Mailbox>()),
       multi_(curl_multi_init()),
+      direct_(settings_, poller_,
+              [this](Transfer& transfer, Result<HttpReply> result) {
+                finish(slot_of(transfer), std::move(result));
+              }),
       thread_([this] {
         name_this_thread("leat-http");
+        block_sigpipe();
         run();
       }) {}
 
@@ -74,7 +90,7 @@ IoThread::~IoThread() {
   mailbox_->close();
   thread_.join();
   // Closes the connections, through close_socket().
-  transfers_.clear();
+  slots_.clear();
   curl_multi_cleanup(multi_);
 }
 
@@ -102,6 +118,7 @@ void IoThread::run() {
       curl_wakes_at_.reset();
       act(CURL_SOCKET_TIMEOUT, 0);
     }
+    direct_.check();
     reap();
     handle_events();
   }
@@ -125,7 +142,7 @@ void IoThread::handle_events() {
   const bool may_sleep = mailbox_->may_sleep();
   const TimePoint from = clock_.now();
   const auto events =
-      poller_.wait(may_sleep ? curl_wakes_at_ : std::optional(TimePoint()));
+      poller_.wait(may_sleep ? wakes_at() : std::optional(TimePoint()));
   if (may_sleep) mailbox_->awake();
   note_sleep(from, clock_.now());
   for (const epoll_event& event : events) {
@@ -134,6 +151,7 @@ void IoThread::handle_events() {
       (void)!eventfd_read(mailbox_->wake_fd(), &ignored);
       continue;
     }
+    if (direct_.hear(event.data.fd)) continue;
     int what = 0;
     if ((event.events & (EPOLLIN | EPOLLHUP)) != 0) what |= CURL_CSELECT_IN;
     if ((event.events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
@@ -141,6 +159,12 @@ void IoThread::handle_events() {
     act(event.data.fd, what);
   }
   reap();
+}
+
+std::optional<TimePoint> IoThread::wakes_at() const {
+  const std::optional<TimePoint> check = direct_.next_check();
+  if (!curl_wakes_at_ || !check) return check ? check : curl_wakes_at_;
+  return std::min(*curl_wakes_at_, *check);
 }
 
 void IoThread::note_sleep(TimePoint from, TimePoint until) {
@@ -164,55 +188,65 @@ void IoThread::reap() {
     const CURLcode code = message->data.result;
     CurlTransfer* transfer = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    finish(*transfer, transfer->outcome(code));
+    finish(slot_of(transfer->transfer()), transfer->outcome(code));
   }
 }
 
 void IoThread::accept(Submission submission) {
-  CurlTransfer& transfer = free_transfer();
-  transfer.submission = std::move(submission);
-  const std::stop_token& stop = transfer.submission.stop;
+  Slot& slot = free_slot();
+  slot.submission = std::move(submission);
+  const std::stop_token& stop = slot.submission.stop;
   if (stop.stop_requested()) {
-    return finish(transfer, transfer.error(ErrorCode::kCancelled, "cancelled"));
+    return finish(slot, slot.error(ErrorCode::kCancelled, "cancelled"));
   }
   if (stop.stop_possible()) {
-    transfer.on_stop.emplace(stop, CurlTransfer::OnStop{mailbox_, transfer.id});
+    slot.on_stop.emplace(stop, Transfer::OnStop{mailbox_, slot.id});
   }
-  start_when_resolved(transfer);
+  start_when_resolved(slot);
 }
 
-void IoThread::start_when_resolved(CurlTransfer& transfer) {
-  const auto url = split_http_url(transfer.submission.request.url);
-  if (!url) return finish(transfer, url.error());
+void IoThread::start_when_resolved(Slot& slot) {
+  const auto url = split_http_url(slot.submission.request.url);
+  if (!url) return finish(slot, url.error());
   if (url->host_is_address || settings_.uses_proxy) {
-    return start(transfer, nullptr, {});
+    return start(slot, *url, nullptr);
   }
   Host& host = host_of(url->host);
   const TimePoint now = clock_.now();
   if (host.answer == nullptr || now >= host.answer->fresh_until) {
-    host.parked.push_back(transfer.id);
+    host.parked.push_back(slot.id);
     return ask_for(host);
   }
   if (now >= host.ask_again) ask_for(host);
-  std::string resolved;
-  if (std::find(host.told_ports.begin(), host.told_ports.end(), url->port) ==
-      host.told_ports.end()) {
-    host.told_ports.push_back(url->port);
-    resolved = curl_resolve_entry(*url, *host.answer);
-  }
-  start(transfer, host.answer, std::move(resolved));
+  start(slot, *url, host.answer);
 }
 
-void IoThread::start(CurlTransfer& transfer, HostAnswerRef answer,
-                     std::string resolved) {
-  auto begun = transfer.begin(std::move(answer), std::move(resolved));
-  if (!begun) return finish(transfer, std::move(begun).error());
-  const CURLMcode code = curl_multi_add_handle(multi_, transfer.easy());
-  if (code != CURLM_OK) {
-    return finish(transfer, transfer.error(ErrorCode::kResourceExhausted,
-                                           curl_multi_strerror(code)));
+void IoThread::start(Slot& slot, const HttpUrl& url, HostAnswerRef answer) {
+  slot.addresses = std::move(answer);
+  if (direct_.takes(slot.submission.request)) return direct_.start(slot, url);
+  std::string resolved;
+  if (slot.addresses != nullptr) {
+    Host& host = host_of(url.host);
+    if (std::ranges::find(host.told_ports, url.port) == host.told_ports.end()) {
+      host.told_ports.push_back(url.port);
+      resolved = curl_resolve_entry(url, *slot.addresses);
+    }
   }
-  transfer.is_running = true;
+  start_in_curl(slot, std::move(resolved));
+}
+
+void IoThread::start_in_curl(Slot& slot, std::string resolved) {
+  if (slot.curl == nullptr) {
+    slot.curl = std::make_unique<CurlTransfer>(slot, settings_, *this);
+  }
+  auto begun = slot.curl->begin(std::move(resolved));
+  if (!begun) return finish(slot, std::move(begun).error());
+  const CURLMcode code = curl_multi_add_handle(multi_, slot.curl->easy());
+  if (code != CURLM_OK) {
+    return finish(slot, slot.error(ErrorCode::kResourceExhausted,
+                                   curl_multi_strerror(code)));
+  }
+  slot.is_in_curl = true;
 }
 
 IoThread::Host& IoThread::host_of(std::string_view name) {
@@ -247,64 +281,68 @@ void IoThread::hear_news(HostNews news) {
     host.told_ports.clear();
   }
   for (const TransferId id : std::exchange(host.parked, {})) {
-    CurlTransfer* transfer = find(id);
-    if (transfer == nullptr) continue;  // Cancelled meanwhile.
+    Slot* slot = find(id);
+    if (slot == nullptr) continue;  // Cancelled meanwhile.
     if (news.answer) {
-      start_when_resolved(*transfer);
+      start_when_resolved(*slot);
     } else {
-      finish(*transfer, transfer->error(news.answer.error().code(),
-                                        news.answer.error().message()));
+      finish(*slot, slot->error(news.answer.error().code(),
+                                news.answer.error().message()));
     }
   }
 }
 
 void IoThread::cancel(TransferId id) {
-  CurlTransfer* transfer = find(id);
-  if (transfer == nullptr) return;  // It was faster.
-  finish(*transfer, transfer->error(ErrorCode::kCancelled, "cancelled"));
+  Slot* slot = find(id);
+  if (slot == nullptr) return;  // It was faster.
+  direct_.cancel(*slot);
+  finish(*slot, slot->error(ErrorCode::kCancelled, "cancelled"));
 }
 
 void IoThread::cancel_all() {
   // Not a range-for: a `done` may run anything.
-  for (std::size_t slot = 0; slot < transfers_.size(); ++slot) {
-    CurlTransfer& transfer = *transfers_[slot];
-    if (!transfer.submission.done) continue;
-    finish(transfer, transfer.error(ErrorCode::kCancelled,
-                                    "cancelled, since the client is closed"));
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = *slots_[i];
+    if (!slot.submission.done) continue;
+    direct_.cancel(slot);
+    finish(slot, slot.error(ErrorCode::kCancelled,
+                            "cancelled, since the client is closed"));
   }
 }
 
-void IoThread::finish(CurlTransfer& transfer, Result<HttpReply> result) {
-  if (transfer.is_running) {
-    curl_multi_remove_handle(multi_, transfer.easy());
-    transfer.is_running = false;
+void IoThread::finish(Slot& slot, Result<HttpReply> result) {
+  if (slot.is_in_curl) {
+    curl_multi_remove_handle(multi_, slot.curl->easy());
+    slot.is_in_curl = false;
   }
+  if (slot.curl != nullptr) slot.curl->clear();
   // Waits for a stop callback that is running; it only posts.
-  transfer.on_stop.reset();
-  const HttpDone done = std::move(transfer.submission.done);
-  transfer.clear();
-  ++transfer.id.use;
-  free_.push_back(&transfer);
+  slot.on_stop.reset();
+  const HttpDone done = std::move(slot.submission.done);
+  slot.submission = {};
+  slot.sink.clear();
+  slot.addresses.reset();
+  ++slot.id.use;
+  free_.push_back(&slot);
   load_.fetch_sub(1, std::memory_order_relaxed);
   done(std::move(result));
 }
 
-CurlTransfer* IoThread::find(TransferId id) {
-  CurlTransfer* transfer = transfers_[id.slot].get();
-  return transfer->id.use == id.use && transfer->submission.done ? transfer
-                                                                 : nullptr;
+IoThread::Slot* IoThread::find(TransferId id) {
+  Slot* slot = slots_[id.slot].get();
+  return slot->id.use == id.use && slot->submission.done ? slot : nullptr;
 }
 
-CurlTransfer& IoThread::free_transfer() {
+IoThread::Slot& IoThread::free_slot() {
   if (free_.empty()) {
-    const auto slot = static_cast<std::uint32_t>(transfers_.size());
-    transfers_.push_back(std::make_unique<CurlTransfer>(settings_, *this));
-    transfers_.back()->id = {.slot = slot, .use = 0};
-    free_.push_back(transfers_.back().get());
+    const auto index = static_cast<std::uint32_t>(slots_.size());
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->id = {.slot = index, .use = 0};
+    free_.push_back(slots_.back().get());
   }
-  CurlTransfer* transfer = free_.back();
+  Slot* slot = free_.back();
   free_.pop_back();
-  return *transfer;
+  return *slot;
 }
 
 curl_socket_t IoThread::open_socket(const HostAnswer* addresses,

@@ -12,13 +12,15 @@
 
 #include "leat/base/clock.h"
 #include "leat/store/http/curl_transfer.h"
+#include "leat/store/http/direct_gets.h"
 #include "leat/store/http/mailbox.h"
 #include "leat/store/http/poller.h"
 #include "leat/store/http/resolver.h"
 
 namespace leat {
 
-/// Runs libcurl's multi interface on epoll.
+/// Carries GETs over connections of its own, and all else over libcurl's multi
+/// interface; both on one epoll.
 ///
 /// Everything but submit(), load() and is_busy() belongs to the one thread: the
 /// multi handle, the transfers, the connections, what is known of hosts.
@@ -60,6 +62,13 @@ class IoThread final : public SocketOwner {
     std::vector<TransferId> parked;
   };
 
+  /// A request, and libcurl's handle for it from the first one on that it
+  /// carries.
+  struct Slot : Transfer {
+    std::unique_ptr<CurlTransfer> curl;
+    bool is_in_curl = false;  ///< In the multi handle.
+  };
+
   curl_socket_t open_socket(const HostAnswer* addresses,
                             curl_sockaddr& address) override;
   int close_socket(curl_socket_t socket) override;
@@ -76,17 +85,19 @@ class IoThread final : public SocketOwner {
   void cancel_all();
 
   void accept(Submission submission);
-  void start_when_resolved(CurlTransfer& transfer);
-  void start(CurlTransfer& transfer, HostAnswerRef answer,
-             std::string resolved);
+  void start_when_resolved(Slot& slot);
+  void start(Slot& slot, const HttpUrl& url, HostAnswerRef answer);
+  void start_in_curl(Slot& slot, std::string resolved);
   void hear_news(HostNews news);
   void ask_for(Host& host);
   Host& host_of(std::string_view name);
   void cancel(TransferId id);
-  void finish(CurlTransfer& transfer, Result<HttpReply> result);
+  void finish(Slot& slot, Result<HttpReply> result);
+  std::optional<TimePoint> wakes_at() const;
 
-  CurlTransfer* find(TransferId id);
-  CurlTransfer& free_transfer();
+  Slot& slot_of(const Transfer& transfer) { return *slots_[transfer.id.slot]; }
+  Slot* find(TransferId id);
+  Slot& free_slot();
 
   const TransferSettings settings_;
   Resolver& resolver_;
@@ -101,11 +112,12 @@ class IoThread final : public SocketOwner {
   std::optional<TimePoint> curl_wakes_at_;
   TimePoint watched_since_;  // For is_busy().
   Nanoseconds slept_{0};
-  std::vector<std::unique_ptr<CurlTransfer>> transfers_;  // By slot.
-  std::vector<CurlTransfer*> free_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::size_t next_address_ = 0;
   Mailbox::Mail mail_;
+  DirectGets direct_;
 
   std::jthread thread_;  // Last: joined before the rest dies.
 };

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <latch>
@@ -42,17 +44,24 @@ Resolver::Ask answers(const std::vector<std::string>& texts) {
   };
 }
 
-Result<HttpReply> get(IoThread& io, const std::string& url) {
+/// With GET, which goes over connections of our own, and with POST, which goes
+/// over libcurl's.
+class IoThreadTest : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, IoThreadTest, ::testing::Values("GET", "POST"),
+                         [](const auto& method) { return method.param; });
+
+Result<HttpReply> fetch(IoThread& io, const std::string& url,
+                        const char* method = IoThreadTest::GetParam()) {
   ReplyBox<Result<HttpReply>> box;
   Submission submission{
-      .request = {.url = url},
+      .request = {.method = method, .url = url},
       .stop = {},
       .done = [&](Result<HttpReply> reply) { box.put(std::move(reply)); }};
   EXPECT_TRUE(io.submit(submission));
   return box.take();
 }
 
-TEST(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
+TEST_P(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
   constexpr std::size_t kRequests = 12;
   std::mutex mutex;
   std::map<std::string, int> requests_at;
@@ -75,7 +84,8 @@ TEST(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
 
   for (std::size_t i = 0; i < kRequests; ++i) {
     Submission submission{
-        .request = {.url =
+        .request = {.method = GetParam(),
+                    .url =
                         fmt::format("http://bucket.test:{}/x", server.port())},
         .stop = {},
         .done = [&](const Result<HttpReply>& reply) {
@@ -91,19 +101,66 @@ TEST(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
                           Pair("127.0.0.4", 4)));
 }
 
-TEST(IoThreadTest, TriesTheNextAddressWhereOneRefuses) {
+TEST_P(IoThreadTest, TriesTheNextAddressWhereOneRefuses) {
   HttpServer server([](const ServerRequest&) { return ServerReply{}; });
   Resolver resolver(answers({"127.0.0.9", "127.0.0.1"}));
   IoThread io({}, resolver);
 
   const auto reply =
-      get(io, fmt::format("http://bucket.test:{}/x", server.port()));
+      fetch(io, fmt::format("http://bucket.test:{}/x", server.port()));
 
   ASSERT_TRUE(reply) << reply.error().message();
   EXPECT_EQ(reply->status, 200);
 }
 
-TEST(IoThreadTest, TellsEachPortOfAHostApart) {
+TEST_P(IoThreadTest, SaysWhyNoAddressServed) {
+  std::uint16_t port = 0;
+  {
+    const HttpServer gone([](const ServerRequest&) { return ServerReply{}; });
+    port = gone.port();
+  }
+  Resolver resolver(answers({"127.0.0.8", "127.0.0.9"}));
+  IoThread io({}, resolver);
+
+  const auto reply = fetch(io, fmt::format("http://bucket.test:{}/x", port));
+
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(reply.error().message(), HasSubstr("check that the server runs"));
+}
+
+// libcurl waits for the first address alone.
+TEST(DirectGetsTest, GivesUpOnAnAddressThatIsSilentAndTriesTheNext) {
+  // Full: the kernel answers no more who wants to connect.
+  const int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  inet_pton(AF_INET, "127.0.0.7", &address.sin_addr);
+  HttpServer server([](const ServerRequest&) { return ServerReply{}; });
+  address.sin_port = htons(server.port());
+  ASSERT_EQ(bind(full, reinterpret_cast<sockaddr*>(&address), sizeof address),
+            0);
+  ASSERT_EQ(listen(full, 0), 0);
+  std::vector<int> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.push_back(
+        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(waiting.back(), reinterpret_cast<sockaddr*>(&address),
+                  sizeof address);
+  }
+  Resolver resolver(answers({"127.0.0.7", "127.0.0.1"}));
+  IoThread io({.options = {.connect_timeout = std::chrono::seconds(2)}},
+              resolver);
+
+  const auto reply =
+      fetch(io, fmt::format("http://bucket.test:{}/x", server.port()), "GET");
+
+  EXPECT_TRUE(reply) << reply.error().message();
+  for (const int fd : waiting) close(fd);
+  close(full);
+}
+
+TEST_P(IoThreadTest, TellsEachPortOfAHostApart) {
   HttpServer one([](const ServerRequest&) { return ServerReply{.body = "1"}; });
   HttpServer two([](const ServerRequest&) { return ServerReply{.body = "2"}; });
   Resolver resolver(answers({"127.0.0.1"}));
@@ -111,16 +168,16 @@ TEST(IoThreadTest, TellsEachPortOfAHostApart) {
 
   for (int i = 0; i < 3; ++i) {
     const auto first =
-        get(io, fmt::format("http://bucket.test:{}/x", one.port()));
+        fetch(io, fmt::format("http://bucket.test:{}/x", one.port()));
     const auto second =
-        get(io, fmt::format("http://bucket.test:{}/x", two.port()));
+        fetch(io, fmt::format("http://bucket.test:{}/x", two.port()));
     ASSERT_TRUE(first) << first.error().message();
     ASSERT_TRUE(second) << second.error().message();
     EXPECT_EQ(first->body + second->body, "12");
   }
 }
 
-TEST(IoThreadTest, CancelsWhatWaitsForAName) {
+TEST_P(IoThreadTest, CancelsWhatWaitsForAName) {
   std::latch may_answer(1);
   std::latch is_asked(1);
   Resolver resolver([&](const std::string&) {
@@ -133,7 +190,7 @@ TEST(IoThreadTest, CancelsWhatWaitsForAName) {
   {
     IoThread io({}, resolver);
     Submission submission{
-        .request = {.url = "http://slow.test/x"},
+        .request = {.method = GetParam(), .url = "http://slow.test/x"},
         .stop = source.get_token(),
         .done = [&](Result<HttpReply> reply) { box.put(std::move(reply)); }};
     ASSERT_TRUE(io.submit(submission));

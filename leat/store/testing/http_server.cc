@@ -179,6 +179,16 @@ bool HttpServer::reply_to(int socket, const ServerRequest& request) {
     reset(socket);
     return false;
   }
+  if (!reply.raw.empty()) {
+    for (std::size_t at = 0; at < reply.raw.size();
+         at += reply.raw_piece_bytes) {
+      const std::string_view raw = reply.raw;
+      if (!send_all(socket, raw.substr(at, reply.raw_piece_bytes)))
+        return false;
+      if (reply.raw_piece_bytes < raw.size()) std::this_thread::yield();
+    }
+    return reply.ending == Ending::kWhole;
+  }
   std::string head = fmt::format("HTTP/1.1 {} Status\r\n", reply.status);
   bool has_length = !reply.tells_length;
   for (const auto& [name, value] : reply.headers) {

@@ -46,6 +46,10 @@ struct ServerReply {
   std::size_t sent_bytes = 0;
   Nanoseconds delay{0};  ///< Before the first byte.
   bool tells_length = true;
+  /// Sent as it is, instead of all that, in pieces of `raw_piece_bytes`; then
+  /// the connection is closed unless `ending` is kWhole.
+  std::string raw{};
+  std::size_t raw_piece_bytes = 1 << 20;
 };
 
 /// Serves `address` at a free port, a thread for each connection.

@@ -1,0 +1,140 @@
+// One connection of our own, and the GET that it carries. Internal to
+// store/http: includes Beast.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/store/http/poller.h"
+#include "leat/store/http/reply_parser.h"
+#include "leat/store/http/stream.h"
+#include "leat/store/http/transfer.h"
+
+namespace leat {
+
+/// What a connection may be used again for.
+struct Endpoint {
+  std::string host;  ///< Without the brackets of an IPv6 address.
+  std::uint16_t port = 0;
+  bool is_tls = false;
+  bool host_is_address = false;
+  bool operator==(const Endpoint&) const = default;
+};
+
+class DirectConnection;
+
+/// Which connection a socket belongs to. Threads: one.
+class DirectSockets {
+ public:
+  DirectSockets(Poller& poller, Metrics* metrics)
+      : poller_(poller), metrics_(metrics) {}
+
+  void opened(int fd, DirectConnection& connection);
+  void closing(int fd);
+  void watch(int fd, std::uint32_t events) { poller_.watch(fd, events); }
+  /// Null if it is none of ours.
+  DirectConnection* at(int fd) const;
+
+ private:
+  Poller& poller_;
+  Metrics* const metrics_;
+  std::vector<DirectConnection*> by_fd_;
+};
+
+/// What a connection needs to come about.
+struct ConnectPlan {
+  Endpoint endpoint;
+  /// Tried from the front on; at least one.
+  std::vector<HostAddress> addresses;
+  const TlsClient* tls = nullptr;  ///< REQUIRES: not null for TLS.
+  TimePoint connect_until;
+  std::chrono::seconds stall_timeout{};
+};
+
+/// Connects, sends a request, receives its reply, and is ready for the next.
+///
+/// Threads: one, which has SIGPIPE blocked.
+class DirectConnection {
+ public:
+  /// What became of a request.
+  struct Verdict {
+    Result<HttpReply> reply;
+    bool can_keep = false;  ///< The connection is ready for another request.
+    /// The server had closed a kept connection before it saw the request,
+    /// which may go again on a new one.
+    bool was_stale = false;
+  };
+
+  DirectConnection(ConnectPlan plan, DirectSockets& sockets);
+  ~DirectConnection();
+  DirectConnection(const DirectConnection&) = delete;
+  DirectConnection& operator=(const DirectConnection&) = delete;
+
+  /// Sends `head`, when connected. REQUIRES: it carries nothing.
+  /// This and the next two: nothing while the request goes on.
+  std::optional<Verdict> carry(Transfer& transfer, std::string head,
+                               TimePoint now);
+  /// Its socket made itself heard. REQUIRES: it carries something.
+  std::optional<Verdict> step(TimePoint now);
+  /// Gives up on what takes too long; of use from deadline() on.
+  std::optional<Verdict> check(TimePoint now);
+  TimePoint deadline() const;
+
+  /// The request that is carried; null if idle.
+  Transfer* transfer() const { return transfer_; }
+  /// Takes the request away, with its head. What comes of the connection is
+  /// then of no use.
+  std::string release();
+
+  const Endpoint& endpoint() const { return plan_.endpoint; }
+  bool has_connected() const { return state_ > State::kHandshaking; }
+  int family() const { return family_; }
+
+ private:
+  enum class State { kConnecting, kHandshaking, kSending, kReading };
+  using Progress = std::optional<Verdict>;
+
+  void close_socket();
+  Progress try_next_address(TimePoint now);
+  Progress finish_connect(TimePoint now);
+  Progress shake_hands(TimePoint now);
+  Progress send_head(TimePoint now);
+  Progress receive(TimePoint now);
+  Progress receive_into_place();
+  Progress parse(std::string_view bytes);
+  Progress begin_body(std::string_view& bytes);
+  Progress wait_for(IoStatus status);
+  Progress over(IoStatus status);
+  Progress succeed(bool has_excess);
+  Progress fail(const Error& error) const;
+
+  bool has_head() const { return parser_ && parser_->is_header_done(); }
+
+  ConnectPlan plan_;
+  DirectSockets& sockets_;
+  Stream stream_;
+  State state_ = State::kConnecting;
+  int family_ = 0;
+  std::size_t next_address_ = 0;
+  TimePoint attempt_until_;
+  Error last_error_;
+
+  Transfer* transfer_ = nullptr;
+  std::string head_;
+  std::size_t sent_bytes_ = 0;
+  TimePoint moved_at_;  // When bytes last were.
+  bool is_reused_ = false;
+
+  // Of the reply.
+  std::optional<ReplyParser> parser_;
+  std::string unparsed_;  // The beginning of a head.
+  int interim_replies_ = 0;
+  std::size_t place_left_bytes_ = 0;  // Of a body that goes past the parser.
+};
+
+}  // namespace leat

@@ -1,0 +1,51 @@
+// HTTP/1.1 replies from bytes. Internal to store/http: includes Beast.
+#pragma once
+#include <boost/beast/http/basic_parser.hpp>
+#include <cstdint>
+
+#include "leat/store/http/reply_sink.h"
+
+namespace leat {
+
+/// Beast's parser, which tells a ReplySink what it finds.
+///
+/// It stops once after the head (see basic_parser::eager), so that whoever
+/// reads may take the body past it, into its place.
+class ReplyParser final : public boost::beast::http::basic_parser<false> {
+ public:
+  static constexpr std::uint32_t kMostHeadBytes = 64 << 10;
+
+  explicit ReplyParser(ReplySink& sink);
+
+  /// The sink refused the body: its outcome() says why.
+  bool is_refused() const { return is_refused_; }
+
+ private:
+  using Text = boost::beast::string_view;
+  using Failure = boost::beast::error_code;
+  using Field = boost::beast::http::field;
+
+  void on_request_impl(boost::beast::http::verb verb, Text method, Text target,
+                       int version, Failure& failure) override;
+  void on_response_impl(int code, Text reason, int version,
+                        Failure& failure) override;
+  void on_field_impl(Field field, Text name, Text value,
+                     Failure& failure) override;
+  void on_header_impl(Failure& failure) override;
+  void on_body_init_impl(const boost::optional<std::uint64_t>& size_bytes,
+                         Failure& failure) override;
+  std::size_t on_body_impl(Text body, Failure& failure) override;
+  void on_chunk_header_impl(std::uint64_t size_bytes, Text extensions,
+                            Failure& failure) override;
+  std::size_t on_chunk_body_impl(std::uint64_t remaining_bytes, Text body,
+                                 Failure& failure) override;
+  void on_finish_impl(Failure& failure) override;
+
+  std::size_t hear_body(Text body, Failure& failure);
+
+  ReplySink& sink_;
+  std::size_t head_bytes_ = 0;
+  bool is_refused_ = false;
+};
+
+}  // namespace leat

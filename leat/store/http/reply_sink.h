@@ -1,0 +1,66 @@
+// What a reply becomes as it comes in, whoever carries it.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/store/http/http_client.h"
+
+namespace leat {
+
+/// "GET http://host/path: `what`", without what may be secret.
+Error request_error(const HttpRequest& request, ErrorCode code,
+                    std::string_view what);
+
+/// `text` without the blanks at either end.
+std::string_view trimmed(std::string_view text);
+
+/// Takes the head and the body of one reply, keeps the request's limits and
+/// knows the outcome.
+///
+/// Threads: one.
+class ReplySink {
+ public:
+  /// `request` must live until clear() or the next open().
+  void open(const HttpRequest& request);
+  void clear() { *this = ReplySink(); }
+
+  /// A head begins. What an earlier one said is forgotten: that may have been
+  /// "100 Continue".
+  void hear_status(int status);
+  void hear_header(std::string_view name, std::string_view value);
+  /// The next piece of the body. False: the transfer is over, and outcome()
+  /// says why.
+  bool hear_body(std::string_view bytes);
+
+  /// True if the body belongs into HttpRequest::into.
+  bool goes_into_place() const;
+  /// What of the place is still to be filled.
+  std::span<std::byte> place() const;
+  /// As hear_body(), for bytes that have been put at the front of place().
+  /// REQUIRES: at most place().size() of them.
+  void placed(std::size_t bytes) { received_bytes_ += bytes; }
+  /// As hear_body(): false if a body that is this long is longer than allowed.
+  bool may_hold(std::size_t body_bytes);
+
+  /// The reply, now that its body has ended as it should.
+  Result<HttpReply> outcome();
+  /// The connection ended before the body did; `why` may be empty.
+  Error cut_short(std::string_view why) const;
+
+  int status() const { return reply_.status; }
+
+ private:
+  Error too_short() const;
+  void refuse_excess();
+
+  const HttpRequest* request_ = nullptr;
+  std::size_t received_bytes_ = 0;  // Into the place.
+  std::size_t header_count_ = 0;
+  HttpReply reply_;
+  std::optional<Error> refused_;
+};
+
+}  // namespace leat

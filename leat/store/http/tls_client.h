@@ -1,0 +1,48 @@
+// TLS as a client: what all connections of an I/O thread share.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "leat/base/result.h"
+
+// OpenSSL's own names, so that this header needs none of its headers.
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace leat {
+
+struct SslFree {
+  void operator()(ssl_ctx_st* context) const;
+  void operator()(ssl_st* session) const;
+};
+using SslContext = std::unique_ptr<ssl_ctx_st, SslFree>;
+using SslSession = std::unique_ptr<ssl_st, SslFree>;
+
+/// TLS 1.2 or later. The server's certificate must be signed by an authority of
+/// the bundle and name the host that was asked for (RFC 6125).
+///
+/// Threads: one.
+class TlsClient {
+ public:
+  /// `ca_bundle`: a PEM file; empty for OpenSSL's own places.
+  ///
+  /// Errors:
+  ///   kInvalidArgument    the file cannot be read or holds no certificate
+  ///   kResourceExhausted  OpenSSL has no memory
+  static Result<TlsClient> open(const std::string& ca_bundle);
+
+  /// A session over `socket` that insists on `host`, a name or an address.
+  Result<SslSession> start(int socket, const std::string& host,
+                           bool host_is_address) const;
+
+ private:
+  explicit TlsClient(SslContext context) : context_(std::move(context)) {}
+
+  SslContext context_;
+};
+
+/// Why the last call on this session failed; `number` is its errno.
+Error tls_failure(const ssl_st& session, int number);
+
+}  // namespace leat

@@ -1,0 +1,47 @@
+// One request on its way, whoever carries it.
+#pragma once
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "leat/metrics/metrics.h"
+#include "leat/store/http/mailbox.h"
+#include "leat/store/http/reply_sink.h"
+
+namespace leat {
+
+/// What every transfer of a client has in common.
+struct TransferSettings {
+  HttpClientOptions options;
+  std::string ca_bundle;  ///< Found; empty for the TLS library's own.
+  /// The environment names a proxy: libcurl carries everything, and resolves
+  /// names and connects by itself.
+  bool uses_proxy = false;
+  Metrics* metrics = nullptr;
+};
+
+/// A request, its reply so far, and what stops it.
+///
+/// Threads: one, but for `on_stop`.
+struct Transfer {
+  struct OnStop {
+    std::weak_ptr<Mailbox> mailbox;
+    TransferId id;
+    void operator()() const {
+      if (const auto open = mailbox.lock()) open->post(id);
+    }
+  };
+
+  Error error(ErrorCode code, std::string_view what) const {
+    return request_error(submission.request, code, what);
+  }
+
+  Submission submission;
+  TransferId id;
+  ReplySink sink;
+  HostAnswerRef addresses;  ///< Of its host; null if that is an address.
+  std::optional<std::stop_callback<OnStop>> on_stop;
+};
+
+}  // namespace leat
