@@ -1,5 +1,5 @@
-// make_value_seeds FOLDER: writes what npy_fuzz, json_fuzz and text_fuzz start
-// from, into a folder for each.
+// make_value_seeds FOLDER: writes what npy_fuzz, json_fuzz, text_fuzz and
+// reply_fuzz start from, into a folder for each.
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +37,16 @@ int main(int argc, char** argv) {
   write_seed(folder / "json", "nested", R"({"a": {"b": [[1, 2], [3, -4e5]]}})");
   write_seed(folder / "json", "arrays",
              R"([["text"], [], 12345678901234567890])");
+  // The first byte cuts the reply, the second is the size of its place.
+  write_seed(folder / "reply", "placed",
+             "\x04\x05HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\n"
+             "Content-Range: bytes 0-4/9\r\nETag: \"e\"\r\n\r\n01234");
+  write_seed(folder / "reply", "chunked",
+             "\x01\x0aHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
+             "Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6;x=y\r\n456789"
+             "\r\n0\r\nTrailer: t\r\n\r\n");
+  write_seed(folder / "reply", "until_close",
+             "\x09\x30HTTP/1.0 404 Not Found\r\nConnection: close\r\n\r\nno");
   write_seed(folder / "text", "whole", " -12\n");
   write_seed(folder / "text", "real", "+1.5e-300");
   write_seed(folder / "text", "utf8", "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x88");

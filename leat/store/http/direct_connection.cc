@@ -6,12 +6,11 @@
 #include <chrono>
 #include <utility>
 
+#include "leat/base/buffer.h"
 #include "leat/base/check.h"
 
 namespace leat {
 namespace {
-
-namespace beast = boost::beast::http;
 
 /// How long the first address has before one of the other family is tried
 /// (RFC 8305 recommends 250 ms between attempts).
@@ -22,9 +21,6 @@ constexpr std::size_t kMostBytesATurn = 1 << 20;
 
 /// Of heads, and of bodies that have no place.
 constexpr std::size_t kScratchBytes = 4 * 1024;
-
-/// "100 Continue" and "103 Early Hints", over and over, are no reply.
-constexpr int kMostInterimReplies = 16;
 
 }  // namespace
 
@@ -72,10 +68,7 @@ auto DirectConnection::carry(Transfer& transfer, std::string head,
   head_ = std::move(head);
   sent_bytes_ = 0;
   moved_at_ = now;
-  parser_.reset();
-  unparsed_.clear();
-  interim_replies_ = 0;
-  place_left_bytes_ = 0;
+  reader_.open(transfer.sink);
   is_reused_ = has_connected();
   return is_reused_ ? send_head(now) : try_next_address(now);
 }
@@ -195,104 +188,45 @@ auto DirectConnection::receive(TimePoint now) -> Progress {
   std::array<std::byte, kScratchBytes> scratch;
   std::size_t turn_bytes = 0;
   do {
-    const bool has_place = place_left_bytes_ != 0;
-    const std::span<std::byte> into =
-        has_place ? transfer_->sink.place().first(place_left_bytes_)
-                  : std::span<std::byte>(scratch);
-    const IoOutcome outcome = stream_.read(into);
+    const std::span<std::byte> place = reader_.place();
+    const IoOutcome outcome =
+        stream_.read(place.empty() ? std::span<std::byte>(scratch) : place);
     if (outcome.status != IoStatus::kDone) return wait_for(outcome.status);
     turn_bytes += outcome.bytes;
-    Progress progress;
-    if (has_place) {
-      transfer_->sink.placed(outcome.bytes);
-      place_left_bytes_ -= outcome.bytes;
-      if (place_left_bytes_ == 0) progress = succeed(false);
-    } else {
-      progress =
-          parse({reinterpret_cast<const char*>(scratch.data()), outcome.bytes});
-    }
-    if (progress) return progress;
+    const auto step =
+        place.empty()
+            ? reader_.take(as_text(std::span(scratch).first(outcome.bytes)))
+            : reader_.placed(outcome.bytes);
+    if (step != ReplyReader::Step::kMore) return ended(step);
   } while (stream_.may_have_more() && turn_bytes < kMostBytesATurn);
   return std::nullopt;
 }
 
-auto DirectConnection::parse(std::string_view bytes) -> Progress {
-  std::string joined;
-  if (!unparsed_.empty()) {
-    joined = std::exchange(unparsed_, {}).append(bytes);
-    bytes = joined;
-  }
-  while (!bytes.empty()) {
-    if (!parser_) parser_.emplace(transfer_->sink);
-    const bool had_head = has_head();
-    boost::beast::error_code failure;
-    const std::size_t used = parser_->put(
-        boost::asio::const_buffer(bytes.data(), bytes.size()), failure);
-    bytes.remove_prefix(used);
-    if (failure == beast::error::need_more) {
-      unparsed_ = bytes;
-      return std::nullopt;
-    }
-    if (parser_->is_refused()) {
-      return Verdict{.reply = transfer_->sink.outcome()};
-    }
-    if (failure) {
-      return fail(Error(ErrorCode::kUnavailable,
-                        fmt::format("what came is no HTTP reply: {}; check "
-                                    "that host and port are right",
-                                    failure.message())));
-    }
-    if (!had_head && has_head()) {
-      if (auto progress = begin_body(bytes)) return progress;
-      if (place_left_bytes_ != 0) return std::nullopt;
-    }
-    if (parser_ && parser_->is_done()) return succeed(!bytes.empty());
-  }
-  return std::nullopt;
-}
-
-auto DirectConnection::begin_body(std::string_view& bytes) -> Progress {
-  ReplySink& sink = transfer_->sink;
-  if (sink.status() / 100 == 1) {
-    parser_.reset();
-    if (++interim_replies_ <= kMostInterimReplies) return std::nullopt;
+auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
+  if (step == ReplyReader::Step::kBroken) {
     return fail(Error(ErrorCode::kUnavailable,
-                      "interim replies without end instead of one"));
+                      fmt::format("what came is no HTTP reply: {}; check that "
+                                  "host and port are right",
+                                  reader_.why())));
   }
-  parser_->eager(true);
-  const auto length = parser_->content_length();
-  if (!length || parser_->is_done()) return std::nullopt;
-  if (!sink.may_hold(*length)) return Verdict{.reply = sink.outcome()};
-  if (!sink.goes_into_place()) return std::nullopt;
-  // From here on the parser is out of the way.
-  const std::string_view here = bytes.substr(0, *length);
-  sink.hear_body(here);
-  bytes.remove_prefix(here.size());
-  place_left_bytes_ = *length - here.size();
-  return place_left_bytes_ == 0 ? succeed(!bytes.empty()) : std::nullopt;
+  return Verdict{
+      .reply = transfer_->sink.outcome(),
+      .can_keep = step == ReplyReader::Step::kDone && reader_.can_keep()};
 }
 
 auto DirectConnection::over(IoStatus status) -> Progress {
-  const bool has_begun = has_head() || !unparsed_.empty();
-  if (is_reused_ && !has_begun && interim_replies_ == 0) {
+  if (is_reused_ && !reader_.has_begun()) {
     return Verdict{.reply = fail(last_error_)->reply, .was_stale = true};
   }
   const Error why =
       status == IoStatus::kFailed
           ? stream_.error()
           : Error(ErrorCode::kUnavailable, "the server closed the connection");
-  if (!has_head()) return fail(why);
-  if (status == IoStatus::kEnd && place_left_bytes_ == 0) {
-    boost::beast::error_code failure;
-    parser_->put_eof(failure);
-    if (!failure) return succeed(true);
+  if (!reader_.has_head()) return fail(why);
+  if (status == IoStatus::kEnd && reader_.end() == ReplyReader::Step::kDone) {
+    return ended(ReplyReader::Step::kDone);
   }
   return Verdict{.reply = transfer_->sink.cut_short(why.message())};
-}
-
-auto DirectConnection::succeed(bool has_excess) -> Progress {
-  return Verdict{.reply = transfer_->sink.outcome(),
-                 .can_keep = !has_excess && parser_->keep_alive()};
 }
 
 auto DirectConnection::fail(const Error& error) const -> Progress {

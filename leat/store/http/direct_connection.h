@@ -11,7 +11,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/store/http/poller.h"
-#include "leat/store/http/reply_parser.h"
+#include "leat/store/http/reply_reader.h"
 #include "leat/store/http/stream.h"
 #include "leat/store/http/transfer.h"
 
@@ -105,15 +105,10 @@ class DirectConnection {
   Progress shake_hands(TimePoint now);
   Progress send_head(TimePoint now);
   Progress receive(TimePoint now);
-  Progress receive_into_place();
-  Progress parse(std::string_view bytes);
-  Progress begin_body(std::string_view& bytes);
+  Progress ended(ReplyReader::Step step);
   Progress wait_for(IoStatus status);
   Progress over(IoStatus status);
-  Progress succeed(bool has_excess);
   Progress fail(const Error& error) const;
-
-  bool has_head() const { return parser_ && parser_->is_header_done(); }
 
   ConnectPlan plan_;
   DirectSockets& sockets_;
@@ -129,12 +124,7 @@ class DirectConnection {
   std::size_t sent_bytes_ = 0;
   TimePoint moved_at_;  // When bytes last were.
   bool is_reused_ = false;
-
-  // Of the reply.
-  std::optional<ReplyParser> parser_;
-  std::string unparsed_;  // The beginning of a head.
-  int interim_replies_ = 0;
-  std::size_t place_left_bytes_ = 0;  // Of a body that goes past the parser.
+  ReplyReader reader_;
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// HTTP/1.1 requests, many at once, over libcurl's multi interface.
+// HTTP/1.1 requests, many at once.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -73,7 +73,7 @@ struct HttpClientOptions {
   /// caller keeps to it (see layers/limited_store.h); nothing queues here.
   std::size_t max_in_flight = 128;
   std::chrono::milliseconds connect_timeout{10'000};
-  /// A transfer that moves less than a byte a second for this long has failed.
+  /// A transfer that moves no byte for this long has failed.
   std::chrono::seconds stall_timeout{30};
   /// A PEM file; empty for the system's.
   std::string ca_bundle{};

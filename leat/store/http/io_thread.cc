@@ -27,16 +27,8 @@
 namespace leat {
 namespace {
 
-/// Answers are renewed this long before they are stale, so that nobody waits.
-constexpr std::chrono::seconds kRenewEarly{10};
-/// And not more often than this if that fails.
-constexpr std::chrono::seconds kRenewPause{1};
-
 /// How busy the thread is is judged over at least this long.
 constexpr std::chrono::milliseconds kWatchFor{5};
-
-/// The most addresses that libcurl is told of a host.
-constexpr std::size_t kMostTold = 16;
 
 void set_port(sockaddr_storage& address, const sockaddr& like) {
   if (address.ss_family == AF_INET) {
@@ -46,19 +38,6 @@ void set_port(sockaddr_storage& address, const sockaddr& like) {
     reinterpret_cast<sockaddr_in6&>(address).sin6_port =
         reinterpret_cast<const sockaddr_in6&>(like).sin6_port;
   }
-}
-
-/// "host:port:address,address", which holds until it is told anew.
-std::string curl_resolve_entry(const HttpUrl& url, const HostAnswer& answer) {
-  std::string entry = fmt::format("{}:{}:", url.host, url.port);
-  const std::size_t count = std::min(answer.addresses.size(), kMostTold);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i != 0) entry += ',';
-    const HostAddress& address = answer.addresses[i];
-    const bool needs_brackets = address.address.ss_family == AF_INET6;
-    entry += needs_brackets ? '[' + address.text + ']' : address.text;
-  }
-  return entry;
 }
 
 /// OpenSSL writes to sockets that may have been closed.
@@ -73,9 +52,9 @@ void block_sigpipe() {
 
 IoThread::IoThread(const TransferSettings& settings, Resolver& resolver)
     : settings_(settings),
-      resolver_(resolver),
       mailbox_(std::make_shared<Mailbox>()),
       multi_(curl_multi_init()),
+      hosts_(resolver, mailbox_),
       direct_(settings_, poller_,
               [this](Transfer& transfer, Result<HttpReply> result) {
                 finish(slot_of(transfer), std::move(result));
@@ -129,7 +108,7 @@ void IoThread::run() {
 void IoThread::handle_mail() {
   mailbox_->take(mail_);
   for (const TransferId id : mail_.cancels) cancel(id);
-  for (HostNews& news : mail_.news) hear_news(std::move(news));
+  for (const HostNews& news : mail_.news) hear_news(news);
   for (Submission& submission : mail_.submissions) {
     accept(std::move(submission));
   }
@@ -211,28 +190,15 @@ void IoThread::start_when_resolved(Slot& slot) {
   if (url->host_is_address || settings_.uses_proxy) {
     return start(slot, *url, nullptr);
   }
-  Host& host = host_of(url->host);
-  const TimePoint now = clock_.now();
-  if (host.answer == nullptr || now >= host.answer->fresh_until) {
-    host.parked.push_back(slot.id);
-    return ask_for(host);
-  }
-  if (now >= host.ask_again) ask_for(host);
-  start(slot, *url, host.answer);
+  HostAnswerRef answer = hosts_.addresses_of(url->host, slot.id, clock_.now());
+  if (answer != nullptr) start(slot, *url, std::move(answer));
 }
 
 void IoThread::start(Slot& slot, const HttpUrl& url, HostAnswerRef answer) {
   slot.addresses = std::move(answer);
   if (direct_.takes(slot.submission.request)) return direct_.start(slot, url);
-  std::string resolved;
-  if (slot.addresses != nullptr) {
-    Host& host = host_of(url.host);
-    if (std::ranges::find(host.told_ports, url.port) == host.told_ports.end()) {
-      host.told_ports.push_back(url.port);
-      resolved = curl_resolve_entry(url, *slot.addresses);
-    }
-  }
-  start_in_curl(slot, std::move(resolved));
+  start_in_curl(slot, slot.addresses != nullptr ? hosts_.curl_resolve_entry(url)
+                                                : std::string());
 }
 
 void IoThread::start_in_curl(Slot& slot, std::string resolved) {
@@ -249,38 +215,8 @@ void IoThread::start_in_curl(Slot& slot, std::string resolved) {
   slot.is_in_curl = true;
 }
 
-IoThread::Host& IoThread::host_of(std::string_view name) {
-  for (const auto& host : hosts_) {
-    if (host->name == name) return *host;
-  }
-  hosts_.push_back(std::make_unique<Host>());
-  hosts_.back()->name = name;
-  return *hosts_.back();
-}
-
-void IoThread::ask_for(Host& host) {
-  if (std::exchange(host.is_asked, true)) return;
-  auto tell = [mailbox = mailbox_,
-               name = host.name](Result<HostAnswerRef> answer) {
-    mailbox->post(HostNews{.host = name, .answer = std::move(answer)});
-  };
-  if (host.answer == nullptr) {
-    resolver_.resolve(host.name, std::move(tell));
-  } else {
-    resolver_.refresh(host.name, std::move(tell));
-  }
-}
-
-void IoThread::hear_news(HostNews news) {
-  Host& host = host_of(news.host);
-  host.is_asked = false;
-  host.ask_again = clock_.now() + kRenewPause;
-  if (news.answer) {
-    host.answer = *std::move(news.answer);
-    host.ask_again = host.answer->fresh_until - kRenewEarly;
-    host.told_ports.clear();
-  }
-  for (const TransferId id : std::exchange(host.parked, {})) {
+void IoThread::hear_news(const HostNews& news) {
+  for (const TransferId id : hosts_.hear(news, clock_.now())) {
     Slot* slot = find(id);
     if (slot == nullptr) continue;  // Cancelled meanwhile.
     if (news.answer) {

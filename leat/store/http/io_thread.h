@@ -13,6 +13,7 @@
 #include "leat/base/clock.h"
 #include "leat/store/http/curl_transfer.h"
 #include "leat/store/http/direct_gets.h"
+#include "leat/store/http/host_book.h"
 #include "leat/store/http/mailbox.h"
 #include "leat/store/http/poller.h"
 #include "leat/store/http/resolver.h"
@@ -51,17 +52,6 @@ class IoThread final : public SocketOwner {
   }
 
  private:
-  /// A host that requests have named.
-  struct Host {
-    std::string name;
-    HostAnswerRef answer;
-    TimePoint ask_again;  ///< A little before the answer is stale.
-    bool is_asked = false;
-    /// The ports for which libcurl has been told the answer.
-    std::vector<std::uint16_t> told_ports;
-    std::vector<TransferId> parked;
-  };
-
   /// A request, and libcurl's handle for it from the first one on that it
   /// carries.
   struct Slot : Transfer {
@@ -88,9 +78,7 @@ class IoThread final : public SocketOwner {
   void start_when_resolved(Slot& slot);
   void start(Slot& slot, const HttpUrl& url, HostAnswerRef answer);
   void start_in_curl(Slot& slot, std::string resolved);
-  void hear_news(HostNews news);
-  void ask_for(Host& host);
-  Host& host_of(std::string_view name);
+  void hear_news(const HostNews& news);
   void cancel(TransferId id);
   void finish(Slot& slot, Result<HttpReply> result);
   std::optional<TimePoint> wakes_at() const;
@@ -100,7 +88,6 @@ class IoThread final : public SocketOwner {
   Slot& free_slot();
 
   const TransferSettings settings_;
-  Resolver& resolver_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<std::size_t> load_ = 0;
   std::atomic<bool> is_busy_ = false;
@@ -114,7 +101,7 @@ class IoThread final : public SocketOwner {
   Nanoseconds slept_{0};
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_;
-  std::vector<std::unique_ptr<Host>> hosts_;
+  HostBook hosts_;
   std::size_t next_address_ = 0;
   Mailbox::Mail mail_;
   DirectGets direct_;

@@ -7,6 +7,7 @@
 #include "leat/store/http/ca_bundle.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/http_url.h"
+#include "leat/store/http/request_head.h"
 #include "leat/store/http/status.h"
 
 namespace leat {
@@ -46,6 +47,42 @@ TEST(HttpUrlTest, HidesWhatMayBeSecret) {
 TEST(HttpUrlTest, EncodesEverythingButUnreservedAndSlashes) {
   EXPECT_EQ(percent_encode_path("a b/+=:@%~.-_"), "a%20b/%2B%3D%3A%40%25~.-_");
   EXPECT_EQ(percent_encode_path("\xc3\xbc"), "%C3%BC");
+}
+
+std::string head_of(const HttpRequest& request) {
+  const auto url = split_http_url(request.url);
+  EXPECT_TRUE(url);
+  EXPECT_TRUE(check_headers(request));
+  return request_head(request, *url);
+}
+
+TEST(RequestHeadTest, NamesHostAndTargetAsTheServerExpectsThem) {
+  const std::string rest = "User-Agent: leat\r\nAccept: */*\r\n\r\n";
+  EXPECT_EQ(head_of({.url = "http://h/a%20b?c=d&e#f"}),
+            "GET /a%20b?c=d&e HTTP/1.1\r\nHost: h\r\n" + rest);
+  EXPECT_EQ(head_of({.url = "http://h:80"}),
+            "GET / HTTP/1.1\r\nHost: h\r\n" + rest);
+  EXPECT_EQ(head_of({.url = "https://h:443?x"}),
+            "GET /?x HTTP/1.1\r\nHost: h\r\n" + rest);
+  EXPECT_EQ(head_of({.url = "HTTPS://h:80/"}),
+            "GET / HTTP/1.1\r\nHost: h:80\r\n" + rest);
+  EXPECT_EQ(head_of({.url = "http://[::1]:8080//../x"}),
+            "GET //../x HTTP/1.1\r\nHost: [::1]:8080\r\n" + rest);
+}
+
+TEST(RequestHeadTest, LetsTheCallersHeadersWin) {
+  EXPECT_EQ(head_of({.url = "http://h/",
+                     .headers = {"hOST: other", "Range: bytes=0-1", "accept: a",
+                                 "User-Agent: u", "X: "}}),
+            "GET / HTTP/1.1\r\nhOST: other\r\nRange: bytes=0-1\r\n"
+            "accept: a\r\nUser-Agent: u\r\nX: \r\n\r\n");
+}
+
+TEST(RequestHeadTest, RefusesHeadersThatEndTheirLine) {
+  using namespace std::string_literals;
+  for (const std::string& header : {"A: 1\r\nB: 2"s, "A: 1\n"s, "A\0: 1"s}) {
+    EXPECT_FALSE(check_headers({.url = "http://h/", .headers = {header}}));
+  }
 }
 
 TEST(ContentRangeTest, ReadsOnlyWhatIsWellFormed) {

@@ -1,0 +1,58 @@
+// A reply as its bytes come in. Internal to store/http: includes Beast.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "leat/store/http/reply_parser.h"
+#include "leat/store/http/reply_sink.h"
+
+namespace leat {
+
+/// Reads one reply (RFC 9112) into a ReplySink, however the network cuts it. A
+/// body of known length that has a place is to be received right there.
+///
+/// Threads: one.
+class ReplyReader {
+ public:
+  enum class Step {
+    kMore,     ///< The reply goes on.
+    kDone,     ///< ReplySink::outcome() has it.
+    kRefused,  ///< The sink has had enough: outcome() says why.
+    kBroken,   ///< It is no reply: why() says in what.
+  };
+
+  /// `sink` must live until the next open() or the reader's end.
+  void open(ReplySink& sink);
+
+  /// Where the next bytes are to be put; empty: anywhere, and then to take().
+  std::span<std::byte> place() const;
+  /// That many bytes were put at the front of place().
+  Step placed(std::size_t bytes);
+  /// The next bytes, while place() is empty.
+  Step take(std::string_view bytes);
+  /// The server has ended the connection in good order.
+  Step end();
+
+  /// Anything has come; the status and all headers have.
+  bool has_begun() const;
+  bool has_head() const { return parser_ && parser_->is_header_done(); }
+  /// After kDone: the connection may carry another request.
+  bool can_keep() const;
+  const std::string& why() const { return why_; }
+
+ private:
+  Step begin_body(std::string_view& bytes);
+
+  ReplySink* sink_ = nullptr;
+  std::optional<ReplyParser> parser_;
+  std::string unparsed_;  // The beginning of a head or of a chunk's size.
+  int interim_replies_ = 0;
+  std::size_t place_left_bytes_ = 0;  // Of a body that goes past the parser.
+  bool has_excess_ = false;
+  std::string why_;
+};
+
+}  // namespace leat
