@@ -85,6 +85,34 @@ def test_pieces_of_shards_are_kept_too(tmp_path, serve):
     assert [epoch["cache"]["misses"] for epoch in stats] == [4, 0, 0]
 
 
+# Training reads ahead, and what is on its way or waits to be written is as good as
+# kept: policies that know the order gain nothing by it, the others may.
+@pytest.mark.parametrize("policy", ["belady", "never_evict", "lru", "fifo"])
+def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
+    samples, epochs, half = 8000, 2, 4000 * COST
+    file = tmp_path / "job.toml"
+    file.write_text(
+        f"[[simulation]]\nsamples = {samples}\nsample_bytes = {COST}\nseed = 5\n"
+        f"global_batch_size = 4\nepochs = {epochs}\n"
+        f'tiers = [{{policy = "{policy}", capacity = {half}}}]\n'
+    )
+    planned = json.loads(leat_command("plan", "--simulate", str(file), "--json").stdout)
+    total = planned["simulations"][0]["total"]
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
+    served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
+    gets, stats = gets_of_epochs(
+        served, epochs, seed=5, global_batch_size=4, memory="32KiB", max_in_flight=4,
+        cache=leat.Cache(ram=half, policy=policy),
+    )  # fmt: skip
+    hits = samples * epochs - sum(gets)
+    assert hits == sum(epoch["cache"]["ram_hits"] for epoch in stats)
+    assert total["tier_hits"][0] > 1000
+    assert hits >= 0.99 * total["tier_hits"][0]
+    if policy in ("belady", "never_evict"):
+        assert hits <= 1.01 * total["tier_hits"][0]
+
+
 # --- the disk ----------------------------------------------------------------
 
 RUN = """
