@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "leat/cli/toml_reader.h"
 
@@ -20,6 +22,7 @@ constexpr std::uint64_t kMostRanks = 1 << 20;
 constexpr std::uint64_t kMostEpochs = 1000000;
 constexpr std::uint64_t kMostInFlight = 1 << 20;
 constexpr std::uint64_t kMostDeliSamples = 1 << 27;
+constexpr std::uint64_t kMostBlockSamples = 1 << 24;
 constexpr std::size_t kMostRuns = 10000;
 
 std::uint32_t narrow(std::uint64_t checked) {
@@ -89,9 +92,61 @@ Result<void> read_billing(const toml::table& table, const std::string& where,
   return reader.done();
 }
 
+/// One size for all samples alike, or one a sample: those of the file, which
+/// begin anew at their end.
+void read_sizes(TomlReader& reader, SimulationOptions& options) {
+  options.sizes = reader.sizes("sample_bytes", 1);
+  const std::size_t given = options.sizes.size();
+  if (given <= 1) return;
+  if (given > options.samples ||
+      options.samples > kMaxTableBytes / sizeof(std::uint64_t)) {
+    return reader.refuse(
+        "sample_bytes",
+        fmt::format("lists {} sizes for {} samples: give at most one a sample, "
+                    "and one size alone for more than {} samples",
+                    given, options.samples,
+                    kMaxTableBytes / sizeof(std::uint64_t)));
+  }
+  options.sizes.resize(options.samples);
+  for (std::size_t i = given; i < options.sizes.size(); ++i) {
+    options.sizes[i] = options.sizes[i - given];
+  }
+}
+
+/// A block shuffle needs its blocks: runs of so many samples.
+void read_blocks(TomlReader& reader, SimulationOptions& options) {
+  if (options.order.shuffle != Shuffle::kBlock) {
+    for (const char* key : {"block_samples", "shuffle_window"}) {
+      if (reader.has(key)) {
+        reader.refuse(key,
+                      "is for shuffle = \"block\": set that, or leave it "
+                      "out");
+      }
+    }
+    return;
+  }
+  const std::uint64_t each = reader.number("block_samples", 1, kMostSamples);
+  options.order.window_blocks =
+      narrow(reader.number("shuffle_window", 1, 1 << 20, 16));
+  if (options.samples > kMostBlockSamples) {
+    return reader.refuse("shuffle", fmt::format("is of blocks, of more than {} "
+                                                "samples: take fewer",
+                                                kMostBlockSamples));
+  }
+  // Each block an object of its own, so that none is cut further.
+  std::vector<SampleSpan> spans(options.samples);
+  for (std::uint64_t i = 0; i < spans.size(); ++i) {
+    spans[i] = {.object = ObjectIndex{narrow(i / each)},
+                .begin = i % each,
+                .end = i % each + 1};
+  }
+  options.blocks = std::make_shared<BlockMap>(BlockMap::cut(spans, each));
+}
+
 /// The job itself, without its tables.
 void read_job(TomlReader& reader, SimulationOptions& options) {
-  static constexpr std::array<std::string_view, 2> kShuffles = {"full", "none"};
+  static constexpr std::array<std::string_view, 3> kShuffles = {"full", "none",
+                                                                "block"};
   static constexpr std::array<std::string_view, 3> kTails = {"keep", "drop",
                                                              "pad"};
   static constexpr std::array<std::string_view, 3> kScopes = {"node", "rank",
@@ -99,10 +154,11 @@ void read_job(TomlReader& reader, SimulationOptions& options) {
   static constexpr std::array<std::string_view, 3> kPlacements = {
       "any", "first_epoch", "frequency"};
   options.samples = reader.number("samples", 1, kMostSamples);
-  options.sizes = {reader.bytes("sample_bytes", 1)};
-  options.order.shuffle = reader.choice("shuffle", kShuffles) == 0
-                              ? Shuffle::kFull
-                              : Shuffle::kNone;
+  read_sizes(reader, options);
+  options.order.shuffle =
+      std::array{Shuffle::kFull, Shuffle::kNone,
+                 Shuffle::kBlock}[reader.choice("shuffle", kShuffles)];
+  read_blocks(reader, options);
   options.order.seed = reader.number("seed", 0, std::uint64_t{1} << 62, 0);
   options.global_batch = reader.number("global_batch_size", 1, Steps::kMax);
   options.tail = std::array{Tail::kKeep, Tail::kDrop,

@@ -85,6 +85,40 @@ TEST(SimulationFileTest, EveryKeyIsRead) {
   EXPECT_DOUBLE_EQ(deli.options.fetch_sample_seconds, 0.002);
 }
 
+TEST(SimulationFileTest, AListOfSizesBeginsAnewAtItsEnd) {
+  const auto file = parse_simulation_file(
+      "[[simulation]]\nsamples = 5\nglobal_batch_size = 1\nepochs = 1\n"
+      "sample_bytes = [10, \"2KB\"]\n",
+      "jobs.toml");
+
+  ASSERT_TRUE(file.has_value()) << file.error().message();
+  EXPECT_EQ(file->simulations[0].options.sizes,
+            (std::vector<std::uint64_t>{10, 2000, 10, 2000, 10}));
+}
+
+TEST(SimulationFileTest, ABlockShuffleIsThatOfItsBlocks) {
+  const auto file = parse_simulation_file(
+      "[[simulation]]\nsamples = 25\nglobal_batch_size = 1\nepochs = 1\n"
+      "shuffle = \"block\"\nblock_samples = 10\nshuffle_window = 1\n",
+      "jobs.toml");
+  ASSERT_TRUE(file.has_value()) << file.error().message();
+
+  const SimulationOptions& job = file->simulations[0].options;
+  ASSERT_NE(job.blocks, nullptr);
+  ASSERT_EQ(job.blocks->blocks(), 3u);
+  EXPECT_EQ(job.blocks->first_sample(1), 10u);
+  EXPECT_EQ(job.blocks->first_sample(2), 20u);
+  // A window of one block: its samples stand side by side.
+  const EpochOrder order(job.samples, job.order, job.blocks, 0);
+  for (std::uint64_t block = 0; block < 3; ++block) {
+    const PositionRun run = order.window_of(block);
+    for (std::uint64_t p = run.begin; p < run.end; ++p) {
+      EXPECT_EQ(job.blocks->block_of(order.at(p)), block);
+    }
+  }
+  EXPECT_TRUE(simulate(job).has_value());
+}
+
 TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   const std::string job =
       "[[simulation]]\nsamples = 10\nglobal_batch_size = 2\nepochs = 1\n";
@@ -105,6 +139,24 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   EXPECT_THAT(error_of(job + "nodes = 99999999999\n"), HasSubstr("from 1 to"));
   EXPECT_THAT(error_of(job + "sample_bytes = \"7 parsecs\"\n"),
               HasSubstr("sample_bytes is no size"));
+  EXPECT_THAT(error_of(job + "sample_bytes = []\n"),
+              HasSubstr("sample_bytes is an empty list"));
+  EXPECT_THAT(error_of(job + "sample_bytes = [1, -1]\n"),
+              HasSubstr("sample_bytes must be a number of bytes"));
+  EXPECT_THAT(error_of(job + "sample_bytes = [1,2,3,4,5,6,7,8,9,10,11]\n"),
+              HasSubstr("lists 11 sizes for 10 samples"));
+  EXPECT_THAT(error_of("[[simulation]]\nsamples = 4000000000\n"
+                       "global_batch_size = 2\nepochs = 1\n"
+                       "sample_bytes = [1, 2]\n"),
+              HasSubstr("one size alone for more than"));
+  EXPECT_THAT(error_of(job + "shuffle_window = 3\n"),
+              HasSubstr("shuffle_window is for shuffle = \"block\""));
+  EXPECT_THAT(error_of(job + "shuffle = \"block\"\n"),
+              HasSubstr("block_samples is missing"));
+  EXPECT_THAT(error_of("[[simulation]]\nsamples = 4000000000\n"
+                       "global_batch_size = 2\nepochs = 1\n"
+                       "shuffle = \"block\"\nblock_samples = 9\n"),
+              HasSubstr("more than 16777216 samples"));
   EXPECT_THAT(error_of(job + "scope = \"moon\"\n"),
               HasSubstr("take one of node, rank, peers"));
   EXPECT_THAT(error_of(job + "tiers = [1]\n"), HasSubstr("list of tables"));

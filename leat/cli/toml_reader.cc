@@ -52,10 +52,27 @@ std::uint64_t TomlReader::number(std::string_view key, std::uint64_t least,
 std::uint64_t TomlReader::bytes(std::string_view key,
                                 std::optional<std::uint64_t> otherwise) {
   const toml::node* node = find(key, !otherwise.has_value());
-  if (node == nullptr) return otherwise.value_or(0);
-  if (const auto* value = node->as_integer(); value != nullptr) {
+  return node == nullptr ? otherwise.value_or(0) : bytes_of(*node, key);
+}
+
+std::vector<std::uint64_t> TomlReader::sizes(std::string_view key,
+                                             std::uint64_t otherwise) {
+  const toml::node* node = find(key, false);
+  if (node == nullptr) return {otherwise};
+  const toml::array* list = node->as_array();
+  if (list == nullptr) return {bytes_of(*node, key)};
+  if (list->empty()) refuse(key, "is an empty list: give a size");
+  std::vector<std::uint64_t> sizes;
+  sizes.reserve(list->size());
+  for (const toml::node& one : *list) sizes.push_back(bytes_of(one, key));
+  return sizes;
+}
+
+std::uint64_t TomlReader::bytes_of(const toml::node& node,
+                                   std::string_view key) {
+  if (const auto* value = node.as_integer(); value != nullptr) {
     if (value->get() >= 0) return static_cast<std::uint64_t>(value->get());
-  } else if (const auto* written = node->as_string(); written != nullptr) {
+  } else if (const auto* written = node.as_string(); written != nullptr) {
     Result<std::uint64_t> parsed = parse_bytes(written->get());
     if (parsed) return *parsed;
     refuse(key, fmt::format("is no size: {}", parsed.error().message()));

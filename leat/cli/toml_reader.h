@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/result.h"
 
@@ -32,6 +33,9 @@ class TomlReader {
   /// Bytes: a number, or "64MiB" as on the command line.
   std::uint64_t bytes(std::string_view key,
                       std::optional<std::uint64_t> otherwise = std::nullopt);
+  /// Bytes as above, or a list of at least one of them.
+  std::vector<std::uint64_t> sizes(std::string_view key,
+                                   std::uint64_t otherwise);
   /// A duration: "55ms", as on the command line. In seconds.
   double seconds(std::string_view key,
                  std::optional<double> otherwise = std::nullopt);
@@ -57,6 +61,7 @@ class TomlReader {
   Result<void> done();
 
  private:
+  std::uint64_t bytes_of(const toml::node& node, std::string_view key);
   const toml::node* find(std::string_view key, bool is_required);
 
   const toml::table& table_;

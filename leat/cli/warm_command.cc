@@ -33,7 +33,7 @@ struct Pass {
   std::uint64_t samples = 0;
   std::uint64_t found = 0;    ///< Reads that the folder answered.
   std::uint64_t fetched = 0;  ///< Reads that went to the store.
-  std::uint64_t written = 0;  ///< Records.
+  std::uint64_t refused = 0;  ///< Records that came faster than the disk.
 };
 
 void show_progress(const Loader& loader, std::uint64_t samples,
@@ -48,11 +48,11 @@ void show_progress(const Loader& loader, std::uint64_t samples,
 Result<Pass> run_pass(Loader& loader, std::uint64_t all,
                       CommandContext& context) {
   Pass pass;
-  const auto inserts = [&] {
+  const auto refusals = [&] {
     return static_cast<std::uint64_t>(
-        loader.metrics()->value(Metric::kCacheInserts));
+        loader.metrics()->value(Metric::kCacheRefusals));
   };
-  const std::uint64_t written_before = inserts();
+  const std::uint64_t refused_before = refusals();
   TimePoint shown = SteadyClock().now();
   LEAT_TRY(const Loader::Iteration epoch, loader.begin());
   while (true) {
@@ -75,7 +75,7 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
   const EpochStats stats = loader.stats().back();
   pass.found = stats.disk_hits + stats.ram_hits;
   pass.fetched = stats.misses;
-  pass.written = inserts() - written_before;
+  pass.refused = refusals() - refused_before;
   return pass;
 }
 
@@ -108,14 +108,17 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
   options.batch_size = std::min(options.batch_size, all);
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(dataset), options, context.env));
-  Pass last;
-  std::uint64_t fetched = 0;
-  // What came faster than the disk could write was not kept: once more, for as
-  // long as that helps.
-  do {
+  LEAT_TRY(Pass last, run_pass(*loader, all, context));
+  std::uint64_t fetched = last.fetched;
+  // A second pass tells what was kept; what waits to be written is. What came
+  // faster than the disk could write was not: once more, while that helps.
+  for (bool is_worth_it = last.fetched != 0; is_worth_it;) {
+    const std::uint64_t found_before = last.found;
     LEAT_TRY(last, run_pass(*loader, all, context));
     fetched += last.fetched;
-  } while (last.fetched != 0 && last.written != 0);
+    is_worth_it =
+        last.fetched != 0 && last.refused != 0 && last.found > found_before;
+  }
   if (::isatty(STDERR_FILENO) != 0) context.err << '\n';
   if (flags.is_json) {
     context.out << nlohmann::ordered_json{{"samples", all},

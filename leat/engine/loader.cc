@@ -61,6 +61,7 @@ Result<Loader::Iteration> Loader::begin() {
   m.begun = entered;
   m.is_begun = true;
   m.stats.push_back({.epoch = m.epoch});
+  m.look_ahead();
   EpochStats& stats = m.stats.back();
   stats.wait = SteadyClock().now() - entered;
   stats.stalls[Stall::kHandover] = stats.wait;
@@ -77,7 +78,7 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
     LEAT_TRY_VOID(m.check_current(iteration));
     if (m.failure) return *m.failure;
     if (m.has_ended) return Next::end();
-    if (!m.waiting_since) m.waiting_since = SteadyClock().now();
+    m.begin_wait(*m.run);
     run = m.run;
   }
   (void)run->wait_within(timeout);
@@ -86,7 +87,7 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   // Another thread may have taken what this one waited for.
   if (m.failure) return *m.failure;
   if (m.has_ended) return Next::end();
-  if (!m.waiting_since) m.waiting_since = SteadyClock().now();
+  m.begin_wait(*run);
   const EpochRun::State state = run->wait_within(Nanoseconds(0));
   m.plan_ahead();
   m.count_requests();
@@ -197,6 +198,7 @@ Result<void> Loader::load_state(std::string_view json) {
       m.global_batch = before;
       return Error(steps.error()).while_doing("going on from the state");
     }
+    m.begin_lookahead();
   }
   old_next = std::move(m.next_run);
   old = m.jump_to(state.epoch, state.position);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -17,7 +16,6 @@ namespace {
 
 constexpr std::size_t kDefaultInFlight = 128;
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 // More than a training loop holds on purpose: the batch it works on, the one
 // before, a copy under way.
 constexpr std::size_t kManyBatches = 16;
@@ -247,6 +245,10 @@ Result<void> Loader::Machine::configure(const Env& env) {
   for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
   executor = std::make_unique<Executor>("leat-decode", threads, metrics.get());
   open_context();
+  {
+    const MutexLock lock(mutex);
+    begin_lookahead();
+  }
   if (rank.rank == 0 && ranks > 1) tell_shares(ranks, threads, memory);
   return {};
 }
@@ -293,13 +295,13 @@ Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
 }
 
 Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
-    std::uint64_t which, std::uint64_t from, std::uint64_t ahead) const {
+    std::uint64_t which, std::uint64_t from, PlanLimits limits) const {
   LEAT_TRY(const Steps steps, steps_from(from));
   LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
   return std::make_shared<EpochRun>(
       *context, which,
       EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
-      ahead, std::move(next));
+      limits, std::move(next));
 }
 
 Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
@@ -308,9 +310,13 @@ Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
   if (unused != nullptr && unused->epoch() == epoch && position == 0) {
     run = std::move(unused);
     run->adopt();
+    look_ahead();
     return {};
   }
-  LEAT_TRY(run, start(epoch, position, kNoLimit));
+  PlanLimits limits;
+  if (lookahead) limits.lookahead = lookahead->samples();
+  LEAT_TRY(run, start(epoch, position, limits));
+  look_ahead();
   return {};
 }
 
@@ -324,6 +330,7 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
   has_ended = false;
   failure.reset();
   waiting_since.reset();
+  delivered_at.reset();
   ++iteration;  // Any iterator still alive belongs to the old position.
   return std::exchange(run, nullptr);
 }
@@ -334,10 +341,38 @@ void Loader::Machine::plan_ahead() {
   if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
   const std::uint64_t next_epoch = run->epoch() + 1;
   if (options.epochs && next_epoch >= *options.epochs) return;
-  const std::uint64_t ahead = options.epochs ? kNoLimit : in_flight;
-  if (Result<std::shared_ptr<EpochRun>> started = start(next_epoch, 0, ahead)) {
+  PlanLimits limits;
+  if (!options.epochs) limits.samples = in_flight;
+  if (lookahead) limits.lookahead = global_batch / rank.world_size;
+  if (Result<std::shared_ptr<EpochRun>> started =
+          start(next_epoch, 0, limits)) {
     next_run = *std::move(started);
   }
+  look_ahead();
+}
+
+void Loader::Machine::begin_lookahead() {
+  if (context->pieces != nullptr) return;
+  // Twice the window: it is never empty because of this.
+  lookahead.emplace(global_batch / rank.world_size, 2 * in_flight);
+}
+
+void Loader::Machine::look_ahead() {
+  if (!lookahead) return;
+  const std::uint64_t samples = lookahead->samples();
+  if (is_begun) stats.back().lookahead = samples;
+  if (run != nullptr) run->look_ahead(samples);
+  if (next_run == nullptr) return;
+  // Both together, but the next batch can always become whole.
+  const std::uint64_t before = run == nullptr ? 0 : run->untaken();
+  next_run->look_ahead(std::max(samples - std::min(samples, before),
+                                global_batch / rank.world_size));
+}
+
+void Loader::Machine::begin_wait(EpochRun& from) {
+  if (waiting_since) return;
+  waiting_since = SteadyClock().now();
+  is_late = from.wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
 }
 
 void Loader::Machine::count_requests() {
@@ -357,6 +392,7 @@ void Loader::Machine::count_requests() {
 void Loader::Machine::end_epoch() {
   EpochStats& at = stats.back();
   const TimePoint now = SteadyClock().now();
+  delivered_at.reset();
   at.wait += now - *waiting_since;
   at.stalls[Stall::kHandover] += now - *waiting_since;
   at.elapsed = now - begun;
@@ -372,6 +408,11 @@ void Loader::Machine::deliver(const BatchWork& work) {
   EpochStats& at = stats.back();
   const Interval wait{.begin = *waiting_since, .end = now};
   at.stalls += blame(wait, work.last_times(), work.ready);
+  if (lookahead && delivered_at && !work.error) {
+    lookahead->took(work.size(), work.longest_fetch(),
+                    *waiting_since - *delivered_at, is_late);
+  }
+  delivered_at = now;
   at.wait += now - *waiting_since;
   at.elapsed = now - begun;
   waiting_since.reset();
@@ -391,6 +432,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   has_delivered = true;
   is_resuming = false;
   position = work.position_after;
+  look_ahead();
 }
 
 // A user who keeps batches gets fresh memory for each: that is said once.

@@ -14,6 +14,7 @@
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
 #include "leat/pipeline/epoch_run.h"
+#include "leat/plan/lookahead.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
 
@@ -63,6 +64,13 @@ struct Loader::Machine {
   bool is_resuming LEAT_GUARDED_BY(mutex) = false;
   std::optional<Error> failure LEAT_GUARDED_BY(mutex);
 
+  /// How far the runs plan; none where pieces are read, each of which serves a
+  /// whole window: they go as far as memory does.
+  std::optional<Lookahead> lookahead LEAT_GUARDED_BY(mutex);
+  /// When the last batch of this iteration was handed over.
+  std::optional<TimePoint> delivered_at LEAT_GUARDED_BY(mutex);
+  bool is_late LEAT_GUARDED_BY(mutex) = false;  ///< See begin_wait().
+
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
   std::vector<EpochStats> stats LEAT_GUARDED_BY(mutex);
@@ -106,7 +114,7 @@ struct Loader::Machine {
   Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex);
   Result<std::shared_ptr<EpochRun>> start(std::uint64_t which,
                                           std::uint64_t from,
-                                          std::uint64_t ahead) const
+                                          PlanLimits limits) const
       LEAT_REQUIRES(mutex);
   /// Makes `run` the one at (epoch, position), unless there is one. What it
   /// does not need of earlier runs goes to `unused`.
@@ -116,6 +124,12 @@ struct Loader::Machine {
                                     std::uint64_t to_position)
       LEAT_REQUIRES(mutex);
   void plan_ahead() LEAT_REQUIRES(mutex);
+  /// Begins to look ahead for batches of the size that is set.
+  void begin_lookahead() LEAT_REQUIRES(mutex);
+  /// Tells the runs how far they may plan.
+  void look_ahead() LEAT_REQUIRES(mutex);
+  /// The user asks for the next batch of `from`; late if it is not yet ready.
+  void begin_wait(EpochRun& from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);

@@ -45,6 +45,7 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
                       {"retried", stats.retried},
                       {"hedged", 0},
                       {"ahead", stats.ahead}};
+  json["lookahead"] = stats.lookahead;
   json["bytes_read"] = stats.bytes_read;
   json["cache"] = {{"ram_hits", stats.ram_hits},
                    {"disk_hits", stats.disk_hits},

@@ -22,6 +22,9 @@ struct EpochStats {
   std::uint64_t gets = 0;         ///< Reads sent, retried ones included.
   std::uint64_t retried = 0;
   std::uint64_t ahead = 0;  ///< Of the next epoch's, sent during this one.
+  /// Samples that were last allowed to be planned and not yet delivered; 0
+  /// where memory alone says so (pieces of shards).
+  std::uint64_t lookahead = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t ram_hits = 0;  ///< Reads that the RAM tier answered.
   std::uint64_t disk_hits = 0;

@@ -36,6 +36,15 @@ BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
   batch.ids = std::move(ids);
 }
 
+Nanoseconds BatchWork::longest_fetch() const {
+  Nanoseconds longest{0};
+  for (const auto& sample : samples_) {
+    longest =
+        std::max(longest, sample->times.finished - sample->times.reserved);
+  }
+  return longest;
+}
+
 /// Of what is fetched, or given to the ops.
 std::uint64_t BatchWork::length_of(const DeliveredField& field,
                                    SampleId id) const {

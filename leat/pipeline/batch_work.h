@@ -28,6 +28,10 @@ class BatchWork {
   /// The times of the row that finished last. REQUIRES: is_ready.
   const SampleTimes& last_times() const { return samples_[last_row]->times; }
 
+  /// From the plan of a row to its slot, of the row that took longest.
+  /// REQUIRES: is_ready.
+  Nanoseconds longest_fetch() const;
+
   /// The bytes that its slots need; nullopt while a shape is not yet known.
   std::optional<std::uint64_t> slot_bytes() const;
   /// Takes the slots. REQUIRES: slot_bytes() has a value.

@@ -63,7 +63,7 @@ bool has_work_for_threads(const RunContext& context) {
 }  // namespace
 
 EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
-                   EpochOrder order, Steps steps, std::uint64_t ahead,
+                   EpochOrder order, Steps steps, PlanLimits limits,
                    std::optional<NextUse> next_use)
     : context_(context),
       epoch_(epoch),
@@ -72,7 +72,7 @@ EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
       needs_thread_(has_work_for_threads(context)),
       next_use_(std::move(next_use)),
       memory_(context.budget),
-      ahead_(ahead),
+      limits_(limits),
       planner_([this] {
         name_this_thread("leat-planner");
         plan(stop_.get_token());
@@ -89,7 +89,13 @@ EpochRun::~EpochRun() {
 
 void EpochRun::adopt() {
   const MutexLock lock(mutex_);
-  ahead_ = ~std::uint64_t{0};
+  limits_.samples = PlanLimits::kNone;
+  changed_.notify_all();
+}
+
+void EpochRun::look_ahead(std::uint64_t samples) {
+  const MutexLock lock(mutex_);
+  limits_.lookahead = samples;
   changed_.notify_all();
 }
 
@@ -113,7 +119,14 @@ std::shared_ptr<BatchWork> EpochRun::take() {
   const MutexLock lock(mutex_);
   batch = std::move(batches_.front());
   batches_.pop_front();
+  taken_ += batch->size();
+  changed_.notify_all();
   return batch;
+}
+
+std::uint64_t EpochRun::untaken() const {
+  const MutexLock lock(mutex_);
+  return begun_ - taken_;
 }
 
 RunRequests EpochRun::requests() const {
@@ -134,7 +147,8 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
       std::max<std::uint64_t>(planned_samples_, sent_);
   MutexLock lock(mutex_);
   if (changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-        return planned < ahead_;
+        return planned < limits_.samples &&
+               planned_samples_ - taken_ < limits_.lookahead;
       })) {
     return {};
   }
@@ -164,6 +178,7 @@ void EpochRun::plan(const std::stop_token& stop) {
       const MutexLock lock(mutex_);
       batches_.push_back(batch);
       under_way_ += batch->size();
+      begun_ += batch->size();
     }
     planning_ = batch;
     std::size_t planned = 0;

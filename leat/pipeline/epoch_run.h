@@ -33,6 +33,16 @@ struct RunRequests {
   std::uint64_t peer_hits = 0;
 };
 
+/// How far a run may plan, beside what memory allows.
+struct PlanLimits {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  /// Samples in all, and about as many reads, until adopt() lifts that.
+  std::uint64_t samples = kNone;
+  /// Samples planned and not yet taken. REQUIRES: at least those of a batch, or
+  /// none would ever be whole.
+  std::uint64_t lookahead = kNone;
+};
+
 /// The planner of one epoch and the batches it has under way.
 ///
 /// The planner walks the steps in order. For each it reserves the batch's
@@ -46,11 +56,9 @@ struct RunRequests {
 ///           returns when the last of it is resolved.
 class EpochRun {
  public:
-  /// Plans at most `ahead` samples, and sends about as many reads, until
-  /// adopt() lifts that. With `next_use`, reads say when they are wanted and
-  /// when again.
+  /// With `next_use`, reads say when they are wanted and when again.
   EpochRun(const RunContext& context, std::uint64_t epoch, EpochOrder order,
-           Steps steps, std::uint64_t ahead,
+           Steps steps, PlanLimits limits,
            std::optional<NextUse> next_use = std::nullopt);
   ~EpochRun();
   EpochRun(const EpochRun&) = delete;
@@ -59,8 +67,10 @@ class EpochRun {
   std::uint64_t epoch() const { return epoch_; }
   const Steps& steps() const { return steps_; }
 
-  /// From now on it plans as far as memory goes.
+  /// From now on all of the epoch may be planned.
   void adopt();
+  /// Changes PlanLimits::lookahead.
+  void look_ahead(std::uint64_t samples);
   /// Cancels what is in flight: every wait_within() ends soon.
   void stop() { stop_.request_stop(); }
 
@@ -72,6 +82,8 @@ class EpochRun {
   /// Takes the next batch. REQUIRES: wait_within() said kReady.
   std::shared_ptr<BatchWork> take();
 
+  /// Samples of batches that were begun and not yet taken.
+  std::uint64_t untaken() const;
   /// True once the planner has sent all that the epoch needs.
   bool has_planned_all() const { return has_planned_all_; }
   RunRequests requests() const;
@@ -136,7 +148,10 @@ class EpochRun {
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<std::shared_ptr<BatchWork>> batches_ LEAT_GUARDED_BY(mutex_);
-  std::uint64_t ahead_ LEAT_GUARDED_BY(mutex_);
+  PlanLimits limits_ LEAT_GUARDED_BY(mutex_);
+  // Samples of batches that were begun, and of those that were taken.
+  std::uint64_t begun_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Samples.
   SampleWork* held_ LEAT_GUARDED_BY(mutex_) = nullptr;
   bool has_held_arrived_ LEAT_GUARDED_BY(mutex_) = false;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -83,6 +84,34 @@ def test_pieces_of_shards_are_kept_too(tmp_path, serve):
         stats = loader.stats()
     assert served.counters()["get"] == 4
     assert [epoch["cache"]["misses"] for epoch in stats] == [4, 0, 0]
+
+
+# Training reads ahead, and what is on its way or waits to be written is as good as
+# kept: policies that know the order gain nothing by it, the others may.
+@pytest.mark.parametrize("policy", ["belady", "never_evict", "lru", "fifo"])
+def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
+    samples, epochs, half = 8000, 2, 4000 * COST
+    file = tmp_path / "job.toml"
+    file.write_text(
+        f"[[simulation]]\nsamples = {samples}\nsample_bytes = {COST}\nseed = 5\n"
+        f"global_batch_size = 4\nepochs = {epochs}\n"
+        f'tiers = [{{policy = "{policy}", capacity = {half}}}]\n'
+    )
+    planned = json.loads(leat_command("plan", "--simulate", str(file), "--json").stdout)
+    total = planned["simulations"][0]["total"]
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
+    served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
+    gets, stats = gets_of_epochs(
+        served, epochs, seed=5, global_batch_size=4, memory="32KiB", max_in_flight=4,
+        cache=leat.Cache(ram=half, policy=policy),
+    )  # fmt: skip
+    hits = samples * epochs - sum(gets)
+    assert hits == sum(epoch["cache"]["ram_hits"] for epoch in stats)
+    assert total["tier_hits"][0] > 1000
+    assert hits >= 0.99 * total["tier_hits"][0]
+    if policy in ("belady", "never_evict"):
+        assert hits <= 1.01 * total["tier_hits"][0]
 
 
 # --- the disk ----------------------------------------------------------------
@@ -254,3 +283,72 @@ def test_the_cache_command_looks_checks_and_clears(pictures, serve, tmp_path):
     assert list(folder.iterdir()) == []
     missing = leat_command("cache", "ls", str(tmp_path / "none"))
     assert missing.returncode == 1 and "none" in missing.stderr
+
+
+# --- leat warm ---------------------------------------------------------------
+
+
+def warm(served, folder, *flags: str) -> subprocess.CompletedProcess:
+    return leat_command(
+        "warm", served.url, "--endpoint-url", served.bucket.url, "--no-sign-request",
+        "--cache-disk", str(folder), *flags,
+    )  # fmt: skip
+
+
+def test_after_warm_training_asks_for_nothing(pictures, serve, tmp_path):
+    served = serve(pictures)
+    folder = tmp_path / "cache"
+    done = warm(served, folder, "--cache-disk-limit", "16MiB", "--fields", "data", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"samples": N, "fetched": N, "kept": N, "not_kept": 0}
+    served.reset()
+    (trained,) = run(served, folder)
+    assert served.counters()["get"] == 0
+    assert hashes_of([trained]) == without_cache(served, 1)
+
+
+def test_warm_fetches_nothing_twice(pictures, serve, tmp_path):
+    served = serve(pictures)
+    assert warm(served, tmp_path / "cache").returncode == 0
+    served.reset()
+    done = warm(served, tmp_path / "cache", "--json")
+    assert json.loads(done.stdout)["fetched"] == served.counters()["get"] == 0
+
+
+def test_warm_says_what_had_no_room(pictures, serve, tmp_path):
+    served = serve(pictures)
+    done = warm(served, tmp_path / "cache", "--cache-disk-limit", str(N // 2 * COST))
+    assert done.returncode == 0, done.stderr
+    assert "are not: raise --cache-disk-limit" in done.stdout
+    kept = int(done.stdout.split(" reads are in")[0].rsplit(" ", 1)[-1])
+    assert 0 < kept <= N // 2
+
+
+def test_warm_that_is_stopped_goes_on_where_it_was(pictures, serve, tmp_path):
+    slow = serve(pictures, latency="100ms")
+    folder = tmp_path / "cache"
+    words = [
+        leat.testing.find_binary(), "warm", slow.url, "--endpoint-url", slow.bucket.url,
+        "--no-sign-request", "--cache-disk", str(folder), "--max-in-flight", "2",
+    ]  # fmt: skip
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        while slow.counters()["get"] < 10:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and "is not fetched again" in errors
+    fetched = slow.counters()["get"]
+    assert fetched < N
+
+    done = warm(slow, folder, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["not_kept"] == 0
+    # At most what was on its way or in the queue when it was stopped.
+    assert slow.counters()["get"] <= N + 4
+
+
+def test_warm_that_cannot_be_is_said_at_once(pictures, tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = leat_command("warm", str(pictures), "--cache-disk", str(tmp_path / "file"))
+    assert done.returncode == 1 and "file" in done.stderr
+    assert leat_command("warm", str(pictures)).returncode == 2

@@ -13,13 +13,16 @@ import leat
 from small_datasets import make_blobs
 
 PROGRAM = """
-import os, sys, leat
+import contextlib, os, sys, leat
 loader = leat.Loader(sys.argv[1], global_batch_size=16, threads=8, max_in_flight=32,
                      memory="64MiB", epochs=1, seed=2, no_sign_request=True)
 again = leat.Loader(sys.argv[1], global_batch_size=16, epochs=1, no_sign_request=True)
 again.close()
 for batch in loader:
-    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(FileNotFoundError):  # A thread that has just ended.
+            names.append(open(f"/proc/self/task/{task}/comm").read())
 print(sum(name.startswith("leat-decode") for name in names))
 print(loader.stats()[0]["content_hash"])
 """

@@ -1,0 +1,94 @@
+// How far a loader plans ahead of training, counted in requests.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tests/loader/world.h"
+
+namespace leat {
+namespace {
+
+constexpr char kBucketUrl[] = "s3://data/train";
+constexpr std::uint64_t kBatch = 8;
+constexpr std::size_t kInFlight = 16;
+constexpr std::uint64_t kLeast = 2 * kInFlight;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    ADD_FAILURE() << result.error().message();
+    std::abort();
+  }
+  return *std::move(result);
+}
+
+LoaderOptions looking_ahead() {
+  LoaderOptions options = usual_options();
+  options.global_batch_size = kBatch;
+  options.max_in_flight = kInFlight;
+  return options;
+}
+
+/// Gives a planner without a limit more than the time it needs.
+void peek_for_long(Loader& loader) {
+  for (int i = 0; i < 500; ++i) {
+    (void)must(loader.peek_within(std::chrono::hours(1)));
+  }
+}
+
+TEST(LookaheadLoaderTest, AsksForTwoWindowsAndNoMoreBeforeTrainingHasBegun) {
+  World world;
+  world.serve();
+  auto loader = must(world.load(kBucketUrl, looking_ahead()));
+  (void)must(loader->begin());
+  std::uint64_t gets = 0;
+  // A sample in 17 is empty and is not asked for.
+  while (gets < kLeast - 4) {
+    (void)must(loader->peek_within(std::chrono::hours(1)));
+    gets = loader->stats().back().gets;
+  }
+
+  peek_for_long(*loader);
+
+  EXPECT_LE(loader->stats().back().gets, kLeast);
+  EXPECT_EQ(loader->stats().back().lookahead, kLeast);
+}
+
+TEST(LookaheadLoaderTest, IsNeverFurtherAheadThanItSays) {
+  World world;
+  world.serve();
+  auto loader = must(world.load(kBucketUrl, looking_ahead()));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const Loader::Iteration iteration = must(loader->begin());
+    std::uint64_t most = 0;
+    while (true) {
+      Loader::Next next = must(loader->next(iteration));
+      if (next.is_end()) break;
+      const EpochStats now = loader->stats().back();
+      EXPECT_GE(now.lookahead, kLeast);
+      most = std::max(most, now.lookahead);
+      EXPECT_LE(now.gets, now.samples + most);
+    }
+    EXPECT_EQ(loader->stats().back().samples, World::kSamples);
+  }
+}
+
+// Else a batch could never become whole.
+TEST(LookaheadLoaderTest, HoldsABatchThatIsLargerThanTheWindow) {
+  World world;
+  LoaderOptions options = looking_ahead();
+  options.global_batch_size = 120;
+  options.max_in_flight = 1;
+  auto loader = must(world.load(world.folder() + "/train", options));
+
+  const Seen seen = must(run_epoch(*loader));
+
+  EXPECT_EQ(seen.batches.size(), 2u);
+  EXPECT_GE(seen.stats.lookahead, 240u);
+}
+
+}  // namespace
+}  // namespace leat
