@@ -19,13 +19,18 @@ struct Variables {
   std::string_view world_size;
   std::string_view local_rank;
   std::string_view local_world_size;
+  // What says the last of them better, where the launcher has it: how many are
+  // on each node, and which of these nodes this is.
+  std::string_view each_nodes = {};
+  std::string_view node = {};
 };
 
 constexpr std::array kLaunchers = {
     Variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
               "LOCAL_WORLD_SIZE"},
     Variables{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-              "SLURM_NTASKS_PER_NODE"},
+              "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
+              "SLURM_NODEID"},
     Variables{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
 };
@@ -52,11 +57,59 @@ Result<std::optional<std::uint32_t>> read_number(const Env& env,
   return std::optional(value);
 }
 
+/// Cuts a whole number from the front of `text`.
+std::optional<std::uint32_t> take_number(std::string_view& text) {
+  std::uint32_t value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+/// The count of node `node` in Slurm's "4(x2),3": two nodes of four, then one
+/// of three. Nullopt if it is none, or has no such node.
+std::optional<std::uint32_t> count_of_node(std::string_view counts,
+                                           std::uint32_t node) {
+  std::uint64_t nodes = 0;
+  while (true) {
+    const auto count = take_number(counts);
+    if (!count) return std::nullopt;
+    std::optional<std::uint32_t> times = 1;
+    if (counts.starts_with("(x")) {
+      counts.remove_prefix(2);
+      times = take_number(counts);
+      if (!times || !counts.starts_with(')')) return std::nullopt;
+      counts.remove_prefix(1);
+    }
+    nodes += *times;
+    if (node < nodes) return count;
+    if (!counts.starts_with(',')) return std::nullopt;
+    counts.remove_prefix(1);
+  }
+}
+
+Result<std::optional<std::uint32_t>> read_local_size(const Variables& variables,
+                                                     const Env& env) {
+  if (!variables.each_nodes.empty()) {
+    const std::optional<std::string> counts = env(variables.each_nodes);
+    LEAT_TRY(const auto node, read_number(env, variables.node));
+    if (counts && node) {
+      const auto count = count_of_node(*counts, *node);
+      if (count) return count;
+      return invalid(fmt::format(
+          "{} is \"{}\", which has no count for the node that {}={} names",
+          variables.each_nodes, *counts, variables.node, *node));
+    }
+  }
+  return read_number(env, variables.local_world_size);
+}
+
 Result<Launch> read_from(const Variables& variables, const Env& env) {
   LEAT_TRY(const auto rank, read_number(env, variables.rank));
   LEAT_TRY(const auto world_size, read_number(env, variables.world_size));
   LEAT_TRY(const auto local_rank, read_number(env, variables.local_rank));
-  LEAT_TRY(const auto local_size, read_number(env, variables.local_world_size));
+  LEAT_TRY(const auto local_size, read_local_size(variables, env));
   if (!rank.has_value() || !world_size.has_value()) {
     return invalid(
         fmt::format("{} is set but {} is not",
@@ -71,9 +124,9 @@ Result<Launch> read_from(const Variables& variables, const Env& env) {
   const std::uint32_t local_world =
       std::min(local_size.value_or(1), *world_size);
   if (local_size.has_value() && local_rank.value_or(0) >= local_world) {
-    return invalid(fmt::format("{}={} is not below {}={}", variables.local_rank,
-                               local_rank.value_or(0),
-                               variables.local_world_size, *local_size));
+    return invalid(
+        fmt::format("{}={} is not below the {} processes of its node",
+                    variables.local_rank, local_rank.value_or(0), *local_size));
   }
   return Launch{.rank = {*rank, *world_size},
                 .local = {local_size.has_value() ? local_rank.value_or(0) : 0,

@@ -18,9 +18,10 @@ struct Launch {
   std::string_view launcher;
 };
 
-/// Reads the variables that a launcher sets: torchrun's, else Slurm's, else
-/// Open MPI's; one process alone if none are set. Where the launcher does not
-/// say how many processes are on the node, this one counts itself alone there.
+/// Reads the variables that a launcher sets: torchrun's, else Slurm's (its step
+/// wins over its job), else Open MPI's; one process alone if none are set.
+/// Where the launcher does not say how many processes are on the node, this one
+/// counts itself alone there.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable is not a number, one of a pair is missing, or

@@ -53,6 +53,34 @@ TEST(LauncherTest, ReadsEachLaunchersVariables) {
        {0, 1},
        {0, 1},
        "Slurm"},
+      {"srun without --ntasks-per-node, on the last of uneven nodes",
+       {{"SLURM_PROCID", "10"},
+        {"SLURM_NTASKS", "11"},
+        {"SLURM_LOCALID", "2"},
+        {"SLURM_NODEID", "2"},
+        {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"}},
+       {10, 11},
+       {2, 3},
+       "Slurm"},
+      {"the same on the second node",
+       {{"SLURM_PROCID", "7"},
+        {"SLURM_NTASKS", "11"},
+        {"SLURM_LOCALID", "3"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"}},
+       {7, 11},
+       {3, 4},
+       "Slurm"},
+      {"a step of two tasks a node in a job of eight",
+       {{"SLURM_PROCID", "2"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_LOCALID", "0"},
+        {"SLURM_NTASKS_PER_NODE", "8"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}},
+       {2, 4},
+       {0, 2},
+       "Slurm"},
       {"a shell of salloc, which is no task",
        {{"SLURM_NTASKS", "8"}},
        {0, 1},
@@ -88,7 +116,7 @@ TEST(LauncherTest, ReadsEachLaunchersVariables) {
 }
 
 TEST(LauncherTest, NamesTheVariableThatIsWrong) {
-  const std::vector<std::pair<Variables, std::string>> cases = {
+  std::vector<std::pair<Variables, std::string>> cases = {
       {{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK is \"one\""},
       {{{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK is \"-1\""},
       {{{"RANK", ""}, {"WORLD_SIZE", "2"}}, "RANK is \"\""},
@@ -103,10 +131,26 @@ TEST(LauncherTest, NamesTheVariableThatIsWrong) {
         {"LOCAL_RANK", "2"},
         {"LOCAL_WORLD_SIZE", "2"}},
        "LOCAL_RANK=2 is not below"},
+      {{{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "8"},
+        {"SLURM_LOCALID", "3"},
+        {"SLURM_NODEID", "0"},
+        {"SLURM_STEP_TASKS_PER_NODE", "3,5"}},
+       "SLURM_LOCALID=3 is not below the 3 processes of its node"},
       {{{"SLURM_PROCID", "x"}, {"SLURM_NTASKS", "4"}}, "SLURM_PROCID"},
       {{{"SLURM_PROCID", "0"}}, "SLURM_NTASKS is not"},
       {{{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_SIZE is not"},
   };
+  for (const char* counts : {"", "x", "4(", "4(x", "4(x2", "4,", "4", "4(x1)",
+                             "-4(x2)", "4(x4294967296)"}) {
+    cases.emplace_back(
+        Variables{{"SLURM_PROCID", "4"},
+                  {"SLURM_NTASKS", "8"},
+                  {"SLURM_LOCALID", "0"},
+                  {"SLURM_NODEID", "1"},
+                  {"SLURM_STEP_TASKS_PER_NODE", counts}},
+        "SLURM_STEP_TASKS_PER_NODE is \"" + std::string(counts) + "\"");
+  }
   for (const auto& [variables, says] : cases) {
     const auto launch = read_launch(fake_env(variables));
 

@@ -155,7 +155,8 @@ class Op:
 class DecodeImage(Op):
     """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
 
-    An animated WebP is a bad sample.
+    Of an animated WebP the first picture is decoded, if it covers all of it; else it
+    is a bad sample.
 
     Args:
         mode: "RGB", or "L" for grey.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import multiprocessing
 import threading
 import time
 import traceback
@@ -174,7 +176,7 @@ ZERO_WORKERS = {"num_workers": 0, "prefetch_factor": None}
 LIKE = {
     "workers": {"batch_size": 3, "num_workers": 2, "prefetch_factor": 3, "drop_last": True},
     "no workers": {"batch_size": 4, "shuffle": True, "collate_fn": reversed_items},
-    "no batches": {"batch_size": None},
+    "no batches": {"batch_size": None, "shuffle": True},
 }
 
 
@@ -186,6 +188,25 @@ def test_one_like_torchs_has_its_batches_and_settings(arguments):
     assert list(map(plain, ours)) == list(map(plain, expected))
     assert ours.num_workers == arguments.get("num_workers", 0)
     assert ours.prefetch_factor == arguments.get("prefetch_factor")
+
+
+def test_one_like_torchs_keeps_every_argument():
+    kept = {
+        "num_workers": 2, "collate_fn": reversed_items, "pin_memory": True, "timeout": 3.5, "worker_init_fn": print,
+        "multiprocessing_context": multiprocessing.get_context("spawn"), "generator": seeded(1), "prefetch_factor": 3,
+        "persistent_workers": True, "pin_memory_device": "cpu", "in_order": False,
+    }  # fmt: skip
+    known = set(inspect.signature(torchs.DataLoader.__init__).parameters) - {"self"}
+    batches = {"dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"}
+    assert known - batches <= set(kept), "torch has an argument that `like` does not know"
+    original = torchs.DataLoader(Slow(11, 0), **{name: kept[name] for name in kept if name in known})
+
+    ours = DataLoader.like(original, threads=5)
+
+    assert {name: getattr(ours, name) for name in kept if name in known} == {
+        name: getattr(original, name) for name in kept if name in known}  # fmt: skip
+    assert ours.dataset is original.dataset and ours.batch_sampler is original.batch_sampler
+    assert ours.threads == 5
 
 
 def test_one_like_torchs_iterates_a_stream():

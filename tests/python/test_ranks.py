@@ -30,6 +30,7 @@ print(loader.stats()[0]["content_hash"])
 LAUNCHERS = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     "Slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    "srun alone": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
     "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                  "OMPI_COMM_WORLD_LOCAL_SIZE"),
 }  # fmt: skip
@@ -39,7 +40,7 @@ def start(served, launcher: str, rank: int, ranks: int) -> subprocess.Popen:
     said = dict(zip(LAUNCHERS[launcher], map(str, (rank, ranks, rank, ranks))))
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, served.url],
-        env={**os.environ, **said, "AWS_ENDPOINT_URL": served.bucket.url},
+        env={**os.environ, **said, "SLURM_NODEID": "0", "AWS_ENDPOINT_URL": served.bucket.url},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

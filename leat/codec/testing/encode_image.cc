@@ -183,6 +183,22 @@ std::string with_webp_exif(const Pixels& pixels, const std::string& exif) {
                                 riff_chunk("EXIF", exif));
 }
 
+std::string animated_webp(std::uint32_t width, std::uint32_t height,
+                          const std::vector<Pixels>& frames) {
+  constexpr char kIsAnimation = 2;
+  std::string chunks = riff_chunk("VP8X", kIsAnimation + std::string(3, '\0') +
+                                              little_endian(width - 1, 3) +
+                                              little_endian(height - 1, 3)) +
+                       riff_chunk("ANIM", std::string(6, '\0'));
+  for (const Pixels& frame : frames) {
+    chunks += riff_chunk(
+        "ANMF", std::string(6, '\0') + little_endian(frame.width - 1, 3) +
+                    little_endian(frame.height - 1, 3) + little_endian(100, 3) +
+                    '\0' + encode_webp(frame, {.quality = 100}).substr(12));
+  }
+  return riff_chunk("RIFF", "WEBP" + chunks);
+}
+
 std::string exif_of(std::uint16_t orientation) {
   std::string exif("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01", 18);
   exif += static_cast<char>(orientation >> 8);

@@ -53,6 +53,10 @@ std::string encode_webp(const Pixels& pixels, const WebpOptions& options = {});
 /// A WebP with a header of its own chunk, and EXIF behind the pixels.
 std::string with_webp_exif(const Pixels& pixels, const std::string& exif);
 
+/// A lossless animation of that size, whose pictures lie at its left and top.
+std::string animated_webp(std::uint32_t width, std::uint32_t height,
+                          const std::vector<Pixels>& frames);
+
 /// The smallest block of EXIF that gives this orientation.
 std::string exif_of(std::uint16_t orientation);
 

@@ -1,6 +1,8 @@
 // A WebP is a RIFF file: "RIFF", the size of the rest, "WEBP", and chunks of a
 // type, a length (little-endian) and a content that is padded to even length.
-// The pixels are one VP8 or VP8L chunk; EXIF stands behind them.
+// The pixels are one VP8 or VP8L chunk, before which there may be one of alpha;
+// EXIF stands behind them. An animation has a VP8X chunk, whose flags say so,
+// and the chunks of each picture in one of type ANMF, behind where it lies.
 
 #include "leat/codec/webp/webp_header.h"
 
@@ -16,10 +18,15 @@ namespace {
 
 constexpr std::size_t kFileHeaderBytes = 12;
 constexpr std::size_t kChunkHeaderBytes = 8;
+constexpr std::size_t kFlagsAt = kFileHeaderBytes + kChunkHeaderBytes;
+constexpr unsigned char kIsAnimation = 2;
+/// Left, top, width - 1, height - 1 and duration, 3 bytes each, and flags.
+constexpr std::size_t kFrameHeaderBytes = 16;
 
-std::size_t u32_at(std::string_view text, std::size_t at) {
+std::size_t number_at(std::string_view text, std::size_t at,
+                      std::size_t bytes) {
   std::size_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) {
+  for (std::size_t i = bytes; i-- > 0;) {
     value = value << 8 | static_cast<unsigned char>(text[at + i]);
   }
   return value;
@@ -32,23 +39,64 @@ std::uint8_t orientation_of(std::string_view exif) {
   return exif_orientation(as_bytes(exif));
 }
 
-/// Whether all that the file claims to hold is there; finds the orientation.
-bool walk(std::string_view file, ImageHeader& header) {
-  const std::size_t claimed = u32_at(file, 4) + kChunkHeaderBytes;
+/// Calls `see(type, content)` for each chunk that is there whole. Whether all
+/// are that the file claims to hold.
+template <class See>
+bool walk(std::string_view file, const See& see) {
+  const std::size_t claimed = number_at(file, 4, 4) + kChunkHeaderBytes;
   if (claimed < kFileHeaderBytes || claimed > file.size()) return false;
   // What lies behind is no part of the image.
   std::string_view rest =
       file.substr(kFileHeaderBytes, claimed - kFileHeaderBytes);
   while (rest.size() >= kChunkHeaderBytes) {
     const std::string_view type = rest.substr(0, 4);
-    const std::size_t length = u32_at(rest, 4);
+    const std::size_t length = number_at(rest, 4, 4);
     rest.remove_prefix(kChunkHeaderBytes);
     if (length > rest.size()) return false;
-    if (type == "EXIF")
-      header.orientation = orientation_of(rest.substr(0, length));
+    see(type, rest.substr(0, length));
     rest.remove_prefix(std::min(length + length % 2, rest.size()));
   }
   return true;
+}
+
+bool is_animation(std::string_view file) {
+  return file.size() > kFlagsAt && file.substr(kFileHeaderBytes, 4) == "VP8X" &&
+         (static_cast<unsigned char>(file[kFlagsAt]) & kIsAnimation) != 0;
+}
+
+/// The first ANMF chunk; empty if there is none, or half of one.
+std::string_view first_frame(std::string_view file) {
+  std::string_view first;
+  (void)walk(file, [&](std::string_view type, std::string_view content) {
+    if (first.empty() && type == "ANMF" && content.size() > kFrameHeaderBytes) {
+      first = content;
+    }
+  });
+  return first;
+}
+
+/// Errors: kCorrupt if there is no first picture as large as the animation.
+Result<void> check_first_frame(std::string_view file,
+                               const WebPBitstreamFeatures& canvas) {
+  const std::string_view frame = first_frame(file);
+  if (frame.empty()) {
+    return Error(ErrorCode::kCorrupt, "WebP is an animation without a picture");
+  }
+  const std::span<const std::byte> still =
+      as_bytes(frame.substr(kFrameHeaderBytes));
+  WebPBitstreamFeatures features;
+  if (WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(still.data()),
+                      still.size(), &features) != VP8_STATUS_OK) {
+    return Error(ErrorCode::kCorrupt,
+                 "WebP is an animation whose first picture has no header");
+  }
+  if (number_at(frame, 0, 3) != 0 || number_at(frame, 3, 3) != 0 ||
+      features.width != canvas.width || features.height != canvas.height) {
+    return Error(ErrorCode::kCorrupt,
+                 "WebP is an animation whose first picture covers a part of it "
+                 "only; store the picture that you want of it");
+  }
+  return {};
 }
 
 }  // namespace
@@ -59,18 +107,27 @@ Result<ClaimedImage> read_webp_header(std::span<const std::byte> encoded) {
                       encoded.size(), &features) != VP8_STATUS_OK) {
     return Error(ErrorCode::kCorrupt, "WebP has no header, or half of one");
   }
-  if (features.has_animation != 0) {
-    return Error(ErrorCode::kCorrupt,
-                 "WebP is an animation; store the picture that you want of it");
-  }
   ClaimedImage image;
   image.header.format = ImageFormat::kWebp;
   image.header.width = static_cast<std::uint32_t>(features.width);
   image.header.height = static_cast<std::uint32_t>(features.height);
-  if (!walk(as_text(encoded), image.header)) {
+  const bool is_whole = walk(
+      as_text(encoded), [&](std::string_view type, std::string_view content) {
+        if (type == "EXIF") image.header.orientation = orientation_of(content);
+      });
+  if (!is_whole) {
     image.fault = "WebP is cut short: it claims more bytes than there are";
+  } else if (is_animation(as_text(encoded))) {
+    LEAT_TRY_VOID(check_first_frame(as_text(encoded), features));
   }
   return image;
+}
+
+std::span<const std::byte> still_of_webp(std::span<const std::byte> encoded) {
+  if (!is_animation(as_text(encoded))) return encoded;
+  const std::string_view frame = first_frame(as_text(encoded));
+  if (frame.empty()) return {};
+  return as_bytes(frame.substr(kFrameHeaderBytes));
 }
 
 }  // namespace leat

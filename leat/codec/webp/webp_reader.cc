@@ -15,6 +15,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/webp/webp_header.h"
 
 namespace leat {
 namespace {
@@ -76,9 +77,10 @@ class WebpReader final : public ImageReader {
     config.output.u.RGBA.rgba = reinterpret_cast<std::uint8_t*>(pixels_.data());
     config.output.u.RGBA.stride = static_cast<int>(row_bytes());
     config.output.u.RGBA.size = pixels_.size();
+    const std::span<const std::byte> still = still_of_webp(encoded);
     const VP8StatusCode status =
-        WebPDecode(reinterpret_cast<const std::uint8_t*>(encoded.data()),
-                   encoded.size(), &config);
+        WebPDecode(reinterpret_cast<const std::uint8_t*>(still.data()),
+                   still.size(), &config);
     WebPFreeDecBuffer(&config.output);
     if (status != VP8_STATUS_OK) {
       return Error(ErrorCode::kCorrupt,

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/grey.h"
@@ -12,6 +15,7 @@
 namespace leat {
 namespace {
 
+using testing::animated_webp;
 using testing::encode_webp;
 using testing::exif_of;
 using ::testing::HasSubstr;
@@ -130,7 +134,8 @@ TEST(WebpHeaderTest, IsCorruptWhereverItIsCut) {
   for (const std::string& whole :
        {encode_webp(picture(40, 30)),
         encode_webp(picture(40, 30), {.quality = 100}),
-        with_webp_exif(picture(40, 30), exif_of(3))}) {
+        with_webp_exif(picture(40, 30), exif_of(3)),
+        animated_webp(40, 30, {picture(40, 30), picture(40, 30)})}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       const auto header = read_image_header(as_bytes(whole.substr(0, size)));
       ASSERT_FALSE(header) << size << " of " << whole.size();
@@ -149,21 +154,54 @@ TEST(WebpHeaderTest, RefusesWhatClaimsTooManyPixels) {
   EXPECT_TRUE(read_image_header(as_bytes(encoded), 1200));
 }
 
-TEST(WebpHeaderTest, RefusesAnimations) {
-  std::string encoded = with_webp_exif(picture(8, 8), exif_of(1));
-  encoded[20] = 2;  // Of the flags: an animation.
-  EXPECT_THAT(read_image_header(as_bytes(encoded)).error().message(),
-              HasSubstr("is an animation"));
+TEST(WebpReaderTest, OfAnAnimationTheFirstPicture) {
+  for (const std::uint32_t channels : {3u, 4u}) {
+    const Pixels first = picture(37, 29, channels);
+    Pixels second = first;
+    for (std::uint8_t& byte : second.bytes) byte ^= 0xff;
+    const std::string encoded = animated_webp(37, 29, {first, second});
+
+    const auto got = decode(encoded, {3, 5, 20, 10});
+
+    ASSERT_TRUE(got) << got.error().message();
+    const auto expected =
+        decode(encode_webp(first, {.quality = 100}), {3, 5, 20, 10});
+    EXPECT_EQ(got->bytes, expected->bytes);
+  }
+}
+
+TEST(WebpHeaderTest, RefusesAnimationsWithoutAWholeFirstPicture) {
+  const Pixels small = picture(8, 8);
+  std::string no_pixels = animated_webp(8, 8, {small});
+  no_pixels[no_pixels.find("VP8L") + 3] = '?';
+  std::string elsewhere = animated_webp(8, 8, {small});
+  elsewhere[elsewhere.find("ANMF") + 8] = 1;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {animated_webp(8, 8, {}), "an animation without a picture"},
+      {no_pixels, "whose first picture has no header"},
+      {elsewhere, "covers a part of it only"},
+      {animated_webp(9, 8, {small}), "covers a part of it only"},
+      {animated_webp(8, 9, {small, picture(8, 9)}), "covers a part of it only"},
+  };
+  for (const auto& [encoded, says] : cases) {
+    const auto header = read_image_header(as_bytes(encoded));
+    ASSERT_FALSE(header) << says;
+    EXPECT_EQ(header.error().code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(header.error().message(), HasSubstr(says));
+  }
 }
 
 TEST(WebpReaderTest, DamageIsCorruptOrPassedOver) {
-  const std::string whole = encode_webp(picture(60, 40));
-  for (std::size_t at = 30; at < whole.size(); at += 3) {
-    std::string damaged = whole;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
-    const auto got = decode(damaged, {0, 0, 60, 40});
-    if (got) continue;
-    EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
+  for (const std::string& whole :
+       {encode_webp(picture(60, 40)),
+        animated_webp(60, 40, {picture(60, 40), picture(60, 40)})}) {
+    for (std::size_t at = 30; at < whole.size(); at += 3) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+      const auto got = decode(damaged, {0, 0, 60, 40});
+      if (got) continue;
+      EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
+    }
   }
 }
 
