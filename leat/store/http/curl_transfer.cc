@@ -321,7 +321,15 @@ Result<HttpReply> CurlTransfer::outcome(CURLcode code) {
   if (goes_into_place() && received_bytes_ < submission.request.into.size()) {
     return too_short();
   }
+  reply_.until_first_byte = since_begin(CURLINFO_STARTTRANSFER_TIME_T);
+  reply_.until_last_byte = since_begin(CURLINFO_TOTAL_TIME_T);
   return std::move(reply_);
+}
+
+Nanoseconds CurlTransfer::since_begin(CURLINFO what) const {
+  curl_off_t microseconds = 0;
+  curl_easy_getinfo(easy_, what, &microseconds);
+  return std::chrono::microseconds(microseconds);
 }
 
 Error CurlTransfer::too_short() const {

@@ -90,6 +90,7 @@ class CurlTransfer {
   bool goes_into_place() const;
   Error failure(CURLcode code) const;
   Error too_short() const;
+  Nanoseconds since_begin(CURLINFO what) const;
 
   SocketOwner& sockets_;
   CURL* const easy_;
