@@ -19,7 +19,9 @@
 
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
+#include "leat/cli/read_text.h"
 #include "leat/profile/step_parts.h"
 #include "leat/profiler/relay.h"
 #include "leat/profiler/scratch.h"
@@ -44,6 +46,7 @@ struct ProfileFlags {
   std::uint32_t replayed = 4;
   std::string limit = "10min";
   std::vector<std::string> outputs;
+  std::string html;
   bool no_scratch = false;
   bool is_json = false;
 };
@@ -159,14 +162,9 @@ ProfileSettings settings_of(const ProfileFlags& flags,
           .cores = effective_limits().cpus};
 }
 
-Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
+                     Nanoseconds limit, CommandContext& context) {
   LEAT_TRY(const Path hook, hook_folder(context.env));
-  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
-  LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
-  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
-  }
   LEAT_TRY(const RunFolder folder, RunFolder::make());
   SessionOptions session{
       .place = {.command = flags.command,
@@ -202,13 +200,32 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
+  return report;
+}
+
+Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
+  LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
+  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
+  }
+  Result<Json> report = profile(flags, launch, limit, context);
+  if (!flags.html.empty()) {
+    LEAT_TRY_VOID(write_text(
+        flags.html,
+        profile_page(report ? *report
+                            : failed_profile_json(settings_of(flags, launch),
+                                                  report.error().message()))));
+  }
+  if (!report) return std::move(report).error();
   if (flags.is_json) {
-    context.out << report.dump() << '\n';
+    context.out << report->dump() << '\n';
     return {};
   }
-  print_profile(report, context.out);
+  print_profile(*report, context.out);
   context.out << '\n';
-  print_what_if(report["what_if"], context.out);
+  print_what_if((*report)["what_if"], context.out);
   return {};
 }
 
@@ -244,6 +261,8 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--no-scratch", flags->no_scratch,
                "let the script write its checkpoints and logs for real");
+  app.add_option("--html", flags->html,
+                 "also write a page to look at, of a failure too");
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n  leat profile --nproc-per-node 4 -- python train.py "
