@@ -17,5 +17,6 @@ extern const Command kPlanCommand;
 extern const Command kProfileCommand;
 extern const Command kStatCommand;
 extern const Command kWarmCommand;
+extern const Command kWhatIfCommand;
 
 }  // namespace leat

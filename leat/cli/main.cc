@@ -20,6 +20,7 @@ const std::vector<const Command*> kCommands = {
     &kBenchCommand,  &kBucketCommand,  &kCacheCommand, &kDocsCommand,
     &kDoctorCommand, &kIndexCommand,   &kLsCommand,    &kOpsCommand,
     &kPlanCommand,   &kProfileCommand, &kStatCommand,  &kWarmCommand,
+    &kWhatIfCommand,
 };
 
 sigset_t ending_signals() {

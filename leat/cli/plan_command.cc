@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <sstream>
 
 #include "leat/base/units.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/plan_report.h"
+#include "leat/cli/read_text.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -42,21 +41,6 @@ struct PlanFlags {
 
 constexpr std::uint64_t kShardBytes = 128 * kMiB;
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{} cannot be read: is there such a file?", path));
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.bad()) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("reading {} failed", path));
-  }
-  return std::move(text).str();
-}
-
 /// What node 0 of a DistributedSampler reads in each epoch.
 std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli) {
   std::vector<std::vector<SampleId>> epochs(deli.epochs);
@@ -71,7 +55,7 @@ std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli) {
 }
 
 Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
-  LEAT_TRY(const std::string text, read_text(flags.simulate_file));
+  LEAT_TRY(const std::string text, read_text(flags.simulate_file, 1 << 20));
   LEAT_TRY(const SimulationFile file,
            parse_simulation_file(text, flags.simulate_file));
   Json simulations = Json::array();

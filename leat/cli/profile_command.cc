@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -20,6 +19,9 @@
 
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/profile_page.h"
+#include "leat/cli/profile_report.h"
+#include "leat/cli/read_text.h"
 #include "leat/profile/step_parts.h"
 #include "leat/profiler/relay.h"
 #include "leat/profiler/scratch.h"
@@ -44,6 +46,7 @@ struct ProfileFlags {
   std::uint32_t replayed = 4;
   std::string limit = "10min";
   std::vector<std::string> outputs;
+  std::string html;
   bool no_scratch = false;
   bool is_json = false;
 };
@@ -147,111 +150,21 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags) {
 /// What the relay may keep: a quarter of what this process may use.
 std::uint64_t relay_bytes() { return effective_limits().memory_bytes / 4; }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half]
-                                : (values[half - 1] + values[half]) / 2;
+ProfileSettings settings_of(const ProfileFlags& flags,
+                            const LaunchPlan& launch) {
+  return {.command = flags.command,
+          .nodes = launch.nodes.size(),
+          .processes = launch.processes_per_node,
+          .steps = flags.steps,
+          .warmup = flags.warmup,
+          .repeats = flags.repeats,
+          .replayed = flags.replayed,
+          .cores = effective_limits().cpus};
 }
 
-Json files_json(const std::vector<Residency>& files) {
-  Json shares = Json::array();
-  for (const Residency& one : files) {
-    shares.push_back(
-        static_cast<double>(one.resident_bytes) /
-        static_cast<double>(std::max<std::uint64_t>(one.bytes, 1)));
-  }
-  return shares;
-}
-
-Json reads_json(const std::vector<RelayCounts>& reads) {
-  Json runs = Json::array();
-  for (const RelayCounts& one : reads) {
-    runs.push_back({{"from_store", one.passed_on},
-                    {"from_memory", one.from_memory},
-                    {"writes_kept_away", one.kept_away}});
-  }
-  return runs;
-}
-
-Json report_json(const ProfileFlags& flags, const LaunchPlan& launch,
-                 const TrainingTrials& trials, const StepParts& split) {
-  Json parts = Json::object();
-  for (const MeasuredPart& part : split.parts) {
-    parts[std::string(to_string(part.part))] = {
-        {"seconds", part.time.seconds},
-        {"low", part.time.low},
-        {"high", part.time.high},
-        {"fraction", part.time.seconds / split.step.seconds},
-        {"is_tie", part.is_tie}};
-  }
-  Json conditions = Json::object();
-  for (std::size_t c = 0; c < split.seconds.size(); ++c) {
-    if (split.seconds[c] > 0) {
-      conditions[std::string(to_string(static_cast<Condition>(c)))] =
-          split.seconds[c];
-    }
-  }
-  return {{"command", flags.command},
-          {"settings",
-           {{"nodes", launch.nodes.size()},
-            {"nproc_per_node", launch.processes_per_node},
-            {"steps", flags.steps},
-            {"warmup", flags.warmup},
-            {"repeats", flags.repeats},
-            {"replayed", flags.replayed}}},
-          {"step_seconds", split.step.seconds},
-          {"step_low", split.step.low},
-          {"step_high", split.step.high},
-          {"parts", parts},
-          {"condition_seconds", conditions},
-          {"supply_seconds",
-           {{"warm", median(trials.warm_supply_seconds)},
-            {"cold", median(trials.cold_supply_seconds)}}},
-          {"naive_wait_fraction", median(trials.naive_wait_fractions)},
-          {"proof",
-           {{"files", trials.files},
-            {"warm_resident", files_json(trials.warm_files)},
-            {"cold_resident", files_json(trials.cold_files)},
-            {"warm_reads", reads_json(trials.warm_reads)},
-            {"cold_reads", reads_json(trials.cold_reads)},
-            {"why_no_warm", trials.why_no_warm}}},
-          {"batch_rows", trials.rows},
-          {"loader", trials.loader},
-          {"accelerator", trials.accelerator},
-          {"torch", trials.torch}};
-}
-
-void print_table(const TrainingTrials& trials, const StepParts& split,
-                 std::ostream& out) {
-  out << fmt::format("a step takes {:.1f} ms ({:.1f} to {:.1f})\n\n",
-                     1e3 * split.step.seconds, 1e3 * split.step.low,
-                     1e3 * split.step.high);
-  for (const MeasuredPart& part : split.parts) {
-    out << fmt::format(
-        "  {:<13} {:>9.1f} ms  {:>5.1f} %   ({:.1f} to {:.1f} ms){}\n",
-        to_string(part.part), 1e3 * part.time.seconds,
-        100 * part.time.seconds / split.step.seconds, 1e3 * part.time.low,
-        1e3 * part.time.high,
-        part.is_tie ? "  nothing, or hidden behind what is above it" : "");
-  }
-  out << fmt::format(
-      "\na timer in the script would say that it waits {:.1f} % for data\n",
-      100 * median(trials.naive_wait_fractions));
-  if (!trials.why_no_warm.empty()) {
-    out << "preparation and fetch are one part: " << trials.why_no_warm << '\n';
-  }
-}
-
-Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
+                     Nanoseconds limit, CommandContext& context) {
   LEAT_TRY(const Path hook, hook_folder(context.env));
-  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
-  LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
-  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
-  }
   LEAT_TRY(const RunFolder folder, RunFolder::make());
   SessionOptions session{
       .place = {.command = flags.command,
@@ -283,11 +196,36 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   }
   LEAT_TRY(const TrainingTrials trials, run_session(session, context.stop));
   LEAT_TRY(const StepParts split, split_step(trials.runs));
-  if (flags.is_json) {
-    context.out << report_json(flags, launch, trials, split).dump() << '\n';
-  } else {
-    print_table(trials, split, context.out);
+  Json report = profile_json(settings_of(flags, launch), trials, split);
+  LEAT_TRY(const MeasuredStep measured, measured_step(report));
+  LEAT_TRY(const StepModel model, StepModel::of(measured));
+  report["what_if"] = what_if_json(model);
+  return report;
+}
+
+Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
+  LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
+  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
   }
+  Result<Json> report = profile(flags, launch, limit, context);
+  if (!flags.html.empty()) {
+    LEAT_TRY_VOID(write_text(
+        flags.html,
+        profile_page(report ? *report
+                            : failed_profile_json(settings_of(flags, launch),
+                                                  report.error().message()))));
+  }
+  if (!report) return std::move(report).error();
+  if (flags.is_json) {
+    context.out << report->dump() << '\n';
+    return {};
+  }
+  print_profile(*report, context.out);
+  context.out << '\n';
+  print_what_if((*report)["what_if"], context.out);
   return {};
 }
 
@@ -324,6 +262,8 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--no-scratch", flags->no_scratch,
                "let the script write its checkpoints and logs for real");
+  app.add_option("--html", flags->html,
+                 "also write a page to look at, of a failure too");
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n  leat profile --nproc-per-node 4 -- python train.py "

@@ -41,6 +41,26 @@ Result<std::uint64_t> count_in(const Json& record, const char* name) {
   return found->get<std::uint64_t>();
 }
 
+std::optional<std::uint64_t> optional_count_in(const Json& record,
+                                               const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end() || !found->is_number_unsigned()) {
+    return std::nullopt;
+  }
+  return found->get<std::uint64_t>();
+}
+
+Result<std::optional<double>> optional_seconds_in(const Json& record,
+                                                  const char* name) {
+  const auto found = record.find(name);
+  if (found == record.end() || found->is_null()) return std::optional<double>();
+  const double value = found->is_number() ? found->get<double>() : -1;
+  if (!(value >= 0) || !std::isfinite(value)) {
+    return wrong(fmt::format("\"{}\" is no time", name));
+  }
+  return std::optional(value);
+}
+
 std::string text_in(const Json& record, const char* name) {
   const auto found = record.find(name);
   const bool is_text = found != record.end() && found->is_string();
@@ -63,9 +83,14 @@ Result<RankRecord> parse_record(std::string_view json) {
   if (result.wait_seconds.size() != result.step_seconds.size()) {
     return wrong("unequal numbers of steps and waits");
   }
-  if (record.contains("rows") && record["rows"].is_number_unsigned()) {
-    result.rows = record["rows"].get<std::uint64_t>();
-  }
+  LEAT_TRY(result.supply_cpu_seconds,
+           optional_seconds_in(record, "supply_cpu_seconds"));
+  result.rows = optional_count_in(record, "rows");
+  result.epoch_batches = optional_count_in(record, "epoch_batches");
+  result.gradient_bytes =
+      optional_count_in(record, "gradient_bytes").value_or(0);
+  result.gradient_buckets =
+      optional_count_in(record, "gradient_buckets").value_or(0);
   result.loader = text_in(record, "loader");
   result.accelerator = text_in(record, "accelerator");
   result.torch = text_in(record, "torch");

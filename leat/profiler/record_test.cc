@@ -15,7 +15,9 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   const auto record = parse_record(
       R"({"rank": 3, "world_size": 4, "step_seconds": [0.5, 1],
           "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
-          "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1"})");
+          "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1",
+          "supply_cpu_seconds": 0.25, "epoch_batches": 40,
+          "gradient_bytes": 4096, "gradient_buckets": 2})");
 
   ASSERT_TRUE(record);
   EXPECT_EQ(record->rank, 3u);
@@ -25,6 +27,10 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->seen, 12u);
   EXPECT_EQ(record->loader, "a.B");
   EXPECT_EQ(record->accelerator, "");
+  EXPECT_EQ(record->supply_cpu_seconds, 0.25);
+  EXPECT_EQ(record->epoch_batches, 40u);
+  EXPECT_EQ(record->gradient_bytes, 4096u);
+  EXPECT_EQ(record->gradient_buckets, 2u);
 }
 
 TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
@@ -36,6 +42,8 @@ TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
     return record ? std::string("accepted") : record.error().message();
   };
   EXPECT_EQ(refusal("[1]", R"(, "rank": 0})"), "accepted");
+  EXPECT_THAT(refusal("[1]", R"(, "rank": 0, "supply_cpu_seconds": -1})"),
+              HasSubstr("supply_cpu_seconds"));
   EXPECT_THAT(refusal("[1]", R"(, "rank": 0)"), HasSubstr("no JSON object"));
   EXPECT_THAT(refusal("[1]", "}"), HasSubstr("no count \"rank\""));
   EXPECT_THAT(refusal("[1]", R"(, "rank": -1})"), HasSubstr("\"rank\""));

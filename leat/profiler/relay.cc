@@ -133,11 +133,23 @@ class RelayService final : public HttpService {
   }
 
   void set_mode(Relay::Mode mode) { mode_ = mode; }
-  RelayCounts counts() const { return {passed_on_, from_memory_, kept_away_}; }
-  void reset_counts() { passed_on_ = from_memory_ = kept_away_ = 0; }
+  RelayCounts counts() const {
+    return {.passed_on = passed_on_,
+            .from_memory = from_memory_,
+            .kept_away = kept_away_,
+            .lists = lists_,
+            .bytes = bytes_,
+            .until_first_byte = Nanoseconds(until_first_byte_),
+            .until_last_byte = Nanoseconds(until_last_byte_)};
+  }
+  void reset_counts() {
+    passed_on_ = from_memory_ = kept_away_ = lists_ = bytes_ = 0;
+    until_first_byte_ = until_last_byte_ = 0;
+  }
 
  private:
   Result<UpstreamRef> upstream_of(const std::string& bucket);
+  void count(const Question& question, const HttpReply& reply);
   void pass_on(const UpstreamRef& upstream, const Question& question,
                CredentialsRef who, bool has_moved, SendReply send);
 
@@ -148,6 +160,10 @@ class RelayService final : public HttpService {
   std::atomic<std::uint64_t> passed_on_ = 0;
   std::atomic<std::uint64_t> from_memory_ = 0;
   std::atomic<std::uint64_t> kept_away_ = 0;
+  std::atomic<std::uint64_t> lists_ = 0;
+  std::atomic<std::uint64_t> bytes_ = 0;
+  std::atomic<std::int64_t> until_first_byte_ = 0;
+  std::atomic<std::int64_t> until_last_byte_ = 0;
   Memory memory_;
   const std::shared_ptr<const OpenFile> nothing_;
   Mutex mutex_;
@@ -253,13 +269,25 @@ void RelayService::pass_on(const UpstreamRef& upstream,
             !region.empty() && upstream->maker.adopt_region(with, region)) {
           return pass_on(upstream, question, who, true, send);
         }
-        ++passed_on_;
+        count(question, *reply);
         Reply answer =
             reply_of(*std::move(reply), question.method == "HEAD", nothing_);
         if (mode_ == Relay::Mode::kWarm)
           memory_.keep(question.identity, answer);
         send(std::move(answer));
       });
+}
+
+void RelayService::count(const Question& question, const HttpReply& reply) {
+  ++passed_on_;
+  bytes_ += reply.body.size();
+  if (question.method != "GET") return;
+  if (question.target.key.empty()) {
+    ++lists_;
+  } else {
+    until_first_byte_ += reply.until_first_byte.count();
+    until_last_byte_ += reply.until_last_byte.count();
+  }
 }
 
 std::string random_token() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "leat/base/clock.h"
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 
@@ -14,6 +15,12 @@ struct RelayCounts {
   std::uint64_t passed_on = 0;    ///< Reads that the store answered.
   std::uint64_t from_memory = 0;  ///< Reads that were answered here.
   std::uint64_t kept_away = 0;    ///< Writes that the store never saw.
+  std::uint64_t lists = 0;        ///< Of those passed on, lists of keys.
+  std::uint64_t bytes = 0;        ///< That the store sent.
+  /// Of GETs of objects that the store answered: until the first byte, and
+  /// until the last, all added up.
+  Nanoseconds until_first_byte{0};
+  Nanoseconds until_last_byte{0};
 };
 
 /// An S3 endpoint on loopback in front of the user's own: what a script reads

@@ -59,6 +59,9 @@ class Session {
     LEAT_TRY(const Trial trial, run_real(Relay::Mode::kWarm, true));
     const RankRecord& first = trial.ranks.front();
     trials_.rows = first.rows.value_or(0);
+    trials_.epoch_batches = first.epoch_batches.value_or(0);
+    trials_.gradient_bytes = first.gradient_bytes;
+    trials_.gradient_buckets = first.gradient_buckets;
     trials_.loader = first.loader;
     trials_.accelerator = first.accelerator;
     trials_.torch = first.torch;
@@ -188,23 +191,31 @@ class Session {
     run.step_seconds.reserve(trial.ranks.size());
     double supply = 0;
     double slowest = 0;
-    double waited = 0;
+    double cpu = 0;
+    std::uint64_t batches = 0;
+    const RankRecord* late = nullptr;
     for (const RankRecord& rank : trial.ranks) {
       run.step_seconds.push_back(rank.step_seconds);
       supply = std::max(supply, seconds_a_batch(rank.supply_seconds));
       if (const double took = sum(rank.step_seconds); took > slowest) {
         slowest = took;
-        waited = sum(rank.wait_seconds);
+        late = &rank;
       }
+      cpu = std::max(cpu, rank.supply_cpu_seconds.value_or(0));
+      batches += rank.seen + rank.supply_seconds.size();
     }
     trials_.runs.push_back(std::move(run));
     if (condition == Condition::kWarm) {
       trials_.warm_supply_seconds.push_back(supply);
+      if (cpu > 0) trials_.warm_supply_cpu_seconds.push_back(cpu);
       if (reads_store_) trials_.warm_reads.push_back(reads());
     } else if (condition == Condition::kCold) {
       trials_.cold_supply_seconds.push_back(supply);
       if (reads_store_) trials_.cold_reads.push_back(reads());
-      trials_.naive_wait_fractions.push_back(waited / slowest);
+      trials_.naive_wait_fractions.push_back(sum(late->wait_seconds) / slowest);
+      trials_.cold_step_seconds = late->step_seconds;
+      trials_.cold_wait_seconds = late->wait_seconds;
+      trials_.cold_batches = batches;
     }
   }
 

@@ -39,6 +39,14 @@ struct TrainingTrials {
   /// run of that condition.
   std::vector<double> warm_supply_seconds;
   std::vector<double> cold_supply_seconds;
+  /// CPU seconds that a rank's batch takes, likewise, of the warm runs; none
+  /// where it could not be read.
+  std::vector<double> warm_supply_cpu_seconds;
+  /// Of the slowest rank of the last cold run: each step, and of it next().
+  std::vector<double> cold_step_seconds;
+  std::vector<double> cold_wait_seconds;
+  /// Batches that all ranks drew in a cold run.
+  std::uint64_t cold_batches = 0;
   /// What a timer inside the script would say, of the cold runs: the share of
   /// the slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;
@@ -52,6 +60,10 @@ struct TrainingTrials {
   /// Why there is no warm run, or empty.
   std::string why_no_warm;
   std::uint64_t rows = 0;  ///< Of a rank's batch; 0 if batches hold no array.
+  std::uint64_t epoch_batches = 0;  ///< Of a rank; 0: not known.
+  /// What data-parallel ranks reduce in a step; 0: nothing known.
+  std::uint64_t gradient_bytes = 0;
+  std::uint64_t gradient_buckets = 0;
   std::string loader;
   std::string accelerator;
   std::string torch;

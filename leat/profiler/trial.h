@@ -43,11 +43,18 @@ struct RankRecord {
   std::vector<double> step_seconds;
   std::vector<double> wait_seconds;    ///< Of each step, inside next().
   std::vector<double> supply_seconds;  ///< A batch, with nobody training.
-  std::optional<std::uint64_t> rows;   ///< Of its first batch.
-  std::uint64_t seen = 0;              ///< Batches, warm-up included.
-  std::string loader;                  ///< Class of the training's loader.
-  std::string accelerator;             ///< Name of the device, or empty.
-  std::string torch;                   ///< Version, or empty.
+  /// CPU time of a batch meanwhile, of this process and its workers.
+  std::optional<double> supply_cpu_seconds;
+  /// Batches of its loader, where that has a length.
+  std::optional<std::uint64_t> epoch_batches;
+  /// What DistributedDataParallel reduces in a step; 0 without it.
+  std::uint64_t gradient_bytes = 0;
+  std::uint64_t gradient_buckets = 0;
+  std::optional<std::uint64_t> rows;  ///< Of its first batch.
+  std::uint64_t seen = 0;             ///< Batches, warm-up included.
+  std::string loader;                 ///< Class of the training's loader.
+  std::string accelerator;            ///< Name of the device, or empty.
+  std::string torch;                  ///< Version, or empty.
 };
 
 struct Trial {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -248,8 +249,19 @@ int CurlTransfer::on_close(void* sockets, curl_socket_t socket) {
 }
 
 Result<HttpReply> CurlTransfer::outcome(CURLcode code) {
-  if (is_refused_ || code == CURLE_OK) return transfer_.sink.outcome();
-  return failure(code);
+  if (!is_refused_ && code != CURLE_OK) return failure(code);
+  Result<HttpReply> reply = transfer_.sink.outcome();
+  if (reply) {
+    reply->until_first_byte = since_begin(CURLINFO_STARTTRANSFER_TIME_T);
+    reply->until_last_byte = since_begin(CURLINFO_TOTAL_TIME_T);
+  }
+  return reply;
+}
+
+Nanoseconds CurlTransfer::since_begin(CURLINFO what) const {
+  curl_off_t microseconds = 0;
+  curl_easy_getinfo(easy_, what, &microseconds);
+  return std::chrono::microseconds(microseconds);
 }
 
 Error CurlTransfer::failure(CURLcode code) const {

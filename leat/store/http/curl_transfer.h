@@ -64,6 +64,7 @@ class CurlTransfer {
   void link_headers();
   void hear_header(std::string_view line);
   Error failure(CURLcode code) const;
+  Nanoseconds since_begin(CURLINFO what) const;
   const HttpRequest& request() const { return transfer_.submission.request; }
 
   Transfer& transfer_;

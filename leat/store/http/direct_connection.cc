@@ -67,6 +67,7 @@ auto DirectConnection::carry(Transfer& transfer, std::string head,
   transfer.sink.open(transfer.submission.request);
   head_ = std::move(head);
   sent_bytes_ = 0;
+  begun_at_ = now;
   moved_at_ = now;
   reader_.open(transfer.sink);
   is_reused_ = has_connected();
@@ -185,6 +186,7 @@ auto DirectConnection::wait_for(IoStatus status) -> Progress {
 
 auto DirectConnection::receive(TimePoint now) -> Progress {
   moved_at_ = now;
+  if (!reader_.has_begun()) first_byte_at_ = now;
   std::array<std::byte, kScratchBytes> scratch;
   std::size_t turn_bytes = 0;
   do {
@@ -209,8 +211,13 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
                                   "host and port are right",
                                   reader_.why())));
   }
+  Result<HttpReply> reply = transfer_->sink.outcome();
+  if (reply) {
+    reply->until_first_byte = first_byte_at_ - begun_at_;
+    reply->until_last_byte = moved_at_ - begun_at_;
+  }
   return Verdict{
-      .reply = transfer_->sink.outcome(),
+      .reply = std::move(reply),
       .can_keep = step == ReplyReader::Step::kDone && reader_.can_keep()};
 }
 

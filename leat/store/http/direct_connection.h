@@ -122,6 +122,8 @@ class DirectConnection {
   Transfer* transfer_ = nullptr;
   std::string head_;
   std::size_t sent_bytes_ = 0;
+  TimePoint begun_at_;
+  TimePoint first_byte_at_;
   TimePoint moved_at_;  // When bytes last were.
   bool is_reused_ = false;
   ReplyReader reader_;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
 
@@ -57,6 +58,9 @@ struct HttpReply {
   ReplyHeaders headers{};
   /// Empty if the body went to HttpRequest::into.
   std::string body{};
+  /// Since the request began; 0 where nothing was sent.
+  Nanoseconds until_first_byte{0};
+  Nanoseconds until_last_byte{0};
 
   /// As ReplyHeaders::find().
   std::string_view header(std::string_view name) const {

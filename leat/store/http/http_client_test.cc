@@ -179,6 +179,16 @@ TEST_P(HttpClientTest, WritesTheBodyOfASuccessIntoItsPlace) {
   EXPECT_EQ(reply->body, "");
 }
 
+TEST_P(HttpClientTest, TellsHowLongItTook) {
+  serve_reply({.body = "x", .delay = std::chrono::milliseconds(30)});
+
+  const auto reply = get("/x");
+
+  ASSERT_TRUE(reply) << reply.error().message();
+  EXPECT_GE(reply->until_first_byte, std::chrono::milliseconds(29));
+  EXPECT_GE(reply->until_last_byte, reply->until_first_byte);
+}
+
 TEST_P(HttpClientTest, KeepsTheBodyOfAFailureOutOfThePlace) {
   serve_reply({.status = 503, .body = "slow down"});
   std::string place(10, '#');

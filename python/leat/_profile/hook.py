@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib.abc
 import importlib.util
 import json
@@ -63,8 +64,8 @@ class Recorder:
     def end(self, tally: Tally, batches: Iterator[Any]) -> NoReturn:
         """Writes what was measured and ends the process, past all its exits."""
         self.is_over = True
-        supply = [] if self.replayed else drain(batches, self.drained)
-        self.write(tally, supply)
+        supply, cpu = ([], None) if self.replayed else drain(batches, self.drained)
+        self.write(tally, supply, cpu)
         self.wait_for_others()
         with contextlib.suppress(Exception):
             sys.stdout.flush()
@@ -72,7 +73,7 @@ class Recorder:
         end_children()
         os._exit(0)
 
-    def write(self, tally: Tally, supply: list[float]) -> None:
+    def write(self, tally: Tally, supply: list[float], cpu: float | None) -> None:
         record = {
             "rank": self.rank,
             "world_size": self.world_size,
@@ -80,7 +81,10 @@ class Recorder:
             "wait_seconds": tally.wait_seconds,
             "seen": tally.seen,
             "supply_seconds": supply,
+            "supply_cpu_seconds": cpu,
             "rows": tally.rows,
+            "epoch_batches": tally.epoch_batches,
+            **gradients(),
             "loader": tally.name,
             "accelerator": accelerator(),
             "python": sys.version.split()[0],
@@ -102,7 +106,7 @@ class Recorder:
     def leave_unfinished(self) -> None:
         """The script ended by itself: what it got to is still told."""
         if os.getpid() == self.pid and not self.is_over and self.furthest is not None:
-            self.write(self.furthest, [])
+            self.write(self.furthest, [], None)
 
 
 class Tally:
@@ -113,6 +117,7 @@ class Tally:
         self.name = ""
         self.seen = 0
         self.rows: int | None = None
+        self.epoch_batches: int | None = None
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
 
@@ -207,6 +212,8 @@ def watch(cls: type, recorder: Recorder) -> None:
         if os.getpid() != recorder.pid or recorder.is_over or recorder.is_beginning:
             return begin(loader)
         tally = recorder.tally_of(loader)
+        with contextlib.suppress(Exception):  # Not every loader has a length.
+            tally.epoch_batches = len(loader)
         tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
         batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
         return Timed(iter(batches), tally)
@@ -262,9 +269,14 @@ def accelerator() -> str | None:
     return str(torch.cuda.get_device_name())
 
 
-def drain(batches: Iterator[Any], count: int) -> list[float]:
-    """How long each batch takes when nobody trains on it."""
+def drain(batches: Iterator[Any], count: int) -> tuple[list[float], float | None]:
+    """How long each batch takes when nobody trains on it, and the CPU time of one.
+
+    CPU time is taken over the second half: the first batches were made before.
+    """
     seconds: list[float] = []
+    cpu: float | None = None
+    half = count // 2
     begin = time.perf_counter()
     with contextlib.suppress(StopIteration):
         for _ in range(count):
@@ -272,7 +284,43 @@ def drain(batches: Iterator[Any], count: int) -> list[float]:
             end = time.perf_counter()
             seconds.append(end - begin)
             begin = end
-    return seconds
+            if len(seconds) == half:
+                cpu = cpu_seconds()
+                begin = time.perf_counter()
+    drawn = len(seconds) - half
+    if cpu is None or drawn <= 0:
+        return seconds, None
+    return seconds, max(cpu_seconds() - cpu, 0) / drawn
+
+
+def cpu_seconds() -> float:
+    """What this process and its workers have used."""
+    used = time.process_time()
+    multiprocessing = sys.modules.get("multiprocessing")
+    for child in multiprocessing.active_children() if multiprocessing else ():
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            with open(f"/proc/{child.pid}/stat", encoding="ascii", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+            used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
+
+
+def gradients() -> dict[str, int]:
+    """What DistributedDataParallel reduces in a step: bytes, and in how many buckets."""
+    module = sys.modules.get("torch.nn.parallel.distributed")
+    if module is None:
+        return {}
+    for found in gc.get_objects():
+        if type(found) is not module.DistributedDataParallel:
+            continue
+        size = sum(p.numel() * p.element_size() for p in found.parameters() if p.requires_grad)
+        buckets = 0
+        with contextlib.suppress(Exception):  # torch's own, and not promised.
+            told = found._get_ddp_logging_data()
+            sizes = told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes") or ""
+            buckets = len([one for one in str(sizes).split(",") if one.strip()])
+        return {"gradient_bytes": size, "gradient_buckets": buckets}
+    return {}
 
 
 def leaves(batch: Any) -> Iterator[Any]:

@@ -1,0 +1,218 @@
+#include "leat/cli/profile_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "leat/cli/read_text.h"
+#include "leat/profile/timeline.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr std::uint64_t kMostReportBytes = 64 << 20;
+/// As many as a screen has columns, about.
+constexpr std::size_t kMostBins = 1000;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+Json or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+Json or_null(std::uint64_t value) {
+  return value > 0 ? Json(value) : Json(nullptr);
+}
+
+Json head_json(const ProfileSettings& settings) {
+  return {{"leat_profile", kVersion},
+          {"versions", {{"leat", LEAT_VERSION}}},
+          {"command", settings.command},
+          {"settings",
+           {{"nodes", settings.nodes},
+            {"nproc_per_node", settings.processes},
+            {"steps", settings.steps},
+            {"warmup", settings.warmup},
+            {"repeats", settings.repeats},
+            {"replayed", settings.replayed}}},
+          {"cores", settings.cores}};
+}
+
+Json parts_json(const StepParts& split) {
+  Json parts = Json::object();
+  for (const MeasuredPart& part : split.parts) {
+    parts[std::string(to_string(part.part))] = {
+        {"seconds", part.time.seconds},
+        {"low", part.time.low},
+        {"high", part.time.high},
+        {"fraction", part.time.seconds / split.step.seconds},
+        {"is_tie", part.is_tie}};
+  }
+  return parts;
+}
+
+Json conditions_json(const StepParts& split) {
+  Json conditions = Json::object();
+  for (std::size_t c = 0; c < split.seconds.size(); ++c) {
+    if (split.seconds[c] > 0) {
+      conditions[std::string(to_string(static_cast<Condition>(c)))] =
+          split.seconds[c];
+    }
+  }
+  return conditions;
+}
+
+Json files_json(const std::vector<Residency>& files) {
+  Json shares = Json::array();
+  for (const Residency& one : files) {
+    shares.push_back(
+        static_cast<double>(one.resident_bytes) /
+        static_cast<double>(std::max<std::uint64_t>(one.bytes, 1)));
+  }
+  return shares;
+}
+
+Json reads_json(const std::vector<RelayCounts>& reads) {
+  Json runs = Json::array();
+  for (const RelayCounts& one : reads) {
+    runs.push_back({{"from_store", one.passed_on},
+                    {"from_memory", one.from_memory},
+                    {"writes_kept_away", one.kept_away}});
+  }
+  return runs;
+}
+
+/// Of the last cold run: what a batch asks of the store.
+Json fetch_json(const TrainingTrials& trials) {
+  if (trials.cold_reads.empty() || trials.cold_batches == 0) return nullptr;
+  const RelayCounts& reads = trials.cold_reads.back();
+  if (reads.passed_on == 0) return nullptr;
+  const auto batches = static_cast<double>(trials.cold_batches);
+  const double whole = static_cast<double>(reads.until_last_byte.count());
+  const double first = static_cast<double>(reads.until_first_byte.count());
+  return {
+      {"gets", static_cast<double>(reads.passed_on - reads.lists) / batches},
+      {"lists", static_cast<double>(reads.lists) / batches},
+      {"bytes", static_cast<double>(reads.bytes) / batches},
+      {"latency_share", whole > 0 ? Json(first / whole) : Json(nullptr)}};
+}
+
+Json timeline_json(const TrainingTrials& trials) {
+  const Timeline timeline = timeline_of(trials.cold_step_seconds,
+                                        trials.cold_wait_seconds, kMostBins);
+  Json bins = Json::array();
+  for (const TimelineBin& bin : timeline.bins) {
+    bins.push_back(
+        {bin.mean_seconds, bin.most_seconds, bin.mean_wait, bin.most_wait});
+  }
+  return {{"steps", timeline.steps},
+          {"steps_a_bin", timeline.steps_a_bin},
+          {"bins", std::move(bins)}};
+}
+
+Json waits_json(const TrainingTrials& trials) {
+  const WaitSpread spread = spread_of(trials.cold_wait_seconds);
+  const WaitHistogram histogram = histogram_of(trials.cold_wait_seconds);
+  return {{"half", spread.half},
+          {"most_of_ten", spread.most_of_ten},
+          {"most_of_hundred", spread.most_of_hundred},
+          {"longest", spread.longest},
+          {"lower", histogram.lower},
+          {"counts", histogram.counts}};
+}
+
+}  // namespace
+
+Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
+                  const StepParts& split) {
+  Json report = head_json(settings);
+  report["versions"]["torch"] = trials.torch;
+  report["step_seconds"] = split.step.seconds;
+  report["step_low"] = split.step.low;
+  report["step_high"] = split.step.high;
+  report["parts"] = parts_json(split);
+  report["condition_seconds"] = conditions_json(split);
+  report["supply_seconds"] = {{"warm", median(trials.warm_supply_seconds)},
+                              {"cold", median(trials.cold_supply_seconds)}};
+  report["supply_cpu_seconds"] =
+      or_null(median(trials.warm_supply_cpu_seconds));
+  report["naive_wait_fraction"] = median(trials.naive_wait_fractions);
+  report["fetch_a_batch"] = fetch_json(trials);
+  report["gradients"] = {{"bytes", or_null(trials.gradient_bytes)},
+                         {"buckets", or_null(trials.gradient_buckets)}};
+  report["timeline"] = timeline_json(trials);
+  report["waits"] = waits_json(trials);
+  report["proof"] = {{"files", trials.files},
+                     {"warm_resident", files_json(trials.warm_files)},
+                     {"cold_resident", files_json(trials.cold_files)},
+                     {"warm_reads", reads_json(trials.warm_reads)},
+                     {"cold_reads", reads_json(trials.cold_reads)},
+                     {"why_no_warm", trials.why_no_warm}};
+  report["batch_rows"] = trials.rows;
+  report["epoch_batches"] = or_null(trials.epoch_batches);
+  report["loader"] = trials.loader;
+  report["accelerator"] = trials.accelerator;
+  return report;
+}
+
+Json failed_profile_json(const ProfileSettings& settings,
+                         const std::string& why) {
+  Json report = head_json(settings);
+  report["failed"] = why;
+  return report;
+}
+
+void print_profile(const Json& report, std::ostream& out) {
+  const double step = report["step_seconds"].get<double>();
+  out << fmt::format("a step takes {:.1f} ms ({:.1f} to {:.1f})\n\n",
+                     1e3 * step, 1e3 * report["step_low"].get<double>(),
+                     1e3 * report["step_high"].get<double>());
+  for (const auto& [name, part] : report["parts"].items()) {
+    const double seconds = part["seconds"].get<double>();
+    out << fmt::format(
+        "  {:<13} {:>9.1f} ms  {:>5.1f} %   ({:.1f} to {:.1f} ms){}\n", name,
+        1e3 * seconds, 100 * seconds / step, 1e3 * part["low"].get<double>(),
+        1e3 * part["high"].get<double>(),
+        part["is_tie"].get<bool>()
+            ? "  nothing, or hidden behind what is above it"
+            : "");
+  }
+  out << fmt::format(
+      "\na timer in the script would say that it waits {:.1f} % for data\n",
+      100 * report["naive_wait_fraction"].get<double>());
+  if (const auto& why = report["proof"]["why_no_warm"].get<std::string>();
+      !why.empty()) {
+    out << "preparation and fetch are one part: " << why << '\n';
+  }
+}
+
+Result<Json> read_profile_report(const std::string& path) {
+  LEAT_TRY(const std::string text, read_text(path, kMostReportBytes));
+  Json report = Json::parse(text, nullptr, false);
+  const auto invalid = [&](const std::string& what) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: {}; make one by leat profile --json -- "
+                             "python train.py > FILE",
+                             path, what));
+  };
+  if (!report.is_object() || !report.contains("leat_profile")) {
+    return invalid("is no report of leat profile");
+  }
+  if (report["leat_profile"] != kVersion) {
+    return invalid(fmt::format("is a report of version {}, and {} is read here",
+                               report["leat_profile"].dump(), kVersion));
+  }
+  return report;
+}
+
+}  // namespace leat

@@ -1,0 +1,43 @@
+#include "leat/cli/read_text.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace leat {
+
+Result<std::string> read_text(const std::string& path,
+                              std::uint64_t most_bytes) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{} cannot be read: is there such a file?", path));
+  }
+  std::string text;
+  std::string block(1 << 16, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) ||
+         file.gcount() > 0) {
+    text.append(block, 0, static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most_bytes) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{} has more than {} bytes", path, most_bytes));
+    }
+  }
+  if (file.bad()) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("reading {} failed", path));
+  }
+  return text;
+}
+
+Result<void> write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (file.flush()) return {};
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("{} cannot be written: is its folder there, and "
+                           "has the disk room?",
+                           path));
+}
+
+}  // namespace leat

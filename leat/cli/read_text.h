@@ -1,0 +1,25 @@
+// A file that a person named on the command line.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// All of a file. Blocks.
+///
+/// Errors:
+///   kNotFound         it cannot be opened
+///   kInvalidArgument  it has more than `most_bytes`
+///   kUnavailable      reading failed
+Result<std::string> read_text(const std::string& path,
+                              std::uint64_t most_bytes);
+
+/// Replaces a file, or makes it. Blocks.
+///
+/// Errors:
+///   kUnavailable  it cannot be written
+Result<void> write_text(const std::string& path, const std::string& text);
+
+}  // namespace leat

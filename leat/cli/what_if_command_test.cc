@@ -1,0 +1,114 @@
+// `leat what-if` on reports as `leat profile` writes them, and as nobody
+// should.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "leat/cli/command_line.h"
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+/// 100 ms of compute, then 50 of fetching: one after the other.
+Json small_report() {
+  return Json::parse(R"({
+    "leat_profile": 1, "cores": 2, "loader": "torch.DataLoader",
+    "settings": {"nodes": 1, "nproc_per_node": 1},
+    "parts": {"compute": {"seconds": 0.1}, "preparation": {"seconds": 0},
+              "fetch": {"seconds": 0.05}},
+    "supply_seconds": {"warm": 0, "cold": 0.05}, "supply_cpu_seconds": null,
+    "fetch_a_batch": {"gets": 2, "bytes": 10, "latency_share": 0.9}})");
+}
+
+struct Outcome {
+  ExitCode code;
+  std::string out;
+  std::string err;
+};
+
+class WhatIfCommandTest : public ::testing::Test {
+ protected:
+  ~WhatIfCommandTest() override { std::filesystem::remove(path_); }
+
+  Outcome run(const std::string& text, std::vector<std::string> words = {}) {
+    std::ofstream(path_) << text;
+    words.insert(words.begin(), {"what-if", path_});
+    std::ostringstream out;
+    std::ostringstream err;
+    CommandContext context{
+        .out = out, .err = err, .env = fake_env({}), .stop = {}};
+    const std::vector<const Command*> commands{&kWhatIfCommand};
+    const ExitCode code = run_command_line(std::move(words), commands, context);
+    return {code, out.str(), err.str()};
+  }
+
+  const std::string path_ =
+      std::string(::testing::TempDir()) +
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(WhatIfCommandTest, SaysWhatRemovesTheWaitAndWhatWasNotMeasured) {
+  const Outcome done = run(small_report().dump());
+
+  EXPECT_EQ(done.code, ExitCode::kDone) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("fetch (50.0 ms) goes with batches made"));
+  EXPECT_THAT(done.out, HasSubstr("cached       0:1.00 "));
+  EXPECT_THAT(done.out, HasSubstr("cores        - the CPU time"));
+}
+
+TEST_F(WhatIfCommandTest, JsonHasEveryCurveAndRemoval) {
+  const Outcome done = run(small_report().dump(), {"--json"});
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  const Json told = Json::parse(done.out);
+  EXPECT_EQ(told["curves"].size(), 7u);
+  EXPECT_NEAR(
+      told["curves"]["cached"]["points"][5]["step_seconds"].get<double>(),
+      0.125, 1e-9);
+  EXPECT_EQ(told["removals"][0]["part"], "fetch");
+  EXPECT_EQ(told["removals"][0]["changes"][0]["change"], "load_ahead");
+}
+
+TEST_F(WhatIfCommandTest, AReportThatCannotBeIsRefusedByName) {
+  const auto refusal = [&](auto spoil) {
+    Json report = small_report();
+    spoil(report);
+    const Outcome done = run(report.dump());
+    EXPECT_EQ(done.code, ExitCode::kWrongUsage);
+    return done.err;
+  };
+
+  EXPECT_THAT(refusal([](Json& r) { r.erase("leat_profile"); }),
+              HasSubstr("is no report of leat profile"));
+  EXPECT_THAT(refusal([](Json& r) { r["leat_profile"] = 9; }),
+              HasSubstr("version 9"));
+  EXPECT_THAT(refusal([](Json& r) { r["failed"] = "no such file"; }),
+              HasSubstr("the profile failed: no such file"));
+  EXPECT_THAT(refusal([](Json& r) { r["parts"]["fetch"]["seconds"] = -1; }),
+              HasSubstr("parts.fetch.seconds is no number"));
+  EXPECT_THAT(refusal([](Json& r) { r["parts"] = "all"; }),
+              HasSubstr("parts.compute.seconds is missing"));
+  EXPECT_THAT(refusal([](Json& r) { r["settings"]["nodes"] = 1e12; }),
+              HasSubstr("settings.nodes is no count"));
+  EXPECT_THAT(refusal([](Json& r) { r["fetch_a_batch"]["latency_share"] = 7; }),
+              HasSubstr("a share of 7"));
+  EXPECT_THAT(refusal([](Json& r) { r = Json::array(); }),
+              HasSubstr("is no report"));
+}
+
+TEST_F(WhatIfCommandTest, WhatIsNotJsonIsNoReport) {
+  EXPECT_THAT(run("{\"leat_profile\": 1,").err, HasSubstr("is no report"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,192 @@
+// From a report to the step it is about, and to what would change it.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+
+#include "leat/cli/profile_report.h"
+#include "leat/profile/what_if.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The value at a path of keys, or null if there is none.
+const Json* find(const Json& report, std::initializer_list<const char*> path) {
+  const Json* at = &report;
+  for (const char* key : path) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at->is_null() ? nullptr : at;
+}
+
+/// Reads numbers of at least 0 and remembers the first that is none.
+class Numbers {
+ public:
+  explicit Numbers(const Json& report) : report_(report) {}
+
+  std::optional<double> maybe(std::initializer_list<const char*> path) {
+    const Json* found = find(report_, path);
+    if (found == nullptr) return std::nullopt;
+    const double value = found->is_number() ? found->get<double>() : -1;
+    if (!(value >= 0) || !std::isfinite(value)) {
+      wrong(path, "is no number of at least 0");
+    }
+    return value;
+  }
+  double must(std::initializer_list<const char*> path) {
+    const auto value = maybe(path);
+    if (!value) wrong(path, "is missing");
+    return value.value_or(0);
+  }
+  std::uint32_t count(std::initializer_list<const char*> path) {
+    const double value = must(path);
+    if (!(value >= 1 && value <= 1e6)) wrong(path, "is no count");
+    return wrong_ ? 1 : static_cast<std::uint32_t>(value);
+  }
+  const std::optional<Error>& wrong() const { return wrong_; }
+
+ private:
+  void wrong(std::initializer_list<const char*> path, const char* what) {
+    if (wrong_) return;
+    std::string name;
+    for (const char* key : path) {
+      name += name.empty() ? "" : ".";
+      name += key;
+    }
+    wrong_ = Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the report's {} {}: make the report again", name, what));
+  }
+
+  const Json& report_;
+  std::optional<Error> wrong_;
+};
+
+Json step_json(const PredictedStep& step) {
+  return {{"compute", step.compute},
+          {"interconnect", step.interconnect},
+          {"network", step.network},
+          {"preparation", step.preparation},
+          {"fetch", step.fetch}};
+}
+
+std::string change_in_words(const std::string& knob, double value) {
+  if (knob == "load_ahead") {
+    return "batches made while training computes (num_workers=1, or Leat)";
+  }
+  if (knob == "cached") {
+    return fmt::format("{:.0f} % of the bytes cached", 100 * value);
+  }
+  if (knob == "latency")
+    return fmt::format("1/{:.1f} of the latency", 1 / value);
+  return fmt::format("{:.1f} times the {}", value, knob);
+}
+
+}  // namespace
+
+Result<MeasuredStep> measured_step(const Json& report) {
+  if (const Json* why = find(report, {"failed"})) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the profile failed: {}",
+                             why->is_string() ? why->get<std::string>() : ""));
+  }
+  Numbers numbers(report);
+  const auto part = [&](const char* name) {
+    return numbers.maybe({"parts", name, "seconds"}).value_or(0);
+  };
+  const Json* loader = find(report, {"loader"});
+  const MeasuredStep step{
+      .compute = numbers.must({"parts", "compute", "seconds"}),
+      .interconnect = part("interconnect"),
+      .network = part("network"),
+      .preparation = part("preparation"),
+      .fetch = part("fetch") + part("input"),
+      .has_warm = find(report, {"parts", "input"}) == nullptr,
+      .warm_supply = numbers.must({"supply_seconds", "warm"}),
+      .cold_supply = numbers.must({"supply_seconds", "cold"}),
+      .is_pipelined = loader != nullptr && *loader == "leat.loader.Loader",
+      .preparation_cpu = numbers.maybe({"supply_cpu_seconds"}),
+      .cores = numbers.must({"cores"}),
+      .latency_share = numbers.maybe({"fetch_a_batch", "latency_share"}),
+      .devices = numbers.count({"settings", "nproc_per_node"}),
+      .nodes = numbers.count({"settings", "nodes"})};
+  if (numbers.wrong()) return *numbers.wrong();
+  return step;
+}
+
+Json what_if_json(const StepModel& model) {
+  Json curves = Json::object();
+  for (const Curve& curve : what_if_curves(model)) {
+    Json points = Json::array();
+    for (const CurvePoint& point : curve.points) {
+      points.push_back({{"value", point.value},
+                        {"step_seconds", point.step.seconds()},
+                        {"parts", step_json(point.step)},
+                        {"speedup", point.speedup}});
+    }
+    curves[std::string(to_string(curve.knob))] = {{"points", std::move(points)},
+                                                  {"why_not", curve.why_not}};
+  }
+  Json told = Json::array();
+  for (const Removal& removal : removals(model)) {
+    Json changes = Json::array();
+    for (const Change& change : removal.changes) {
+      changes.push_back({{"change", to_string(change.knob)},
+                         {"value", change.value},
+                         {"step_seconds", change.step_seconds}});
+    }
+    told.push_back({{"part", to_string(removal.part)},
+                    {"seconds", removal.seconds},
+                    {"changes", std::move(changes)}});
+  }
+  return {{"curves", std::move(curves)}, {"removals", std::move(told)}};
+}
+
+void print_what_if(const Json& what_if, std::ostream& out) {
+  const char* first = "what would help: ";
+  for (const Json& removal : what_if["removals"]) {
+    out << fmt::format("{}{} ({:.1f} ms) goes with ", first,
+                       removal["part"].get<std::string>(),
+                       1e3 * removal["seconds"].get<double>());
+    first = "then ";
+    const char* before = "";
+    for (const Json& change : removal["changes"]) {
+      out << fmt::format("{}{} ({:.1f} ms a step)", before,
+                         change_in_words(change["change"].get<std::string>(),
+                                         change["value"].get<double>()),
+                         1e3 * change["step_seconds"].get<double>());
+      before = ", or ";
+    }
+    out << (removal["changes"].empty() ? "none of these changes\n" : "\n");
+  }
+  if (what_if["removals"].empty()) {
+    out << "what would help: a faster accelerator; nothing else takes 2 % of "
+           "a step\n";
+  }
+  out << "\nspeed, if one thing were otherwise (1 is as measured):\n";
+  for (const auto& [knob, curve] : what_if["curves"].items()) {
+    out << fmt::format("  {:<12}", knob);
+    if (!curve["points"].empty()) {
+      for (const Json& point : curve["points"]) {
+        out << fmt::format(" {:g}:{:.2f}", point["value"].get<double>(),
+                           point["speedup"].get<double>());
+      }
+      out << '\n';
+    } else {
+      out << " - " << curve["why_not"].get<std::string>() << '\n';
+    }
+  }
+}
+
+}  // namespace leat

@@ -1,0 +1,145 @@
+#include "leat/profile/step_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat {
+namespace {
+
+/// Above this share of a node's CPU time, cores are what preparation lacks.
+constexpr double kBusyShare = 0.8;
+
+Error invalid(std::string what) {
+  return Error(ErrorCode::kInvalidArgument, std::move(what));
+}
+
+/// How much of a batch's supply hid behind training, of what could.
+double overlap(double training, double supply, double stall) {
+  const double most = std::min(training, supply);
+  return most > 0 ? std::clamp((supply - stall) / most, 0.0, 1.0) : 1;
+}
+
+double stall(double training, double supply, double overlap) {
+  return supply - overlap * std::min(training, supply);
+}
+
+/// Exposed time of a ring of `members`, from that of `measured` ones.
+double ring(double seconds, std::uint32_t measured, std::uint32_t members) {
+  if (members == measured || measured < 2) return seconds;
+  const auto traffic = [](double n) { return (n - 1) / n; };
+  return seconds * traffic(members) / traffic(measured);
+}
+
+}  // namespace
+
+Result<StepModel> StepModel::of(const MeasuredStep& measured) {
+  for (const double seconds :
+       {measured.compute, measured.interconnect, measured.network,
+        measured.preparation, measured.fetch, measured.warm_supply,
+        measured.cold_supply, measured.preparation_cpu.value_or(0),
+        measured.cores}) {
+    if (!(seconds >= 0) || !std::isfinite(seconds)) {
+      return invalid(fmt::format("a measured step has a part of {}", seconds));
+    }
+  }
+  if (measured.compute == 0) return invalid("a step without compute");
+  if (measured.devices == 0 || measured.nodes == 0) {
+    return invalid("a step without devices");
+  }
+  if (measured.preparation_cpu && measured.cores == 0) {
+    return invalid("CPU time without cores");
+  }
+  if (const double share = measured.latency_share.value_or(0);
+      !(share >= 0 && share <= 1)) {
+    return invalid(fmt::format("a share of {}", share));
+  }
+  return StepModel(measured);
+}
+
+StepModel::StepModel(const MeasuredStep& measured) : measured_(measured) {
+  // A stall is time that the supply took: what was measured of it less, with
+  // nobody training, is noise, or cores that training takes away.
+  measured_.warm_supply =
+      std::max(measured_.warm_supply, measured_.preparation);
+  measured_.cold_supply =
+      std::max({measured_.cold_supply, measured_.preparation + measured_.fetch,
+                measured_.has_warm ? measured_.warm_supply : 0});
+  const double training =
+      measured_.compute + measured_.interconnect + measured_.network;
+  warm_overlap_ =
+      overlap(training, measured_.warm_supply, measured_.preparation);
+  cold_overlap_ = overlap(training, measured_.cold_supply,
+                          measured_.preparation + measured_.fetch);
+}
+
+Setting StepModel::measured_setting() const {
+  return {.devices = measured_.devices, .nodes = measured_.nodes};
+}
+
+double StepModel::warm_supply(const Setting& setting) const {
+  const double measured = measured_.warm_supply;
+  if (!measured_.preparation_cpu || !measured_.has_warm) return measured;
+  const double cpu = *measured_.preparation_cpu;
+  const double before = cpu * measured_.devices / measured_.cores;
+  const double after =
+      cpu * setting.devices / (measured_.cores * setting.cores);
+  if (before < kBusyShare * measured) return std::max(measured, after);
+  return measured * after / before;
+}
+
+double StepModel::overlap_at(double cached) const {
+  // By the time that each contributes, so that a warm supply of next to nothing
+  // does not have a say.
+  const double warm = cached * measured_.warm_supply;
+  const double cold = (1 - cached) * measured_.cold_supply;
+  if (warm + cold == 0) return cold_overlap_;
+  return (warm * warm_overlap_ + cold * cold_overlap_) / (warm + cold);
+}
+
+double StepModel::cold_supply(const Setting& setting, double warm) const {
+  const double latency = measured_.latency_share.value_or(0);
+  const double slower =
+      measured_.latency_share
+          ? latency * setting.latency + (1 - latency) / setting.bandwidth
+          : std::max(setting.latency, 1 / setting.bandwidth);
+  const double missed = 1 - setting.cached;
+  if (!measured_.has_warm) return measured_.cold_supply * slower;
+  if (measured_.is_pipelined) {
+    return std::max(warm, missed * slower * measured_.cold_supply);
+  }
+  return warm +
+         missed * slower * (measured_.cold_supply - measured_.warm_supply);
+}
+
+PredictedStep StepModel::predict(const Setting& setting) const {
+  PredictedStep step{
+      .compute = measured_.compute / setting.accelerator,
+      .interconnect =
+          ring(measured_.interconnect, measured_.devices, setting.devices),
+      .network = ring(measured_.network, measured_.nodes, setting.nodes)};
+  const double training = step.seconds();
+  const double warm = warm_supply(setting);
+  const double cold = cold_supply(setting, warm);
+  const double warm_overlap = setting.loads_ahead ? 1 : warm_overlap_;
+  const double cold_overlap =
+      setting.loads_ahead ? 1 : overlap_at(setting.cached);
+  const double all = stall(training, cold, cold_overlap);
+  if (!measured_.has_warm) {
+    step.fetch = all;
+    return step;
+  }
+  step.preparation = std::min(stall(training, warm, warm_overlap), all);
+  step.fetch = all - step.preparation;
+  return step;
+}
+
+double StepModel::speedup(const Setting& setting) const {
+  const double ranks = static_cast<double>(setting.devices) * setting.nodes /
+                       measured_.devices / measured_.nodes;
+  return ranks * predict(measured_setting()).seconds() /
+         predict(setting).seconds();
+}
+
+}  // namespace leat

@@ -1,0 +1,105 @@
+// What a step would take if something about it were otherwise.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// A step as it was measured, of the slowest rank. Seconds, unless said.
+struct MeasuredStep {
+  double compute = 0;
+  double interconnect = 0;
+  double network = 0;
+  double preparation = 0;
+  double fetch = 0;  ///< Without `has_warm`: preparation and fetch together.
+  bool has_warm = true;
+  /// What a batch takes with nobody training: its bytes in memory; from the
+  /// store.
+  double warm_supply = 0;
+  double cold_supply = 0;
+  /// Bytes are fetched while others are prepared, as Leat does; else a worker
+  /// does one after the other, as torch's do.
+  bool is_pipelined = false;
+  /// CPU time that preparing a rank's batch takes, and the cores of a node.
+  std::optional<double> preparation_cpu;
+  double cores = 0;
+  /// Of the time of reads, what passes before the first byte: 0 to 1.
+  std::optional<double> latency_share;
+  std::uint32_t devices = 1;  ///< Of a node; one process each.
+  std::uint32_t nodes = 1;
+};
+
+/// What is asked about. Everything else stays as it was measured.
+struct Setting {
+  double cached = 0;         ///< Share of bytes that come from memory: 0 to 1.
+  bool loads_ahead = false;  ///< Batches are made while training computes.
+  double cores = 1;          ///< Of a node, as a multiple of what was measured.
+  double bandwidth = 1;      ///< From the store, likewise.
+  double latency = 1;        ///< Of the store, likewise.
+  double accelerator = 1;    ///< Its speed, likewise.
+  std::uint32_t devices = 1;
+  std::uint32_t nodes = 1;
+};
+
+/// Seconds of one step.
+struct PredictedStep {
+  double compute = 0;
+  double interconnect = 0;
+  double network = 0;
+  double preparation = 0;
+  double fetch = 0;
+  double seconds() const {
+    return compute + interconnect + network + preparation + fetch;
+  }
+};
+
+/// Predicts a step from one that was measured.
+///
+/// A batch costs a supply time S, and what training does meanwhile takes B =
+/// compute + interconnect + network. How much of S hides behind B was measured:
+/// a step takes B + S - a * min(B, S), with a = 0 where a loader makes each
+/// batch when it is asked for and a = 1 where it loads ahead. a is taken from
+/// the warm run and from the cold one, so that both are met exactly, and lies
+/// between them where part of the bytes is cached. With everything hidden this
+/// is DS-Analyzer's min(G, P, F) (Mohan et al., VLDB 2021, section 4).
+///
+/// Cores: preparing a batch takes at least its CPU time over the cores, of all
+/// devices of a node together. Fewer cores than needed slow it down; more help
+/// where the measured ones were busy, if the loader uses them.
+/// Devices and nodes: exposed communication grows as a ring's traffic does, as
+/// (n - 1) / n (Patarasuk and Yuan, 2009): a lower bound, since what was hidden
+/// may come out.
+///
+/// Threads: any; it does not change.
+class StepModel {
+ public:
+  /// Errors:
+  ///   kInvalidArgument  a time is negative or no number, compute is 0, no
+  ///                     cores, devices or nodes, a share outside 0 to 1
+  static Result<StepModel> of(const MeasuredStep& measured);
+
+  /// The setting that was measured.
+  Setting measured_setting() const;
+  const MeasuredStep& measured() const { return measured_; }
+
+  /// REQUIRES: cached in [0, 1], multiples > 0, devices and nodes > 0.
+  PredictedStep predict(const Setting& setting) const;
+
+  /// Steps of all ranks a second, against what was measured.
+  double speedup(const Setting& setting) const;
+
+ private:
+  explicit StepModel(const MeasuredStep& measured);
+
+  double warm_supply(const Setting& setting) const;
+  double overlap_at(double cached) const;
+  double cold_supply(const Setting& setting, double warm) const;
+
+  MeasuredStep measured_;
+  double warm_overlap_ = 0;
+  double cold_overlap_ = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,234 @@
+#include "leat/profile/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace leat {
+namespace {
+
+constexpr double kRemoved = 0.01;
+constexpr double kWorthRemoving = 0.02;
+constexpr double kMostFactor = 64;
+constexpr int kBisections = 40;
+
+constexpr std::array kShares = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5,
+                                0.6, 0.7, 0.8, 0.9, 1.0};
+constexpr std::array kFactors = {0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0};
+constexpr std::array kCounts = {1.0, 2.0, 4.0, 8.0, 16.0};
+
+void turn(Setting& setting, Knob knob, double value) {
+  switch (knob) {
+    case Knob::kLoadAhead:
+      setting.loads_ahead = value > 0;
+      break;
+    case Knob::kCached:
+      setting.cached = value;
+      break;
+    case Knob::kCores:
+      setting.cores = value;
+      break;
+    case Knob::kBandwidth:
+      setting.bandwidth = value;
+      break;
+    case Knob::kLatency:
+      setting.latency = value;
+      break;
+    case Knob::kAccelerator:
+      setting.accelerator = value;
+      break;
+    case Knob::kDevices:
+      setting.devices = static_cast<std::uint32_t>(value);
+      break;
+    case Knob::kNodes:
+    case Knob::kCount:
+      setting.nodes = static_cast<std::uint32_t>(value);
+      break;
+  }
+}
+
+/// What is missing to turn this knob, or nothing.
+std::string_view why_not(const MeasuredStep& measured, Knob knob) {
+  switch (knob) {
+    case Knob::kCached:
+      return measured.has_warm ? ""
+                               : "preparation and fetch were not told apart";
+    case Knob::kCores:
+      if (!measured.has_warm) return "preparation was not told from fetch";
+      return measured.preparation_cpu ? ""
+                                      : "the CPU time of preparing a batch "
+                                        "was not measured";
+    case Knob::kBandwidth:
+    case Knob::kLatency:
+      if (!measured.has_warm) return "fetch was not told from preparation";
+      return measured.latency_share ? ""
+                                    : "no read of a bucket was timed: files "
+                                      "are read by the kernel";
+    case Knob::kDevices:
+      return measured.devices > 1 ? ""
+                                  : "one process a node was run: "
+                                    "--nproc-per-node 2 shows what they cost";
+    case Knob::kNodes:
+      return measured.nodes > 1 ? ""
+                                : "one node was run: --node for each of two "
+                                  "shows what they cost";
+    default:
+      return "";
+  }
+}
+
+std::span<const double> values_of(Knob knob) {
+  switch (knob) {
+    case Knob::kCached:
+      return kShares;
+    case Knob::kDevices:
+    case Knob::kNodes:
+      return kCounts;
+    default:
+      return kFactors;
+  }
+}
+
+double part_of(const PredictedStep& step, StepPart part) {
+  switch (part) {
+    case StepPart::kInterconnect:
+      return step.interconnect;
+    case StepPart::kNetwork:
+      return step.network;
+    case StepPart::kPreparation:
+      return step.preparation;
+    case StepPart::kFetch:
+    case StepPart::kInput:
+      return step.fetch;
+    default:
+      return step.compute;
+  }
+}
+
+/// The knob's value where the work in the way is `factor` times less.
+double value_at(Knob knob, double factor) {
+  switch (knob) {
+    case Knob::kCached:
+      return factor >= kMostFactor ? 1 : 1 - 1 / factor;
+    case Knob::kLatency:
+      return 1 / factor;
+    default:
+      return factor;
+  }
+}
+
+std::span<const Knob> knobs_against(StepPart part) {
+  static constexpr std::array kFetch = {Knob::kLoadAhead, Knob::kCached,
+                                        Knob::kBandwidth, Knob::kLatency};
+  static constexpr std::array kPreparation = {Knob::kLoadAhead, Knob::kCores};
+  static constexpr std::array kInput = {Knob::kLoadAhead};
+  switch (part) {
+    case StepPart::kFetch:
+      return kFetch;
+    case StepPart::kPreparation:
+      return kPreparation;
+    case StepPart::kInput:
+      return kInput;
+    default:
+      return {};
+  }
+}
+
+struct Found {
+  Change change;
+  double factor = 1;
+};
+
+/// The least turn of this knob that removes the part, if any does.
+std::optional<Found> least(const StepModel& model, const Setting& from,
+                           StepPart part, Knob knob) {
+  if (!why_not(model.measured(), knob).empty()) return std::nullopt;
+  if (knob == Knob::kLoadAhead && from.loads_ahead) return std::nullopt;
+  const auto with = [&](double factor) {
+    Setting setting = from;
+    turn(setting, knob, knob == Knob::kLoadAhead ? 1 : value_at(knob, factor));
+    return model.predict(setting);
+  };
+  const auto is_removed = [&](double factor) {
+    const PredictedStep step = with(factor);
+    return part_of(step, part) <= kRemoved * step.seconds();
+  };
+  if (knob == Knob::kLoadAhead) {
+    if (!is_removed(1)) return std::nullopt;
+    return Found{{knob, 1, with(1).seconds()}, 1};
+  }
+  if (!is_removed(kMostFactor)) return std::nullopt;
+  double low = 1;
+  double high = kMostFactor;
+  for (int i = 0; i < kBisections; ++i) {
+    const double middle = std::sqrt(low * high);
+    (is_removed(middle) ? high : low) = middle;
+  }
+  return Found{{knob, value_at(knob, high), with(high).seconds()}, high};
+}
+
+StepPart largest_stall(const PredictedStep& step, bool has_warm) {
+  StepPart largest = StepPart::kInterconnect;
+  for (const StepPart part : {StepPart::kNetwork, StepPart::kPreparation,
+                              has_warm ? StepPart::kFetch : StepPart::kInput}) {
+    if (part_of(step, part) > part_of(step, largest)) largest = part;
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::string_view to_string(Knob knob) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Knob::kCount)>
+      kNames = {"load_ahead", "cached",      "cores",   "bandwidth",
+                "latency",    "accelerator", "devices", "nodes"};
+  return kNames.at(static_cast<std::size_t>(knob));
+}
+
+std::vector<Curve> what_if_curves(const StepModel& model) {
+  std::vector<Curve> curves;
+  for (auto knob = Knob::kCached; knob != Knob::kCount;
+       knob = static_cast<Knob>(static_cast<int>(knob) + 1)) {
+    Curve curve{.knob = knob,
+                .points = {},
+                .why_not = std::string(why_not(model.measured(), knob))};
+    if (curve.why_not.empty()) {
+      for (const double value : values_of(knob)) {
+        Setting setting = model.measured_setting();
+        turn(setting, knob, value);
+        curve.points.push_back(
+            {value, model.predict(setting), model.speedup(setting)});
+      }
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+std::vector<Removal> removals(const StepModel& model) {
+  std::vector<Removal> removals;
+  Setting setting = model.measured_setting();
+  // Each takes one knob out of play, or is the last.
+  while (removals.size() < static_cast<std::size_t>(Knob::kCount)) {
+    const PredictedStep step = model.predict(setting);
+    const StepPart part = largest_stall(step, model.measured().has_warm);
+    if (part_of(step, part) <= kWorthRemoving * step.seconds()) break;
+    Removal removal{part, part_of(step, part), {}};
+    std::vector<Found> found;
+    for (const Knob knob : knobs_against(part)) {
+      if (const auto one = least(model, setting, part, knob)) {
+        found.push_back(*one);
+      }
+    }
+    std::ranges::stable_sort(found, {}, &Found::factor);
+    for (const Found& one : found) removal.changes.push_back(one.change);
+    removals.push_back(std::move(removal));
+    if (found.empty()) break;
+    turn(setting, found.front().change.knob, found.front().change.value);
+  }
+  return removals;
+}
+
+}  // namespace leat

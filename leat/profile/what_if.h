@@ -1,0 +1,74 @@
+// What would change a step, and what would do so with the least effort.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/profile/step_model.h"
+#include "leat/profile/step_parts.h"
+
+namespace leat {
+
+/// Something about a training that could be otherwise.
+enum class Knob : std::uint8_t {
+  kLoadAhead,    ///< 1: batches are made while training computes.
+  kCached,       ///< Share of bytes that come from memory: 0 to 1.
+  kCores,        ///< Of a node, as a multiple.
+  kBandwidth,    ///< From the store, as a multiple.
+  kLatency,      ///< Of the store, as a multiple: 0.5 is half.
+  kAccelerator,  ///< Its speed, as a multiple.
+  kDevices,      ///< Of a node: how many.
+  kNodes,        ///< How many.
+  kCount,
+};
+
+/// "load_ahead", "cached", "cores", …: the keys of reports.
+std::string_view to_string(Knob knob);
+
+struct CurvePoint {
+  double value = 0;  ///< As Knob says.
+  PredictedStep step;
+  double speedup = 1;  ///< Samples a second, against what was measured.
+};
+
+/// One knob turned, all others as measured.
+struct Curve {
+  Knob knob = Knob::kCached;
+  std::vector<CurvePoint> points;  ///< By rising value.
+  /// Why there are no points: what was not measured. Else empty.
+  std::string why_not;
+};
+
+/// A curve for every knob but kLoadAhead, in the order of Knob.
+std::vector<Curve> what_if_curves(const StepModel& model);
+
+/// One way to remove a bottleneck.
+struct Change {
+  Knob knob = Knob::kCached;
+  double value = 0;         ///< As Knob says.
+  double step_seconds = 0;  ///< With this change and those taken before it.
+};
+
+/// The largest stall, and what removes it.
+struct Removal {
+  StepPart part = StepPart::kFetch;
+  double seconds = 0;  ///< Of a step, before.
+  /// The least change first, which the next removal builds on; empty: none of
+  /// the knobs that were measured removes it.
+  std::vector<Change> changes;
+};
+
+/// The bottlenecks of a step, each with the smallest changes that remove it:
+/// the largest stall first, then what is the largest after that change. Ends
+/// when no stall takes more than 2 % of the step, or nothing removes the
+/// largest.
+///
+/// A stall is removed when it is under 1 % of the step. Changes are ranked by
+/// the factor by which they shrink the work in its way: caching three quarters
+/// is as large as four times the bandwidth. Loading ahead costs nothing and
+/// goes first. No change is larger than a factor of 64.
+std::vector<Removal> removals(const StepModel& model);
+
+}  // namespace leat

@@ -1,0 +1,142 @@
+#include "leat/profile/what_if.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// With workers: 100 ms of compute, 150 of preparation on busy cores, 250 from
+/// a store whose reads are half latency.
+const MeasuredStep kAll = {.compute = 0.1,
+                           .interconnect = 0.02,
+                           .preparation = 0.03,
+                           .fetch = 0.1,
+                           .warm_supply = 0.15,
+                           .cold_supply = 0.25,
+                           .preparation_cpu = 0.15,
+                           .cores = 2,
+                           .latency_share = 0.5,
+                           .devices = 2};
+
+StepModel model_of(const MeasuredStep& measured) {
+  Result<StepModel> model = StepModel::of(measured);
+  EXPECT_TRUE(model);
+  return *model;
+}
+
+const Curve& curve_of(const std::vector<Curve>& curves, Knob knob) {
+  return *std::ranges::find(curves, knob, &Curve::knob);
+}
+
+TEST(WhatIfTest, EveryCurveGoesThroughWhatWasMeasured) {
+  const StepModel model = model_of(kAll);
+
+  const std::vector<Curve> curves = what_if_curves(model);
+
+  ASSERT_EQ(curves.size(), 7u);
+  for (const Curve& curve : curves) {
+    if (curve.knob == Knob::kNodes) continue;
+    const double here = curve.knob == Knob::kCached    ? 0
+                        : curve.knob == Knob::kDevices ? 2
+                                                       : 1;
+    const auto at = std::ranges::find(curve.points, here, &CurvePoint::value);
+    ASSERT_NE(at, curve.points.end()) << to_string(curve.knob);
+    EXPECT_NEAR(at->step.seconds(), 0.25, 1e-9) << to_string(curve.knob);
+    EXPECT_NEAR(at->speedup, 1, 1e-9) << to_string(curve.knob);
+  }
+}
+
+TEST(WhatIfTest, TurningAKnobTheGoodWayNeverHurts) {
+  for (const Curve& curve : what_if_curves(model_of(kAll))) {
+    const double sign = curve.knob == Knob::kLatency ? -1 : 1;
+    for (std::size_t i = 1; i < curve.points.size(); ++i) {
+      EXPECT_GE(sign * (curve.points[i].speedup - curve.points[i - 1].speedup),
+                -1e-9)
+          << to_string(curve.knob) << " at " << curve.points[i].value;
+    }
+  }
+}
+
+TEST(WhatIfTest, WhatWasNotMeasuredHasNoCurveAndSaysWhy) {
+  const auto curves = what_if_curves(model_of({.compute = 0.1,
+                                               .preparation = 0.1,
+                                               .warm_supply = 0.1,
+                                               .cold_supply = 0.1}));
+
+  for (const Knob knob : {Knob::kCores, Knob::kBandwidth, Knob::kLatency,
+                          Knob::kDevices, Knob::kNodes}) {
+    EXPECT_THAT(curve_of(curves, knob).points, IsEmpty()) << to_string(knob);
+    EXPECT_THAT(curve_of(curves, knob).why_not, Not(IsEmpty()));
+  }
+  EXPECT_THAT(curve_of(curves, Knob::kCached).points, Not(IsEmpty()));
+  EXPECT_THAT(curve_of(curves, Knob::kAccelerator).points, Not(IsEmpty()));
+}
+
+TEST(RemovalsTest, TheLargestStallGoesFirstByTheSmallestChangeThenTheNext) {
+  const StepModel model = model_of(kAll);
+
+  const std::vector<Removal> found = removals(model);
+
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].part, StepPart::kFetch);
+  EXPECT_THAT(found[0].seconds, DoubleNear(0.1, 1e-9));
+  EXPECT_EQ(found[1].part, StepPart::kPreparation);
+  EXPECT_EQ(found[2].part, StepPart::kInterconnect);
+  EXPECT_THAT(found[2].changes, IsEmpty());
+
+  // Latency alone leaves the half that is bandwidth, and the other way round.
+  ASSERT_EQ(found[0].changes.size(), 1u);
+  EXPECT_EQ(found[0].changes[0].knob, Knob::kCached);
+  EXPECT_THAT(found[0].changes[0].value, DoubleNear(1, 1e-9));
+
+  ASSERT_EQ(found[1].changes.size(), 1u);
+  EXPECT_EQ(found[1].changes[0].knob, Knob::kCores);
+  EXPECT_THAT(found[1].changes[0].value, DoubleNear(0.15 / 0.1215, 0.01));
+  EXPECT_LT(found[1].changes[0].step_seconds, found[0].changes[0].step_seconds);
+}
+
+TEST(RemovalsTest, ChangesAreRankedByTheWorkTheyTakeAway) {
+  MeasuredStep measured = kAll;
+  measured.interconnect = measured.preparation = 0;
+  measured.fetch = 0.02;
+  measured.warm_supply = 0.02;
+  measured.cold_supply = 0.12;
+  measured.latency_share = 0.9;
+
+  const std::vector<Removal> found = removals(model_of(measured));
+
+  ASSERT_EQ(found.size(), 1u);
+  std::vector<Knob> knobs;
+  for (const Change& change : found[0].changes) knobs.push_back(change.knob);
+  EXPECT_THAT(knobs, ElementsAre(Knob::kCached, Knob::kLatency));
+  EXPECT_THAT(found[0].changes[0].value, DoubleNear(0.19, 0.01));
+}
+
+TEST(RemovalsTest, LoadingAheadGoesFirstWhereItHidesTheStall) {
+  const std::vector<Removal> found = removals(model_of({.compute = 0.1,
+                                                        .preparation = 0.03,
+                                                        .fetch = 0.05,
+                                                        .warm_supply = 0.03,
+                                                        .cold_supply = 0.08}));
+
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].changes[0].knob, Knob::kLoadAhead);
+  EXPECT_THAT(found[0].changes[0].step_seconds, DoubleNear(0.1, 1e-9));
+}
+
+TEST(RemovalsTest, AStepWithoutStallsHasNothingToRemove) {
+  EXPECT_THAT(removals(model_of({.compute = 0.1})), IsEmpty());
+}
+
+}  // namespace
+}  // namespace leat
