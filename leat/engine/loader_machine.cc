@@ -14,6 +14,9 @@
 namespace leat {
 namespace {
 
+/// A line for each epoch that is shorter would be noise.
+constexpr std::chrono::seconds kLongEpoch{1};
+
 constexpr std::size_t kDefaultInFlight = 128;
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
 // More than a training loop holds on purpose: the batch it works on, the one
@@ -195,6 +198,7 @@ Result<std::optional<NextUse>> Loader::Machine::next_use(
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {
   if (options.threads == 0) options.threads = limits.threads();
+  share.in_flight_was_asked = options.max_in_flight != 0;
   if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
   if (!options.memory_bytes) {
     // The rest is for the model, the framework and what a user keeps.
@@ -211,7 +215,7 @@ void Loader::Machine::tell_shares(std::uint32_t ranks, std::size_t threads,
         "{} ranks on this node share {} threads, {} requests in flight and {} "
         "of memory: {}, {} and {} each",
         ranks, options.threads, options.max_in_flight,
-        format_bytes(*options.memory_bytes), threads, in_flight,
+        format_bytes(*options.memory_bytes), threads, share.in_flight,
         format_bytes(memory)));
   });
 }
@@ -231,14 +235,18 @@ Result<void> Loader::Machine::configure(const Env& env) {
   const Limits limits = effective_limits();
   choose_what_is_open(limits);
   const std::size_t threads = std::max<std::size_t>(1, options.threads / ranks);
-  in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
   const std::uint64_t memory = *options.memory_bytes / ranks;
+  share.local_ranks = ranks;
+  share.in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
+  share.threads = threads;
+  share.cores = limits.threads();
+  share.memory_bytes = memory;
 
   metrics = std::make_shared<Metrics>();
   const std::size_t io_threads =
       std::max<std::size_t>(1, dataset.store_options.io_threads / ranks);
-  LEAT_TRY(store,
-           open_store_of(dataset, {in_flight, io_threads}, env, metrics.get()));
+  LEAT_TRY(store, open_store_of(dataset, {share.in_flight, io_threads}, env,
+                                metrics.get()));
   LEAT_TRY_VOID(open_cache(limits, launch, env));
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
@@ -342,7 +350,7 @@ void Loader::Machine::plan_ahead() {
   const std::uint64_t next_epoch = run->epoch() + 1;
   if (options.epochs && next_epoch >= *options.epochs) return;
   PlanLimits limits;
-  if (!options.epochs) limits.samples = in_flight;
+  if (!options.epochs) limits.samples = share.in_flight;
   if (lookahead) limits.lookahead = global_batch / rank.world_size;
   if (Result<std::shared_ptr<EpochRun>> started =
           start(next_epoch, 0, limits)) {
@@ -354,7 +362,7 @@ void Loader::Machine::plan_ahead() {
 void Loader::Machine::begin_lookahead() {
   if (context->pieces != nullptr) return;
   // Twice the window: it is never empty because of this.
-  lookahead.emplace(global_batch / rank.world_size, 2 * in_flight);
+  lookahead.emplace(global_batch / rank.world_size, 2 * share.in_flight);
 }
 
 void Loader::Machine::look_ahead() {
@@ -373,6 +381,13 @@ void Loader::Machine::begin_wait(EpochRun& from) {
   if (waiting_since) return;
   waiting_since = SteadyClock().now();
   is_late = from.wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
+  if (!is_late || !is_begun || stats.back().samples == 0) return;
+  EpochStats& at = stats.back();
+  ++at.late_batches;
+  const auto sent = metrics->value(Metric::kStoreInFlight);
+  if (sent >= static_cast<std::int64_t>(share.in_flight)) {
+    ++at.late_with_full_window;
+  }
 }
 
 void Loader::Machine::count_requests() {
@@ -396,6 +411,10 @@ void Loader::Machine::end_epoch() {
   at.wait += now - *waiting_since;
   at.stalls[Stall::kHandover] += now - *waiting_since;
   at.elapsed = now - begun;
+  at.verdict = verdict_of(at, share);
+  const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
+  (is_told ? log_info
+           : log_debug)(fmt::format("epoch {}: {}", at.epoch, at.verdict));
   waiting_since.reset();
   has_ended = true;
   is_resuming = false;
@@ -417,7 +436,10 @@ void Loader::Machine::deliver(const BatchWork& work) {
   at.elapsed = now - begun;
   waiting_since.reset();
   if (work.error) return;
-  if (at.samples == 0) at.first_batch = at.elapsed;
+  if (at.samples == 0) {
+    at.first_batch = at.elapsed;
+    at.first_stalls = at.stalls;
+  }
   at.samples += work.batch.ids.size();
   at.substituted += work.substituted;
   if (options.hashes) {

@@ -13,6 +13,7 @@
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
+#include "leat/engine/verdict.h"
 #include "leat/pipeline/epoch_run.h"
 #include "leat/plan/lookahead.h"
 #include "leat/runtime/launcher.h"
@@ -29,8 +30,8 @@ struct Loader::Machine {
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<const BlockMap> blocks;
-  std::size_t in_flight = 0;  ///< Reads at once, of this rank.
-  RankRun readers;            ///< Who reads what the cache of this rank keeps.
+  RankShare share;
+  RankRun readers;  ///< Who reads what the cache of this rank keeps.
   std::shared_ptr<Metrics> metrics;
   std::vector<DeliveredField> fields;
   LearnedShapes shapes;

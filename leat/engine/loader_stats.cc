@@ -41,6 +41,8 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
     json["stalls"][std::string(to_string(stall))] =
         seconds(stats.stalls[stall]);
   }
+  json["late_batches"] = stats.late_batches;
+  json["late_with_full_window"] = stats.late_with_full_window;
   json["requests"] = {{"get", stats.gets},
                       {"retried", stats.retried},
                       {"hedged", 0},
@@ -56,6 +58,7 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
     json["order_hash"] = stats.order_hash.hex();
     json["content_hash"] = stats.content_hash.hex();
   }
+  if (!stats.verdict.empty()) json["verdict"] = stats.verdict;
   return json.dump();
 }
 

@@ -13,13 +13,16 @@ namespace leat {
 /// One epoch, or what has been seen of it so far, on this rank.
 struct EpochStats {
   std::uint64_t epoch = 0;
-  std::uint64_t samples = 0;      ///< Delivered.
-  std::uint64_t substituted = 0;  ///< Of them, in the place of bad ones.
-  Nanoseconds elapsed{0};         ///< From iter() to the last batch.
-  Nanoseconds first_batch{0};     ///< From iter() to the first batch.
-  Nanoseconds wait{0};            ///< In iter() and next().
-  StallTimes stalls;              ///< Sums to `wait`, exactly.
-  std::uint64_t gets = 0;         ///< Reads sent, retried ones included.
+  std::uint64_t samples = 0;       ///< Delivered.
+  std::uint64_t substituted = 0;   ///< Of them, in the place of bad ones.
+  Nanoseconds elapsed{0};          ///< From iter() to the last batch.
+  Nanoseconds first_batch{0};      ///< From iter() to the first batch.
+  Nanoseconds wait{0};             ///< In iter() and next().
+  StallTimes stalls;               ///< Sums to `wait`, exactly.
+  StallTimes first_stalls;         ///< Of them, until the first batch.
+  std::uint64_t late_batches = 0;  ///< Asked for before they were ready.
+  std::uint64_t late_with_full_window = 0;  ///< All requests in flight, then.
+  std::uint64_t gets = 0;  ///< Reads sent, retried ones included.
   std::uint64_t retried = 0;
   std::uint64_t ahead = 0;  ///< Of the next epoch's, sent during this one.
   /// Samples that were last allowed to be planned and not yet delivered; 0
@@ -32,6 +35,7 @@ struct EpochStats {
   std::uint64_t misses = 0;  ///< Reads that went to the store.
   Hash128 order_hash;
   Hash128 content_hash;
+  std::string verdict;  ///< See verdict.h; empty while the epoch goes on.
 
   /// Takes a sample into the order hash: h' = XXH3-128(h, id).
   void add_to_order(std::uint64_t sample_id);

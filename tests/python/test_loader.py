@@ -771,3 +771,19 @@ def test_stats_split_the_wait_exactly(pictures, serve):
     assert epoch["stalls"]["storage"] >= 0.015
     assert 0.02 <= epoch["first_batch_seconds"] <= epoch["seconds"]
     assert epoch["samples"] == 56 and epoch["bytes_read"] > 56 * 300
+
+
+def test_each_epoch_says_what_it_waited_for(tmp_path):
+    (tmp_path / "b").mkdir()
+    for number in range(24):
+        (tmp_path / "b" / f"{number:02}").write_bytes(b"x" * 100)
+    with leat.testing.Bucket(tmp_path, latency="60ms") as bucket:
+        loader = leat.Loader("s3://b", endpoint_url=bucket.url, no_sign_request=True, batch_size=2, max_in_flight=2, shuffle=False)
+        for _ in loader:
+            time.sleep(0.02)
+        (epoch,) = loader.stats()
+        loader.close()
+
+    # Two samples take 60 ms, and training 20.
+    assert "storage, window capped at 2 by max_in_flight=" in epoch["verdict"]
+    assert epoch["late_with_full_window"] > epoch["late_batches"] / 2
