@@ -3,7 +3,8 @@
     ./dev bench dropin [--runs 5] [--latency 110ms] [--workers 2] [--quick] [--json]
 
 What to look at: `over_torch` is the rate over that of torch's DataLoader with the
-same num_workers, `over_best` over the best of torch's rows of the same case. "gets"
+same num_workers, `over_best` over the best of torch's rows of the same case; `cpu_us`
+is CPU time an item, of all threads and processes, which a busy machine changes less. "gets"
 are boto3 GETs from a bucket that far away; torch's best number of workers there is
 found first, of 4, 8, 16 and 32, and stands beside.
 "files" and "pictures" are local files, read alone and decoded by Pillow; "python"
@@ -19,6 +20,7 @@ import argparse
 import hashlib
 import os
 import pathlib
+import resource
 import sys
 import tempfile
 import time
@@ -39,20 +41,27 @@ KINDS = {"torch": torch.utils.data.DataLoader, "leat": leat.torch.DataLoader}
 Way = Callable[[], "dict[str, float]"]
 
 
-def epoch(kind: str, dataset: Any, **arguments: Any) -> tuple[float, str]:
-    """Seconds from iter() to the end, and a digest of what came, in its order."""
+def cpu_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
+
+
+def epoch(kind: str, dataset: Any, **arguments: Any) -> tuple[float, float, str]:
+    """Seconds from iter() to the end, CPU seconds, and a digest of what came, in its order."""
     torch.manual_seed(1)
     loader = KINDS[kind](dataset, batch_size=BATCH, shuffle=True, **arguments)
     batches = []
-    begin = time.perf_counter()
+    cpu, begin = cpu_seconds(), time.perf_counter()
     for batch in loader:
         batches.append(batch)
     seconds = time.perf_counter() - begin
+    cpu = cpu_seconds() - cpu
     digest = hashlib.blake2b()
     for items, indices in batches:
         for item, index in zip(items, indices):
             digest.update(int(index).to_bytes(8, "little") + item.contiguous().numpy().tobytes())
-    return seconds, digest.hexdigest()
+    return seconds, cpu, digest.hexdigest()
 
 
 def way_of(kind: str, make: Callable[[], Any], expected: str, bucket: Any = None, **arguments: Any) -> Way:
@@ -62,12 +71,12 @@ def way_of(kind: str, make: Callable[[], Any], expected: str, bucket: Any = None
         dataset = make()
         if bucket is not None:
             bucket.reset_counters()
-        seconds, digest = epoch(kind, dataset, **arguments)
+        seconds, cpu, digest = epoch(kind, dataset, **arguments)
         if digest != expected:
             sys.exit(f"{kind} with {arguments} delivered other items than torch, or in another order")
         if bucket is not None and bucket.counters()["get"] != len(dataset):
             sys.exit(f"{kind}: {bucket.counters()['get']} GETs for {len(dataset)} items")
-        return {"rate": len(dataset) / seconds}
+        return {"rate": len(dataset) / seconds, "cpu_us": cpu / len(dataset) * 1e6}
 
     return run
 
@@ -77,7 +86,7 @@ def best_workers(make: Callable[[], Any], counts: tuple[int, ...]) -> int:
     rates = {}
     for count in counts:
         dataset = make()
-        seconds, _ = epoch("torch", dataset, num_workers=count, collate_fn=keep_lists)
+        seconds, _, _ = epoch("torch", dataset, num_workers=count, collate_fn=keep_lists)
         rates[count] = len(dataset) / seconds
     print("torch, GETs/s by workers:", {n: round(rate) for n, rate in rates.items()}, file=sys.stderr)
     return max(rates, key=rates.__getitem__)
@@ -91,7 +100,7 @@ def bucket_ways(
     counts = (8,) if is_quick else (4, 8, 16, 32)
     best = best_workers(lambda: Gets(bucket.url, "pictures", many), counts)
     digests = {
-        size: epoch("torch", Gets(near.url, "pictures", size), collate_fn=keep_lists)[1]
+        size: epoch("torch", Gets(near.url, "pictures", size), collate_fn=keep_lists)[2]
         for size in (few, many)
     }
 
@@ -118,7 +127,7 @@ def local_ways(folder: pathlib.Path, workers: int) -> dict[str, Way]:
         ("pictures", Pictures(folder, 512), None),
         ("python", Python(folder, 512), None),
     ):
-        expected = epoch("torch", dataset, collate_fn=collate)[1]
+        expected = epoch("torch", dataset, collate_fn=collate)[2]
         for kind in KINDS:
             for count in (0, workers):
                 ways[f"{name}: {kind}, {count} workers"] = way_of(
@@ -145,7 +154,7 @@ def compared(found: dict[str, dict[str, list[float]]], workers: int) -> list[dic
         torchs = rate_of(f"{case}: torch, {count} workers")
         best = max(rate_of(other) for other in found if other.startswith(f"{case}: torch"))
         rows.append({"way": way, "rate": rate, "rate_mad": mad, "over_torch": f"{rate / torchs:.2f}",
-                     "over_best": f"{rate / best:.2f}"})  # fmt: skip
+                     "over_best": f"{rate / best:.2f}", "cpu_us": spread(values["cpu_us"])[0]})  # fmt: skip
     return rows
 
 
@@ -154,7 +163,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--latency", default="110ms")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", choices=("gets", "local"))
+    parser.add_argument("--only", choices=("gets", "local", "files"))
     parser.add_argument("--quick", action="store_true", help="one run, few rows: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -170,10 +179,12 @@ def main() -> None:
             leat.testing.Bucket(root, latency="0") as near,
         ):
             ways: dict[str, Way] = {}
-            if args.only != "local":
+            if args.only in (None, "gets"):
                 ways |= bucket_ways(bucket, near, args.workers, args.quick)
             if args.only != "gets":
                 ways |= local_ways(folder, args.workers)
+            if args.only == "files":
+                ways = {way: run for way, run in ways.items() if way.startswith("files")}
             found = interleave(ways, 1 if args.quick else args.runs)
     runs = 1 if args.quick else args.runs
     report(f"dropin at {args.latency}, {runs} interleaved runs", compared(found, args.workers), args.json)

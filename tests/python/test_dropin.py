@@ -172,6 +172,39 @@ def test_only_slow_items_are_given_to_threads(monkeypatch, quick_seconds, own_th
     assert (data.threads == {threading.get_ident()}) == own_thread
 
 
+class SlowFrom(Slow):
+    """Items below `first` take no time; notes which others the calling thread fetched."""
+
+    def __init__(self, size, first):
+        super().__init__(size, 0)
+        self.first, self.caller, self.in_turn = first, threading.get_ident(), []
+
+    def __getitem__(self, index):
+        if index < self.first:
+            return torch.tensor(index)
+        if threading.get_ident() == self.caller:
+            self.in_turn.append(index)
+        time.sleep(0.02)
+        return torch.tensor(index)
+
+
+def test_few_items_are_waited_for_in_turn_once_they_become_slow():
+    data = SlowFrom(256, first=128)
+
+    batches = list(DataLoader(data, batch_size=64))
+
+    assert torch.cat(batches).tolist() == list(range(256))
+    assert len(data.in_turn) <= 17  # Timed as one, and one more.
+
+
+def test_a_profiler_sees_the_batches():
+    with torch.autograd.profiler.profile() as profile:
+        assert len(list(DataLoader(Slow(8, 0), batch_size=4))) == 2
+
+    seen = [event.name for event in profile.function_events if "enumerate(DataLoader)" in event.name]
+    assert len(seen) == 3  # The end, too, as of torch's own.
+
+
 ZERO_WORKERS = {"num_workers": 0, "prefetch_factor": None}
 LIKE = {
     "workers": {"batch_size": 3, "num_workers": 2, "prefetch_factor": 3, "drop_last": True},

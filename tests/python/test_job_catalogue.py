@@ -134,14 +134,20 @@ import os, sys, torch.distributed, leat
 torch.distributed.init_process_group(
     "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
 for number in range(2):
-    with leat.Loader(sys.argv[1], global_batch_size=2) as loader:
+    with leat.Loader(sys.argv[1], global_batch_size=2, refresh=sys.argv[3]) as loader:
         print(len(loader), flush=True)
+    if sys.argv[3] == "always":
+        torch.distributed.barrier()
+        if os.environ["RANK"] == "0":
+            for more in "01":
+                open(f"{sys.argv[1]}/more{more}.bin", "w").close()
+        torch.distributed.barrier()
 """
 
 
-@pytest.mark.parametrize("changes", [False, True])
+@pytest.mark.parametrize("changes", ["never", "between their listings", "between two loaders"])
 def test_ranks_of_different_data_are_told(tmp_path, changes):
-    """Two nodes; the data grows between their listings."""
+    """Two nodes. Data that grows between two loaders is the same for both ranks."""
     pytest.importorskip("torch")
     folder, rendezvous = tmp_path / "data", tmp_path / "rendezvous"
     for number in range(4):
@@ -153,16 +159,18 @@ def test_ranks_of_different_data_are_told(tmp_path, changes):
         subprocess.run(["leat", "index", str(folder)], check=True, capture_output=True, env={
             **os.environ, "LEAT_CACHE_DIR": str(tmp_path / f"{rank}")})
         ranks.append(subprocess.Popen(
-            [sys.executable, "-c", _RANK, folder, rendezvous],
+            [sys.executable, "-c", _RANK, folder, rendezvous,
+             "always" if changes == "between two loaders" else "never"],
             env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True))
-        if changes:
+        if changes == "between their listings":
             write(folder / "more.bin", b"x")
 
     told = [rank.communicate(timeout=80) for rank in ranks]
 
-    if not changes:
-        assert [out.split() for out, _ in told] == [["2", "2"]] * 2, told
+    if changes != "between their listings":
+        batches = ["2", "2"] if changes == "never" else ["2", "3"]
+        assert [out.split() for out, _ in told] == [batches] * 2, told
     else:
         (said,) = [err for rank, (_, err) in zip(ranks, told) if rank.returncode]
         assert "InvalidArgument" in said and "another rank has" in said

@@ -24,6 +24,7 @@ for batch in loader:
         with contextlib.suppress(FileNotFoundError):  # A thread that has just ended.
             names.append(open(f"/proc/self/task/{task}/comm").read())
 print(sum(name.startswith("leat-decode") for name in names))
+print(sum(name.startswith("leat-http") for name in names))
 print(loader.stats()[0]["content_hash"])
 """
 
@@ -66,7 +67,7 @@ def test_four_ranks_keep_within_the_settings_of_one(blobs, serve, launcher):
     assert [process.returncode for process in processes] == [0] * 4, outputs
     hashes = [int(output.split()[-1], 16) for output, _ in outputs]
     assert sum(hashes) % 2**128 == int(alone.stats()[0]["content_hash"], 16)
-    assert [output.split()[0] for output, _ in outputs] == ["2"] * 4
+    assert [output.split()[:2] for output, _ in outputs] == [["2", "1"]] * 4
     assert served.counters()["most_in_flight"] <= 32
     told = [error for _, error in outputs if "ranks on this node share" in error]
     assert len(told) == 1 and told[0].count("share") == 1
@@ -74,6 +75,19 @@ def test_four_ranks_keep_within_the_settings_of_one(blobs, serve, launcher):
         r"4 ranks on this node share 8 threads, 32 requests in flight and 64 MiB of "
         r"memory: 2, 8 and 16 MiB each", told[0])  # fmt: skip
     assert shares, told[0]
+
+
+@pytest.mark.parametrize("local_ranks", [1, 4])
+def test_memory_is_the_nodes(blobs, monkeypatch, local_ranks):
+    """A batch of 320 kB fits into 1 MiB, but not into a quarter of it."""
+    for name, value in zip(LAUNCHERS["torchrun"], (0, 4, 0, local_ranks)):
+        monkeypatch.setenv(name, str(value))
+    with leat.Loader(blobs, global_batch_size=64, memory="1MiB") as loader:
+        if local_ranks == 1:
+            assert len(next(iter(loader))["data"]) == 16
+        else:
+            with pytest.raises(leat.ResourceExhausted, match="memory"):
+                next(iter(loader))
 
 
 def test_a_rank_that_dies_changes_nothing_for_the_others(blobs, serve):

@@ -55,7 +55,7 @@ def test_a_published_catalogue_that_is_too_old(folder, serve):
     assert samples("if-older-than:9d") == 4 and served.counters()["list"] == 0
 
 
-@pytest.mark.parametrize("refresh", ["sometimes", "if-older-than:", "if-older-than:1"])
+@pytest.mark.parametrize("refresh", ["sometimes", "if-older-than:", "if-older-than:1", "if-older-than:999ms"])
 def test_what_it_may_be(folder, refresh):
     with pytest.raises(leat.InvalidArgument, match="if-older-than:AGE"):
         leat.Dataset(folder, refresh=refresh)

@@ -176,10 +176,13 @@ TEST(WebpHeaderTest, RefusesAnimationsWithoutAWholeFirstPicture) {
   no_pixels[no_pixels.find("VP8L") + 3] = '?';
   std::string elsewhere = animated_webp(8, 8, {small});
   elsewhere[elsewhere.find("ANMF") + 8] = 1;
+  std::string below = animated_webp(8, 8, {small});
+  below[below.find("ANMF") + 8 + 3] = 1;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {animated_webp(8, 8, {}), "an animation without a picture"},
       {no_pixels, "whose first picture has no header"},
       {elsewhere, "covers a part of it only"},
+      {below, "covers a part of it only"},
       {animated_webp(9, 8, {small}), "covers a part of it only"},
       {animated_webp(8, 9, {small, picture(8, 9)}), "covers a part of it only"},
   };

@@ -16,6 +16,9 @@ from torch.utils.data import StackDataset, Subset
 
 from leat.torch.workers import kept_worker
 
+# So that the items after a sudden change are not many.
+_MOST_AT_ONCE = 16
+
 
 class Source:
     """Where items come from, and what becomes of them.
@@ -78,6 +81,7 @@ class Batch:
         self.index = index
         self.next_place = 0
         self.seconds = 0.0  # That its items took, together.
+        self.at_once = 1  # As `run_in_turn` left it.
         self._source = source
         self._finished = finished
         self._value: Any = None
@@ -107,8 +111,9 @@ class Batch:
         return self._is_finished
 
     def run_in_turn(
-        self, quick_seconds: float, *, most_places: int | None = None, was_slow: bool = False
-    ) -> bool:
+        self, quick_seconds: float, *, most_places: int | None = None, was_slow: bool = False,
+        at_once: int = 1,
+    ) -> bool:  # fmt: skip
         """Fetches places that nobody has begun, one after another, in this thread.
 
         As `run` of each, with nothing between two items: for those that come in
@@ -118,6 +123,8 @@ class Batch:
             quick_seconds: what takes longer is slow; two in a row end this.
             most_places: none after so many.
             was_slow: whether the item before these was.
+            at_once: items that are timed as one, at first; then as many as are
+                expected within `quick_seconds`, one after a slow one.
 
         Returns: whether the last two were slow, so that threads are worth it.
         """
@@ -134,15 +141,23 @@ class Batch:
                 self._items = dataset.__getitems__(self.index)
                 place = end
             while place < end and indices and not are_slow:
-                items[place] = dataset[indices[place]]
-                place += 1
+                stop = min(end, place + at_once)
+                for place in range(place, stop):
+                    items[place] = dataset[indices[place]]
+                place = stop
                 now = clock()
-                is_slow = now - last > quick_seconds
+                took = now - last
+                is_slow = took > quick_seconds
                 are_slow = is_slow and was_slow
                 was_slow, last = is_slow, now
+                if is_slow:
+                    at_once = 1
+                elif 2 * took <= quick_seconds:
+                    at_once = min(2 * at_once, _MOST_AT_ONCE)
         except BaseException as error:  # noqa: BLE001: raised where it is awaited
             self._fail(place, error)
             place += 1
+        self.at_once = at_once
         self.next_place = place if indices else self.places
         self._complete(begin, self.next_place, clock() - started)
         return are_slow

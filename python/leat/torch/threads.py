@@ -126,8 +126,21 @@ class AtOnce(_InThreads):
         if loader.timeout != 0:  # As torch says it.
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         self._is_watched = False
+        self._has_submitted = False
+        self._at_once = 1
         super().__init__(loader)
         self._source = self._make_source()
+
+    def __next__(self) -> Any:
+        # What torch's does, less what it tells a profiler where there is none: that
+        # takes longer than all else between two batches.
+        if torch.autograd._profiler_enabled():
+            return super().__next__()
+        if self._sampler_iter is None:
+            self._reset()
+        data = self._next_data()
+        self._num_yielded += 1
+        return data
 
     def _next_data(self) -> Any:
         try:
@@ -136,9 +149,10 @@ class AtOnce(_InThreads):
             self._position.is_over = True
             self.close()
             raise
-        # A queue of its own: the one before may have been left by Ctrl-C, half done.
-        self._finished = queue.SimpleQueue()
-        self._crew.clear()
+        if self._has_submitted:  # The batch before may have been left by Ctrl-C, half done.
+            self._has_submitted = False
+            self._finished = queue.SimpleQueue()
+            self._crew.clear()
         batch = Batch(number, index, self._source, self._finished)
         try:
             self._fetch(batch)
@@ -153,6 +167,7 @@ class AtOnce(_InThreads):
             return
         self._check_crew()
         before = fingerprint()
+        self._has_submitted = True
         self._crew.submit(batch, threads=1)
         self._await()
         if fingerprint() != before:
@@ -170,8 +185,9 @@ class AtOnce(_InThreads):
             if fingerprint() != before:
                 self._habits.saw_draws(self._is_ahead)
         limit = math.inf if self._habits.is_in_turn else _QUICK_SECONDS
-        if batch.run_in_turn(limit, was_slow=was_slow):
+        if batch.run_in_turn(limit, was_slow=was_slow, at_once=self._at_once):
             self._habits.is_quick = False
+        self._at_once = batch.at_once
 
 
 class Ahead(_InThreads):
