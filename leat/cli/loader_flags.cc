@@ -64,6 +64,9 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--world-size", world_size, "of how many");
   app.add_flag("--no-hash", has_no_hash,
                "no order and content hashes, when CPU is being measured");
+  app.add_option("--trace", trace,
+                 "a file for a trace that Perfetto opens: where the time of "
+                 "every sample went");
 }
 
 Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
@@ -136,6 +139,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   }
   if (rank) options.rank = Rank{.rank = *rank, .world_size = *world_size};
   options.hashes = !has_no_hash;
+  options.trace = trace;
   return options;
 }
 

@@ -39,6 +39,7 @@ struct LoaderFlags {
   std::optional<std::uint32_t> rank;
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;
+  std::string trace;
 
   void add_to(CLI::App& app);
   Result<LoaderOptions> loader_options() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -248,6 +249,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY(store, open_store_of(dataset, {share.in_flight, io_threads}, env,
                                 metrics.get()));
   LEAT_TRY_VOID(open_cache(limits, launch, env));
+  LEAT_TRY_VOID(open_trace());
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
   for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
@@ -359,6 +361,30 @@ void Loader::Machine::plan_ahead() {
   look_ahead();
 }
 
+Result<void> Loader::Machine::open_trace() {
+  if (options.trace.empty()) return {};
+  std::filesystem::path path = options.trace;
+  if (rank.world_size > 1) {
+    path.replace_extension(
+        fmt::format(".rank{}{}", rank.rank, path.extension().string()));
+  }
+  LEAT_TRY(trace, Trace::open(path.string(), rank.rank));
+  return {};
+}
+
+void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {
+  std::vector<TracedSample> samples;
+  samples.reserve(work.size());
+  for (std::size_t row = 0; row < work.size(); ++row) {
+    samples.push_back({work.batch.ids[row], &work.times_of(row)});
+  }
+  trace->add({.epoch = work.epoch,
+              .step = work.step,
+              .samples = samples,
+              .ready = work.ready,
+              .wait = wait});
+}
+
 void Loader::Machine::begin_lookahead() {
   if (context->pieces != nullptr) return;
   // Twice the window: it is never empty because of this.
@@ -427,6 +453,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   EpochStats& at = stats.back();
   const Interval wait{.begin = *waiting_since, .end = now};
   at.stalls += blame(wait, work.last_times(), work.ready);
+  if (trace != nullptr && !work.error) write_trace(work, wait);
   if (lookahead && delivered_at && !work.error) {
     lookahead->took(work.size(), work.longest_fetch(),
                     *waiting_since - *delivered_at, is_late);
@@ -481,6 +508,7 @@ void Loader::Machine::tear_down() {
   executor.reset();
   scratch.clear();
   slots.reset();
+  trace.reset();
 }
 
 }  // namespace leat

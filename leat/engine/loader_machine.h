@@ -13,6 +13,7 @@
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
+#include "leat/engine/trace.h"
 #include "leat/engine/verdict.h"
 #include "leat/pipeline/epoch_run.h"
 #include "leat/plan/lookahead.h"
@@ -31,6 +32,7 @@ struct Loader::Machine {
   OrderOptions order;
   std::shared_ptr<const BlockMap> blocks;
   RankShare share;
+  std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
   std::shared_ptr<Metrics> metrics;
   std::vector<DeliveredField> fields;
@@ -127,6 +129,8 @@ struct Loader::Machine {
   void plan_ahead() LEAT_REQUIRES(mutex);
   /// Begins to look ahead for batches of the size that is set.
   void begin_lookahead() LEAT_REQUIRES(mutex);
+  Result<void> open_trace();
+  void write_trace(const BatchWork& work, Interval wait) LEAT_REQUIRES(mutex);
   /// Tells the runs how far they may plan.
   void look_ahead() LEAT_REQUIRES(mutex);
   /// The user asks for the next batch of `from`; late if it is not yet ready.

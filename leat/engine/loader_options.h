@@ -53,6 +53,9 @@ struct LoaderOptions {
   std::size_t max_in_flight = 0;
   /// Keeps what was fetched for later epochs; nullopt: nothing is kept.
   std::optional<CacheOptions> cache;
+  /// A file for a trace (trace.h); empty: none. With several ranks each has
+  /// its own: "t.json" becomes "t.rank3.json".
+  std::string trace;
 };
 
 }  // namespace leat

@@ -25,6 +25,9 @@ class BatchWork {
 
   std::size_t size() const { return samples_.size(); }
   SampleWork& sample(std::size_t row) { return *samples_[row]; }
+  const SampleTimes& times_of(std::size_t row) const {
+    return samples_[row]->times;
+  }
   /// The times of the row that finished last. REQUIRES: is_ready.
   const SampleTimes& last_times() const { return samples_[last_row]->times; }
 

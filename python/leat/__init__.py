@@ -10,7 +10,7 @@
 
 from typing import Any
 
-from leat import errors, ops, testing
+from leat import errors, ops, testing, trace
 from leat._native import __version__
 from leat.cache import Cache
 from leat.dataset import Dataset
@@ -50,6 +50,7 @@ __all__ = [
     "errors",
     "ops",
     "testing",
+    "trace",
 ]
 
 

@@ -60,6 +60,10 @@ class Loader:
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
         hashes: whether `stats` holds order and content hashes.
+        trace: a file for a trace that Perfetto and chrome://tracing open: a
+            slice for each fetch, decode, batch, wait and step. With several ranks
+            each has its own: ``t.json`` becomes ``t.rank3.json``. `leat.trace.merge`
+            lays it over others and over torch.profiler's.
         rank, world_size: who this is; None asks torch.distributed, if the program
             has initialised it, else the launcher's environment.
         refresh, endpoint_url, region, profile, no_sign_request, requester_pays:
@@ -100,6 +104,7 @@ class Loader:
         threads: int | None = None,
         max_in_flight: int | None = None,
         hashes: bool = True,
+        trace: str | os.PathLike[str] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         refresh: str = "never",
@@ -155,6 +160,7 @@ class Loader:
             "ids": ids,
             "on_error": str(on_error),
             "hashes": hashes,
+            "trace": "" if trace is None else os.fspath(trace),
             "memory": None if memory is None else str(memory),
             "cache": options_of(cache, world_size),
             "threads": _count("threads", threads, at_least=1),

@@ -110,6 +110,7 @@ LoaderOptions options_of(const py::dict& given) {
     options.cache = cache_of(py::cast<py::dict>(given["cache"]));
   }
   get("threads", options.threads);
+  get("trace", options.trace);
   get("max_in_flight", options.max_in_flight);
   if (!given["rank"].is_none()) {
     options.rank =

@@ -1,0 +1,95 @@
+// Where the time of every sample went, for a person to look at.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+#include "leat/metrics/stalls.h"
+
+namespace leat {
+
+struct TracedSample {
+  SampleId id;
+  const SampleTimes* times = nullptr;
+};
+
+/// A batch from its samples' requests to the training step that it was for.
+struct TracedBatch {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::span<const TracedSample> samples;
+  TimePoint ready;
+  Interval wait;  ///< From when training asked for it until it was given.
+};
+
+/// Writes Chrome's trace format (JSON object format), which Perfetto and
+/// chrome://tracing open: a slice for each fetch, decode and transform on lanes
+/// of their own, for each batch as it is put together, and for each wait and
+/// step of training; arrows (flow events) join what belongs together.
+///
+/// Times are those of the wall clock, from `baseTimeNanoseconds` on, as in the
+/// traces of torch.profiler, so that both can be laid over one another
+/// (`leat.merge_traces`). What is in the file is a whole JSON text after each
+/// batch. It ends by itself before it is too large to open.
+///
+/// Threads: one at a time.
+class Trace {
+ public:
+  static constexpr std::uint64_t kMostBytes = 256 << 20;
+
+  /// Replaces the file at `path`; `rank` is what its process is called.
+  ///
+  /// Errors:
+  ///   kNotFound, kPermissionDenied, ...  the file cannot be made
+  static Result<std::unique_ptr<Trace>> open(const std::string& path,
+                                             std::uint32_t rank);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// REQUIRES: in the order in which batches were given.
+  void add(const TracedBatch& batch);
+
+ private:
+  /// Rows of the picture on which no two slices overlap.
+  struct Lanes {
+    const char* name;
+    std::uint32_t first_tid;
+    std::vector<TimePoint> busy_until{};
+  };
+
+  Trace(std::FILE* file, std::string path, std::uint32_t rank);
+
+  std::uint32_t lane(Lanes& lanes, Interval time);
+  void name_thread(std::uint32_t tid, const std::string& name);
+  void slice(std::uint32_t tid, std::string_view name, Interval time,
+             std::string_view args = {});
+  void arrow(char phase, std::uint64_t id, std::uint32_t tid, TimePoint at);
+  void add_sample(const TracedBatch& batch, const TracedSample& sample,
+                  TimePoint batch_at, std::uint32_t batch_tid);
+  void begin_event();
+  double microseconds(TimePoint at) const;
+  void flush();
+
+  std::FILE* const file_;
+  const std::string path_;
+  const int pid_;
+  const TimePoint base_;
+  std::string text_;
+  std::uint64_t written_bytes_ = 0;
+  bool is_full_ = false;
+  bool has_events_ = false;
+  std::uint64_t next_arrow_ = 1;
+  TimePoint given_{};  // The batch before, to training.
+  Lanes fetches_;
+  Lanes decodes_;
+  Lanes batches_;
+};
+
+}  // namespace leat

@@ -1,0 +1,131 @@
+#include "leat/engine/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+namespace leat {
+namespace {
+
+using std::chrono::milliseconds;
+
+class TraceTest : public ::testing::Test {
+ protected:
+  TraceTest() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "leat-trace-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~TraceTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return (folder_ / "t.json").string(); }
+  nlohmann::json read() const {
+    std::stringstream text;
+    text << std::ifstream(path()).rdbuf();
+    return nlohmann::json::parse(text.str(), nullptr, false);
+  }
+  TimePoint at(int ms) const { return start_ + milliseconds(ms); }
+
+  std::filesystem::path folder_;
+  const TimePoint start_ = SteadyClock().now();
+};
+
+TEST_F(TraceTest, JoinsEachSampleFromItsFetchToItsStep) {
+  auto trace = Trace::open(path(), 3);
+  ASSERT_TRUE(trace) << trace.error().message();
+  // Two that overlap, then one that fits behind the first.
+  const SampleTimes first{at(0), at(10), at(12), at(13), {}};
+  const SampleTimes second{
+      at(5),
+      at(20),
+      at(21),
+      at(25),
+      {{.time = {at(6), at(8)}, .cause = Stall::kThrottled}}};
+  const SampleTimes third{at(10), at(30), at(31), at(31), {}};
+  const std::vector<TracedSample> two = {{SampleId{7}, &first},
+                                         {SampleId{8}, &second}};
+  const std::vector<TracedSample> one = {{SampleId{9}, &third}};
+
+  (*trace)->add({.epoch = 1,
+                 .step = 4,
+                 .samples = two,
+                 .ready = at(26),
+                 .wait = {at(1), at(27)}});
+  (*trace)->add({.epoch = 1,
+                 .step = 5,
+                 .samples = one,
+                 .ready = at(32),
+                 .wait = {at(40), at(41)}});
+  trace->reset();
+
+  const nlohmann::json json = read();
+  ASSERT_TRUE(json.is_object());
+  EXPECT_GT(json["baseTimeNanoseconds"].get<std::int64_t>(), 0);
+  std::map<std::string, int> slices;
+  std::map<std::int64_t, std::multiset<std::string>> arrows;
+  std::map<std::int64_t, std::vector<std::pair<double, double>>> by_thread;
+  for (const auto& event : json["traceEvents"]) {
+    const std::string phase = event["ph"];
+    if (phase == "X") {
+      ++slices[event["name"]];
+      const double from = event["ts"];
+      if (event["name"] != "throttled" && event["name"] != "transform") {
+        by_thread[event["tid"]].emplace_back(from,
+                                             from + event["dur"].get<double>());
+      }
+    } else if (phase != "M") {
+      arrows[event["id"]].insert(phase);
+    }
+  }
+  EXPECT_EQ(slices, (std::map<std::string, int>{{"batch", 2},
+                                                {"decode", 3},
+                                                {"fetch", 3},
+                                                {"step", 1},
+                                                {"throttled", 1},
+                                                {"transform", 2},
+                                                {"wait", 2}}));
+  // Samples have three ends, batches two.
+  EXPECT_EQ(arrows.size(), 5u);
+  for (const auto& [id, phases] : arrows) {
+    EXPECT_TRUE(phases == (std::multiset<std::string>{"f", "s", "t"}) ||
+                phases == (std::multiset<std::string>{"f", "s"}))
+        << id;
+  }
+  for (auto& [tid, times] : by_thread) {
+    std::ranges::sort(times);
+    for (std::size_t i = 1; i < times.size(); ++i) {
+      EXPECT_LE(times[i - 1].second, times[i].first + 1e-3) << tid;
+    }
+  }
+}
+
+TEST_F(TraceTest, IsWholeAtAnyTime) {
+  auto trace = Trace::open(path(), 0);
+  ASSERT_TRUE(trace);
+  EXPECT_TRUE(read().is_object());
+  const SampleTimes times{at(0), at(1), at(2), at(3), {}};
+  const std::vector<TracedSample> samples(200, {SampleId{1}, &times});
+  for (int i = 0; i < 30; ++i) {  // More than is kept back.
+    (*trace)->add({.samples = samples, .ready = at(4), .wait = {at(4), at(5)}});
+    ASSERT_TRUE(read().is_object()) << i;
+  }
+}
+
+TEST_F(TraceTest, NamesTheFileThatCannotBeMade) {
+  const auto trace = Trace::open((folder_ / "no" / "t.json").string(), 0);
+
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().code(), ErrorCode::kNotFound);
+  EXPECT_THAT(trace.error().message(), ::testing::HasSubstr("no/t.json"));
+}
+
+}  // namespace
+}  // namespace leat
