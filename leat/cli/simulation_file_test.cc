@@ -125,6 +125,11 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
 
   EXPECT_EQ(error_of(job), "");
   EXPECT_THAT(error_of("x = ["), HasSubstr("jobs.toml (line 1) is not TOML"));
+  // toml++ is undefined on U+FE69.
+  EXPECT_THAT(error_of("# \u00e9\nx = \"\u00e9\\\"\"\n\ufe69"),
+              HasSubstr("(line 3) is not TOML: a character beyond ASCII"));
+  EXPECT_THAT(error_of("x = '''\u00e9\n'''\ny = 1 \u3000"),
+              HasSubstr("(line 3) is not TOML: a character beyond ASCII"));
   EXPECT_THAT(error_of(""), HasSubstr("neither [[simulation]] nor [[deli]]"));
   EXPECT_THAT(error_of("[simulation]\n"),
               HasSubstr("must be a list of tables"));

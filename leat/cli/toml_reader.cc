@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include <chrono>
 #include <cmath>
@@ -174,11 +175,61 @@ Result<void> TomlReader::done() {
   return {};
 }
 
+namespace {
+
+/// Where a string that begins with `quote` at `text[at]` ends, or the text
+/// does.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string triple(3, quote);
+  const bool is_long = text.substr(at, 3) == triple;
+  for (std::size_t i = at + (is_long ? 3 : 1); i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (is_long && text.substr(i, 3) == triple) {
+      return i + 3;
+    } else if (!is_long && (text[i] == quote || text[i] == '\n')) {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
+/// The first line with a character beyond ASCII outside of strings and
+/// comments; 0 if there is none. toml++ 3.3 is undefined on some of them, and
+/// TOML has no use for any.
+std::size_t line_beyond_ascii(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      return 1 + static_cast<std::size_t>(
+                     std::ranges::count(text.substr(0, i), '\n'));
+    }
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (c == '"' || c == '\'') {
+      i = end_of_string(text, i);
+    } else {
+      ++i;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
 Result<toml::table> parse_toml(std::string_view text, const std::string& name) {
   if (text.size() > kMostBytes) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} has {} bytes: more than {} are not read", name,
                              text.size(), kMostBytes));
+  }
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // A BOM.
+  if (const std::size_t line = line_beyond_ascii(text); line != 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} (line {}) is not TOML: a character beyond "
+                             "ASCII outside of quotes",
+                             name, line));
   }
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {

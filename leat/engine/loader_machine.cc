@@ -135,6 +135,8 @@ void Loader::Machine::open_context() {
       .metrics = *metrics,
       .scratch = scratch,
       .shapes = shapes,
+      .has_sticky_ranks = options.sticky_ranks && rank.world_size > 1,
+      .readers = readers,
       .seed = options.seed,
       .on_error = options.on_error,
       .has_hashes = options.hashes,
@@ -182,15 +184,20 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
 Result<std::optional<NextUse>> Loader::Machine::next_use(
     std::uint64_t which, std::uint64_t from) const {
   if (!options.cache) return std::optional<NextUse>();
-  const std::uint64_t horizon =
-      which + 2 + 4 * (readers.world_size / readers.count);
+  // At home, a sample is read in every epoch; elsewhere after a few.
+  const RankRun met = context->has_sticky_ranks
+                          ? RankRun{.first = 0,
+                                    .count = rank.world_size,
+                                    .world_size = rank.world_size}
+                          : readers;
+  const std::uint64_t horizon = which + 2 + 4 * (met.world_size / met.count);
   LEAT_TRY(NextUse next,
            NextUse::make({.samples = dataset.catalogue->samples(),
                           .order = order,
                           .blocks = blocks,
                           .global_batch = global_batch,
                           .tail = tail,
-                          .ranks = readers,
+                          .ranks = met,
                           .epoch = which,
                           .start = from,
                           .end_epoch = options.epochs.value_or(horizon)}));

@@ -31,6 +31,10 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle mixes at a time.
   std::uint32_t shuffle_window = 16;
+  /// Deals the samples of a step to the ranks where they are at home, so that
+  /// caches of nodes meet them again: see plan/dealing.h. The same on all
+  /// ranks.
+  bool sticky_ranks = false;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
   /// Fills the last step with the epoch's first positions and adds `valid`.

@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "leat/base/units.h"
 #include "leat/pipeline/piece_plan.h"
+#include "leat/plan/dealing.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -158,10 +160,10 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
 void EpochRun::plan(const std::stop_token& stop) {
   for (std::uint64_t step = 0; step < steps_.count(); ++step) {
     if (!wait_for_leave(stop)) break;
-    const StepSlice slice = steps_.slice(step);
+    const std::vector<std::uint64_t> positions = positions_of(step);
     std::vector<SampleId> ids;
-    ids.reserve(slice.size());
-    for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
+    ids.reserve(positions.size());
+    for (const std::uint64_t p : positions) {
       ids.push_back(order_.at(p % order_.size()));
     }
     if (ids.empty()) continue;  // A kept tail with fewer samples than ranks.
@@ -170,8 +172,8 @@ void EpochRun::plan(const std::stop_token& stop) {
     batch->position_after = steps_.position_after(step);
     for (std::size_t row = 0; row < batch->size(); ++row) {
       batch->sample(row).hits = &hits_;
-      batch->sample(row).position = slice.begin + row;
-      batch->sample(row).is_valid = slice.begin + row < order_.size();
+      batch->sample(row).position = positions[row];
+      batch->sample(row).is_valid = positions[row] < order_.size();
       batch->sample(row).order = (epoch_ << 40) + next_order_++;
     }
     {
@@ -202,6 +204,24 @@ void EpochRun::plan(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
   has_ended_ = true;
   changed_.notify_all();
+}
+
+std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) const {
+  if (context_.has_sticky_ranks) {
+    return positions_at_home(steps_, step, order_);
+  }
+  const StepSlice slice = steps_.slice(step);
+  std::vector<std::uint64_t> positions(slice.size());
+  std::iota(positions.begin(), positions.end(), slice.begin);
+  return positions;
+}
+
+/// Whether who shares our cache reads the sample again, for all that is known.
+bool EpochRun::is_ours(SampleId sample) const {
+  if (!context_.has_sticky_ranks) return true;
+  const RankRun& readers = context_.readers;
+  const std::uint32_t home = home_of(sample, readers.world_size);
+  return home >= readers.first && home < readers.first + readers.count;
 }
 
 // `planned` counts the rows that somebody else will finish from now on.
@@ -352,11 +372,13 @@ std::optional<ReadHint> EpochRun::hint_for_piece(SampleId first) {
 // without an order of its own.
 ReadHint EpochRun::hint_for(SampleId sample, std::uint64_t position,
                             std::uint64_t after) {
-  const AccessTime next =
-      context_.windows != nullptr
-          ? next_use_->block_at_or_after(context_.windows->block_of(sample),
-                                         epoch_, order_.size())
-          : next_use_->at_or_after(sample, epoch_, after);
+  AccessTime next = kNever;
+  if (context_.windows != nullptr && is_ours(sample)) {
+    next = next_use_->block_at_or_after(context_.windows->block_of(sample),
+                                        epoch_, order_.size());
+  } else if (is_ours(sample)) {
+    next = next_use_->at_or_after(sample, epoch_, after);
+  }
   return {.now = next_use_->time_of(epoch_, position), .next_use = next};
 }
 

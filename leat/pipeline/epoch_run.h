@@ -90,6 +90,8 @@ class EpochRun {
 
  private:
   void plan(const std::stop_token& stop);
+  std::vector<std::uint64_t> positions_of(std::uint64_t step) const;
+  bool is_ours(SampleId sample) const;
   Result<void> plan_batch(BatchWork& batch, std::size_t& planned,
                           const std::stop_token& stop);
   Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,

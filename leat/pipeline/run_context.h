@@ -14,6 +14,7 @@
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/slot_pool.h"
 #include "leat/plan/order.h"
+#include "leat/plan/steps.h"
 #include "leat/runtime/executor.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
@@ -64,6 +65,11 @@ struct RunContext {
   Metrics& metrics;
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
+
+  /// Samples are read where they are at home: see plan/dealing.h.
+  bool has_sticky_ranks = false;
+  /// Who shares the cache of this rank.
+  RankRun readers = {};
 
   std::uint64_t seed = 0;
   OnError on_error = OnError::kRaise;

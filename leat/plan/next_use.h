@@ -10,13 +10,6 @@
 
 namespace leat {
 
-/// Ranks side by side: one, those of a node, or (the default) all.
-struct RankRun {
-  std::uint32_t first = 0;
-  std::uint32_t count = 1;
-  std::uint32_t world_size = 1;
-};
-
 /// Whose reads are looked for, in which epochs.
 struct NextUseOptions {
   std::uint64_t samples = 0;  ///< N.

@@ -79,15 +79,26 @@ std::uint64_t Steps::count() const {
   return whole + (has_tail && options_.tail != Tail::kDrop ? 1 : 0);
 }
 
-StepSlice Steps::slice(std::uint64_t step) const {
+StepSlice Steps::all_ranks(std::uint64_t step) const {
   LEAT_CHECK(step < count());
   const std::uint64_t begin = options_.start + step * options_.global_batch;
-  const std::uint64_t world = options_.rank.world_size;
-  const std::uint64_t rank = options_.rank.rank;
   const std::uint64_t length =
       options_.tail == Tail::kPad
           ? options_.global_batch
           : std::min(options_.global_batch, options_.samples - begin);
+  return {begin, begin + length};
+}
+
+bool Steps::is_whole(std::uint64_t step) const {
+  return options_.samples - all_ranks(step).begin >= options_.global_batch;
+}
+
+StepSlice Steps::slice(std::uint64_t step) const {
+  const StepSlice all = all_ranks(step);
+  const std::uint64_t begin = all.begin;
+  const std::uint64_t length = all.size();
+  const std::uint64_t world = options_.rank.world_size;
+  const std::uint64_t rank = options_.rank.rank;
   // Dealt evenly: the first `longer` ranks get one more than the others. A
   // whole step divides, so there `longer` is 0.
   const std::uint64_t share = length / world;

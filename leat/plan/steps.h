@@ -14,6 +14,13 @@ enum class Tail : std::uint8_t {
   kPad,   ///< One more step, filled up with the epoch's first positions.
 };
 
+/// Ranks side by side: one, those of a node, or (the default) all.
+struct RankRun {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  std::uint32_t world_size = 1;
+};
+
 struct StepOptions {
   std::uint64_t samples = 0;       ///< Of the whole epoch: N.
   std::uint64_t start = 0;         ///< Positions delivered before: s.
@@ -49,6 +56,12 @@ class Steps {
   std::uint64_t count() const;
   /// What this rank gets in `step`. REQUIRES: step < count().
   StepSlice slice(std::uint64_t step) const;
+  /// What all ranks together get in `step`. REQUIRES: step < count().
+  StepSlice all_ranks(std::uint64_t step) const;
+  /// True if `step` has a global batch of samples of its own: neither cut short
+  /// nor padded. REQUIRES: step < count().
+  bool is_whole(std::uint64_t step) const;
+  Rank rank() const { return options_.rank; }
   /// The delivered position once `step` is: at most `samples`, the same on all
   /// ranks. REQUIRES: step < count().
   std::uint64_t position_after(std::uint64_t step) const;

@@ -32,6 +32,10 @@ class Loader:
         seed: with the epoch, fixes the order and every random op.
         shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
             mixes at a time.
+        sticky_ranks: deals the samples of each step to the ranks that met them in
+            earlier epochs, as far as all get as many: caches of several nodes then
+            hit more. Steps keep their samples. Not for a BatchNorm whose statistics
+            are a rank's own. The same on all ranks.
         fields: which fields come, and in which order; None for all. ``index``
             (int64 sample ids) and ``key`` may be among them.
         ids: adds ``index`` and ``key``.
@@ -87,6 +91,7 @@ class Loader:
         shuffle: bool | Literal["full", "block"] = True,
         seed: int = 0,
         shuffle_window: int = 16,
+        sticky_ranks: bool = False,
         fields: Sequence[str] | None = None,
         ids: bool = False,
         batch: Literal["dict", "tuple"] = "dict",
@@ -151,6 +156,7 @@ class Loader:
             "shuffle": _shuffle(shuffle),
             "seed": _count("seed", seed),
             "shuffle_window": _count("shuffle_window", shuffle_window, below=2**32),
+            "sticky_ranks": bool(sticky_ranks),
             "drop_last": drop_last,
             "pad": pad,
             "epochs": None if epochs is None else _count("epochs", epochs),
@@ -172,7 +178,9 @@ class Loader:
         }
         self._native = _native.Loader(self._dataset._native, options)
         compare_catalogues(
-            self._dataset.url, self._dataset.digest, self._native.world_size
+            self._dataset.url,
+            self._dataset.digest + (" with sticky_ranks" if sticky_ranks else ""),
+            self._native.world_size,
         )
         _alive.add(self)
 

@@ -93,6 +93,7 @@ LoaderOptions options_of(const py::dict& given) {
   options.shuffle = shuffle_of(py::cast<std::string>(given["shuffle"]));
   get("seed", options.seed);
   get("shuffle_window", options.shuffle_window);
+  get("sticky_ranks", options.sticky_ranks);
   get("drop_last", options.drop_last);
   get("pad", options.pad);
   get("epochs", options.epochs);

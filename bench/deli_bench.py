@@ -1,0 +1,212 @@
+"""DELI's experiment (Krichevsky, St Louis, Guo; IC2E 2021), one node of it, and Leat beside it.
+
+    ./dev bench deli [--scale 20] [--box 100] [--quick] [--json]
+
+A node reads 11,667 objects of 2.4 KB, 55 ms away, in batches of 512, two epochs; N,
+the batch, the cache C, the fetch size F and the threshold T are divided by --scale,
+latency and seconds a sample are not. Training is a sleep of 12.6 ms a sample, what
+theirs took; their server takes what `bench/deli_data.py` fits to their tables: 2.75 ms
+a sample and 7.5 s a request, which is divided too. Every way reads the same order.
+
+What to look at: `missed` beside `simulated` (`leat plan --simulate` of the same job):
+below T = rate x fetch samples come too late, past T + F = C they are pushed out
+unread, and half and half is the largest T between. `wait_s` and `after_first_s`
+(from the first batch to the end) of `leat` beside `no I/O`: 2 % is the aim, with one
+GET a sample and at most C samples' bytes held. Rows of `2500/s` are at that rate and
+at full scale, for there 55 ms are 137 samples. GETs are counted at the server; a
+content hash that differs ends the bench. A way that is at it for --box seconds (20 at
+2500/s) is cut there, and its hash is not compared: see `read`.
+
+What waits for single GETs takes next to no CPU: those ways run side by side, each
+with a bucket of its own. From `concurrent` on each is alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import leat
+from measure import report
+
+SAMPLES, BATCH, EPOCHS, SEED = 11_667, 512, 2, 3
+OBJECT_BYTES = 2400
+LATENCY = 0.055
+COMPUTE = 0.0126
+FAST = 1 / 2500
+START, EACH = 7.5, 0.00275
+SIDE_BY_SIDE = 6
+HERE = pathlib.Path(__file__).parent
+
+
+class Job:
+    """One rate and scale: its objects, its order, and what its ways share."""
+
+    def __init__(self, folder: pathlib.Path, name: str, scale: float, compute: float, epochs: int) -> None:
+        self.samples = round(SAMPLES / scale)
+        self.scale, self.epochs = scale, epochs
+        self.data = folder / name / "data"
+        self.data.mkdir(parents=True)
+        for i in range(self.samples):
+            (self.data / f"{i:05}.bin").write_bytes(os.urandom(OBJECT_BYTES))
+        self.items = round(2048 / scale)
+        self.common = {
+            "batch": round(BATCH / scale), "compute": compute, "epochs": epochs, "seed": SEED,
+            "bucket": "data", "folder": str(self.data), "orders": str(folder / f"{name}.json"),
+            "start_seconds": START / scale, "sample_seconds": EACH, "is_our_engine": False,
+            "memory": self.items * OBJECT_BYTES,
+        }  # fmt: skip
+        with leat.Loader(str(self.data), seed=SEED, global_batch_size=self.common["batch"],
+                         drop_last=False, fields=["index"], epochs=epochs) as loader:  # fmt: skip
+            orders = [[int(n) for batch in loader for n in batch["index"]] for _ in range(epochs)]
+        pathlib.Path(self.common["orders"]).write_text(json.dumps(orders))
+
+    def run(self, name: str, way: dict[str, Any], box: float) -> dict[str, Any]:
+        with leat.testing.Bucket(self.data.parent, latency=f"{LATENCY * 1000:.0f}ms") as bucket:
+            spec = {**self.common, "box": box, "endpoint": bucket.url, **way}
+            done = subprocess.run(
+                [sys.executable, str(HERE / "deli_ways.py"), json.dumps(spec)],
+                stdout=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode != 0:
+                sys.exit(f"deli_bench: {name} failed")
+            result: dict[str, Any] = json.loads(done.stdout)
+            result["gets"] = bucket.counters()["get"]
+        all_reads = self.samples * self.epochs
+        print(f"{name}: {result['samples']} of {all_reads} reads", file=sys.stderr)
+        result["is_whole"] = result["samples"] == all_reads
+        return result
+
+    def deli(self, fetch: float, threshold: float, items: float, **more: Any) -> dict[str, Any]:
+        """A way of DELI's, in the numbers of the paper."""
+        return {"way": "deli", "fetch": round(fetch / self.scale), "items": round(items / self.scale),
+                "threshold": round(threshold / self.scale), **more}  # fmt: skip
+
+    def simulated(self, ways: dict[str, dict[str, Any]]) -> dict[str, float]:
+        """The share of reads that `leat plan --simulate` says are missed."""
+        text = ""
+        for name, way in ways.items():
+            if way["way"] == "cache":
+                text += (
+                    f'[[simulation]]\nname = "{name}"\nsamples = {self.samples}\nseed = {SEED}\n'
+                    f"global_batch_size = {self.common['batch']}\nepochs = {self.epochs}\n"
+                    f'tiers = [{{policy = "fifo", items = {way["items"]}}}]\n'
+                )
+            if way["way"] == "deli":
+                text += (
+                    f'[[deli]]\nname = "{name}"\nsamples = {self.samples}\nseed = {SEED}\n'
+                    f"epochs = {self.epochs}\nbatch_size = {self.common['batch']}\n"
+                    f"fetch_size = {way['fetch']}\nqueue_threshold = {way['threshold']}\n"
+                    f"items = {way['items']}\ncompute = \"{COMPUTE * self.common['batch']:.6f}s\"\n"
+                    f'get = "{LATENCY}s"\nhit = "20us"\nfetch = "{START / self.scale}s"\n'
+                    f'fetch_sample = "{EACH}s"\n'
+                )
+        file = self.data.parent / "jobs.toml"
+        file.write_text(text)
+        command = [leat.testing.find_binary(), "plan", "--simulate", str(file), "--json"]
+        said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        shares = {}
+        for simulation in said["simulations"]:
+            total = simulation["total"]
+            shares[simulation["name"]] = total["gets"] / total["reads"]
+        for run in said["deli"]:
+            reads = sum(epoch["reads"] for epoch in run["epochs"])
+            shares[run["name"]] = sum(epoch["misses"] for epoch in run["epochs"]) / reads
+        return shares
+
+
+def paper_ways(job: Job, is_quick: bool) -> dict[str, dict[str, Any]]:
+    ways: dict[str, dict[str, Any]] = {"sequential": {"way": "sequential"}}
+    ways["cache only"] = {"way": "cache", "items": job.items}
+    sweep = [(256, 0), (512, 0), (1024, 0), (1024, 512), (1024, 1536)]
+    for fetch, threshold in sweep[3:4] if is_quick else sweep:
+        ways[f"F {fetch} T {threshold}"] = job.deli(fetch, threshold, 2048)
+    ways["50/50"] = job.deli(1024, 1024, 2048)
+    ways["full fetch"] = job.deli(2048, 0, 2048)
+    return ways
+
+
+def alone_ways(job: Job) -> dict[str, dict[str, Any]]:
+    return {
+        "concurrent": {"way": "concurrent"},
+        "50/50, our engine": job.deli(
+            1024, 1024, 2048, is_our_engine=True, start_seconds=0, sample_seconds=0
+        ),
+        "leat": {"way": "leat"},
+        "local disk": {"way": "disk"},
+        "no I/O": {"way": "memory"},
+    }
+
+
+def rows_of(job: Job, found: dict[str, dict[str, Any]], simulated: dict[str, float]) -> list[dict[str, Any]]:
+    hashes = {result["hash"] for result in found.values() if result["is_whole"]}
+    if len(hashes) > 1:
+        sys.exit(f"deli_bench: the ways did not read the same: {sorted(hashes)}")
+    bound = found["no I/O"]
+    sequential = found["sequential"]
+    rows = []
+    for name, result in found.items():
+        read = result["samples"]
+        misses = result.get("misses")
+        per_sample = result["wait"] / read / (sequential["wait"] / sequential["samples"])
+        rows.append({
+            "rate": f"{1 / job.common['compute']:.0f}/s",
+            "way": name,
+            "read": read,
+            "wait_s": round(result["wait"], 2),
+            "wait_cut": f"{100 * (1 - per_sample):.1f} %",
+            "first_s": round(result["first"], 2),
+            "after_first_s": round(result["after_first"], 2),
+            "over_no_io": f"{100 * (result['after_first'] / bound['after_first'] - 1):+.1f} %"
+            if result["is_whole"] else "",
+            "gets_a_read": f"{result['gets'] / read:.3f}",
+            "missed": "" if misses is None else f"{100 * misses / read:.1f} %",
+            "simulated": f"{100 * simulated[name]:.1f} %" if name in simulated else "",
+            "held_of_C": f"{result['held_bytes'] / job.common['memory']:.2f}"
+            if "held_bytes" in result else "",
+            "rss_mb": round(result["rss_mb"]),
+            "hash": result["hash"][:8] if result["is_whole"] else "",
+        })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=float, default=20)
+    parser.add_argument("--box", type=float, default=100, help="seconds that a way may take")
+    parser.add_argument("--quick", action="store_true", help="a fourth of the samples: does it work?")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Leaves nothing behind.
+    scale = args.scale * 4 if args.quick else args.scale
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="leat-deli-") as temporary:
+        folder = pathlib.Path(temporary)
+        os.environ["LEAT_CACHE_DIR"] = str(folder / "cache")
+        paper = Job(folder, "paper", scale, COMPUTE, EPOCHS)
+        ways = paper_ways(paper, args.quick)
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            running = {name: pool.submit(paper.run, name, way, args.box) for name, way in ways.items()}
+            found = {name: run.result() for name, run in running.items()}
+        for name, way in alone_ways(paper).items():
+            found[name] = paper.run(name, way, args.box)
+        rows += rows_of(paper, found, paper.simulated(ways))
+
+        fast = Job(folder, "fast", 8 if args.quick else 1, FAST, 1)
+        found = {"sequential": fast.run("sequential", {"way": "sequential", "batch": 64}, min(args.box, 5))}
+        for name, way in alone_ways(fast).items():
+            found[name] = fast.run(name, way, min(args.box, 20))
+        rows += rows_of(fast, found, {})
+    report("deli", rows, args.json)
+
+
+if __name__ == "__main__":
+    main()
