@@ -1,4 +1,4 @@
-"""Runs a benchmark by name: ./dev bench fetch | decode | bucket | dropin | index | nopfs | ranks [options]."""
+"""Runs a benchmark by name: ./dev bench fetch | decode | bucket | dropin | index | nopfs | profile | ranks [options]."""
 
 from __future__ import annotations
 
