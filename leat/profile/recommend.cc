@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace leat {
@@ -74,10 +75,10 @@ class Judge {
                     .nodes = count};
     if (training_.gradient_bytes > 0) {
       setting.interconnect =
-          exposed(was.interconnect, was.devices, old.interconnect) *
-          ring(machine.accelerators, machine.interconnect);
-      setting.network = exposed(was.network, was.nodes, old.network) *
-                        ring(count, machine.network);
+          exchange(was.interconnect, was.devices, old.interconnect,
+                   machine.accelerators, machine.interconnect);
+      setting.network =
+          exchange(was.network, was.nodes, old.network, count, machine.network);
     }
     return setting;
   }
@@ -87,11 +88,16 @@ class Judge {
                         members, link);
   }
 
-  /// The share of a ring's time that a step was longer by.
-  double exposed(double seconds, std::uint32_t members,
-                 const Link& link) const {
-    const double whole = ring(members, link);
-    return whole > 0 ? seconds / whole : 1;
+  /// A ring's time on `link`, times the share that was exposed on `old`. None
+  /// where a measured one cannot be compared, since `old` is not known.
+  std::optional<double> exchange(double measured,
+                                 std::uint32_t measured_members,
+                                 const Link& old, std::uint32_t members,
+                                 const Link& link) const {
+    if (measured_members < 2) return ring(members, link);
+    const double whole = ring(measured_members, old);
+    if (whole <= 0) return std::nullopt;
+    return measured / whole * ring(members, link);
   }
 
   std::string why_not(const Machine& machine, std::uint32_t count) const {

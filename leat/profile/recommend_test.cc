@@ -113,6 +113,22 @@ TEST(JudgeTest, CommunicationThatWasHiddenStaysSo) {
   EXPECT_NEAR(offers[2].step.network, 0.0375, 1e-9);
 }
 
+TEST(JudgeTest, WhatWasMeasuredOverAnUnknownLinkGrowsAsARing) {
+  WholeTraining whole = training();
+  whole.gradient_bytes = 1e8;
+  whole.measured_on.network = {};
+  whole.step.nodes = 2;
+  whole.step.network = 0.025;
+
+  Machine several = kSmall;
+  several.most = 4;
+  const auto offers = judged(whole, {several});
+
+  EXPECT_NEAR(offers[0].step.network, 0, 1e-9);
+  EXPECT_NEAR(offers[1].step.network, 0.025, 1e-9);
+  EXPECT_NEAR(offers[2].step.network, 0.0375, 1e-9);
+}
+
 TEST(JudgeTest, WithoutGradientsSeveralDevicesCannotBeJudged) {
   Machine several = kSmall;
   several.most = 2;
