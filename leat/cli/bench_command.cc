@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -15,9 +16,12 @@
 
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/ledger.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
+#include "leat/runtime/energy.h"
+#include "leat/runtime/launcher.h"
 
 namespace leat {
 namespace {
@@ -27,6 +31,7 @@ struct BenchFlags {
   LoaderFlags loader;
   StoreFlags store;
   RefreshFlag refresh;
+  LedgerFlags ledger;
   std::uint64_t epochs = 2;
   std::string step_time = "0";
   bool is_json = false;
@@ -98,6 +103,29 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
           {"step_time", flags.step_time}};
 }
 
+/// Of this rank: what opening and training asked for.
+Result<nlohmann::ordered_json> ledger_of(const BenchFlags& flags,
+                                         const Metrics& opening,
+                                         const Loader& loader,
+                                         std::optional<double> joules,
+                                         const Env& env) {
+  LEAT_TRY(const Launch launch, read_launch(env));
+  const auto sum = [&](Metric metric) {
+    return static_cast<double>(opening.value(metric) +
+                               loader.metrics()->value(metric));
+  };
+  Nanoseconds stalled{0};
+  for (const EpochStats& epoch : loader.stats()) stalled += epoch.wait;
+  return ledger_json({.usage = {.gets = sum(Metric::kStoreReads),
+                                .lists = sum(Metric::kStoreLists),
+                                .get_bytes = sum(Metric::kStoreReadBytes)},
+                      .stalled_accelerator_seconds =
+                          std::chrono::duration<double>(stalled).count(),
+                      .accelerators_a_node = launch.local.world_size,
+                      .joules = joules},
+                     flags.ledger);
+}
+
 void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
   out << fmt::format("{:>5} {:>12} {:>8} {:>12} {:>9}  {}\n", "epoch",
                      "samples/s", "wait", "first batch", "GETs",
@@ -120,12 +148,16 @@ void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
 }
 
 Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
+  LEAT_TRY_VOID(flags.ledger.check());
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
   LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
-  LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
-                                         catalogue, context.env, context.stop));
+  EnergyMeter energy;
+  Metrics opening;
+  LEAT_TRY(Dataset dataset,
+           open_dataset(flags.url, flags.store.store_options(), catalogue,
+                        context.env, context.stop, &opening));
   const std::string url = dataset.url;
   const std::uint64_t samples = dataset.catalogue->samples();
   LEAT_TRY(const std::unique_ptr<Loader> loader,
@@ -144,6 +176,8 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
     epoch["peak_rss_bytes"] = peak_rss_bytes();
     report["epochs"].push_back(std::move(epoch));
   }
+  LEAT_TRY(report["ledger"],
+           ledger_of(flags, opening, *loader, energy.joules(), context.env));
   if (flags.is_json) {
     context.out << report.dump() << '\n';
   } else {
@@ -163,6 +197,7 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
   flags->loader.add_to(app);
   flags->store.add_to(app);
   flags->refresh.add_to(app);
+  flags->ledger.add_to(app);
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n"

@@ -15,6 +15,7 @@ extern const Command kLsCommand;
 extern const Command kOpsCommand;
 extern const Command kPlanCommand;
 extern const Command kProfileCommand;
+extern const Command kRecommendCommand;
 extern const Command kStatCommand;
 extern const Command kWarmCommand;
 extern const Command kWhatIfCommand;

@@ -11,6 +11,7 @@
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/plan_report.h"
+#include "leat/cli/prices.h"
 #include "leat/cli/read_text.h"
 #include "leat/plan/order.h"
 

@@ -19,6 +19,7 @@
 
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/ledger.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
 #include "leat/cli/read_text.h"
@@ -47,6 +48,7 @@ struct ProfileFlags {
   std::string limit = "10min";
   std::vector<std::string> outputs;
   std::string html;
+  LedgerFlags ledger;
   bool no_scratch = false;
   bool is_json = false;
 };
@@ -162,6 +164,28 @@ ProfileSettings settings_of(const ProfileFlags& flags,
           .cores = effective_limits().cpus};
 }
 
+/// Of so many steps of all ranks, cold, as they were measured.
+Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
+                       const LedgerFlags& flags) {
+  constexpr double kSteps = 1000;
+  const double batches = kSteps * step.devices * step.nodes;
+  const Json& asked = report["fetch_a_batch"];
+  const auto count = [&](const char* name) {
+    return asked.is_null() ? 0.0 : batches * asked[name].get<double>();
+  };
+  LEAT_TRY(const Json told,
+           ledger_json({.usage = {.gets = count("gets"),
+                                  .lists = count("lists"),
+                                  .get_bytes = count("bytes")},
+                        .stalled_accelerator_seconds =
+                            batches * (step.preparation + step.fetch),
+                        .accelerators_a_node = step.devices},
+                       flags));
+  Json ledger = {{"steps", kSteps}};
+  ledger.update(told);
+  return ledger;
+}
+
 Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
                      Nanoseconds limit, CommandContext& context) {
   LEAT_TRY(const Path hook, hook_folder(context.env));
@@ -200,10 +224,12 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
+  LEAT_TRY(report["ledger"], ledger_of(measured, report, flags.ledger));
   return report;
 }
 
 Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
+  LEAT_TRY_VOID(flags.ledger.check());
   LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
   if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
@@ -262,6 +288,7 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--no-scratch", flags->no_scratch,
                "let the script write its checkpoints and logs for real");
+  flags->ledger.add_to(app);
   app.add_option("--html", flags->html,
                  "also write a page to look at, of a failure too");
   app.add_flag("--json", flags->is_json, "print one JSON object");

@@ -7,13 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "leat/cli/prices.h"
 #include "leat/cli/toml_reader.h"
 
 namespace leat {
-
-/// The text of prices.toml: made from it by the build.
-extern const std::string_view kPricesToml;
-
 namespace {
 
 // More is a slip of the pen, not a job.
@@ -66,30 +63,6 @@ Result<TimeOptions> read_times(const toml::table& table,
       narrow(reader.number("prefetch_steps", 0, kMostInFlight, 2));
   LEAT_TRY_VOID(reader.done());
   return times;
-}
-
-void read_prices(TomlReader& reader, Prices& prices) {
-  prices.get_per_1000 = reader.dollars("get_per_1000", prices.get_per_1000);
-  prices.list_per_1000 = reader.dollars("list_per_1000", prices.list_per_1000);
-  prices.put_per_1000 = reader.dollars("put_per_1000", prices.put_per_1000);
-  prices.nat_per_gb = reader.dollars("nat_per_gb", prices.nat_per_gb);
-  prices.zone_per_gb = reader.dollars("zone_per_gb", prices.zone_per_gb);
-  prices.gets_per_second =
-      reader.dollars("gets_per_second", prices.gets_per_second);
-}
-
-Result<void> read_billing(const toml::table& table, const std::string& where,
-                          NamedSimulation& simulation) {
-  TomlReader reader(table, where);
-  if (reader.has("provider")) {
-    LEAT_TRY(simulation.prices, prices_of(reader.text("provider")));
-  }
-  read_prices(reader, simulation.prices);
-  simulation.billing.node_per_hour = reader.dollars("node_per_hour", 0);
-  simulation.billing.is_behind_nat = reader.boolean("nat", false);
-  simulation.billing.are_peers_in_zones =
-      reader.boolean("peers_in_zones", false);
-  return reader.done();
 }
 
 /// One size for all samples alike, or one a sample: those of the file, which
@@ -196,7 +169,10 @@ Result<NamedSimulation> read_simulation(const toml::table& table,
     LEAT_TRY(simulation.options.times, read_times(*times, where + ", times"));
   }
   if (billing != nullptr) {
-    LEAT_TRY_VOID(read_billing(*billing, where + ", billing", simulation));
+    LEAT_TRY(const PricesAndBilling read,
+             read_billing(*billing, where + ", billing"));
+    simulation.prices = read.prices;
+    simulation.billing = read.billing;
   }
   return simulation;
 }
@@ -267,28 +243,6 @@ Result<SimulationFile> parse_simulation_file(std::string_view text,
                              name));
   }
   return file;
-}
-
-Result<Prices> prices_of(std::string_view provider) {
-  LEAT_TRY(const toml::table root, parse_toml(kPricesToml, "prices.toml"));
-  const toml::table* table =
-      root.get(provider) == nullptr ? nullptr : root.get(provider)->as_table();
-  if (table == nullptr) {
-    std::string known;
-    for (const auto& [key, node] : root) {
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
-    }
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("no prices of a provider \"{}\": there are {}",
-                             provider, known));
-  }
-  TomlReader reader(*table, fmt::format("prices.toml, {}", provider));
-  Prices prices;
-  read_prices(reader, prices);
-  (void)reader.text("as_of");   // For people, as are the sources:
-  (void)reader.text("source");  // but they must be there.
-  LEAT_TRY_VOID(reader.done());
-  return prices;
 }
 
 }  // namespace leat

@@ -41,10 +41,4 @@ struct SimulationFile {
 Result<SimulationFile> parse_simulation_file(std::string_view text,
                                              const std::string& name);
 
-/// The prices that are shipped, of a provider: "s3" or "gcs".
-///
-/// Errors:
-///   kInvalidArgument  no provider of this name
-Result<Prices> prices_of(std::string_view provider);
-
 }  // namespace leat

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "leat/cli/prices.h"
+
 namespace leat {
 namespace {
 

@@ -100,7 +100,7 @@ double TomlReader::seconds(std::string_view key,
   return std::chrono::duration<double>(*parsed).count();
 }
 
-double TomlReader::dollars(std::string_view key, double otherwise) {
+double TomlReader::amount(std::string_view key, double otherwise) {
   const toml::node* node = find(key, false);
   if (node == nullptr) return otherwise;
   const std::optional<double> value = node->value<double>();

@@ -39,8 +39,8 @@ class TomlReader {
   /// A duration: "55ms", as on the command line. In seconds.
   double seconds(std::string_view key,
                  std::optional<double> otherwise = std::nullopt);
-  /// A price in dollars: any number from 0 up.
-  double dollars(std::string_view key, double otherwise);
+  /// A price or a speed: any number from 0 up.
+  double amount(std::string_view key, double otherwise);
   bool boolean(std::string_view key, bool otherwise);
   std::string text(std::string_view key,
                    std::optional<std::string_view> otherwise = std::nullopt);

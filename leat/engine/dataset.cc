@@ -38,8 +38,8 @@ Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
 
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
-                             const std::stop_token& stop) {
-  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, nullptr));
+                             const std::stop_token& stop, Metrics* metrics) {
+  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, metrics));
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity, options,
                          env, stop));

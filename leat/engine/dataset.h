@@ -32,13 +32,14 @@ struct Dataset {
 };
 
 /// Opens the store at `url` and finds its catalogue, or lists and writes one.
-/// Blocks.
+/// What that asks the store for is counted in `metrics`, if given. Blocks.
 ///
 /// Errors: those of parse_url, open_store and open_or_build; kInvalidArgument
 /// if there is no sample at all.
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
-                             const std::stop_token& stop);
+                             const std::stop_token& stop,
+                             Metrics* metrics = nullptr);
 
 /// The same; if a catalogue has to be made, what is there is read from the S3
 /// Inventory whose manifest.json is at `inventory_url`, and not listed. Blocks.

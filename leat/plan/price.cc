@@ -15,6 +15,20 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
+RunCost cost_of(const Usage& usage, const Prices& prices,
+                const Billing& billing) {
+  RunCost cost{.gets = usage.gets / 1000 * prices.get_per_1000,
+               .lists = usage.lists / 1000 * prices.list_per_1000,
+               .hours = usage.node_hours * billing.node_per_hour};
+  if (billing.is_behind_nat) {
+    cost.nat = usage.get_bytes / kBytesOfGb * prices.nat_per_gb;
+  }
+  if (billing.are_peers_in_zones) {
+    cost.peers = usage.peer_bytes / kBytesOfGb * prices.zone_per_gb;
+  }
+  return cost;
+}
+
 RunCost cost_of(const SimulationReport& report,
                 const SimulationOptions& options, const Prices& prices,
                 const Billing& billing) {
@@ -22,23 +36,15 @@ RunCost cost_of(const SimulationReport& report,
       options.only_ranks == 0
           ? 1
           : static_cast<double>(options.ranks) / options.only_ranks;
-  RunCost cost;
+  Usage usage{.lists =
+                  static_cast<double>(divide_up(options.samples, kKeysOfList))};
   for (const EpochCounts& epoch : report.epochs) {
-    cost.gets +=
-        scale * static_cast<double>(epoch.gets) / 1000 * prices.get_per_1000;
-    if (billing.is_behind_nat) {
-      cost.nat += scale * static_cast<double>(epoch.get_bytes) / kBytesOfGb *
-                  prices.nat_per_gb;
-    }
-    if (billing.are_peers_in_zones) {
-      cost.peers += scale * static_cast<double>(epoch.peer_bytes) / kBytesOfGb *
-                    prices.zone_per_gb;
-    }
-    cost.hours += epoch.seconds / 3600 * options.nodes * billing.node_per_hour;
+    usage.gets += scale * static_cast<double>(epoch.gets);
+    usage.get_bytes += scale * static_cast<double>(epoch.get_bytes);
+    usage.peer_bytes += scale * static_cast<double>(epoch.peer_bytes);
+    usage.node_hours += epoch.seconds / 3600 * options.nodes;
   }
-  cost.lists = static_cast<double>(divide_up(options.samples, kKeysOfList)) /
-               1000 * prices.list_per_1000;
-  return cost;
+  return cost_of(usage, prices, billing);
 }
 
 PackingCost cost_of_packing(std::uint64_t samples, std::uint64_t total_bytes,

@@ -35,6 +35,18 @@ struct RunCost {
   double total() const { return gets + lists + nat + peers + hours; }
 };
 
+/// What a run asked for, whoever counted it.
+struct Usage {
+  double gets = 0;
+  double lists = 0;
+  double get_bytes = 0;   ///< That the store sent.
+  double peer_bytes = 0;  ///< Between nodes' caches.
+  double node_hours = 0;  ///< Hours, times nodes.
+};
+
+RunCost cost_of(const Usage& usage, const Prices& prices,
+                const Billing& billing);
+
 /// What the epochs of `report` cost together. A report over `only_ranks` is
 /// counted up to all ranks. The catalogue is listed once, 1,000 keys a request.
 RunCost cost_of(const SimulationReport& report,

@@ -116,9 +116,10 @@ double StepModel::cold_supply(const Setting& setting, double warm) const {
 PredictedStep StepModel::predict(const Setting& setting) const {
   PredictedStep step{
       .compute = measured_.compute / setting.accelerator,
-      .interconnect =
-          ring(measured_.interconnect, measured_.devices, setting.devices),
-      .network = ring(measured_.network, measured_.nodes, setting.nodes)};
+      .interconnect = setting.interconnect.value_or(
+          ring(measured_.interconnect, measured_.devices, setting.devices)),
+      .network = setting.network.value_or(
+          ring(measured_.network, measured_.nodes, setting.nodes))};
   const double training = step.seconds();
   const double warm = warm_supply(setting);
   const double cold = cold_supply(setting, warm);

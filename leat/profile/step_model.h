@@ -41,6 +41,9 @@ struct Setting {
   double accelerator = 1;    ///< Its speed, likewise.
   std::uint32_t devices = 1;
   std::uint32_t nodes = 1;
+  /// Exposed communication, where more is known of it than that it is a ring's.
+  std::optional<double> interconnect{};
+  std::optional<double> network{};
 };
 
 /// Seconds of one step.

@@ -120,8 +120,8 @@ double value_at(Knob knob, double factor) {
 }
 
 std::span<const Knob> knobs_against(StepPart part) {
-  static constexpr std::array kFetch = {Knob::kLoadAhead, Knob::kCached,
-                                        Knob::kBandwidth, Knob::kLatency};
+  static constexpr std::array kFetch = {Knob::kLoadAhead, Knob::kBandwidth,
+                                        Knob::kLatency, Knob::kCached};
   static constexpr std::array kPreparation = {Knob::kLoadAhead, Knob::kCores};
   static constexpr std::array kInput = {Knob::kLoadAhead};
   switch (part) {

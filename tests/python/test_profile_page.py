@@ -136,6 +136,21 @@ def test_a_hundred_thousand_steps_are_drawn(tab, ten_steps):
     assert "100,000 steps" in tab.evaluate("document.querySelector('#timeline figcaption').textContent")
 
 
+def test_what_to_rent_is_drawn(tab, ten_steps):
+    machines = pathlib.Path(__file__).parents[2] / "examples" / "machines.toml"
+    subprocess.run(["leat", "recommend", "report.json", "--catalog", str(machines), "--on", "g5.xlarge",
+                    "--steps", "1000", "--gradient-bytes", "1e8", "--html", "rent.html"],
+                   cwd=ten_steps, check=True, capture_output=True)  # fmt: skip
+    told = report_in(ten_steps / "rent.html")["recommendation"]
+
+    shown = look(tab, ten_steps / "rent.html")
+
+    assert schema.problems(report_in(ten_steps / "rent.html"), SCHEMA, SCHEMA) == []
+    judged = [one for one in told["machines"] if one["hours"] is not None]
+    assert shown["recommendation"].split().count("circle") == len(judged) > 10
+    assert told["verdict"] in tab.evaluate("document.body.textContent")
+
+
 def test_an_empty_run_says_so(tab, ten_steps):
     report = report_in(ten_steps / "page.html")
     for key in ("parts", "condition_seconds"):

@@ -1,0 +1,43 @@
+#include "leat/cli/ledger.h"
+
+#include <nlohmann/json.hpp>
+
+namespace leat {
+
+void LedgerFlags::add_to(CLI::App& app) {
+  app.add_option("--provider", provider, "whose prices: s3, gcs")
+      ->capture_default_str();
+  app.add_option("--node-per-hour", node_per_hour,
+                 "dollars that a machine costs")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--nat", is_behind_nat, "GETs pass a NAT gateway");
+}
+
+Result<void> LedgerFlags::check() const {
+  LEAT_TRY_VOID(prices_of(provider));
+  return {};
+}
+
+Result<nlohmann::ordered_json> ledger_json(const LedgerCounts& counts,
+                                           const LedgerFlags& flags) {
+  LEAT_TRY(const Prices prices, prices_of(flags.provider));
+  const Billing billing{.node_per_hour = flags.node_per_hour,
+                        .is_behind_nat = flags.is_behind_nat};
+  const RunCost cost = cost_of(counts.usage, prices, billing);
+  // Nodes stand still as long as their accelerators do, taken together.
+  const Usage stalled{.node_hours = counts.stalled_accelerator_seconds / 3600 /
+                                    counts.accelerators_a_node};
+  nlohmann::ordered_json told = {
+      {"provider", flags.provider},
+      {"gets", counts.usage.gets},
+      {"lists", counts.usage.lists},
+      {"bytes", counts.usage.get_bytes},
+      {"stalled_accelerator_seconds", counts.stalled_accelerator_seconds},
+      {"request_dollars", cost.gets + cost.lists},
+      {"transfer_dollars", cost.nat},
+      {"stalled_dollars", cost_of(stalled, prices, billing).hours}};
+  if (counts.joules) told["processor_joules"] = *counts.joules;
+  return told;
+}
+
+}  // namespace leat

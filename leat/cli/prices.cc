@@ -1,0 +1,61 @@
+#include "leat/cli/prices.h"
+
+#include <fmt/format.h>
+
+namespace leat {
+
+/// The text of prices.toml: made from it by the build.
+extern const std::string_view kPricesToml;
+
+namespace {
+
+void read_prices(TomlReader& reader, Prices& prices) {
+  prices.get_per_1000 = reader.amount("get_per_1000", prices.get_per_1000);
+  prices.list_per_1000 = reader.amount("list_per_1000", prices.list_per_1000);
+  prices.put_per_1000 = reader.amount("put_per_1000", prices.put_per_1000);
+  prices.nat_per_gb = reader.amount("nat_per_gb", prices.nat_per_gb);
+  prices.zone_per_gb = reader.amount("zone_per_gb", prices.zone_per_gb);
+  prices.gets_per_second =
+      reader.amount("gets_per_second", prices.gets_per_second);
+}
+
+}  // namespace
+
+Result<PricesAndBilling> read_billing(const toml::table& table,
+                                      const std::string& where) {
+  TomlReader reader(table, where);
+  PricesAndBilling read;
+  if (reader.has("provider")) {
+    LEAT_TRY(read.prices, prices_of(reader.text("provider")));
+  }
+  read_prices(reader, read.prices);
+  read.billing.node_per_hour = reader.amount("node_per_hour", 0);
+  read.billing.is_behind_nat = reader.boolean("nat", false);
+  read.billing.are_peers_in_zones = reader.boolean("peers_in_zones", false);
+  LEAT_TRY_VOID(reader.done());
+  return read;
+}
+
+Result<Prices> prices_of(std::string_view provider) {
+  LEAT_TRY(const toml::table root, parse_toml(kPricesToml, "prices.toml"));
+  const toml::table* table =
+      root.get(provider) == nullptr ? nullptr : root.get(provider)->as_table();
+  if (table == nullptr) {
+    std::string known;
+    for (const auto& [key, node] : root) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("no prices of a provider \"{}\": there are {}",
+                             provider, known));
+  }
+  TomlReader reader(*table, fmt::format("prices.toml, {}", provider));
+  Prices prices;
+  read_prices(reader, prices);
+  (void)reader.text("as_of");   // For people, as are the sources:
+  (void)reader.text("source");  // but they must be there.
+  LEAT_TRY_VOID(reader.done());
+  return prices;
+}
+
+}  // namespace leat

@@ -1,0 +1,30 @@
+// What providers take, from leat/cli/prices.toml or a table of the user's.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/cli/toml_reader.h"
+#include "leat/plan/price.h"
+
+namespace leat {
+
+/// The prices that are shipped, of a provider: "s3" or "gcs".
+///
+/// Errors:
+///   kInvalidArgument  no provider of this name
+Result<Prices> prices_of(std::string_view provider);
+
+struct PricesAndBilling {
+  Prices prices;
+  Billing billing;
+};
+
+/// A [billing] table: docs/reference/plan.md. `where` names it in messages.
+///
+/// Errors:
+///   kInvalidArgument  a key that is unknown or out of range
+Result<PricesAndBilling> read_billing(const toml::table& table,
+                                      const std::string& where);
+
+}  // namespace leat

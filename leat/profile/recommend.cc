@@ -1,0 +1,193 @@
+#include "leat/profile/recommend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace leat {
+namespace {
+
+constexpr double kSecondsOfHour = 3600;
+/// Of a machine's memory, what a cache may take beside the training.
+constexpr double kMemoryForCache = 0.5;
+
+double ratio(double a, double b) { return a > 0 && b > 0 ? a / b : 1; }
+
+/// Judges one training on machine after machine.
+class Judge {
+ public:
+  Judge(const WholeTraining& training, const StepModel& model,
+        const Prices& prices, const Billing& billing)
+      : training_(training),
+        model_(model),
+        prices_(prices),
+        billing_(billing) {}
+
+  Offer offer(const Machine& machine, std::uint32_t count) const {
+    Offer offer{.count = count, .why_not = why_not(machine, count)};
+    if (!offer.why_not.empty()) return offer;
+    const MeasuredStep& was = model_.measured();
+    const double ranks = static_cast<double>(machine.accelerators) * count;
+    const double batches =
+        training_.steps_an_epoch * was.devices * was.nodes;  // An epoch's.
+    const double steps = batches / ranks;
+    const double later = cached_share(machine, batches);
+    const double correction = measured_over_predicted(machine);
+    Usage usage;
+    double seconds = 0;
+    const auto add = [&](double cached, double epochs) {
+      offer.step = model_.predict(setting(machine, count, cached));
+      seconds += epochs * steps * offer.step.seconds() * correction;
+      usage.gets += epochs * batches * (1 - cached) * training_.gets_a_batch;
+      usage.get_bytes +=
+          epochs * batches * (1 - cached) * training_.bytes_a_batch;
+    };
+    // Nothing is cached before it was read once.
+    add(0, std::min(training_.epochs, 1.0));
+    if (training_.epochs > 1) add(later, training_.epochs - 1);
+    for (double* part :
+         {&offer.step.compute, &offer.step.interconnect, &offer.step.network,
+          &offer.step.preparation, &offer.step.fetch}) {
+      *part *= correction;
+    }
+    offer.hours = seconds / kSecondsOfHour;
+    usage.node_hours = offer.hours * count;
+    Billing billing = billing_;
+    billing.node_per_hour = machine.dollars_per_hour;
+    offer.cost = cost_of(usage, prices_, billing);
+    return offer;
+  }
+
+ private:
+  Setting setting(const Machine& machine, std::uint32_t count,
+                  double cached) const {
+    const MeasuredStep& was = model_.measured();
+    const Machine& old = training_.measured_on;
+    const double share =
+        ratio(machine.network.bytes_per_second, old.network.bytes_per_second) *
+        was.devices / machine.accelerators;
+    Setting setting{.cached = cached,
+                    .cores = ratio(machine.cores, was.cores),
+                    .bandwidth = share,
+                    .accelerator = ratio(machine.speed, old.speed),
+                    .devices = machine.accelerators,
+                    .nodes = count};
+    if (training_.gradient_bytes > 0) {
+      setting.interconnect =
+          exchange(was.interconnect, was.devices, old.interconnect,
+                   machine.accelerators, machine.interconnect);
+      setting.network =
+          exchange(was.network, was.nodes, old.network, count, machine.network);
+    }
+    return setting;
+  }
+
+  double ring(std::uint32_t members, const Link& link) const {
+    return ring_seconds(training_.gradient_buckets, training_.gradient_bytes,
+                        members, link);
+  }
+
+  /// A ring's time on `link`, times the share that was exposed on `old`. None
+  /// where a measured one cannot be compared, since `old` is not known.
+  std::optional<double> exchange(double measured,
+                                 std::uint32_t measured_members,
+                                 const Link& old, std::uint32_t members,
+                                 const Link& link) const {
+    if (measured_members < 2) return ring(members, link);
+    const double whole = ring(measured_members, old);
+    if (whole <= 0) return std::nullopt;
+    return measured / whole * ring(members, link);
+  }
+
+  std::string why_not(const Machine& machine, std::uint32_t count) const {
+    if (training_.gradient_bytes > 0) return "";
+    const MeasuredStep& was = model_.measured();
+    if ((machine.accelerators > 1 && was.devices == 1) ||
+        (count > 1 && was.nodes == 1)) {
+      return "what its devices would tell each other is not known: profile "
+             "with --nproc-per-node 2 or --node, or give --gradient-bytes";
+    }
+    return "";
+  }
+
+  double cached_share(const Machine& machine, double batches) const {
+    const double dataset = batches * training_.bytes_a_batch;
+    if (!training_.has_cache || !model_.measured().has_warm || dataset <= 0) {
+      return 0;
+    }
+    return std::min(
+        (kMemoryForCache * machine.memory_bytes + machine.disk_bytes) / dataset,
+        1.0);
+  }
+
+  double measured_over_predicted(const Machine& machine) const {
+    if (!machine.measured_step_seconds) return 1;
+    return *machine.measured_step_seconds /
+           model_.predict(setting(machine, 1, 0)).seconds();
+  }
+
+  const WholeTraining& training_;
+  const StepModel& model_;
+  const Prices& prices_;
+  const Billing& billing_;
+};
+
+bool is_better(const Offer& a, const Offer& b) {
+  return a.hours <= b.hours && a.cost.total() <= b.cost.total() &&
+         (a.hours < b.hours || a.cost.total() < b.cost.total());
+}
+
+}  // namespace
+
+double ring_seconds(double buckets, double bytes, std::uint32_t members,
+                    const Link& link) {
+  if (members < 2) return 0;
+  const double hops = 2.0 * (members - 1);
+  const double traffic =
+      link.bytes_per_second > 0 ? bytes / link.bytes_per_second : 0;
+  return hops * buckets * link.latency_seconds + hops / members * traffic;
+}
+
+Result<std::vector<Offer>> judge(const WholeTraining& training,
+                                 std::span<const Machine> machines,
+                                 const Prices& prices, const Billing& billing) {
+  LEAT_TRY(const StepModel model, StepModel::of(training.step));
+  if (!(training.steps_an_epoch > 0) || !(training.epochs > 0)) {
+    return Error(ErrorCode::kInvalidArgument, "a training without steps");
+  }
+  const Judge judge(training, model, prices, billing);
+  std::vector<Offer> offers;
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    for (std::uint32_t count = 1; count <= machines[i].most; count *= 2) {
+      offers.push_back(judge.offer(machines[i], count));
+      offers.back().machine = i;
+    }
+  }
+  for (Offer& offer : offers) {
+    offer.is_front = offer.why_not.empty() &&
+                     std::ranges::none_of(offers, [&](const Offer& o) {
+                       return o.why_not.empty() && is_better(o, offer);
+                     });
+  }
+  return offers;
+}
+
+const Offer* choose(std::span<const Offer> offers, const Limits& limits) {
+  const Offer* best = nullptr;
+  for (const Offer& offer : offers) {
+    if (!offer.why_not.empty() ||
+        offer.hours > limits.hours.value_or(INFINITY) ||
+        offer.cost.total() > limits.dollars.value_or(INFINITY)) {
+      continue;
+    }
+    const auto rank = [&](const Offer& o) {
+      return limits.dollars ? std::pair(o.hours, o.cost.total())
+                            : std::pair(o.cost.total(), o.hours);
+    };
+    if (best == nullptr || rank(offer) < rank(*best)) best = &offer;
+  }
+  return best;
+}
+
+}  // namespace leat

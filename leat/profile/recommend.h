@@ -1,0 +1,101 @@
+// What to rent for a training that was profiled: time and cost on each machine
+// of a list. The model is our own.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/plan/price.h"
+#include "leat/profile/step_model.h"
+
+namespace leat {
+
+/// A way between members that exchange gradients. 0: no limit, at once.
+struct Link {
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+};
+
+/// A machine that can be rented, and what it is made of.
+struct Machine {
+  std::string name;
+  std::string accelerator;  ///< As torch names it; empty: it trains on CPUs.
+  std::uint32_t accelerators = 1;
+  double speed = 1;  ///< Of one accelerator; any unit, the same for all.
+  double cores = 1;
+  double memory_bytes = 0;
+  double disk_bytes = 0;
+  Link interconnect;  ///< Between its accelerators.
+  Link network;       ///< To other machines; its bandwidth is the store's too.
+  double dollars_per_hour = 0;
+  std::uint32_t most = 1;  ///< Machines to rent together, at most.
+  /// What a step was measured to take on one of them.
+  std::optional<double> measured_step_seconds;
+};
+
+/// The training that is to be run as a whole.
+struct WholeTraining {
+  MeasuredStep step;
+  /// The machine that it was measured on.
+  Machine measured_on;
+  double steps_an_epoch = 0;  ///< With the ranks that were measured.
+  double epochs = 1;
+  /// What ranks reduce in a step; 0: not known.
+  double gradient_bytes = 0;
+  double gradient_buckets = 0;
+  /// Of a rank's batch, with nothing cached.
+  double gets_a_batch = 0;
+  double bytes_a_batch = 0;
+  /// Later epochs read from what fits into half the memory and the disk.
+  bool has_cache = false;
+};
+
+/// So many of one machine.
+struct Offer {
+  std::size_t machine = 0;  ///< Which, of those given.
+  std::uint32_t count = 1;
+  PredictedStep step;     ///< Of the last epoch.
+  double hours = 0;       ///< Of the whole training.
+  RunCost cost;           ///< Likewise.
+  bool is_front = false;  ///< No other is better in both.
+  /// Why it cannot be judged; then all else is 0.
+  std::string why_not;
+};
+
+/// What `ring_seconds` of a ring of `members` takes to reduce gradients: 2 (n -
+/// 1) messages a bucket, and each byte 2 (n - 1) / n times (Patarasuk and Yuan,
+/// 2009).
+double ring_seconds(double buckets, double bytes, std::uint32_t members,
+                    const Link& link);
+
+/// Judges 1, 2, 4, … of each machine, up to its `most`. In the order of
+/// `machines`, then by count.
+///
+/// Each rank keeps its batch: twice the ranks make half the steps, of twice the
+/// batch. Compute goes with the speed of the accelerator, preparation with the
+/// cores that each has, the bandwidth of the store with its part of the
+/// network. Communication is that of a ring over the links given, times the
+/// share of it that was exposed where it was measured (1 where it was not);
+/// without gradients, what was measured grows as a ring's traffic does. A
+/// measured step replaces the predicted one of one machine, and scales those of
+/// several.
+///
+/// Errors:
+///   kInvalidArgument  as StepModel::of; no steps
+Result<std::vector<Offer>> judge(const WholeTraining& training,
+                                 std::span<const Machine> machines,
+                                 const Prices& prices, const Billing& billing);
+
+struct Limits {
+  std::optional<double> hours;
+  std::optional<double> dollars;
+};
+
+/// The cheapest within `hours`, or the fastest within `dollars`; the cheapest
+/// of all without limits. None: null.
+const Offer* choose(std::span<const Offer> offers, const Limits& limits);
+
+}  // namespace leat
