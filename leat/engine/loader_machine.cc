@@ -444,6 +444,7 @@ void Loader::Machine::end_epoch() {
   at.wait += now - *waiting_since;
   at.stalls[Stall::kHandover] += now - *waiting_since;
   at.elapsed = now - begun;
+  if (trace != nullptr) trace->end_epoch(*waiting_since);
   at.verdict = verdict_of(at, share);
   const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
   (is_told ? log_info

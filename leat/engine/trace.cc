@@ -182,6 +182,13 @@ void Trace::add(const TracedBatch& batch) {
   if (text_.size() >= kFlushBytes) flush();
 }
 
+void Trace::end_epoch(TimePoint asked) {
+  if (is_full_ || given_ == TimePoint()) return;
+  slice(kTraining, "step", at_least({given_, asked}));
+  given_ = {};  // What comes before the next epoch is no step.
+  flush();
+}
+
 void Trace::flush() {
   // The end is written over by what comes next.
   const std::uint64_t at = written_bytes_;

@@ -55,6 +55,8 @@ class Trace {
 
   /// REQUIRES: in the order in which batches were given.
   void add(const TracedBatch& batch);
+  /// Training asked for another batch at `asked`, and there was none.
+  void end_epoch(TimePoint asked);
 
  private:
   /// Rows of the picture on which no two slices overlap.

@@ -64,6 +64,8 @@ TEST_F(TraceTest, JoinsEachSampleFromItsFetchToItsStep) {
                  .samples = one,
                  .ready = at(32),
                  .wait = {at(40), at(41)}});
+  (*trace)->end_epoch(at(50));
+  (*trace)->end_epoch(at(60));  // An empty one has no step.
   trace->reset();
 
   const nlohmann::json json = read();
@@ -88,7 +90,7 @@ TEST_F(TraceTest, JoinsEachSampleFromItsFetchToItsStep) {
   EXPECT_EQ(slices, (std::map<std::string, int>{{"batch", 2},
                                                 {"decode", 3},
                                                 {"fetch", 3},
-                                                {"step", 1},
+                                                {"step", 2},
                                                 {"throttled", 1},
                                                 {"transform", 2},
                                                 {"wait", 2}}));

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import zlib
 from typing import Any
 
 from leat.errors import InvalidArgument
@@ -44,7 +45,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
     raw = path.read_bytes()
     try:
         trace = json.loads(gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise InvalidArgument(f"{path}: no trace, since it is no JSON: {error}") from None
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise InvalidArgument(f'{path}: no trace: it is no object with "traceEvents"')
