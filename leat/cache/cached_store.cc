@@ -48,7 +48,7 @@ struct CachedStore::Write {
 CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          std::vector<CacheTier> tiers,
                          CachedStoreOptions options, Metrics* metrics)
-    : inner_(std::move(inner)),
+    : StoreWrapper(std::move(inner)),
       options_(std::move(options)),
       metrics_(metrics),
       tiers_(std::move(tiers)),

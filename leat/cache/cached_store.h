@@ -18,7 +18,7 @@
 #include "leat/cache/segment_tier.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/executor.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 
@@ -61,29 +61,13 @@ struct CachedStoreOptions {
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
 /// Lifetime: as Store says. Destruction writes what is queued. `metrics` may be
 ///           null, else outlives the store.
-class CachedStore final : public Store {
+class CachedStore final : public StoreWrapper {
  public:
   CachedStore(std::unique_ptr<Store> inner, std::vector<CacheTier> tiers,
               CachedStoreOptions options, Metrics* metrics);
   ~CachedStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  Result<ListPage> list(const ListRequest& request,
-                        std::stop_token stop) override {
-    return inner_->list(request, std::move(stop));
-  }
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override {
-    return inner_->write(key, bytes, std::move(stop));
-  }
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
-    return inner_->stat(key, std::move(stop));
-  }
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
   /// Waits until all that was offered so far is written or dropped: for tests.
   void drain();
@@ -113,7 +97,6 @@ class CachedStore final : public Store {
   void write_one(Write& write);
   void put(std::size_t level, const Write& write);
 
-  const std::unique_ptr<Store> inner_;
   const CachedStoreOptions options_;
   Metrics* const metrics_;
   std::vector<CacheTier> tiers_;  // The vector and the tiers need no lock.

@@ -12,6 +12,7 @@
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
 #include "leat/store/memory/memory_store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat::testing {
 namespace {
@@ -25,10 +26,10 @@ class HitObserver final : public ReadObserver {
 };
 
 /// Gives each read a hint, and answers with what reading it again brings.
-class ReadTwiceStore final : public Store {
+class ReadTwiceStore final : public StoreWrapper {
  public:
   explicit ReadTwiceStore(std::unique_ptr<Store> inner)
-      : inner_(std::move(inner)) {}
+      : StoreWrapper(std::move(inner)) {}
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
     request.hint = ReadHint{.now = now_++, .next_use = 1'000'000};
@@ -48,25 +49,8 @@ class ReadTwiceStore final : public Store {
                        });
                  });
   }
-  Result<ListPage> list(const ListRequest& request,
-                        std::stop_token stop) override {
-    return inner_->list(request, std::move(stop));
-  }
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override {
-    return inner_->write(key, bytes, std::move(stop));
-  }
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
-    return inner_->stat(key, std::move(stop));
-  }
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
  private:
-  const std::unique_ptr<Store> inner_;
   std::atomic<std::uint64_t> now_ = 0;
 };
 

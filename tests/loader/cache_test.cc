@@ -14,15 +14,6 @@ namespace {
 
 constexpr char kBucketUrl[] = "s3://data/train";
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
-
 LoaderOptions with_cache(CacheOptions cache, std::uint64_t epochs) {
   LoaderOptions options = usual_options();
   options.cache = std::move(cache);

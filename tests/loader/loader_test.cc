@@ -21,15 +21,6 @@ constexpr char kBucketUrl[] = "s3://data/train";
 
 std::string folder_url(const World& world) { return world.folder() + "/train"; }
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
-
 // Every gauge of the catalogue is zero once nothing runs and nobody holds a
 // batch.
 void expect_nothing_held(const Metrics& metrics) {

@@ -16,15 +16,6 @@ constexpr std::uint64_t kBatch = 8;
 constexpr std::size_t kInFlight = 16;
 constexpr std::uint64_t kLeast = 2 * kInFlight;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
-
 LoaderOptions looking_ahead() {
   LoaderOptions options = usual_options();
   options.global_batch_size = kBatch;

@@ -17,19 +17,6 @@ namespace {
 
 constexpr std::uint64_t kBatch = 24;  // Divides 240, and among 2 and 3 ranks.
 
-void must(Result<void> result) {
-  if (!result) ADD_FAILURE() << result.error().message();
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    ADD_FAILURE() << result.error().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
-
 LoaderOptions options_of(std::uint32_t rank, std::uint32_t ranks,
                          bool is_sticky) {
   LoaderOptions options = usual_options();

@@ -1,10 +1,14 @@
 // A small dataset on disk, a bucket over it, and runs of the loader on either.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "leat/base/env.h"
@@ -12,6 +16,19 @@
 #include "leat/engine/loader.h"
 
 namespace leat {
+
+/// The value; without one the test fails, and ends.
+template <class T>
+T must(Result<T> result) {
+  if (!result) {
+    ADD_FAILURE() << result.error().message();
+    std::abort();
+  }
+  return *std::move(result);
+}
+inline void must(const Result<void>& result) {
+  if (!result) ADD_FAILURE() << result.error().message();
+}
 
 /// What one epoch brought.
 struct Seen {

@@ -19,7 +19,7 @@ struct PeerStore::Flight {
 PeerStore::PeerStore(std::unique_ptr<Store> inner,
                      std::unique_ptr<PeerTier> peers, std::string place,
                      Metrics* metrics)
-    : inner_(std::move(inner)),
+    : StoreWrapper(std::move(inner)),
       place_(std::move(place)),
       metrics_(metrics),
       peers_(std::move(peers)) {}

@@ -10,7 +10,7 @@
 
 #include "leat/cache/memcached/peer_tier.h"
 #include "leat/metrics/metrics.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 
@@ -23,7 +23,7 @@ namespace leat {
 ///
 /// Threads:  any; `done` runs on a thread of the inner store or of the peers.
 /// Lifetime: as Store says. `metrics` may be null, else outlives the store.
-class PeerStore final : public Store {
+class PeerStore final : public StoreWrapper {
  public:
   /// `place` goes in front of url_of() in the name of each record: what tells
   /// endpoints apart. Never holds credentials.
@@ -32,22 +32,6 @@ class PeerStore final : public Store {
   ~PeerStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  Result<ListPage> list(const ListRequest& request,
-                        std::stop_token stop) override {
-    return inner_->list(request, std::move(stop));
-  }
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override {
-    return inner_->write(key, bytes, std::move(stop));
-  }
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
-    return inner_->stat(key, std::move(stop));
-  }
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
   PeerTier& peers() { return *peers_; }
 
@@ -63,7 +47,6 @@ class PeerStore final : public Store {
     if (metrics_ != nullptr) metrics_->add(metric, 1);
   }
 
-  const std::unique_ptr<Store> inner_;
   const std::string place_;
   Metrics* const metrics_;
   std::atomic<std::uint64_t> in_flight_ = 0;

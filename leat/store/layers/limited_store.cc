@@ -37,7 +37,7 @@ struct LimitedStore::Waiting {
 
 LimitedStore::LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
                            Metrics* metrics)
-    : inner_(std::move(inner)), metrics_(metrics), window_(window) {
+    : StoreWrapper(std::move(inner)), metrics_(metrics), window_(window) {
   LEAT_CHECK(window > 0);
 }
 

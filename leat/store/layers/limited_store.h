@@ -6,7 +6,7 @@
 
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 
@@ -22,7 +22,7 @@ namespace leat {
 /// Threads:  any.
 /// Lifetime: as Store says; aborts if destroyed with reads waiting or in
 ///           flight. `metrics` may be null, else must outlive the store.
-class LimitedStore final : public Store {
+class LimitedStore final : public StoreWrapper {
  public:
   /// REQUIRES: window > 0.
   LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
@@ -37,18 +37,6 @@ class LimitedStore final : public Store {
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
   Result<ListPage> list(const ListRequest& request,
                         std::stop_token stop) override;
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override {
-    return inner_->write(key, bytes, std::move(stop));
-  }
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
-    return inner_->stat(key, std::move(stop));
-  }
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
  private:
   struct Waiting;
@@ -61,7 +49,6 @@ class LimitedStore final : public Store {
             Result<void> result);
   void stopped_waiting(const std::shared_ptr<Waiting>& read);
 
-  const std::unique_ptr<Store> inner_;
   Metrics* const metrics_;
 
   mutable Mutex mutex_;

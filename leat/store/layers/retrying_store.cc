@@ -46,7 +46,7 @@ struct RetryingStore::Flight {
 
 RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                              std::uint64_t seed, Metrics* metrics)
-    : inner_(std::move(inner)),
+    : StoreWrapper(std::move(inner)),
       policy_(options, seed),
       metrics_(metrics),
       timers_("leat-retry") {}

@@ -8,7 +8,7 @@
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/retry_policy.h"
 #include "leat/runtime/timer_queue.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 
@@ -26,7 +26,7 @@ namespace leat {
 /// Lifetime: destruction ends back-offs with kCancelled, and waits for what the
 ///           inner store has not answered yet. `metrics` may be null, else
 ///           must outlive the store.
-class RetryingStore final : public Store {
+class RetryingStore final : public StoreWrapper {
  public:
   /// `seed` makes the jitter repeatable; give each process its own.
   RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
@@ -40,10 +40,6 @@ class RetryingStore final : public Store {
                            std::span<const std::byte> bytes,
                            std::stop_token stop) override;
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
  private:
   struct Flight;
@@ -63,7 +59,6 @@ class RetryingStore final : public Store {
   template <class Call>
   auto call_again(Call call, const std::stop_token& stop) -> decltype(call());
 
-  const std::unique_ptr<Store> inner_;
   RetryPolicy policy_;
   Metrics* const metrics_;
   const SteadyClock clock_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat::testing {
 
@@ -25,13 +25,13 @@ struct FaultyCall {
 /// Asks a script before each call, and passes on what the script lets through.
 ///
 /// Threads: any; the script is called by many at once.
-class FaultyStore final : public Store {
+class FaultyStore final : public StoreWrapper {
  public:
   /// The error that this call ends in, or nullopt to let it through.
   using Script = std::function<std::optional<Error>(const FaultyCall&)>;
 
   FaultyStore(std::unique_ptr<Store> inner, Script script)
-      : inner_(std::move(inner)), script_(std::move(script)) {}
+      : StoreWrapper(std::move(inner)), script_(std::move(script)) {}
 
   std::uint64_t calls() const { return calls_; }
 
@@ -42,16 +42,11 @@ class FaultyStore final : public Store {
                            std::span<const std::byte> bytes,
                            std::stop_token stop) override;
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
  private:
   std::optional<Error> fault(FaultyCall::Kind kind, std::string_view key,
                              std::uint32_t attempt = 0);
 
-  const std::unique_ptr<Store> inner_;
   const Script script_;
   std::atomic<std::uint64_t> calls_ = 0;
 };
@@ -67,9 +62,10 @@ FaultyStore::Script fail_share(double share, ErrorCode code,
 ///
 /// Threads:  any.
 /// Lifetime: reads that are still held when it dies are a bug, and abort.
-class HeldStore final : public Store {
+class HeldStore final : public StoreWrapper {
  public:
-  explicit HeldStore(std::unique_ptr<Store> inner) : inner_(std::move(inner)) {}
+  explicit HeldStore(std::unique_ptr<Store> inner)
+      : StoreWrapper(std::move(inner)) {}
   ~HeldStore() override;
 
   /// Keys of the reads that are held, oldest first.
@@ -84,22 +80,6 @@ class HeldStore final : public Store {
   /// Held until released; a read that is stopped stays, and is then refused by
   /// the inner store.
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  Result<ListPage> list(const ListRequest& request,
-                        std::stop_token stop) override {
-    return inner_->list(request, std::move(stop));
-  }
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override {
-    return inner_->write(key, bytes, std::move(stop));
-  }
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override {
-    return inner_->stat(key, std::move(stop));
-  }
-  StoreTraits traits() const override { return inner_->traits(); }
-  std::string url_of(std::string_view key) const override {
-    return inner_->url_of(key);
-  }
 
  private:
   struct Held {
@@ -109,7 +89,6 @@ class HeldStore final : public Store {
   };
   Held take_oldest();
 
-  const std::unique_ptr<Store> inner_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::vector<Held> held_ LEAT_GUARDED_BY(mutex_);
