@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -15,14 +14,8 @@
 namespace leat {
 namespace {
 
-/// A line for each epoch that is shorter would be noise.
-constexpr std::chrono::seconds kLongEpoch{1};
-
 constexpr std::size_t kDefaultInFlight = 128;
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
-// More than a training loop holds on purpose: the batch it works on, the one
-// before, a copy under way.
-constexpr std::size_t kManyBatches = 16;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
@@ -366,146 +359,6 @@ void Loader::Machine::plan_ahead() {
     next_run = *std::move(started);
   }
   look_ahead();
-}
-
-Result<void> Loader::Machine::open_trace() {
-  if (options.trace.empty()) return {};
-  std::filesystem::path path = options.trace;
-  if (rank.world_size > 1) {
-    path.replace_extension(
-        fmt::format(".rank{}{}", rank.rank, path.extension().string()));
-  }
-  LEAT_TRY(trace, Trace::open(path.string(), rank.rank));
-  return {};
-}
-
-void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {
-  std::vector<TracedSample> samples;
-  samples.reserve(work.size());
-  for (std::size_t row = 0; row < work.size(); ++row) {
-    samples.push_back({work.batch.ids[row], &work.times_of(row)});
-  }
-  trace->add({.epoch = work.epoch,
-              .step = work.step,
-              .samples = samples,
-              .ready = work.ready,
-              .wait = wait});
-}
-
-void Loader::Machine::begin_lookahead() {
-  if (context->pieces != nullptr) return;
-  // Twice the window: it is never empty because of this.
-  lookahead.emplace(global_batch / rank.world_size, 2 * share.in_flight);
-}
-
-void Loader::Machine::look_ahead() {
-  if (!lookahead) return;
-  const std::uint64_t samples = lookahead->samples();
-  if (is_begun) stats.back().lookahead = samples;
-  if (run != nullptr) run->look_ahead(samples);
-  if (next_run == nullptr) return;
-  // Both together, but the next batch can always become whole.
-  const std::uint64_t before = run == nullptr ? 0 : run->untaken();
-  next_run->look_ahead(std::max(samples - std::min(samples, before),
-                                global_batch / rank.world_size));
-}
-
-void Loader::Machine::begin_wait(EpochRun& from) {
-  if (waiting_since) return;
-  waiting_since = SteadyClock().now();
-  is_late = from.wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
-  if (!is_late || !is_begun || stats.back().samples == 0) return;
-  EpochStats& at = stats.back();
-  ++at.late_batches;
-  const auto sent = metrics->value(Metric::kStoreInFlight);
-  if (sent >= static_cast<std::int64_t>(share.in_flight)) {
-    ++at.late_with_full_window;
-  }
-}
-
-void Loader::Machine::count_requests() {
-  if (run == nullptr || !is_begun) return;
-  EpochStats& now = stats.back();
-  const RunRequests requests = run->requests();
-  now.gets = requests.sent + requests.retried;
-  now.retried = requests.retried;
-  now.bytes_read = requests.bytes;
-  now.ram_hits = requests.ram_hits;
-  now.disk_hits = requests.disk_hits;
-  now.peer_hits = requests.peer_hits;
-  now.misses = requests.sent;
-  now.ahead = next_run == nullptr ? 0 : next_run->requests().sent;
-}
-
-void Loader::Machine::end_epoch() {
-  EpochStats& at = stats.back();
-  const TimePoint now = SteadyClock().now();
-  delivered_at.reset();
-  at.wait += now - *waiting_since;
-  at.stalls[Stall::kHandover] += now - *waiting_since;
-  at.elapsed = now - begun;
-  if (trace != nullptr) trace->end_epoch(*waiting_since);
-  at.verdict = verdict_of(at, share);
-  const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
-  (is_told ? log_info
-           : log_debug)(fmt::format("epoch {}: {}", at.epoch, at.verdict));
-  waiting_since.reset();
-  has_ended = true;
-  is_resuming = false;
-  epoch = run->epoch() + 1;
-  position = 0;
-}
-
-void Loader::Machine::deliver(const BatchWork& work) {
-  const TimePoint now = SteadyClock().now();
-  EpochStats& at = stats.back();
-  const Interval wait{.begin = *waiting_since, .end = now};
-  at.stalls += blame(wait, work.last_times(), work.ready);
-  if (trace != nullptr && !work.error) write_trace(work, wait);
-  if (lookahead && delivered_at && !work.error) {
-    lookahead->took(work.size(), work.longest_fetch(),
-                    *waiting_since - *delivered_at, is_late);
-  }
-  delivered_at = now;
-  at.wait += now - *waiting_since;
-  at.elapsed = now - begun;
-  waiting_since.reset();
-  if (work.error) return;
-  if (at.samples == 0) {
-    at.first_batch = at.elapsed;
-    at.first_stalls = at.stalls;
-  }
-  at.samples += work.batch.ids.size();
-  at.substituted += work.substituted;
-  if (options.hashes) {
-    at.content_hash += work.batch.content_hash;
-    for (const SampleId id : work.batch.ids) at.add_to_order(id.value);
-  }
-  metrics->add(Metric::kPipelineBatches, 1);
-  metrics->add(Metric::kPipelineSubstitutes,
-               static_cast<std::int64_t>(work.substituted));
-  metrics->add(Metric::kPipelineSamples,
-               static_cast<std::int64_t>(work.batch.ids.size()));
-  has_delivered = true;
-  is_resuming = false;
-  position = work.position_after;
-  look_ahead();
-}
-
-// A user who keeps batches gets fresh memory for each: that is said once.
-void Loader::Machine::watch_kept(const Batch& batch) {
-  std::erase_if(handed_over, [](const auto& slot) { return slot.expired(); });
-  for (const FieldArray& field : batch.fields) {
-    if (field.values == nullptr) continue;
-    handed_over.emplace_back(field.values);
-    break;
-  }
-  if (handed_over.size() <= kManyBatches || has_warned) return;
-  has_warned = true;
-  log_warning(
-      fmt::format("{} batches are being kept, each in memory of its own beside "
-                  "memory=; copy what you need and let batches go",
-                  handed_over.size()));
 }
 
 void Loader::Machine::tear_down() {
