@@ -165,6 +165,28 @@ def test_replayed_batches_have_the_rows_of_the_whole_job(data, project):
     assert 0.08 <= report["parts"]["compute"]["seconds"] < 0.16, "a process alone was given all 8 rows"
 
 
+def test_no_batch_is_fetched_in_a_step_that_counts_as_compute(data, project):
+    script = project / "train.py"
+    script.write_text(
+        "import time\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Slow(Dataset):\n"
+        "    def __len__(self): return 100\n"
+        "    def __getitem__(self, index):\n"
+        "        time.sleep(0.3)\n"
+        "        return index\n"
+        "for _ in DataLoader(Slow()): pass\n"
+    )
+
+    report = report_of(profile(
+        project, "--steps", "4", "--warmup", "1", "--replayed", "4", "--repeats", "1", "--",
+        sys.executable, str(script),
+    ))  # fmt: skip
+
+    assert report["parts"]["compute"]["seconds"] < 0.1
+    assert report["parts"]["input"]["seconds"] > 0.2
+
+
 def test_the_users_own_sitecustomize_still_runs(data, project):
     own = project / "own"
     own.mkdir()
