@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,11 +12,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "leat/base/owned_fd.h"
 #include "leat/base/units.h"
-
-extern char** environ;
+#include "leat/runtime/spawn.h"
 
 namespace leat {
 namespace {
@@ -25,32 +25,9 @@ namespace {
 /// How soon a stop, the end of the time or of the child is noticed.
 constexpr int kTickMilliseconds = 20;
 
-/// A file descriptor that is closed with its owner.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor(Descriptor&& other) noexcept
-      : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    close();
-    number_ = std::exchange(other.number_, -1);
-    return *this;
-  }
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
 struct Pipe {
-  Descriptor read_end;
-  Descriptor write_end;
+  OwnedFd read_end;
+  OwnedFd write_end;
 };
 
 Result<Pipe> open_pipe() {
@@ -60,57 +37,8 @@ Result<Pipe> open_pipe() {
                  fmt::format("opening a pipe: {}", std::strerror(errno)));
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+  return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
 }
-
-/// What a child starts with. posix_spawn's objects, given back with their
-/// owner.
-class SpawnPlan {
- public:
-  SpawnPlan(const Pipe& output, const Pipe& errors) {
-    posix_spawn_file_actions_init(&files_);
-    posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files_, output.write_end.number(), 1);
-    posix_spawn_file_actions_adddup2(&files_, errors.write_end.number(), 2);
-    posix_spawnattr_init(&attributes_);
-    // We may have blocked or ignored signals; that is not the child's business.
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    sigset_t usual;
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    posix_spawnattr_setsigdefault(&attributes_, &usual);
-    posix_spawnattr_setflags(&attributes_,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnPlan() {
-    posix_spawn_file_actions_destroy(&files_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-
-  Result<pid_t> spawn(const std::vector<std::string>& command) const {
-    std::vector<char*> arguments;
-    arguments.reserve(command.size() + 1);
-    for (const std::string& word : command) {
-      arguments.push_back(const_cast<char*>(word.c_str()));
-    }
-    arguments.push_back(nullptr);
-    pid_t child = 0;
-    const int failed = ::posix_spawnp(&child, arguments[0], &files_,
-                                      &attributes_, arguments.data(), environ);
-    if (failed == 0) return child;
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} cannot be started: {}", command.front(),
-                             std::strerror(failed)));
-  }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
 
 /// A child that is killed unless it has ended.
 class Child {
@@ -127,13 +55,9 @@ class Child {
 
   bool has_ended() {
     if (has_ended_) return true;
-    int status = 0;
-    const pid_t got = ::waitpid(pid_, &status, WNOHANG);
-    // Where the program ignores SIGCHLD, its children leave no status.
-    if (got < 0 && errno == ECHILD) return has_ended_ = true;
-    if (got != pid_) return false;
-    exit_status_ =
-        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const std::optional<int> status = exit_status_of(pid_);
+    if (!status) return false;
+    exit_status_ = *status;
     return has_ended_ = true;
   }
   int exit_status() const { return exit_status_; }
@@ -213,18 +137,18 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& command,
                                   const std::stop_token& stop) {
   LEAT_TRY(Pipe output, open_pipe());
   LEAT_TRY(Pipe errors, open_pipe());
-  LEAT_TRY(const pid_t pid, SpawnPlan(output, errors).spawn(command));
-  output.write_end.close();
-  errors.write_end.close();
+  LEAT_TRY(const pid_t pid, spawn(command, {.output = output.write_end.get(),
+                                            .errors = errors.write_end.get()}));
+  output.write_end = OwnedFd();
+  errors.write_end = OwnedFd();
   Child child(pid);
   ProcessOutput result;
   const SteadyClock clock;
   const TimePoint deadline = clock.now() + limits.timeout;
   std::array<Source, 2> sources = {
-      Source{output.read_end.number(), &result.output,
+      Source{output.read_end.get(), &result.output,
              limits.most_output_bytes + 1},
-      Source{errors.read_end.number(), &result.errors,
-             limits.most_output_bytes}};
+      Source{errors.read_end.get(), &result.errors, limits.most_output_bytes}};
   while (true) {
     // Looked at before reading: what it wrote before its end is then all there.
     const bool has_ended = child.has_ended();

@@ -1,0 +1,33 @@
+// Starting somebody's program.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+struct SpawnOptions {
+  int output = 1;  ///< The file that its standard output goes to,
+  int errors = 2;  ///< and its standard error.
+  /// It leads a process group, with which all that it starts can be ended.
+  bool leads_group = false;
+};
+
+/// Starts `words` (a program, searched in PATH, and its arguments) without a
+/// shell, with our environment, nothing on its standard input and no signal
+/// blocked. Whoever calls waits for its end.
+///
+/// Errors:
+///   kInvalidArgument  it cannot be started
+Result<pid_t> spawn(const std::vector<std::string>& words,
+                    const SpawnOptions& options);
+
+/// The exit status of a child that has ended, as a shell shows it: 128 + N
+/// after signal N; 0 where the program ignores SIGCHLD, so that none is kept.
+std::optional<int> exit_status_of(pid_t child);
+
+}  // namespace leat
