@@ -159,8 +159,7 @@ TEST_F(RecommendCommandTest, WrongListsAndReportsAreRefusedByName) {
 }
 
 TEST_F(RecommendCommandTest, TheExampleIsRead) {
-  std::ifstream file(std::filesystem::path(__FILE__).parent_path() /
-                     "../../examples/machines.toml");
+  std::ifstream file(LEAT_EXAMPLES_FOLDER "/machines.toml");
   std::ostringstream machines;
   machines << file.rdbuf();
 
