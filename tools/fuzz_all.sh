@@ -8,10 +8,13 @@ programs() { find "$build/fuzz" -maxdepth 1 -type f -executable -name "$1" | sor
 for maker in $(programs 'make_*_seeds'); do "$maker" "$build/seeds"; done
 targets=$(programs '*_fuzz')
 [ -n "$targets" ] || { echo "no fuzz target was built" >&2; exit 1; }
+found=()
 for target in $targets; do
   name=$(basename "$target" _fuzz)
   mkdir -p "$build/corpus/$name" "$build/seeds/$name"
   echo "== $name"
   "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-    -artifact_prefix="$build/$name-" "$build/corpus/$name" "$build/seeds/$name" 2>&1 | tail -n 8
+    -artifact_prefix="$build/$name-" "$build/corpus/$name" "$build/seeds/$name" 2>&1 | tail -n 8 ||
+    found+=("$name")
 done
+[ ${#found[@]} -eq 0 ] || { echo "found something: ${found[*]}" >&2; exit 1; }
