@@ -195,25 +195,33 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// The first line with a character beyond ASCII outside of strings and
-/// comments; 0 if there is none. toml++ 3.3 is undefined on some of them, and
-/// TOML has no use for any.
-std::size_t line_beyond_ascii(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (static_cast<unsigned char>(c) >= 0x80) {
-      return 1 + static_cast<std::size_t>(
-                     std::ranges::count(text.substr(0, i), '\n'));
+/// `text` in ASCII: comments lose what is beyond it, and nothing else may have
+/// it. toml++ 3.3 is undefined on some such characters, wherever it meets them
+/// in a malformed text.
+Result<std::string> in_ascii(std::string_view text, const std::string& name) {
+  std::string ascii(text);
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const bool is_comment = text[begin] == '#';
+    const bool is_string = text[begin] == '"' || text[begin] == '\'';
+    const std::size_t end =
+        is_comment  ? std::min(text.find('\n', begin), text.size())
+        : is_string ? std::min(end_of_string(text, begin), text.size())
+                    : begin + 1;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (static_cast<unsigned char>(text[i]) < 0x80) continue;
+      if (!is_comment) {
+        return Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} (line {}) has a character beyond ASCII: write it "
+                        "as \"\\uXXXX\"",
+                        name, 1 + std::ranges::count(text.substr(0, i), '\n')));
+      }
+      ascii[i] = '?';
     }
-    if (c == '#') {
-      i = std::min(text.find('\n', i), text.size());
-    } else if (c == '"' || c == '\'') {
-      i = end_of_string(text, i);
-    } else {
-      ++i;
-    }
+    begin = end;
   }
-  return 0;
+  return ascii;
 }
 
 }  // namespace
@@ -225,13 +233,8 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& name) {
                              text.size(), kMostBytes));
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // A BOM.
-  if (const std::size_t line = line_beyond_ascii(text); line != 0) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (line {}) is not TOML: a character beyond "
-                             "ASCII outside of quotes",
-                             name, line));
-  }
-  toml::parse_result parsed = toml::parse(text, name);
+  LEAT_TRY(const std::string ascii, in_ascii(text, name));
+  toml::parse_result parsed = toml::parse(ascii, name);
   if (!parsed) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} (line {}) is not TOML: {}", name,

@@ -181,7 +181,9 @@ TEST(DirectGetsTest, GivesUpOnAnAddressThatIsSilentAndTriesTheNext) {
 TEST(DirectGetsTest, HardlyWaitsForAFamilyThatIsSilent) {
   HttpServer server([](const ServerRequest&) { return ServerReply{}; });
   const SilentPort silent(answers({"::1"})("")->front(), server.port());
-  if (!silent.is_open()) GTEST_SKIP() << "this machine has no IPv6";
+  if (!silent.is_open())
+    GTEST_SKIP() << "there is no IPv6 on the loopback: set "
+                    "net.ipv6.conf.lo.disable_ipv6 to 0";
   Resolver resolver(answers({"::1", "127.0.0.1"}));
   // Half of it for the first address would be longer than tests may take.
   IoThread io({.options = {.connect_timeout = std::chrono::hours(1)}},

@@ -75,9 +75,8 @@ Result<SslSession> TlsClient::start(int socket, const std::string& host,
   return session;
 }
 
-Error tls_failure(const ssl_st& session, int number) {
-  if (const long verdict = SSL_get_verify_result(&session);
-      verdict != X509_V_OK) {
+Error tls_failure(const ssl_st& tls, int number) {
+  if (const long verdict = SSL_get_verify_result(&tls); verdict != X509_V_OK) {
     return Error(ErrorCode::kPermissionDenied,
                  fmt::format("the server's certificate does not verify: {}; if "
                              "it is your own, name its PEM file in "

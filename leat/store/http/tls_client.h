@@ -32,7 +32,7 @@ class TlsClient {
   ///   kResourceExhausted  OpenSSL has no memory
   static Result<TlsClient> open(const std::string& ca_bundle);
 
-  /// A session over `socket` that insists on `host`, a name or an address.
+  /// TLS over `socket` that insists on `host`, a name or an address.
   Result<SslSession> start(int socket, const std::string& host,
                            bool host_is_address) const;
 
@@ -42,7 +42,7 @@ class TlsClient {
   SslContext context_;
 };
 
-/// Why the last call on this session failed; `number` is its errno.
-Error tls_failure(const ssl_st& session, int number);
+/// Why a call on `tls` has just failed; `number` is the errno it left.
+Error tls_failure(const ssl_st& tls, int number);
 
 }  // namespace leat
