@@ -1,0 +1,73 @@
+// What an agent shows of its node: the page, `leat top` and /metrics read it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/tune/decision.h"
+#include "leat/tune/share.h"
+
+namespace leat {
+
+/// One job as it is now.
+struct JobView {
+  std::string id;    ///< Unique on this node while the agent runs.
+  std::string name;  ///< For people; never holds credentials.
+  std::string dataset;
+  std::uint32_t user = 0;  ///< uid
+  std::vector<std::int32_t> pids;
+  std::uint32_t local_ranks = 1;
+  std::uint32_t world_size = 1;
+  double since_seconds = 0;  ///< Unix time of its registration.
+
+  Share share;                ///< Of all local ranks together.
+  double found_rate = 0;      ///< Samples a second, over the last seconds.
+  double predicted_rate = 0;  ///< With this share; 0: not yet known.
+  double confidence = 0;      ///< In [0, 1].
+  std::optional<double> compute_ceiling;  ///< Samples a second.
+  double wait_fraction = 0;               ///< In [0, 1].
+  std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
+  std::string bottleneck;  ///< "storage", "decode", "training", …
+  std::uint64_t ram_hits = 0;
+  std::uint64_t disk_hits = 0;
+  std::uint64_t peer_hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t ram_bytes = 0;
+  std::uint64_t disk_bytes = 0;
+};
+
+/// A point of a job's history.
+struct JobPoint {
+  double time_seconds = 0;  ///< Unix time.
+  std::string job;
+  double threads = 0;
+  double in_flight = 0;
+  double found_rate = 0;
+  double predicted_rate = 0;
+  double wait_fraction = 0;
+};
+
+/// A decision and when it was taken.
+struct NumberedDecision {
+  std::uint64_t number = 0;  ///< Counts up from 1.
+  double time_seconds = 0;   ///< Unix time.
+  Decision decision;
+};
+
+struct NodeView {
+  std::string name;
+  double time_seconds = 0;  ///< Unix time.
+  std::string objective;    ///< "throughput" or "fairness"
+  double cores = 0;
+  double cores_busy = 0;          ///< By everything on the node.
+  double cores_busy_outside = 0;  ///< By processes without Leat.
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
+  std::vector<JobView> jobs;
+  std::vector<NumberedDecision> decisions;  ///< The latest last; bounded.
+  std::vector<JobPoint> history;            ///< The latest last; bounded.
+};
+
+}  // namespace leat

@@ -1,0 +1,64 @@
+#include "leat/tune/decision.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "leat/base/units.h"
+
+namespace leat {
+namespace {
+
+std::string value_of(Setting setting, double value) {
+  switch (setting) {
+    case Setting::kPartBytes:
+    case Setting::kRamBytes:
+    case Setting::kDiskBytes:
+      return format_bytes(static_cast<std::uint64_t>(value));
+    case Setting::kBytesPerSecond:
+      return format_bytes(static_cast<std::uint64_t>(value)) + "/s";
+    default:
+      return fmt::format("{:.0f}", value);
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Setting setting) {
+  switch (setting) {
+    case Setting::kThreads:
+      return "threads";
+    case Setting::kInFlight:
+      return "max_in_flight";
+    case Setting::kLookahead:
+      return "lookahead";
+    case Setting::kPartBytes:
+      return "part_bytes";
+    case Setting::kBytesPerSecond:
+      return "bandwidth";
+    case Setting::kRamBytes:
+      return "ram";
+    case Setting::kDiskBytes:
+      return "disk";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Decision& decision) {
+  std::string line = fmt::format("{:.1f} s  ", decision.at_seconds);
+  if (!decision.job.empty()) line += decision.job + "  ";
+  line +=
+      fmt::format("{} {} -> {}: {}", to_string(decision.setting),
+                  value_of(decision.setting, decision.before),
+                  value_of(decision.setting, decision.after), decision.reason);
+  if (decision.expected_gain) {
+    line += fmt::format(" (expected {:+.0f} %", 100 * *decision.expected_gain);
+    if (decision.found_gain) {
+      line += fmt::format(", found {:+.0f} %", 100 * *decision.found_gain);
+    }
+    line += ")";
+  }
+  return line;
+}
+
+}  // namespace leat

@@ -1,0 +1,40 @@
+// What was changed, and why: a line that people read.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+/// What a tuner or an agent may change.
+enum class Setting : std::uint8_t {
+  kThreads,
+  kInFlight,
+  kLookahead,
+  kPartBytes,
+  kBytesPerSecond,
+  kRamBytes,
+  kDiskBytes,
+};
+
+/// "threads", "max_in_flight", …: spelled as the option of that name.
+std::string_view to_string(Setting setting);
+
+struct Decision {
+  double at_seconds = 0;  ///< Since whoever decided began.
+  std::string job;        ///< Empty where there is only one.
+  Setting setting = Setting::kThreads;
+  double before = 0;
+  double after = 0;
+  std::string reason;  ///< "decode is the bottleneck: 4 threads at 97 %"
+  /// Of samples a second, as a ratio less one: 0.25 is a quarter more.
+  std::optional<double> expected_gain;
+  std::optional<double> found_gain;  ///< Once it has been measured.
+};
+
+/// "12.3 s  threads 4 -> 6: decode is the bottleneck … (expected +40 %, found
+/// +37 %)".
+std::string to_string(const Decision& decision);
+
+}  // namespace leat

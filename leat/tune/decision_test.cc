@@ -1,0 +1,42 @@
+#include "leat/tune/decision.h"
+
+#include <gtest/gtest.h>
+
+namespace leat {
+namespace {
+
+TEST(Decision, ReadsAsALine) {
+  Decision decision{.at_seconds = 12.34,
+                    .job = {},
+                    .setting = Setting::kThreads,
+                    .before = 4,
+                    .after = 6,
+                    .reason = "decode is the bottleneck",
+                    .expected_gain = 0.4,
+                    .found_gain = {}};
+  EXPECT_EQ(
+      to_string(decision),
+      "12.3 s  threads 4 -> 6: decode is the bottleneck (expected +40 %)");
+  decision.found_gain = -0.01;
+  decision.job = "resnet";
+  EXPECT_EQ(
+      to_string(decision),
+      "12.3 s  resnet  threads 4 -> 6: decode is the bottleneck (expected "
+      "+40 %, found -1 %)");
+}
+
+TEST(Decision, GivesBytesTheirUnit) {
+  const Decision decision{.at_seconds = 0,
+                          .job = {},
+                          .setting = Setting::kBytesPerSecond,
+                          .before = 1 << 20,
+                          .after = 2 << 20,
+                          .reason = "a job left",
+                          .expected_gain = {},
+                          .found_gain = {}};
+  EXPECT_EQ(to_string(decision),
+            "0.0 s  bandwidth 1.0 MiB/s -> 2.0 MiB/s: a job left");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,21 @@
+// What one loader may use of what its node has.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace leat {
+
+/// Upper bounds for one rank of a job; what is nullopt is not bounded beyond
+/// what its user set.
+struct Share {
+  std::optional<std::size_t> threads;             ///< That decode; at least 1.
+  std::optional<std::size_t> in_flight;           ///< Requests; at least 1.
+  std::optional<std::uint64_t> bytes_per_second;  ///< From the store.
+  std::optional<std::uint64_t> ram_bytes;         ///< Of the cache.
+  std::optional<std::uint64_t> disk_bytes;        ///< Of the cache.
+
+  bool operator==(const Share&) const = default;
+};
+
+}  // namespace leat
