@@ -35,7 +35,7 @@ TEST(Decision, GivesBytesTheirUnit) {
                           .expected_gain = {},
                           .found_gain = {}};
   EXPECT_EQ(to_string(decision),
-            "0.0 s  bandwidth 1.0 MiB/s -> 2.0 MiB/s: a job left");
+            "0.0 s  bandwidth 1 MiB/s -> 2 MiB/s: a job left");
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// What a loader has done since it was opened: what a tuner decides by.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "leat/base/clock.h"
+#include "leat/metrics/stalls.h"
+
+namespace leat {
+
+/// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
+/// rate takes two and subtracts.
+struct LoaderRates {
+  Nanoseconds elapsed{0};     ///< Since the loader was opened.
+  std::uint64_t samples = 0;  ///< Delivered.
+  std::uint64_t batches = 0;  ///< Delivered.
+  Nanoseconds wait{0};        ///< In iter() and next(); the sum of `stalls`.
+  StallTimes stalls;          ///< As stats() has them, over all epochs.
+  Nanoseconds training{0};    ///< Between a batch and the asking for the next.
+
+  std::uint64_t reads = 0;  ///< Requests sent to the store, retried too.
+  std::uint64_t read_bytes = 0;
+  std::uint64_t retried = 0;
+  Nanoseconds read_time{0};      ///< Sum over requests, from sent to answered:
+                                 ///< / reads is the latency, / elapsed how many
+                                 ///< were in flight.
+  Nanoseconds window_wait{0};    ///< Sum over requests, for a place in flight.
+  std::uint64_t tasks = 0;       ///< Samples that threads have worked on.
+  Nanoseconds busy{0};           ///< Sum over threads, in tasks.
+  Nanoseconds cpu{0};            ///< Sum over threads, of CPU.
+  std::uint64_t cache_hits = 0;  ///< Reads that a tier or a peer answered.
+  std::uint64_t cache_misses = 0;
+  std::uint64_t reserved_bytes = 0;  ///< Of memory=, now.
+
+  std::size_t threads = 1;      ///< That may work now.
+  std::size_t in_flight = 1;    ///< Requests that may be in flight now.
+  std::uint64_t lookahead = 0;  ///< Samples, as EpochStats has it; 0: no limit.
+};
+
+}  // namespace leat
