@@ -96,6 +96,7 @@ void Loader::Machine::count_requests() {
 void Loader::Machine::end_epoch() {
   EpochStats& at = stats.back();
   const TimePoint now = SteadyClock().now();
+  if (delivered_at) training += *waiting_since - *delivered_at;
   delivered_at.reset();
   at.wait += now - *waiting_since;
   at.stalls[Stall::kHandover] += now - *waiting_since;
@@ -118,6 +119,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   const Interval wait{.begin = *waiting_since, .end = now};
   at.stalls += blame(wait, work.last_times(), work.ready);
   if (trace != nullptr && !work.error) write_trace(work, wait);
+  if (delivered_at) training += *waiting_since - *delivered_at;
   if (lookahead && delivered_at && !work.error) {
     lookahead->took(work.size(), work.longest_fetch(),
                     *waiting_since - *delivered_at, is_late);

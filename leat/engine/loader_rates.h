@@ -24,7 +24,7 @@ struct LoaderRates {
   Nanoseconds read_time{0};      ///< Sum over requests, from sent to answered:
                                  ///< / reads is the latency, / elapsed how many
                                  ///< were in flight.
-  Nanoseconds window_wait{0};    ///< Sum over requests, for a place in flight.
+  Nanoseconds read_wait{0};      ///< Sum over requests, for a place in flight.
   std::uint64_t tasks = 0;       ///< Samples that threads have worked on.
   Nanoseconds busy{0};           ///< Sum over threads, in tasks.
   Nanoseconds cpu{0};            ///< Sum over threads, of CPU.
