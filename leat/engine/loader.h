@@ -119,6 +119,9 @@ class Loader {
 
   /// What it has done since it was opened. Any thread, at any time.
   LoaderRates rates() const;
+  /// The waits of the latest steps that were delivered and not yet taken, of at
+  /// most 1,024; the oldest first. For one reader.
+  std::vector<StepWait> take_waits();
   /// Bounds threads, requests in flight and bandwidth of this rank from now on;
   /// what is nullopt is as the options say, and more than they say is not
   /// given. Nothing is cancelled: what is too much ends and is not begun again.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -77,6 +78,7 @@ struct Loader::Machine {
   std::optional<TimePoint> delivered_at LEAT_GUARDED_BY(mutex);
   bool is_late LEAT_GUARDED_BY(mutex) = false;  ///< See begin_wait().
   Nanoseconds training LEAT_GUARDED_BY(mutex){0};
+  std::deque<StepWait> waits LEAT_GUARDED_BY(mutex);  // See take_waits().
 
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
@@ -145,6 +147,7 @@ struct Loader::Machine {
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
+  void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);
   void watch_kept(const Batch& batch) LEAT_REQUIRES(mutex);
   /// Ends every thread. REQUIRES: closed, no visit, no run.

@@ -61,6 +61,14 @@ LoaderRates Loader::rates() const {
   return rates;
 }
 
+std::vector<StepWait> Loader::take_waits() {
+  Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  std::vector<StepWait> waits(m.waits.begin(), m.waits.end());
+  m.waits.clear();
+  return waits;
+}
+
 void Loader::set_share(const Share& wanted) {
   Machine& m = *machine_;
   const Result<Machine::Visit> visit = m.enter();

@@ -8,6 +8,12 @@
 
 namespace leat {
 
+/// A step's time in next().
+struct StepWait {
+  Nanoseconds wait{0};
+  Stall cause = Stall::kHandover;  ///< The largest.
+};
+
 /// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
 /// rate takes two and subtracts.
 struct LoaderRates {
