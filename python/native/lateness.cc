@@ -15,8 +15,7 @@ namespace py = pybind11;
 namespace leat {
 
 void bind_lateness(py::module_& module) {
-  module.def("log_info",
-             [](const std::string& message) { log_info(message); });
+  module.def("log_info", [](const std::string& message) { log_info(message); });
   py::class_<Lateness>(module, "Lateness")
       .def(py::init<>())
       .def(
