@@ -155,15 +155,13 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
   EnergyMeter energy;
   Metrics opening;
-  LEAT_TRY(Dataset dataset,
-           open_dataset(flags.url, flags.store.store_options(), catalogue,
-                        context.env, context.stop, &opening));
-  const std::string url = dataset.url;
-  const std::uint64_t samples = dataset.catalogue->samples();
+  LEAT_TRY(LoaderSource source,
+           open_for_loader(flags.url, flags.store.store_options(), catalogue,
+                           options, context.env, context.stop, &opening));
   LEAT_TRY(const std::unique_ptr<Loader> loader,
-           Loader::open(std::move(dataset), options, context.env));
-  nlohmann::ordered_json report = {{"url", url},
-                                   {"samples", samples},
+           Loader::open(std::move(source), options, context.env));
+  nlohmann::ordered_json report = {{"url", loader->dataset().url},
+                                   {"samples", 0},
                                    {"settings", settings_json(flags, *loader)},
                                    {"epochs", nlohmann::json::array()}};
   for (std::uint64_t i = 0; i < flags.epochs; ++i) {
@@ -175,6 +173,10 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
     epoch["cpu_seconds"] = cpu_seconds() - cpu_before;
     epoch["peak_rss_bytes"] = peak_rss_bytes();
     report["epochs"].push_back(std::move(epoch));
+  }
+  // Of a stream nobody knew them before.
+  if (const Dataset dataset = loader->dataset(); dataset.catalogue != nullptr) {
+    report["samples"] = dataset.catalogue->samples();
   }
   LEAT_TRY(report["ledger"],
            ledger_of(flags, opening, *loader, energy.joules(), context.env));

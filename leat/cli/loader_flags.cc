@@ -12,9 +12,11 @@ Result<ShuffleChoice> shuffle_of(const std::string& text) {
   if (text == "false") return ShuffleChoice::kNone;
   if (text == "full") return ShuffleChoice::kFull;
   if (text == "block") return ShuffleChoice::kBlock;
+  if (text == "stream") return ShuffleChoice::kStream;
   return Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("--shuffle {}; it is true, false, full or block", text));
+      fmt::format("--shuffle {}; it is true, false, full, block or stream",
+                  text));
 }
 
 }  // namespace
@@ -25,7 +27,7 @@ void LoaderFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--batch-size", batch_size,
                  "samples a step of each rank, instead");
-  app.add_option("--shuffle", shuffle, "true, false, full or block")
+  app.add_option("--shuffle", shuffle, "true, false, full, block or stream")
       ->capture_default_str();
   app.add_option("--seed", seed, "fixes the order and every random op");
   app.add_flag("--sticky-ranks", sticky_ranks,

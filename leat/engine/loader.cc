@@ -36,8 +36,21 @@ Loader::~Loader() {
 Result<std::unique_ptr<Loader>> Loader::open(Dataset dataset,
                                              LoaderOptions options,
                                              const Env& env) {
+  return open(LoaderSource(std::move(dataset)), std::move(options), env);
+}
+
+Result<std::unique_ptr<Loader>> Loader::open(LoaderSource source,
+                                             LoaderOptions options,
+                                             const Env& env) {
   auto machine = std::make_unique<Machine>();
-  machine->dataset = std::move(dataset);
+  if (auto* dataset = std::get_if<Dataset>(&source)) {
+    machine->dataset = std::move(*dataset);
+  } else {
+    auto& shards = std::get<UnindexedShards>(source);
+    machine->dataset.url = shards.url;
+    machine->dataset.store_options = shards.store_options;
+    machine->unindexed = std::move(shards);
+  }
   machine->options = std::move(options);
   LEAT_TRY_VOID(machine->configure(env));
   return std::unique_ptr<Loader>(new Loader(std::move(machine)));
@@ -52,7 +65,7 @@ Result<Loader::Iteration> Loader::begin() {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   if (m.has_delivered && !m.has_ended) {  // It was left in the middle.
-    old = m.jump_to(m.run->epoch() + 1, 0);
+    old = m.jump_to(m.epoch + 1, 0);
   } else if (m.has_ended || m.failure) {
     old = m.jump_to(m.epoch, m.position);
   }
@@ -73,13 +86,23 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
   std::shared_ptr<EpochRun> run;
+  std::shared_ptr<EpochRun> unused;
   {
     const MutexLock lock(m.mutex);
     LEAT_TRY_VOID(m.check_current(iteration));
     if (m.failure) return *m.failure;
     if (m.has_ended) return Next::end();
-    m.begin_wait(*m.run);
+    if (Result<void> opened = m.open_run(unused); !opened) {
+      m.failure = opened.error();
+      return *m.failure;
+    }
+    m.begin_wait(m.run.get());
     run = m.run;
+  }
+  unused.reset();
+  if (run == nullptr) {
+    m.stream->wait_within(timeout);
+    return Next::not_yet();
   }
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);
@@ -87,12 +110,14 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   // Another thread may have taken what this one waited for.
   if (m.failure) return *m.failure;
   if (m.has_ended) return Next::end();
-  m.begin_wait(*run);
+  if (m.run != run) return Next::not_yet();
+  m.begin_wait(run.get());
   const EpochRun::State state = run->wait_within(Nanoseconds(0));
   m.plan_ahead();
   m.count_requests();
   if (state == EpochRun::State::kNotYet) return Next::not_yet();
   if (state == EpochRun::State::kEnd) {
+    if (m.leave_part()) return Next::not_yet();
     m.end_epoch();
     return Next::end();
   }
@@ -126,6 +151,10 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
     run = m.run;
   }
   unused.reset();  // What it holds of the budget, the batch may need.
+  if (run == nullptr) {
+    m.stream->wait_within(timeout);
+    return Next::not_yet();
+  }
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);  // Nobody takes the batch meanwhile.
   LEAT_TRY_VOID(m.check_open());
@@ -156,19 +185,14 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
 std::string Loader::state() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
-  LoaderState state{.epoch = m.epoch,
-                    .position = m.position,
-                    .seed = m.order.seed,
-                    .global_batch_size = m.global_batch,
-                    .samples = m.dataset.catalogue->samples(),
-                    .catalogue = m.dataset.catalogue->digest().hex(),
-                    .shuffle = m.order.shuffle,
-                    .shuffle_window = m.order.window_blocks};
+  LoaderState state = m.state_now();
   // With nothing left of it the epoch is over: the next one is what goes on.
-  if (Result<Steps> left = m.steps_from(m.position);
-      m.position != 0 && (!left || left->count() == 0)) {
-    ++state.epoch;
-    state.position = 0;
+  if (m.position != 0 && m.dataset.catalogue != nullptr) {
+    const Result<Steps> left = m.steps_from(m.position);
+    if (!left || left->count() == 0) {
+      ++state.epoch;
+      state.position = 0;
+    }
   }
   return to_json(state);
 }
@@ -181,20 +205,14 @@ Result<void> Loader::load_state(std::string_view json) {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   LEAT_TRY(const LoaderState state, parse_state(json));
-  const LoaderState mine{.epoch = 0,
-                         .position = 0,
-                         .seed = m.order.seed,
-                         .global_batch_size = m.global_batch,
-                         .samples = m.dataset.catalogue->samples(),
-                         .catalogue = m.dataset.catalogue->digest().hex(),
-                         .shuffle = m.order.shuffle,
-                         .shuffle_window = m.order.window_blocks};
+  const LoaderState mine = m.state_now();
   LEAT_TRY_VOID(check_compatible(state, mine));
   if (m.options.batch_size != 0) {
     // Given for each rank: the state's global batch is what goes on.
     const std::uint64_t before =
         std::exchange(m.global_batch, state.global_batch_size);
-    if (const Result<Steps> steps = m.steps_from(0); !steps) {
+    const Result<Steps> steps = m.steps_from(0);
+    if (m.dataset.catalogue != nullptr && !steps) {
       m.global_batch = before;
       return Error(steps.error()).while_doing("going on from the state");
     }
@@ -206,21 +224,27 @@ Result<void> Loader::load_state(std::string_view json) {
   return {};
 }
 
-std::uint64_t Loader::length() const {
+std::optional<std::uint64_t> Loader::length() const {
   const MutexLock lock(machine_->mutex);
+  if (machine_->dataset.catalogue == nullptr) return std::nullopt;
   const Result<Steps> steps = machine_->steps_from(0);
   return steps ? nonempty_steps(*steps) : 0;
 }
 
-std::uint64_t Loader::remaining() const {
+std::optional<std::uint64_t> Loader::remaining() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
   if (m.has_ended) return 0;
+  if (m.dataset.catalogue == nullptr) return std::nullopt;
   const Result<Steps> steps = m.steps_from(m.position);
   return steps ? nonempty_steps(*steps) : 0;
 }
 
-const Dataset& Loader::dataset() const { return machine_->dataset; }
+Dataset Loader::dataset() const {
+  const MutexLock lock(machine_->mutex);
+  return machine_->dataset;
+}
+
 const LoaderOptions& Loader::options() const { return machine_->options; }
 Rank Loader::rank() const { return machine_->rank; }
 
@@ -241,6 +265,7 @@ void Loader::close() {
   const MutexLock closing(m.closing);
   std::shared_ptr<EpochRun> run;
   std::shared_ptr<EpochRun> next_run;
+  std::unique_ptr<ShardStream> stream;
   {
     const MutexLock lock(m.mutex);
     m.count_requests();
@@ -250,12 +275,15 @@ void Loader::close() {
   }
   if (run != nullptr) run->stop();  // Wakes who waits in it.
   if (next_run != nullptr) next_run->stop();
+  if (m.stream != nullptr) m.stream->stop();
   {
     MutexLock lock(m.mutex);
     while (m.visits != 0) m.left.wait(lock);
+    stream = std::move(m.stream);
   }
   run.reset();
   next_run.reset();
+  stream.reset();
   m.tear_down();
 }
 

@@ -14,6 +14,7 @@
 #include "leat/engine/loader_options.h"
 #include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
+#include "leat/engine/unindexed.h"
 #include "leat/metrics/metrics.h"
 #include "leat/pipeline/batch.h"
 #include "leat/tune/share.h"
@@ -41,6 +42,11 @@ class Loader {
   ///
   /// Errors: kInvalidArgument, naming the option and what it may be.
   static Result<std::unique_ptr<Loader>> open(Dataset dataset,
+                                              LoaderOptions options,
+                                              const Env& env);
+  /// Of shards without a catalogue, begins to read them: the first epoch
+  /// indexes them, and keeps the catalogue.
+  static Result<std::unique_ptr<Loader>> open(LoaderSource source,
                                               LoaderOptions options,
                                               const Env& env);
   ~Loader();
@@ -104,11 +110,13 @@ class Loader {
   ///                     or shuffle; the message names both values
   Result<void> load_state(std::string_view json);
 
-  /// Batches that this rank gets in a whole epoch.
-  std::uint64_t length() const;
-  /// Batches of the running epoch that are yet to come.
-  std::uint64_t remaining() const;
-  const Dataset& dataset() const;
+  /// Batches that this rank gets in a whole epoch; nullopt while shards have
+  /// yet to be indexed.
+  std::optional<std::uint64_t> length() const;
+  /// Batches of the running epoch that are yet to come; nullopt as above.
+  std::optional<std::uint64_t> remaining() const;
+  /// Without a catalogue while shards have yet to be indexed.
+  Dataset dataset() const;
   /// With what was left open chosen: threads, max_in_flight, memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;

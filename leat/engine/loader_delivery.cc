@@ -52,7 +52,7 @@ void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {
 }
 
 void Loader::Machine::begin_lookahead() {
-  if (context->pieces != nullptr) return;
+  if (context == nullptr || context->pieces != nullptr) return;
   // Twice the window: it is never empty because of this.
   lookahead.emplace(global_batch / rank.world_size, 2 * share.in_flight);
 }
@@ -69,10 +69,16 @@ void Loader::Machine::look_ahead() {
                                 global_batch / rank.world_size));
 }
 
-void Loader::Machine::begin_wait(EpochRun& from) {
+void Loader::Machine::begin_wait(EpochRun* from) {
+  if (from != nullptr) {
+    count_scan_wait();
+  } else {
+    waits_for_shards = true;
+  }
   if (waiting_since) return;
   waiting_since = SteadyClock().now();
-  is_late = from.wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
+  is_late = from == nullptr ||
+            from->wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
   if (!is_late || !is_begun || stats.back().samples == 0) return;
   EpochStats& at = stats.back();
   ++at.late_batches;
@@ -83,9 +89,11 @@ void Loader::Machine::begin_wait(EpochRun& from) {
 }
 
 void Loader::Machine::count_requests() {
-  if (run == nullptr || !is_begun) return;
+  const bool has_source = is_in_parts ? stream != nullptr : run != nullptr;
+  if (!is_begun || !has_source) return;
   EpochStats& now = stats.back();
-  const RunRequests requests = run->requests();
+  const RunRequests requests =
+      is_in_parts ? requests_of_parts() : run->requests();
   now.gets = requests.sent + requests.retried;
   now.retried = requests.retried;
   now.bytes_read = requests.bytes;
@@ -93,7 +101,9 @@ void Loader::Machine::count_requests() {
   now.disk_hits = requests.disk_hits;
   now.peer_hits = requests.peer_hits;
   now.misses = requests.sent;
-  now.ahead = next_run == nullptr ? 0 : next_run->requests().sent;
+  const bool is_ahead = next_run != nullptr && run != nullptr &&
+                        next_run->epoch() != run->epoch();
+  now.ahead = is_ahead ? next_run->requests().sent : 0;
 }
 
 void Loader::Machine::end_epoch() {
@@ -112,6 +122,7 @@ void Loader::Machine::end_epoch() {
   waiting_since.reset();
   has_ended = true;
   is_resuming = false;
+  stream_memory.release();
   epoch = run->epoch() + 1;
   position = 0;
 }

@@ -65,12 +65,14 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
                               rank.rank, rank.world_size));
   }
   LEAT_TRY(global_batch, global_batch_of(options, rank));
-  const std::uint64_t samples = dataset.catalogue->samples();
-  if (rank.world_size > samples) {
-    return refuse(fmt::format(
-        "world_size={} ranks, but {} has {} samples: some would get none; use "
-        "fewer ranks",
-        rank.world_size, dataset.url, samples));
+  if (dataset.catalogue != nullptr) {
+    const std::uint64_t samples = dataset.catalogue->samples();
+    if (rank.world_size > samples) {
+      return refuse(fmt::format(
+          "world_size={} ranks, but {} has {} samples: some would get none; "
+          "use fewer ranks",
+          rank.world_size, dataset.url, samples));
+    }
   }
   if (options.pad && options.drop_last.value_or(false)) {
     return refuse("pad=True keeps the last step, drop_last=True drops it");
@@ -82,12 +84,14 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
     return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
   }
   tail = tail_of(options);
+  if (dataset.catalogue == nullptr) return {};
   if (Result<Steps> steps = steps_from(0); !steps) return steps.error();
   return {};
 }
 
 void Loader::Machine::configure_order() {
-  const bool has_shards = dataset.catalogue->layout() == Layout::kShards;
+  const bool has_shards = dataset.catalogue == nullptr ||
+                          dataset.catalogue->layout() == Layout::kShards;
   order.seed = options.seed;
   order.window_blocks = options.shuffle_window;
   switch (options.shuffle) {
@@ -103,27 +107,44 @@ void Loader::Machine::configure_order() {
     case ShuffleChoice::kBlock:
       order.shuffle = Shuffle::kBlock;
       break;
+    case ShuffleChoice::kStream:
+      order.shuffle = Shuffle::kStream;
+      break;
   }
-  const bool has_pieces = has_shards && order.shuffle != Shuffle::kFull;
-  if (order.shuffle == Shuffle::kBlock || has_pieces) {
+}
+
+/// What a state goes by: of a stream it is there before the catalogue is.
+Hash128 Loader::Machine::digest_of_data() const {
+  if (unindexed) return listing_digest(unindexed->objects);
+  return order.shuffle == Shuffle::kStream ? listing_digest(*dataset.catalogue)
+                                           : dataset.catalogue->digest();
+}
+
+void Loader::Machine::open_blocks() {
+  const bool has_pieces = dataset.catalogue->layout() == Layout::kShards &&
+                          order.shuffle != Shuffle::kFull;
+  if (has_windows(order.shuffle) || has_pieces) {
     blocks = std::make_shared<BlockMap>(BlockMap::build(*dataset.catalogue));
   }
 }
 
-void Loader::Machine::open_context() {
+RunContext Loader::Machine::context_over(
+    Store& from, const Catalogue& catalogue,
+    const std::vector<DeliveredField>& with,
+    std::shared_ptr<const BlockMap> cut, MemoryBudget& within) {
   // One rank reads whole pieces of shards; one of several would read W times
   // what it delivers, so it reads sample by sample.
-  const bool reads_pieces = dataset.catalogue->layout() == Layout::kShards &&
-                            blocks != nullptr && rank.world_size == 1;
-  context = std::make_unique<RunContext>(RunContext{
-      .store = *store.store,
+  const bool reads_pieces = catalogue.layout() == Layout::kShards &&
+                            cut != nullptr && rank.world_size == 1;
+  return RunContext{
+      .store = from,
       .prefix = store.prefix,
-      .catalogue = *dataset.catalogue,
-      .fields = fields,
-      .pieces = reads_pieces ? blocks : nullptr,
-      .windows = order.shuffle == Shuffle::kBlock ? blocks : nullptr,
+      .catalogue = catalogue,
+      .fields = with,
+      .pieces = reads_pieces ? cut : nullptr,
+      .windows = has_windows(order.shuffle) ? cut : nullptr,
       .executor = *executor,
-      .budget = *budget,
+      .budget = within,
       .slots = *slots,
       .metrics = *metrics,
       .scratch = scratch,
@@ -133,7 +154,21 @@ void Loader::Machine::open_context() {
       .seed = options.seed,
       .on_error = options.on_error,
       .has_hashes = options.hashes,
-      .checks_etags = etags_apply(*dataset.catalogue, *store.store)});
+      .checks_etags = etags_apply(catalogue, from)};
+}
+
+Result<void> Loader::Machine::open_catalogue() {
+  LEAT_TRY(fields, choose_fields(options.ops, dataset.catalogue->fields(),
+                                 {.names = options.fields,
+                                  .with_ids = options.ids,
+                                  .with_valid = options.pad}));
+  open_blocks();
+  return {};
+}
+
+void Loader::Machine::open_context() {
+  context = std::make_unique<RunContext>(
+      context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
 }
 
 Result<void> Loader::Machine::open_cache(const Limits& limits,
@@ -171,30 +206,6 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
   return {};
-}
-
-/// How far ahead the next use is looked for where training has no known end.
-Result<std::optional<NextUse>> Loader::Machine::next_use(
-    std::uint64_t which, std::uint64_t from) const {
-  if (!options.cache) return std::optional<NextUse>();
-  // At home, a sample is read in every epoch; elsewhere after a few.
-  const RankRun met = context->has_sticky_ranks
-                          ? RankRun{.first = 0,
-                                    .count = rank.world_size,
-                                    .world_size = rank.world_size}
-                          : readers;
-  const std::uint64_t horizon = which + 2 + 4 * (met.world_size / met.count);
-  LEAT_TRY(NextUse next,
-           NextUse::make({.samples = dataset.catalogue->samples(),
-                          .order = order,
-                          .blocks = blocks,
-                          .global_batch = global_batch,
-                          .tail = tail,
-                          .ranks = met,
-                          .epoch = which,
-                          .start = from,
-                          .end_epoch = options.epochs.value_or(horizon)}));
-  return std::optional<NextUse>(std::move(next));
 }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {
@@ -244,10 +255,8 @@ Result<void> Loader::Machine::configure(const Env& env) {
     LEAT_TRY_VOID(configure_batches(env));
   }
   configure_order();
-  LEAT_TRY(fields, choose_fields(options.ops, dataset.catalogue->fields(),
-                                 {.names = options.fields,
-                                  .with_ids = options.ids,
-                                  .with_valid = options.pad}));
+  data_digest = digest_of_data().hex();
+  if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());
   LEAT_TRY(const Launch launch, launch_of(options, env));
   const std::uint32_t ranks = launch.local.world_size;
   const Limits limits = effective_limits();
@@ -276,111 +285,17 @@ Result<void> Loader::Machine::configure(const Env& env) {
     scratch.push_back(make_scratch());
   executor = std::make_unique<Executor>("leat-decode", threads, metrics.get(),
                                         most_share.threads);
-  open_context();
   {
     const MutexLock lock(mutex);
-    begin_lookahead();
+    if (dataset.catalogue == nullptr) {
+      LEAT_TRY_VOID(open_stream(env));
+    } else {
+      open_context();
+      begin_lookahead();
+    }
   }
   if (rank.rank == 0 && ranks > 1) tell_shares(ranks, threads, memory);
   return {};
-}
-
-Loader::Machine::Visit::~Visit() {
-  if (machine_ == nullptr) return;
-  const MutexLock lock(machine_->mutex);
-  --machine_->visits;
-  machine_->left.notify_all();
-}
-
-Result<Loader::Machine::Visit> Loader::Machine::enter() {
-  // Before the lock: at the fork somebody may have held it.
-  if (getpid() != pid) {
-    return refuse(
-        "this loader was made before a fork and its threads are not in this "
-        "process; make one here, or start workers with spawn");
-  }
-  const MutexLock lock(mutex);
-  LEAT_TRY_VOID(check_open());
-  ++visits;
-  return Visit(this);
-}
-
-Result<void> Loader::Machine::check_open() const {
-  if (is_closed) return refuse("the loader is closed; make another one");
-  return {};
-}
-
-Result<void> Loader::Machine::check_current(Iteration mine) const {
-  LEAT_TRY_VOID(check_open());
-  if (mine.number == iteration) return {};
-  return refuse(
-      "this iterator was ended by a later one, set_epoch() or "
-      "load_state_dict(); a loader has one at a time");
-}
-
-Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
-  return Steps::make({.samples = dataset.catalogue->samples(),
-                      .start = from,
-                      .global_batch = global_batch,
-                      .rank = rank,
-                      .tail = tail});
-}
-
-Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
-    std::uint64_t which, std::uint64_t from, PlanLimits limits) const {
-  LEAT_TRY(const Steps steps, steps_from(from));
-  LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
-  return std::make_shared<EpochRun>(
-      *context, which,
-      EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
-      limits, std::move(next));
-}
-
-Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
-  if (run != nullptr) return {};
-  unused = std::move(next_run);
-  if (unused != nullptr && unused->epoch() == epoch && position == 0) {
-    run = std::move(unused);
-    run->adopt();
-    look_ahead();
-    return {};
-  }
-  PlanLimits limits;
-  if (lookahead) limits.lookahead = lookahead->samples();
-  LEAT_TRY(run, start(epoch, position, limits));
-  look_ahead();
-  return {};
-}
-
-std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
-                                                   std::uint64_t to_position) {
-  count_requests();
-  epoch = to_epoch;
-  position = to_position;
-  is_begun = false;
-  has_delivered = false;
-  has_ended = false;
-  failure.reset();
-  waiting_since.reset();
-  delivered_at.reset();
-  ++iteration;  // Any iterator still alive belongs to the old position.
-  return std::exchange(run, nullptr);
-}
-
-// Once the running epoch has been sent, begins to fetch the next: all of it if
-// it is known that there will be one, else at most a window.
-void Loader::Machine::plan_ahead() {
-  if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
-  const std::uint64_t next_epoch = run->epoch() + 1;
-  if (options.epochs && next_epoch >= *options.epochs) return;
-  PlanLimits limits;
-  if (!options.epochs) limits.samples = share.in_flight;
-  if (lookahead) limits.lookahead = global_batch / rank.world_size;
-  if (Result<std::shared_ptr<EpochRun>> started =
-          start(next_epoch, 0, limits)) {
-    next_run = *std::move(started);
-  }
-  look_ahead();
 }
 
 void Loader::Machine::tear_down() {

@@ -1,4 +1,4 @@
-// What a loader is made of. For loader.cc and loader_machine.cc alone.
+// What a loader is made of. For loader.cc and loader_*.cc alone.
 #pragma once
 #include <unistd.h>
 
@@ -13,6 +13,8 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
+#include "leat/engine/loader_state.h"
+#include "leat/engine/shard_stream.h"
 #include "leat/engine/stores.h"
 #include "leat/engine/trace.h"
 #include "leat/engine/verdict.h"
@@ -26,11 +28,17 @@ namespace leat {
 /// Everything that outlives a call. Members are destroyed from the last to the
 /// first: runs before what they borrow.
 struct Loader::Machine {
+  /// Of shards that are being indexed, without a catalogue until that is done:
+  /// then, under `mutex`, it gets one, and with it `fields`, `blocks` and
+  /// `context`.
   Dataset dataset;
+  /// Until configure() is done with them.
+  std::optional<UnindexedShards> unindexed;
   LoaderOptions options;
   Rank rank;
   Tail tail = Tail::kKeep;
   OrderOptions order;
+  std::string data_digest;  ///< Says in a state which data it is of.
   std::shared_ptr<const BlockMap> blocks;
   RankShare share;       ///< Now. Its threads and requests change.
   RankShare usual;       ///< As the options say.
@@ -48,6 +56,10 @@ struct Loader::Machine {
   CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
   std::unique_ptr<RunContext> context;
+  /// What the runs over parts may hold: `stream_memory` has it, and what is
+  /// read ahead, out of `budget`.
+  std::unique_ptr<MemoryBudget> part_budget;
+  std::unique_ptr<ShardStream> stream;  ///< Null: there was a catalogue.
   const pid_t pid = getpid();
 
   Mutex closing;  ///< Held by the one call of close() that works.
@@ -70,6 +82,17 @@ struct Loader::Machine {
   /// From load_state() until a batch was delivered.
   bool is_resuming LEAT_GUARDED_BY(mutex) = false;
   std::optional<Error> failure LEAT_GUARDED_BY(mutex);
+
+  /// `epoch` is run in parts; `run` is over one, and `next_run`, if any, too.
+  bool is_in_parts LEAT_GUARDED_BY(mutex) = false;
+  std::uint64_t epoch_of_parts LEAT_GUARDED_BY(mutex) = 0;
+  bool has_last_part LEAT_GUARDED_BY(mutex) = false;
+  /// Where the part behind the one that was started last begins.
+  std::uint64_t next_part LEAT_GUARDED_BY(mutex) = 0;
+  std::uint64_t steps_of_parts LEAT_GUARDED_BY(mutex) = 0;
+  Reservation stream_memory LEAT_GUARDED_BY(mutex);
+  RunRequests of_earlier_parts LEAT_GUARDED_BY(mutex);
+  bool waits_for_shards LEAT_GUARDED_BY(mutex) = false;
 
   /// How far the runs plan; none where pieces are read, each of which serves a
   /// whole window: they go as far as memory does.
@@ -111,6 +134,8 @@ struct Loader::Machine {
   void choose_most(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   void configure_order();
+  void open_blocks();
+  Hash128 digest_of_data() const;
   void tell_shares(std::uint32_t ranks, std::size_t threads,
                    std::uint64_t memory) const;
   /// Puts the cache that was asked for in front of the store.
@@ -119,8 +144,31 @@ struct Loader::Machine {
   Result<std::optional<NextUse>> next_use(std::uint64_t which,
                                           std::uint64_t from) const
       LEAT_REQUIRES(mutex);
+  RunContext context_over(Store& from, const Catalogue& catalogue,
+                          const std::vector<DeliveredField>& with,
+                          std::shared_ptr<const BlockMap> cut,
+                          MemoryBudget& within);
+  /// Chooses fields and cuts blocks. REQUIRES: there is a catalogue.
+  Result<void> open_catalogue();
   void open_context();
 
+  // loader_parts.cc: the first epoch over shards that nobody has indexed.
+  Result<void> open_stream(const Env& env) LEAT_REQUIRES(mutex);
+  /// Takes the catalogue of the stream, if there is one by now.
+  Result<void> adopt_catalogue() LEAT_REQUIRES(mutex);
+  /// A run over the part that begins at `from`; null while that is not known.
+  Result<std::shared_ptr<EpochRun>> start_part(std::uint64_t from)
+      LEAT_REQUIRES(mutex);
+  /// The run has ended: goes on with the next part. False at the epoch's end.
+  bool leave_part() LEAT_REQUIRES(mutex);
+  /// No more parts, whatever comes next.
+  void leave_parts() LEAT_REQUIRES(mutex);
+  /// Counts what has been waited for shards so far.
+  void count_scan_wait() LEAT_REQUIRES(mutex);
+  RunRequests requests_of_parts() const LEAT_REQUIRES(mutex);
+
+  std::optional<std::uint64_t> samples() const LEAT_REQUIRES(mutex);
+  LoaderState state_now() const LEAT_REQUIRES(mutex);
   Result<void> check_open() const LEAT_REQUIRES(mutex);
   Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
   Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex);
@@ -128,8 +176,9 @@ struct Loader::Machine {
                                           std::uint64_t from,
                                           PlanLimits limits) const
       LEAT_REQUIRES(mutex);
-  /// Makes `run` the one at (epoch, position), unless there is one. What it
-  /// does not need of earlier runs goes to `unused`.
+  /// Makes `run` the one at (epoch, position), unless there is one; leaves it
+  /// null while shards have yet to be indexed. What it does not need of earlier
+  /// runs goes to `unused`.
   Result<void> open_run(std::shared_ptr<EpochRun>& unused) LEAT_REQUIRES(mutex);
   /// Leaves what runs: the next begin() starts there. Returns the old run.
   std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,
@@ -143,7 +192,8 @@ struct Loader::Machine {
   /// Tells the runs how far they may plan.
   void look_ahead() LEAT_REQUIRES(mutex);
   /// The user asks for the next batch of `from`; late if it is not yet ready.
-  void begin_wait(EpochRun& from) LEAT_REQUIRES(mutex);
+  /// Null: for shards to be indexed.
+  void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);

@@ -17,7 +17,13 @@
 namespace leat {
 
 /// `shuffle=True` leaves the kind to the layout of the dataset.
-enum class ShuffleChoice : std::uint8_t { kNone, kAuto, kFull, kBlock };
+enum class ShuffleChoice : std::uint8_t {
+  kNone,
+  kAuto,
+  kFull,
+  kBlock,
+  kStream
+};
 
 struct LoaderOptions {
   /// Samples a step over all ranks; 0 if `batch_size` is given instead.
@@ -29,7 +35,7 @@ struct LoaderOptions {
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
   std::uint64_t seed = 0;
-  /// Pieces of shards that a block shuffle mixes at a time.
+  /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   std::uint32_t shuffle_window = 16;
   /// Deals the samples of a step to the ranks where they are at home, so that
   /// caches of nodes meet them again: see plan/dealing.h. The same on all

@@ -9,10 +9,11 @@
 namespace leat {
 namespace {
 
-constexpr std::array<std::pair<Shuffle, std::string_view>, 3> kShuffles = {
+constexpr std::array<std::pair<Shuffle, std::string_view>, 4> kShuffles = {
     {{Shuffle::kNone, "none"},
      {Shuffle::kFull, "full"},
-     {Shuffle::kBlock, "block"}}};
+     {Shuffle::kBlock, "block"},
+     {Shuffle::kStream, "stream"}}};
 
 std::string_view name_of(Shuffle shuffle) {
   for (const auto& [known, name] : kShuffles) {
@@ -39,16 +40,17 @@ Error differs(std::string_view what, const T& saved, const T& mine,
 }  // namespace
 
 std::string to_json(const LoaderState& state) {
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"leat_state", LoaderState::kVersion},
       {"epoch", state.epoch},
       {"position", state.position},
       {"seed", state.seed},
       {"global_batch_size", state.global_batch_size},
-      {"samples", state.samples},
+      {"samples", state.samples.value_or(0)},
       {"catalogue", state.catalogue},
       {"shuffle", std::string(name_of(state.shuffle))},
       {"shuffle_window", state.shuffle_window}};
+  if (!state.samples) json["samples"] = nullptr;
   return json.dump();
 }
 
@@ -81,12 +83,18 @@ Result<LoaderState> parse_state(std::string_view text) {
         "that wrote it, or a newer one",
         version, LoaderState::kVersion));
   }
+  std::optional<std::uint64_t> samples;
+  const bool is_stream = json.value("shuffle", nlohmann::json()) == "stream";
+  const auto told = json.find("samples");
+  if (!is_stream || told == json.end() || !told->is_null()) {
+    samples = number("samples");
+  }
   LoaderState state{
       .epoch = number("epoch"),
       .position = number("position"),
       .seed = number("seed"),
       .global_batch_size = number("global_batch_size"),
-      .samples = number("samples"),
+      .samples = samples,
       .catalogue = string("catalogue"),
       .shuffle = Shuffle::kNone,
       .shuffle_window = static_cast<std::uint32_t>(number("shuffle_window"))};
@@ -109,9 +117,13 @@ Result<LoaderState> parse_state(std::string_view text) {
 
 Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine) {
-  if (saved.samples != mine.samples) {
-    return differs("a dataset of samples:", saved.samples, mine.samples,
+  if (saved.samples && mine.samples && *saved.samples != *mine.samples) {
+    return differs("a dataset of samples:", *saved.samples, *mine.samples,
                    "load it where the same data is");
+  }
+  if (saved.shuffle != mine.shuffle) {
+    return differs("shuffle", name_of(saved.shuffle), name_of(mine.shuffle),
+                   "give the same shuffle=");
   }
   if (saved.catalogue != mine.catalogue) {
     return differs("the catalogue", saved.catalogue, mine.catalogue,
@@ -120,17 +132,15 @@ Result<void> check_compatible(const LoaderState& saved,
   if (saved.seed != mine.seed) {
     return differs("seed", saved.seed, mine.seed, "give the same seed=");
   }
-  if (saved.shuffle != mine.shuffle) {
-    return differs("shuffle", name_of(saved.shuffle), name_of(mine.shuffle),
-                   "give the same shuffle=");
-  }
-  if (saved.shuffle == Shuffle::kBlock &&
+  if (has_windows(saved.shuffle) &&
       saved.shuffle_window != mine.shuffle_window) {
     return differs("shuffle_window", saved.shuffle_window, mine.shuffle_window,
                    "give the same shuffle_window=");
   }
-  if (saved.position > saved.samples) {
-    return differs("position", saved.position, mine.samples,
+  const std::optional<std::uint64_t> samples =
+      mine.samples ? mine.samples : saved.samples;
+  if (samples && saved.position > *samples) {
+    return differs("position", saved.position, *samples,
                    "it is past the end of the data");
   }
   return {};

@@ -1,6 +1,7 @@
 // What a checkpoint keeps of a loader.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,11 @@ struct LoaderState {
   std::uint64_t position = 0;  ///< Samples delivered of it, over all ranks.
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
-  std::uint64_t samples = 0;
-  std::string catalogue;  ///< Its digest.
+  /// Of the dataset. Nullopt, of a stream alone: not known yet.
+  std::optional<std::uint64_t> samples;
+  /// The catalogue's digest; of a stream that of the objects' keys and sizes,
+  /// which are known before their members are.
+  std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
   std::uint32_t shuffle_window = 0;
 };

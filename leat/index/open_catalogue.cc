@@ -53,6 +53,16 @@ Result<MaybeOpened> find_cached(const std::optional<std::string>& path,
   return MaybeOpened();  // Not there, not readable, of another version.
 }
 
+/// Beside the data, else in the cache.
+Result<MaybeOpened> find_at(const PublishedPlace& place,
+                            const CatalogueOptions& options,
+                            const std::stop_token& stop) {
+  if (options.refresh.is_always()) return MaybeOpened();
+  LEAT_TRY(MaybeOpened published, find_published(place, options, stop));
+  if (published) return published;
+  return find_cached(place.path, place.launch, options.refresh);
+}
+
 void add_note(std::string& notes, std::string_view note) {
   if (!notes.empty()) notes += "; ";
   notes += note;
@@ -217,16 +227,35 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
   }
   const PublishedPlace place{
       .store = store, .prefix = prefix, .path = path, .launch = launch};
-  if (!options.refresh.is_always()) {
-    LEAT_TRY(MaybeOpened published, find_published(place, options, stop));
-    if (published) return *std::move(published);
-    LEAT_TRY(MaybeOpened cached, find_cached(path, launch, options.refresh));
-    if (cached) return *std::move(cached);
-  }
+  LEAT_TRY(MaybeOpened found, find_at(place, options, stop));
+  if (found) return *std::move(found);
   if (!store.traits().can_list && !options.index.objects) {
     return cannot_list(store, prefix);
   }
   return build_once(place, options, stop);
+}
+
+Result<std::optional<OpenedCatalogue>> find_catalogue(
+    Store& store, std::string_view prefix, std::string_view identity,
+    const CatalogueOptions& options, const Env& env,
+    const std::stop_token& stop) {
+  const PublishedPlace place{
+      .store = store,
+      .prefix = prefix,
+      .path = catalogue_cache_path(
+          cache_identity(identity, options.index.classes), env),
+      .launch = launch_of(env)};
+  return find_at(place, options, stop);
+}
+
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
+                                       std::string_view identity,
+                                       const std::vector<std::string>& classes,
+                                       const Env& env) {
+  OpenedCatalogue opened =
+      keep(built, catalogue_cache_path(cache_identity(identity, classes), env));
+  LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
+  return opened;
 }
 
 Result<OpenedCatalogue> open_or_make(std::string_view identity,

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
@@ -74,6 +76,24 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const CatalogueOptions& options,
                                       const Env& env,
                                       const std::stop_token& stop);
+
+/// The half of open_or_build() that makes nothing: nullopt where a catalogue
+/// has to be made. Blocks.
+///
+/// Errors: kCorrupt, as there
+Result<std::optional<OpenedCatalogue>> find_catalogue(
+    Store& store, std::string_view prefix, std::string_view identity,
+    const CatalogueOptions& options, const Env& env,
+    const std::stop_token& stop);
+
+/// Puts what was made otherwise into the cache, where open_or_build() of this
+/// identity and these classes finds it. Blocks.
+///
+/// Errors: as Catalogue::open
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
+                                       std::string_view identity,
+                                       const std::vector<std::string>& classes,
+                                       const Env& env);
 
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;

@@ -31,6 +31,12 @@ std::optional<MemberName> split_member(std::string_view name) {
   return split;
 }
 
+SampleGroups::SampleGroups(CatalogueWriter& writer) : writer_(writer) {
+  for (std::size_t i = 0; i < writer.fields().size(); ++i) {
+    fields_.emplace(writer.fields()[i].name, Field{i, std::nullopt});
+  }
+}
+
 Result<void> SampleGroups::add_shard(ObjectIndex shard,
                                      std::span<const TarMember> members) {
   std::optional<SampleId> sample;  // The one that members are added to.

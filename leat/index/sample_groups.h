@@ -31,7 +31,8 @@ std::optional<MemberName> split_member(std::string_view name);
 /// samples, in order of their first appearance; a sample misses what it lacks.
 class SampleGroups {
  public:
-  explicit SampleGroups(CatalogueWriter& writer) : writer_(writer) {}
+  /// Fields that `writer` has already come first.
+  explicit SampleGroups(CatalogueWriter& writer);
 
   /// Errors: kCorrupt if a sample has the same field twice.
   Result<void> add_shard(ObjectIndex shard, std::span<const TarMember> members);

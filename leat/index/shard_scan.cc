@@ -31,20 +31,6 @@ Result<void> read_into(Store& store, const ObjectInfo& object,
   return read_range(store, std::move(request), stop);
 }
 
-Result<Members> scan_headers(Store& store, const ObjectInfo& shard,
-                             const std::stop_token& stop) {
-  Members members;
-  TarScanner scanner(shard.size_bytes);
-  Buffer piece(TarScanner::kPieceBytes);
-  while (const auto want = scanner.wants()) {
-    if (want->length > piece.size()) piece = Buffer(want->length);
-    const auto into = piece.span().first(want->length);
-    LEAT_TRY_VOID(read_into(store, shard, want->offset, into, stop));
-    LEAT_TRY_VOID(scanner.feed(into, members));
-  }
-  return members;
-}
-
 Error unfit(std::string why) {
   return Error(ErrorCode::kCorrupt, std::move(why));
 }
@@ -116,11 +102,29 @@ Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
     scanned.note = fmt::format("{}: {}", store.url_of(shard.index->key),
                                members.error().message());
   }
-  LEAT_TRY(scanned.members, scan_headers(store, shard.shard, stop));
+  LEAT_TRY(scanned.members,
+           scan_members(shard.shard.size_bytes, [&](std::uint64_t offset,
+                                                    std::span<std::byte> into) {
+             return read_into(store, shard.shard, offset, into, stop);
+           }));
   return scanned;
 }
 
 }  // namespace
+
+Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
+                                            const ReadShard& read) {
+  Members members;
+  TarScanner scanner(size_bytes);
+  Buffer piece(TarScanner::kPieceBytes);
+  while (const auto want = scanner.wants()) {
+    if (want->length > piece.size()) piece = Buffer(want->length);
+    const auto into = piece.span().first(want->length);
+    LEAT_TRY_VOID(read(want->offset, into));
+    LEAT_TRY_VOID(scanner.feed(into, members));
+  }
+  return members;
+}
 
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
                                 const std::stop_token& stop) {

@@ -1,6 +1,10 @@
 // Finds the members of a tar shard in a store.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -22,6 +26,17 @@ struct ScannedShard {
   /// Why the index was of no use; empty if it was, or if there is none.
   std::string note;
 };
+
+/// Fills `into` with what lies in a shard from `offset` on.
+using ReadShard = std::function<Result<void>(std::uint64_t offset,
+                                             std::span<std::byte> into)>;
+
+/// The members of a shard of `size_bytes`, in order, found by reading all
+/// headers. Blocks as `read` does.
+///
+/// Errors: as `read` and TarScanner::feed.
+Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
+                                            const ReadShard& read);
 
 /// The members of a shard, in order: those that its index tells, if that fits,
 /// else those found by reading all headers. Blocks.

@@ -34,6 +34,7 @@ BatchWork::BatchWork(const RunContext& context, std::uint64_t epoch_number,
   batch.epoch = epoch;
   batch.step = step;
   batch.ids = std::move(ids);
+  for (SampleId& id : batch.ids) id = context_.in_dataset(id);
 }
 
 Nanoseconds BatchWork::longest_fetch() const {
@@ -75,8 +76,8 @@ std::optional<std::uint64_t> BatchWork::slot_bytes() const {
       continue;
     }
     if (!field.is_fetched() && !field.has_ops()) continue;
-    for (const SampleId id : batch.ids) {
-      const std::uint64_t length = length_of(field, id);
+    for (const auto& sample : samples_) {
+      const std::uint64_t length = length_of(field, sample->id);
       // The values, and what they are joined to.
       bytes += field.source == FieldSource::kValue
                    ? 2 * field.value_program->most_bytes(length)
@@ -147,7 +148,7 @@ FieldArray BatchWork::raw_array(std::size_t column) {
   offsets[0] = 0;
   for (std::size_t row = 0; row < size(); ++row) {
     const std::uint64_t length =
-        context_.catalogue.range(column, batch.ids[row]).length_bytes;
+        context_.catalogue.range(column, samples_[row]->id).length_bytes;
     offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(length);
   }
   array.shape = {offsets[size()]};
@@ -187,7 +188,8 @@ void BatchWork::put_together() {
     if (may_substitute || error) continue;
     error =
         Error(failed->code(),
-              fmt::format("sample {} \"{}\": {}{}", sample->id.value,
+              fmt::format("sample {} \"{}\": {}{}",
+                          context_.in_dataset(sample->id).value,
                           context_.catalogue.key(sample->id), failed->message(),
                           is_bad_sample(failed->code())
                               ? " (on_error=\"substitute\" passes over "

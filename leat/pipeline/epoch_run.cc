@@ -167,14 +167,15 @@ void EpochRun::plan(const std::stop_token& stop) {
       ids.push_back(order_.at(p % order_.size()));
     }
     if (ids.empty()) continue;  // A kept tail with fewer samples than ranks.
-    auto batch =
-        std::make_shared<BatchWork>(context_, epoch_, step, std::move(ids));
-    batch->position_after = steps_.position_after(step);
+    auto batch = std::make_shared<BatchWork>(
+        context_, epoch_, context_.first_step + step, std::move(ids));
+    batch->position_after = context_.first_sample + steps_.position_after(step);
     for (std::size_t row = 0; row < batch->size(); ++row) {
       batch->sample(row).hits = &hits_;
       batch->sample(row).position = positions[row];
       batch->sample(row).is_valid = positions[row] < order_.size();
-      batch->sample(row).order = (epoch_ << 40) + next_order_++;
+      batch->sample(row).order =
+          (epoch_ << 40) + context_.first_sample + next_order_++;
     }
     {
       const MutexLock lock(mutex_);

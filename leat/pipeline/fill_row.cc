@@ -53,7 +53,9 @@ std::span<const std::byte> BatchWork::row_bytes(std::size_t field,
 }
 
 SampleRandom BatchWork::random_of(const SampleWork& sample) const {
-  return {.seed = context_.seed, .epoch = epoch, .sample = sample.id};
+  return {.seed = context_.seed,
+          .epoch = epoch,
+          .sample = context_.in_dataset(sample.id)};
 }
 
 void BatchWork::note(SampleWork& sample, const RunNotes& notes) {
@@ -153,7 +155,7 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       break;
     }
     case FieldSource::kIndex:
-      store_number(dense_row(f, sample.row), &sample.id.value);
+      store_number(dense_row(f, sample.row), &batch.ids[sample.row].value);
       break;
     case FieldSource::kValid:
       dense_row(f, sample.row)[0] =
@@ -171,7 +173,7 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
 }
 
 Hash128 BatchWork::hash_of(std::size_t row) {
-  ContentHasher hasher(epoch, samples_[row]->id);
+  ContentHasher hasher(epoch, batch.ids[row]);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const FieldSource source = context_.fields[f].source;
     if (source == FieldSource::kIndex || source == FieldSource::kKey ||

@@ -57,7 +57,7 @@ struct RunContext {
   const std::vector<DeliveredField>& fields;
   /// Null unless shards are read in pieces.
   std::shared_ptr<const BlockMap> pieces;
-  /// Null unless the shuffle is one of blocks.
+  /// Null unless the shuffle has windows.
   std::shared_ptr<const BlockMap> windows;
   Executor& executor;
   MemoryBudget& budget;
@@ -71,12 +71,23 @@ struct RunContext {
   /// Who shares the cache of this rank.
   RankRun readers = {};
 
+  /// Samples of the dataset in front of those of the catalogue, where that is
+  /// of a part of it: ids and positions count through the whole, and so do
+  /// steps.
+  std::uint64_t first_sample = 0;
+  std::uint64_t first_step = 0;
+
   std::uint64_t seed = 0;
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;
   /// Ranges of twice this and more are read in parts, each at least this long.
   std::uint64_t part_bytes = 8 << 20;
+
+  /// The number of a sample in the dataset.
+  SampleId in_dataset(SampleId sample) const {
+    return {first_sample + sample.value};
+  }
 
   ObjectId object_id(ObjectIndex object) const {
     const ObjectView view = catalogue.object(object);

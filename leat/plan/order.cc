@@ -1,6 +1,7 @@
 // The block shuffle: the blocks' order is a Permutation of (seed, epoch); every
 // `window_blocks` blocks of it, one after another, make a window; the samples
-// of a window are ordered by a Permutation of (seed, epoch, window).
+// of a window are ordered by a Permutation of (seed, epoch, window). A stream
+// is the same without the first of these permutations.
 //
 // Words: `slot` is a place in the blocks' order, `rank in window` the number of
 // a sample among those of its window before they are permuted. starts_[slot] is
@@ -30,13 +31,16 @@ class BlockShuffle {
                std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch)
       : blocks_(std::move(blocks)),
         window_blocks_(options.window_blocks),
-        window_seed_(mix64(mix64(options.seed ^ kWindowSalt) + mix64(epoch))),
-        block_order_(blocks_->blocks(), options.seed, epoch) {
+        first_block_(options.first_block),
+        window_seed_(mix64(mix64(options.seed ^ kWindowSalt) + mix64(epoch))) {
+    if (options.shuffle == Shuffle::kBlock) {
+      block_order_.emplace(blocks_->blocks(), options.seed, epoch);
+    }
     starts_.reserve(blocks_->blocks() + 1);
     std::uint64_t position = 0;
     for (std::uint64_t slot = 0; slot < blocks_->blocks(); ++slot) {
       starts_.push_back(position);
-      const std::uint64_t block = block_order_.at(slot);
+      const std::uint64_t block = block_at(slot);
       position +=
           blocks_->first_sample(block + 1) - blocks_->first_sample(block);
     }
@@ -44,28 +48,26 @@ class BlockShuffle {
   }
 
   std::uint64_t at(std::uint64_t position) const {
-    const std::uint64_t window = slot_of(position) / window_blocks_;
+    const std::uint64_t window = window_at(slot_of(position));
     const std::uint64_t begin = window_begin(window);
     const std::uint64_t unpermuted =
         begin + window_order(window).at(position - begin);
     const std::uint64_t slot = slot_of(unpermuted);
-    return blocks_->first_sample(block_order_.at(slot)) +
-           (unpermuted - starts_[slot]);
+    return blocks_->first_sample(block_at(slot)) + (unpermuted - starts_[slot]);
   }
 
   std::uint64_t position_of(std::uint64_t sample) const {
     const std::uint64_t block = blocks_->block_of(SampleId{sample});
-    const std::uint64_t slot = block_order_.position_of(block);
+    const std::uint64_t slot = slot_of_block(block);
     const std::uint64_t unpermuted =
         starts_[slot] + (sample - blocks_->first_sample(block));
-    const std::uint64_t window = slot / window_blocks_;
+    const std::uint64_t window = window_at(slot);
     const std::uint64_t begin = window_begin(window);
     return begin + window_order(window).position_of(unpermuted - begin);
   }
 
   PositionRun window_of(std::uint64_t block) const {
-    const std::uint64_t window =
-        block_order_.position_of(block) / window_blocks_;
+    const std::uint64_t window = window_at(slot_of_block(block));
     return {window_begin(window), window_begin(window + 1)};
   }
 
@@ -86,8 +88,20 @@ class BlockShuffle {
     return static_cast<std::uint64_t>(after - starts_.begin()) - 1;
   }
 
+  std::uint64_t block_at(std::uint64_t slot) const {
+    return block_order_ ? block_order_->at(slot) : slot;
+  }
+  std::uint64_t slot_of_block(std::uint64_t block) const {
+    return block_order_ ? block_order_->position_of(block) : block;
+  }
+
+  /// Windows are numbered through the whole dataset.
+  std::uint64_t window_at(std::uint64_t slot) const {
+    return (first_block_ + slot) / window_blocks_;
+  }
   std::uint64_t window_begin(std::uint64_t window) const {
-    return starts_[std::min(window * window_blocks_, blocks_->blocks())];
+    const std::uint64_t first = std::max(window * window_blocks_, first_block_);
+    return starts_[std::min(first - first_block_, blocks_->blocks())];
   }
 
   Permutation window_order(std::uint64_t window) const {
@@ -105,8 +119,9 @@ class BlockShuffle {
   // Constant after construction.
   std::shared_ptr<const BlockMap> blocks_;
   std::uint64_t window_blocks_;
+  std::uint64_t first_block_;
   std::uint64_t window_seed_;
-  Permutation block_order_;
+  std::optional<Permutation> block_order_;  // Unset: as they lie.
   std::vector<std::uint64_t> starts_;
 
   mutable Mutex mutex_;
@@ -128,7 +143,8 @@ EpochOrder::EpochOrder(std::uint64_t samples, const OrderOptions& options,
   shape->samples = samples;
   if (options.shuffle == Shuffle::kFull) {
     shape->full.emplace(samples, options.seed, epoch);
-  } else if (options.shuffle == Shuffle::kBlock) {
+  } else if (has_windows(options.shuffle)) {
+    LEAT_CHECK(options.first_block == 0 || options.shuffle == Shuffle::kStream);
     LEAT_CHECK(blocks != nullptr && blocks->samples() == samples);
     LEAT_CHECK(options.window_blocks > 0);
     shape->block.emplace(options, std::move(blocks), epoch);

@@ -18,7 +18,15 @@ enum class Shuffle : std::uint8_t {
   /// `window_blocks` pieces in that order. Every piece lies in one window, so
   /// it can be read once and dropped with it.
   kBlock,
+  /// As kBlock, but the pieces stay as they lie: where a sample stands is known
+  /// once the pieces up to its window are.
+  kStream,
 };
+
+/// Whether samples are mixed within windows of pieces.
+constexpr bool has_windows(Shuffle shuffle) {
+  return shuffle == Shuffle::kBlock || shuffle == Shuffle::kStream;
+}
 
 /// Where the bytes of a sample lie, all its byte fields together. A sample
 /// without bytes (`object` is ByteRange::kMissing) goes with the one before it.
@@ -68,6 +76,10 @@ struct OrderOptions {
   std::uint64_t seed = 0;
   /// How many pieces are mixed with each other in a block shuffle.
   std::uint32_t window_blocks = 16;
+  /// Pieces of the dataset in front of those that the order is made of, which
+  /// are a part of them (kStream alone): it has the windows of the whole. Of a
+  /// window that begins before the part, the order is not that of the whole.
+  std::uint64_t first_block = 0;
 };
 
 /// The positions of an epoch from `begin` up to, not including, `end`.
@@ -86,8 +98,9 @@ struct PositionRun {
 /// Threads: any; what it answers never changes. Cheap to copy.
 class EpochOrder {
  public:
-  /// `blocks` may be null unless the shuffle is kBlock.
-  /// REQUIRES: blocks->samples() == samples, options.window_blocks > 0.
+  /// `blocks` may be null unless the shuffle has windows.
+  /// REQUIRES: blocks->samples() == samples, options.window_blocks > 0,
+  /// options.first_block == 0 unless kStream.
   EpochOrder(std::uint64_t samples, const OrderOptions& options,
              std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch);
 
@@ -98,7 +111,7 @@ class EpochOrder {
   std::uint64_t position_of(SampleId sample) const;
 
   /// The positions among which all samples of a block stand: those of its
-  /// window. O(1). REQUIRES: a block shuffle, block < blocks->blocks().
+  /// window. O(1). REQUIRES: a shuffle with windows, block < blocks->blocks().
   PositionRun window_of(std::uint64_t block) const;
 
  private:

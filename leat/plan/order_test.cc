@@ -56,7 +56,8 @@ TEST(EpochOrderTest, WithoutShuffleTheOrderIsTheCatalogues) {
 
 TEST(EpochOrderTest, EveryShuffleIsABijection) {
   for (const std::uint64_t n : {1, 2, 10, 95, 1000, 5000}) {
-    for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
+    for (const Shuffle shuffle :
+         {Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
       expect_bijection(EpochOrder(n, {.shuffle = shuffle, .seed = 5},
                                   shards(n, 95), /*epoch=*/2));
     }
@@ -82,14 +83,15 @@ RC_GTEST_PROP(EpochOrderProperty, BlockShuffleIsABijectionOfAnyShards,
 
 TEST(EpochOrderTest, EmptyEpochsAreFine) {
   for (const Shuffle shuffle :
-       {Shuffle::kNone, Shuffle::kFull, Shuffle::kBlock}) {
+       {Shuffle::kNone, Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
     EXPECT_EQ(EpochOrder(0, {.shuffle = shuffle}, shards(0, 1), 0).size(), 0u);
   }
 }
 
 TEST(EpochOrderTest, SeedsAndEpochsDiffer) {
   const auto blocks = shards(2000, 100);
-  for (const Shuffle shuffle : {Shuffle::kFull, Shuffle::kBlock}) {
+  for (const Shuffle shuffle :
+       {Shuffle::kFull, Shuffle::kBlock, Shuffle::kStream}) {
     std::set<std::vector<std::uint64_t>> orders;
     for (const std::uint64_t seed : {0, 1, 2}) {
       for (const std::uint64_t epoch : {0, 1, 2}) {
@@ -124,6 +126,54 @@ TEST(EpochOrderTest, ABlockIsReadWithinOneWindow) {
     }
   }
   EXPECT_EQ(done.size(), blocks->blocks());
+}
+
+TEST(EpochOrderTest, AStreamMixesWindowsWhereTheyLie) {
+  const EpochOrder order(
+      500, {.shuffle = Shuffle::kStream, .seed = 1, .window_blocks = 4},
+      shards(500, 100), 0);
+
+  for (std::uint64_t begin = 0; begin < 500; begin += 40) {
+    const std::uint64_t end = std::min<std::uint64_t>(begin + 40, 500);
+    std::vector<std::uint64_t> window;
+    for (std::uint64_t p = begin; p < end; ++p) {
+      window.push_back(order.at(p).value);
+    }
+    EXPECT_FALSE(std::is_sorted(window.begin(), window.end()));
+    EXPECT_EQ(order.window_of(begin / 10).begin, begin);
+    EXPECT_EQ(order.window_of(begin / 10).end, end);
+    std::sort(window.begin(), window.end());
+    EXPECT_EQ(window.front(), begin);
+    EXPECT_EQ(window.back(), end - 1);
+  }
+}
+
+// What lets an epoch begin before all shards are known: the shards from one on
+// have the windows that they have in the whole.
+RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
+              (std::uint64_t seed)) {
+  const auto n = *rc::gen::inRange<std::uint64_t>(1, 2000);
+  const auto per_shard = *rc::gen::inRange<std::uint64_t>(1, 300);
+  const auto window = *rc::gen::inRange<std::uint32_t>(1, 12);
+  const OrderOptions options{
+      .shuffle = Shuffle::kStream, .seed = seed, .window_blocks = window};
+  const auto all = shards(n, per_shard);
+  const EpochOrder whole(n, options, all, 3);
+  const auto first_shard =
+      *rc::gen::inRange<std::uint64_t>(0, (n - 1) / per_shard + 1);
+  const std::uint64_t skipped = first_shard * per_shard;
+  OrderOptions of_part = options;
+  of_part.first_block = all->block_of(SampleId{skipped});
+
+  const EpochOrder part(n - skipped, of_part, shards(n - skipped, per_shard),
+                        3);
+
+  for (std::uint64_t p = 0; p < part.size(); ++p) {
+    const std::uint64_t block = all->block_of(whole.at(skipped + p));
+    if (whole.window_of(block).begin < skipped) continue;  // Cut in two.
+    RC_ASSERT(skipped + part.at(p).value == whole.at(skipped + p).value);
+    RC_ASSERT(part.position_of(part.at(p)) == p);
+  }
 }
 
 // Over epochs, the first block of the order and the first sample of a window

@@ -53,7 +53,7 @@ class Dataset:
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
-        store = _store_options(
+        store = store_options(
             endpoint_url=endpoint_url,
             region=region,
             profile=profile,
@@ -121,7 +121,7 @@ class Dataset:
             leat.NotFound: no manifest, or an object that it names; names the row.
             leat.Corrupt: the manifest cannot be read; names the line.
         """
-        options = _store_options(**store)
+        options = store_options(**store)
         name = os.fspath(url)
         data = _read(name, options)
         table = _manifest.read_table(data, format or _manifest.format_of(name), name)
@@ -187,7 +187,7 @@ class Dataset:
         kind = np.dtype(dtype).newbyteorder("<")
         native = _native.Dataset.tokens(
             os.fspath(url),
-            _store_options(**store),
+            store_options(**store),
             kind.name,
             _whole("seq_len", seq_len),
             refresh,
@@ -375,7 +375,7 @@ def _whole(name: str, value: Any) -> int:
     return value.__index__()
 
 
-def _store_options(
+def store_options(
     *,
     endpoint_url: str | None = None,
     region: str | None = None,

@@ -14,8 +14,12 @@ from leat import _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_catalogues
 from leat._lateness import Lateness, OwnWork
 from leat.cache import Cache, options_of
-from leat.dataset import Dataset
+from leat.dataset import Dataset, store_options
 from leat.errors import InvalidArgument
+
+_NOT_YET = (
+    "its shards are being indexed by the first epoch (`leat index` does it before)"
+)
 
 Batch = Any
 """A dict or a tuple of arrays, as ``batch=`` says."""
@@ -30,9 +34,11 @@ class Loader:
         batch_size: samples a step of each rank.
         shuffle: True shuffles in full over objects and in blocks over shards;
             ``"full"`` and ``"block"`` force it; False keeps the samples' order.
+            ``"stream"`` mixes windows of shards as they lie: shards at a URL that
+            nobody has indexed are then indexed while the first epoch runs.
         seed: with the epoch, fixes the order and every random op.
         shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
-            mixes at a time.
+            or a stream mixes at a time.
         sticky_ranks: deals the samples of each step to the ranks that met them in
             earlier epochs, as far as all get as many: caches of several nodes then
             hit more. Steps keep their samples. Not for a BatchNorm whose statistics
@@ -89,7 +95,7 @@ class Loader:
         *,
         global_batch_size: int | None = None,
         batch_size: int | None = None,
-        shuffle: bool | Literal["full", "block"] = True,
+        shuffle: bool | Literal["full", "block", "stream"] = True,
         seed: int = 0,
         shuffle_window: int = 16,
         sticky_ranks: bool = False,
@@ -128,18 +134,18 @@ class Loader:
             )
         if rank is None:
             rank, world_size = _place_in_torch_distributed()
+        store = {
+            "endpoint_url": endpoint_url,
+            "region": region,
+            "profile": profile,
+            "no_sign_request": no_sign_request,
+            "requester_pays": requester_pays,
+        }
+        self._dataset: Dataset | None = None
         if isinstance(source, Dataset):
             self._dataset = source
-        else:
-            self._dataset = Dataset(
-                source,
-                refresh=refresh,
-                endpoint_url=endpoint_url,
-                region=region,
-                profile=profile,
-                no_sign_request=no_sign_request,
-                requester_pays=requester_pays,
-            )
+        elif shuffle != "stream":
+            self._dataset = Dataset(source, refresh=refresh, **store)
         if collate is not None and not callable(collate):
             raise InvalidArgument(f"collate={collate!r}; it is a function")
         ops = list(ops)
@@ -177,19 +183,35 @@ class Loader:
             if world_size is None
             else _count("world_size", world_size, below=2**32),
         }
-        self._native = _native.Loader(self._dataset._native, options)
-        met = compare_catalogues(
-            self._dataset.url,
-            self._dataset.digest + (" with sticky_ranks" if sticky_ranks else ""),
-            self._native.world_size,
-        )
+        if self._dataset is not None:
+            self._native = _native.Loader(self._dataset._native, options)
+        else:
+            self._native = _native.Loader.of_url(
+                os.fspath(source), store_options(**store), refresh, options
+            )
+        met = None
+        dataset = self._known_dataset()
+        if dataset is not None:
+            met = compare_catalogues(
+                dataset.url,
+                dataset.digest + (" with sticky_ranks" if sticky_ranks else ""),
+                self._native.world_size,
+            )
         self._lateness = None if met is None else Lateness(self._native, *met)
         _alive.add(self)
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset that it reads."""
-        return self._dataset
+        """The dataset that it reads.
+
+        Raises:
+            leat.InvalidArgument: its shards have yet to be indexed, as happens
+                during the first epoch of ``shuffle="stream"``.
+        """
+        dataset = self._known_dataset()
+        if dataset is None:
+            raise InvalidArgument(f"the samples are not known yet; {_NOT_YET}")
+        return dataset
 
     @property
     def rank(self) -> int:
@@ -213,13 +235,28 @@ class Loader:
         return _Iterator(self, iteration)
 
     def __len__(self) -> int:
-        """Batches of a whole epoch on this rank, also after a resume."""
-        return self._native.length()
+        """Batches of a whole epoch on this rank, also after a resume.
+
+        Raises:
+            TypeError: shards have yet to be indexed, as happens during the first
+                epoch of ``shuffle="stream"``.
+        """
+        length = self._native.length()
+        if length is None:
+            raise TypeError(f"this loader has no length yet; {_NOT_YET}")
+        return length
 
     @property
     def remaining(self) -> int:
-        """Batches of the running epoch that are yet to come on this rank."""
-        return self._native.remaining()
+        """Batches of the running epoch that are yet to come on this rank.
+
+        Raises:
+            TypeError: as for ``len()``.
+        """
+        remaining = self._native.remaining()
+        if remaining is None:
+            raise TypeError(f"nobody knows what remains yet; {_NOT_YET}")
+        return remaining
 
     def peek(self) -> Batch | None:
         """A copy of the batch that comes next; moves nothing. None at the end."""
@@ -309,7 +346,16 @@ class Loader:
         )
 
     def __repr__(self) -> str:
-        return f"leat.Loader({self._dataset!r}, {len(self)} batches an epoch)"
+        dataset, length = self._known_dataset(), self._native.length()
+        if dataset is None or length is None:
+            return "leat.Loader(shards that the first epoch indexes)"
+        return f"leat.Loader({dataset!r}, {length} batches an epoch)"
+
+    def _known_dataset(self) -> Dataset | None:
+        """None while shards have yet to be indexed."""
+        if self._dataset is None and (native := self._native.dataset()) is not None:
+            self._dataset = Dataset._of(native)
+        return self._dataset
 
     def _place(self) -> tuple[int, ...]:
         """Where the next batch stands, for functions of batches that draw."""
@@ -323,8 +369,7 @@ class Loader:
     ) -> Batch | None:
         if fields is None:
             return None
-        dtypes = self._dataset._dtypes
-        if dtypes:
+        if self._dataset is not None and (dtypes := self._dataset._dtypes):
             fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
         batch: Any = dict(self._to_output(fields))
         for function in self._batch_functions:
@@ -397,10 +442,10 @@ def _place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
 def _shuffle(shuffle: object) -> str:
     if isinstance(shuffle, bool):
         return "auto" if shuffle else "none"
-    if shuffle in ("full", "block"):
+    if shuffle in ("full", "block", "stream"):
         return str(shuffle)
     raise InvalidArgument(
-        f'shuffle={shuffle!r}; it is True, False, "full" or "block"'
+        f'shuffle={shuffle!r}; it is True, False, "full", "block" or "stream"'
     )
 
 

@@ -13,6 +13,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
+#include "interruptible.h"
 #include "leat/base/units.h"
 
 namespace py = pybind11;
@@ -45,9 +46,11 @@ ShuffleChoice shuffle_of(const std::string& name) {
   if (name == "auto") return ShuffleChoice::kAuto;
   if (name == "full") return ShuffleChoice::kFull;
   if (name == "block") return ShuffleChoice::kBlock;
-  raise_python(Error(
-      ErrorCode::kInvalidArgument,
-      "shuffle=\"" + name + "\"; it is True, False, \"full\" or \"block\""));
+  if (name == "stream") return ShuffleChoice::kStream;
+  raise_python(Error(ErrorCode::kInvalidArgument,
+                     "shuffle=\"" + name +
+                         "\"; it is True, False, \"full\", \"block\" or "
+                         "\"stream\""));
 }
 
 OnError on_error_of(const std::string& name) {
@@ -121,6 +124,21 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
+/// Shards that nobody has indexed may be left to the first epoch.
+std::unique_ptr<Loader> open_url(const std::string& url,
+                                 const StoreOptions& store,
+                                 const std::string& refresh,
+                                 const py::dict& given) {
+  const LoaderOptions options = options_of(given);
+  CatalogueOptions catalogue;
+  catalogue.refresh = value_or_raise(Refresh::parse(refresh));
+  LoaderSource source = run_interruptibly([&](const std::stop_token& stop) {
+    return open_for_loader(url, store, catalogue, options, process_env(), stop);
+  });
+  return value_or_raise(
+      Loader::open(std::move(source), options, process_env()));
+}
+
 std::vector<std::string> stats_of(const Loader& loader) {
   std::vector<std::string> epochs;
   for (const EpochStats& epoch : loader.stats()) {
@@ -147,6 +165,14 @@ void bind_loader(py::module_& module) {
                  Loader::open(dataset, options_of(options), process_env()));
            }),
            py::arg("dataset"), py::arg("options"))
+      .def_static("of_url", &open_url, py::arg("url"), py::arg("store"),
+                  py::arg("refresh"), py::arg("options"))
+      .def("dataset",
+           [](const Loader& loader) -> std::optional<Dataset> {
+             Dataset dataset = loader.dataset();
+             if (dataset.catalogue == nullptr) return std::nullopt;
+             return dataset;
+           })
       .def("begin",
            [](Loader& loader) {
              std::optional<Result<Loader::Iteration>> begun;

@@ -1,0 +1,176 @@
+// Who may call a loader, and which runs it has: the one of its epoch, from the
+// position where that stands, and the one after it.
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "leat/engine/loader_machine.h"
+
+namespace leat {
+namespace {
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Loader::Machine::Visit::~Visit() {
+  if (machine_ == nullptr) return;
+  const MutexLock lock(machine_->mutex);
+  --machine_->visits;
+  machine_->left.notify_all();
+}
+
+Result<Loader::Machine::Visit> Loader::Machine::enter() {
+  // Before the lock: at the fork somebody may have held it.
+  if (getpid() != pid) {
+    return refuse(
+        "this loader was made before a fork and its threads are not in this "
+        "process; make one here, or start workers with spawn");
+  }
+  const MutexLock lock(mutex);
+  LEAT_TRY_VOID(check_open());
+  ++visits;
+  return Visit(this);
+}
+
+Result<void> Loader::Machine::check_open() const {
+  if (is_closed) return refuse("the loader is closed; make another one");
+  return {};
+}
+
+Result<void> Loader::Machine::check_current(Iteration mine) const {
+  LEAT_TRY_VOID(check_open());
+  if (mine.number == iteration) return {};
+  return refuse(
+      "this iterator was ended by a later one, set_epoch() or "
+      "load_state_dict(); a loader has one at a time");
+}
+
+/// How far ahead the next use is looked for where training has no known end.
+Result<std::optional<NextUse>> Loader::Machine::next_use(
+    std::uint64_t which, std::uint64_t from) const {
+  if (!options.cache) return std::optional<NextUse>();
+  // At home, a sample is read in every epoch; elsewhere after a few.
+  const RankRun met = context->has_sticky_ranks
+                          ? RankRun{.first = 0,
+                                    .count = rank.world_size,
+                                    .world_size = rank.world_size}
+                          : readers;
+  const std::uint64_t horizon = which + 2 + 4 * (met.world_size / met.count);
+  LEAT_TRY(NextUse next,
+           NextUse::make({.samples = dataset.catalogue->samples(),
+                          .order = order,
+                          .blocks = blocks,
+                          .global_batch = global_batch,
+                          .tail = tail,
+                          .ranks = met,
+                          .epoch = which,
+                          .start = from,
+                          .end_epoch = options.epochs.value_or(horizon)}));
+  return std::optional<NextUse>(std::move(next));
+}
+
+Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
+  return Steps::make({.samples = samples().value_or(0),
+                      .start = from,
+                      .global_batch = global_batch,
+                      .rank = rank,
+                      .tail = tail});
+}
+
+std::optional<std::uint64_t> Loader::Machine::samples() const {
+  if (dataset.catalogue == nullptr) return std::nullopt;
+  return dataset.catalogue->samples();
+}
+
+LoaderState Loader::Machine::state_now() const {
+  return {.epoch = epoch,
+          .position = position,
+          .seed = order.seed,
+          .global_batch_size = global_batch,
+          .samples = samples(),
+          .catalogue = data_digest,
+          .shuffle = order.shuffle,
+          .shuffle_window = order.window_blocks};
+}
+
+Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
+    std::uint64_t which, std::uint64_t from, PlanLimits limits) const {
+  LEAT_TRY(const Steps steps, steps_from(from));
+  LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
+  return std::make_shared<EpochRun>(
+      *context, which,
+      EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
+      limits, std::move(next));
+}
+
+Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
+  if (run != nullptr) return {};
+  Result<void> adopted = adopt_catalogue();
+  unused = std::move(next_run);
+  if (is_in_parts) {
+    LEAT_TRY(run, start_part(position));
+    return {};
+  }
+  if (!adopted) return adopted;
+  if (dataset.catalogue == nullptr) return {};
+  if (unused != nullptr && unused->epoch() == epoch && position == 0) {
+    run = std::move(unused);
+    run->adopt();
+    look_ahead();
+    return {};
+  }
+  PlanLimits limits;
+  if (lookahead) limits.lookahead = lookahead->samples();
+  LEAT_TRY(run, start(epoch, position, limits));
+  look_ahead();
+  return {};
+}
+
+std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
+                                                   std::uint64_t to_position) {
+  count_requests();
+  count_scan_wait();
+  // Nothing was read in vain yet if another epoch begins in its place.
+  if (is_in_parts && (stream->has_given() || to_position != 0)) leave_parts();
+  epoch = to_epoch;
+  position = to_position;
+  is_begun = false;
+  has_delivered = false;
+  has_ended = false;
+  failure.reset();
+  waiting_since.reset();
+  delivered_at.reset();
+  ++iteration;  // Any iterator still alive belongs to the old position.
+  return std::exchange(run, nullptr);
+}
+
+// Once the running epoch has been sent, begins to fetch the next: all of it if
+// it is known that there will be one, else at most a window.
+void Loader::Machine::plan_ahead() {
+  if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
+  if (is_in_parts && !has_last_part) {
+    // What goes wrong is told when it is its turn.
+    if (auto part = start_part(next_part)) {
+      next_run = *std::move(part);
+    }
+    return;
+  }
+  if (is_in_parts) stream->let_go();
+  if (!adopt_catalogue()) return;
+  const std::uint64_t next_epoch = run->epoch() + 1;
+  if (options.epochs && next_epoch >= *options.epochs) return;
+  PlanLimits limits;
+  if (!options.epochs) limits.samples = share.in_flight;
+  if (lookahead) limits.lookahead = global_batch / rank.world_size;
+  if (Result<std::shared_ptr<EpochRun>> started =
+          start(next_epoch, 0, limits)) {
+    next_run = *std::move(started);
+  }
+  look_ahead();
+}
+
+}  // namespace leat

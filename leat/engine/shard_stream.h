@@ -1,0 +1,144 @@
+// Indexes shards while they are read for the first time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/base/mutex.h"
+#include "leat/engine/unindexed.h"
+#include "leat/index/shard_catalogue.h"
+#include "leat/store/layers/read_ahead_store.h"
+
+namespace leat {
+
+/// A run of shards whose members are known.
+struct StreamPart {
+  std::shared_ptr<const Catalogue> catalogue;
+  /// What the dataset has before the part.
+  std::uint64_t first_sample = 0;
+  std::uint64_t first_block = 0;
+  /// Samples of it, from its first on, whose place in the order is known.
+  std::uint64_t end = 0;
+  /// It is the whole dataset, and the rest of the epoch is in it.
+  bool is_last = false;
+};
+
+struct StreamOptions {
+  std::uint32_t window_blocks = 16;
+  std::uint64_t memory_bytes = 0;  ///< For what is read ahead.
+  bool takes_all_fields = false;   ///< A field that comes late is an error.
+};
+
+/// Goes through shards from front to back and gives out the parts whose order
+/// is known (Shuffle::kStream), each with a catalogue of its own; at the end
+/// keeps the catalogue of all, the same file that `leat index` makes. Design:
+/// docs/design/0005 and 0008.
+///
+/// Threads:  any; take() and take_rest() one at a time.
+/// Lifetime: `store`'s store outlives it. Destruction ends what it does.
+class ShardStream {
+ public:
+  /// Begins to read.
+  ShardStream(const OpenedStore& store, UnindexedShards shards,
+              StreamOptions options, const Env& env);
+  ~ShardStream();
+  ShardStream(const ShardStream&) = delete;
+  ShardStream& operator=(const ShardStream&) = delete;
+
+  /// The part that begins with the window of `position`, the first one that no
+  /// step of earlier parts covers; nullopt while less than `global_batch`
+  /// samples of it are known. Lets go of the bytes before it.
+  ///
+  /// The first part is as small as can be; others have all that is known.
+  /// REQUIRES: positions rise, from 0 on; not after a part that is_last.
+  /// Errors:
+  ///   kInvalidArgument  a field that the first part does not have, if all are
+  ///                     wanted
+  ///   others            why shards behind the parts given cannot be indexed
+  Result<std::optional<StreamPart>> take(std::uint64_t position,
+                                         std::uint64_t global_batch);
+  /// True once take() gave a part.
+  bool has_given() const;
+
+  /// No more parts are wanted: the rest is indexed by headers alone.
+  void take_rest();
+
+  /// The catalogue of all once there is one; null before.
+  ///
+  /// Errors: as build_catalogue()
+  Result<std::shared_ptr<const Catalogue>> catalogue() const;
+
+  /// Waits for news: more shards, the catalogue, an error.
+  void wait_within(Nanoseconds timeout);
+  /// Nothing that is held will be read again.
+  void let_go();
+  /// Ends the scan: what waits for it goes on soon.
+  void stop();
+
+  /// Parts are read through it.
+  ReadAheadStore& store() { return ahead_; }
+  ReadAheadStore::Counts counts() const { return ahead_.counts(); }
+
+ private:
+  /// A shard whose members are known.
+  struct KnownShard {
+    std::uint64_t first_sample = 0;
+    std::uint64_t first_block = 0;
+    std::size_t fields = 0;  ///< Of all shards up to it.
+    ScannedShard scanned;
+  };
+
+  void run(const std::stop_token& stop);
+  Result<void> scan_shards(const std::stop_token& stop);
+  Result<void> scan_rest(std::size_t from, const std::stop_token& stop);
+  Result<void> add(std::size_t shard, ScannedShard scanned);
+  Result<void> add_known(std::size_t shard, ScannedShard scanned);
+  Result<std::shared_ptr<const Catalogue>> finish(const std::stop_token& stop);
+  std::uint64_t begin_of_block(std::uint64_t block) const LEAT_REQUIRES(mutex_);
+  std::uint64_t window_block(std::uint64_t position) const
+      LEAT_REQUIRES(mutex_);
+  std::optional<std::uint64_t> next_end(std::uint64_t position,
+                                        std::uint64_t global_batch) const
+      LEAT_REQUIRES(mutex_);
+  void let_go_before(std::uint64_t block) LEAT_REQUIRES(mutex_);
+  Result<StreamPart> make_part(std::uint64_t block, std::uint64_t end)
+      LEAT_REQUIRES(mutex_);
+  void mark_windows(std::uint64_t from_block, std::uint64_t position)
+      LEAT_REQUIRES(mutex_);
+  Result<void> check_fields(std::size_t shard) LEAT_REQUIRES(mutex_);
+  void tell() LEAT_REQUIRES(mutex_);
+
+  Store& inner_;
+  const std::string prefix_;
+  const std::string identity_;
+  const UnindexedShards shards_;
+  const std::vector<ShardToScan> to_scan_;
+  const StreamOptions options_;
+  const EtagKind etags_;
+  const Env env_;
+  ReadAheadStore ahead_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own until it is done.
+  std::vector<KnownShard> known_ LEAT_GUARDED_BY(mutex_);
+  std::vector<FieldSpec> fields_ LEAT_GUARDED_BY(mutex_);
+  /// Of each known block the first sample, and where its bytes begin.
+  std::vector<std::uint64_t> block_samples_ LEAT_GUARDED_BY(mutex_);
+  std::vector<AheadPlace> block_places_ LEAT_GUARDED_BY(mutex_);
+  std::uint64_t samples_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::optional<std::size_t> first_fields_ LEAT_GUARDED_BY(mutex_);
+  bool wants_parts_ LEAT_GUARDED_BY(mutex_) = true;
+  std::uint64_t news_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t heard_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> failed_ LEAT_GUARDED_BY(mutex_);
+  std::shared_ptr<const Catalogue> catalogue_ LEAT_GUARDED_BY(mutex_);
+  std::jthread thread_;  // Last: joined before the rest dies.
+};
+
+}  // namespace leat

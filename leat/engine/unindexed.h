@@ -1,0 +1,43 @@
+// Tar shards that have no catalogue yet.
+#pragma once
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/engine/dataset.h"
+#include "leat/engine/loader_options.h"
+#include "leat/index/companions.h"
+
+namespace leat {
+
+/// Shards as they were listed, of which nobody knows the members.
+struct UnindexedShards {
+  std::string url;  ///< Without credentials.
+  StoreOptions store_options;
+  CatalogueOptions catalogue_options;
+  SortedObjects objects;
+};
+
+/// What a loader can be made of.
+using LoaderSource = std::variant<Dataset, UnindexedShards>;
+
+/// Opens what is at `url` for a loader with these options. Shards without a
+/// catalogue and without indexes beside them are listed and left for the first
+/// epoch to index, if the options let it: a stream (ShuffleChoice::kStream) of
+/// one rank, without `pad` and `cache`. All else is open_dataset(). Blocks.
+///
+/// Errors: as open_dataset()
+Result<LoaderSource> open_for_loader(
+    std::string_view url, const StoreOptions& store,
+    const CatalogueOptions& options, const LoaderOptions& loader,
+    const Env& env, const std::stop_token& stop, Metrics* metrics = nullptr);
+
+/// Says which objects a dataset consists of: the same for the same keys and
+/// sizes in the same order, whether their members are known or not.
+Hash128 listing_digest(const SortedObjects& objects);
+Hash128 listing_digest(const Catalogue& catalogue);
+
+}  // namespace leat

@@ -1,0 +1,62 @@
+// Puts one tar shard after another into a catalogue.
+#pragma once
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue_writer.h"
+#include "leat/index/build.h"
+#include "leat/index/companions.h"
+#include "leat/index/sample_groups.h"
+#include "leat/index/shard_scan.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// The shards of `objects`, each with its index where there is one.
+std::vector<ShardToScan> shards_to_scan(const SortedObjects& objects);
+
+/// The catalogue of shards, made one shard after another.
+///
+/// Threads: one at a time.
+class ShardCatalogue {
+ public:
+  /// `fields` are there from the start, in this order: of a part of a dataset,
+  /// those that the whole has.
+  ShardCatalogue(const std::vector<std::string>& classes, EtagKind etags,
+                 const std::vector<FieldSpec>& fields = {});
+  ShardCatalogue(const ShardCatalogue&) = delete;
+  ShardCatalogue& operator=(const ShardCatalogue&) = delete;
+
+  /// Errors: kCorrupt if a sample has the same field twice.
+  Result<void> add(const ShardToScan& shard, const ScannedShard& scanned);
+
+  std::uint64_t samples() const { return writer_.samples(); }
+  const std::vector<FieldSpec>& fields() const { return writer_.fields(); }
+
+  /// The file. What a user should know is in its note: indexes and lists beside
+  /// the shards that do not fit them. Asks `store` for those lists. Blocks.
+  ///
+  /// Errors: kNotFound if no shard holds a sample; kCancelled
+  Result<BuiltCatalogue> finish(Store& store, std::string_view prefix,
+                                const SortedObjects& objects,
+                                const std::stop_token& stop) &&;
+  /// The file alone, of a part.
+  Result<Buffer> finish() &&;
+
+ private:
+  std::string note() const;
+
+  CatalogueWriter writer_;
+  SampleGroups groups_;
+  std::vector<std::uint64_t> samples_;  // Of each shard.
+  std::uint64_t indexes_ = 0;
+  std::uint64_t unfit_ = 0;
+  std::string first_note_;
+};
+
+}  // namespace leat

@@ -1,0 +1,143 @@
+// A store that reads objects from front to back before anybody asks.
+#pragma once
+#include <compare>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/base/mutex.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// A byte of a row of objects.
+struct AheadPlace {
+  std::size_t object = 0;
+  std::uint64_t offset = 0;
+  friend auto operator<=>(const AheadPlace&, const AheadPlace&) = default;
+};
+
+struct ReadAheadOptions {
+  std::vector<ObjectInfo> objects;  ///< In the order in which they are read.
+  std::uint64_t most_bytes = 0;     ///< Held at once, those in flight included.
+  /// An object of B bytes is read as floor(B / chunk_bytes) chunks of like
+  /// size, at least one.
+  std::uint64_t chunk_bytes = 8 << 20;
+};
+
+/// Reads a row of objects once, in order, as far ahead as memory goes, for two
+/// who want the same bytes one after the other: scan() finds out what lies
+/// there and read() takes it. What both have used is let go, and the next is
+/// read in its place.
+///
+/// Memory is taken in the objects' order and never held up by a read: what is
+/// not held, because it was let go or there was no room, is asked of the inner
+/// store. Writes, lists and reads of other objects are passed on.
+///
+/// Threads:  any; scan() one at a time.
+/// Lifetime: `inner` outlives it. Destruction cancels what it asked for by
+///           itself; no read() may be under way.
+class ReadAheadStore final : public Store {
+ public:
+  ReadAheadStore(Store& inner, ReadAheadOptions options);
+  ~ReadAheadStore() override;
+  ReadAheadStore(const ReadAheadStore&) = delete;
+  ReadAheadStore& operator=(const ReadAheadStore&) = delete;
+
+  /// Reads what lies at `from`, for who goes through the objects from front to
+  /// back. Blocks: where the memory is full it waits until something is let go,
+  /// unless hurry() says that this would be in vain.
+  ///
+  /// REQUIRES: `into` lies within the object. Errors: as Store::read.
+  Result<void> scan(AheadPlace from, std::span<std::byte> into,
+                    const std::stop_token& stop);
+  /// While true, scan() waits for no memory: it asks for what it wants alone,
+  /// and what it passes by is not held.
+  void hurry(bool is_wanted);
+
+  /// Nothing before `place` is read again.
+  void let_go_before(AheadPlace place);
+  /// The same for all before a mark, once read() is called at or behind it. In
+  /// rising order; they take the place of earlier ones.
+  void set_marks(std::vector<AheadPlace> marks);
+  /// Lets go of everything and reads no more ahead.
+  void stop_holding();
+
+  /// What it asked for and what it spared.
+  struct Counts {
+    std::uint64_t sent = 0;  ///< Reads of its own: ahead, and by scan().
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t answered = 0;  ///< Calls of read() that it had the bytes for.
+    std::uint64_t answered_bytes = 0;
+  };
+  Counts counts() const;
+  std::uint64_t held_bytes() const;
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+  StoreTraits traits() const override;
+  std::string url_of(std::string_view key) const override;
+
+ private:
+  /// An object and one of its chunks.
+  struct ChunkId {
+    std::size_t object = 0;
+    std::uint64_t chunk = 0;
+    friend auto operator<=>(const ChunkId&, const ChunkId&) = default;
+  };
+  struct Chunk {
+    std::uint64_t begin = 0;  ///< In its object.
+    Buffer bytes;
+    enum class State { kComing, kThere, kFailed } state = State::kComing;
+    std::vector<std::function<void()>> waiting;  ///< Called once it is decided.
+  };
+  struct Gathering;
+
+  std::uint64_t chunk_size(std::size_t object) const;
+  ChunkId chunk_at(AheadPlace place) const;
+  AheadPlace begin_of(ChunkId id) const;
+  std::size_t object_of(const ReadRequest& request) const;
+  bool pass_marks(AheadPlace place) LEAT_REQUIRES(mutex_);
+  std::vector<std::shared_ptr<Chunk>> find(AheadPlace place,
+                                           std::uint64_t size_bytes) const
+      LEAT_REQUIRES(mutex_);
+  void finish(Gathering& gathering);
+  void read_ahead();
+  void arrive(Chunk& chunk, bool is_there);
+  void drop_before(AheadPlace place) LEAT_REQUIRES(mutex_);
+  Result<void> scan_within_chunk(ChunkId id, AheadPlace from,
+                                 std::span<std::byte> into,
+                                 const std::stop_token& stop);
+
+  Store& inner_;
+  const ReadAheadOptions options_;
+  std::unordered_map<std::string, std::size_t> numbers_;  // Of the keys.
+  std::stop_source stop_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::map<ChunkId, std::shared_ptr<Chunk>> held_ LEAT_GUARDED_BY(mutex_);
+  std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
+  ChunkId next_ LEAT_GUARDED_BY(mutex_);  ///< To be read ahead.
+  std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
+  bool holds_ LEAT_GUARDED_BY(mutex_) = true;
+  bool hurries_ LEAT_GUARDED_BY(mutex_) = false;
+  std::vector<AheadPlace> marks_ LEAT_GUARDED_BY(mutex_);
+  Counts counts_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat

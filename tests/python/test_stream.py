@@ -1,0 +1,367 @@
+"""shuffle="stream": shards without a catalogue are indexed while they are read."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import leat
+from small_datasets import make_shards, tar_of, write
+
+MIB = 2**20
+OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream"}
+SMALL = 8 * 32
+"""Samples of `small`."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Six shards of 13 MiB: a piece and a half each."""
+    folder = tmp_path_factory.mktemp("large-stream")
+    make_shards(folder, shards=6, samples=52, size=MIB // 4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Eight shards of 1.6 MB, a piece each."""
+    folder = tmp_path_factory.mktemp("small-stream")
+    make_shards(folder, shards=8, samples=32, size=50_000)
+    return folder
+
+
+def ids_of(loader) -> list[int]:
+    return [int(i) for batch in loader for i in batch["index"]]
+
+
+def is_indexed(loader) -> bool:
+    try:
+        return len(loader) > 0
+    except TypeError:
+        return False
+
+
+def epoch_of_indexed(folder, **options) -> tuple[list[list[int]], dict]:
+    """What an epoch brings where there is a catalogue before."""
+    dataset = leat.Dataset(folder)
+    with leat.Loader(dataset, **{**OPTIONS, **options}) as loader:
+        batches = [batch["index"].tolist() for batch in loader]
+        return batches, loader.stats()[0]
+
+
+# --- what comes -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 16])
+@pytest.mark.parametrize("batch", [16, 7, 100])
+def test_the_first_epoch_is_that_of_an_indexed_dataset(small, fresh_cache, window, batch):
+    options = {"shuffle_window": window, "global_batch_size": batch, "seed": 5}
+    with leat.Loader(small, **{**OPTIONS, **options}) as loader:
+        assert not is_indexed(loader)
+        batches, keys = [], []
+        for got in loader:
+            batches.append(got["index"].tolist())
+            keys += got["key"]
+            assert [text.decode() for text in got["txt"].tolist()] == got["key"]
+        streamed = loader.stats()[0]
+        assert is_indexed(loader)
+
+    expected, indexed = epoch_of_indexed(small, **options)
+    assert batches == expected
+    assert sorted(i for ids in batches for i in ids) == list(range(SMALL))
+    assert keys == [f"{i // 32:03}-{i % 32:05}" for ids in batches for i in ids]
+    assert streamed["order_hash"] == indexed["order_hash"]
+    assert streamed["content_hash"] == indexed["content_hash"]
+
+
+def test_later_epochs_go_on_over_the_catalogue(small, fresh_cache):
+    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+        epochs = [ids_of(loader) for _ in range(3)]
+    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+        assert epochs == [ids_of(loader) for _ in range(3)]
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(SMALL))
+        for begin in range(0, SMALL, 64):  # Windows stay where they lie.
+            assert sorted(epoch[begin : begin + 64]) == list(range(begin, begin + 64))
+
+
+def test_random_ops_draw_as_ever(fresh_cache, tmp_path):
+    for shard in range(4):
+        members = []
+        for sample in range(10):
+            array = np.arange(12, dtype=np.float32) + 100 * shard + sample
+            members.append((f"{shard}-{sample}.npy", npy(array)))
+        write(tmp_path / "shards" / f"{shard}.tar", tar_of(members))
+    options = {**OPTIONS, "global_batch_size": 3, "shuffle_window": 1, "fields": ["npy", "index"],
+               "ids": False, "ops": [leat.ops.LoadNpy(), leat.ops.Python(jitter, global_rng=True)]}
+    batches = []
+    with leat.Loader(tmp_path / "shards", **options) as loader:
+        batches.append([(b["index"].tolist(), b["npy"].tolist()) for b in loader])
+    with leat.Loader(leat.Dataset(tmp_path / "shards"), **options) as loader:
+        batches.append([(b["index"].tolist(), b["npy"].tolist()) for b in loader])
+    assert batches[0] == batches[1]
+
+
+def npy(array) -> bytes:
+    import io
+
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def jitter(value):
+    return value + np.random.random()
+
+
+# --- requests ---------------------------------------------------------------
+
+
+def test_each_byte_is_asked_for_once(large, serve, fresh_cache):
+    served = serve(large)
+    stored = sum(path.stat().st_size for path in large.glob("*.tar"))
+    most = stored / (8 * MIB) * 1.1
+
+    with served.loader(**OPTIONS, shuffle_window=2, epochs=1) as loader:
+        assert len(ids_of(loader)) == 6 * 52
+        epoch = loader.stats()[0]
+
+    counters = served.counters()
+    assert counters["get"] <= most and counters["bytes"] <= stored * 1.01
+    assert counters["list"] == 1
+    assert epoch["requests"]["get"] == counters["get"]
+    assert epoch["bytes_read"] == stored
+
+
+def test_the_second_start_scans_nothing(small, serve, fresh_cache):
+    served = serve(small)
+    with served.loader(**OPTIONS, epochs=1) as loader:
+        first = ids_of(loader)
+    served.reset()
+
+    with served.loader(**OPTIONS, epochs=1) as loader:
+        assert is_indexed(loader)
+        before = served.counters()
+        assert ids_of(loader) == first
+
+    assert before["list"] == 0 and before["bytes"] < 1000
+    assert leat.Dataset(served.url, **served.options).digest == (
+        leat.Dataset(small, refresh="always").digest
+    )
+
+
+def test_a_shard_larger_than_the_memory(serve, fresh_cache, tmp_path):
+    folder = tmp_path / "one"
+    make_shards(folder, shards=2, samples=160, size=MIB // 4)  # 40 MiB each.
+    served = serve(folder)
+
+    with served.loader(**OPTIONS, shuffle_window=1, memory="48MiB", epochs=1) as loader:
+        assert sorted(ids_of(loader)) == list(range(320))
+        streamed = loader.stats()[0]["content_hash"]
+
+    expected, indexed = epoch_of_indexed(folder, shuffle_window=1)
+    assert streamed == indexed["content_hash"]
+
+
+def test_memory_that_holds_a_window_and_little_more(small, serve, fresh_cache):
+    served = serve(small)
+    with served.loader(**OPTIONS, shuffle_window=2, memory="9MB", epochs=1) as loader:
+        assert sorted(ids_of(loader)) == list(range(SMALL))
+
+
+# --- position ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 3, 5, 9, 15])
+@pytest.mark.parametrize("has_catalogue", [False, True])
+def test_a_state_of_the_first_epoch_goes_on_exactly(
+    small, fresh_cache, monkeypatch, tmp_path, steps, has_catalogue
+):
+    options = {**OPTIONS, "shuffle_window": 2}
+    with leat.Loader(small, **options) as loader:
+        batches = iter(loader)
+        for _ in range(steps):
+            next(batches)
+        state = json.loads(json.dumps(loader.state_dict()))
+        rest = [int(i) for batch in batches for i in batch["index"]]
+        following = ids_of(loader)
+    assert (state["epoch"], state["position"]) == (0, 16 * steps)
+    if not has_catalogue:
+        monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "another"))
+
+    with leat.Loader(small, **{**options, "global_batch_size": 8}) as loader:
+        loader.load_state_dict(state)
+        assert ids_of(loader) == rest
+        assert ids_of(loader) == following
+
+
+def test_a_state_of_other_shards_or_another_shuffle_is_refused(small, large, fresh_cache):
+    with leat.Loader(small, **OPTIONS) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with leat.Loader(large, **OPTIONS) as loader:
+        with pytest.raises(leat.InvalidArgument, match="another dataset"):
+            loader.load_state_dict(state)
+    with leat.Loader(small, **{**OPTIONS, "shuffle": "block"}) as loader:
+        with pytest.raises(leat.InvalidArgument, match="shuffle stream.*has block"):
+            loader.load_state_dict(state)
+        other = loader.state_dict()
+    with leat.Loader(small, **OPTIONS) as loader:
+        with pytest.raises(leat.InvalidArgument, match="shuffle block.*has stream"):
+            loader.load_state_dict(other)
+
+
+def test_an_epoch_left_in_the_middle(small, fresh_cache):
+    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+        next(iter(loader))
+        second = ids_of(loader)  # The next epoch, over what is indexed by then.
+    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+        assert [ids_of(loader), ids_of(loader)][1] == second
+
+
+def test_another_epoch_may_be_the_first(small, fresh_cache):
+    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+        loader.set_epoch(3)
+        assert loader.peek()["index"].tolist() == loader.peek()["index"].tolist()
+        peeked = loader.peek()["index"].tolist()
+        third = ids_of(loader)
+        assert third[:16] == peeked
+    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+        loader.set_epoch(3)
+        assert ids_of(loader) == third
+
+
+def test_the_length_is_known_once_all_is_indexed(small, fresh_cache):
+    with leat.Loader(small, **OPTIONS) as loader:
+        with pytest.raises(TypeError, match="leat index"):
+            len(loader)
+        with pytest.raises(TypeError, match="being indexed"):
+            _ = loader.remaining
+        with pytest.raises(leat.InvalidArgument, match="being indexed"):
+            _ = loader.dataset
+        assert "first epoch indexes" in repr(loader)
+        assert len(list(loader)) == SMALL // 16
+        assert (len(loader), loader.remaining) == (SMALL // 16, 0)
+        assert len(loader.dataset) == SMALL
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_tail_is_that_of_the_whole_epoch(small, fresh_cache, drop_last):
+    options = {"global_batch_size": 48, "shuffle_window": 1, "drop_last": drop_last}
+    with leat.Loader(small, **{**OPTIONS, **options}) as loader:
+        sizes = [len(batch["index"]) for batch in loader]
+    assert sizes == [48] * 5 + ([] if drop_last else [16])
+
+
+# --- ranks ------------------------------------------------------------------
+
+
+def test_several_ranks_agree(small, fresh_cache):
+    """They scan before, as ever, and read the same order."""
+    whole, _ = epoch_of_indexed(small, shuffle_window=2)
+    got: list[list[list[int]]] = [[], []]
+
+    def run(rank):
+        with leat.Loader(small, **OPTIONS, shuffle_window=2, rank=rank, world_size=2) as loader:
+            assert len(loader) == len(whole)
+            got[rank] = [batch["index"].tolist() for batch in loader]
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [a + b for a, b in zip(*got)] == whole
+
+
+@pytest.mark.parametrize("options", [{"pad": True}, {"cache": leat.Cache(ram="64MiB")}])
+def test_what_needs_the_whole_first_scans_before(small, fresh_cache, options):
+    with leat.Loader(small, **{**OPTIONS, **options}) as loader:
+        assert is_indexed(loader)
+        assert sorted(ids_of(loader)) == list(range(SMALL))
+
+
+def test_indexes_beside_the_shards_are_used(small, fresh_cache, tmp_path):
+    for shard in small.glob("*.tar"):
+        write(tmp_path / "shards" / shard.name, shard.read_bytes())
+    write(tmp_path / "shards" / "000.idx", b"v1.2 0\n")  # Fits nothing: said, and scanned.
+    with leat.Loader(tmp_path / "shards", **OPTIONS) as loader:
+        assert is_indexed(loader)
+        assert sorted(ids_of(loader)) == list(range(SMALL))
+
+
+# --- what goes wrong --------------------------------------------------------
+
+
+def test_a_shard_that_is_cut_short_fails_where_it_lies(fresh_cache, tmp_path):
+    make_shards(tmp_path / "shards", shards=8, samples=32, size=50_000)
+    cut = tmp_path / "shards" / "005.tar"
+    cut.write_bytes(cut.read_bytes()[: 50_000 * 7])
+    got = []
+    with leat.Loader(tmp_path / "shards", **OPTIONS, shuffle_window=1) as loader:
+        with pytest.raises(leat.Corrupt, match="005.tar"):
+            for batch in loader:
+                got += batch["index"].tolist()
+        assert sorted(got) == list(range(5 * 32))
+        with pytest.raises(leat.Corrupt, match="005.tar"):
+            next(iter(loader))
+    with pytest.raises(leat.Corrupt, match="005.tar"):
+        leat.Dataset(tmp_path / "shards")
+
+
+def test_a_field_that_comes_late(fresh_cache, tmp_path, monkeypatch):
+    for shard in range(4):
+        members = [(f"{shard}-{i}.txt", b"text") for i in range(16)]
+        if shard == 2:
+            members += [(f"{shard}-x.txt", b"text"), (f"{shard}-x.cls", b"1")]
+        write(tmp_path / "shards" / f"{shard}.tar", tar_of(members))
+    options = {**OPTIONS, "shuffle_window": 1}
+    with leat.Loader(tmp_path / "shards", **options) as loader:
+        with pytest.raises(leat.InvalidArgument, match='"cls".*fields='):
+            ids_of(loader)
+
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "another"))
+    with leat.Loader(tmp_path / "shards", **options, fields=["txt"]) as loader:
+        assert sorted(ids_of(loader)) == list(range(65))
+        assert set(loader.dataset.fields) == {"txt", "cls"}
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "a third"))
+    with leat.Loader(tmp_path / "shards", **options, fields=["cls"]) as loader:
+        with pytest.raises(leat.InvalidArgument, match="cls"):
+            ids_of(loader)
+
+
+def test_the_epoch_is_smaller_than_a_step(small, fresh_cache):
+    options = {**OPTIONS, "global_batch_size": 1000, "drop_last": True}
+    with leat.Loader(small, **options) as loader:
+        with pytest.raises(leat.InvalidArgument, match="256 samples, a step 1000"):
+            ids_of(loader)
+
+
+def test_no_shard_holds_a_sample(fresh_cache, tmp_path):
+    write(tmp_path / "shards" / "0.tar", tar_of([("readme", b"no field")]))
+    with leat.Loader(tmp_path / "shards", **OPTIONS) as loader:
+        with pytest.raises(leat.NotFound, match="no sample"):
+            ids_of(loader)
+
+
+def test_it_closes_while_it_waits_for_the_store(small, serve, fresh_cache):
+    served = serve(small, bandwidth="50KB")  # A shard takes half a minute.
+    with served.loader(**OPTIONS) as loader:
+        ended = threading.Event()
+
+        def wait():
+            with pytest.raises(leat.Error):
+                next(iter(loader))
+            ended.set()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while loader.stats() == []:
+            ended.wait(0.01)
+        loader.close()
+        thread.join()
+    assert ended.is_set()
