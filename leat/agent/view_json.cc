@@ -127,6 +127,8 @@ std::string view_json(const NodeView& view, const ViewSince& since) {
   const Json all{{"format", 1},
                  {"node", node_of(view)},
                  {"jobs", std::move(jobs)},
+                 {"last_decision",
+                  view.decisions.empty() ? 0 : view.decisions.back().number},
                  {"decisions", std::move(decisions)},
                  {"history", history_of(view, since.points_after)}};
   return all.dump();

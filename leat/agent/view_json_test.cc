@@ -64,6 +64,7 @@ TEST(ViewJsonTest, SaysWhatTheNodeHasAndDoes) {
   const json all = parsed(view);
 
   EXPECT_EQ(all.at("format"), 1);
+  EXPECT_EQ(all.at("last_decision"), 0);
   EXPECT_EQ(all.at("node"), json({{"name", "node-7"},
                                   {"time_seconds", testing::kSampleBegin},
                                   {"objective", "throughput"},
@@ -121,6 +122,7 @@ TEST(ViewJsonTest, LeavesOutWhatTheReaderHas) {
 
   ASSERT_EQ(later.at("decisions").size(), 1u);
   EXPECT_EQ(later.at("decisions")[0].at("number"), 4);
+  EXPECT_EQ(later.at("last_decision"), 4);
   EXPECT_EQ(later.at("history")[0].at("time_seconds"),
             json({testing::kSampleBegin + 39, testing::kSampleBegin + 40}));
   EXPECT_EQ(later.at("jobs").size(), 2u);

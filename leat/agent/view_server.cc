@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "leat/agent/exposition.h"
+#include "leat/agent/page_files.h"
 #include "leat/agent/view_json.h"
 #include "leat/serve/http_server.h"
 
@@ -127,6 +128,10 @@ class ViewService final : public HttpService {
     if (path == "/metrics") {
       return reply_of(200, "text/plain; version=0.0.4; charset=utf-8",
                       exposition(view_()));
+    }
+    for (const PageFile& file : page_files()) {
+      if (file.path == path)
+        return reply_of(200, file.type, std::string(file.body));
     }
     return refusal(404, "nothing here: see /, /api/node and /metrics");
   }

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -88,8 +91,29 @@ TEST_F(ViewServerTest, AnswersPrometheus) {
   EXPECT_EQ(body, exposition(testing::sample_node(2, 1)));
 }
 
+TEST_F(ViewServerTest, ServesThePageAsItsFilesAre) {
+  for (const auto& [target, file, type] :
+       std::vector<std::array<std::string, 3>>{
+           {"/", "index.html", "text/html; charset=utf-8"},
+           {"/assets/app.js", "assets/app.js",
+            "text/javascript; charset=utf-8"},
+           {"/assets/app.css", "assets/app.css", "text/css; charset=utf-8"},
+           {"/assets/icon.svg", "assets/icon.svg", "image/svg+xml"}}) {
+    std::ifstream in(std::string(LEAT_PAGE_FOLDER "/") + file);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    ASSERT_GT(text.size(), 100u) << file;
+
+    const auto [head, body] = ask("GET " + target);
+
+    EXPECT_THAT(head, HasSubstr("\r\nContent-Type: " + type + "\r\n"));
+    EXPECT_EQ(body, text) << file;
+  }
+  EXPECT_EQ(seconds_, 0);
+}
+
 TEST_F(ViewServerTest, GivesNothingToOtherPages) {
-  for (const char* target : {"/api/node", "/metrics", "/nothing"}) {
+  for (const char* target :
+       {"/", "/assets/app.js", "/api/node", "/metrics", "/nothing"}) {
     const auto head = ask(std::string("GET ") + target).first;
 
     EXPECT_THAT(head, HasSubstr("\r\nCache-Control: no-store\r\n"));
@@ -141,8 +165,9 @@ TEST_F(ViewServerTest, LetsNothingBeSet) {
 }
 
 TEST_F(ViewServerTest, HasNothingElsewhere) {
-  for (const char* target : {"/api", "/api/node/", "/metrics/x", "/..", "//",
-                             "/assets/../api/node", "/%2e%2e/etc/passwd"}) {
+  for (const char* target :
+       {"/api", "/api/node/", "/metrics/x", "/..", "//", "/assets/",
+        "/assets/../api/node", "/%2e%2e/etc/passwd"}) {
     EXPECT_THAT(ask(std::string("GET ") + target).first,
                 StartsWith("HTTP/1.1 404"))
         << target;

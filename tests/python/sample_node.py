@@ -13,6 +13,9 @@ from typing import Any
 from leat import testing
 
 
+BEGIN = 1_800_000_000  # Unix time at which it does.
+
+
 class SampleNode:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
