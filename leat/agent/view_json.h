@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "leat/agent/node_view.h"
+#include "leat/base/result.h"
 
 namespace leat {
 
@@ -20,5 +22,14 @@ struct ViewSince {
 /// JSON in UTF-8, and they come as shown_text(). A number that is not finite is
 /// null.
 std::string view_json(const NodeView& view, const ViewSince& since = {});
+
+/// The view that `text` tells of, whoever wrote it. What is missing, null or of
+/// another type is as in a new NodeView; counts that none can have are 0.
+/// Strings come as shown_text(). Left out, as view_json() does not say it, is
+/// Decision::at_seconds.
+///
+/// Errors:
+///   kCorrupt  no JSON, or not of the format that view_json() writes
+Result<NodeView> read_view_json(std::string_view text);
 
 }  // namespace leat
