@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "leat/agent/shown_text.h"
+#include "leat/agent/public_text.h"
 
 namespace leat {
 namespace {
@@ -23,7 +23,7 @@ using Label = std::pair<std::string_view, std::string_view>;
 
 std::string escaped(std::string_view value) {
   std::string out;
-  for (const char c : shown_text(value)) {
+  for (const char c : public_text(value)) {
     if (c == '\\' || c == '"') out += '\\';
     out += c;
   }

@@ -7,7 +7,7 @@
 namespace leat {
 
 /// The node and its jobs in Prometheus's text format, version 0.0.4, ended by a
-/// line feed. The strings of `view` come as shown_text(), escaped. What is not
+/// line feed. The strings of `view` come as public_text(), escaped. What is not
 /// known, as the rate that nobody has predicted, has no line.
 std::string exposition(const NodeView& view);
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "leat/agent/shown_text.h"
+#include "leat/agent/public_text.h"
 
 namespace leat {
 namespace {
@@ -32,9 +32,9 @@ Json or_null(const std::optional<T>& value) {
 Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
 
 Json node_of(const NodeView& view) {
-  return {{"name", shown_text(view.name)},
+  return {{"name", public_text(view.name)},
           {"time_seconds", view.time_seconds},
-          {"objective", shown_text(view.objective)},
+          {"objective", public_text(view.objective)},
           {"cores", view.cores},
           {"cores_busy", view.cores_busy},
           {"cores_busy_outside", view.cores_busy_outside},
@@ -59,11 +59,11 @@ Json cache_of(const JobView& job) {
 Json job_of(const JobView& job) {
   Json stalls = Json::object();
   for (const auto& [cause, fraction] : job.stalls) {
-    stalls[shown_text(cause)] = fraction;
+    stalls[public_text(cause)] = fraction;
   }
-  return {{"id", shown_text(job.id)},
-          {"name", shown_text(job.name)},
-          {"dataset", shown_text(job.dataset)},
+  return {{"id", public_text(job.id)},
+          {"name", public_text(job.name)},
+          {"dataset", public_text(job.dataset)},
           {"user", job.user},
           {"pids", job.pids},
           {"local_ranks", job.local_ranks},
@@ -76,7 +76,7 @@ Json job_of(const JobView& job) {
           {"compute_ceiling", or_null(job.compute_ceiling)},
           {"wait_fraction", job.wait_fraction},
           {"stalls", std::move(stalls)},
-          {"bottleneck", shown_text(job.bottleneck)},
+          {"bottleneck", public_text(job.bottleneck)},
           {"cache", cache_of(job)}};
 }
 
@@ -84,11 +84,11 @@ Json decision_of(const NumberedDecision& numbered) {
   const Decision& decision = numbered.decision;
   return {{"number", numbered.number},
           {"time_seconds", numbered.time_seconds},
-          {"job", shown_text(decision.job)},
+          {"job", public_text(decision.job)},
           {"setting", to_string(decision.setting)},
           {"before", decision.before},
           {"after", decision.after},
-          {"reason", shown_text(decision.reason)},
+          {"reason", public_text(decision.reason)},
           {"expected_gain", or_null(decision.expected_gain)},
           {"found_gain", or_null(decision.found_gain)}};
 }
@@ -100,7 +100,7 @@ Json history_of(const NodeView& view, double points_after) {
   for (const JobPoint& point : view.history) {
     if (!(point.time_seconds > points_after)) continue;
     const auto [row, is_new] = rows.emplace(point.job, all.size());
-    if (is_new) all.push_back({{"job", shown_text(point.job)}});
+    if (is_new) all.push_back({{"job", public_text(point.job)}});
     Json& columns = all[row->second];
     columns["time_seconds"].push_back(rounded(point.time_seconds));
     columns["threads"].push_back(rounded(point.threads));

@@ -19,13 +19,13 @@ struct ViewSince {
 };
 
 /// One object, on one line. Whatever the strings of `view` hold, it is valid
-/// JSON in UTF-8, and they come as shown_text(). A number that is not finite is
-/// null.
+/// JSON in UTF-8, and they come as public_text(). A number that is not finite
+/// is null.
 std::string view_json(const NodeView& view, const ViewSince& since = {});
 
 /// The view that `text` tells of, whoever wrote it. What is missing, null or of
 /// another type is as in a new NodeView; counts that none can have are 0.
-/// Strings come as shown_text(). Left out, as view_json() does not say it, is
+/// Strings come as public_text(). Left out, as view_json() does not say it, is
 /// Decision::at_seconds.
 ///
 /// Errors:

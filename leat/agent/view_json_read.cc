@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "leat/agent/shown_text.h"
+#include "leat/agent/public_text.h"
 #include "leat/agent/view_json.h"
 
 namespace leat {
@@ -35,7 +35,7 @@ const Json& list(const Json& object, const char* name) {
 
 std::string text_of(const Json& object, const char* name) {
   const Json& found = member(object, name);
-  return found.is_string() ? shown_text(found.get_ref<const std::string&>())
+  return found.is_string() ? public_text(found.get_ref<const std::string&>())
                            : std::string();
 }
 
@@ -96,7 +96,7 @@ JobView job_of(const Json& told) {
   const Json& stalls = member(told, "stalls");
   if (stalls.is_object()) {
     for (const auto& [cause, fraction] : stalls.items()) {
-      job.stalls[shown_text(cause)] = number_of(fraction).value_or(0);
+      job.stalls[public_text(cause)] = number_of(fraction).value_or(0);
     }
   }
   const Json& cache = member(told, "cache");

@@ -10,6 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "leat/agent/view_json.h"
@@ -29,6 +31,8 @@ struct TopWords {
 };
 
 constexpr auto kEvery = std::chrono::seconds(1);
+/// The screen shows no history: none is later than this.
+constexpr std::string_view kWithoutHistory = "?points_after=1e18";
 constexpr std::size_t kMostBytes = 64 << 20;
 
 class AgentClient {
@@ -43,8 +47,9 @@ class AgentClient {
                                 .may_use_proxy = false},
                                nullptr)) {}
 
-  Result<NodeView> ask(const std::stop_token& stop) {
-    auto view = answer(stop);
+  /// `query` is of /api/node.
+  Result<NodeView> ask(std::string_view query, const std::stop_token& stop) {
+    auto view = answer(query, stop);
     if (view) return view;
     return std::move(view).error().while_doing(
         fmt::format("asking the agent at {} (is one running? leat top --url "
@@ -53,11 +58,12 @@ class AgentClient {
   }
 
  private:
-  Result<NodeView> answer(const std::stop_token& stop) {
+  Result<NodeView> answer(std::string_view query, const std::stop_token& stop) {
     LEAT_TRY(
         const HttpReply reply,
-        http_->send_and_wait(
-            {.url = url_ + "/api/node", .most_body_bytes = kMostBytes}, stop));
+        http_->send_and_wait({.url = fmt::format("{}/api/node{}", url_, query),
+                              .most_body_bytes = kMostBytes},
+                             stop));
     if (reply.status != 200) {
       return Error(ErrorCode::kUnavailable,
                    fmt::format("HTTP {}", reply.status));
@@ -120,7 +126,7 @@ Result<void> follow(AgentClient& agent, NodeView view, std::ostream& out,
     if (!trouble.empty() && size.rows > 1) --size.rows;
     screen.draw(trouble + top_screen(view, size));
     if (!wait(stop)) break;
-    auto next = agent.ask(stop);
+    auto next = agent.ask(kWithoutHistory, stop);
     trouble.clear();
     if (next) {
       view = *std::move(next);
@@ -140,7 +146,8 @@ Result<void> run_top(const TopWords& words, CommandContext& context) {
                  "http://127.0.0.1:5328");
   }
   AgentClient agent(std::move(url));
-  LEAT_TRY(NodeView view, agent.ask(context.stop));
+  LEAT_TRY(NodeView view,
+           agent.ask(words.json ? "" : kWithoutHistory, context.stop));
   const bool is_terminal =
       &context.out == &std::cout && ::isatty(STDOUT_FILENO) != 0;
   if (words.json) {

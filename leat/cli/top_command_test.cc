@@ -95,7 +95,7 @@ TEST(TopCommandTest, SaysWhereItAskedAndWhatToDo) {
 TEST(TopCommandTest, RefusesWhatIsNoAgent) {
   testing::FakeService other([](const std::string& what) {
     Reply reply;
-    reply.status = what == "GET /api/node" ? 404 : 200;
+    reply.status = what.starts_with("GET /api/node") ? 404 : 200;
     return reply;
   });
   const auto server = testing::serve(other);

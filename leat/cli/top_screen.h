@@ -14,7 +14,7 @@ struct ScreenSize {
 
 /// The node, its jobs and as many of its last decisions, the latest first, as
 /// there is room for. Whole lines of UTF-8; a table of jobs that is too long
-/// says how many it leaves out. Strings of `view` must be shown_text().
+/// says how many it leaves out. Strings of `view` must be public_text().
 std::string top_screen(const NodeView& view, const ScreenSize& size);
 
 }  // namespace leat

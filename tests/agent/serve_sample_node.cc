@@ -5,7 +5,7 @@
 //
 //   at SECONDS    the node as it is so long after it began; it stays there
 //   hostile       a node of words that are not what they seem
-//   run           the node begins anew and moves with the clock
+//   run SECONDS   so long after it began, and moving on with the clock
 //
 // It begins at 120 s.
 
@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
     } else if (word == "hostile") {
       view = leat::testing::hostile_node;
     } else if (word == "run") {
-      view = [jobs, begin = Clock::now()] {
+      view = [jobs, seconds, begin = Clock::now()] {
         const std::chrono::duration<double> since = Clock::now() - begin;
-        return leat::testing::sample_node(jobs, since.count());
+        return leat::testing::sample_node(jobs, seconds + since.count());
       };
     } else {
       std::cerr << "no such word: " << word << '\n';

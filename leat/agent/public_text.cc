@@ -1,4 +1,4 @@
-#include "leat/agent/shown_text.h"
+#include "leat/agent/public_text.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -79,19 +79,19 @@ std::string without_credentials(std::string_view text) {
 
 }  // namespace
 
-std::string shown_text(std::string_view text) {
+std::string public_text(std::string_view text) {
   const std::string kept = without_credentials(text);
   std::string shown;
   std::string_view rest = kept;
-  while (!rest.empty() && shown.size() <= kMostShownBytes) {
+  while (!rest.empty() && shown.size() <= kMostPublicBytes) {
     const std::optional<CodePoint> next = first_of(rest);
     const std::size_t bytes = next ? next->bytes : 1;
     shown += next && may_be_shown(next->value) ? rest.substr(0, bytes)
                                                : kReplacement;
     rest.remove_prefix(bytes);
   }
-  if (shown.size() <= kMostShownBytes) return shown;
-  std::size_t cut = kMostShownBytes - kEllipsis.size();
+  if (shown.size() <= kMostPublicBytes) return shown;
+  std::size_t cut = kMostPublicBytes - kEllipsis.size();
   while ((static_cast<unsigned char>(shown[cut]) & 0xC0u) == 0x80) --cut;
   return shown.substr(0, cut).append(kEllipsis);
 }

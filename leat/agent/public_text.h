@@ -7,14 +7,14 @@
 namespace leat {
 
 /// A text that is longer is cut, and ends with an ellipsis.
-inline constexpr std::size_t kMostShownBytes = 512;
+inline constexpr std::size_t kMostPublicBytes = 512;
 
-/// `text` as valid UTF-8 of at most kMostShownBytes bytes. Malformed bytes,
+/// `text` as valid UTF-8 of at most kMostPublicBytes bytes. Malformed bytes,
 /// control characters (a terminal would obey them) and marks that turn the
 /// direction of writing become U+FFFD.
 ///
 /// Of every URL in it only scheme, host and path are left: user name, password,
 /// query and fragment may be credentials.
-std::string shown_text(std::string_view text);
+std::string public_text(std::string_view text);
 
 }  // namespace leat
