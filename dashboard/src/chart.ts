@@ -87,7 +87,7 @@ export class Chart {
       this.shape = shape;
       this.plot = new uPlot(this.uplotOptions(), data, this.plotPlace);
     }
-    this.read(null);
+    this.read(this.plot.cursor.idx ?? null);
   }
 
   /** From zero, or about the level. */

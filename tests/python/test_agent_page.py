@@ -148,6 +148,25 @@ def test_it_follows_and_asks_only_for_what_is_new(tab, node):
     assert tab.errors == []
 
 
+def test_figures_move_on_and_are_read_with_the_pointer(tab, node):
+    edge = tab.evaluate("""(() => {
+      const over = document.querySelector('#shares .u-over');
+      over.scrollIntoView({block: 'center'});
+      const box = over.getBoundingClientRect();
+      return [box.right - 1, box.top + 20];
+    })()""")
+    readout = "document.querySelector('#shares .readout').textContent"
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=edge[0], y=edge[1])
+    tab.eventually(f"{readout}.startsWith(document.getElementById('clock').textContent)")
+    assert "2 llm-tokens 7   3 clip 4" in tab.evaluate(readout)
+
+    node.tell("at 141")  # The pointer rests; time goes on under it.
+
+    tab.eventually("document.getElementById('clock').textContent.endsWith('02:21')")
+    tab.eventually(f"{readout}.startsWith(document.getElementById('clock').textContent)")
+    assert "2 llm-tokens 4   3 clip 5" in tab.evaluate(readout)
+
+
 def test_an_agent_that_began_anew_is_shown_from_its_beginning(tab, node):
     node.tell("at 30")
 
