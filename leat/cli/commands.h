@@ -17,6 +17,7 @@ extern const Command kPlanCommand;
 extern const Command kProfileCommand;
 extern const Command kRecommendCommand;
 extern const Command kStatCommand;
+extern const Command kTopCommand;
 extern const Command kWarmCommand;
 extern const Command kWhatIfCommand;
 

@@ -20,7 +20,7 @@ const std::vector<const Command*> kCommands = {
     &kBenchCommand,  &kBucketCommand,  &kCacheCommand,     &kDocsCommand,
     &kDoctorCommand, &kIndexCommand,   &kLsCommand,        &kOpsCommand,
     &kPlanCommand,   &kProfileCommand, &kRecommendCommand, &kStatCommand,
-    &kWarmCommand,   &kWhatIfCommand,
+    &kTopCommand,    &kWarmCommand,    &kWhatIfCommand,
 };
 
 sigset_t ending_signals() {

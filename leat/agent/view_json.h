@@ -1,0 +1,35 @@
+// What an agent shows of its node, as JSON: docs/reference/agent-view.md.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "leat/agent/node_view.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// What a reader has already, so that it is sent no second time.
+struct ViewSince {
+  /// Points of the history that are later than this; Unix time.
+  double points_after = -std::numeric_limits<double>::infinity();
+  /// Decisions with a larger number.
+  std::uint64_t decisions_after = 0;
+};
+
+/// One object, on one line. Whatever the strings of `view` hold, it is valid
+/// JSON in UTF-8, and they come as public_text(). A number that is not finite
+/// is null.
+std::string view_json(const NodeView& view, const ViewSince& since = {});
+
+/// The view that `text` tells of, whoever wrote it. What is missing, null or of
+/// another type is as in a new NodeView; counts that none can have are 0.
+/// Strings come as public_text(). Left out, as view_json() does not say it, is
+/// Decision::at_seconds.
+///
+/// Errors:
+///   kCorrupt  no JSON, or not of the format that view_json() writes
+Result<NodeView> read_view_json(std::string_view text);
+
+}  // namespace leat
