@@ -43,7 +43,7 @@ struct Loader::Machine {
   RankShare share;       ///< Now. Its threads and requests change.
   RankShare usual;       ///< As the options say.
   RankShare most_share;  ///< The most that set_share() gives.
-  const TimePoint opened = SteadyClock().now();
+  const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
   std::shared_ptr<Metrics> metrics;

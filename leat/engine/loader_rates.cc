@@ -48,7 +48,7 @@ LoaderRates Loader::rates() const {
     rates.cpu = work.cpu;
   }
   const MutexLock lock(m.mutex);
-  rates.elapsed = SteadyClock().now() - m.opened;
+  rates.elapsed = SteadyClock().now() - m.opened_at;
   rates.training = m.training;
   for (const EpochStats& epoch : m.stats) {
     rates.samples += epoch.samples;
