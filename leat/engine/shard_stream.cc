@@ -140,13 +140,13 @@ Result<void> ShardStream::scan_rest(std::size_t from,
   return scan_all(
       inner_, prefix_, std::span(to_scan_).subspan(from),
       shards_.catalogue_options.index.threads,
-      [&](std::size_t index, ScannedShard scanned) {
-        return add(from + index, std::move(scanned));
+      [&](std::size_t index, const ScannedShard& scanned) {
+        return add(from + index, scanned);
       },
       stop);
 }
 
-Result<void> ShardStream::add(std::size_t shard, ScannedShard scanned) {
+Result<void> ShardStream::add(std::size_t shard, const ScannedShard& scanned) {
   if (auto added = all_->add(to_scan_[shard], scanned); !added) {
     return std::move(added).error().while_doing(fmt::format(
         "scanning {}",
