@@ -22,9 +22,11 @@ namespace {
 
 ReadAheadOptions ahead_options(const UnindexedShards& shards,
                                std::string_view prefix,
-                               std::uint64_t memory_bytes) {
+                               const StreamOptions& stream) {
+  // The first batch waits for a window, and for nothing else.
   ReadAheadOptions options{.objects = shards.objects.data,
-                           .most_bytes = memory_bytes};
+                           .most_bytes = stream.memory_bytes,
+                           .first_in_flight = stream.window_blocks};
   for (ObjectInfo& object : options.objects) {
     object.key = key_in_store(prefix, object.key);
   }
@@ -59,7 +61,7 @@ ShardStream::ShardStream(const OpenedStore& store, UnindexedShards shards,
       options_(options),
       etags_(etag_kind_of(inner_)),
       env_(env),
-      ahead_(inner_, ahead_options(shards_, prefix_, options.memory_bytes)),
+      ahead_(inner_, ahead_options(shards_, prefix_, options_)),
       all_(std::make_unique<ShardCatalogue>(
           shards_.catalogue_options.index.classes, etags_)),
       thread_([this](const std::stop_token& stop) {
@@ -138,13 +140,13 @@ Result<void> ShardStream::scan_rest(std::size_t from,
   return scan_all(
       inner_, prefix_, std::span(to_scan_).subspan(from),
       shards_.catalogue_options.index.threads,
-      [&](std::size_t index, ScannedShard scanned) {
-        return add(from + index, std::move(scanned));
+      [&](std::size_t index, const ScannedShard& scanned) {
+        return add(from + index, scanned);
       },
       stop);
 }
 
-Result<void> ShardStream::add(std::size_t shard, ScannedShard scanned) {
+Result<void> ShardStream::add(std::size_t shard, const ScannedShard& scanned) {
   if (auto added = all_->add(to_scan_[shard], scanned); !added) {
     return std::move(added).error().while_doing(fmt::format(
         "scanning {}",

@@ -96,7 +96,7 @@ class ShardStream {
   void run(const std::stop_token& stop);
   Result<void> scan_shards(const std::stop_token& stop);
   Result<void> scan_rest(std::size_t from, const std::stop_token& stop);
-  Result<void> add(std::size_t shard, ScannedShard scanned);
+  Result<void> add(std::size_t shard, const ScannedShard& scanned);
   Result<void> add_known(std::size_t shard, ScannedShard scanned);
   Result<std::shared_ptr<const Catalogue>> finish(const std::stop_token& stop);
   std::uint64_t begin_of_block(std::uint64_t block) const LEAT_REQUIRES(mutex_);

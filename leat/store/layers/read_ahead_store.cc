@@ -51,8 +51,21 @@ AheadPlace ReadAheadStore::begin_of(ChunkId id) const {
   return {id.object, id.chunk * chunk_size(id.object)};
 }
 
-/// Asks for chunks as far as there is room.
+/// Whether the next chunk, if there is one, fits beside what is held.
+bool ReadAheadStore::has_memory() const {
+  if (next_.object == options_.objects.size()) return true;
+  const std::uint64_t size = chunk_size(next_.object);
+  return size <= options_.most_bytes &&
+         held_bytes_ <= options_.most_bytes - size;
+}
+
+/// Asks for chunks as far as there is room. One thread at a time; what others
+/// change meanwhile it sees.
 void ReadAheadStore::read_ahead() {
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(is_sending_, true)) return;
+  }
   while (true) {
     std::shared_ptr<Chunk> chunk;
     ReadRequest request;
@@ -64,15 +77,16 @@ void ReadAheadStore::read_ahead() {
                  options_.objects[next_.object].size_bytes) {
         next_ = {next_.object + 1, 0};
       }
-      if (!holds_ || next_.object == options_.objects.size()) return;
+      if (!holds_ || next_.object == options_.objects.size() ||
+          coming_ >= std::max(options_.first_in_flight, come_) ||
+          !has_memory()) {
+        is_sending_ = false;
+        return;
+      }
       const ObjectInfo& object = options_.objects[next_.object];
       const std::uint64_t begin = begin_of(next_).offset;
       const std::uint64_t size =
           std::min(chunk_size(next_.object), object.size_bytes - begin);
-      if (size > options_.most_bytes ||
-          held_bytes_ > options_.most_bytes - size) {
-        return;
-      }
       chunk = std::make_shared<Chunk>();
       chunk->begin = begin;
       chunk->bytes = Buffer(size);
@@ -80,6 +94,7 @@ void ReadAheadStore::read_ahead() {
       held_bytes_ += size;
       ++next_.chunk;
       ++in_flight_;
+      ++coming_;
       ++counts_.sent;
       counts_.sent_bytes += size;
       request.object = {.key = object.key, .etag = object.etag};
@@ -99,8 +114,12 @@ void ReadAheadStore::arrive(Chunk& chunk, bool is_there) {
     const MutexLock lock(mutex_);
     chunk.state = is_there ? Chunk::State::kThere : Chunk::State::kFailed;
     waiting = std::move(chunk.waiting);
+    --coming_;
+    ++come_;
+    changed_.notify_all();
   }
   for (const auto& tell : waiting) tell();
+  read_ahead();
   const MutexLock lock(mutex_);
   --in_flight_;  // Last: then this may be gone.
   changed_.notify_all();
@@ -129,7 +148,8 @@ Result<void> ReadAheadStore::scan_within_chunk(ChunkId id, AheadPlace from,
       const auto found = held_.find(id);
       if (found != held_.end()) chunk = found->second;
       if (chunk != nullptr) return chunk->state != Chunk::State::kComing;
-      return id < next_ || hurries_ || !holds_ ||
+      // What is not asked for yet will be, unless there is no room for it.
+      return id < next_ || !holds_ || (hurries_ && !has_memory()) ||
              chunk_size(id.object) > options_.most_bytes;
     };
     if (!changed_.wait(lock, stop, is_decided)) {

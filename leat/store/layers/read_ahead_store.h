@@ -32,6 +32,9 @@ struct ReadAheadOptions {
   /// An object of B bytes is read as floor(B / chunk_bytes) chunks of like
   /// size, at least one.
   std::uint64_t chunk_bytes = 8 << 20;
+  /// Chunks in flight at first; later as many as have come, so that the first
+  /// ones do not share the network with all others. At least 1.
+  std::size_t first_in_flight = 16;
 };
 
 /// Reads a row of objects once, in order, as far ahead as memory goes, for two
@@ -116,6 +119,7 @@ class ReadAheadStore final : public Store {
                                            std::uint64_t size_bytes) const
       LEAT_REQUIRES(mutex_);
   void finish(Gathering& gathering);
+  bool has_memory() const LEAT_REQUIRES(mutex_);
   void read_ahead();
   void arrive(Chunk& chunk, bool is_there);
   void drop_before(AheadPlace place) LEAT_REQUIRES(mutex_);
@@ -132,8 +136,12 @@ class ReadAheadStore final : public Store {
   CondVar changed_;
   std::map<ChunkId, std::shared_ptr<Chunk>> held_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
-  ChunkId next_ LEAT_GUARDED_BY(mutex_);  ///< To be read ahead.
+  ChunkId next_ LEAT_GUARDED_BY(mutex_);            ///< To be read ahead.
+  std::size_t coming_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Chunks.
+  std::size_t come_ LEAT_GUARDED_BY(mutex_) = 0;
+  /// Chunks whose arrive() has not returned: until then this must live.
   std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
+  bool is_sending_ LEAT_GUARDED_BY(mutex_) = false;  ///< In read_ahead().
   bool holds_ LEAT_GUARDED_BY(mutex_) = true;
   bool hurries_ LEAT_GUARDED_BY(mutex_) = false;
   std::vector<AheadPlace> marks_ LEAT_GUARDED_BY(mutex_);

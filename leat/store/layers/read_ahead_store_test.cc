@@ -242,6 +242,21 @@ TEST_F(LateChunksTest, AReadWaitsForAllItsChunks) {
   EXPECT_EQ(into_[24], NotingStore::byte_of("a", 24));
 }
 
+TEST_F(LateChunksTest, AsManyAreInFlightAsHaveCome) {
+  options_.objects[0].size_bytes = 100;
+  options_.first_in_flight = 2;
+  ReadAheadStore ahead(held_, options_);
+
+  std::vector<std::size_t> in_flight;
+  for (int i = 0; i < 10; ++i) {
+    in_flight.push_back(held_.held().size());
+    held_.release_one();
+  }
+
+  EXPECT_EQ(in_flight,
+            (std::vector<std::size_t>{2, 2, 2, 3, 4, 5, 4, 3, 2, 1}));
+}
+
 TEST_F(LateChunksTest, WhatIsLetGoMeanwhileComesAllTheSame) {
   ReadAheadStore ahead(held_, options_);
   read(ahead);
