@@ -20,17 +20,17 @@ constexpr int kFormat = 1;
 
 /// Null where there is no such member, or `object` is none.
 const Json& member(const Json& object, const char* name) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
+  static const Json nothing;
+  if (!object.is_object()) return nothing;
   const auto found = object.find(name);
-  return found == object.end() ? kNull : *found;
+  return found == object.end() ? nothing : *found;
 }
 
 /// The elements of a list; none if it is not one.
 const Json& list(const Json& object, const char* name) {
-  static const Json kEmpty = Json::array();
+  static const Json empty = Json::array();
   const Json& found = member(object, name);
-  return found.is_array() ? found : kEmpty;
+  return found.is_array() ? found : empty;
 }
 
 std::string text_of(const Json& object, const char* name) {

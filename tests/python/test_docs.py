@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import sample_node
 from leat import testing
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -19,6 +20,24 @@ def test_a_metrics_page_is_the_programs(name: str) -> None:
 
     page = ROOT / "docs" / "reference" / f"{name}.md"
     assert page.read_text() == printed, f"renew it: leat docs {name} > docs/reference/{name}.md"
+
+
+def names_in(value: object) -> set[str]:
+    """Every name of a member, but for the causes of stalls."""
+    if isinstance(value, list):
+        return set().union(*map(names_in, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(names_in(inner) for name, inner in value.items() if name != "stalls"))
+
+
+def test_the_page_about_the_agents_view_names_all_of_it() -> None:
+    with sample_node.serve() as node:
+        names = names_in(node.view())
+
+    page = (ROOT / "docs/reference/agent-view.md").read_text()
+    assert len(names) > 40
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def anchors_of(page: pathlib.Path) -> set[str]:
