@@ -16,6 +16,7 @@ extern const Command kOpsCommand;
 extern const Command kPlanCommand;
 extern const Command kProfileCommand;
 extern const Command kRecommendCommand;
+extern const Command kSimulateCommand;
 extern const Command kStatCommand;
 extern const Command kWarmCommand;
 extern const Command kWhatIfCommand;

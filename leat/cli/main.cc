@@ -19,8 +19,8 @@ namespace {
 const std::vector<const Command*> kCommands = {
     &kBenchCommand,  &kBucketCommand,  &kCacheCommand,     &kDocsCommand,
     &kDoctorCommand, &kIndexCommand,   &kLsCommand,        &kOpsCommand,
-    &kPlanCommand,   &kProfileCommand, &kRecommendCommand, &kStatCommand,
-    &kWarmCommand,   &kWhatIfCommand,
+    &kPlanCommand,   &kProfileCommand, &kRecommendCommand, &kSimulateCommand,
+    &kStatCommand,   &kWarmCommand,    &kWhatIfCommand,
 };
 
 sigset_t ending_signals() {

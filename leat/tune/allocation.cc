@@ -94,14 +94,16 @@ class Allocator {
     }
     Party party{.claim = &claim, .alone = alone};
     party.seconds_per_sample = 1 / claim.speed.rate_per_thread;
-    party.most = std::min(alone, claim.outside_ceiling);
     Grant promised = even;  // Without what a remainder brought some.
     promised.threads = std::min(
         claim.most_threads, whole_part(std::floor(node.threads), even_.size()));
     promised.in_flight = std::min(claim.most_in_flight,
                                   whole_part(node.in_flight, even_.size()));
-    party.least = options_.floor *
-                  std::min(party.most, predict(claim.speed, promised).rate);
+    // Not bounded by what is outside: two nodes that each follow the other
+    // would go down together.
+    party.least =
+        options_.floor * std::min(alone, predict(claim.speed, promised).rate);
+    party.most = std::max(party.least, std::min(alone, claim.outside_ceiling));
     party.least_threads = std::max(1.0, whole(party.threads_for(party.least)));
     parties_.push_back(party);
     places_.push_back(index);

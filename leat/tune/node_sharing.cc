@@ -72,14 +72,18 @@ void NodeSharing::look_for_gain(Job& job) {
   job.decision = 0;
 }
 
-void NodeSharing::set_outside_ceiling(const std::string& job, double rate) {
+void NodeSharing::set_elsewhere(const std::string& job, double rate,
+                                double ceiling) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  if (differs(rate, found->second.outside_ceiling) && event_.empty()) {
-    event_ = job + " goes at another speed on its other nodes";
-    has_room_ = true;
-  }
-  found->second.outside_ceiling = rate;
+  found->second.outside_rate = rate;
+  found->second.outside_ceiling = ceiling;
+}
+
+JobSpeed NodeSharing::speed_of(const Job& job) {
+  JobSpeed speed = job.fit.speed();
+  speed.compute_ceiling = std::max(speed.compute_ceiling, job.outside_ceiling);
+  return speed;
 }
 
 void NodeSharing::set_resources(const NodeResources& node) {
@@ -100,10 +104,10 @@ double NodeSharing::predicted_rate(const Job& job) {
 std::vector<Claim> NodeSharing::claims() const {
   std::vector<Claim> claims;
   for (const auto& [id, job] : jobs_) {
-    Claim claim{.outside_ceiling = job.outside_ceiling,
+    Claim claim{.outside_ceiling = job.outside_rate,
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight)};
-    if (job.fit.is_known()) claim.speed = job.fit.speed();
+    if (job.fit.is_known()) claim.speed = speed_of(job);
     claims.push_back(claim);
   }
   return claims;
@@ -114,7 +118,8 @@ bool NodeSharing::has_drifted() const {
     const Job& job = entry.second;
     const bool is_known = job.fit.is_known();
     if (is_known != job.was_known) return true;
-    return is_known && has_drifted_from(job.fit.speed(), job.decided_by);
+    return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
+                        differs(job.outside_rate, job.decided_outside));
   });
 }
 
@@ -155,7 +160,8 @@ bool NodeSharing::decide(double now) {
   const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
   if (!must_change && gain < least) {
     for (auto& [id, job] : jobs_) {
-      job.decided_by = job.fit.speed();
+      job.decided_by = speed_of(job);
+      job.decided_outside = job.outside_rate;
       job.was_known = job.fit.is_known();
     }
     if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
@@ -181,7 +187,8 @@ void NodeSharing::apply(double now, const std::vector<Claim>& claims,
   for (auto& [id, job] : jobs_) {
     const Grant before = std::exchange(job.grant, grants[i]);
     const Claim& claim = claims[i++];
-    job.decided_by = job.fit.speed();
+    job.decided_by = speed_of(job);
+    job.decided_outside = job.outside_rate;
     job.was_known = job.fit.is_known();
     const bool is_new = !std::isfinite(before.threads);
     const Prediction was = predict(claim.speed, before);
@@ -234,7 +241,7 @@ void NodeSharing::tell_nothing_to_gain(double now) {
   for (const auto& [id, job] : jobs_) {
     threads += job.grant.threads;
     all_train = all_train &&
-                predict(job.fit.speed(), job.grant).bound == Bound::kTraining;
+                predict(speed_of(job), job.grant).bound == Bound::kTraining;
   }
   tell({.at_seconds = now,
         .job = {},

@@ -48,9 +48,11 @@ class NodeSharing {
   /// below.
   void leave(const std::string& job);
   void report(const std::string& job, const JobReport& report);
-  /// Its ranks on other nodes reach `rate` samples a second, all together what
-  /// its ranks here would have to do to keep up.
-  void set_outside_ceiling(const std::string& job, double rate);
+  /// Of a job over several nodes, in samples a second of the ranks here: the
+  /// `rate` that those elsewhere can keep up with, and the highest `ceiling`
+  /// that any node has measured. Only the slowest node's ranks see how long
+  /// training takes; the others' wait for it looks like training too.
+  void set_elsewhere(const std::string& job, double rate, double ceiling);
   /// What there is has changed: other programs, or limits.
   void set_resources(const NodeResources& node);
 
@@ -62,8 +64,10 @@ class NodeSharing {
     JobAsk ask;
     JobFit fit;
     Grant grant;
-    double outside_ceiling = kUnbounded;
-    JobSpeed decided_by;  ///< speed() when the grant was decided.
+    double outside_rate = kUnbounded;
+    double outside_ceiling = 0;  ///< Above its own, or 0.
+    JobSpeed decided_by;         ///< speed_of() when the grant was decided.
+    double decided_outside = kUnbounded;
     bool was_known = false;
     std::uint64_t changes = 0;  ///< Of its grant, after the first.
     // A gain that was expected and is yet to be found.
@@ -78,6 +82,8 @@ class NodeSharing {
   const std::deque<Decision>& decisions() const { return decisions_; }
   std::uint64_t decided() const { return decided_; }
 
+  /// By its reports here and elsewhere.
+  static JobSpeed speed_of(const Job& job);
   /// What a job does with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
 

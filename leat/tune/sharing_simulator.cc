@@ -19,7 +19,9 @@
 namespace leat {
 namespace {
 
-constexpr double kStarved = 0.5;  // Of an even split's rate.
+constexpr double kStarved = 0.4;  // Of an even split's rate.
+// What one node may go beyond another, so that both can rise.
+constexpr double kAhead = 1.15;
 
 /// What is to be found out, as the model has it.
 Claim truth_of(const SimulatedJob& job) {
@@ -189,7 +191,7 @@ class Simulator {
  private:
   struct Running {
     std::vector<std::size_t> nodes;
-    double left = 0;
+    double done_after = 0;  ///< Samples; less than 0 if it goes on.
     double begun = 0;
     std::vector<double> errors;
   };
@@ -299,8 +301,15 @@ class Simulator {
       }
     }
     if (is_decided_by_reports()) report(tick);
-    for (Node& node : nodes_) {
+    for (const Node& node : nodes_) {
       report_.job_seconds += tick * static_cast<double>(node.parts.size());
+      if (node.parts.empty()) continue;
+      double least = 1;
+      for (const Part& part : node.parts) {
+        least = std::min(least, slowest[part.job] / alone_[part.job]);
+      }
+      least_sum_ += least * tick;
+      node_seconds_ += tick;
     }
     for (std::size_t i = 0; i < running_.size(); ++i) {
       Running& running = running_[i];
@@ -308,12 +317,15 @@ class Simulator {
       if (slowest[i] < kStarved * even[i] * (1 - 1e-9)) {
         report_.jobs[i].starved_seconds += tick;
       }
+      const double leaves = simulation_.jobs[i].leaves_seconds;
       const double done = slowest[i] * tick;
-      if (done < running.left) {
-        running.left -= done;
+      if (leaves > 0 ? now + tick < leaves : done < running.done_after) {
+        running.done_after -= done;
         continue;
       }
-      end(i, now + running.left / slowest[i]);
+      const double rest = leaves > 0 ? done : std::max(0.0, running.done_after);
+      running.done_after -= rest;
+      end(i, now + rest / slowest[i]);
     }
   }
 
@@ -345,7 +357,37 @@ class Simulator {
     }
   }
 
+  /// What the agents of a job's nodes tell each other.
+  void agree() {
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      const std::vector<std::size_t>& at = running_[i].nodes;
+      if (at.size() < 2) continue;
+      double ceiling = 0;
+      for (const std::size_t node : at) {
+        ceiling =
+            std::max(ceiling, job_on(node, i).fit.speed().compute_ceiling);
+      }
+      for (const std::size_t here : at) {
+        double rate = kUnbounded;
+        for (const std::size_t there : at) {
+          const NodeSharing::Job& job = job_on(there, i);
+          if (there == here || !job.fit.is_known()) continue;
+          JobSpeed speed = job.fit.speed();
+          speed.compute_ceiling = ceiling;
+          rate = std::min(rate, predict(speed, job.grant).rate);
+        }
+        nodes_[here].sharing.set_elsewhere(
+            names_[i], kAhead * rate, std::isfinite(ceiling) ? ceiling : 0);
+      }
+    }
+  }
+
+  const NodeSharing::Job& job_on(std::size_t node, std::size_t job) const {
+    return nodes_[node].sharing.jobs().find(names_[job])->second;
+  }
+
   void decide(double now) {
+    agree();
     for (Node& node : nodes_) {
       if (node.sharing.decide(now)) node.has_changed = true;
     }
@@ -356,8 +398,10 @@ class Simulator {
     Running& running = running_[index];
     outcome.finished_seconds = at;
     outcome.run_seconds = at - running.begun;
-    outcome.speed = std::min(1.0, simulation_.jobs[index].samples /
-                                      alone_[index] / outcome.run_seconds);
+    const double alone =
+        (simulation_.jobs[index].samples - running.done_after) / alone_[index];
+    alone_seconds_ += alone;
+    outcome.speed = std::min(1.0, alone / outcome.run_seconds);
     for (const std::size_t node : running.nodes) {
       auto& parts = nodes_[node].parts;
       std::erase_if(parts, [&](const Part& part) { return part.job == index; });
@@ -381,7 +425,6 @@ class Simulator {
   }
 
   void finish(double first) {
-    double alone = 0;
     double ran = 0;
     double sum = 0;
     double squares = 0;
@@ -391,7 +434,6 @@ class Simulator {
     report_.least_speed = report_.jobs.empty() ? 0 : 1;
     for (std::size_t i = 0; i < report_.jobs.size(); ++i) {
       const SimulatedOutcome& job = report_.jobs[i];
-      alone += simulation_.jobs[i].samples / alone_[i];
       ran += job.run_seconds;
       sum += job.speed;
       squares += job.speed * job.speed;
@@ -403,7 +445,8 @@ class Simulator {
           std::max(report_.makespan_seconds, job.finished_seconds - first);
     }
     if (ran <= 0) return;
-    report_.mean_speed = alone / ran;
+    report_.mean_speed = alone_seconds_ / ran;
+    report_.least_at_once = least_sum_ / node_seconds_;
     report_.fairness_index =
         sum * sum / (static_cast<double>(report_.jobs.size()) * squares);
     report_.starved_part = starved / ran;
@@ -421,6 +464,9 @@ class Simulator {
   std::vector<double> slowest_;  ///< Of this tick, by job.
   std::vector<double> even_;
   std::size_t count_ = 0;
+  double alone_seconds_ = 0;  ///< That what is done would take alone.
+  double least_sum_ = 0;
+  double node_seconds_ = 0;  ///< Of nodes that have jobs.
   SharingReport report_;
 };
 

@@ -27,6 +27,8 @@ struct SimulatedJob {
   double arrives_seconds = 0;
   double samples = 0;  ///< To do, on each of its nodes.
   double dataset_samples = 0;
+  /// When it goes, done or not; 0: when it is done.
+  double leaves_seconds = 0;
   std::uint32_t nodes =
       1;           ///< Its ranks' nodes: all go at the slowest's speed.
   JobSpeed truth;  ///< On each of its nodes.
@@ -41,7 +43,7 @@ struct SharingSimulation {
   SharingOptions sharing;     ///< Its objective is the policy's.
   double noise = 0.03;        ///< Of reports, relative.
   double tick_seconds = 1;    ///< Between reports.
-  double most_seconds = 3e7;  ///< Of virtual time.
+  double most_seconds = 3e6;  ///< Of virtual time.
   std::uint64_t seed = 0;
 };
 
@@ -49,7 +51,7 @@ struct SimulatedOutcome {
   double waited_seconds = 0;  ///< For a place on its nodes.
   double run_seconds = 0;
   double speed = 0;  ///< Time alone on its nodes / time it ran, in [0, 1].
-  /// Below half the rate that an even split of its nodes would have given.
+  /// Below 0.4 of the rate that an even split of its nodes would have given.
   double starved_seconds = 0;
   std::uint64_t changes = 0;    ///< Of its shares, after the first.
   double prediction_error = 0;  ///< Median of |found / predicted - 1|.
@@ -60,10 +62,13 @@ struct SharingReport {
   std::vector<SimulatedOutcome> jobs;
   double makespan_seconds = 0;  ///< From the first arrival to the last end.
   double job_seconds = 0;       ///< Simulated, of parts of jobs on nodes.
-  /// Time that all would take alone / time that they ran: what kThroughput is
-  /// to maximise.
+  /// Work done, in the time that it would take alone, / time that jobs ran.
+  /// Where all jobs leave at given times, what kThroughput is to maximise.
   double mean_speed = 0;
-  double least_speed = 0;     ///< What kFairness is to maximise.
+  double least_speed = 0;  ///< Of the job that lost most.
+  /// The least rate / rate alone on a node, over nodes and time. Where all jobs
+  /// leave at given times, what kFairness is to maximise.
+  double least_at_once = 0;
   double fairness_index = 0;  ///< Jain's, of speeds: 1 when all are equal.
   double starved_part = 0;    ///< Of the time that jobs ran.
   double changes_per_job_hour = 0;
