@@ -149,6 +149,7 @@ Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
                                   const Env& env, Metrics* metrics) {
   const auto within = [&](StoreOptions options) {
     options.max_in_flight = share.max_in_flight;
+    options.most_in_flight = share.most_in_flight;
     options.io_threads = share.io_threads;
     return options;
   };

@@ -90,6 +90,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets);
 struct StoreShare {
   std::size_t max_in_flight = 1;
   std::size_t io_threads = 1;
+  std::size_t most_in_flight = 0;  ///< As StoreOptions has it.
 };
 
 /// Opens the place of a dataset, or all places of a joined one. `share` wins

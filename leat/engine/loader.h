@@ -12,9 +12,11 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/dataset.h"
 #include "leat/engine/loader_options.h"
+#include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
 #include "leat/metrics/metrics.h"
 #include "leat/pipeline/batch.h"
+#include "leat/tune/share.h"
 
 namespace leat {
 
@@ -114,6 +116,20 @@ class Loader {
   /// One entry for each epoch that was begun, the latest last.
   std::vector<EpochStats> stats() const;
   std::shared_ptr<const Metrics> metrics() const;
+
+  /// What it has done since it was opened. Any thread, at any time.
+  LoaderRates rates() const;
+  /// The waits of the latest steps that were delivered and not yet taken, of at
+  /// most 1,024; the oldest first. For one reader.
+  std::vector<StepWait> take_waits();
+  /// Bounds threads, requests in flight and bandwidth of this rank from now on;
+  /// what is nullopt is as the options say, and more than they say is not
+  /// given. Nothing is cancelled: what is too much ends and is not begun again.
+  /// Neither order nor content depends on it. Bytes of the cache are fixed when
+  /// a loader is opened and are not read here.
+  void set_share(const Share& wanted);
+  /// The most that set_share() can give.
+  Share most_share() const;
 
   /// Ends everything that runs. Batches stay. May be called twice.
   void close();

@@ -22,6 +22,9 @@ constexpr std::chrono::seconds kLongEpoch{1};
 // before, a copy under way.
 constexpr std::size_t kManyBatches = 16;
 
+// Nobody may ever take them.
+constexpr std::size_t kMostWaits = 1024;
+
 }  // namespace
 
 Result<void> Loader::Machine::open_trace() {
@@ -96,6 +99,7 @@ void Loader::Machine::count_requests() {
 void Loader::Machine::end_epoch() {
   EpochStats& at = stats.back();
   const TimePoint now = SteadyClock().now();
+  if (delivered_at) training += *waiting_since - *delivered_at;
   delivered_at.reset();
   at.wait += now - *waiting_since;
   at.stalls[Stall::kHandover] += now - *waiting_since;
@@ -112,12 +116,29 @@ void Loader::Machine::end_epoch() {
   position = 0;
 }
 
+void Loader::Machine::keep_wait(const StallTimes& times) {
+  StepWait step;
+  Nanoseconds longest{0};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
+    const auto stall = static_cast<Stall>(i);
+    step.wait += times[stall];
+    if (times[stall] <= longest) continue;
+    longest = times[stall];
+    step.cause = stall;
+  }
+  if (waits.size() == kMostWaits) waits.pop_front();
+  waits.push_back(step);
+}
+
 void Loader::Machine::deliver(const BatchWork& work) {
   const TimePoint now = SteadyClock().now();
   EpochStats& at = stats.back();
   const Interval wait{.begin = *waiting_since, .end = now};
-  at.stalls += blame(wait, work.last_times(), work.ready);
+  const StallTimes times = blame(wait, work.last_times(), work.ready);
+  at.stalls += times;
+  if (!work.error) keep_wait(times);
   if (trace != nullptr && !work.error) write_trace(work, wait);
+  if (delivered_at) training += *waiting_since - *delivered_at;
   if (lookahead && delivered_at && !work.error) {
     lookahead->took(work.size(), work.longest_fetch(),
                     *waiting_since - *delivered_at, is_late);

@@ -198,6 +198,7 @@ Result<std::optional<NextUse>> Loader::Machine::next_use(
 }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {
+  share.threads_were_asked = options.threads != 0;
   if (options.threads == 0) options.threads = limits.threads();
   share.in_flight_was_asked = options.max_in_flight != 0;
   if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
@@ -205,6 +206,22 @@ void Loader::Machine::choose_what_is_open(const Limits& limits) {
     // The rest is for the model, the framework and what a user keeps.
     options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
   }
+}
+
+// Threads that wait for something else than a core, in a function of the
+// user's, may be more than the cores; requests, more than 128 where latency is
+// long and samples are small.
+void Loader::Machine::choose_most(const Limits& limits) {
+  constexpr std::size_t kTimes = 4;
+  most_share = share;
+  if (!share.threads_were_asked) most_share.threads *= kTimes;
+  if (!share.in_flight_was_asked) {
+    const std::uint64_t files = limits.open_files / 2 / share.local_ranks;
+    most_share.in_flight = std::max<std::uint64_t>(
+        share.in_flight,
+        std::min<std::uint64_t>(kTimes * share.in_flight, files));
+  }
+  usual = share;
 }
 
 /// Once a process, however many loaders it makes.
@@ -242,18 +259,23 @@ Result<void> Loader::Machine::configure(const Env& env) {
   share.threads = threads;
   share.cores = limits.threads();
   share.memory_bytes = memory;
+  choose_most(limits);
 
   metrics = std::make_shared<Metrics>();
   const std::size_t io_threads =
       std::max<std::size_t>(1, dataset.store_options.io_threads / ranks);
-  LEAT_TRY(store, open_store_of(dataset, {share.in_flight, io_threads}, env,
-                                metrics.get()));
+  LEAT_TRY(store,
+           open_store_of(dataset,
+                         {share.in_flight, io_threads, most_share.in_flight},
+                         env, metrics.get()));
   LEAT_TRY_VOID(open_cache(limits, launch, env));
   LEAT_TRY_VOID(open_trace());
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
-  for (std::size_t i = 0; i < threads; ++i) scratch.push_back(make_scratch());
-  executor = std::make_unique<Executor>("leat-decode", threads, metrics.get());
+  for (std::size_t i = 0; i < most_share.threads; ++i)
+    scratch.push_back(make_scratch());
+  executor = std::make_unique<Executor>("leat-decode", threads, metrics.get(),
+                                        most_share.threads);
   open_context();
   {
     const MutexLock lock(mutex);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,7 +32,10 @@ struct Loader::Machine {
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<const BlockMap> blocks;
-  RankShare share;
+  RankShare share;       ///< Now. Its threads and requests change.
+  RankShare usual;       ///< As the options say.
+  RankShare most_share;  ///< The most that set_share() gives.
+  const TimePoint opened = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
   std::shared_ptr<Metrics> metrics;
@@ -73,6 +77,8 @@ struct Loader::Machine {
   /// When the last batch of this iteration was handed over.
   std::optional<TimePoint> delivered_at LEAT_GUARDED_BY(mutex);
   bool is_late LEAT_GUARDED_BY(mutex) = false;  ///< See begin_wait().
+  Nanoseconds training LEAT_GUARDED_BY(mutex){0};
+  std::deque<StepWait> waits LEAT_GUARDED_BY(mutex);  // See take_waits().
 
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
@@ -100,6 +106,9 @@ struct Loader::Machine {
   Result<void> configure(const Env& env);
   /// Puts into `options` what they leave open.
   void choose_what_is_open(const Limits& limits);
+  /// What set_share() may give: what was asked for, or else a few times what
+  /// was chosen.
+  void choose_most(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   void configure_order();
   void tell_shares(std::uint32_t ranks, std::size_t threads,
@@ -136,7 +145,9 @@ struct Loader::Machine {
   /// The user asks for the next batch of `from`; late if it is not yet ready.
   void begin_wait(EpochRun& from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
+  void add_counts(LoaderRates& rates) const;
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
+  void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);
   void watch_kept(const Batch& batch) LEAT_REQUIRES(mutex);
   /// Ends every thread. REQUIRES: closed, no visit, no run.

@@ -8,6 +8,12 @@
 
 namespace leat {
 
+/// A step's time in next().
+struct StepWait {
+  Nanoseconds wait{0};
+  Stall cause = Stall::kHandover;  ///< The largest.
+};
+
 /// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
 /// rate takes two and subtracts.
 struct LoaderRates {
@@ -24,7 +30,7 @@ struct LoaderRates {
   Nanoseconds read_time{0};      ///< Sum over requests, from sent to answered:
                                  ///< / reads is the latency, / elapsed how many
                                  ///< were in flight.
-  Nanoseconds window_wait{0};    ///< Sum over requests, for a place in flight.
+  Nanoseconds read_wait{0};      ///< Sum over requests, for a place in flight.
   std::uint64_t tasks = 0;       ///< Samples that threads have worked on.
   Nanoseconds busy{0};           ///< Sum over threads, in tasks.
   Nanoseconds cpu{0};            ///< Sum over threads, of CPU.

@@ -41,7 +41,8 @@ HttpClientOptions http_options(const StoreOptions& options,
                                std::string ca_bundle) {
   HttpClientOptions http;
   http.io_threads = options.io_threads;
-  http.max_in_flight = options.max_in_flight + kConnectionsBesideReads;
+  http.max_in_flight = std::max(options.max_in_flight, options.most_in_flight) +
+                       kConnectionsBesideReads;
   http.ca_bundle = std::move(ca_bundle);
   return http;
 }
@@ -137,6 +138,7 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   auto limited = std::make_unique<LimitedStore>(std::move(driver.store),
                                                 options.max_in_flight, metrics);
   OpenedStore opened;
+  opened.limited = limited.get();
   opened.store = std::make_unique<RetryingStore>(
       std::move(limited), retries, options.seed.value_or(draw_seed()), metrics);
   opened.prefix = std::move(driver.prefix);

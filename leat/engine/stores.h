@@ -15,6 +15,7 @@
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
 #include "leat/store/diagnosis.h"
+#include "leat/store/layers/limited_store.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -36,6 +37,8 @@ struct StoreOptions {
   std::string ca_bundle;
   /// Reads in flight at once.
   std::size_t max_in_flight = 128;
+  /// How many its window may be made to hold later; 0: as many as now.
+  std::size_t most_in_flight = 0;
   std::size_t io_threads = 2;
   /// Tries in all; 0: AWS_MAX_ATTEMPTS, else 10.
   std::uint32_t max_attempts = 0;
@@ -45,7 +48,8 @@ struct StoreOptions {
 
 struct OpenedStore {
   std::unique_ptr<Store> store;
-  std::string url;  ///< As given, without credentials.
+  LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
+  std::string url;                  ///< As given, without credentials.
   /// What the dataset's keys begin with: see key_in_store().
   std::string prefix;
   /// Names the place on this machine: the URL, and the endpoint where there may

@@ -14,7 +14,8 @@ struct RankShare {
   std::size_t in_flight = 1;  ///< Requests, of this rank.
   bool in_flight_was_asked = false;
   std::size_t threads = 1;  ///< That decode, of this rank.
-  std::size_t cores = 1;    ///< That this process may run on.
+  bool threads_were_asked = false;
+  std::size_t cores = 1;  ///< That this process may run on.
   std::uint64_t memory_bytes = 0;
 };
 

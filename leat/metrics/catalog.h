@@ -24,6 +24,8 @@ enum class Metric : std::uint8_t {
   kStoreReadErrors,
   kStoreRetries,
   kStoreBackoffNanoseconds,
+  kStoreReadNanoseconds,
+  kStoreWaitNanoseconds,
   kStoreInFlight,
   kStoreLists,
   kStoreConnections,
@@ -61,6 +63,13 @@ inline constexpr std::array kCatalog = {
                "Requests sent again; a rise means throttling or faults."},
     MetricSpec{"leat_store_backoff_nanoseconds_total", MetricKind::kCounter,
                "Time that requests waited before being sent again."},
+    MetricSpec{"leat_store_read_nanoseconds_total", MetricKind::kCounter,
+               "Time of requests for bytes from sent to answered, summed: by "
+               "requests it is the latency, by time how many are in flight."},
+    MetricSpec{"leat_store_wait_nanoseconds_total", MetricKind::kCounter,
+               "Time that requests waited for a place in flight or for their "
+               "share of the bandwidth, summed; a rise means a window too "
+               "small, or a share."},
     MetricSpec{"leat_store_in_flight", MetricKind::kGauge,
                "Requests for bytes sent and not yet answered."},
     MetricSpec{"leat_store_lists_total", MetricKind::kCounter,

@@ -19,6 +19,11 @@ constexpr double kWeight = 1.0 / 8;
 Lookahead::Lookahead(std::uint64_t batch, std::uint64_t least)
     : batch_(batch), least_(std::max(least, 2 * batch)), samples_(least_) {}
 
+void Lookahead::ask_for_at_least(std::uint64_t least) {
+  least_ = std::max(least, 2 * batch_);
+  choose();
+}
+
 void Lookahead::took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
                      bool is_late) {
   if (samples == 0) return;
@@ -44,6 +49,10 @@ void Lookahead::took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
 }
 
 void Lookahead::choose() {
+  if (busy_per_sample_ == 0) {  // Nothing was taken yet.
+    samples_ = least_;
+    return;
+  }
   const double latency =
       static_cast<double>(std::max(longest_, longest_before_).count());
   const double threshold = std::ceil(latency / busy_per_sample_) * factor_;

@@ -31,6 +31,9 @@ class Lookahead {
   void took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
             bool is_late);
 
+  /// What is always asked for, from now on.
+  void ask_for_at_least(std::uint64_t least);
+
   /// Samples planned and not yet taken: as many as this, and no more.
   std::uint64_t samples() const { return samples_; }
 
@@ -40,7 +43,7 @@ class Lookahead {
   static constexpr std::uint32_t kPeriod = 64;  // Batches.
 
   const std::uint64_t batch_;
-  const std::uint64_t least_;
+  std::uint64_t least_;
   std::uint64_t samples_;
   Nanoseconds longest_{0};  // Of this period, and of the one before.
   Nanoseconds longest_before_{0};

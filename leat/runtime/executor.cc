@@ -1,5 +1,9 @@
 #include "leat/runtime/executor.h"
 
+#include <pthread.h>
+#include <ctime>
+
+#include <algorithm>
 #include <utility>
 
 #include "leat/base/check.h"
@@ -7,11 +11,20 @@
 
 namespace leat {
 
-Executor::Executor(std::string name, std::size_t threads, Metrics* metrics)
-    : name_(std::move(name)), metrics_(metrics) {
+Executor::Executor(std::string name, std::size_t threads, Metrics* metrics,
+                   std::size_t most)
+    : name_(std::move(name)),
+      most_(std::max(threads, most)),
+      metrics_(metrics),
+      active_(threads) {
   LEAT_CHECK(threads > 0);
-  threads_.reserve(threads);
-  for (std::size_t i = 0; i < threads; ++i) {
+  const MutexLock lock(mutex_);
+  make_threads();
+}
+
+void Executor::make_threads() {
+  while (threads_.size() < active_) {
+    const std::size_t i = threads_.size();
     threads_.emplace_back([this, i](const std::stop_token& stop) {
       name_this_thread(name_ + "-" + std::to_string(i));
       run(i, stop);
@@ -20,8 +33,13 @@ Executor::Executor(std::string name, std::size_t threads, Metrics* metrics)
 }
 
 Executor::~Executor() {
-  for (std::jthread& thread : threads_) thread.request_stop();
-  threads_.clear();
+  std::vector<std::jthread> threads;
+  {
+    const MutexLock lock(mutex_);
+    threads = std::move(threads_);
+  }
+  for (std::jthread& thread : threads) thread.request_stop();
+  threads.clear();
   if (metrics_ != nullptr) {
     const MutexLock lock(mutex_);
     metrics_->add(Metric::kRuntimeExecutorTasks,
@@ -31,28 +49,67 @@ Executor::~Executor() {
 
 void Executor::submit(std::uint64_t order, Task task) {
   if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, 1);
+  bool may_work = false;
   {
     const MutexLock lock(mutex_);
     waiting_.push({order, arrivals_++, std::move(task)});
+    may_work = running_ < active_;
   }
-  changed_.notify_one();
+  if (may_work) changed_.notify_one();
+}
+
+void Executor::set_active(std::size_t threads) {
+  LEAT_CHECK(threads >= 1 && threads <= most_);
+  {
+    const MutexLock lock(mutex_);
+    active_ = threads;
+    make_threads();
+  }
+  changed_.notify_all();
+}
+
+std::size_t Executor::active() const {
+  const MutexLock lock(mutex_);
+  return active_;
+}
+
+Executor::Work Executor::work() const {
+  const MutexLock lock(mutex_);
+  Work work{.tasks = tasks_, .busy = busy_};
+  for (const std::jthread& thread : threads_) {
+    clockid_t clock = 0;
+    timespec time{};
+    // native_handle() is not const, though asking changes nothing.
+    const pthread_t handle = const_cast<std::jthread&>(thread).native_handle();
+    if (pthread_getcpuclockid(handle, &clock) != 0) continue;
+    if (clock_gettime(clock, &time) != 0) continue;
+    work.cpu += std::chrono::seconds(time.tv_sec) +
+                std::chrono::nanoseconds(time.tv_nsec);
+  }
+  return work;
 }
 
 void Executor::run(std::size_t thread, const std::stop_token& stop) {
   MutexLock lock(mutex_);
   while (true) {
     changed_.wait(lock, stop, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-      return !waiting_.empty();
+      return !waiting_.empty() && running_ < active_;
     });
     if (stop.stop_requested()) return;
     // top() is const; the element is popped at once, so moving is safe.
     Task task = std::move(const_cast<Waiting&>(waiting_.top()).task);
     waiting_.pop();
+    ++running_;
     lock.unlock();
+    const TimePoint began = clock_.now();
     task(thread);
     task = nullptr;  // What it holds goes before the lock is taken again.
+    const Nanoseconds took = clock_.now() - began;
     if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, -1);
     lock.lock();
+    --running_;  // Whoever ends one takes the next: nobody has to be woken.
+    ++tasks_;
+    busy_ += took;
   }
 }
 

@@ -9,13 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include "leat/base/clock.h"
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
 
 namespace leat {
 
-/// Runs tasks on a fixed number of threads; of those that wait, the one that
-/// the plan wants first goes first.
+/// Runs tasks on a fixed number of threads, of which some may be told to rest;
+/// of those that wait, the one that the plan wants first goes first.
 ///
 /// Not bounded itself: whoever submits holds a bounded resource (a reservation
 /// of memory) for every task.
@@ -29,7 +30,9 @@ class Executor {
   using Task = std::function<void(std::size_t thread)>;
 
   /// REQUIRES: threads > 0. `metrics` may be null, else outlives the executor.
-  Executor(std::string name, std::size_t threads, Metrics* metrics = nullptr);
+  /// `most` is what set_active() may ask for; 0: `threads`.
+  Executor(std::string name, std::size_t threads, Metrics* metrics = nullptr,
+           std::size_t most = 0);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -37,7 +40,22 @@ class Executor {
   /// Queues `task`; smaller `order` runs sooner, equal ones as they came.
   void submit(std::uint64_t order, Task task);
 
-  std::size_t threads() const { return threads_.size(); }
+  /// The most that may ever work.
+  std::size_t threads() const { return most_; }
+
+  /// How many may work from now on; who is in a task ends it. Threads that were
+  /// never wanted before are made.
+  /// REQUIRES: in [1, threads()].
+  void set_active(std::size_t threads);
+  std::size_t active() const;
+
+  /// What the threads have done since they began. Threads: any.
+  struct Work {
+    std::uint64_t tasks = 0;  ///< Ended.
+    Nanoseconds busy{0};      ///< In tasks, summed over threads.
+    Nanoseconds cpu{0};       ///< On a core, summed over threads.
+  };
+  Work work() const;
 
  private:
   struct Waiting {
@@ -49,16 +67,24 @@ class Executor {
                                   : arrival > other.arrival;
     }
   };
+  void make_threads() LEAT_REQUIRES(mutex_);
   void run(std::size_t thread, const std::stop_token& stop);
 
   const std::string name_;
+  const std::size_t most_;
+  const SteadyClock clock_;
   Metrics* const metrics_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::priority_queue<Waiting> waiting_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t arrivals_ LEAT_GUARDED_BY(mutex_) = 0;
-  std::vector<std::jthread> threads_;  // Last: joined before the rest dies.
+  std::size_t active_ LEAT_GUARDED_BY(mutex_);
+  std::size_t running_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t tasks_ LEAT_GUARDED_BY(mutex_) = 0;
+  Nanoseconds busy_ LEAT_GUARDED_BY(mutex_){0};
+  std::vector<std::jthread> threads_
+      LEAT_GUARDED_BY(mutex_);  // Last: joined before the rest dies.
 };
 
 }  // namespace leat

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace leat {
@@ -54,6 +56,75 @@ TEST(ExecutorTest, ItsEndDropsWhatWaitsAndFreesWhatThatHolds) {
   EXPECT_GE(ran, 1);
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_EQ(metrics.value(Metric::kRuntimeExecutorTasks), 0);
+}
+
+TEST(ExecutorTest, OnlyAsManyWorkAsMay) {
+  std::atomic<int> at_once = 0;
+  std::atomic<int> most = 0;
+  std::latch done(40);
+  const auto work = [&](std::size_t) {
+    const int now = ++at_once;
+    int seen = most.load();
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --at_once;
+    done.count_down();
+  };
+  Executor executor("test", 4);
+  executor.set_active(2);
+  for (std::uint64_t i = 0; i < 40; ++i) executor.submit(i, work);
+  done.wait();
+
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(executor.active(), 2);
+}
+
+// All four have to be there at once for any of them to go on.
+void all_four_meet(Executor& executor) {
+  std::latch together(4);
+  std::latch done(4);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    executor.submit(i, [&](std::size_t) {
+      together.arrive_and_wait();
+      done.count_down();
+    });
+  }
+  executor.set_active(4);
+  done.wait();
+  EXPECT_EQ(executor.active(), 4);
+}
+
+TEST(ExecutorTest, WhoRestedWorksWhenMoreMay) {
+  Executor executor("test", 4);
+  executor.set_active(1);
+  all_four_meet(executor);
+}
+
+TEST(ExecutorTest, WhoWasNeverWantedIsMadeWhenMoreMay) {
+  Executor executor("test", 1, nullptr, 4);
+  all_four_meet(executor);
+  EXPECT_EQ(executor.threads(), 4);
+}
+
+TEST(ExecutorTest, TellsWhatItsThreadsHaveDone) {
+  std::latch done(3);
+  Executor executor("test", 2);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    executor.submit(i, [&](std::size_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      done.count_down();
+    });
+  }
+  done.wait();
+  // A task counts once what it held is gone, a moment after it ran.
+  while (executor.work().tasks < 3) std::this_thread::yield();
+
+  const Executor::Work work = executor.work();
+  EXPECT_EQ(work.tasks, 3);
+  EXPECT_GE(work.busy, std::chrono::milliseconds(6));
+  EXPECT_GT(work.cpu.count(), 0);
+  EXPECT_LT(work.cpu, work.busy) << "they slept";
 }
 
 }  // namespace

@@ -18,11 +18,15 @@ from leat.errors import InvalidArgument
 _made: collections.Counter[str] = collections.Counter()
 
 
-def compare_catalogues(url: str, digest: str, world_size: int) -> None:
-    """Raises `InvalidArgument` if another rank's catalogue of ``url`` is another."""
+def compare_catalogues(url: str, digest: str, world_size: int) -> tuple[Any, str] | None:
+    """Raises `InvalidArgument` if another rank's catalogue of ``url`` is another.
+
+    Returns the store and what tells this loader of all ranks from others; None where
+    ranks have no store.
+    """
     store = _store(world_size) if world_size > 1 else None
     if store is None:
-        return
+        return None
     _made[url] += 1
     key = f"leat/catalogue/{_made[url]}/{url}"
     first = store.compare_set(key, "", digest).decode()
@@ -33,6 +37,7 @@ def compare_catalogues(url: str, digest: str, world_size: int) -> None:
             f"`leat index {url} --publish`, or remove the older one from the cache of "
             "its node with `leat index --refresh`"
         )
+    return store, f"{_made[url]}/{url}"
 
 
 def _store(world_size: int) -> Any | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from leat import _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_catalogues
+from leat._lateness import Lateness, OwnWork
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
@@ -177,11 +178,12 @@ class Loader:
             else _count("world_size", world_size, below=2**32),
         }
         self._native = _native.Loader(self._dataset._native, options)
-        compare_catalogues(
+        met = compare_catalogues(
             self._dataset.url,
             self._dataset.digest + (" with sticky_ranks" if sticky_ranks else ""),
             self._native.world_size,
         )
+        self._lateness = None if met is None else Lateness(self._native, *met)
         _alive.add(self)
 
     @property
@@ -205,7 +207,10 @@ class Loader:
         After `load_state_dict` it goes on from there. Ends any other iterator of
         this loader, which then raises.
         """
-        return _Iterator(self, self._native.begin())
+        iteration = self._native.begin()
+        if self._lateness is not None:
+            self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
+        return _Iterator(self, iteration)
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank, also after a resume."""
@@ -245,8 +250,39 @@ class Loader:
 
         ``wait_seconds`` is the time in iter() and next(); ``stalls`` splits
         exactly that by cause. The keys are those of ``leat bench --json``.
+
+        Where torch.distributed joins the ranks, rank 0 has ``late_rank`` too: the
+        rank that the others waited for, as ``{"rank", "cause", "fraction"}`` (of the
+        time, that the others would be spared), or None if none stands out. See
+        `watch` for who computes longest.
         """
-        return [json.loads(epoch) for epoch in self._native.stats()]
+        epochs = [json.loads(epoch) for epoch in self._native.stats()]
+        if self._lateness is not None and self.rank == 0:
+            for epoch in epochs:
+                epoch["late_rank"] = self._lateness.worst(epoch["epoch"])
+        return epochs
+
+    def watch(self, module: Any) -> None:
+        """Measures this rank's own work in each step of training ``module``.
+
+        From a batch to the last gradient; what follows is waiting for other ranks.
+        With it on every rank, ``late_rank`` in `stats` can say ``"compute"``. Adds a
+        hook to each parameter, which looks at the time; of a module on a device,
+        one event a step.
+
+        Args:
+            module: a torch.nn.Module, also in DistributedDataParallel.
+
+        Raises:
+            leat.InvalidArgument: the ranks of this job share no store: one rank, or
+                torch.distributed is not initialised.
+        """
+        if self._lateness is None:
+            raise InvalidArgument(
+                "watch() compares ranks, and these share no store: call "
+                "torch.distributed.init_process_group() before making the loader"
+            )
+        self._lateness.watch(OwnWork(module))
 
     def metrics(self) -> dict[str, int]:
         """The counters and gauges of this loader; docs/reference/metrics.md."""
@@ -307,6 +343,7 @@ class _Iterator:
         self._loader = loader
         self._iteration = iteration
         self._is_done = False
+        self._has_begun = False
 
     def __iter__(self) -> _Iterator:
         return self
@@ -314,12 +351,20 @@ class _Iterator:
     def __next__(self) -> Batch:
         if self._is_done:  # For good, whatever the loader does next.
             raise StopIteration
+        lateness = self._loader._lateness
+        if lateness is not None and self._has_begun:
+            lateness.step_ended()
         place = self._loader._place()
         fields = self._loader._native.next(self._iteration)
         batch = self._loader._to_batch(fields, place)
         if batch is None:
             self._is_done = True
+            if lateness is not None:
+                lateness.epoch_ended()
             raise StopIteration
+        self._has_begun = True
+        if lateness is not None:
+            lateness.step_begins()
         return batch
 
 

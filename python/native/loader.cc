@@ -194,6 +194,16 @@ void bind_loader(py::module_& module) {
           [](const Loader& loader) { return loader.rank().world_size; })
       .def("stats", &stats_of)
       .def("metrics", &gauges_of)
+      .def("take_waits",
+           [](Loader& loader) {
+             std::vector<std::pair<double, std::string>> waits;
+             for (const StepWait& step : loader.take_waits()) {
+               waits.emplace_back(
+                   std::chrono::duration<double>(step.wait).count(),
+                   to_string(step.cause));
+             }
+             return waits;
+           })
       .def("close", &Loader::close, py::call_guard<py::gil_scoped_release>());
 }
 

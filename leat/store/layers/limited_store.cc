@@ -6,12 +6,19 @@
 
 #include "leat/store/layers/limited_store.h"
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "leat/base/check.h"
 
 namespace leat {
+namespace {
+
+constexpr Nanoseconds kMostSaved = std::chrono::milliseconds(100);
+
+}  // namespace
 
 /// A read that waits for its turn.
 struct LimitedStore::Waiting {
@@ -28,6 +35,7 @@ struct LimitedStore::Waiting {
   ReadRequest request;
   std::stop_token stop;
   ReadDone done;
+  TimePoint asked;
   std::optional<std::stop_callback<OnStop>> on_stop;
   // Guarded by the store's mutex.
   WaitingList* in_list = nullptr;
@@ -42,6 +50,12 @@ LimitedStore::LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
 }
 
 LimitedStore::~LimitedStore() {
+  std::unique_ptr<TimerQueue> timers;  // Joined without the lock.
+  {
+    const MutexLock lock(mutex_);
+    timers = std::move(timers_);
+  }
+  timers.reset();
   const MutexLock lock(mutex_);
   LEAT_CHECK(in_flight_ == 0);
   LEAT_CHECK(new_.empty() && again_.empty() && stopped_.empty());
@@ -61,12 +75,28 @@ std::size_t LimitedStore::window() const {
   return window_;
 }
 
+void LimitedStore::set_bytes_per_second(std::optional<std::uint64_t> rate) {
+  LEAT_CHECK(rate != std::uint64_t{0});
+  {
+    const MutexLock lock(mutex_);
+    if (rate == bytes_per_second_) return;
+    bytes_per_second_ = rate;
+    paid_until_ = clock_.now();
+    if (rate && timers_ == nullptr) {
+      timers_ = std::make_unique<TimerQueue>("leat-rate");
+    }
+    if (timer_ && timers_->cancel(*timer_)) timer_.reset();
+  }
+  send_what_may_go();
+}
+
 void LimitedStore::read(ReadRequest request, std::stop_token stop,
                         ReadDone done) {
   auto read = std::make_shared<Waiting>();
   read->request = std::move(request);
   read->stop = std::move(stop);
   read->done = std::move(done);
+  read->asked = clock_.now();
   // May run at once; it then only leaves a mark.
   read->on_stop.emplace(read->stop, Waiting::OnStop{this, read});
   {
@@ -95,7 +125,7 @@ std::shared_ptr<LimitedStore::Waiting> LimitedStore::take_next() {
   WaitingList* list = nullptr;
   if (!stopped_.empty()) {
     list = &stopped_;
-  } else if (in_flight_ < window_) {
+  } else if (in_flight_ < window_ && may_send()) {
     list = !again_.empty() ? &again_ : !new_.empty() ? &new_ : nullptr;
   }
   if (list == nullptr) return nullptr;
@@ -103,7 +133,34 @@ std::shared_ptr<LimitedStore::Waiting> LimitedStore::take_next() {
   list->pop_front();
   read->in_list = nullptr;
   ++in_flight_;
+  if (!read->is_stopped) spend(read->request.into.size());
   return read;
+}
+
+// A read goes as soon as those before it are paid for, however long it is: so
+// one that is larger than what can be saved up goes too.
+bool LimitedStore::may_send() {
+  if (!bytes_per_second_ || (again_.empty() && new_.empty())) return true;
+  if (paid_until_ <= clock_.now()) return true;
+  if (!timer_) {
+    timer_ = timers_->at(paid_until_, [this] {
+      {
+        const MutexLock lock(mutex_);
+        timer_.reset();
+      }
+      send_what_may_go();
+    });
+  }
+  return false;
+}
+
+void LimitedStore::spend(std::uint64_t bytes) {
+  if (!bytes_per_second_) return;
+  const double seconds =
+      static_cast<double>(bytes) / static_cast<double>(*bytes_per_second_);
+  paid_until_ = std::max(paid_until_, clock_.now() - kMostSaved) +
+                std::chrono::duration_cast<Nanoseconds>(
+                    std::chrono::duration<double>(std::min(seconds, 3600.0)));
 }
 
 void LimitedStore::send_what_may_go() {
@@ -120,21 +177,24 @@ void LimitedStore::send_what_may_go() {
 
 void LimitedStore::pass_on(const std::shared_ptr<Waiting>& read) {
   read->on_stop.reset();
+  const TimePoint sent = clock_.now();
   if (metrics_ != nullptr) {
+    metrics_->add(Metric::kStoreWaitNanoseconds, (sent - read->asked).count());
     metrics_->add(Metric::kStoreReads, 1);
     metrics_->add(Metric::kStoreInFlight, 1);
   }
   const std::uint64_t size_bytes = read->request.into.size();
-  inner_->read(
-      std::move(read->request), std::move(read->stop),
-      [this, size_bytes, done = std::move(read->done)](Result<void> result) {
-        hear(size_bytes, done, std::move(result));
-      });
+  inner_->read(std::move(read->request), std::move(read->stop),
+               [this, size_bytes, sent,
+                done = std::move(read->done)](Result<void> result) {
+                 hear(size_bytes, sent, done, std::move(result));
+               });
 }
 
-void LimitedStore::hear(std::uint64_t size_bytes, const ReadDone& done,
-                        Result<void> result) {
+void LimitedStore::hear(std::uint64_t size_bytes, TimePoint sent,
+                        const ReadDone& done, Result<void> result) {
   if (metrics_ != nullptr) {
+    metrics_->add(Metric::kStoreReadNanoseconds, (clock_.now() - sent).count());
     metrics_->add(Metric::kStoreInFlight, -1);
     if (result) {
       metrics_->add(Metric::kStoreReadBytes,

@@ -1,11 +1,16 @@
-// A store that keeps the number of reads in flight within a window.
+// A store that keeps the reads in flight within a window, and their bytes
+// within a rate.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 
+#include "leat/base/clock.h"
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
+#include "leat/runtime/timer_queue.h"
 #include "leat/store/store_wrapper.h"
 
 namespace leat {
@@ -15,9 +20,10 @@ namespace leat {
 /// before all new ones: something waits for it that was wanted earlier.
 ///
 /// Counts what it sends: kStoreReads, kStoreReadBytes, kStoreReadErrors,
-/// kStoreInFlight, kStoreLists. A read whose `stop` fires while it waits is
-/// passed on at once, past the window, for the inner store to refuse. Lists,
-/// writes and stats are not limited.
+/// kStoreInFlight, kStoreLists, kStoreReadNanoseconds, kStoreWaitNanoseconds. A
+/// read whose `stop` fires while it waits is passed on at once, past the
+/// window, for the inner store to refuse. Lists, writes and stats are not
+/// limited.
 ///
 /// Threads:  any.
 /// Lifetime: as Store says; aborts if destroyed with reads waiting or in
@@ -34,6 +40,11 @@ class LimitedStore final : public StoreWrapper {
   void set_window(std::size_t window);
   std::size_t window() const;
 
+  /// Bytes a second that reads may ask for from now on; nullopt: as many as the
+  /// window brings. What was saved up for is at most a tenth of a second.
+  /// REQUIRES: more than 0.
+  void set_bytes_per_second(std::optional<std::uint64_t> rate);
+
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
   Result<ListPage> list(const ListRequest& request,
                         std::stop_token stop) override;
@@ -44,8 +55,10 @@ class LimitedStore final : public StoreWrapper {
 
   void send_what_may_go();
   std::shared_ptr<Waiting> take_next() LEAT_REQUIRES(mutex_);
+  bool may_send() LEAT_REQUIRES(mutex_);
+  void spend(std::uint64_t bytes) LEAT_REQUIRES(mutex_);
   void pass_on(const std::shared_ptr<Waiting>& read);
-  void hear(std::uint64_t size_bytes, const ReadDone& done,
+  void hear(std::uint64_t size_bytes, TimePoint sent, const ReadDone& done,
             Result<void> result);
   void stopped_waiting(const std::shared_ptr<Waiting>& read);
 
@@ -59,6 +72,13 @@ class LimitedStore final : public StoreWrapper {
   WaitingList again_ LEAT_GUARDED_BY(mutex_);
   WaitingList new_ LEAT_GUARDED_BY(mutex_);
   WaitingList stopped_ LEAT_GUARDED_BY(mutex_);
+
+  const SteadyClock clock_;
+  std::optional<std::uint64_t> bytes_per_second_ LEAT_GUARDED_BY(mutex_);
+  TimePoint paid_until_ LEAT_GUARDED_BY(mutex_);  // By what has been sent.
+  std::optional<TimerQueue::Id> timer_ LEAT_GUARDED_BY(mutex_);
+  // Once there is a rate. Last: its thread ends before the rest dies.
+  std::unique_ptr<TimerQueue> timers_ LEAT_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat

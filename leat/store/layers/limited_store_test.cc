@@ -240,5 +240,58 @@ TEST(LimitedStoreThreadsTest, KeepsItsWindowUnderManyThreads) {
   EXPECT_EQ(metrics.value(Metric::kStoreReads), kThreads * kEach);
 }
 
+TEST_F(LimitedStoreTest, SendsNoMoreBytesThanItsRateHasPaidFor) {
+  open(8);
+  store_->set_bytes_per_second(1);  // Ten bytes: paid for in ten seconds.
+  for (const char* key : {"a", "b", "c"}) read(key);
+
+  EXPECT_THAT(held_->held(), ElementsAre("a"));
+  store_->set_bytes_per_second(std::nullopt);
+  EXPECT_THAT(held_->held(), ElementsAre("a", "b", "c"));
+  for (int i = 0; i < 3; ++i) held_->release_one();
+}
+
+TEST_F(LimitedStoreTest, GoesOnOnceWhatWasSentIsPaidFor) {
+  open(8);
+  const TimePoint began = SteadyClock().now();
+  store_->set_bytes_per_second(1000);
+  for (int i = 0; i < 6; ++i) read(std::to_string(i));
+  // Asked by nobody: a timer sends them.
+  for (int answered = 0; answered < 6;) {
+    if (held_->held().empty()) {
+      std::this_thread::yield();
+      continue;
+    }
+    held_->release_one();
+    ++answered;
+  }
+  EXPECT_GE(SteadyClock().now() - began, std::chrono::milliseconds(50));
+}
+
+TEST_F(LimitedStoreTest, ARateDoesNotHoldWhatWasStopped) {
+  open(8);
+  store_->set_bytes_per_second(1);
+  std::stop_source stop;
+  read("a");
+  read("b", 0, stop.get_token());
+  stop.request_stop();
+
+  EXPECT_THAT(held_->held(), ElementsAre("a", "b"));
+  for (int i = 0; i < 2; ++i) held_->release_one();
+}
+
+TEST_F(LimitedStoreTest, CountsWhatReadsTookAndWaited) {
+  open(1);
+  read("a");
+  read("b");
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  held_->release_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  held_->release_one();
+
+  EXPECT_GE(metric(Metric::kStoreReadNanoseconds), 10'000'000);
+  EXPECT_GE(metric(Metric::kStoreWaitNanoseconds), 5'000'000);
+}
+
 }  // namespace
 }  // namespace leat::testing

@@ -1,0 +1,138 @@
+// A loader that is told, while it runs, how much of its node it may use.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "tests/loader/world.h"
+
+namespace leat {
+namespace {
+
+constexpr char kBucketUrl[] = "s3://data/train";
+
+LoaderOptions shared() {
+  LoaderOptions options = usual_options();
+  options.threads = 4;
+  options.max_in_flight = 16;
+  return options;
+}
+
+Share share_of(std::size_t threads, std::size_t in_flight) {
+  Share share;
+  share.threads = threads;
+  share.in_flight = in_flight;
+  return share;
+}
+
+TEST(ShareTest, ChangesNeitherOrderNorContent) {
+  World world;
+  world.serve();
+  auto alone = must(world.load(kBucketUrl, shared()));
+  const Seen expected = must(run_epoch(*alone));
+
+  auto loader = must(world.load(kBucketUrl, shared()));
+  std::atomic<bool> has_ended = false;
+  std::thread changing([&] {
+    for (std::size_t i = 0; !has_ended; ++i) {
+      Share share = share_of(1 + i % 4, 1 + i % 16);
+      if (i % 3 == 0) share.bytes_per_second = 1'000'000 * (1 + i % 7);
+      loader->set_share(share);
+    }
+  });
+  const Seen seen = must(run_epoch(*loader));
+  has_ended = true;
+  changing.join();
+
+  EXPECT_EQ(seen.batches, expected.batches);
+  EXPECT_EQ(seen.stats.order_hash, expected.stats.order_hash);
+  EXPECT_EQ(seen.stats.content_hash, expected.stats.content_hash);
+}
+
+TEST(ShareTest, BoundsTheRequestsInFlight) {
+  World world;
+  world.serve();
+  auto loader = must(world.load(kBucketUrl, shared()));
+  loader->set_share(share_of(1, 2));
+  std::atomic<bool> has_ended = false;
+  std::int64_t most = 0;
+  std::thread watching([&] {
+    while (!has_ended) {
+      most = std::max(most, loader->metrics()->value(Metric::kStoreInFlight));
+      std::this_thread::yield();
+    }
+  });
+  (void)must(run_epoch(*loader));
+  has_ended = true;
+  watching.join();
+
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(loader->rates().threads, 1u);
+  EXPECT_EQ(loader->rates().in_flight, 2u);
+}
+
+TEST(ShareTest, GivesNoMoreThanWasAskedFor) {
+  World world;
+  auto loader = must(world.load(world.folder() + "/train", shared()));
+  EXPECT_EQ(loader->most_share(), share_of(4, 16));
+
+  loader->set_share(share_of(100, 1000));
+  EXPECT_EQ(loader->rates().threads, 4u);
+  EXPECT_EQ(loader->rates().in_flight, 16u);
+  loader->set_share(share_of(0, 0));
+  EXPECT_EQ(loader->rates().threads, 1u);
+  EXPECT_EQ(loader->rates().in_flight, 1u);
+  loader->set_share({});
+  EXPECT_EQ(loader->rates().threads, 4u);
+  EXPECT_EQ(loader->rates().in_flight, 16u);
+}
+
+TEST(ShareTest, WhatWasLeftOpenMayGrow) {
+  World world;
+  LoaderOptions options = usual_options();
+  options.threads = 0;
+  options.max_in_flight = 0;
+  auto loader = must(world.load(world.folder() + "/train", options));
+  const Share most = loader->most_share();
+  ASSERT_GT(most.threads, loader->rates().threads);
+
+  loader->set_share(most);
+  const Seen seen = must(run_epoch(*loader));
+
+  EXPECT_EQ(loader->rates().threads, most.threads);
+  EXPECT_EQ(seen.stats.samples, World::kSamples);
+}
+
+TEST(ShareTest, TellsWhatItHasDone) {
+  World world;
+  world.serve();
+  auto loader = must(world.load(kBucketUrl, shared()));
+  const Seen first = must(run_epoch(*loader));
+  const Seen second = must(run_epoch(*loader));
+
+  const LoaderRates rates = loader->rates();
+  EXPECT_EQ(rates.samples, 2 * World::kSamples);
+  EXPECT_EQ(rates.batches, first.batches.size() + second.batches.size());
+  EXPECT_EQ(rates.stalls.total(), rates.wait);
+  EXPECT_GE(rates.elapsed, rates.wait + rates.training);
+  EXPECT_GT(rates.training.count(), 0);
+  // A sample in 17 is empty and is not asked for.
+  EXPECT_GE(rates.reads, 2 * World::kSamples * 15 / 17);
+  EXPECT_GT(rates.read_time.count(), 0);
+  EXPECT_GT(rates.tasks, 0u);
+  EXPECT_GT(rates.cpu.count(), 0);
+}
+
+TEST(ShareTest, OfALoaderThatIsClosedIsIgnored) {
+  World world;
+  auto loader = must(world.load(world.folder() + "/train", shared()));
+  loader->close();
+  loader->set_share(share_of(1, 1));
+  EXPECT_EQ(loader->rates().tasks, 0u);
+}
+
+}  // namespace
+}  // namespace leat
