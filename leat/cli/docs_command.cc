@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "leat/agent/exposition.h"
 #include "leat/cli/commands.h"
 #include "leat/metrics/catalog.h"
 
@@ -26,12 +27,16 @@ void print_metrics(std::ostream& out) {
 
 std::function<Result<void>(CommandContext&)> add_docs(CLI::App& app) {
   auto page = std::make_shared<std::string>();
-  app.add_option("PAGE", *page, "metrics")
+  app.add_option("PAGE", *page, "metrics or agent-metrics")
       ->required()
-      ->check(CLI::IsMember({"metrics"}));
+      ->check(CLI::IsMember({"metrics", "agent-metrics"}));
   app.footer("Example:\n  leat docs metrics > docs/reference/metrics.md");
   return [page](CommandContext& context) -> Result<void> {
-    print_metrics(context.out);
+    if (*page == "metrics") {
+      print_metrics(context.out);
+    } else {
+      context.out << agent_metrics_page();
+    }
     return {};
   };
 }

@@ -16,6 +16,9 @@
 
 namespace leat {
 
+/// Of ASCII letters only, as in names of headers and hosts.
+bool equal_in_any_case(std::string_view a, std::string_view b);
+
 /// A request up to its body. The views live as long as its Exchange.
 struct RequestHead {
   std::string_view method;

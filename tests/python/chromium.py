@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+# Their numbers, and what they type.
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "ArrowRight": (39, ""), "ArrowLeft": (37, "")}
 INSTALL = "no Chromium: apt-get install chromium-headless-shell"
 
 
@@ -74,9 +76,10 @@ class Page:
         elif method == "Page.loadEventFired":
             self.loads += 1
 
-    def open(self, file: pathlib.Path) -> None:
+    def open(self, place: pathlib.Path | str) -> None:
+        """A file or a URL."""
         loads = self.loads
-        self.call("Page.navigate", url=file.resolve().as_uri())
+        self.call("Page.navigate", url=place if isinstance(place, str) else place.resolve().as_uri())
         while self.loads == loads:
             self._next()
 
@@ -85,11 +88,26 @@ class Page:
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
-    def show_as(self, width: int, scheme: str = "light", media: str = "screen") -> None:
-        """As wide as so many pixels, in a light or dark scheme, on screen or in print."""
+    def eventually(self, script: str, seconds: float = 30) -> None:
+        """Waits until the script is true."""
+        ends = time.monotonic() + seconds
+        while not self.evaluate(script):
+            assert time.monotonic() < ends, f"never true: {script}"
+            time.sleep(0.05)
+
+    def press(self, key: str, modifiers: int = 0) -> None:
+        """A key by its name, such as Tab, Enter, ArrowRight or " "; 8 with Shift."""
+        code, text = KEYS[key]
+        named = {"key": key, "code": key if key != " " else "Space", "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **named, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def show_as(self, width: int, scheme: str = "light", media: str = "screen", motion: str = "no-preference") -> None:
+        """As wide as so many pixels, in a light or dark scheme, on screen or in print, with motion or `reduce`d."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=media,
-                  features=[{"name": "prefers-color-scheme", "value": scheme}])  # fmt: skip
+                  features=[{"name": "prefers-color-scheme", "value": scheme},
+                            {"name": "prefers-reduced-motion", "value": motion}])  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -4,18 +4,21 @@ import pathlib
 import re
 import subprocess
 
+import pytest
+
 from leat import testing
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def test_the_metrics_page_is_the_programs() -> None:
+@pytest.mark.parametrize("name", ["metrics", "agent-metrics"])
+def test_a_metrics_page_is_the_programs(name: str) -> None:
     printed = subprocess.run(
-        [testing.find_binary(), "docs", "metrics"], capture_output=True, text=True, check=True
+        [testing.find_binary(), "docs", name], capture_output=True, text=True, check=True
     ).stdout
 
-    page = ROOT / "docs" / "reference" / "metrics.md"
-    assert page.read_text() == printed, "renew it: leat docs metrics > docs/reference/metrics.md"
+    page = ROOT / "docs" / "reference" / f"{name}.md"
+    assert page.read_text() == printed, f"renew it: leat docs {name} > docs/reference/{name}.md"
 
 
 def anchors_of(page: pathlib.Path) -> set[str]:

@@ -1,0 +1,51 @@
+// What was changed and why, the latest first; new ones are told to who listens.
+
+import { byId, make, say, Table } from "./dom";
+import { clock, gain, setting, words } from "./format";
+import { either, nameOf, none, type Page } from "./parts";
+import type { Decision } from "./view";
+
+const MOST_TOLD = 3;
+
+function change(one: Decision): string {
+  return `${setting(one.setting, one.before)} → ${setting(one.setting, one.after)}`;
+}
+
+export class Decisions {
+  private readonly table = new Table("Decisions, the latest first", { hidesCaption: true });
+  private readonly empty = none("Nothing was decided yet.");
+  private told: number | null = null;
+
+  constructor(private readonly page: Page) {
+    this.table.columns([
+      { text: "Time" }, { text: "Job" }, { text: "Setting" }, { text: "Change" }, { text: "Why" },
+      { text: "Expected", isNumber: true }, { text: "Found", isNumber: true },
+    ]);
+    this.table.element.classList.add("tall");
+    byId("decisions").append(this.table.element, this.empty);
+  }
+
+  update(): void {
+    const { decisions } = this.page.known;
+    either([this.table.element], this.empty, decisions.length === 0);
+    const byNumber = new Map(decisions.map((one) => [String(one.number), one]));
+    this.table.rows([...byNumber.keys()], (key, cell) => cell.append(make("time", {}, clock((byNumber.get(key) as Decision).time_seconds))), (key) => {
+      const one = byNumber.get(key) as Decision;
+      const found = one.found_gain === null && one.expected_gain !== null ? "not yet" : gain(one.found_gain);
+      return [nameOf(this.page, one.job), words(one.setting), change(one), one.reason, gain(one.expected_gain), found];
+    });
+    this.tell(decisions);
+  }
+
+  /** Not those that were there when the page was opened. */
+  private tell(decisions: Decision[]): void {
+    const last = decisions[0]?.number ?? 0;
+    const fresh = this.told === null ? [] : decisions.filter((one) => one.number > (this.told as number));
+    this.told = last;
+    if (fresh.length === 0) return;
+    const said = fresh.slice(0, MOST_TOLD).map((one) =>
+      `${nameOf(this.page, one.job)}: ${words(one.setting)} from ${setting(one.setting, one.before)} to ${setting(one.setting, one.after)}, ${one.reason}.`);
+    if (fresh.length > MOST_TOLD) said.push(`And ${fresh.length - MOST_TOLD} more decisions.`);
+    say(byId("news"), said.join(" "));
+  }
+}

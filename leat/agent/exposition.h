@@ -1,0 +1,17 @@
+// What an agent shows of its node, for Prometheus.
+#pragma once
+#include <string>
+
+#include "leat/agent/node_view.h"
+
+namespace leat {
+
+/// The node and its jobs in Prometheus's text format, version 0.0.4, ended by a
+/// line feed. The strings of `view` come as shown_text(), escaped. What is not
+/// known, as the rate that nobody has predicted, has no line.
+std::string exposition(const NodeView& view);
+
+/// docs/reference/agent-metrics.md: every metric, its labels and what it says.
+std::string agent_metrics_page();
+
+}  // namespace leat

@@ -1,0 +1,137 @@
+#include "leat/agent/view_json.h"
+
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "leat/agent/shown_text.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A thousandth of a second, a thread or a sample a second is enough to draw,
+/// and takes a third of the bytes.
+Json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::round(value * 1000) / 1000;
+}
+
+/// nlohmann writes what is not finite as null.
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// A rate of 0 stands for "not known".
+Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
+
+Json node_of(const NodeView& view) {
+  return {{"name", shown_text(view.name)},
+          {"time_seconds", view.time_seconds},
+          {"objective", shown_text(view.objective)},
+          {"cores", view.cores},
+          {"cores_busy", view.cores_busy},
+          {"cores_busy_outside", view.cores_busy_outside},
+          {"memory_bytes", view.memory_bytes},
+          {"in_flight", view.in_flight}};
+}
+
+Json share_of(const Share& share) {
+  return {{"threads", or_null(share.threads)},
+          {"in_flight", or_null(share.in_flight)},
+          {"bytes_per_second", or_null(share.bytes_per_second)},
+          {"ram_bytes", or_null(share.ram_bytes)},
+          {"disk_bytes", or_null(share.disk_bytes)}};
+}
+
+Json cache_of(const JobView& job) {
+  return {{"ram_hits", job.ram_hits},   {"disk_hits", job.disk_hits},
+          {"peer_hits", job.peer_hits}, {"misses", job.misses},
+          {"ram_bytes", job.ram_bytes}, {"disk_bytes", job.disk_bytes}};
+}
+
+Json job_of(const JobView& job) {
+  Json stalls = Json::object();
+  for (const auto& [cause, fraction] : job.stalls) {
+    stalls[shown_text(cause)] = fraction;
+  }
+  return {{"id", shown_text(job.id)},
+          {"name", shown_text(job.name)},
+          {"dataset", shown_text(job.dataset)},
+          {"user", job.user},
+          {"pids", job.pids},
+          {"local_ranks", job.local_ranks},
+          {"world_size", job.world_size},
+          {"since_seconds", job.since_seconds},
+          {"share", share_of(job.share)},
+          {"found_rate", job.found_rate},
+          {"predicted_rate", known(job.predicted_rate)},
+          {"confidence", job.confidence},
+          {"compute_ceiling", or_null(job.compute_ceiling)},
+          {"wait_fraction", job.wait_fraction},
+          {"stalls", std::move(stalls)},
+          {"bottleneck", shown_text(job.bottleneck)},
+          {"cache", cache_of(job)}};
+}
+
+Json decision_of(const NumberedDecision& numbered) {
+  const Decision& decision = numbered.decision;
+  return {{"number", numbered.number},
+          {"time_seconds", numbered.time_seconds},
+          {"job", shown_text(decision.job)},
+          {"setting", to_string(decision.setting)},
+          {"before", decision.before},
+          {"after", decision.after},
+          {"reason", shown_text(decision.reason)},
+          {"expected_gain", or_null(decision.expected_gain)},
+          {"found_gain", or_null(decision.found_gain)}};
+}
+
+/// One object a job that has points, each quantity a column.
+Json history_of(const NodeView& view, double points_after) {
+  Json all = Json::array();
+  std::map<std::string_view, std::size_t> rows;
+  for (const JobPoint& point : view.history) {
+    if (!(point.time_seconds > points_after)) continue;
+    const auto [row, is_new] = rows.emplace(point.job, all.size());
+    if (is_new) all.push_back({{"job", shown_text(point.job)}});
+    Json& columns = all[row->second];
+    columns["time_seconds"].push_back(rounded(point.time_seconds));
+    columns["threads"].push_back(rounded(point.threads));
+    columns["in_flight"].push_back(rounded(point.in_flight));
+    columns["found_rate"].push_back(rounded(point.found_rate));
+    columns["predicted_rate"].push_back(
+        point.predicted_rate > 0 ? rounded(point.predicted_rate) : nullptr);
+    columns["wait_fraction"].push_back(rounded(point.wait_fraction));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string view_json(const NodeView& view, const ViewSince& since) {
+  Json jobs = Json::array();
+  for (const JobView& job : view.jobs) jobs.push_back(job_of(job));
+  Json decisions = Json::array();
+  for (const NumberedDecision& decision : view.decisions) {
+    if (decision.number > since.decisions_after) {
+      decisions.push_back(decision_of(decision));
+    }
+  }
+  const Json all{{"format", 1},
+                 {"node", node_of(view)},
+                 {"jobs", std::move(jobs)},
+                 {"last_decision",
+                  view.decisions.empty() ? 0 : view.decisions.back().number},
+                 {"decisions", std::move(decisions)},
+                 {"history", history_of(view, since.points_after)}};
+  return all.dump();
+}
+
+}  // namespace leat

@@ -1,0 +1,65 @@
+// serve_sample_node [JOBS]    Serves the page of a node that never was.
+//
+// Prints "listening on URL", then reads words from standard input, each on a
+// line of its own, and ends with it:
+//
+//   at SECONDS    the node as it is so long after it began; it stays there
+//   hostile       a node of words that are not what they seem
+//   run           the node begins anew and moves with the clock
+//
+// It begins at 120 s.
+
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <mutex>
+#include <sstream>
+#include <string>
+
+#include "leat/agent/testing/sample_node.h"
+#include "leat/agent/view_server.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t jobs = argc > 1 ? std::stoul(argv[1]) : 5;
+  std::mutex mutex;
+  std::function<leat::NodeView()> view = [jobs] {
+    return leat::testing::sample_node(jobs, 120);
+  };
+  const auto server = leat::open_view_server({.port = 0}, [&] {
+    const std::lock_guard lock(mutex);
+    return view();
+  });
+  if (!server) {
+    std::cerr << server.error().message() << '\n';
+    return 1;
+  }
+  std::cout << "listening on " << (*server)->url() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string word;
+    double seconds = 0;
+    words >> word >> seconds;
+    const std::lock_guard lock(mutex);
+    if (word == "at") {
+      view = [=] { return leat::testing::sample_node(jobs, seconds); };
+    } else if (word == "hostile") {
+      view = leat::testing::hostile_node;
+    } else if (word == "run") {
+      view = [jobs, begin = Clock::now()] {
+        const std::chrono::duration<double> since = Clock::now() - begin;
+        return leat::testing::sample_node(jobs, since.count());
+      };
+    } else {
+      std::cerr << "no such word: " << word << '\n';
+      return 2;
+    }
+    std::cout << "done" << std::endl;
+  }
+  return 0;
+}

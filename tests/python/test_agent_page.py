@@ -1,0 +1,282 @@
+"""The agent's page, through a browser: what it shows, keeps, says and lets one do."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+import chromium
+import sample_node
+
+DASHBOARD = pathlib.Path(__file__).parents[2] / "dashboard"
+AXE = DASHBOARD / "node_modules/axe-core/axe.min.js"
+TEXT = "document.querySelector('{}').innerText"
+
+
+def without(what: str) -> None:
+    """Skips the test, except where everything must run: ./dev check --all."""
+    (pytest.fail if os.environ.get("LEAT_NO_SKIP") else pytest.skip)(what)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if chromium.find() is None:
+        without(chromium.INSTALL)
+    with chromium.page(tmp_path_factory.mktemp("chromium")) as page:
+        yield page
+
+
+@pytest.fixture
+def node():
+    with sample_node.serve(5) as served:
+        yield served
+
+
+@pytest.fixture
+def tab(browser, node):
+    """The page of five jobs, 120 s after they began, in a light scheme."""
+    browser.show_as(1280)
+    open_page(browser, node)
+    return browser
+
+
+def open_page(tab: chromium.Page, node: sample_node.SampleNode) -> None:
+    tab.errors.clear()
+    tab.requests.clear()
+    tab.open(node.url + "/")
+    tab.eventually("document.getElementById('status').dataset.state === 'live'")
+
+
+def text(tab: chromium.Page, selector: str) -> str:
+    return tab.evaluate(TEXT.format(selector))
+
+
+def rows(tab: chromium.Page, selector: str) -> list[list[str]]:
+    return tab.evaluate(f"[...document.querySelectorAll('{selector} tbody tr')].map(row => "
+                        "[...row.children].map(cell => cell.textContent))")  # fmt: skip
+
+
+def paths(tab: chromium.Page) -> list[str]:
+    """What the page asked for, without the server's name."""
+    origin = tab.evaluate("location.origin")
+    assert all(url.startswith(origin) for url in tab.requests), tab.requests
+    return [url.removeprefix(origin) for url in tab.requests]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")])
+def test_it_fits_and_asks_nobody_else(browser, node, width, scheme):
+    browser.show_as(width, scheme)
+    open_page(browser, node)
+
+    assert browser.errors == []
+    assert {path.partition("?")[0] for path in paths(browser)} <= {
+        "/", "/assets/app.js", "/assets/app.css", "/assets/icon.svg", "/api/node"}  # fmt: skip
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    light = sum(map(int, browser.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"))) > 384  # fmt: skip
+    assert light == (scheme == "light")
+    assert browser.evaluate("[...document.querySelectorAll('canvas')].every(one => one.width > 200)")
+
+
+def test_it_shows_what_the_agent_says(tab, node):
+    view = node.view()
+
+    assert text(tab, "h1") == "Leat node-7"
+    assert tab.evaluate("document.title") == "node-7 · Leat"
+    assert "22.2 of 32" in text(tab, "#facts")
+    jobs = rows(tab, "#jobs")
+    assert [row[0] for row in jobs] == [f"{i + 1}{job['name']}{job['dataset']}" for i, job in enumerate(view["jobs"])]
+    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
+
+    assert tab.evaluate("document.querySelectorAll('canvas').length") == 2
+    assert [row[0] for row in rows(tab, "#shares")] == [f"{i + 1}{job['name']}" for i, job in enumerate(view["jobs"])]
+    assert rows(tab, "#shares")[1] == ["2llm-tokens", "7", "4", "–", "40", "40", "–"]
+    assert rows(tab, "#speed")[1] == ["2llm-tokens", "671", "640", "+4.9 %", "80 %", "768"]
+    assert rows(tab, "#waits")[1] == ["2llm-tokens", "18 %", "7.1 %", "11 %"]
+    assert rows(tab, "#cache")[1] == ["2llm-tokens", "76,800", "50 %", "20 %", "10 %", "20 %", "2 GiB", "32 GiB"]
+    decisions = rows(tab, "#decisions")
+    assert len(decisions) == 12
+    assert decisions[0][1:] == ["clip", "ram", "4 GiB → 8 GiB", "the second epoch reads the same again", "+40 %", "not yet"]
+    assert decisions[1][1:] == ["llm-tokens", "threads", "4 → 6", "decode is the bottleneck: 4 threads at 97 %", "+40 %", "+37 %"]
+
+
+def test_every_figure_has_a_name_and_a_table_with_a_caption(tab):
+    figures = tab.evaluate("[...document.querySelectorAll('[role=img]')].map(one => one.getAttribute('aria-label'))")
+    assert len(figures) == 2 + 2 * 5
+    assert any("Now: resnet50 6, llm-tokens 7, " in name for name in figures)
+    assert any(name == "llm-tokens: storage 7.1 %, decode 11 %" for name in figures)
+    for place in ("shares", "speed", "waits", "cache"):
+        assert len(tab.evaluate(f"document.querySelector('#{place} details table caption').textContent")) > 10
+    assert tab.evaluate("[...document.querySelectorAll('.chip')].every(one => /^[1-9]$/.test(one.textContent))")
+
+
+def test_it_draws_what_is_there(tab):
+    """A canvas that stays blank would pass everything else."""
+    colors = tab.evaluate("""[...document.querySelectorAll('canvas')].map(canvas => {
+      const bytes = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      const seen = new Map();
+      for (let i = 0; i < bytes.length; i += 4) {
+        const color = [bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]].join();
+        seen.set(color, (seen.get(color) || 0) + 1);
+      }
+      return [...seen].filter(([color, count]) => count > 200 && !color.endsWith(',0')).map(([color]) => color);
+    })""")
+    assert len(colors[0]) >= 5, "one color for each job's share"
+    assert len(colors[1]) >= 5, "one color for each job's line"
+
+
+def test_it_follows_and_asks_only_for_what_is_new(tab, node):
+    tab.evaluate("window.first = document.querySelector('#jobs tbody tr')")
+    tab.requests.clear()
+    assert text(tab, "#news") == ""
+
+    node.tell("at 131")
+
+    tab.eventually("document.querySelectorAll('#decisions tbody tr').length === 13")
+    assert rows(tab, "#decisions")[1][6] == "+37 %", "what was not found yet is found now"
+    assert tab.evaluate("document.getElementById('news').textContent") == (
+        "detector: threads from 4 to 6, decode is the bottleneck: 4 threads at 97 %.")
+    assert tab.evaluate("document.getElementById('news').getAttribute('aria-live')") == "polite"
+    assert tab.evaluate("window.first === document.querySelector('#jobs tbody tr')"), "rows are changed, not made anew"
+    asked = [path for path in paths(tab) if path.startswith("/api/node")]
+    assert asked[0] == f"/api/node?points_after={sample_node.BEGIN + 120}&decisions_after=11"
+    tab.eventually("performance.now() > 0")
+    assert tab.errors == []
+
+
+def test_an_agent_that_began_anew_is_shown_from_its_beginning(tab, node):
+    node.tell("at 30")
+
+    tab.eventually("document.querySelectorAll('#decisions tbody tr').length === 3")
+    assert rows(tab, "#shares")[0][3] == "–", "of its history, a minute ago is no longer known"
+
+
+def test_it_stops_when_paused(tab, node):
+    tab.evaluate("document.getElementById('pause').click()")
+    assert text(tab, "#status-word") == "Paused"
+    before = text(tab, "#clock")
+    node.tell("at 140")
+    tab.requests.clear()
+    time.sleep(2.5)
+    tab.evaluate("0")
+    assert (text(tab, "#clock"), tab.requests) == (before, [])
+
+    tab.evaluate("document.getElementById('pause').click()")
+
+    tab.eventually(f"document.getElementById('clock').textContent !== '{before}'")
+    assert text(tab, "#status-word") == "Live"
+
+
+def test_it_says_when_the_agent_does_not_answer_and_finds_it_again(tab):
+    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    tab.call("Network.emulateNetworkConditions", offline=True, **offline)
+    tab.eventually("document.getElementById('status-word').textContent === 'The agent does not answer'")
+    assert len(rows(tab, "#jobs")) == 5, "what was known stays"
+
+    tab.call("Network.emulateNetworkConditions", offline=False, **offline)
+    tab.eventually("document.getElementById('status-word').textContent === 'Live'")
+
+
+def test_words_of_jobs_are_only_words(browser, node):
+    node.tell("hostile")
+    open_page(browser, node)
+
+    assert text(browser, "#node-name") == "</script><script>alert(1)</script>"
+    assert browser.evaluate("document.querySelectorAll('main img, main b, script').length") == 1
+    shown = browser.evaluate("document.body.textContent")
+    assert "<img src=x onerror=alert(1)>" in shown
+    assert not any(secret in shown for secret in ("hunter2", "AKIA", "sec/ret", "feed"))
+    assert rows(browser, "#jobs")[1][2] == "–", "a rate that is no number"
+    assert browser.errors == []
+
+
+def test_an_empty_node_says_so(browser):
+    with sample_node.serve(0) as empty:
+        open_page(browser, empty)
+
+        assert "No job is registered" in text(browser, "#jobs")
+        for place in ("shares", "speed", "waits", "cache", "decisions"):
+            assert len(text(browser, f"#{place}")) > 10
+            assert browser.evaluate(f"[...document.querySelectorAll('#{place} > *')].filter(one => !one.hidden).length") == 1
+        assert browser.errors == []
+
+
+def test_light_and_dark_are_chosen_and_remembered(tab, node):
+    def ground() -> str:
+        return tab.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    tab.evaluate("document.querySelector('#theme [value=dark]').click()")
+    dark = ground()
+    assert dark != light
+    open_page(tab, node)
+    assert ground() == dark
+    assert tab.evaluate("document.querySelector('#theme [value=dark]').checked")
+
+    tab.evaluate("document.querySelector('#theme [value=system]').click()")
+    assert ground() == light
+    tab.show_as(1280, "dark")
+    assert ground() == dark
+    tab.evaluate("document.querySelector('#theme [value=light]').click()")
+    assert ground() == light
+    tab.evaluate("localStorage.clear()")
+
+
+FOCUSED = """(() => {
+  const at = document.activeElement;
+  const ring = getComputedStyle(at.matches('input') ? at.nextElementSibling : at);
+  return {place: [...document.querySelectorAll('*')].indexOf(at), what: at === document.body ? 'BODY' : at.id || at.value || at.textContent.trim(),
+          ring: ring.outlineStyle !== 'none' && parseFloat(ring.outlineWidth) >= 2};
+})()"""
+
+
+def test_everything_can_be_done_with_the_keyboard(tab):
+    reached = {}
+    for _ in range(60):
+        tab.press("Tab")
+        focused = tab.evaluate(FOCUSED)
+        if focused["place"] in reached or focused["what"] == "BODY":
+            break
+        assert focused["ring"], f"no ring about {focused['what']}"
+        reached[focused["place"]] = focused["what"]
+        if focused["what"] == "job-2":
+            tab.press(" ")
+        if focused["what"] == "threads":
+            tab.press("ArrowRight")
+        if focused["what"] == "pause":
+            tab.press("Enter")
+            tab.press("Enter")
+    assert [what for what in ("pause", "system", "job-1", "job-5", "threads", "As a table", "JSON") if what not in reached.values()] == []
+    assert tab.evaluate("document.querySelector('[value=job-2]').getAttribute('aria-pressed')") == "true"
+    assert tab.evaluate("document.querySelectorAll('#waits .faint').length") == 4
+    assert "Requests in flight of each job" in tab.evaluate("document.querySelector('#shares [role=img]').getAttribute('aria-label')")
+
+
+def test_nothing_moves_for_who_wants_no_motion(tab):
+    duration = "getComputedStyle(document.querySelector('.bar span')).transitionDuration"
+    assert tab.evaluate(duration) == "0.3s"
+    tab.show_as(1280, motion="reduce")
+    assert tab.evaluate(duration) == "0s"
+
+
+@pytest.mark.parametrize(("scheme", "words"), [("light", "at 120"), ("dark", "at 120"), ("light", "hostile"), ("dark", "at 0")])
+def test_axe_finds_nothing(browser, node, scheme, words):
+    if not AXE.exists():
+        without("no axe-core: tools/check_dashboard.sh (./dev check --all) gets it")
+    browser.show_as(1600, scheme)  # It cannot judge what is scrolled out of sight.
+    node.tell(words)
+    open_page(browser, node)
+    browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    browser.evaluate(AXE.read_text() + "; 0")
+    found = json.loads(browser.evaluate("axe.run().then(found => JSON.stringify({rules: found.passes.length, bad: "
+        "found.violations.map(one => [one.id, one.nodes.map(node => node.html)]), "
+        "open: found.incomplete.map(one => [one.id, one.nodes.map(node => node.html)])}))"))  # fmt: skip
+
+    assert found["bad"] == []
+    assert found["rules"] > 20
+    assert found["open"] == [], "what axe could not decide"
