@@ -97,7 +97,7 @@ void NodeSharing::set_resources(const NodeResources& node) {
 double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
   const double rate =
-      std::min(predict(job.fit.speed(), job.grant).rate, job.outside_ceiling);
+      std::min(predict(speed_of(job), job.grant).rate, job.outside_rate);
   return std::isfinite(rate) ? rate : 0;
 }
 
