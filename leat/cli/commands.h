@@ -5,6 +5,7 @@
 
 namespace leat {
 
+extern const Command kAgentCommand;
 extern const Command kBenchCommand;
 extern const Command kBucketCommand;
 extern const Command kCacheCommand;

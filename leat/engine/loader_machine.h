@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/engine/agent_link.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/stores.h"
@@ -49,6 +50,8 @@ struct Loader::Machine {
   OpenedStore store;  ///< Its threads may still be leaving the executor.
   std::unique_ptr<RunContext> context;
   const pid_t pid = getpid();
+
+  std::unique_ptr<AgentLink> link;  ///< Null: no agent is looked for.
 
   Mutex closing;  ///< Held by the one call of close() that works.
   mutable Mutex mutex;
@@ -138,6 +141,9 @@ struct Loader::Machine {
   void plan_ahead() LEAT_REQUIRES(mutex);
   /// Begins to look ahead for batches of the size that is set.
   void begin_lookahead() LEAT_REQUIRES(mutex);
+  /// Looks for the agent of this node, which is told and heeded through
+  /// `loader`.
+  void open_link(Loader& loader, const Env& env);
   Result<void> open_trace();
   void write_trace(const BatchWork& work, Interval wait) LEAT_REQUIRES(mutex);
   /// Tells the runs how far they may plan.
