@@ -286,6 +286,18 @@ TEST(NodeSharingTest, AJobThatLiesLosesOnlyItsOwn) {
   }
 }
 
+TEST(NodeSharingTest, AJobWhoseFiguresDoNotHoldHasItsEvenShare) {
+  World world({.threads = 16});
+  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
+  world.come("liar", kHeavy, [](JobReport& said) { said.busy_seconds *= 10; });
+
+  world.run(60);
+
+  EXPECT_EQ(world.threads_of("liar"), 4);
+  world.come("d", kHeavy);
+  EXPECT_EQ(world.threads_of("liar"), 3);
+}
+
 RC_GTEST_PROP(NodeSharingProperty, WhateverOneSaysOthersKeepTheirFloor,
               (std::uint64_t seed)) {
   std::mt19937_64 random(seed);
