@@ -5,6 +5,7 @@
 
 namespace leat {
 
+extern const Command kAgentCommand;
 extern const Command kBenchCommand;
 extern const Command kBucketCommand;
 extern const Command kCacheCommand;
@@ -16,6 +17,7 @@ extern const Command kOpsCommand;
 extern const Command kPlanCommand;
 extern const Command kProfileCommand;
 extern const Command kRecommendCommand;
+extern const Command kSimulateCommand;
 extern const Command kStatCommand;
 extern const Command kTopCommand;
 extern const Command kWarmCommand;

@@ -53,7 +53,9 @@ Result<std::unique_ptr<Loader>> Loader::open(LoaderSource source,
   }
   machine->options = std::move(options);
   LEAT_TRY_VOID(machine->configure(env));
-  return std::unique_ptr<Loader>(new Loader(std::move(machine)));
+  std::unique_ptr<Loader> loader(new Loader(std::move(machine)));
+  loader->machine_->open_link(*loader, env);
+  return loader;
 }
 
 Result<Loader::Iteration> Loader::begin() {
@@ -263,6 +265,7 @@ void Loader::close() {
   Machine& m = *machine_;
   if (getpid() != m.pid) return;  // The threads are not in this process.
   const MutexLock closing(m.closing);
+  m.link.reset();  // It calls us.
   std::shared_ptr<EpochRun> run;
   std::shared_ptr<EpochRun> next_run;
   std::unique_ptr<ShardStream> stream;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/engine/agent_link.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/loader_state.h"
@@ -61,6 +62,8 @@ struct Loader::Machine {
   std::unique_ptr<MemoryBudget> part_budget;
   std::unique_ptr<ShardStream> stream;  ///< Null: there was a catalogue.
   const pid_t pid = getpid();
+
+  std::unique_ptr<AgentLink> link;  ///< Null: no agent is looked for.
 
   Mutex closing;  ///< Held by the one call of close() that works.
   mutable Mutex mutex;
@@ -187,6 +190,9 @@ struct Loader::Machine {
   void plan_ahead() LEAT_REQUIRES(mutex);
   /// Begins to look ahead for batches of the size that is set.
   void begin_lookahead() LEAT_REQUIRES(mutex);
+  /// Looks for the agent of this node, which is told and heeded through
+  /// `loader`.
+  void open_link(Loader& loader, const Env& env);
   Result<void> open_trace();
   void write_trace(const BatchWork& work, Interval wait) LEAT_REQUIRES(mutex);
   /// Tells the runs how far they may plan.

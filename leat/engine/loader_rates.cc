@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/agent/wire/unix_socket.h"
 #include "leat/engine/loader_machine.h"
 
 namespace leat {
@@ -34,6 +35,26 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
                      count_of(m, Metric::kCachePeerHits);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
+}
+
+void Loader::Machine::open_link(Loader& loader, const Env& env) {
+  std::vector<std::string> paths = agent_paths(env);
+  if (paths.empty()) return;
+  WireRegistration who{.job = job_key(env, dataset.url),
+                       .name = dataset.url,
+                       .dataset = dataset.url,
+                       .rank = rank.rank,
+                       .world_size = rank.world_size,
+                       .local_ranks = share.local_ranks,
+                       .threads = most_share.threads,
+                       .in_flight = most_share.in_flight,
+                       .dataset_samples = dataset.catalogue->samples()};
+  link = open_agent_link(
+      {.paths = std::move(paths),
+       .registration = std::move(who),
+       .rates = [&loader] { return loader.rates(); },
+       .set_share =
+           [&loader](const Share& given) { loader.set_share(given); }});
 }
 
 LoaderRates Loader::rates() const {

@@ -37,7 +37,7 @@ struct StreamOptions {
 /// Goes through shards from front to back and gives out the parts whose order
 /// is known (Shuffle::kStream), each with a catalogue of its own; at the end
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
-/// docs/design/0005 and 0008.
+/// docs/design/0005 and 0009.
 ///
 /// Threads:  any; take() and take_rest() one at a time.
 /// Lifetime: `store`'s store outlives it. Destruction ends what it does.

@@ -1,0 +1,272 @@
+// One thread: it polls the listening socket and all connections, and once a
+// second, or when somebody has come or gone, decides.
+
+#include "leat/agent/agent.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "leat/agent/cpu_load.h"
+#include "leat/agent/job_book.h"
+#include "leat/agent/wire/unix_socket.h"
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/runtime/limits.h"
+#include "leat/runtime/thread_name.h"
+
+namespace leat {
+namespace {
+
+constexpr double kTickSeconds = 1;
+constexpr int kPollMilliseconds = 200;
+constexpr std::size_t kMostUnsent = 65536;  // Who reads nothing is hung up on.
+constexpr double kSmoothed = 0.7;           // Of the load of other programs.
+
+struct Connection {
+  OwnedFd socket;
+  Peer peer;
+  LineReader reader;
+  std::string unsent;
+  bool is_registered = false;
+  bool is_over = false;
+};
+
+double seconds_of(TimePoint time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+double unix_now() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+class PollingAgent final : public Agent {
+ public:
+  PollingAgent(const AgentOptions& options, ListeningSocket listening)
+      : options_(options),
+        limits_(effective_limits()),
+        listening_(std::move(listening)),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        book_(resources(0), options.sharing) {
+    tick();
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+
+  ~PollingAgent() override {
+    thread_.request_stop();
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+    thread_.join();
+    // Ours, as long as the lock is held.
+    (void)::unlink(options_.socket.c_str());
+  }
+
+  NodeView view() const override {
+    const MutexLock lock(mutex_);
+    NodeView view = view_;
+    view.time_seconds = unix_now();
+    return view;
+  }
+
+ private:
+  NodeResources resources(double outside) const {
+    NodeResources node = options_.node;
+    node.threads = std::max(
+        1.0, std::floor(std::min(node.threads, limits_.cpus) - outside + 0.5));
+    return node;
+  }
+
+  void run(const std::stop_token& stop) {
+    name_this_thread("leat-agent");
+    while (!stop.stop_requested()) {
+      const bool has_changed = serve();
+      const double now = seconds_of(SteadyClock().now());
+      if (has_changed || now - ticked_at_ >= kTickSeconds) tick();
+      for (const auto& [id, share] : book_.take_shares()) {
+        const auto found = connections_.find(id);
+        if (found != connections_.end()) say(found->second, line_of(share));
+      }
+      drop_what_is_over();
+    }
+  }
+
+  /// Waits a little for anybody; true if somebody has come or gone.
+  bool serve() {
+    std::vector<pollfd> sources = {{.fd = wake_.get(), .events = POLLIN}};
+    const bool has_room = connections_.size() < kMostConnections;
+    sources.push_back(
+        {.fd = has_room ? listening_.socket.get() : -1, .events = POLLIN});
+    std::vector<MemberId> order;
+    for (const auto& [id, connection] : connections_) {
+      const bool has_unsent = !connection.unsent.empty();
+      sources.push_back(
+          {.fd = connection.socket.get(),
+           .events = static_cast<short>(POLLIN | (has_unsent ? POLLOUT : 0))});
+      order.push_back(id);
+    }
+    if (::poll(sources.data(), sources.size(), kPollMilliseconds) <= 0) {
+      return false;
+    }
+    if (sources[1].revents != 0) accept_one();
+    bool has_changed = false;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      Connection& connection = connections_[order[i]];
+      const short what = sources[i + 2].revents;
+      if ((what & POLLOUT) != 0) send(connection);
+      if ((what & (POLLIN | POLLHUP | POLLERR)) != 0) {
+        has_changed = receive(order[i], connection) || has_changed;
+      }
+    }
+    return drop_what_is_over() || has_changed;
+  }
+
+  void accept_one() {
+    OwnedFd socket(::accept4(listening_.socket.get(), nullptr, nullptr,
+                             SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    Connection connection{.socket = std::move(socket)};
+    const Result<Peer> peer = peer_of(connection.socket.get());
+    if (!peer) return;
+    connection.peer = *peer;
+    if (!may_come(connection)) {
+      say(connection, error_line("this agent is of another user: ask for its "
+                                 "--group"));
+      return;
+    }
+    connections_.emplace(++members_ever_, std::move(connection));
+  }
+
+  bool may_come(const Connection& connection) const {
+    const Peer& peer = connection.peer;
+    if (peer.user == ::geteuid() || peer.user == 0) return true;
+    return options_.group &&
+           is_in_group(connection.socket.get(), peer, *options_.group);
+  }
+
+  /// True if it registered.
+  bool receive(MemberId id, Connection& connection) {
+    std::array<char, kMostLineBytes> bytes;
+    const ssize_t got =
+        ::recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) {
+      connection.is_over = true;
+      return false;
+    }
+    const Result<void> added = connection.reader.add(
+        std::string_view(bytes.data(), static_cast<std::size_t>(got)));
+    if (!added) return hang_up(connection, added.error());
+    bool has_registered = false;
+    while (const auto line = connection.reader.next()) {
+      const Result<LoaderMessage> said = parse_loader_line(*line);
+      if (!said) return hang_up(connection, said.error());
+      if (said->registration.has_value() == connection.is_registered) {
+        return hang_up(connection, Error(ErrorCode::kInvalidArgument,
+                                         "register first, and once"));
+      }
+      if (said->rates) {
+        book_.report(id, *said->rates);
+        continue;
+      }
+      connection.is_registered = has_registered = true;
+      book_.join(id, connection.peer.user, connection.peer.pid,
+                 *said->registration, unix_now());
+    }
+    return has_registered;
+  }
+
+  static bool hang_up(Connection& connection, const Error& error) {
+    say(connection, error_line(error.message()));
+    connection.is_over = true;
+    return false;
+  }
+
+  static void say(Connection& connection, const std::string& line) {
+    connection.unsent += line;
+    send(connection);
+    if (connection.unsent.size() > kMostUnsent) connection.is_over = true;
+  }
+
+  static void send(Connection& connection) {
+    const ssize_t sent =
+        ::send(connection.socket.get(), connection.unsent.data(),
+               connection.unsent.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      connection.unsent.erase(0, static_cast<std::size_t>(sent));
+    } else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+      connection.is_over = true;
+    }
+  }
+
+  bool drop_what_is_over() {
+    return std::erase_if(connections_, [&](const auto& entry) {
+             if (!entry.second.is_over) return false;
+             book_.leave(entry.first);
+             return true;
+           }) > 0;
+  }
+
+  void tick() {
+    const double now = seconds_of(SteadyClock().now());
+    if (now - ticked_at_ >= kTickSeconds) {
+      const CpuLoad load = meter_.measure(book_.pids(), now - ticked_at_);
+      outside_ = kSmoothed * outside_ + (1 - kSmoothed) * load.busy_outside;
+      busy_ = load.busy;
+      ticked_at_ = now;
+      if (options_.heeds_other_programs) {
+        book_.set_resources(resources(outside_));
+      }
+    }
+    book_.tick(now, unix_now());
+    NodeView view = book_.view();
+    std::array<char, 256> name{};
+    (void)::gethostname(name.data(), name.size() - 1);
+    view.name = name.data();
+    view.cores = limits_.cpus;
+    view.cores_busy = busy_;
+    view.cores_busy_outside = outside_;
+    view.memory_bytes = limits_.memory_bytes;
+    const MutexLock lock(mutex_);
+    view_ = std::move(view);
+  }
+
+  const AgentOptions options_;
+  const Limits limits_;
+  const ListeningSocket listening_;
+  const OwnedFd wake_;
+  // Of the thread.
+  JobBook book_;
+  CpuLoadMeter meter_;
+  double ticked_at_ = 0;
+  double outside_ = 0;
+  double busy_ = 0;
+  std::map<MemberId, Connection> connections_;
+  MemberId members_ever_ = 0;
+
+  mutable Mutex mutex_;
+  NodeView view_ LEAT_GUARDED_BY(mutex_);
+  std::jthread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> open_agent(const AgentOptions& options) {
+  LEAT_TRY(ListeningSocket listening, listen_at(options.socket, options.group));
+  return std::make_unique<PollingAgent>(options, std::move(listening));
+}
+
+}  // namespace leat

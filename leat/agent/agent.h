@@ -1,0 +1,45 @@
+// The agent of a node: loaders come over a unix socket, say what they do and
+// are told what they may use.
+#pragma once
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "leat/agent/node_view.h"
+#include "leat/base/result.h"
+#include "leat/tune/node_sharing.h"
+
+namespace leat {
+
+struct AgentOptions {
+  std::string socket;          ///< A path; see listen_at().
+  std::optional<gid_t> group;  ///< Whose members may come too.
+  /// What jobs share. Of threads at most what limits allow, less what other
+  /// programs use.
+  NodeResources node;
+  bool heeds_other_programs = true;
+  SharingOptions sharing;
+};
+
+/// Holds no data: when it ends, loaders keep their last shares and look for it
+/// again; a loader whose connection ends is gone, and its share free at once.
+/// Who connects is who the kernel says; other users than its own, root and its
+/// group are turned away. What one connection can hold is bounded, and so is
+/// how many there are.
+///
+/// Threads:  view() from any; it has one of its own.
+/// Lifetime: destruction hangs up, removes the socket and joins.
+class Agent {
+ public:
+  static constexpr std::size_t kMostConnections = 1024;
+
+  virtual ~Agent() = default;
+  virtual NodeView view() const = 0;
+};
+
+/// Errors: those of listen_at()
+Result<std::unique_ptr<Agent>> open_agent(const AgentOptions& options);
+
+}  // namespace leat

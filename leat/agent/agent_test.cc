@@ -1,0 +1,253 @@
+#include "leat/agent/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "leat/agent/job_book.h"
+#include "leat/agent/wire/unix_socket.h"
+#include "leat/tune/sharing_simulator.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The counters of a job that does what its truth says.
+class Rank {
+ public:
+  explicit Rank(const JobSpeed& truth) : truth_(truth) {}
+
+  WireRates after_a_second(const Share& share) {
+    const Grant grant{
+        .threads = static_cast<double>(share.threads.value_or(8)),
+        .in_flight = static_cast<double>(share.in_flight.value_or(128))};
+    rate_ = predict(truth_, grant).rate;
+    const JobReport report = report_of(truth_, grant, rate_, 1);
+    rates_.elapsed_seconds += 1;
+    rates_.samples += report.samples;
+    rates_.training_seconds += report.training_seconds;
+    rates_.wait_seconds += report.wait_seconds;
+    rates_.tasks += report.tasks;
+    rates_.busy_seconds += report.busy_seconds;
+    rates_.threads = report.threads;
+    rates_.in_flight = report.in_flight;
+    return rates_;
+  }
+  double rate() const { return rate_; }
+
+ private:
+  JobSpeed truth_;
+  WireRates rates_;
+  double rate_ = 0;
+};
+
+WireRegistration named(const std::string& job) {
+  return {.job = job,
+          .name = job,
+          .dataset = "s3://data",
+          .threads = 8,
+          .in_flight = 128,
+          .dataset_samples = 1000};
+}
+
+TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  // Two ranks of one heavy job, and a light one.
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, 100 + static_cast<int>(member), named("heavy"), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 300, .rate_per_thread = 100});
+  }
+  book.join(3, 0, 103, named("light"), 0);
+  ranks.emplace(3, JobSpeed{.compute_ceiling = 100, .rate_per_thread = 100});
+  std::map<MemberId, Share> shares;
+
+  for (int second = 0; second < 30; ++second) {
+    book.tick(second, second);
+    for (const auto& [member, share] : book.take_shares()) {
+      shares[member] = share;
+    }
+    for (auto& [member, rank] : ranks) {
+      book.report(member, rank.after_a_second(shares[member]));
+    }
+  }
+
+  EXPECT_GE(*shares[1].threads, 3u);
+  EXPECT_GE(*shares[2].threads, 3u);
+  EXPECT_LE(*shares[1].threads + *shares[2].threads + *shares[3].threads, 8u);
+  EXPECT_EQ(ranks.at(1).rate() + ranks.at(2).rate(), 600);
+  const NodeView view = book.view();
+  ASSERT_EQ(view.jobs.size(), 2u);
+  EXPECT_EQ(view.jobs[0].name, "heavy");
+  EXPECT_EQ(view.jobs[0].local_ranks, 2u);
+  EXPECT_NEAR(view.jobs[0].found_rate, 600, 1);
+  EXPECT_NEAR(view.jobs[0].predicted_rate, 600, 1);
+  EXPECT_EQ(view.jobs[0].bottleneck, "training");
+  EXPECT_FALSE(view.decisions.empty());
+  EXPECT_FALSE(view.history.empty());
+}
+
+TEST(JobBookTest, NobodyJoinsAJobOfAnotherUser) {
+  JobBook book({.threads = 8}, {});
+  book.join(1, 1000, 1, named("a"), 0);
+  book.join(2, 1001, 2, named("a"), 0);
+
+  EXPECT_EQ(book.view().jobs.size(), 2u);
+}
+
+TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
+  JobBook book({.threads = 8}, {});
+  book.join(1, 0, 1, named("a"), 0);
+  book.join(2, 0, 2, named("b"), 0);
+  book.tick(0, 0);
+  EXPECT_EQ(book.take_shares().at(1).threads, 4u);
+
+  book.leave(2);
+  book.tick(1, 1);
+  book.join(3, 0, 3, named("c"), 0);
+  book.tick(2, 2);
+
+  EXPECT_EQ(book.view().jobs.size(), 2u);
+  EXPECT_EQ(book.take_shares().at(3).threads, 4u);
+}
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() {
+    std::string name = "/tmp/leat-agent-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    options_.socket = folder_ + "/agent.sock";
+    options_.node.threads = 8;
+    options_.heeds_other_programs = false;
+  }
+  ~AgentTest() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<Agent> agent() {
+    auto opened = open_agent(options_);
+    EXPECT_TRUE(opened) << opened.error().message();
+    return std::move(*opened);
+  }
+
+  std::string folder_;
+  AgentOptions options_;
+};
+
+/// What the other side says next: a line, or "" when it hangs up.
+std::string hear(int socket, LineReader& reader) {
+  while (true) {
+    if (auto line = reader.next()) return *line;
+    pollfd source{.fd = socket, .events = POLLIN};
+    if (::poll(&source, 1, 60000) <= 0) return "nothing";
+    std::array<char, 4096> bytes;
+    const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
+    if (got <= 0) return "";
+    EXPECT_TRUE(reader.add({bytes.data(), static_cast<std::size_t>(got)}));
+  }
+}
+
+void say(int socket, const std::string& text) {
+  ASSERT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+}
+
+TEST_F(AgentTest, TellsWhoRegistersItsShare) {
+  const auto open = agent();
+  auto socket = connect_to(options_.socket);
+  ASSERT_TRUE(socket) << socket.error().message();
+
+  say(socket->get(), line_of(named("a")));
+
+  LineReader reader;
+  const auto said = parse_agent_line(hear(socket->get(), reader));
+  ASSERT_TRUE(said) << said.error().message();
+  ASSERT_TRUE(said->share);
+  EXPECT_GE(*said->share->threads, 1u);
+  EXPECT_EQ(open->view().jobs.size(), 1u);
+  EXPECT_EQ(open->view().jobs[0].pids, std::vector<std::int32_t>{::getpid()});
+}
+
+TEST_F(AgentTest, TheSocketIsPrivate) {
+  const auto open = agent();
+  struct stat is {};
+  ASSERT_EQ(::stat(options_.socket.c_str(), &is), 0);
+  EXPECT_EQ(is.st_mode & 0777, 0600u);
+}
+
+TEST_F(AgentTest, HangsUpOnNonsenseAndServesOthers) {
+  const auto open = agent();
+  const std::vector<std::string> nonsense = {
+      "GET / HTTP/1.1\r\n\r\n", "{}\n", line_of(WireRates{}),
+      line_of(named("a")) + line_of(named("b")), std::string(20000, '[')};
+  for (const std::string& bytes : nonsense) {
+    auto socket = connect_to(options_.socket);
+    ASSERT_TRUE(socket);
+    say(socket->get(), bytes);
+    LineReader reader;
+    std::string last;
+    for (std::string line = hear(socket->get(), reader); !line.empty();
+         line = hear(socket->get(), reader)) {
+      last = line;
+    }
+    EXPECT_THAT(last, HasSubstr("error")) << bytes.substr(0, 40);
+  }
+
+  auto socket = connect_to(options_.socket);
+  say(socket->get(), line_of(named("c")));
+  LineReader reader;
+  EXPECT_THAT(hear(socket->get(), reader), HasSubstr("share"));
+  EXPECT_EQ(open->view().jobs.size(), 1u);
+}
+
+TEST_F(AgentTest, ThereIsOneAgentAtAPath) {
+  const auto open = agent();
+  const auto second = open_agent(options_);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message(), HasSubstr("another agent has it"));
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+TEST_F(AgentTest, LeavesAFileThatIsNoSocket) {
+  std::ofstream(options_.socket) << "mine";
+  const auto open = open_agent(options_);
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::exists(options_.socket));
+}
+
+TEST_F(AgentTest, WhatAKilledAgentLeavesIsReplacedEachTime) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto open = open_agent(options_);
+      if (!open) ::_exit(1);
+      while (true) ::pause();
+    }
+    ASSERT_GT(child, 0);
+    // Killed anywhere from before its socket to after.
+    ::usleep(random() % 3000);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it did not get its socket";
+  }
+  const auto open = agent();
+  EXPECT_TRUE(connect_to(options_.socket));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,61 @@
+#include "leat/agent/cpu_load.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace leat {
+
+double CpuLoadMeter::busy_ticks() const {
+  std::ifstream file(root_ + "proc/stat");
+  std::string word;
+  double user = 0;
+  double nice = 0;
+  double system = 0;
+  file >> word >> user >> nice >> system;
+  return file && word == "cpu" ? user + nice + system : -1;
+}
+
+double CpuLoadMeter::ticks_of(std::int32_t pid) const {
+  std::ifstream file(root_ + "proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return 0;
+  // Behind the name, which may hold anything: state is the first field.
+  const std::size_t end = line.rfind(')');
+  if (end == std::string::npos) return 0;
+  std::istringstream fields(line.substr(end + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return fields ? user + system : 0;
+}
+
+CpuLoad CpuLoadMeter::measure(const std::vector<std::int32_t>& ours,
+                              double seconds) {
+  const double busy = busy_ticks();
+  double by_ours = 0;
+  std::map<std::int32_t, double> now;
+  for (const std::int32_t pid : ours) {
+    now[pid] = ticks_of(pid);
+    const auto before = ours_.find(pid);
+    if (before != ours_.end()) {
+      by_ours += std::max(0.0, now[pid] - before->second);
+    }
+  }
+  CpuLoad load;
+  const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  if (busy >= 0 && busy_ >= 0 && seconds > 0) {
+    load.busy = std::max(0.0, busy - busy_) * tick / seconds;
+    load.busy_outside = std::max(0.0, load.busy - by_ours * tick / seconds);
+  }
+  busy_ = busy;
+  ours_ = std::move(now);
+  return load;
+}
+
+}  // namespace leat

@@ -1,0 +1,242 @@
+#include "leat/agent/job_book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace leat {
+namespace {
+
+/// Less time than this tells little.
+constexpr double kLeastSeconds = 0.5;
+
+/// What was done between two states of the counters; nothing if these went
+/// back, as they do when somebody lies.
+std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
+  JobReport report;
+  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 11>
+      kFields = {{{&WireRates::elapsed_seconds, &JobReport::seconds},
+                  {&WireRates::samples, &JobReport::samples},
+                  {&WireRates::training_seconds, &JobReport::training_seconds},
+                  {&WireRates::wait_seconds, &JobReport::wait_seconds},
+                  {&WireRates::reads, &JobReport::reads},
+                  {&WireRates::read_bytes, &JobReport::read_bytes},
+                  {&WireRates::read_seconds, &JobReport::read_seconds},
+                  {&WireRates::tasks, &JobReport::tasks},
+                  {&WireRates::busy_seconds, &JobReport::busy_seconds},
+                  {&WireRates::cache_hits, &JobReport::cache_hits},
+                  {&WireRates::cache_misses, &JobReport::cache_misses}}};
+  for (const auto& [counter, field] : kFields) {
+    report.*field = to.*counter - from.*counter;
+    if (report.*field < 0) return std::nullopt;
+  }
+  report.threads = to.threads;
+  report.in_flight = to.in_flight;
+  return report;
+}
+
+}  // namespace
+
+void JobBook::join(MemberId member, std::uint32_t user, std::int32_t pid,
+                   const WireRegistration& registration, double unix_seconds) {
+  std::string& id = ids_[{user, registration.job}];
+  if (id.empty()) id = fmt::format("{}", ++jobs_ever_);
+  Job& job = jobs_[id];
+  if (job.members.empty()) {
+    job.registration = registration;
+    job.user = user;
+    job.since = unix_seconds;
+  }
+  job.members.push_back(member);
+  members_[member] = {
+      .job = id, .user = user, .pid = pid, .registration = registration};
+  admit(id, job);
+}
+
+void JobBook::admit(const std::string& id, Job& job) {
+  // What it may use grows with each rank, so it comes anew.
+  JobAsk ask{.most_threads = 0, .most_in_flight = 0};
+  for (const MemberId member : job.members) {
+    const WireRegistration& said = members_[member].registration;
+    ask.most_threads += static_cast<double>(said.threads);
+    ask.most_in_flight += static_cast<double>(said.in_flight);
+    ask.dataset_samples = static_cast<double>(said.dataset_samples);
+  }
+  sharing_.leave(id);
+  sharing_.arrive(id, ask);
+}
+
+void JobBook::leave(MemberId member) {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return;
+  const std::string id = found->second.job;
+  const auto key =
+      std::pair(found->second.user, found->second.registration.job);
+  members_.erase(found);
+  Job& job = jobs_[id];
+  std::erase(job.members, member);
+  if (!job.members.empty()) return admit(id, job);
+  sharing_.leave(id);
+  jobs_.erase(id);
+  ids_.erase(key);
+}
+
+void JobBook::report(MemberId member, const WireRates& rates) {
+  const auto found = members_.find(member);
+  if (found != members_.end()) found->second.latest = rates;
+}
+
+bool JobBook::learn(const std::string& id, Job& job) {
+  std::vector<JobReport> ranks;
+  for (const MemberId member : job.members) {
+    const Member& one = members_[member];
+    if (!one.latest || !one.learned) continue;
+    if (one.latest->elapsed_seconds <
+        one.learned->elapsed_seconds + kLeastSeconds) {
+      return false;  // All together, or the sum is of fewer.
+    }
+    if (const auto report = between(*one.learned, *one.latest)) {
+      ranks.push_back(*report);
+    }
+  }
+  for (const MemberId member : job.members) {
+    members_[member].learned = members_[member].latest;
+  }
+  if (ranks.size() != job.members.size()) return false;
+  job.last = together(ranks);
+  sharing_.report(id, job.last);
+  return true;
+}
+
+void JobBook::tick(double now, double unix_seconds) {
+  for (auto& [id, job] : jobs_) {
+    if (!learn(id, job)) continue;
+    const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+    history_.push_back({.time_seconds = unix_seconds,
+                        .job = id,
+                        .threads = job.last.threads,
+                        .in_flight = job.last.in_flight,
+                        .found_rate = known.fit.found_rate(),
+                        .predicted_rate = NodeSharing::predicted_rate(known),
+                        .wait_fraction = std::min(
+                            1.0, job.last.wait_seconds / job.last.seconds)});
+    if (history_.size() > kKeptPoints) history_.pop_front();
+  }
+  sharing_.decide(now);
+  const auto& decided = sharing_.decisions();
+  const std::uint64_t oldest = sharing_.decided() - decided.size() + 1;
+  // What was found of earlier ones may have come since.
+  for (NumberedDecision& old : decisions_) {
+    if (old.number >= oldest) old.decision = decided[old.number - oldest];
+  }
+  for (std::uint64_t n = std::max(decisions_dated_ + 1, oldest);
+       n <= sharing_.decided(); ++n) {
+    decisions_.push_back({n, unix_seconds, decided[n - oldest]});
+    if (decisions_.size() > NodeSharing::kKeptDecisions) {
+      decisions_.pop_front();
+    }
+  }
+  decisions_dated_ = sharing_.decided();
+}
+
+Share JobBook::share_of(const Job& job, std::size_t place,
+                        const Grant& grant) const {
+  const auto count = static_cast<double>(job.members.size());
+  const auto part = [&](double of) {
+    const double each = std::floor(of / count);
+    const double left = of - each * count;
+    return static_cast<std::size_t>(
+        std::max(1.0, each + (static_cast<double>(place) < left ? 1 : 0)));
+  };
+  Share share;
+  if (std::isfinite(grant.threads)) share.threads = part(grant.threads);
+  if (std::isfinite(grant.in_flight)) share.in_flight = part(grant.in_flight);
+  if (std::isfinite(grant.bytes_per_second)) {
+    share.bytes_per_second = static_cast<std::uint64_t>(
+        std::max(1.0, grant.bytes_per_second / count));
+  }
+  return share;
+}
+
+std::map<MemberId, Share> JobBook::take_shares() {
+  std::map<MemberId, Share> shares;
+  for (const auto& [id, job] : jobs_) {
+    const Grant& grant = sharing_.jobs().find(id)->second.grant;
+    for (std::size_t i = 0; i < job.members.size(); ++i) {
+      Member& member = members_[job.members[i]];
+      const Share share = share_of(job, i, grant);
+      if (member.told == share) continue;
+      member.told = share;
+      shares[job.members[i]] = share;
+    }
+  }
+  return shares;
+}
+
+std::vector<std::int32_t> JobBook::pids() const {
+  std::vector<std::int32_t> pids;
+  for (const auto& [id, member] : members_) pids.push_back(member.pid);
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  return pids;
+}
+
+JobView JobBook::view_of(const std::string& id, const Job& job) const {
+  const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+  JobView view{.id = id,
+               .name = job.registration.name,
+               .dataset = job.registration.dataset,
+               .user = job.user,
+               .local_ranks = static_cast<std::uint32_t>(job.members.size()),
+               .world_size = job.registration.world_size,
+               .since_seconds = job.since,
+               .found_rate = known.fit.found_rate(),
+               .predicted_rate = NodeSharing::predicted_rate(known),
+               .confidence = known.fit.confidence()};
+  const Grant& grant = known.grant;
+  const auto count = [](double value) {
+    return static_cast<std::size_t>(value);
+  };
+  if (std::isfinite(grant.threads)) view.share.threads = count(grant.threads);
+  if (std::isfinite(grant.in_flight)) {
+    view.share.in_flight = count(grant.in_flight);
+  }
+  if (std::isfinite(grant.bytes_per_second)) {
+    view.share.bytes_per_second = count(grant.bytes_per_second);
+  }
+  for (const MemberId member : job.members) {
+    const Member& one = members_.find(member)->second;
+    view.pids.push_back(one.pid);
+    if (!one.latest) continue;
+    view.misses += count(std::min(1e18, one.latest->cache_misses));
+  }
+  if (job.last.seconds > 0) {
+    view.wait_fraction =
+        std::min(1.0, job.last.wait_seconds / job.last.seconds);
+  }
+  if (known.fit.is_known()) {
+    const JobSpeed speed = NodeSharing::speed_of(known);
+    if (std::isfinite(speed.compute_ceiling)) {
+      view.compute_ceiling = speed.compute_ceiling;
+    }
+    view.bottleneck = to_string(predict(speed, grant).bound);
+  }
+  return view;
+}
+
+NodeView JobBook::view() const {
+  NodeView view{.objective =
+                    std::string(to_string(options_.allocation.objective))};
+  if (std::isfinite(sharing_.node().in_flight)) {
+    view.in_flight = static_cast<std::uint64_t>(sharing_.node().in_flight);
+  }
+  for (const auto& [id, job] : jobs_) view.jobs.push_back(view_of(id, job));
+  view.decisions.assign(decisions_.begin(), decisions_.end());
+  view.history.assign(history_.begin(), history_.end());
+  return view;
+}
+
+}  // namespace leat

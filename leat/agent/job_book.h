@@ -1,0 +1,88 @@
+// The jobs of a node as its agent knows them: who they are, what they said,
+// what they were given.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/agent/node_view.h"
+#include "leat/agent/wire/messages.h"
+#include "leat/tune/node_sharing.h"
+
+namespace leat {
+
+/// One connection: a rank of a job. Numbers are not used again.
+using MemberId = std::uint64_t;
+
+/// Brings ranks together to jobs, counters to reports, and grants of jobs to
+/// shares of ranks. A job is what says the same `job` under the same user, so
+/// nobody can speak for a job of somebody else. Reads no clock and no socket.
+///
+/// Threads: one at a time.
+class JobBook {
+ public:
+  static constexpr std::size_t kKeptPoints = 3600;
+
+  JobBook(const NodeResources& node, const SharingOptions& options)
+      : options_(options), sharing_(node, options) {}
+
+  void join(MemberId member, std::uint32_t user, std::int32_t pid,
+            const WireRegistration& registration, double unix_seconds);
+  /// Unknown members are passed over.
+  void leave(MemberId member);
+  void report(MemberId member, const WireRates& rates);
+  void set_resources(const NodeResources& node) {
+    sharing_.set_resources(node);
+  }
+
+  /// Learns from what was reported since the last call, and decides. About once
+  /// a second. `now`: seconds on any clock that only rises.
+  void tick(double now, double unix_seconds);
+
+  /// What to tell whom: shares that differ from what was told last. Each is
+  /// told once.
+  std::map<MemberId, Share> take_shares();
+
+  std::vector<std::int32_t> pids() const;
+  std::size_t members() const { return members_.size(); }
+  /// What of a NodeView is known here: its jobs, decisions, history, objective.
+  NodeView view() const;
+
+ private:
+  struct Member {
+    std::string job;  ///< Its id.
+    std::uint32_t user = 0;
+    std::int32_t pid = 0;
+    WireRegistration registration;
+    std::optional<WireRates> learned;  ///< Up to which was learned.
+    std::optional<WireRates> latest;
+    std::optional<Share> told;
+  };
+  struct Job {
+    WireRegistration registration;  ///< Of its first rank.
+    std::uint32_t user = 0;
+    double since = 0;
+    std::vector<MemberId> members;
+    JobReport last;
+  };
+
+  void admit(const std::string& id, Job& job);
+  bool learn(const std::string& id, Job& job);
+  Share share_of(const Job& job, std::size_t place, const Grant& grant) const;
+  JobView view_of(const std::string& id, const Job& job) const;
+
+  const SharingOptions options_;
+  NodeSharing sharing_;
+  std::map<MemberId, Member> members_;
+  std::map<std::string, Job> jobs_;
+  std::map<std::pair<std::uint32_t, std::string>, std::string> ids_;
+  std::uint64_t jobs_ever_ = 0;
+  std::uint64_t decisions_dated_ = 0;
+  std::deque<NumberedDecision> decisions_;
+  std::deque<JobPoint> history_;
+};
+
+}  // namespace leat

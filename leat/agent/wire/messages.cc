@@ -1,0 +1,235 @@
+#include "leat/agent/wire/messages.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr std::size_t kMostLinesBytes = 4 * kMostLineBytes;
+
+template <class Message, class Value>
+struct Key {
+  const char* name;
+  Value Message::*field;
+};
+
+constexpr std::array kRates = {
+    Key<WireRates, double>{"elapsed_seconds", &WireRates::elapsed_seconds},
+    Key<WireRates, double>{"samples", &WireRates::samples},
+    Key<WireRates, double>{"training_seconds", &WireRates::training_seconds},
+    Key<WireRates, double>{"wait_seconds", &WireRates::wait_seconds},
+    Key<WireRates, double>{"reads", &WireRates::reads},
+    Key<WireRates, double>{"read_bytes", &WireRates::read_bytes},
+    Key<WireRates, double>{"read_seconds", &WireRates::read_seconds},
+    Key<WireRates, double>{"tasks", &WireRates::tasks},
+    Key<WireRates, double>{"busy_seconds", &WireRates::busy_seconds},
+    Key<WireRates, double>{"cache_hits", &WireRates::cache_hits},
+    Key<WireRates, double>{"cache_misses", &WireRates::cache_misses},
+    Key<WireRates, double>{"threads", &WireRates::threads},
+    Key<WireRates, double>{"in_flight", &WireRates::in_flight}};
+constexpr std::array kTexts = {
+    Key<WireRegistration, std::string>{"job", &WireRegistration::job},
+    Key<WireRegistration, std::string>{"name", &WireRegistration::name},
+    Key<WireRegistration, std::string>{"dataset", &WireRegistration::dataset}};
+constexpr std::array kSmall = {
+    Key<WireRegistration, std::uint32_t>{"rank", &WireRegistration::rank},
+    Key<WireRegistration, std::uint32_t>{"world_size",
+                                         &WireRegistration::world_size},
+    Key<WireRegistration, std::uint32_t>{"local_ranks",
+                                         &WireRegistration::local_ranks}};
+constexpr std::array kLarge = {
+    Key<WireRegistration, std::uint64_t>{"threads", &WireRegistration::threads},
+    Key<WireRegistration, std::uint64_t>{"in_flight",
+                                         &WireRegistration::in_flight},
+    Key<WireRegistration, std::uint64_t>{"dataset_samples",
+                                         &WireRegistration::dataset_samples}};
+constexpr std::array kCounts = {
+    Key<Share, std::optional<std::size_t>>{"threads", &Share::threads},
+    Key<Share, std::optional<std::size_t>>{"in_flight", &Share::in_flight}};
+constexpr std::array kAmounts = {
+    Key<Share, std::optional<std::uint64_t>>{"bytes_per_second",
+                                             &Share::bytes_per_second},
+    Key<Share, std::optional<std::uint64_t>>{"ram_bytes", &Share::ram_bytes},
+    Key<Share, std::optional<std::uint64_t>>{"disk_bytes", &Share::disk_bytes}};
+
+Error wrong(const std::string& what) {
+  return {ErrorCode::kInvalidArgument,
+          "a line between a loader and its agent: " + what};
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Json> parse(std::string_view line) {
+  // Depth is at most the line's length, which is bounded, and the parser does
+  // not recurse.
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return wrong("is not JSON");
+  if (!json.is_object()) return wrong("is not an object");
+  return json;
+}
+
+/// A whole number that `Value` holds, at least 0.
+template <class Value>
+Result<Value> whole_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return wrong(std::string(key) + " is missing");
+  if (!found->is_number_unsigned() || found->template get<std::uint64_t>() >
+                                          std::numeric_limits<Value>::max()) {
+    return wrong(std::string(key) + " must be a whole number");
+  }
+  return found->template get<Value>();
+}
+
+Result<WireRegistration> read_registration(const Json& object) {
+  WireRegistration read;
+  for (const auto& key : kTexts) {
+    const auto found = object.find(key.name);
+    if (found == object.end() || !found->is_string()) {
+      return wrong(std::string(key.name) + " must be a text");
+    }
+    read.*key.field = found->get<std::string>().substr(0, kMostNameBytes);
+  }
+  for (const auto& key : kSmall) {
+    LEAT_TRY(read.*key.field, whole_of<std::uint32_t>(object, key.name));
+  }
+  for (const auto& key : kLarge) {
+    LEAT_TRY(read.*key.field, whole_of<std::uint64_t>(object, key.name));
+  }
+  if (read.threads == 0 || read.in_flight == 0 || read.local_ranks == 0 ||
+      read.world_size == 0) {
+    return wrong(
+        "threads, in_flight, local_ranks and world_size are at least 1");
+  }
+  return read;
+}
+
+Result<WireRates> read_rates(const Json& object) {
+  WireRates read;
+  for (const auto& key : kRates) {
+    const auto found = object.find(key.name);
+    if (found == object.end() || !found->is_number()) {
+      return wrong(std::string(key.name) + " must be a number");
+    }
+    read.*key.field = found->get<double>();
+    if (!std::isfinite(read.*key.field) || read.*key.field < 0) {
+      return wrong(std::string(key.name) + " must be at least 0");
+    }
+  }
+  return read;
+}
+
+Result<Share> read_share(const Json& object) {
+  Share read;
+  for (const auto& key : kCounts) {
+    if (!object.contains(key.name)) continue;
+    LEAT_TRY(read.*key.field, whole_of<std::size_t>(object, key.name));
+  }
+  for (const auto& key : kAmounts) {
+    if (!object.contains(key.name)) continue;
+    LEAT_TRY(read.*key.field, whole_of<std::uint64_t>(object, key.name));
+  }
+  if (read.threads == 0u || read.in_flight == 0u) {
+    return wrong("threads and in_flight are at least 1");
+  }
+  return read;
+}
+
+}  // namespace
+
+std::string line_of(const WireRegistration& registration) {
+  Json object = Json::object();
+  for (const auto& key : kTexts) {
+    object[key.name] = (registration.*key.field).substr(0, kMostNameBytes);
+  }
+  for (const auto& key : kSmall) object[key.name] = registration.*key.field;
+  for (const auto& key : kLarge) object[key.name] = registration.*key.field;
+  return text_of({{"leat", kVersion}, {"register", std::move(object)}});
+}
+
+std::string line_of(const WireRates& rates) {
+  Json object = Json::object();
+  for (const auto& key : kRates) object[key.name] = rates.*key.field;
+  return text_of({{"rates", std::move(object)}});
+}
+
+std::string line_of(const Share& share) {
+  Json object = Json::object();
+  for (const auto& key : kCounts) {
+    if (share.*key.field) object[key.name] = *(share.*key.field);
+  }
+  for (const auto& key : kAmounts) {
+    if (share.*key.field) object[key.name] = *(share.*key.field);
+  }
+  return text_of({{"share", std::move(object)}});
+}
+
+std::string error_line(std::string_view error) {
+  return text_of({{"error", std::string(error.substr(0, kMostNameBytes))}});
+}
+
+Result<LoaderMessage> parse_loader_line(std::string_view line) {
+  LEAT_TRY(const Json json, parse(line));
+  LoaderMessage message;
+  if (const auto found = json.find("register"); found != json.end()) {
+    const auto version = json.find("leat");
+    if (version == json.end() || *version != kVersion) {
+      return wrong("is of another version of Leat: run the same on both sides");
+    }
+    if (!found->is_object()) return wrong("register must be an object");
+    LEAT_TRY(message.registration, read_registration(*found));
+    return message;
+  }
+  const auto found = json.find("rates");
+  if (found == json.end() || !found->is_object()) {
+    return wrong("has neither register nor rates");
+  }
+  LEAT_TRY(message.rates, read_rates(*found));
+  return message;
+}
+
+Result<AgentMessage> parse_agent_line(std::string_view line) {
+  LEAT_TRY(const Json json, parse(line));
+  AgentMessage message;
+  if (const auto found = json.find("error");
+      found != json.end() && found->is_string()) {
+    message.error = found->get<std::string>().substr(0, kMostNameBytes);
+    return message;
+  }
+  const auto found = json.find("share");
+  if (found == json.end() || !found->is_object()) {
+    return wrong("has neither share nor error");
+  }
+  LEAT_TRY(message.share, read_share(*found));
+  return message;
+}
+
+Result<void> LineReader::add(std::string_view bytes) {
+  bytes_.erase(0, std::exchange(begin_, 0));
+  bytes_.append(bytes);
+  const std::size_t end = bytes_.rfind('\n');
+  const std::size_t open =
+      end == std::string::npos ? bytes_.size() : bytes_.size() - end - 1;
+  if (open > kMostLineBytes || bytes_.size() > kMostLinesBytes) {
+    return wrong("is too long");
+  }
+  return {};
+}
+
+std::optional<std::string> LineReader::next() {
+  const std::size_t end = bytes_.find('\n', begin_);
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = bytes_.substr(begin_, end - begin_);
+  begin_ = end + 1;
+  return line;
+}
+
+}  // namespace leat

@@ -1,0 +1,94 @@
+// What loaders and the agent of their node say to each other: JSON, one object
+// a line, over a unix stream socket. Version 1.
+//
+//   loader -> agent   {"leat":1,"register":{...}}   first, once
+//                     {"rates":{...}}               about once a second
+//   agent -> loader   {"share":{...}}               whenever it changes
+//                     {"error":"..."}               before it hangs up
+//
+// There is no message that names another job: a loader speaks for itself.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+#include "leat/tune/share.h"
+
+namespace leat {
+
+inline constexpr std::size_t kMostLineBytes = 16384;
+inline constexpr std::size_t kMostNameBytes = 512;
+
+/// Who a loader is. Texts are cut to kMostNameBytes.
+struct WireRegistration {
+  std::string job;      ///< The same on all ranks of one job.
+  std::string name;     ///< For people.
+  std::string dataset;  ///< A URL without credentials.
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  std::uint32_t local_ranks = 1;
+  std::uint64_t threads = 1;    ///< That its user allows this rank.
+  std::uint64_t in_flight = 1;  ///< The same.
+  std::uint64_t dataset_samples = 0;
+};
+
+/// engine/loader_rates.h in seconds: what only grows, and what holds now.
+struct WireRates {
+  double elapsed_seconds = 0;
+  double samples = 0;
+  double training_seconds = 0;
+  double wait_seconds = 0;
+  double reads = 0;
+  double read_bytes = 0;
+  double read_seconds = 0;
+  double tasks = 0;
+  double busy_seconds = 0;
+  double cache_hits = 0;
+  double cache_misses = 0;
+  double threads = 1;
+  double in_flight = 1;
+};
+
+/// What a loader says: one of these.
+struct LoaderMessage {
+  std::optional<WireRegistration> registration;
+  std::optional<WireRates> rates;
+};
+/// What the agent says: one of these.
+struct AgentMessage {
+  std::optional<Share> share;
+  std::string error;
+};
+
+/// One line each, with its end.
+std::string line_of(const WireRegistration& registration);
+std::string line_of(const WireRates& rates);
+std::string line_of(const Share& share);
+std::string error_line(std::string_view error);
+
+/// Read a line without its end. Any bytes are a message or an error; numbers
+/// are finite and at least 0.
+///
+/// Errors:
+///   kInvalidArgument  not JSON, not an object, another version, a value of
+///                     another type: says which key
+Result<LoaderMessage> parse_loader_line(std::string_view line);
+Result<AgentMessage> parse_agent_line(std::string_view line);
+
+/// Cuts a stream into lines. Holds at most kMostLineBytes.
+class LineReader {
+ public:
+  /// Takes bytes as they came. Errors: kInvalidArgument for a longer line.
+  Result<void> add(std::string_view bytes);
+  /// The next whole line, without its end; nullopt until there is one.
+  std::optional<std::string> next();
+
+ private:
+  std::string bytes_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace leat

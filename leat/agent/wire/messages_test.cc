@@ -1,0 +1,90 @@
+#include "leat/agent/wire/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string without_end(std::string line) {
+  line.pop_back();
+  return line;
+}
+
+TEST(WireTest, WhatIsSaidIsRead) {
+  const WireRegistration said{.job = "j\"ob",
+                              .name = "n",
+                              .dataset = "s3://b",
+                              .rank = 3,
+                              .world_size = 8,
+                              .local_ranks = 4,
+                              .threads = 5,
+                              .in_flight = 6,
+                              .dataset_samples = 7};
+  const auto read = parse_loader_line(without_end(line_of(said)));
+  ASSERT_TRUE(read) << read.error().message();
+  ASSERT_TRUE(read->registration);
+  EXPECT_EQ(read->registration->job, said.job);
+  EXPECT_EQ(read->registration->rank, 3u);
+  EXPECT_EQ(read->registration->dataset_samples, 7u);
+
+  const auto rates = parse_loader_line(
+      without_end(line_of(WireRates{.samples = 2.5, .threads = 3})));
+  ASSERT_TRUE(rates && rates->rates);
+  EXPECT_EQ(rates->rates->samples, 2.5);
+  EXPECT_EQ(rates->rates->threads, 3);
+
+  Share share;
+  share.threads = 4;
+  share.bytes_per_second = 1000;
+  const auto given = parse_agent_line(without_end(line_of(share)));
+  ASSERT_TRUE(given && given->share);
+  EXPECT_EQ(*given->share, share);
+}
+
+TEST(WireTest, NamesAreCutAndNeedNoUtf8) {
+  const WireRegistration said{.job = std::string(9000, 'x'),
+                              .name = "\xff\xfe"};
+  const std::string line = line_of(said);
+  EXPECT_LT(line.size(), kMostLineBytes);
+  const auto read = parse_loader_line(without_end(line));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->registration->job.size(), kMostNameBytes);
+}
+
+TEST(WireTest, SaysWhatIsWrong) {
+  for (const auto& [line, says] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", "not JSON"},
+           {"[1]", "not an object"},
+           {"{}", "neither"},
+           {R"({"leat":2,"register":{}})", "another version"},
+           {R"({"leat":1,"register":{"job":3}})", "job must be a text"},
+           {R"({"rates":{"elapsed_seconds":"1"}})", "elapsed_seconds"},
+           {R"({"rates":{"elapsed_seconds":-1}})", "at least 0"}}) {
+    const auto read = parse_loader_line(line);
+    ASSERT_FALSE(read) << line;
+    EXPECT_THAT(read.error().message(), HasSubstr(says));
+  }
+  EXPECT_FALSE(parse_agent_line(R"({"share":{"threads":0}})"));
+  EXPECT_FALSE(parse_agent_line(R"({"share":{"threads":1.5}})"));
+  EXPECT_FALSE(parse_agent_line(R"({"share":{"threads":-1}})"));
+}
+
+TEST(WireTest, LinesAreBounded) {
+  LineReader reader;
+  ASSERT_TRUE(reader.add("ab\nc"));
+  EXPECT_EQ(reader.next(), "ab");
+  EXPECT_EQ(reader.next(), std::nullopt);
+  ASSERT_TRUE(reader.add("d\n"));
+  EXPECT_EQ(reader.next(), "cd");
+  ASSERT_TRUE(reader.add(std::string(kMostLineBytes, 'x')));
+  EXPECT_FALSE(reader.add("y"));
+}
+
+}  // namespace
+}  // namespace leat

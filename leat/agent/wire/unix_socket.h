@@ -1,0 +1,52 @@
+// The unix sockets of the agent and of those who look for it.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/env.h"
+#include "leat/base/owned_fd.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Who is at the other end, as the kernel says.
+struct Peer {
+  pid_t pid = 0;
+  uid_t user = 0;
+  gid_t group = 0;
+};
+Result<Peer> peer_of(int socket);
+/// The same groups as in /proc: the first one and all others.
+bool is_in_group(int socket, const Peer& peer, gid_t group);
+
+/// Where an agent is looked for, in order: LEAT_AGENT alone if it is set
+/// ("off": nowhere); else $XDG_RUNTIME_DIR/leat/agent.sock,
+/// /run/leat/agent.sock and /tmp/leat-UID/agent.sock.
+std::vector<std::string> agent_paths(const Env& env);
+
+/// A listening socket that nobody else has, whatever was left at `path`. A file
+/// beside it, `path`.lock, is locked for as long.
+struct ListeningSocket {
+  OwnedFd lock;
+  OwnedFd socket;
+};
+/// Mode 0600, or 0660 of `group`. Makes the folder, private, if it is missing.
+///
+/// Errors:
+///   kInvalidArgument   `path` is too long, or is a file that is no socket
+///   kUnavailable       another agent has it
+///   kPermissionDenied  the folder is not ours to write
+Result<ListeningSocket> listen_at(const std::string& path,
+                                  std::optional<gid_t> group);
+
+/// Does not block.
+///
+/// Errors:
+///   kUnavailable       nobody listens there
+///   kPermissionDenied  an agent of another user that is not root
+Result<OwnedFd> connect_to(const std::string& path);
+
+}  // namespace leat

@@ -1,0 +1,142 @@
+// leat agent    Shares this node among the loaders that run on it.
+
+#include <grp.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "leat/agent/agent.h"
+#include "leat/agent/view_json.h"
+#include "leat/agent/view_server.h"
+#include "leat/agent/wire/unix_socket.h"
+#include "leat/base/mutex.h"
+#include "leat/base/units.h"
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+struct AgentFlags {
+  std::string socket;
+  std::string group;
+  std::string objective = "throughput";
+  std::string bandwidth;
+  double floor = 0.5;
+  double threads = 0;
+  double max_in_flight = 0;
+  std::optional<std::uint16_t> port;
+  bool is_json = false;
+};
+
+Error wrong(const std::string& what) {
+  return {ErrorCode::kInvalidArgument, what};
+}
+
+Result<gid_t> group_of(const std::string& name) {
+  std::array<char, 16384> text;
+  ::group entry{};
+  ::group* found = nullptr;
+  if (::getgrnam_r(name.c_str(), &entry, text.data(), text.size(), &found) !=
+          0 ||
+      found == nullptr) {
+    return wrong("--group " + name +
+                 ": there is no such group; `getent group` lists them");
+  }
+  return found->gr_gid;
+}
+
+Result<AgentOptions> options_of(const AgentFlags& flags, const Env& env) {
+  AgentOptions options;
+  const std::vector<std::string> paths = agent_paths(env);
+  if (flags.socket.empty() && paths.empty()) {
+    return wrong("LEAT_AGENT is off: unset it or give --socket");
+  }
+  // The first place that loaders of this user look at.
+  options.socket = flags.socket.empty() ? paths.front() : flags.socket;
+  if (!flags.group.empty()) {
+    LEAT_TRY(options.group, group_of(flags.group));
+  }
+  options.node.threads = flags.threads > 0 ? flags.threads : kUnbounded;
+  if (flags.max_in_flight > 0) options.node.in_flight = flags.max_in_flight;
+  if (!flags.bandwidth.empty()) {
+    Result<std::uint64_t> rate = parse_bytes(flags.bandwidth);
+    if (!rate || *rate == 0) {
+      return wrong("--bandwidth must be bytes a second such as 1GB");
+    }
+    options.node.bytes_per_second = static_cast<double>(*rate);
+  }
+  options.sharing.allocation.floor = flags.floor;
+  options.sharing.allocation.objective = flags.objective == "fairness"
+                                             ? Objective::kFairness
+                                             : Objective::kThroughput;
+  return options;
+}
+
+void wait_for(const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar woken;
+  MutexLock lock(mutex);
+  woken.wait(lock, stop, [] { return false; });
+}
+
+Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
+  LEAT_TRY(const AgentOptions options, options_of(flags, context.env));
+  LEAT_TRY(const auto agent, open_agent(options));
+  std::unique_ptr<ViewServer> page;
+  if (flags.port) {
+    LEAT_TRY(page, open_view_server({.port = *flags.port},
+                                    [&agent] { return agent->view(); }));
+  }
+  context.out << "listening on " << options.socket << std::endl;
+  if (page != nullptr) context.out << "showing " << page->url() << std::endl;
+  wait_for(context.stop);
+  if (flags.is_json) context.out << view_json(agent->view()) << '\n';
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
+  auto flags = std::make_shared<AgentFlags>();
+  app.add_option("--socket", flags->socket,
+                 "where loaders find it; without: $LEAT_AGENT, else "
+                 "$XDG_RUNTIME_DIR/leat/agent.sock, else /run/leat/agent.sock");
+  app.add_option("--group", flags->group,
+                 "whose members may come too; without: this user and root");
+  app.add_option("--objective", flags->objective,
+                 "throughput: the most in all; fairness: the most for who has "
+                 "least")
+      ->check(CLI::IsMember({"throughput", "fairness"}))
+      ->capture_default_str();
+  app.add_option("--floor", flags->floor,
+                 "part of an even split's speed that every job keeps")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--threads", flags->threads,
+                 "that decode, of all jobs; without: the cores there are")
+      ->check(CLI::Range(1.0, 4096.0));
+  app.add_option("--max-in-flight", flags->max_in_flight,
+                 "requests of all jobs; without: as many as each wants")
+      ->check(CLI::Range(1.0, 1048576.0));
+  app.add_option("--bandwidth", flags->bandwidth,
+                 "bytes a second from the store of all jobs, such as 1GB");
+  app.add_option("--port", flags->port,
+                 "show a page, and metrics, at this port; 0 for a free one");
+  app.add_flag("--json", flags->is_json, "print what it showed at the end");
+  app.footer("Example:\n  leat agent --port 5328");
+  return
+      [flags](CommandContext& context) { return run_agent(*flags, context); };
+}
+
+}  // namespace
+
+const Command kAgentCommand{
+    .name = "agent",
+    .summary = "share this node among the loaders on it",
+    .add = &add_agent,
+};
+
+}  // namespace leat

@@ -1,0 +1,142 @@
+// leat simulate JOBS.toml    What would each way of sharing nodes do for these
+// jobs? The agent's own decisions, in virtual time.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "leat/cli/commands.h"
+#include "leat/cli/jobs_file.h"
+#include "leat/cli/read_text.h"
+
+namespace leat {
+namespace {
+
+constexpr std::array kPolicies = {
+    SharingPolicy::kEven, SharingPolicy::kUnshared, SharingPolicy::kWorkersOnly,
+    SharingPolicy::kThroughput, SharingPolicy::kFairness};
+
+constexpr std::uint64_t kMostFileBytes = 1 << 20;
+
+struct SimulateFlags {
+  std::string file;
+  bool is_json = false;
+};
+
+nlohmann::ordered_json json_of(const std::string& arrivals,
+                               SharingPolicy policy,
+                               const SharingReport& report,
+                               const SharingReport& same, double took) {
+  return {{"arrivals", arrivals},
+          {"policy", to_string(policy)},
+          {"jobs", report.jobs.size()},
+          {"makespan_seconds", report.makespan_seconds},
+          {"same_jobs",
+           {{"mean_speed", same.mean_speed},
+            {"least_at_once", same.least_at_once}}},
+          {"mean_speed", report.mean_speed},
+          {"least_speed", report.least_speed},
+          {"fairness_index", report.fairness_index},
+          {"starved_part", report.starved_part},
+          {"changes_per_job_hour", report.changes_per_job_hour},
+          {"prediction_error", report.prediction_error},
+          {"job_seconds", report.job_seconds},
+          {"job_seconds_per_second",
+           took > 0 ? (report.job_seconds + same.job_seconds) / took : 0}};
+}
+
+void print(const std::string& arrivals, SharingPolicy policy,
+           const SharingReport& report, const SharingReport& same,
+           std::ostream& out) {
+  out << fmt::format(
+      "{:<10} {:<11} {:>7.3f} {:>7.3f} {:>8.2f} h {:>7.3f} {:>7.3f} {:>9.3f} "
+      "{:>8.1f} % {:>9.1f} {:>8.1f} %\n",
+      arrivals, to_string(policy), same.mean_speed, same.least_at_once,
+      report.makespan_seconds / 3600, report.mean_speed, report.least_speed,
+      report.fairness_index, 100 * report.starved_part,
+      report.changes_per_job_hour, 100 * report.prediction_error);
+}
+
+/// Every policy meets the same jobs at the same time: those of `report`.
+void keep_times(const SharingReport& report, SharingSimulation& same_jobs) {
+  for (std::size_t i = 0; i < same_jobs.jobs.size(); ++i) {
+    SimulatedJob& job = same_jobs.jobs[i];
+    job.leaves_seconds = report.jobs[i].finished_seconds;
+    job.arrives_seconds += report.jobs[i].waited_seconds;
+  }
+}
+
+Result<void> run_simulate(const SimulateFlags& flags, CommandContext& context) {
+  LEAT_TRY(const std::string text, read_text(flags.file, kMostFileBytes));
+  LEAT_TRY(const std::vector<NamedSharing> runs,
+           parse_jobs_file(text, flags.file));
+  if (!flags.is_json) {
+    context.out << fmt::format(
+        "{:<10} {:<11} {:>7} {:>7} {:>10} {:>7} {:>7} {:>9} {:>10} {:>9} "
+        "{:>10}\n",
+        "arrivals", "policy", "sum", "min", "makespan", "mean", "least",
+        "fairness", "starved", "changes", "error");
+  }
+  auto all = nlohmann::ordered_json::array();
+  for (const NamedSharing& run : runs) {
+    SharingSimulation same_jobs = run.simulation;
+    for (const SharingPolicy policy : kPolicies) {
+      if (context.stop.stop_requested()) {
+        return Error(ErrorCode::kCancelled, "stopped");
+      }
+      const auto begun = std::chrono::steady_clock::now();
+      SharingSimulation simulation = run.simulation;
+      simulation.policy = policy;
+      LEAT_TRY(const SharingReport report, simulate_sharing(simulation));
+      if (policy == kPolicies.front()) keep_times(report, same_jobs);
+      same_jobs.policy = policy;
+      LEAT_TRY(const SharingReport same, simulate_sharing(same_jobs));
+      const std::chrono::duration<double> took =
+          std::chrono::steady_clock::now() - begun;
+      if (flags.is_json) {
+        all.push_back(json_of(run.name, policy, report, same, took.count()));
+      } else {
+        print(run.name, policy, report, same, context.out);
+      }
+    }
+  }
+  if (flags.is_json) {
+    context.out << nlohmann::ordered_json{{"runs", std::move(all)}}.dump()
+                << '\n';
+  }
+  return {};
+}
+
+std::function<Result<void>(CommandContext&)> add_simulate(CLI::App& app) {
+  auto flags = std::make_shared<SimulateFlags>();
+  app.add_option("JOBS", flags->file, "the jobs and nodes, as TOML")
+      ->required();
+  app.add_flag("--json", flags->is_json, "print one JSON object");
+  app.footer(
+      "sum, min: speeds / speeds alone, and the least on a node, while every "
+      "policy meets the\nsame jobs at the same time; mean: time alone / time "
+      "beside others, over all jobs; least: of the "
+      "job that lost most;\nfairness: Jain's index; starved: of the time, "
+      "below 0.4 of what an even split gives;\nchanges: of a job's shares, "
+      "an hour; error: of predicted speeds, median.\n\nExample:\n"
+      "  leat simulate examples/jobs.toml");
+  return [flags](CommandContext& context) {
+    return run_simulate(*flags, context);
+  };
+}
+
+}  // namespace
+
+const Command kSimulateCommand{
+    .name = "simulate",
+    .summary = "say what sharing nodes would do for many jobs",
+    .add = &add_simulate,
+};
+
+}  // namespace leat

@@ -1,0 +1,175 @@
+#include "leat/engine/agent_link.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "leat/agent/wire/unix_socket.h"
+#include "leat/base/clock.h"
+#include "leat/base/owned_fd.h"
+#include "leat/runtime/log.h"
+#include "leat/runtime/thread_name.h"
+
+namespace leat {
+namespace {
+
+constexpr Nanoseconds kEvery = std::chrono::seconds(1);
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+WireRates wire_rates(const LoaderRates& rates) {
+  return {.elapsed_seconds = seconds(rates.elapsed),
+          .samples = static_cast<double>(rates.samples),
+          .training_seconds = seconds(rates.training),
+          .wait_seconds = seconds(rates.wait),
+          .reads = static_cast<double>(rates.reads),
+          .read_bytes = static_cast<double>(rates.read_bytes),
+          .read_seconds = seconds(rates.read_time),
+          .tasks = static_cast<double>(rates.tasks),
+          .busy_seconds = seconds(rates.busy),
+          .cache_hits = static_cast<double>(rates.cache_hits),
+          .cache_misses = static_cast<double>(rates.cache_misses),
+          .threads = static_cast<double>(rates.threads),
+          .in_flight = static_cast<double>(rates.in_flight)};
+}
+
+class PollingLink final : public AgentLink {
+ public:
+  explicit PollingLink(AgentLinkOptions options)
+      : options_(std::move(options)),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  ~PollingLink() override {
+    thread_.request_stop();
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+    thread_.join();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    name_this_thread("leat-link");
+    TimePoint due = SteadyClock().now();
+    while (!stop.stop_requested()) {
+      if (SteadyClock().now() >= due) {
+        if (!socket_) look();
+        if (socket_) say(line_of(wire_rates(options_.rates())));
+        due = SteadyClock().now() + kEvery;
+      }
+      wait_until(due);
+    }
+  }
+
+  void look() {
+    for (const std::string& path : options_.paths) {
+      Result<OwnedFd> found = connect_to(path);
+      if (!found) continue;
+      socket_ = std::move(*found);
+      reader_ = LineReader();
+      unsent_.clear();
+      say(line_of(options_.registration));
+      return;
+    }
+  }
+
+  void wait_until(TimePoint due) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(due - SteadyClock().now());
+    std::array<pollfd, 2> sources{
+        pollfd{.fd = wake_.get(), .events = POLLIN},
+        pollfd{.fd = socket_.get(),
+               .events = static_cast<short>(POLLIN |
+                                            (unsent_.empty() ? 0 : POLLOUT))}};
+    const auto wait = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+    if (::poll(sources.data(), sources.size(), wait) <= 0) return;
+    if ((sources[1].revents & POLLOUT) != 0) send();
+    if ((sources[1].revents & ~POLLOUT) != 0) receive();
+  }
+
+  void say(const std::string& line) {
+    // An agent that reads nothing is spared further reports.
+    if (unsent_.size() > kMostLineBytes) return;
+    unsent_ += line;
+    send();
+  }
+
+  void send() {
+    if (!socket_) return;
+    const ssize_t sent =
+        ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      unsent_.erase(0, static_cast<std::size_t>(sent));
+    } else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+      lose();
+    }
+  }
+
+  void receive() {
+    std::array<char, 4096> bytes;
+    const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return lose();
+    if (!reader_.add(
+            std::string_view(bytes.data(), static_cast<std::size_t>(got)))) {
+      return lose();
+    }
+    while (const auto line = reader_.next()) {
+      const Result<AgentMessage> said = parse_agent_line(*line);
+      if (!said) return lose();
+      if (said->share) {
+        options_.set_share(*said->share);
+      } else if (!std::exchange(has_warned_, true)) {
+        log_warning("the agent of this node turned this loader away: " +
+                    said->error);
+      }
+    }
+  }
+
+  /// The share stays as it is.
+  void lose() {
+    socket_ = OwnedFd();
+    unsent_.clear();
+  }
+
+  const AgentLinkOptions options_;
+  const OwnedFd wake_;
+  // Of the thread.
+  OwnedFd socket_;
+  LineReader reader_;
+  std::string unsent_;
+  bool has_warned_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options) {
+  return std::make_unique<PollingLink>(std::move(options));
+}
+
+std::string job_key(const Env& env, const std::string& dataset) {
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
+    // torchrun says "none" unless it was given an id.
+    const auto id = value_of(env, name);
+    if (id && *id != "none") return fmt::format("{} {} {}", name, *id, dataset);
+  }
+  return fmt::format("{}.{}", ::getpid(),
+                     SteadyClock().now().time_since_epoch().count());
+}
+
+}  // namespace leat

@@ -1,0 +1,38 @@
+// A loader's line to the agent of its node.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "leat/agent/wire/messages.h"
+#include "leat/base/env.h"
+#include "leat/engine/loader_rates.h"
+#include "leat/tune/share.h"
+
+namespace leat {
+
+struct AgentLinkOptions {
+  std::vector<std::string> paths;  ///< agent_paths(); not empty.
+  WireRegistration registration;
+  std::function<LoaderRates()> rates;
+  std::function<void(const Share&)> set_share;
+};
+
+/// Looks for an agent once a second, registers, then reports once a second and
+/// carries out what shares come. Without an agent nothing changes; when one
+/// dies the last share stays, and it is looked for again.
+///
+/// Threads:  one of its own, "leat-link", which calls both functions.
+/// Lifetime: destruction hangs up and joins; the functions must live as long.
+class AgentLink {
+ public:
+  virtual ~AgentLink() = default;
+};
+std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
+
+/// What is the same on all ranks of a job and on no other's: of torchrun and
+/// Slurm their job's id, with the dataset; else this loader alone.
+std::string job_key(const Env& env, const std::string& dataset);
+
+}  // namespace leat

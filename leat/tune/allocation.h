@@ -1,0 +1,79 @@
+// Shares of a node for the jobs on it, from what each is like.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "leat/tune/job_speed.h"
+
+namespace leat {
+
+/// What jobs share. Threads and requests are whole; the latter and the
+/// bandwidth may be unbounded.
+struct NodeResources {
+  double threads = 1;
+  double in_flight = kUnbounded;
+  double bytes_per_second = kUnbounded;
+  double cache_bytes = 0;
+};
+
+enum class Objective : std::uint8_t {
+  kThroughput,  ///< The sum over jobs of rate / rate alone on the node.
+  kFairness,    ///< The least of these; then the second least, and so on.
+};
+/// "throughput", "fairness".
+std::string_view to_string(Objective objective);
+
+/// One job that wants a share.
+struct Claim {
+  JobSpeed speed;
+  /// What its ranks on other nodes reach: more would lift nothing, so it is not
+  /// given.
+  double outside_ceiling = kUnbounded;
+  double most_threads = kUnbounded;    ///< That its user allows; at least 1.
+  double most_in_flight = kUnbounded;  ///< That its user allows; at least 1.
+};
+
+struct AllocationOptions {
+  Objective objective = Objective::kThroughput;
+  /// No job is given less than this part of its rate under an even split, in
+  /// [0, 1].
+  double floor = 0.5;
+};
+
+/// The rate of a job that has the node for itself.
+double rate_alone(const NodeResources& node, const Claim& claim);
+
+/// An equal part for each, whole threads and requests, at least one of each.
+/// Where jobs are more than threads, they are given more than there are.
+std::vector<Grant> even_split(const NodeResources& node,
+                              std::span<const Claim> claims);
+
+/// The best shares that were found, in the order of `claims`; never worse than
+/// even_split() by the objective. What nobody gains by is not given, but for
+/// one thread of headroom each; requests and bandwidth that are left are dealt
+/// out evenly. Exact for threads alone; for all together docs/reference/
+/// sharing.md says how near.
+///
+/// A claim that nothing bounds gets its even share, and counts for nothing.
+std::vector<Grant> allocate(const NodeResources& node,
+                            std::span<const Claim> claims,
+                            const AllocationOptions& options);
+
+/// What an objective compares, of each claim that something bounds, in
+/// ascending order: rate / rate alone, in [0, 1].
+std::vector<double> normalised_rates(const NodeResources& node,
+                                     std::span<const Claim> claims,
+                                     std::span<const Grant> grants);
+
+/// Which of two such lists is better.
+bool is_better(Objective objective, std::span<const double> rates,
+               std::span<const double> than);
+
+/// (better - worse) / worse of the sum, or of the least.
+double relative_gain(Objective objective, std::span<const double> better,
+                     std::span<const double> worse);
+
+}  // namespace leat

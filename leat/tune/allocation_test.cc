@@ -1,0 +1,316 @@
+#include "leat/tune/allocation.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+
+namespace leat {
+namespace {
+
+Claim training_bound(double ceiling, double rate_per_thread) {
+  return {.speed = {.compute_ceiling = ceiling,
+                    .rate_per_thread = rate_per_thread}};
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+/// Any claim, of a job that makes sense.
+Claim random_claim(std::mt19937_64& random, const NodeResources& node) {
+  std::uniform_real_distribution<double> part(0, 1);
+  Claim claim;
+  claim.speed.compute_ceiling = 10 + 1000 * part(random);
+  if (random() % 4 != 0) claim.speed.rate_per_thread = 5 + 300 * part(random);
+  if (std::isfinite(node.in_flight) && random() % 4 != 0) {
+    claim.speed.latency_seconds = 0.2 * part(random);
+    claim.speed.reads_per_sample = 1;
+  }
+  if (std::isfinite(node.bytes_per_second) && random() % 4 != 0) {
+    claim.speed.read_bytes_per_sample = 2e5 * part(random);
+  }
+  if (node.cache_bytes > 0 && random() % 4 != 0) {
+    claim.speed.dataset_bytes = node.cache_bytes * 3 * part(random);
+  }
+  if (random() % 6 == 0) claim.outside_ceiling = 500 * part(random);
+  return claim;
+}
+
+NodeResources random_node(std::mt19937_64& random) {
+  NodeResources node{.threads = static_cast<double>(1 + random() % 16)};
+  if (random() % 2 == 0)
+    node.in_flight = static_cast<double>(1 + random() % 64);
+  if (random() % 2 == 0) {
+    node.bytes_per_second = 1e6 * static_cast<double>(1 + random() % 50);
+  }
+  if (random() % 2 == 0) {
+    node.cache_bytes = 1e9 * static_cast<double>(1 + random() % 9);
+  }
+  return node;
+}
+
+std::vector<Claim> random_claims(std::mt19937_64& random,
+                                 const NodeResources& node, std::size_t most) {
+  std::vector<Claim> claims(1 + random() % most);
+  for (Claim& claim : claims) claim = random_claim(random, node);
+  return claims;
+}
+
+/// Calls `visit` with every way to split `total` into `parts` of at least
+/// `least`, the rest left.
+void for_each_split(int total, int least, std::size_t parts,
+                    const std::function<void(const std::vector<int>&)>& visit) {
+  std::vector<int> split(parts, least);
+  const std::function<void(std::size_t, int)> place = [&](std::size_t i,
+                                                          int left) {
+    if (i == parts) return visit(split);
+    for (int more = 0; more <= left; ++more) {
+      split[i] = least + more;
+      place(i + 1, left - more);
+    }
+  };
+  place(0, total - least * static_cast<int>(parts));
+}
+
+TEST(PredictTest, TheLeastOfFourBoundsIsNamed) {
+  const JobSpeed speed{.compute_ceiling = 1000,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 2,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.05,
+                       .dataset_bytes = 1e9};
+
+  EXPECT_EQ(predict(speed, {}).bound, Bound::kTraining);
+  EXPECT_EQ(predict(speed, {.threads = 3}).rate, 300);
+  EXPECT_EQ(predict(speed, {.threads = 3}).bound, Bound::kThreads);
+  EXPECT_EQ(predict(speed, {.in_flight = 20}).rate, 200);
+  EXPECT_EQ(predict(speed, {.in_flight = 20}).bound, Bound::kInFlight);
+  EXPECT_EQ(predict(speed, {.bytes_per_second = 1e7}).rate, 100);
+  EXPECT_EQ(predict(speed, {.bytes_per_second = 1e7}).bound, Bound::kBandwidth);
+}
+
+TEST(PredictTest, ACacheMultipliesBandwidthByDatasetOverWhatMisses) {
+  const JobSpeed speed{.reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.1,
+                       .dataset_bytes = 1e9};
+
+  // b * d / (d - c), d - c = d / 4.
+  EXPECT_DOUBLE_EQ(
+      predict(speed, {.bytes_per_second = 1e7, .cache_bytes = 7.5e8}).rate,
+      400);
+  EXPECT_DOUBLE_EQ(predict(speed, {.in_flight = 4, .cache_bytes = 7.5e8}).rate,
+                   160);
+  EXPECT_EQ(predict(speed, {.bytes_per_second = 1, .cache_bytes = 1e9}).rate,
+            kUnbounded);
+}
+
+TEST(AllocationTest, ThreadsGoWhereTheyLiftSpeed) {
+  const NodeResources node{.threads = 8};
+  // The first needs one thread and the second six.
+  const std::vector<Claim> claims = {training_bound(100, 100),
+                                     training_bound(600, 100)};
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_GE(predict(claims[0].speed, grants[0]).rate, 100);
+  EXPECT_GE(predict(claims[1].speed, grants[1]).rate, 600);
+}
+
+TEST(AllocationTest, ObjectivesDiffer) {
+  const NodeResources node{.threads = 6};
+  // Alone: the first two at 2 threads, the third at 6.
+  const std::vector<Claim> claims = {training_bound(200, 100),
+                                     training_bound(200, 100),
+                                     training_bound(600, 100)};
+
+  const auto most = normalised_rates(
+      node, claims, allocate(node, claims, {Objective::kThroughput, 0.5}));
+  const auto fair = normalised_rates(
+      node, claims, allocate(node, claims, {Objective::kFairness, 0.5}));
+
+  EXPECT_NEAR(sum(most), 1 + 1 + 2 / 6.0, 1e-9);
+  EXPECT_NEAR(fair.front(), 0.5, 1e-9);
+}
+
+TEST(AllocationTest, AJobIsNotGivenWhatItsOtherNodesCannotFollow) {
+  const NodeResources node{.threads = 8};
+  std::vector<Claim> claims = {training_bound(800, 100),
+                               training_bound(800, 100)};
+  claims[0].outside_ceiling = 150;
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_LE(grants[0].threads, 3);  // Two, and one of headroom.
+  EXPECT_GE(grants[1].threads, 5);
+}
+
+TEST(AllocationTest, CacheGoesWhereItSavesMostReading) {
+  const NodeResources node{
+      .threads = 8, .bytes_per_second = 1e8, .cache_bytes = 1e9};
+  // Both read 1 MB a sample; the second reads its small dataset ten times as
+  // often.
+  std::vector<Claim> claims(2, training_bound(1000, 1000));
+  for (Claim& claim : claims) claim.speed.read_bytes_per_sample = 1e6;
+  claims[0].speed.dataset_bytes = 1e10;
+  claims[1].speed.dataset_bytes = 1e9;
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_NEAR(grants[1].cache_bytes, 1e9, 1e6);
+  EXPECT_NEAR(predict(claims[1].speed, grants[1]).rate, 1000, 1e-6);
+  EXPECT_NEAR(predict(claims[0].speed, grants[0]).rate, 100, 1e-6);
+}
+
+TEST(AllocationTest, WhatNothingBoundsGetsItsEvenShareAndTakesNoMore) {
+  const NodeResources node{.threads = 8, .in_flight = 40};
+  const std::vector<Claim> claims = {Claim{}, training_bound(1000, 100)};
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_EQ(grants[0].threads, 4);
+  EXPECT_EQ(grants[0].in_flight, 20);
+  EXPECT_EQ(grants[1].threads, 4);
+}
+
+TEST(AllocationTest, MoreJobsThanThreadsGetOneEach) {
+  const NodeResources node{.threads = 2, .in_flight = 2};
+  const std::vector<Claim> claims(5, training_bound(1000, 100));
+
+  for (const Grant& grant : allocate(node, claims, {})) {
+    EXPECT_EQ(grant.threads, 1);
+    EXPECT_EQ(grant.in_flight, 1);
+  }
+}
+
+RC_GTEST_PROP(AllocationProperty, OfThreadsAloneItIsTheBestOfAllSplits,
+              (std::uint64_t seed, bool is_fair)) {
+  std::mt19937_64 random(seed);
+  const Objective objective =
+      is_fair ? Objective::kFairness : Objective::kThroughput;
+  const NodeResources node{.threads = static_cast<double>(4 + random() % 8)};
+  const std::vector<Claim> claims = random_claims(random, node, 4);
+
+  std::vector<double> best(claims.size(), 0);
+  for_each_split(
+      static_cast<int>(node.threads), 1, claims.size(),
+      [&](const std::vector<int>& split) {
+        std::vector<Grant> grants;
+        for (const int threads : split) {
+          grants.push_back({.threads = static_cast<double>(threads)});
+        }
+        const auto rates = normalised_rates(node, claims, grants);
+        if (is_better(objective, rates, best)) best = rates;
+      });
+  const auto found =
+      normalised_rates(node, claims, allocate(node, claims, {objective, 0}));
+
+  RC_ASSERT(!is_better(objective, best, found));
+}
+
+/// The best of a grid of threads, requests, bandwidth and cache.
+std::vector<double> best_of_grid(Objective objective, const NodeResources& node,
+                                 const std::vector<Claim>& claims) {
+  constexpr int kRequestParts = 10;
+  constexpr int kBandwidthParts = 8;
+  constexpr int kCacheParts = 8;
+  std::vector<double> best(claims.size(), 0);
+  const auto part = [](double of, int parts, int given) {
+    return of * given / parts;
+  };
+  for_each_split(
+      static_cast<int>(node.threads), 1, claims.size(), [&](auto& t) {
+        for_each_split(kRequestParts, 1, claims.size(), [&](auto& k) {
+          for_each_split(kBandwidthParts, 0, claims.size(), [&](auto& b) {
+            for_each_split(kCacheParts, 0, claims.size(), [&](auto& c) {
+              std::vector<Grant> grants;
+              for (std::size_t i = 0; i < claims.size(); ++i) {
+                grants.push_back(
+                    {.threads = static_cast<double>(t[i]),
+                     .in_flight = part(node.in_flight, kRequestParts, k[i]),
+                     .bytes_per_second =
+                         part(node.bytes_per_second, kBandwidthParts, b[i]),
+                     .cache_bytes = part(node.cache_bytes, kCacheParts, c[i])});
+              }
+              const auto rates = normalised_rates(node, claims, grants);
+              if (is_better(objective, rates, best)) best = rates;
+            });
+          });
+        });
+      });
+  return best;
+}
+
+TEST(AllocationTest, OfAllTogetherItIsNearTheBestOfAGrid) {
+  constexpr int kCases = 60;
+  for (const Objective objective :
+       {Objective::kThroughput, Objective::kFairness}) {
+    double behind = 0;
+    for (int seed = 0; seed < kCases; ++seed) {
+      std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+      const NodeResources node{
+          .threads = static_cast<double>(2 + random() % 3),
+          .in_flight = static_cast<double>(20 + random() % 40),
+          .bytes_per_second = 1e7,
+          .cache_bytes = 1e9};
+      const std::vector<Claim> claims = random_claims(random, node, 2);
+
+      const auto found = normalised_rates(
+          node, claims, allocate(node, claims, {objective, 0}));
+      const double gap = relative_gain(
+          objective, best_of_grid(objective, node, claims), found);
+
+      EXPECT_LE(gap, 0.05) << "seed " << seed;
+      behind += std::max(0.0, gap);
+    }
+    EXPECT_LE(behind / kCases, 0.003);
+  }
+}
+
+RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
+              (std::uint64_t seed, bool is_fair)) {
+  std::mt19937_64 random(seed);
+  const NodeResources node = random_node(random);
+  const std::vector<Claim> claims = random_claims(random, node, 8);
+  const auto count = static_cast<double>(claims.size());
+  const Objective objective =
+      is_fair ? Objective::kFairness : Objective::kThroughput;
+  const double floor = static_cast<double>(random() % 11) / 10;
+
+  const auto grants = allocate(node, claims, {objective, floor});
+  const auto even = even_split(node, claims);
+
+  Grant used{.threads = 0, .in_flight = 0, .bytes_per_second = 0};
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    used.threads += grants[i].threads;
+    used.in_flight += grants[i].in_flight;
+    used.bytes_per_second += grants[i].bytes_per_second;
+    used.cache_bytes += grants[i].cache_bytes;
+    RC_ASSERT(grants[i].threads >= 1 && grants[i].in_flight >= 1);
+    RC_ASSERT(grants[i].threads == std::floor(grants[i].threads));
+    Grant promised = even[i];
+    promised.threads = std::max(1.0, std::floor(node.threads / count));
+    promised.in_flight = std::max(1.0, std::floor(node.in_flight / count));
+    const double least = std::min(predict(claims[i].speed, promised).rate,
+                                  claims[i].outside_ceiling);
+    // Requests are whole: one of them may be less than was asked for.
+    Grant given = grants[i];
+    given.in_flight += 1;
+    RC_ASSERT(predict(claims[i].speed, given).rate >=
+              floor * least * (1 - 1e-6));
+  }
+  RC_ASSERT(used.threads <= std::max(node.threads, count));
+  RC_ASSERT(used.in_flight <= std::max(node.in_flight, count));
+  RC_ASSERT(used.bytes_per_second <= node.bytes_per_second * (1 + 1e-9));
+  RC_ASSERT(used.cache_bytes <= node.cache_bytes * (1 + 1e-9));
+  RC_ASSERT(!is_better(objective, normalised_rates(node, claims, even),
+                       normalised_rates(node, claims, grants)));
+}
+
+}  // namespace
+}  // namespace leat

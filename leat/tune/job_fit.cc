@@ -1,0 +1,168 @@
+#include "leat/tune/job_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace leat {
+namespace {
+
+constexpr double kKept = 0.8;     // Of older reports, by each newer one.
+constexpr double kBehind = 0.85;  // Found less than this part: behind.
+constexpr std::uint32_t kPatience =
+    3;  // Reports behind before a cap is learned.
+constexpr double kExplainedCapRise = 1.05;
+constexpr double kCapRise = 1.003;  // By each report.
+constexpr double kLeastConfidence = 0.3;
+
+constexpr std::array kCounts = {
+    &JobReport::samples,    &JobReport::reads,
+    &JobReport::read_bytes, &JobReport::read_seconds,
+    &JobReport::tasks,      &JobReport::busy_seconds,
+    &JobReport::cache_hits, &JobReport::cache_misses,
+    &JobReport::threads,    &JobReport::in_flight};
+constexpr std::array kTimes = {&JobReport::seconds,
+                               &JobReport::training_seconds,
+                               &JobReport::wait_seconds};
+
+/// The part of reads that went to the store; 1 where there is no cache.
+double missed_part_of(const JobReport& report) {
+  const double asked = report.cache_hits + report.cache_misses;
+  return asked > 0 ? report.cache_misses / asked : 1;
+}
+
+/// What held while it was made.
+Grant limits_of(const JobReport& report, const Grant& grant) {
+  return {.threads = report.threads,
+          .in_flight = report.in_flight,
+          .bytes_per_second = grant.bytes_per_second};
+}
+
+}  // namespace
+
+JobReport together(std::span<const JobReport> ranks) {
+  JobReport all{.threads = 0, .in_flight = 0};
+  const auto count = static_cast<double>(ranks.size());
+  for (const JobReport& one : ranks) {
+    for (const auto field : kCounts) all.*field += one.*field;
+    for (const auto field : kTimes) all.*field += one.*field / count;
+  }
+  return all;
+}
+
+bool is_credible(const JobReport& report) {
+  for (const auto field : kCounts) {
+    if (!std::isfinite(report.*field) || report.*field < 0) return false;
+  }
+  for (const auto field : kTimes) {
+    if (!std::isfinite(report.*field) || report.*field < 0) return false;
+  }
+  // A batch or a task that ends in an interval may have begun in an earlier
+  // one, so only sums over many are checked, by `seen_`, and loosely here.
+  return report.seconds > 0 && report.threads >= 1 && report.in_flight >= 1 &&
+         report.samples <= 1e12 && report.read_bytes <= 1e15;
+}
+
+void JobFit::observe(const JobReport& report, const Grant& grant) {
+  if (!is_credible(report)) {
+    error_ = std::min(2.0, error_ + 0.5);
+    return;
+  }
+  found_rate_ = report.samples / report.seconds;
+  // Between two steps, or not training: nothing to learn from.
+  if (report.samples <= 0) return;
+  predicted_rate_ = 0;
+  if (reports_ > 0) {
+    JobSpeed now = speed();
+    // What was hit is seen, and a cache that fills is not yet what it will be.
+    now.dataset_bytes = 0;
+    now.reads_per_sample *= missed_part_of(report);
+    now.read_bytes_per_sample *= missed_part_of(report);
+    const double expected = predict(now, limits_of(report, grant)).rate;
+    if (std::isfinite(expected) && expected > 0) {
+      predicted_rate_ = expected;
+      if (settling_ == 0) {
+        const double off = std::abs(found_rate_ / expected - 1);
+        error_ = kKept * error_ + (1 - kKept) * std::min(off, 2.0);
+      }
+    }
+  }
+  for (const auto field : kCounts) {
+    seen_.*field = kKept * seen_.*field + report.*field;
+  }
+  for (const auto field : kTimes) {
+    seen_.*field = kKept * seen_.*field + report.*field;
+  }
+  if (report.reads > 0) {
+    latency_seconds_ = seen_.read_seconds / seen_.reads;
+    bytes_per_read_ = seen_.read_bytes / seen_.reads;
+  }
+  ++reports_;
+  learn_cap(report, grant);
+}
+
+void JobFit::share_changed() {
+  settling_ = 2;
+  behind_ = 0;
+}
+
+void JobFit::learn_cap(const JobReport& report, const Grant& grant) {
+  if (settling_ > 0) {
+    --settling_;
+    return;
+  }
+  // By its own figures, so that one that changes is not behind what it was.
+  JobSpeed now;
+  if (report.training_seconds > 0) {
+    now.compute_ceiling = report.samples / report.training_seconds;
+  }
+  if (report.busy_seconds > 0) {
+    now.rate_per_thread = report.tasks / report.busy_seconds;
+  }
+  if (report.reads > 0) {
+    now.latency_seconds = report.read_seconds / report.reads;
+    now.reads_per_sample = report.reads / report.samples;
+    now.read_bytes_per_sample = report.read_bytes / report.samples;
+  }
+  const double own = predict(now, limits_of(report, grant)).rate;
+  const bool is_behind =
+      found_rate_ < kBehind * predicted_rate_ && found_rate_ < kBehind * own;
+  behind_ = is_behind ? behind_ + 1 : 0;
+  if (behind_ >= kPatience) {
+    cap_ = found_rate_ * 1.02;
+  } else if (std::isfinite(cap_)) {
+    const bool is_explained = found_rate_ > 0.95 * own;
+    cap_ = std::max(cap_ * (is_explained ? kExplainedCapRise : kCapRise),
+                    found_rate_);
+  }
+}
+
+JobSpeed JobFit::speed() const {
+  JobSpeed speed;
+  if (seen_.samples <= 0) return speed;
+  // Less than this is not training but the loop around it.
+  if (seen_.training_seconds > 1e-4 * seen_.seconds) {
+    speed.compute_ceiling = seen_.samples / seen_.training_seconds;
+  }
+  speed.compute_ceiling = std::min(speed.compute_ceiling, cap_);
+  if (seen_.busy_seconds > 0 && seen_.tasks > 0) {
+    speed.rate_per_thread = seen_.tasks / seen_.busy_seconds;
+  }
+  const double asked = seen_.cache_hits + seen_.cache_misses;
+  speed.reads_per_sample = (asked > 0 ? asked : seen_.reads) / seen_.samples;
+  speed.latency_seconds = latency_seconds_;
+  speed.read_bytes_per_sample = speed.reads_per_sample * bytes_per_read_;
+  speed.dataset_bytes = dataset_samples_ * speed.read_bytes_per_sample;
+  return speed;
+}
+
+double JobFit::confidence() const {
+  const double from_reports = 1 - std::pow(0.5, reports_);
+  return from_reports * std::max(0.0, 1 - 2 * error_);
+}
+
+bool JobFit::is_known() const {
+  return reports_ >= 2 && confidence() >= kLeastConfidence;
+}
+
+}  // namespace leat

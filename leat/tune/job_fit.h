@@ -1,0 +1,78 @@
+// What a job is like, learned from what it reports.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "leat/tune/job_speed.h"
+
+namespace leat {
+
+/// What one job did in an interval: differences of engine/loader_rates.h.
+struct JobReport {
+  double seconds = 0;
+  double samples = 0;  ///< Delivered.
+  double training_seconds =
+      0;                    ///< Between a batch and the asking for the next.
+  double wait_seconds = 0;  ///< In next().
+  double reads = 0;         ///< Sent to the store.
+  double read_bytes = 0;
+  double read_seconds = 0;  ///< Sum over reads.
+  double tasks = 0;         ///< Samples that threads worked on.
+  double busy_seconds = 0;  ///< Sum over threads.
+  double cache_hits = 0;
+  double cache_misses = 0;
+  double threads = 1;    ///< That could work.
+  double in_flight = 1;  ///< That could be.
+};
+
+/// Of the ranks of a job on one node: counts and limits are added, times are
+/// means. REQUIRES: not empty.
+JobReport together(std::span<const JobReport> ranks);
+
+/// False for what cannot have been: not finite, less than 0, more time than
+/// there was.
+bool is_credible(const JobReport& report);
+
+/// Fits a JobSpeed to reports as they come; the latest ones count most.
+///
+/// A job that gets slower than its own figures say is taken at what was found:
+/// its speed is then capped there, and the cap rises slowly. So what a job says
+/// wrongly, or what the model leaves out, costs that job alone.
+class JobFit {
+ public:
+  /// `dataset_samples`: of an epoch, of all ranks; 0 if not known.
+  explicit JobFit(double dataset_samples) : dataset_samples_(dataset_samples) {}
+
+  /// Takes a report of an interval over which `grant` held.
+  void observe(const JobReport& report, const Grant& grant);
+  /// The next report mixes two shares, so that no cap is learned from it.
+  void share_changed();
+
+  JobSpeed speed() const;
+  /// In [0, 1]: more after more reports, less the further these were from what
+  /// had been predicted.
+  double confidence() const;
+  /// That shares may be decided by speed().
+  bool is_known() const;
+  double found_rate() const { return found_rate_; }  ///< Samples a second.
+  /// Of the last report, before it was learned from; 0: not yet known.
+  double predicted_rate() const { return predicted_rate_; }
+
+ private:
+  void learn_cap(const JobReport& report, const Grant& grant);
+
+  double dataset_samples_;
+  JobReport seen_;  ///< Sums in which older reports weigh less.
+  /// Of reads; kept while all is answered by a cache.
+  double latency_seconds_ = 0;
+  double bytes_per_read_ = 0;
+  double found_rate_ = 0;
+  double predicted_rate_ = 0;
+  double error_ = 0;            ///< Relative, smoothed.
+  double cap_ = kUnbounded;     ///< Of speed().
+  std::uint32_t reports_ = 0;   ///< With samples in them.
+  std::uint32_t behind_ = 0;    ///< Of the last ones, below the prediction.
+  std::uint32_t settling_ = 0;  ///< That are not to be learned a cap from.
+};
+
+}  // namespace leat

@@ -1,0 +1,58 @@
+// How fast one job goes with what it is given: the model that shares are
+// decided by. It is ours; docs/reference/sharing.md says where it stops.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace leat {
+
+inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+/// What one job, all of its ranks on this node together, is like. A field that
+/// was not measured bounds nothing.
+struct JobSpeed {
+  double compute_ceiling = kUnbounded;  ///< Samples a second that training
+                                        ///< takes when it never waits.
+  double rate_per_thread = kUnbounded;  ///< Samples a second.
+  /// Of a sample of which nothing is cached.
+  double reads_per_sample = 0;
+  double read_bytes_per_sample = 0;
+  double latency_seconds = 0;  ///< Of a read.
+  double dataset_bytes = 0;    ///< Read in an epoch; 0: a cache is no help.
+};
+
+/// Of all its ranks on the node together. Threads and requests are counted,
+/// and whole where they are given out.
+struct Grant {
+  double threads = kUnbounded;
+  double in_flight = kUnbounded;
+  double bytes_per_second = kUnbounded;
+  double cache_bytes = 0;
+};
+
+enum class Bound : std::uint8_t {
+  kNothing,
+  kTraining,
+  kThreads,
+  kInFlight,
+  kBandwidth,
+};
+
+/// "training", "decode", "latency", "bandwidth", "nothing".
+std::string_view to_string(Bound bound);
+
+/// The part of an epoch that `cache_bytes` do not hold, in [0, 1]: each sample
+/// is read once an epoch, so what is kept is hit once an epoch (SiloD).
+double missed_part(const JobSpeed& speed, double cache_bytes);
+
+struct Prediction {
+  double rate = kUnbounded;  ///< Samples a second.
+  Bound bound = Bound::kNothing;
+};
+
+/// min(compute ceiling, threads * rate per thread, in flight / (latency * reads
+/// that miss), bandwidth / bytes that miss).
+Prediction predict(const JobSpeed& speed, const Grant& grant);
+
+}  // namespace leat

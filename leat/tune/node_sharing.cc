@@ -1,0 +1,258 @@
+#include "leat/tune/node_sharing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace leat {
+namespace {
+
+constexpr double kDrift = 0.1;           // Of a figure, relative.
+constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
+constexpr std::uint32_t kGainReports = 3;
+constexpr double kNewSeconds = 3;  // After a change, for what is just known.
+
+bool differs(double a, double b) {
+  if (a == b) return false;
+  if (!std::isfinite(a) || !std::isfinite(b)) return true;
+  return std::abs(a - b) > kDrift * std::max(std::abs(a), std::abs(b));
+}
+
+bool has_drifted_from(const JobSpeed& now, const JobSpeed& then) {
+  return differs(now.compute_ceiling, then.compute_ceiling) ||
+         differs(now.rate_per_thread, then.rate_per_thread) ||
+         differs(now.reads_per_sample * now.latency_seconds,
+                 then.reads_per_sample * then.latency_seconds) ||
+         differs(now.read_bytes_per_sample, then.read_bytes_per_sample);
+}
+
+struct Shown {
+  Setting setting;
+  double Grant::*field;
+};
+constexpr std::array kShown = {
+    Shown{Setting::kThreads, &Grant::threads},
+    Shown{Setting::kInFlight, &Grant::in_flight},
+    Shown{Setting::kBytesPerSecond, &Grant::bytes_per_second},
+    Shown{Setting::kRamBytes, &Grant::cache_bytes}};
+
+}  // namespace
+
+void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
+  jobs_.emplace(job, Job{.ask = ask, .fit = JobFit(ask.dataset_samples)});
+  event_ = job + " came";
+  has_arrival_ = true;
+  has_said_nothing_to_gain_ = false;
+}
+
+void NodeSharing::leave(const std::string& job) {
+  if (jobs_.erase(job) == 0) return;
+  event_ = job + " left";
+  has_room_ = true;
+  has_said_nothing_to_gain_ = false;
+}
+
+void NodeSharing::report(const std::string& job, const JobReport& report) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  found->second.fit.observe(report, found->second.grant);
+  look_for_gain(found->second);
+}
+
+void NodeSharing::look_for_gain(Job& job) {
+  if (job.decision == 0 || ++job.reports_since < kGainReports) return;
+  const std::uint64_t oldest = decided_ - decisions_.size() + 1;
+  if (job.decision >= oldest && job.rate_before > 0) {
+    decisions_[job.decision - oldest].found_gain =
+        job.fit.found_rate() / job.rate_before - 1;
+  }
+  job.decision = 0;
+}
+
+void NodeSharing::set_elsewhere(const std::string& job, double rate,
+                                double ceiling) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  found->second.outside_rate = rate;
+  found->second.outside_ceiling = ceiling;
+}
+
+JobSpeed NodeSharing::speed_of(const Job& job) {
+  JobSpeed speed = job.fit.speed();
+  speed.compute_ceiling = std::max(speed.compute_ceiling, job.outside_ceiling);
+  return speed;
+}
+
+void NodeSharing::set_resources(const NodeResources& node) {
+  if (std::floor(node.threads) > std::floor(node_.threads)) {
+    event_ = "there are more cores";
+    has_room_ = true;
+  }
+  node_ = node;
+}
+
+double NodeSharing::predicted_rate(const Job& job) {
+  if (!job.fit.is_known()) return 0;
+  const double rate =
+      std::min(predict(speed_of(job), job.grant).rate, job.outside_rate);
+  return std::isfinite(rate) ? rate : 0;
+}
+
+std::vector<Claim> NodeSharing::claims() const {
+  std::vector<Claim> claims;
+  for (const auto& [id, job] : jobs_) {
+    Claim claim{.outside_ceiling = job.outside_rate,
+                .most_threads = std::max(1.0, job.ask.most_threads),
+                .most_in_flight = std::max(1.0, job.ask.most_in_flight)};
+    if (job.fit.is_known()) claim.speed = speed_of(job);
+    claims.push_back(claim);
+  }
+  return claims;
+}
+
+bool NodeSharing::has_drifted() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const Job& job = entry.second;
+    const bool is_known = job.fit.is_known();
+    if (is_known != job.was_known) return true;
+    return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
+                        differs(job.outside_rate, job.decided_outside));
+  });
+}
+
+bool NodeSharing::is_overfull() const {
+  double threads = 0;
+  for (const auto& [id, job] : jobs_) threads += job.grant.threads;
+  return threads >
+         std::max(std::floor(node_.threads), static_cast<double>(jobs_.size()));
+}
+
+bool NodeSharing::decide(double now) {
+  if (jobs_.empty()) {
+    event_.clear();
+    has_arrival_ = has_room_ = false;
+    return false;
+  }
+  const bool has_newly_known =
+      std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+        return entry.second.fit.is_known() && !entry.second.was_known;
+      });
+  const double least_seconds =
+      std::min(options_.least_seconds,
+               has_newly_known ? kNewSeconds : options_.least_seconds);
+  const bool may_change = now - changed_at_ >= least_seconds;
+  if (!has_arrival_ && !has_room_ && !may_change) return false;
+  const bool must_change = has_arrival_ || is_overfull();
+  if (!must_change && !has_room_ && !has_drifted()) return false;
+
+  const std::vector<Claim> wanted = claims();
+  const std::vector<Grant> grants =
+      allocate(node_, wanted, options_.allocation);
+  std::vector<Grant> present;
+  for (const auto& [id, job] : jobs_) present.push_back(job.grant);
+  const Objective objective = options_.allocation.objective;
+  const auto better = normalised_rates(node_, wanted, grants);
+  const double gain = relative_gain(objective, better,
+                                    normalised_rates(node_, wanted, present));
+  const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
+  if (!must_change && gain < least) {
+    for (auto& [id, job] : jobs_) {
+      job.decided_by = speed_of(job);
+      job.decided_outside = job.outside_rate;
+      job.was_known = job.fit.is_known();
+    }
+    if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
+      tell_nothing_to_gain(now);
+    }
+    has_room_ = false;
+    event_.clear();
+    return false;
+  }
+  if (event_.empty()) {
+    event_ = must_change ? "other programs take cores" : "figures have changed";
+  }
+  apply(now, wanted, grants);
+  has_arrival_ = has_room_ = false;
+  event_.clear();
+  changed_at_ = now;
+  return true;
+}
+
+void NodeSharing::apply(double now, const std::vector<Claim>& claims,
+                        const std::vector<Grant>& grants) {
+  std::size_t i = 0;
+  for (auto& [id, job] : jobs_) {
+    const Grant before = std::exchange(job.grant, grants[i]);
+    const Claim& claim = claims[i++];
+    job.decided_by = speed_of(job);
+    job.decided_outside = job.outside_rate;
+    job.was_known = job.fit.is_known();
+    const bool is_new = !std::isfinite(before.threads);
+    const Prediction was = predict(claim.speed, before);
+    const Prediction is = predict(claim.speed, job.grant);
+    bool has_changed = false;
+    for (const Shown& shown : kShown) {
+      const double old_value = before.*shown.field;
+      const double new_value = job.grant.*shown.field;
+      if (!std::isfinite(new_value)) continue;
+      const bool differs_here = shown.setting == Setting::kThreads
+                                    ? old_value != new_value
+                                    : differs(old_value, new_value);
+      if (!differs_here) continue;
+      Decision decision{.at_seconds = now,
+                        .job = id,
+                        .setting = shown.setting,
+                        .before = std::isfinite(old_value) ? old_value : 0,
+                        .after = new_value};
+      decision.reason =
+          job.was_known
+              ? fmt::format("{}; {} bounds this job", event_,
+                            to_string(is.bound))
+              : fmt::format("{}; an even share until more is known", event_);
+      if (!is_new && std::isfinite(is.rate) && was.rate > 0) {
+        decision.expected_gain = is.rate / was.rate - 1;
+      }
+      tell(std::move(decision));
+      if (!std::exchange(has_changed, true) && !is_new) {
+        job.decision = decided_;
+        job.rate_before = job.fit.found_rate();
+        job.reports_since = 0;
+      }
+    }
+    if (!has_changed) continue;
+    job.fit.share_changed();
+    if (!is_new) ++job.changes;
+  }
+}
+
+void NodeSharing::tell(Decision decision) {
+  decisions_.push_back(std::move(decision));
+  ++decided_;
+  if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
+}
+
+void NodeSharing::tell_nothing_to_gain(double now) {
+  if (std::exchange(has_said_nothing_to_gain_, true)) return;
+  double threads = 0;
+  bool all_train = true;
+  for (const auto& [id, job] : jobs_) {
+    threads += job.grant.threads;
+    all_train = all_train &&
+                predict(speed_of(job), job.grant).bound == Bound::kTraining;
+  }
+  tell({.at_seconds = now,
+        .job = {},
+        .setting = Setting::kThreads,
+        .before = threads,
+        .after = threads,
+        .reason = all_train
+                      ? "nothing to gain: every job waits for its training"
+                      : "nothing to gain: no other shares are faster",
+        .expected_gain = {},
+        .found_gain = {}});
+}
+
+}  // namespace leat

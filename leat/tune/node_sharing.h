@@ -1,0 +1,112 @@
+// The shares of the jobs on one node, as they come, report and go.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/tune/allocation.h"
+#include "leat/tune/decision.h"
+#include "leat/tune/job_fit.h"
+
+namespace leat {
+
+struct SharingOptions {
+  AllocationOptions allocation;
+  /// What a change of mind must gain, and how long after the last one: an
+  /// arrival waits for neither.
+  double least_gain = 0.05;
+  double least_seconds = 10;
+};
+
+/// What is known of a job when it comes.
+struct JobAsk {
+  double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
+  double most_in_flight = kUnbounded;
+  double dataset_samples = 0;  ///< Of an epoch, of all ranks; 0: not known.
+};
+
+/// Decides the shares. Pure: it is told what happened and the time.
+///
+/// A job of which too little is known, or whose figures do not hold, has its
+/// even share: no more, and no less. Shares change when a job comes; when one
+/// goes or another's figures have drifted, if that gains enough.
+///
+/// Threads: one at a time.
+class NodeSharing {
+ public:
+  static constexpr std::size_t kKeptDecisions = 256;
+
+  NodeSharing(const NodeResources& node, const SharingOptions& options)
+      : node_(node), options_(options) {}
+
+  /// REQUIRES: no job of that id is there.
+  void arrive(const std::string& job, const JobAsk& ask);
+  /// Its share is free from now on. Unknown ids are passed over, here and
+  /// below.
+  void leave(const std::string& job);
+  void report(const std::string& job, const JobReport& report);
+  /// Of a job over several nodes, in samples a second of the ranks here: the
+  /// `rate` that those elsewhere can keep up with, and the highest `ceiling`
+  /// that any node has measured. Only the slowest node's ranks see how long
+  /// training takes; the others' wait for it looks like training too.
+  void set_elsewhere(const std::string& job, double rate, double ceiling);
+  /// What there is has changed: other programs, or limits.
+  void set_resources(const NodeResources& node);
+
+  /// Decides anew if there is a reason to; true if a share has changed.
+  /// `now` in seconds, since whenever the caller likes.
+  bool decide(double now);
+
+  struct Job {
+    JobAsk ask;
+    JobFit fit;
+    Grant grant;
+    double outside_rate = kUnbounded;
+    double outside_ceiling = 0;  ///< Above its own, or 0.
+    JobSpeed decided_by;         ///< speed_of() when the grant was decided.
+    double decided_outside = kUnbounded;
+    bool was_known = false;
+    std::uint64_t changes = 0;  ///< Of its grant, after the first.
+    // A gain that was expected and is yet to be found.
+    double rate_before = 0;
+    std::uint32_t reports_since = 0;
+    std::uint64_t decision = 0;  ///< Its number; 0: none.
+  };
+  const std::map<std::string, Job, std::less<>>& jobs() const { return jobs_; }
+  const NodeResources& node() const { return node_; }
+
+  /// The latest ones, the latest last, which has number decided().
+  const std::deque<Decision>& decisions() const { return decisions_; }
+  std::uint64_t decided() const { return decided_; }
+
+  /// By its reports here and elsewhere.
+  static JobSpeed speed_of(const Job& job);
+  /// What a job does with its grant, by the model; 0: not yet known.
+  static double predicted_rate(const Job& job);
+
+ private:
+  std::vector<Claim> claims() const;
+  bool has_drifted() const;
+  bool is_overfull() const;
+  void apply(double now, const std::vector<Claim>& claims,
+             const std::vector<Grant>& grants);
+  void tell(Decision decision);
+  void tell_nothing_to_gain(double now);
+  void look_for_gain(Job& job);
+
+  NodeResources node_;
+  const SharingOptions options_;
+  std::map<std::string, Job, std::less<>> jobs_;
+  std::string event_;  ///< Why to decide at once; else empty.
+  bool has_arrival_ = false;
+  bool has_room_ = false;  ///< Somebody has left or the node has grown.
+  bool has_said_nothing_to_gain_ = false;
+  double changed_at_ = -kUnbounded;
+  std::deque<Decision> decisions_;
+  std::uint64_t decided_ = 0;
+};
+
+}  // namespace leat

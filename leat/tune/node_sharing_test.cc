@@ -1,0 +1,342 @@
+#include "leat/tune/node_sharing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+
+#include "leat/tune/sharing_simulator.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Lie = std::function<void(JobReport&)>;
+
+/// Jobs that do what their truth says with what they are given.
+class World {
+ public:
+  explicit World(const NodeResources& node, const SharingOptions& options = {})
+      : node_(node), sharing_(node, options) {}
+
+  void come(const std::string& job, const JobSpeed& truth, Lie lie = {}) {
+    jobs_[job] = {truth, std::move(lie)};
+    sharing_.arrive(job, {});
+    sharing_.decide(now_);
+  }
+  void go(const std::string& job) {
+    jobs_.erase(job);
+    sharing_.leave(job);
+  }
+
+  /// Reports and decisions, once a second.
+  void run(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      for (const auto& [job, is] : jobs_) {
+        const Grant& grant = sharing_.jobs().find(job)->second.grant;
+        JobReport said = report_of(is.truth, grant, rate_of(job), 1);
+        if (is.lie) is.lie(said);
+        sharing_.report(job, said);
+      }
+      now_ += 1;
+      if (sharing_.decide(now_)) ++changes_;
+    }
+  }
+
+  double rate_of(const std::string& job) const {
+    return predict(jobs_.at(job).truth, sharing_.jobs().find(job)->second.grant)
+        .rate;
+  }
+  double threads_of(const std::string& job) const {
+    return sharing_.jobs().find(job)->second.grant.threads;
+  }
+  NodeSharing& sharing() { return sharing_; }
+  int changes() const { return changes_; }
+  JobSpeed& truth_of(const std::string& job) { return jobs_[job].truth; }
+
+ private:
+  struct Is {
+    JobSpeed truth;
+    Lie lie;
+  };
+  NodeResources node_;
+  NodeSharing sharing_;
+  std::map<std::string, Is> jobs_;
+  double now_ = 0;
+  int changes_ = 0;
+};
+
+constexpr JobSpeed kLight{.compute_ceiling = 100, .rate_per_thread = 100};
+constexpr JobSpeed kHeavy{.compute_ceiling = 1300, .rate_per_thread = 100};
+
+TEST(JobFitTest, LearnsWhatAJobIsLike) {
+  const JobSpeed truth{.compute_ceiling = 800,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 2,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.05,
+                       .dataset_bytes = 1e9};
+  const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = 5e8};
+  JobFit fit(1e4);
+  EXPECT_FALSE(fit.is_known());
+
+  for (int i = 0; i < 5; ++i) {
+    fit.observe(report_of(truth, grant, predict(truth, grant).rate, 1), grant);
+  }
+
+  EXPECT_TRUE(fit.is_known());
+  EXPECT_NEAR(fit.speed().compute_ceiling, 800, 1e-6);
+  EXPECT_NEAR(fit.speed().rate_per_thread, 100, 1e-6);
+  EXPECT_NEAR(fit.speed().reads_per_sample, 2, 1e-6);
+  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
+  EXPECT_NEAR(fit.speed().read_bytes_per_sample, 1e5, 1e-3);
+  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
+  EXPECT_NEAR(fit.predicted_rate(), fit.found_rate(), 1e-6);
+  EXPECT_GT(fit.confidence(), 0.9);
+}
+
+TEST(JobFitTest, RemembersReadsWhileACacheAnswersAll) {
+  JobSpeed truth{.compute_ceiling = 100,
+                 .reads_per_sample = 1,
+                 .read_bytes_per_sample = 1e5,
+                 .latency_seconds = 0.05};
+  const Grant grant{.threads = 4, .in_flight = 64};
+  JobFit fit(1e4);
+  JobReport report = report_of(truth, grant, 100, 1);
+  for (int i = 0; i < 5; ++i) fit.observe(report, grant);
+  report.reads = report.read_bytes = report.read_seconds = 0;
+  report.cache_hits = 100;
+  report.cache_misses = 0;
+
+  for (int i = 0; i < 5000; ++i) fit.observe(report, grant);
+
+  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
+  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
+}
+
+TEST(JobFitTest, WhatIsSlowerThanItsFiguresSayIsCappedAndRecovers) {
+  const JobSpeed truth{.compute_ceiling = 1000, .rate_per_thread = 100};
+  const Grant grant{.threads = 8, .in_flight = 64};
+  JobFit fit(0);
+  for (int i = 0; i < 10; ++i) {
+    fit.observe(report_of(truth, grant, 200, 1), grant);
+  }
+  EXPECT_NEAR(fit.speed().compute_ceiling, 204, 4);
+
+  for (int i = 0; i < 10; ++i) {
+    fit.observe(report_of(truth, grant, 800, 1), grant);
+  }
+  EXPECT_GE(fit.speed().compute_ceiling, 800);
+}
+
+TEST(NodeSharingTest, AnEvenShareUntilMoreIsKnown) {
+  World world({.threads = 8});
+  world.come("a", kLight);
+  EXPECT_EQ(world.threads_of("a"), 8);
+  world.come("b", kHeavy);
+  EXPECT_EQ(world.threads_of("a"), 4);
+  EXPECT_EQ(world.threads_of("b"), 4);
+  EXPECT_THAT(to_string(world.sharing().decisions().back()),
+              HasSubstr("an even share until more is known"));
+
+  world.run(20);
+
+  EXPECT_EQ(world.rate_of("a"), 100);
+  EXPECT_GE(world.threads_of("b"), 6);
+}
+
+TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
+  World world({.threads = 8});
+  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
+  world.run(20);
+  EXPECT_LE(world.threads_of("a"), 4);
+
+  world.go("c");
+  world.run(1);
+
+  EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
+}
+
+TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {
+  World world({.threads = 8});
+  world.come("a", kLight);
+  world.come("b", kHeavy);
+  world.run(30);
+  const int settled = world.changes();
+
+  world.run(600);
+
+  EXPECT_EQ(world.changes(), settled);
+}
+
+TEST(NodeSharingTest, FollowsAJobThatDrifts) {
+  World world({.threads = 8});
+  world.come("a", kLight);
+  world.come("b", kHeavy);
+  world.run(30);
+  ASSERT_LE(world.threads_of("a"), 2);
+
+  world.truth_of("a").rate_per_thread = 25;  // Four threads for its training.
+  world.run(60);
+
+  EXPECT_EQ(world.rate_of("a"), 100);
+}
+
+TEST(NodeSharingTest, SaysWhenThereIsNothingToGain) {
+  World world({.threads = 8});
+  world.come("a", kLight);
+  world.come("b", kLight);
+
+  world.run(60);
+
+  EXPECT_THAT(world.sharing().decisions().back().reason,
+              HasSubstr("nothing to gain: every job waits for its training"));
+  EXPECT_EQ(world.rate_of("a"), 100);
+  EXPECT_EQ(world.rate_of("b"), 100);
+}
+
+TEST(NodeSharingTest, DecisionsSayWhatWasExpectedAndFound) {
+  World world({.threads = 8});
+  world.come("a", kLight);
+  world.come("b", kHeavy);
+
+  world.run(30);
+
+  bool is_found = false;
+  for (const Decision& decision : world.sharing().decisions()) {
+    if (decision.job != "b" || !decision.found_gain) continue;
+    is_found = true;
+    EXPECT_GT(*decision.expected_gain, 0.3);
+    EXPECT_NEAR(*decision.found_gain, *decision.expected_gain, 0.01);
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST(NodeSharingTest, GivesWayToOtherPrograms) {
+  World world({.threads = 8});
+  world.come("a", kHeavy);
+  world.come("b", kHeavy);
+  world.run(30);
+
+  world.sharing().set_resources({.threads = 4});
+  world.run(15);
+
+  EXPECT_LE(world.threads_of("a") + world.threads_of("b"), 4);
+}
+
+/// What lies are worth: others against a liar that has its even share.
+void expect_a_liar_takes_nothing(const Lie& lie, double kept) {
+  const NodeResources node{.threads = 16};
+  const std::map<std::string, JobSpeed> others = {
+      {"a", kLight},
+      {"b", {.compute_ceiling = 500, .rate_per_thread = 100}},
+      {"c", kHeavy}};
+  World world(node);
+  for (const auto& [name, truth] : others) world.come(name, truth);
+  world.come("liar", {.compute_ceiling = 400, .rate_per_thread = 100}, lie);
+  world.run(120);
+
+  // Beside somebody with four threads of sixteen who wants no more.
+  std::vector<Claim> claims;
+  for (const auto& [name, truth] : others) {
+    claims.emplace_back();
+    claims.back().speed = truth;
+  }
+  claims.emplace_back();
+  const auto grants = allocate(node, claims, {});
+  double sum = 0;
+  double sum_beside_even = 0;
+  std::size_t i = 0;
+  for (const auto& [name, truth] : others) {
+    const double alone = rate_alone(node, claims[i]);
+    sum += world.rate_of(name) / alone;
+    sum_beside_even += predict(truth, grants[i++]).rate / alone;
+  }
+  EXPECT_GE(sum, kept * sum_beside_even);
+}
+
+TEST(NodeSharingTest, AJobThatLiesLosesOnlyItsOwn) {
+  const std::map<std::string, Lie> lies = {
+      {"needs ten times the threads",
+       [](JobReport& said) { said.busy_seconds *= 10; }},
+      {"trains infinitely fast",
+       [](JobReport& said) { said.training_seconds = 0; }},
+      {"both",
+       [](JobReport& said) {
+         said.busy_seconds *= 3;
+         said.training_seconds /= 10;
+       }},
+      {"not a number",
+       [](JobReport& said) {
+         said.busy_seconds = std::numeric_limits<double>::quiet_NaN();
+       }},
+      {"negative", [](JobReport& said) { said.samples = -1e9; }},
+  };
+  for (const auto& [name, lie] : lies) {
+    SCOPED_TRACE(name);
+    expect_a_liar_takes_nothing(lie, 0.97);
+  }
+}
+
+TEST(NodeSharingTest, AJobWhoseFiguresDoNotHoldHasItsEvenShare) {
+  World world({.threads = 16});
+  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
+  world.come("liar", kHeavy, [](JobReport& said) { said.busy_seconds *= 10; });
+
+  world.run(60);
+
+  EXPECT_EQ(world.threads_of("liar"), 4);
+  world.come("d", kHeavy);
+  EXPECT_EQ(world.threads_of("liar"), 3);
+}
+
+RC_GTEST_PROP(NodeSharingProperty, WhateverOneSaysOthersKeepTheirFloor,
+              (std::uint64_t seed)) {
+  std::mt19937_64 random(seed);
+  const double scales[] = {0,
+                           1e-300,
+                           1e-6,
+                           0.1,
+                           1,
+                           10,
+                           1e6,
+                           1e300,
+                           -1,
+                           std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()};
+  const auto garble = [&](JobReport& said) {
+    for (double* field :
+         {&said.samples, &said.training_seconds, &said.wait_seconds,
+          &said.reads, &said.read_bytes, &said.read_seconds, &said.tasks,
+          &said.busy_seconds, &said.cache_hits, &said.cache_misses,
+          &said.threads, &said.in_flight, &said.seconds}) {
+      if (random() % 3 == 0) *field *= scales[random() % std::size(scales)];
+    }
+  };
+  World world({.threads = 9, .in_flight = 64, .bytes_per_second = 1e8});
+  world.come("a", kLight);
+  world.come("b", kHeavy);
+  world.come("liar", kHeavy, garble);
+
+  for (int i = 0; i < 20; ++i) {
+    world.run(5);
+    double threads = 0;
+    for (const std::string job : {"a", "b", "liar"}) {
+      threads += world.threads_of(job);
+    }
+    RC_ASSERT(threads <= 9);
+    RC_ASSERT(world.rate_of("a") >= 0.5 * 100);
+    RC_ASSERT(world.rate_of("b") >= 0.5 * 300);
+  }
+}
+
+}  // namespace
+}  // namespace leat

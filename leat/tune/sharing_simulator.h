@@ -1,0 +1,90 @@
+// Many jobs on many nodes over virtual time: what would each way of sharing do?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/tune/node_sharing.h"
+
+namespace leat {
+
+enum class SharingPolicy : std::uint8_t {
+  kEven,         ///< Equal parts of everything, by how many jobs are there.
+  kUnshared,     ///< No shares: each resource is divided by demand, as an ideal
+                 ///< kernel and network would; the cache in equal parts.
+  kWorkersOnly,  ///< Threads alone, to where they gain most, all else in equal
+                 ///< parts: our reading of A-Dloader, told the truth.
+  kThroughput,   ///< NodeSharing, from noisy reports.
+  kFairness,
+};
+/// "even", "unshared", "workers", "throughput", "fairness".
+std::string_view to_string(SharingPolicy policy);
+
+struct SimulatedJob {
+  std::string name;
+  double arrives_seconds = 0;
+  double samples = 0;  ///< To do, on each of its nodes.
+  double dataset_samples = 0;
+  /// When it goes, done or not; 0: when it is done.
+  double leaves_seconds = 0;
+  std::uint32_t nodes =
+      1;           ///< Its ranks' nodes: all go at the slowest's speed.
+  JobSpeed truth;  ///< On each of its nodes.
+};
+
+struct SharingSimulation {
+  NodeResources node;  ///< Each of them.
+  std::uint32_t nodes = 1;
+  std::uint32_t jobs_per_node = 8;  ///< More wait, first come, first served.
+  std::vector<SimulatedJob> jobs;
+  SharingPolicy policy = SharingPolicy::kEven;
+  SharingOptions sharing;     ///< Its objective is the policy's.
+  double noise = 0.03;        ///< Of reports, relative.
+  double tick_seconds = 1;    ///< Between reports.
+  double most_seconds = 3e6;  ///< Of virtual time.
+  std::uint64_t seed = 0;
+};
+
+struct SimulatedOutcome {
+  double waited_seconds = 0;  ///< For a place on its nodes.
+  double run_seconds = 0;
+  double speed = 0;  ///< Time alone on its nodes / time it ran, in [0, 1].
+  /// Below 0.4 of the rate that an even split of its nodes would have given.
+  double starved_seconds = 0;
+  std::uint64_t changes = 0;    ///< Of its shares, after the first.
+  double prediction_error = 0;  ///< Median of |found / predicted - 1|.
+  double finished_seconds = 0;
+};
+
+struct SharingReport {
+  std::vector<SimulatedOutcome> jobs;
+  double makespan_seconds = 0;  ///< From the first arrival to the last end.
+  double job_seconds = 0;       ///< Simulated, of parts of jobs on nodes.
+  /// Work done, in the time that it would take alone, / time that jobs ran.
+  /// Where all jobs leave at given times, what kThroughput is to maximise.
+  double mean_speed = 0;
+  double least_speed = 0;  ///< Of the job that lost most.
+  /// The least rate / rate alone on a node, over nodes and time. Where all jobs
+  /// leave at given times, what kFairness is to maximise.
+  double least_at_once = 0;
+  double fairness_index = 0;  ///< Jain's, of speeds: 1 when all are equal.
+  double starved_part = 0;    ///< Of the time that jobs ran.
+  double changes_per_job_hour = 0;
+  double prediction_error = 0;  ///< Median over jobs.
+};
+
+/// What a job with this speed would report of `seconds` at `rate`, which is at
+/// most what `grant` lets it do; `missed` of its reads go to the store.
+JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
+                    double seconds);
+
+/// Runs until every job is done. Deterministic.
+///
+/// Errors:
+///   kInvalidArgument  no nodes, a job that wants more nodes than there are,
+///                     or that is not done within `most_seconds`
+Result<SharingReport> simulate_sharing(const SharingSimulation& simulation);
+
+}  // namespace leat
