@@ -81,11 +81,9 @@ TEST(ExecutorTest, OnlyAsManyWorkAsMay) {
 }
 
 // All four have to be there at once for any of them to go on.
-TEST(ExecutorTest, WhoRestedWorksWhenMoreMay) {
+void all_four_meet(Executor& executor) {
   std::latch together(4);
   std::latch done(4);
-  Executor executor("test", 4);
-  executor.set_active(1);
   for (std::uint64_t i = 0; i < 4; ++i) {
     executor.submit(i, [&](std::size_t) {
       together.arrive_and_wait();
@@ -95,6 +93,18 @@ TEST(ExecutorTest, WhoRestedWorksWhenMoreMay) {
   executor.set_active(4);
   done.wait();
   EXPECT_EQ(executor.active(), 4);
+}
+
+TEST(ExecutorTest, WhoRestedWorksWhenMoreMay) {
+  Executor executor("test", 4);
+  executor.set_active(1);
+  all_four_meet(executor);
+}
+
+TEST(ExecutorTest, WhoWasNeverWantedIsMadeWhenMoreMay) {
+  Executor executor("test", 1, nullptr, 4);
+  all_four_meet(executor);
+  EXPECT_EQ(executor.threads(), 4);
 }
 
 TEST(ExecutorTest, TellsWhatItsThreadsHaveDone) {
