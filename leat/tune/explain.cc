@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "leat/base/units.h"
-#include "leat/tune/allocation.h"
+#include "leat/tune/stage_allocation.h"
 
 namespace leat {
 namespace {
@@ -136,7 +136,7 @@ std::optional<double> speed_with(const StageRates& rates, const Means& means) {
   };
   add_sequential(rates.training_rate);
   add_sequential(means.store_rate);
-  const double most = allocate(stages, means.cores).samples_per_second;
+  const double most = allocate_stages(stages, means.cores).samples_per_second;
   if (std::isinf(most)) return std::nullopt;
   return most;
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace leat {
 namespace {
@@ -138,9 +138,12 @@ Tuner::Step Tuner::observe(const Observation& now) {
     begin_anew(now);
     return step;
   }
-  if (trial_ && now.at_seconds < trial_->began_seconds +
-                                     settle_seconds(trial_->rates_before)) {
-    begin_anew(now);  // What was under way before the change is not its doing.
+  if (trial_ && !trial_->has_taken_hold) {
+    // What was under way before the change is not its doing.
+    trial_->has_taken_hold =
+        now.at_seconds >=
+        trial_->began_seconds + settle_seconds(trial_->rates_before);
+    begin_anew(now);
     return step;
   }
   if (is_idle(rates_between(seen_.back(), now))) {

@@ -31,10 +31,10 @@ struct Settings {
 /// While training waits for the loader, it asks the model (explain.h) how many
 /// threads and requests in flight the fastest stage of all would need, makes
 /// that change, lets it take hold, and measures. A change that did not gain is
-/// taken back and not tried again for a while, each time for longer; so is none
-/// that training would not notice. When the world changes (a read, a task or a
-/// step of training takes another time, the limits move), all may be tried
-/// again. While the loader waits for training, it changes nothing.
+/// taken back and not tried again for a while, each time for longer. When the
+/// world changes (a read, a task or a step of training takes another time, the
+/// limits move), all may be tried again. While the loader waits for training,
+/// it changes nothing.
 ///
 /// Never beyond `most_threads`, `most_in_flight` or what memory holds.
 ///
@@ -77,6 +77,7 @@ class Tuner {
     std::array<bool, kKnobs> turned{};
     std::size_t decisions = 0;  ///< The last so many are its.
     double began_seconds = 0;
+    bool has_taken_hold = false;
   };
   struct Proposal {
     Settings settings;

@@ -16,7 +16,7 @@ struct Stage {
   bool takes_cores = true;
 };
 
-struct Allocation {
+struct StageAllocation {
   double samples_per_second = 0;  ///< Infinite: nothing bounds it.
   std::vector<double> units;      ///< Of each stage, in fractions.
 };
@@ -28,6 +28,6 @@ struct Allocation {
 /// has exactly theta_i = X / rate_i, or a slower X would do, so X is the least
 /// of cores / sum(1 / rate_i) and each most_i × rate_i. Without bound: no
 /// units.
-Allocation allocate(std::span<const Stage> stages, double cores);
+StageAllocation allocate_stages(std::span<const Stage> stages, double cores);
 
 }  // namespace leat

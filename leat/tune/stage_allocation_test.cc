@@ -1,4 +1,4 @@
-#include "leat/tune/allocation.h"
+#include "leat/tune/stage_allocation.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -9,42 +9,42 @@
 namespace leat {
 namespace {
 
-TEST(Allocation, DividesCoresByWhatStagesTake) {
+TEST(StageAllocation, DividesCoresByWhatStagesTake) {
   const std::vector<Stage> stages = {{.rate_per_unit = 100},
                                      {.rate_per_unit = 300}};
 
-  const Allocation found = allocate(stages, 4);
+  const StageAllocation found = allocate_stages(stages, 4);
 
   EXPECT_DOUBLE_EQ(found.samples_per_second, 300);
   EXPECT_DOUBLE_EQ(found.units[0], 3);
   EXPECT_DOUBLE_EQ(found.units[1], 1);
 }
 
-TEST(Allocation, ASequentialStageBoundsAll) {
+TEST(StageAllocation, ASequentialStageBoundsAll) {
   const std::vector<Stage> stages = {{.rate_per_unit = 100},
                                      {.rate_per_unit = 50, .most_units = 1}};
 
-  const Allocation found = allocate(stages, 16);
+  const StageAllocation found = allocate_stages(stages, 16);
 
   EXPECT_DOUBLE_EQ(found.samples_per_second, 50);
   EXPECT_DOUBLE_EQ(found.units[0], 0.5);
 }
 
-TEST(Allocation, RequestsTakeNoCores) {
+TEST(StageAllocation, RequestsTakeNoCores) {
   const std::vector<Stage> stages = {
       {.rate_per_unit = 100},
       {.rate_per_unit = 10, .most_units = 64, .takes_cores = false}};
 
-  const Allocation found = allocate(stages, 2);
+  const StageAllocation found = allocate_stages(stages, 2);
 
   EXPECT_DOUBLE_EQ(found.samples_per_second, 200);
   EXPECT_DOUBLE_EQ(found.units[1], 20);
 }
 
-TEST(Allocation, NothingThatBoundsIsNoUnits) {
+TEST(StageAllocation, NothingThatBoundsIsNoUnits) {
   const std::vector<Stage> stages = {{}};
 
-  const Allocation found = allocate(stages, 2);
+  const StageAllocation found = allocate_stages(stages, 2);
 
   EXPECT_TRUE(std::isinf(found.samples_per_second));
   EXPECT_EQ(found.units, std::vector<double>{0});
@@ -61,7 +61,7 @@ bool is_feasible(const std::vector<Stage>& stages, double cores, double speed) {
   return taken <= cores * (1 + 1e-9);
 }
 
-RC_GTEST_PROP(Allocation, IsTheOptimumOfTheLinearProgram, ()) {
+RC_GTEST_PROP(StageAllocation, IsTheOptimumOfTheLinearProgram, ()) {
   const auto count = *rc::gen::inRange(1, 6);
   const double cores = *rc::gen::inRange(1, 64);
   std::vector<Stage> stages;
@@ -74,7 +74,7 @@ RC_GTEST_PROP(Allocation, IsTheOptimumOfTheLinearProgram, ()) {
     stages.push_back(stage);
   }
 
-  const double speed = allocate(stages, cores).samples_per_second;
+  const double speed = allocate_stages(stages, cores).samples_per_second;
 
   RC_ASSERT(is_feasible(stages, cores, speed));
   RC_ASSERT(!is_feasible(stages, cores, speed * 1.001));
