@@ -239,6 +239,7 @@ void Loader::close() {
   Machine& m = *machine_;
   if (getpid() != m.pid) return;  // The threads are not in this process.
   const MutexLock closing(m.closing);
+  if (m.tuning != nullptr) m.tuning->end();
   std::shared_ptr<EpochRun> run;
   std::shared_ptr<EpochRun> next_run;
   {

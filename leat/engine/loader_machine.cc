@@ -282,7 +282,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
     begin_lookahead();
   }
   if (rank.rank == 0 && ranks > 1) tell_shares(ranks, threads, memory);
-  return {};
+  return begin_tuning(env);
 }
 
 Loader::Machine::Visit::~Visit() {

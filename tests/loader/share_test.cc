@@ -18,6 +18,7 @@ LoaderOptions shared() {
   LoaderOptions options = usual_options();
   options.threads = 4;
   options.max_in_flight = 16;
+  options.tune.is_on = false;
   return options;
 }
 
@@ -95,6 +96,7 @@ TEST(ShareTest, WhatWasLeftOpenMayGrow) {
   LoaderOptions options = usual_options();
   options.threads = 0;
   options.max_in_flight = 0;
+  options.tune.is_on = false;  // It would choose within.
   auto loader = must(world.load(world.folder() + "/train", options));
   const Share most = loader->most_share();
   ASSERT_GT(most.threads, loader->rates().threads);
