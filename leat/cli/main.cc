@@ -17,10 +17,10 @@ namespace {
 
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
-    &kBenchCommand,  &kBucketCommand,  &kCacheCommand,     &kDocsCommand,
-    &kDoctorCommand, &kIndexCommand,   &kLsCommand,        &kOpsCommand,
-    &kPlanCommand,   &kProfileCommand, &kRecommendCommand, &kStatCommand,
-    &kWarmCommand,   &kWhatIfCommand,
+    &kBenchCommand,  &kBucketCommand,  &kCacheCommand,   &kDocsCommand,
+    &kDoctorCommand, &kExplainCommand, &kIndexCommand,   &kLsCommand,
+    &kOpsCommand,    &kPlanCommand,    &kProfileCommand, &kRecommendCommand,
+    &kStatCommand,   &kWarmCommand,    &kWhatIfCommand,
 };
 
 sigset_t ending_signals() {
