@@ -92,6 +92,22 @@ TEST(TuningTest, IsNeverBeyondWhatItsAgentAllows) {
   EXPECT_LE(loader->rates().in_flight, 3u);
 }
 
+TEST(TuningTest, WhatItsAgentTakesBackIsNoLongerUsedAtOnce) {
+  World world;
+  LoaderOptions options = misconfigured();
+  options.tune = {};
+  auto loader = must(world.load(world.folder() + "/train", options));
+  ASSERT_EQ(loader->rates().in_flight, 64u);
+  Share share;
+  share.threads = 2;
+  share.in_flight = 3;
+
+  loader->set_share(share);
+
+  EXPECT_LE(loader->rates().in_flight, 3u);
+  EXPECT_LE(loader->rates().threads, 2u);
+}
+
 TEST(TuningTest, WhatItSawReplaysToWhatItDecided) {
   World world;
   world.serve({kSlow});
