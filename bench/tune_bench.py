@@ -7,7 +7,7 @@ Five pipelines, each bounded by something else once it is well set (`bound`), re
 setting of a grid of 21 runs alone, without tuning; then, `--runs` times and interleaved, the best of the
 grid ("best"), the tuned loader, measured once --settle seconds are over ("tuned"), 1 thread
 and 1 request ("naive"), and threads = cores with a window of latency x rate of the fastest
-("good start"). `of_best` is the median rate over that of "best"; 0.9 is the aim.
+("good start"). `of_best_percent` is the median rate over that of "best"; 90 is the aim.
 `last_change_s` is when the tuner last changed something that it kept.
 
 With --changes: latency 5 -> 80 ms, training four times as fast, and a busy neighbour on
@@ -103,7 +103,7 @@ def tuned_against_grid(pipeline: Pipeline, root: pathlib.Path, options: argparse
         median, mad = spread(found[name]["rate"])
         rows.append({
             "pipeline": pipeline.name, "bound": pipeline.bound, "way": name, "rate": median, "mad": mad,
-            "of_best": round(median / top, 2),
+            "of_best_percent": round(100 * median / top),
             "last_change_s": max(last) if name == "tuned" else "", "settings": str(said[name]),
         })  # fmt: skip
     return rows
@@ -142,7 +142,7 @@ def changes(root: pathlib.Path, options: argparse.Namespace) -> list[dict[str, A
         median, mad = spread(rates["tuned"])
         rows.append({
             "change": what, "pipeline": pipeline.name, "rate": median, "mad": mad, "best": best[1],
-            "of_best": round(median / best[1], 2), "best_settings": str(best[0]),
+            "of_best_percent": round(100 * median / best[1]), "best_settings": str(best[0]),
         })  # fmt: skip
     return rows
 
