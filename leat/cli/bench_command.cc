@@ -11,11 +11,11 @@
 #include <optional>
 #include <ostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/emulated_step.h"
 #include "leat/cli/ledger.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/engine/caches.h"
@@ -56,15 +56,6 @@ std::uint64_t peak_rss_bytes() {
     if (word == "VmHWM:" && status >> kib) return kib * kKiB;
   }
   return 0;
-}
-
-/// Pretends to train on a batch: the accelerator is busy, this CPU is not.
-void emulate_step(Nanoseconds step_time, const std::stop_token& stop) {
-  const TimePoint end = SteadyClock().now() + step_time;
-  while (!stop.stop_requested() && SteadyClock().now() < end) {
-    std::this_thread::sleep_for(std::min<Nanoseconds>(
-        end - SteadyClock().now(), std::chrono::milliseconds(50)));
-  }
 }
 
 Result<void> run_epoch(Loader& loader, Nanoseconds step_time,

@@ -11,6 +11,7 @@ extern const Command kBucketCommand;
 extern const Command kCacheCommand;
 extern const Command kDocsCommand;
 extern const Command kDoctorCommand;
+extern const Command kExplainCommand;
 extern const Command kIndexCommand;
 extern const Command kLsCommand;
 extern const Command kOpsCommand;

@@ -71,6 +71,11 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--trace", trace,
                  "a file for a trace that Perfetto opens: where the time of "
                  "every sample went");
+  app.add_flag(
+      "--no-tune", has_no_tune,
+      "use all threads and requests that are given, at once and always");
+  app.add_option("--tune-trace", tune_trace,
+                 "a file for what the tuner sees, for leat explain --replay");
 }
 
 Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
@@ -145,6 +150,8 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   if (rank) options.rank = Rank{.rank = *rank, .world_size = *world_size};
   options.hashes = !has_no_hash;
   options.trace = trace;
+  options.tune.is_on = !has_no_tune;
+  options.tune.trace = tune_trace;
   return options;
 }
 

@@ -41,6 +41,8 @@ struct LoaderFlags {
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;
   std::string trace;
+  bool has_no_tune = false;
+  std::string tune_trace;
 
   void add_to(CLI::App& app);
   Result<LoaderOptions> loader_options() const;

@@ -17,11 +17,11 @@ namespace {
 
 // One line each, in the order of `leat --help`.
 const std::vector<const Command*> kCommands = {
-    &kAgentCommand,    &kBenchCommand,  &kBucketCommand,  &kCacheCommand,
-    &kDocsCommand,     &kDoctorCommand, &kIndexCommand,   &kLsCommand,
-    &kOpsCommand,      &kPlanCommand,   &kProfileCommand, &kRecommendCommand,
-    &kSimulateCommand, &kStatCommand,   &kTopCommand,     &kWarmCommand,
-    &kWhatIfCommand,
+    &kAgentCommand,     &kBenchCommand,    &kBucketCommand,  &kCacheCommand,
+    &kDocsCommand,      &kDoctorCommand,   &kExplainCommand, &kIndexCommand,
+    &kLsCommand,        &kOpsCommand,      &kPlanCommand,    &kProfileCommand,
+    &kRecommendCommand, &kSimulateCommand, &kStatCommand,    &kTopCommand,
+    &kWarmCommand,      &kWhatIfCommand,
 };
 
 sigset_t ending_signals() {

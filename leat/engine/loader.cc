@@ -266,6 +266,7 @@ void Loader::close() {
   if (getpid() != m.pid) return;  // The threads are not in this process.
   const MutexLock closing(m.closing);
   m.link.reset();  // It calls us.
+  if (m.tuning != nullptr) m.tuning->end();
   std::shared_ptr<EpochRun> run;
   std::shared_ptr<EpochRun> next_run;
   std::unique_ptr<ShardStream> stream;

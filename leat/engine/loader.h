@@ -17,6 +17,8 @@
 #include "leat/engine/unindexed.h"
 #include "leat/metrics/metrics.h"
 #include "leat/pipeline/batch.h"
+#include "leat/tune/decision.h"
+#include "leat/tune/explain.h"
 #include "leat/tune/share.h"
 
 namespace leat {
@@ -132,12 +134,20 @@ class Loader {
   std::vector<StepWait> take_waits();
   /// Bounds threads, requests in flight and bandwidth of this rank from now on;
   /// what is nullopt is as the options say, and more than they say is not
-  /// given. Nothing is cancelled: what is too much ends and is not begun again.
+  /// given. The tuner chooses within that; where it is off, all is used.
+  /// Nothing is cancelled: what is too much ends and is not begun again.
   /// Neither order nor content depends on it. Bytes of the cache are fixed when
   /// a loader is opened and are not read here.
   void set_share(const Share& wanted);
   /// The most that set_share() can give.
   Share most_share() const;
+
+  /// What its tuner changed, the latest last; at most the last 1,000. None
+  /// where it is off.
+  std::vector<Decision> decisions() const;
+  /// Where its speed ends, by what was seen of it last. None: too little was
+  /// seen, or the tuner is off.
+  std::optional<Explanation> explanation() const;
 
   /// Ends everything that runs. Batches stay. May be called twice.
   void close();

@@ -29,13 +29,17 @@ constexpr std::size_t kMostWaits = 1024;
 
 Result<void> Loader::Machine::open_trace() {
   if (options.trace.empty()) return {};
-  std::filesystem::path path = options.trace;
+  LEAT_TRY(trace, Trace::open(of_this_rank(options.trace), rank.rank));
+  return {};
+}
+
+std::string Loader::Machine::of_this_rank(const std::string& file) const {
+  std::filesystem::path path = file;
   if (rank.world_size > 1) {
     path.replace_extension(
         fmt::format(".rank{}{}", rank.rank, path.extension().string()));
   }
-  LEAT_TRY(trace, Trace::open(path.string(), rank.rank));
-  return {};
+  return path.string();
 }
 
 void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {

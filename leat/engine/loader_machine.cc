@@ -225,7 +225,9 @@ void Loader::Machine::choose_what_is_open(const Limits& limits) {
 void Loader::Machine::choose_most(const Limits& limits) {
   constexpr std::size_t kTimes = 4;
   most_share = share;
-  if (!share.threads_were_asked) most_share.threads *= kTimes;
+  const bool calls_users = std::ranges::any_of(
+      options.ops, [](const OpSpec& op) { return op.function != nullptr; });
+  if (!share.threads_were_asked && calls_users) most_share.threads *= kTimes;
   if (!share.in_flight_was_asked) {
     const std::uint64_t files = limits.open_files / 2 / share.local_ranks;
     most_share.in_flight = std::max<std::uint64_t>(
@@ -295,7 +297,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
     }
   }
   if (rank.rank == 0 && ranks > 1) tell_shares(ranks, threads, memory);
-  return {};
+  return begin_tuning(env);
 }
 
 void Loader::Machine::tear_down() {

@@ -15,6 +15,7 @@
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/loader_state.h"
+#include "leat/engine/loader_tuning.h"
 #include "leat/engine/shard_stream.h"
 #include "leat/engine/stores.h"
 #include "leat/engine/trace.h"
@@ -113,6 +114,14 @@ struct Loader::Machine {
   std::vector<std::weak_ptr<Slot>> handed_over LEAT_GUARDED_BY(mutex);
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
+  Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
+  Share allowed LEAT_GUARDED_BY(mutex);  ///< As set_share() was told.
+  /// By the tuner; none where it is off.
+  std::optional<Settings> chosen LEAT_GUARDED_BY(mutex);
+  std::uint64_t data_bytes = 0;  ///< Of the dataset, for the tuner.
+  /// Last: its thread ends before what it watches.
+  std::unique_ptr<LoaderTuning> tuning;
+
   /// A call that works with runs: close() waits until none is left. The first
   /// thing such a call makes, so that it ends last.
   class Visit {
@@ -202,6 +211,15 @@ struct Loader::Machine {
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
+  LoaderRates rates();
+  Result<void> begin_tuning(const Env& env);
+  Observation observe();
+  /// The most that is allowed now.
+  Settings most_settings() const LEAT_REQUIRES(mutex);
+  /// Brings into force what is allowed and chosen.
+  void apply_settings();
+  /// With several ranks each has its own file: "t.json", "t.rank3.json".
+  std::string of_this_rank(const std::string& file) const;
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);

@@ -16,6 +16,18 @@
 
 namespace leat {
 
+/// Whether and from where threads and requests in flight are tuned
+/// (tune/tuner.h). What `threads` and `max_in_flight` say is then the most.
+struct TuneOptions {
+  bool is_on = true;  ///< LEAT_TUNE=off in the environment turns it off.
+  /// Of this rank, to begin with; 0: as many as without tuning.
+  std::size_t start_threads = 0;
+  std::size_t start_in_flight = 0;
+  /// A file for what the tuner sees, for `leat explain --replay`; empty: none.
+  /// With several ranks each has its own, as `LoaderOptions::trace`.
+  std::string trace;
+};
+
 /// `shuffle=True` leaves the kind to the layout of the dataset.
 enum class ShuffleChoice : std::uint8_t {
   kNone,
@@ -66,6 +78,7 @@ struct LoaderOptions {
   /// A file for a trace (trace.h); empty: none. With several ranks each has
   /// its own: "t.json" becomes "t.rank3.json".
   std::string trace;
+  TuneOptions tune;
 };
 
 }  // namespace leat

@@ -48,7 +48,10 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                        .local_ranks = share.local_ranks,
                        .threads = most_share.threads,
                        .in_flight = most_share.in_flight,
-                       .dataset_samples = dataset.catalogue->samples()};
+                       // Of shards that are yet to be indexed, not known.
+                       .dataset_samples = dataset.catalogue == nullptr
+                                              ? 0
+                                              : dataset.catalogue->samples()};
   link = open_agent_link(
       {.paths = std::move(paths),
        .registration = std::move(who),
@@ -57,28 +60,30 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
            [&loader](const Share& given) { loader.set_share(given); }});
 }
 
-LoaderRates Loader::rates() const {
-  Machine& m = *machine_;
+LoaderRates Loader::rates() const { return machine_->rates(); }
+
+LoaderRates Loader::Machine::rates() {
   LoaderRates rates;
-  m.add_counts(rates);
-  const Result<Machine::Visit> visit = m.enter();
+  add_counts(rates);
+  const Result<Visit> visit = enter();
   if (visit) {  // Else its threads may be gone.
-    const Executor::Work work = m.executor->work();
+    const Executor::Work work = executor->work();
     rates.tasks = work.tasks;
     rates.busy = work.busy;
     rates.cpu = work.cpu;
   }
-  const MutexLock lock(m.mutex);
-  rates.elapsed = SteadyClock().now() - m.opened_at;
-  rates.training = m.training;
-  for (const EpochStats& epoch : m.stats) {
-    rates.samples += epoch.samples;
-    rates.wait += epoch.wait;
-    rates.stalls += epoch.stalls;
+  const MutexLock lock(mutex);
+  rates.elapsed = SteadyClock().now() - opened_at;
+  rates.training = training;
+  if (waiting_since) rates.waiting = SteadyClock().now() - *waiting_since;
+  for (const EpochStats& at : stats) {
+    rates.samples += at.samples;
+    rates.wait += at.wait;
+    rates.stalls += at.stalls;
   }
-  rates.threads = m.share.threads;
-  rates.in_flight = m.share.in_flight;
-  rates.lookahead = m.lookahead ? m.lookahead->samples() : 0;
+  rates.threads = share.threads;
+  rates.in_flight = share.in_flight;
+  rates.lookahead = lookahead ? lookahead->samples() : 0;
   return rates;
 }
 
@@ -90,25 +95,50 @@ std::vector<StepWait> Loader::take_waits() {
   return waits;
 }
 
-void Loader::set_share(const Share& wanted) {
-  Machine& m = *machine_;
-  const Result<Machine::Visit> visit = m.enter();
+Settings Loader::Machine::most_settings() const {
+  // Where nobody chooses, what is allowed is used: then it is the usual.
+  const RankShare& otherwise = chosen ? most_share : usual;
+  return {
+      .threads = within(allowed.threads, otherwise.threads, most_share.threads),
+      .in_flight =
+          within(allowed.in_flight, otherwise.in_flight, most_share.in_flight)};
+}
+
+void Loader::Machine::apply_settings() {
+  const Result<Visit> visit = enter();
   if (!visit) return;
+  const MutexLock one_by_one(applying);
   std::size_t window = 1;
+  std::optional<std::uint64_t> bytes_per_second;
   {
-    const MutexLock lock(m.mutex);
-    m.share.threads =
-        within(wanted.threads, m.usual.threads, m.most_share.threads);
-    m.share.in_flight =
-        within(wanted.in_flight, m.usual.in_flight, m.most_share.in_flight);
-    window = m.share.in_flight;
-    m.executor->set_active(m.share.threads);
-    if (m.lookahead) m.lookahead->ask_for_at_least(2 * window);
-    m.look_ahead();
+    const MutexLock lock(mutex);
+    Settings now = most_settings();
+    if (chosen) {
+      now.threads = std::min(now.threads, chosen->threads);
+      now.in_flight = std::min(now.in_flight, chosen->in_flight);
+      now.lookahead = chosen->lookahead;
+    }
+    share.threads = now.threads;
+    share.in_flight = window = now.in_flight;
+    bytes_per_second = allowed.bytes_per_second;
+    executor->set_active(share.threads);
+    if (lookahead) {
+      lookahead->ask_for_at_least(
+          std::max<std::uint64_t>(2 * window, now.lookahead));
+    }
+    look_ahead();
   }
   // Without the lock: both may send, and an answer may come at once.
-  m.store.limited->set_bytes_per_second(wanted.bytes_per_second);
-  m.store.limited->set_window(window);
+  store.limited->set_bytes_per_second(bytes_per_second);
+  store.limited->set_window(window);
+}
+
+void Loader::set_share(const Share& wanted) {
+  {
+    const MutexLock lock(machine_->mutex);
+    machine_->allowed = wanted;
+  }
+  machine_->apply_settings();
 }
 
 Share Loader::most_share() const {

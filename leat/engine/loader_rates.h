@@ -21,6 +21,7 @@ struct LoaderRates {
   std::uint64_t samples = 0;  ///< Delivered.
   std::uint64_t batches = 0;  ///< Delivered.
   Nanoseconds wait{0};        ///< In iter() and next(); the sum of `stalls`.
+  Nanoseconds waiting{0};     ///< Beside `wait`: in a next() that is not over.
   StallTimes stalls;          ///< As stats() has them, over all epochs.
   Nanoseconds training{0};    ///< Between a batch and the asking for the next.
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "leat/base/units.h"
 
@@ -59,6 +60,24 @@ std::string to_string(const Decision& decision) {
     line += ")";
   }
   return line;
+}
+
+std::string to_json(const Decision& decision) {
+  const auto or_null =
+      [](const std::optional<double>& gain) -> nlohmann::ordered_json {
+    if (!gain || !std::isfinite(*gain)) return nullptr;
+    return *gain;
+  };
+  const nlohmann::ordered_json json = {
+      {"at_seconds", decision.at_seconds},
+      {"job", decision.job},
+      {"setting", std::string(to_string(decision.setting))},
+      {"before", decision.before},
+      {"after", decision.after},
+      {"reason", decision.reason},
+      {"expected_gain", or_null(decision.expected_gain)},
+      {"found_gain", or_null(decision.found_gain)}};
+  return json.dump();
 }
 
 }  // namespace leat

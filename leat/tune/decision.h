@@ -37,4 +37,8 @@ struct Decision {
 /// +37 %)".
 std::string to_string(const Decision& decision);
 
+/// The same as a JSON object: at_seconds, job, setting, before, after, reason,
+/// expected_gain and found_gain (null where there is none).
+std::string to_json(const Decision& decision);
+
 }  // namespace leat

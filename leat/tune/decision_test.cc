@@ -25,6 +25,21 @@ TEST(Decision, ReadsAsALine) {
       "+40 %, found -1 %)");
 }
 
+TEST(Decision, IsAnObjectForPrograms) {
+  const Decision decision{.at_seconds = 2,
+                          .job = {},
+                          .setting = Setting::kInFlight,
+                          .before = 1,
+                          .after = 8,
+                          .reason = "why",
+                          .expected_gain = 7,
+                          .found_gain = {}};
+  EXPECT_EQ(to_json(decision),
+            R"({"at_seconds":2.0,"job":"","setting":"max_in_flight",)"
+            R"("before":1.0,"after":8.0,"reason":"why","expected_gain":7.0,)"
+            R"("found_gain":null})");
+}
+
 TEST(Decision, GivesBytesTheirUnit) {
   const Decision decision{.at_seconds = 0,
                           .job = {},

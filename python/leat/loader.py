@@ -70,6 +70,12 @@ class Loader:
             none.
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
+        tune: whether threads and requests in flight are tuned while training runs,
+            within ``threads`` and ``max_in_flight`` where they are given, else up to
+            four times what is said above. A dict says where to begin, of this rank,
+            such as ``{"threads": 1, "max_in_flight": 1}``. Order and content do not
+            depend on it. LEAT_TUNE=off in the environment turns it off.
+        tune_trace: a file for what the tuner sees, for ``leat explain --replay``.
         hashes: whether `stats` holds order and content hashes.
         trace: a file for a trace that Perfetto and chrome://tracing open: a
             slice for each fetch, decode, batch, wait and step. With several ranks
@@ -115,6 +121,8 @@ class Loader:
         cache: Cache | Literal["auto"] | None = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
+        tune: bool | dict[str, int] = True,
+        tune_trace: str | os.PathLike[str] | None = None,
         hashes: bool = True,
         trace: str | os.PathLike[str] | None = None,
         rank: int | None = None,
@@ -178,6 +186,8 @@ class Loader:
             "cache": options_of(cache, world_size),
             "threads": _count("threads", threads, at_least=1),
             "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
+            **_tuning(tune),
+            "tune_trace": "" if tune_trace is None else os.fspath(tune_trace),
             "rank": None if rank is None else _count("rank", rank, below=2**32),
             "world_size": None
             if world_size is None
@@ -321,6 +331,24 @@ class Loader:
             )
         self._lateness.watch(OwnWork(module))
 
+    def decisions(self) -> list[dict[str, Any]]:
+        """What the tuner changed and why, the latest last.
+
+        ``at_seconds`` since the loader was made; ``setting``, ``before``, ``after``,
+        ``reason``; ``expected_gain`` and ``found_gain``, of samples a second as a
+        ratio less one, None where there is none.
+        """
+        return [json.loads(decision) for decision in self._native.decisions()]
+
+    def explain(self) -> dict[str, Any] | None:
+        """Where the speed ends and what one more of anything would buy.
+
+        The keys are those of ``leat explain --json``, but for ``decisions``. None
+        if too little was seen, or ``tune=False``.
+        """
+        found = self._native.explain()
+        return None if found is None else json.loads(found)
+
     def metrics(self) -> dict[str, int]:
         """The counters and gauges of this loader; docs/reference/metrics.md."""
         return self._native.metrics()
@@ -427,6 +455,23 @@ def _count(
             f"{name}={value}; it is at least {at_least} and below {below}"
         )
     return value
+
+
+def _tuning(tune: object) -> dict[str, Any]:
+    """What the engine is told: whether, and from where."""
+    start = tune if isinstance(tune, dict) else {}
+    if not isinstance(tune, (bool, dict)) or set(start) - {"threads", "max_in_flight"}:
+        raise InvalidArgument(
+            f"tune={tune!r}; it is True, False or where to begin, such as "
+            '{"threads": 1, "max_in_flight": 1}'
+        )
+    return {
+        "tune": tune is not False,
+        "start_threads": _count("threads", start.get("threads"), at_least=1),
+        "start_in_flight": _count(
+            "max_in_flight", start.get("max_in_flight"), at_least=1
+        ),
+    }
 
 
 def _place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:

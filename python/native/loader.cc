@@ -116,6 +116,10 @@ LoaderOptions options_of(const py::dict& given) {
   get("threads", options.threads);
   get("trace", options.trace);
   get("max_in_flight", options.max_in_flight);
+  get("tune", options.tune.is_on);
+  get("start_threads", options.tune.start_threads);
+  get("start_in_flight", options.tune.start_in_flight);
+  get("tune_trace", options.tune.trace);
   if (!given["rank"].is_none()) {
     options.rank =
         Rank{.rank = py::cast<std::uint32_t>(given["rank"]),
@@ -145,6 +149,19 @@ std::vector<std::string> stats_of(const Loader& loader) {
     epochs.push_back(to_json(epoch, loader.options().hashes));
   }
   return epochs;
+}
+
+std::vector<std::string> decisions_of(const Loader& loader) {
+  std::vector<std::string> lines;
+  for (const Decision& decision : loader.decisions()) {
+    lines.push_back(to_json(decision));
+  }
+  return lines;
+}
+
+std::optional<std::string> explanation_of(const Loader& loader) {
+  const std::optional<Explanation> found = loader.explanation();
+  return found ? std::optional(to_json(*found)) : std::nullopt;
 }
 
 py::dict gauges_of(const Loader& loader) {
@@ -219,6 +236,8 @@ void bind_loader(py::module_& module) {
           "world_size",
           [](const Loader& loader) { return loader.rank().world_size; })
       .def("stats", &stats_of)
+      .def("decisions", &decisions_of)
+      .def("explain", &explanation_of)
       .def("metrics", &gauges_of)
       .def("take_waits",
            [](Loader& loader) {

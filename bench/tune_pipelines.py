@@ -1,0 +1,158 @@
+"""The five pipelines of bench/tune_bench.py, each bounded by something else."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import leat
+import numpy as np
+from dropin_datasets import make_pictures
+from PIL import Image
+
+
+@dataclass
+class Pipeline:
+    """A dataset in a folder of the bucket's root, how it is read, and how far away it is."""
+
+    name: str
+    bound: str  # What bounds it once it is well set.
+    batch: int
+    bucket: dict[str, Any]
+    loader: dict[str, Any] = field(default_factory=dict)
+    tokens: dict[str, Any] | None = None
+    step: float = 0.0  # Seconds of training a batch.
+
+    def dataset(self, bucket: leat.testing.Bucket) -> leat.Dataset:
+        url = bucket.s3_url(self.name)
+        if self.tokens is not None:
+            return leat.Dataset.tokens(url, endpoint_url=bucket.url, no_sign_request=True, **self.tokens)
+        return leat.Dataset(url, endpoint_url=bucket.url, no_sign_request=True)
+
+
+PIPELINES = [
+    Pipeline(
+        "images", "training", 32, {"latency": "30ms"}, step=0.06,
+        loader={"ops": [leat.ops.DecodeImage(), leat.ops.RandomResizedCrop(64)]},
+    ),
+    Pipeline("shards", "the store's bandwidth", 64, {"latency": "20ms", "total_bandwidth": "24MB/s"}),
+    Pipeline(
+        "tokens", "a connection's bandwidth", 64, {"latency": "25ms", "bandwidth": "2MB/s"}, step=0.02,
+        tokens={"dtype": "uint16", "seq_len": 8192},
+    ),
+    Pipeline("tiny", "latency", 64, {"latency": "150ms"}),
+    Pipeline(
+        "decode", "cores", 16, {"latency": "10ms"},
+        loader={"ops": [leat.ops.DecodeImage(), leat.ops.Resize(224), leat.ops.Normalize(mean=[0.5] * 3, std=[0.5] * 3)]},
+    ),
+]  # fmt: skip
+
+
+def make(root: pathlib.Path, names: list[str], scale: int) -> None:
+    """Writes the data of the pipelines named; `scale` divides how much there is."""
+    rng = np.random.default_rng(1)
+    if "images" in names:
+        make_pictures(root / "images")
+    if "shards" in names:
+        _make_shards(root / "shards", 16 // min(scale, 8), 64, rng.bytes(32_000))
+    if "tokens" in names:
+        (root / "tokens").mkdir()
+        for part in range(4):
+            windows = rng.integers(0, 50_000, 1024 // scale * 8192, dtype=np.uint16)
+            (root / "tokens" / f"{part}.bin").write_bytes(windows.tobytes())
+    if "tiny" in names:
+        (root / "tiny").mkdir()
+        for number in range(8192 // scale):
+            (root / "tiny" / f"{number:05}.bin").write_bytes(rng.bytes(1000))
+    if "decode" in names:
+        _make_photos(root / "decode", 128 // min(scale, 4))
+
+
+def _make_shards(folder: pathlib.Path, shards: int, samples: int, block: bytes) -> None:
+    folder.mkdir()
+    for shard in range(shards):
+        with tarfile.open(folder / f"{shard:03}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            for sample in range(samples):
+                name = f"{shard:03}-{sample:05}.bin"
+                info = tarfile.TarInfo(name)
+                info.size = len(block)
+                tar.addfile(info, io.BytesIO(name.encode() + block[len(name) :]))
+
+
+def _make_photos(folder: pathlib.Path, count: int) -> None:
+    """JPEGs of 1024 x 1024: about 10 ms of a core each."""
+    folder.mkdir()
+    line = np.arange(1024)
+    for number in range(count):
+        rows = 60 * np.sin(line / (9 + number % 31))
+        waves = [rows[:, None] + 60 * np.cos(line / (7 + channel)) for channel in range(3)]
+        pixels = np.dstack([(wave + 128).astype(np.uint8) for wave in waves])
+        Image.fromarray(pixels).save(folder / f"{number:05}.jpg", quality=85)
+
+
+class Seen:
+    """What runs of one pipeline must agree on, whatever their settings."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[int, tuple[str, str, int]] = {}
+
+    def check(self, name: str, epochs: list[dict[str, Any]]) -> None:
+        for epoch in epochs:
+            gets = epoch["requests"]["get"] - epoch["requests"]["retried"]
+            is_what = (epoch["order_hash"], epoch["content_hash"], gets)
+            expected = self.epochs.setdefault(epoch["epoch"], is_what)
+            if expected != is_what:
+                raise SystemExit(f"{name}: epoch {epoch['epoch']} is {is_what}, elsewhere {expected}")
+
+
+@dataclass
+class Run:
+    rate: float  # Samples a second in the measured time.
+    last_change: float  # Seconds until the last change that was kept.
+    peak_memory: int  # Of memory=, as far as batches showed.
+    settings: str
+
+
+def run(
+    pipeline: Pipeline, dataset: leat.Dataset, seen: Seen, settle: float | Callable[[float], bool], measure: float,
+    step: Callable[[float], float] | None = None, **options: Any,
+) -> Run:  # fmt: skip
+    """Trains for `settle` seconds, or until it says so, then counts samples for `measure` seconds.
+
+    `step` says how long a step takes, so many seconds after the start.
+    """
+    step = step or (lambda _: pipeline.step)
+    peak = 0
+    with leat.Loader(
+        dataset, global_batch_size=pipeline.batch, seed=7, memory="256MiB", drop_last=True,
+        epochs=1_000_000, **pipeline.loader, **options,
+    ) as loader:  # fmt: skip
+        began = time.perf_counter()
+        counted, since, until = 0, 0.0, 0.0
+        while not until:
+            for _ in loader:
+                time.sleep(step(time.perf_counter() - began))
+                now = time.perf_counter() - began
+                peak = max(peak, loader.metrics()["leat_runtime_reserved_bytes"])
+                if since:
+                    counted += pipeline.batch
+                elif settle(now) if callable(settle) else now >= settle:
+                    since = now
+                if since and now >= since + measure:
+                    until = now
+                    break
+        seen.check(pipeline.name, loader.stats()[:-1])
+        decisions = loader.decisions()
+        kept = [d for d in decisions if d["expected_gain"] is not None and (d["found_gain"] or 0) >= 0.03]
+        last = max((d["at_seconds"] for d in kept), default=0.0)
+        said = loader.explain()
+    now_set = {name: [d["after"] for d in decisions if d["setting"] == name] for name in ("threads", "max_in_flight")}
+    settings = ", ".join(f"{name} {values[-1]:.0f}" for name, values in now_set.items() if values)
+    if said:
+        settings += f"; {said['bottleneck']}"
+    return Run(counted / (until - since), last, peak, settings)

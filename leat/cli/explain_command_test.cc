@@ -1,0 +1,134 @@
+// `leat explain`: of a loader that runs here, and of what one saw.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "leat/cli/command_line.h"
+#include "leat/cli/commands.h"
+#include "leat/tune/testing/synthetic_pipeline.h"
+#include "leat/tune/tuner.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  ExitCode code;
+  std::string out;
+  std::string err;
+};
+
+class ExplainCommandTest : public ::testing::Test {
+ protected:
+  ExplainCommandTest()
+      : root_(std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_);
+  }
+  ~ExplainCommandTest() override { std::filesystem::remove_all(root_); }
+
+  std::string path(const std::string& name) const {
+    return (root_ / name).string();
+  }
+  void put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream(path(name)) << text;
+  }
+  Outcome run(std::vector<std::string> words,
+              std::map<std::string, std::string, std::less<>> more = {}) const {
+    std::ostringstream out;
+    std::ostringstream err;
+    more.emplace("LEAT_CACHE_DIR", path("cache"));
+    CommandContext context{.out = out,
+                           .err = err,
+                           .env = fake_env(std::move(more)),
+                           .stop = std::stop_token()};
+    words.insert(words.begin(), "explain");
+    const std::vector<const Command*> commands = {&kExplainCommand};
+    const ExitCode code = run_command_line(words, commands, context);
+    return {code, out.str(), err.str()};
+  }
+
+ private:
+  std::filesystem::path root_;
+};
+
+/// 20 s of a loader that its tuner took from 1 request in flight to many.
+std::string recorded() {
+  Observation limits;
+  limits.most_threads = 8;
+  limits.most_in_flight = 512;
+  limits.cores = 2;
+  SyntheticPipeline pipeline({.latency_seconds = 0.02,
+                              .task_seconds = 1e-4,
+                              .training_seconds = 0.002},
+                             {.threads = 1, .in_flight = 1}, limits);
+  Tuner tuner;
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    const Observation& now = pipeline.run(1);
+    text += to_json(now) + "\n";
+    pipeline.set(tuner.observe(now).settings);
+  }
+  return text;
+}
+
+TEST_F(ExplainCommandTest, ReplaysWhatATunerSaw) {
+  put("tuner.jsonl", recorded());
+
+  const Outcome outcome = run({"--replay", path("tuner.jsonl")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("bottleneck: training"));
+  EXPECT_THAT(outcome.out, HasSubstr("one more core: "));
+  EXPECT_THAT(outcome.out, HasSubstr("max_in_flight 1 -> 15: bottleneck "
+                                     "max_in_flight"));
+  const Outcome json = run({"--replay", path("tuner.jsonl"), "--json"});
+  const auto report = nlohmann::json::parse(json.out);
+  EXPECT_EQ(report["bottleneck"], "training");
+  ASSERT_FALSE(report["decisions"].empty());
+  EXPECT_EQ(report["decisions"][0]["setting"], "max_in_flight");
+  EXPECT_GT(report["decisions"][0]["found_gain"].get<double>(), 5);
+}
+
+TEST_F(ExplainCommandTest, ExplainsALoaderThatItRuns) {
+  for (int i = 0; i < 64; ++i) {
+    put("data/" + std::to_string(i) + ".bin", "some bytes");
+  }
+
+  const Outcome outcome = run({path("data"), "--batch-size", "8", "--for", "4s",
+                               "--step-time", "5ms", "--json"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(report["samples_per_second"].get<double>(), 0);
+  EXPECT_EQ(report["stages"].size(), 3u);
+  EXPECT_EQ(report["next"].size(), 3u);
+}
+
+TEST_F(ExplainCommandTest, SaysWhatIsMissingOrWrong) {
+  EXPECT_THAT(run({}).err, HasSubstr("a URL, or --replay"));
+  EXPECT_THAT(run({"--replay", path("none")}).err, HasSubstr("none"));
+  put("bad.jsonl", "{}\nnot an object\n");
+  EXPECT_THAT(run({"--replay", path("bad.jsonl")}).err, HasSubstr("line 2 of"));
+  put("short.jsonl", "{}\n");
+  EXPECT_THAT(run({"--replay", path("short.jsonl")}).err,
+              HasSubstr("too little was seen"));
+  put("data/1.bin", "bytes");
+  EXPECT_THAT(run({path("data"), "--batch-size", "1", "--for", "10ms"},
+                  {{"LEAT_TUNE", "off"}})
+                  .err,
+              HasSubstr("LEAT_TUNE=off"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,57 @@
+// What a loader has done since it was opened, as a tuner is told it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// One look at a loader. The counters only grow: two observations make rates
+/// (stage_rates.h). A line of a recorded trace is one of these.
+struct Observation {
+  double at_seconds = 0;  ///< Since the loader was opened.
+
+  // Counters.
+  std::uint64_t samples = 0;  ///< Delivered.
+  std::uint64_t batches = 0;  ///< Delivered.
+  double wait_seconds = 0;  ///< Training waited; also for what is yet to come.
+  double storage_wait_seconds = 0;  ///< Of them, for bytes from the store.
+  double memory_wait_seconds = 0;   ///< Of them, for bytes of memory=.
+  double training_seconds = 0;  ///< Between a batch and the asking for more.
+  std::uint64_t reads = 0;      ///< Answered by the store.
+  std::uint64_t read_bytes = 0;
+  double read_seconds = 0;  ///< Sum over reads, from sent to answered.
+  std::uint64_t tasks = 0;  ///< Samples that threads have worked on.
+  double busy_seconds = 0;  ///< Sum over threads, in tasks.
+  double cpu_seconds = 0;   ///< Sum over threads, of CPU.
+  std::uint64_t cache_hits = 0;
+  std::uint64_t cache_misses = 0;
+
+  // As it is now.
+  std::size_t threads = 1;      ///< That may work.
+  std::size_t in_flight = 1;    ///< Requests that may be.
+  std::uint64_t lookahead = 0;  ///< Samples planned ahead; 0: as memory allows.
+  std::size_t most_threads = 1;  ///< That the tuner may choose.
+  std::size_t most_in_flight = 1;
+  double cores = 1;                ///< That this process may use.
+  std::uint64_t memory_bytes = 0;  ///< The budget. 0: not known.
+  std::uint64_t data_bytes = 0;    ///< Of the whole dataset. 0: not known.
+
+  bool operator==(const Observation&) const = default;
+};
+
+/// One JSON object on one line, without its end.
+std::string to_json(const Observation& observation);
+
+/// Reads what to_json() wrote. Keys that it does not know are passed over;
+/// those that are missing are as above.
+///
+/// Errors:
+///   kInvalidArgument  not a JSON object, or a value that cannot be: negative,
+///                     not a number, no thread
+Result<Observation> parse_observation(std::string_view line);
+
+}  // namespace leat

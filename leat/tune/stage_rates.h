@@ -1,0 +1,52 @@
+// Two observations of a loader → what each of its stages takes for a sample.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "leat/tune/observation.h"
+
+namespace leat {
+
+/// What went on between two observations.
+///
+/// The stages are those of Plumber (Kuchnik et al., MLSys 2022): a visit ratio
+/// says how many items of a stage a sample takes, and items / (time × visits)
+/// how many samples a second one unit of it (a thread, a request in flight)
+/// carries.
+struct StageRates {
+  double seconds = 0;  ///< Between the two.
+  /// The pipeline's own speed: samples that threads were done with, or that
+  /// were delivered where no thread works on them.
+  double samples_per_second = 0;
+  std::uint64_t samples = 0;  ///< Behind that number.
+  double wait_share = 0;      ///< Of the time, training waited: 0 to 1.
+  double storage_share = 0;   ///< Of the time, it waited for the store.
+  double memory_share = 0;    ///< Of the time, it waited for memory.
+  /// Samples a second that training would take if it never waited. None: it did
+  /// not get to ask, or does nothing in between.
+  std::optional<double> training_rate;
+
+  double reads_per_sample = 0;  ///< Visit ratio of the store.
+  double latency_seconds = 0;   ///< Of a read. 0: none was answered.
+  double mean_in_flight = 0;    ///< Latency × rate (Little, 1961).
+  double bytes_per_read = 0;
+  double hit_share = 0;  ///< Of what was looked for in a cache: 0 to 1.
+
+  double tasks_per_sample = 0;  ///< Visit ratio of the threads: 1 or 0.
+  double task_seconds = 0;      ///< Of a thread. 0: there was no task.
+  double task_cpu_seconds = 0;  ///< Of a core.
+  double mean_busy_threads = 0;
+
+  /// Samples a second that one request in flight carries; none if no read.
+  std::optional<double> per_request() const;
+  /// Samples a second that one thread carries; none if no task.
+  std::optional<double> per_thread() const;
+  /// Samples a second that one core carries, were it ours alone; none if no
+  /// CPU time was seen.
+  std::optional<double> per_core() const;
+};
+
+/// REQUIRES: of one loader, `before` first.
+StageRates rates_between(const Observation& before, const Observation& after);
+
+}  // namespace leat

@@ -1,0 +1,121 @@
+// A loader that is arithmetic: what the tuner is tested against.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "leat/tune/observation.h"
+#include "leat/tune/tuner.h"
+
+namespace leat {
+
+/// What a synthetic pipeline is bounded by.
+struct SyntheticWorld {
+  double latency_seconds = 0.01;
+  double reads_per_sample = 1;
+  double bytes_per_read = 100e3;
+  double store_bytes_per_second = 1e12;
+  double task_seconds = 0.001;  ///< On a core, for a sample.
+  double cores = 2;             ///< That nobody else takes.
+  double training_seconds = 0;  ///< For a sample.
+  double noise = 0;             ///< Standard deviation of a second's speed.
+};
+
+/// Counts what a loader in such a world would have counted, in virtual time.
+class SyntheticPipeline {
+ public:
+  SyntheticPipeline(SyntheticWorld world, Settings settings, Observation limits,
+                    std::uint64_t seed = 1)
+      : world_(world), now_(limits), random_(seed) {
+    set(settings);
+  }
+
+  void set(Settings settings) {
+    now_.threads = settings.threads;
+    now_.in_flight = settings.in_flight;
+    now_.lookahead =
+        std::max<std::uint64_t>(2 * settings.in_flight, settings.lookahead);
+  }
+  void change(SyntheticWorld world) { world_ = world; }
+  void set_limits(std::size_t threads, std::size_t in_flight) {
+    now_.most_threads = threads;
+    now_.most_in_flight = in_flight;
+  }
+
+  /// Samples a second with these settings and without noise.
+  double speed(std::size_t threads, std::size_t in_flight) const {
+    const SyntheticWorld& w = world_;
+    const auto t = static_cast<double>(threads);
+    const double requests = static_cast<double>(in_flight) /
+                            (w.latency_seconds * w.reads_per_sample);
+    const double bandwidth =
+        w.store_bytes_per_second / (w.bytes_per_read * w.reads_per_sample);
+    double speed = std::min(requests, bandwidth);
+    if (w.task_seconds > 0) {
+      speed = std::min(speed, std::min(t, w.cores) / w.task_seconds);
+    }
+    if (w.training_seconds > 0) speed = std::min(speed, 1 / w.training_seconds);
+    return speed;
+  }
+  double speed() const { return speed(now_.threads, now_.in_flight); }
+
+  /// The best of all that the limits allow.
+  double best() const {
+    double best = 0;
+    for (std::size_t t = 1; t <= now_.most_threads; ++t) {
+      for (std::size_t w = 1; w <= now_.most_in_flight; w *= 2) {
+        best = std::max(best, speed(t, w));
+      }
+    }
+    return best;
+  }
+
+  const Observation& run(double seconds) {
+    const SyntheticWorld& w = world_;
+    std::normal_distribution<double> noise(1, w.noise);
+    const double speed = this->speed() * std::clamp(noise(random_), 0.3, 1.7);
+    left_ += speed * seconds;
+    const double samples = std::floor(left_);
+    left_ -= samples;
+    const auto count = static_cast<std::uint64_t>(samples);
+    const double reads = samples * w.reads_per_sample;
+    const auto threads = static_cast<double>(now_.threads);
+    const double slowed = std::max(1.0, threads / w.cores);
+    const double bandwidth =
+        w.store_bytes_per_second / (w.bytes_per_read * w.reads_per_sample);
+    now_.at_seconds += seconds;
+    now_.samples += count;
+    now_.tasks += w.task_seconds > 0 ? count : 0;
+    now_.reads += static_cast<std::uint64_t>(reads);
+    now_.read_bytes += static_cast<std::uint64_t>(reads * w.bytes_per_read);
+    // Where the store is what bounds it, requests queue there.
+    const double in_flight =
+        this->speed() >= 0.99 * bandwidth
+            ? static_cast<double>(now_.in_flight)
+            : speed * w.reads_per_sample * w.latency_seconds;
+    now_.read_seconds +=
+        std::min(in_flight, static_cast<double>(now_.in_flight)) * seconds;
+    now_.busy_seconds +=
+        std::min(threads * seconds, samples * w.task_seconds * slowed);
+    now_.cpu_seconds += samples * w.task_seconds;
+    const bool trains =
+        w.training_seconds > 0 && this->speed() >= 0.999 / w.training_seconds;
+    // Where training is what bounds it, the noise is training's.
+    const double trained =
+        trains ? seconds : std::min(seconds, samples * w.training_seconds);
+    now_.training_seconds += trained;
+    now_.wait_seconds += seconds - trained;
+    now_.storage_wait_seconds += seconds - trained;
+    now_.batches = now_.samples / 32;
+    return now_;
+  }
+
+ private:
+  SyntheticWorld world_;
+  Observation now_;
+  double left_ = 0;
+  std::mt19937_64 random_;
+};
+
+}  // namespace leat

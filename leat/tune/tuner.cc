@@ -1,0 +1,395 @@
+#include "leat/tune/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace leat {
+namespace {
+
+// A change takes hold while what was under way leaves; then it is measured.
+constexpr double kSettleSeconds = 0.5;
+constexpr double kMeasureSeconds = 1.4;
+constexpr double kLongestMeasure = 6;
+constexpr std::uint64_t kFewSamples = 32;
+constexpr double kWindowSeconds = 3;
+constexpr double kFirstSeconds = 0.9;
+
+// A gain below it is noise: the change is taken back.
+constexpr double kLeastGain = 0.03;
+// Latency, a task, or training: so much more or less is another world.
+constexpr double kDrift = 1.4;
+constexpr std::size_t kDriftLooks = 2;
+
+// More than the model needs, since latencies vary.
+constexpr double kRequestsMargin = 1.3;
+constexpr double kTrainingMargin = 1.1;
+// Looking ahead pays where training waits though nothing is full.
+constexpr double kWaitsForLookahead = 0.15;
+// The model has seen one point: no further from it at once.
+constexpr double kLongestJump = 16;
+constexpr double kProbe = 1.5;
+
+constexpr std::size_t kMostDecisions = 1000;
+
+/// Nobody asked, and nothing came: a validation, a checkpoint.
+bool is_idle(const StageRates& rates) {
+  return rates.samples == 0 && rates.mean_in_flight == 0 &&
+         rates.wait_share < 0.5;
+}
+
+/// Without a trial, what came before that much is forgotten.
+bool is_window(const StageRates& rates) {
+  return rates.seconds >= kLongestMeasure ||
+         (rates.seconds >= kWindowSeconds && rates.samples >= kFewSamples);
+}
+
+std::size_t up_to(double wanted, std::size_t most) {
+  if (!(wanted >= 1)) return 1;
+  if (wanted >= static_cast<double>(most))
+    return std::max<std::size_t>(1, most);
+  return static_cast<std::size_t>(std::ceil(wanted));
+}
+
+bool differ(double before, double now) {
+  if (before <= 0 || now <= 0) return false;
+  return now > before * kDrift || before > now * kDrift;
+}
+
+double settle_seconds(const StageRates& rates) {
+  return std::min(2.0, std::max(kSettleSeconds, 2 * rates.latency_seconds));
+}
+
+std::string in_ms(double seconds) {
+  return fmt::format("{:.1f} ms", 1e3 * seconds);
+}
+
+}  // namespace
+
+void Tuner::begin_anew(const Observation& now) { seen_ = {now}; }
+
+bool Tuner::rests(Knob knob, double at_seconds) const {
+  return at_seconds < rests_[knob].until_seconds;
+}
+
+std::size_t Tuner::most_requests(const Observation& now,
+                                 const StageRates& rates) const {
+  std::size_t most = now.most_in_flight;
+  if (now.memory_bytes > 0 && rates.bytes_per_read >= 1) {
+    most =
+        std::min(most, up_to(std::floor(static_cast<double>(now.memory_bytes) /
+                                        rates.bytes_per_read),
+                             most));
+  }
+  return std::max<std::size_t>(1, most);
+}
+
+/// Twice as far, as far as memory holds; no further than now if that is less.
+std::uint64_t Tuner::most_lookahead(const Observation& now,
+                                    const StageRates& rates) const {
+  const double bytes = rates.bytes_per_read * rates.reads_per_sample;
+  double most = 2 * static_cast<double>(now.lookahead);
+  if (now.memory_bytes > 0 && bytes >= 1) {
+    most = std::min(most, static_cast<double>(now.memory_bytes) / bytes);
+  }
+  const auto samples = static_cast<std::uint64_t>(most);
+  return samples > now.lookahead ? samples : wanted_.lookahead;
+}
+
+// Within what may be chosen, from now on.
+bool Tuner::take_limits(const Observation& now, Step& step) {
+  const Settings is{now.threads, now.in_flight, wanted_.lookahead};
+  bool is_changed = is != wanted_;
+  wanted_ = is;  // Somebody else's hand, or a limit of the loader's.
+  if (!seen_.empty()) {
+    const Observation& last = seen_.back();
+    if (last.most_threads != now.most_threads ||
+        last.most_in_flight != now.most_in_flight || last.cores != now.cores) {
+      rests_ = {};
+      store_rate_.reset();
+      world_ = "the limits moved";
+      is_changed = true;
+    }
+  }
+  const Settings within{std::min(is.threads, now.most_threads),
+                        std::min(is.in_flight, now.most_in_flight),
+                        is.lookahead};
+  if (within != is) {
+    decide(now, is, within, "no more is allowed", std::nullopt, step);
+    wanted_ = within;
+    is_changed = true;
+  }
+  return is_changed;
+}
+
+Tuner::Step Tuner::observe(const Observation& now) {
+  Step step;
+  if (!has_begun_) {
+    wanted_ = {now.threads, now.in_flight, 0};
+    has_begun_ = true;
+  }
+  const bool is_moved = take_limits(now, step);
+  step.settings = wanted_;
+  if (is_moved || seen_.empty() || now.at_seconds <= seen_.back().at_seconds ||
+      now.samples < seen_.back().samples) {
+    trial_.reset();
+    begin_anew(now);
+    return step;
+  }
+  if (trial_ && !trial_->has_taken_hold) {
+    // What was under way before the change is not its doing.
+    trial_->has_taken_hold =
+        now.at_seconds >=
+        trial_->began_seconds + settle_seconds(trial_->rates_before);
+    begin_anew(now);
+    return step;
+  }
+  if (is_idle(rates_between(seen_.back(), now))) {
+    begin_anew(now);
+    return step;
+  }
+  seen_.push_back(now);
+  while (!trial_ && seen_.size() > 2 &&
+         is_window(rates_between(seen_[1], now))) {
+    seen_.pop_front();
+  }
+  const StageRates rates = rates_between(seen_.front(), now);
+  if (!is_enough(rates)) return step;
+  rates_ = rates;
+  if (trial_) judge(now, rates, step);
+  if (!trial_) seek(now, rates, step);
+  step.settings = wanted_;
+  return step;
+}
+
+bool Tuner::is_enough(const StageRates& rates) const {
+  if (rates.samples == 0) return false;
+  const double least = trial_ ? kMeasureSeconds : kFirstSeconds;
+  if (rates.seconds < least) return false;
+  return rates.samples >= kFewSamples || rates.seconds >= kLongestMeasure;
+}
+
+void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {
+  const double before = trial_->rates_before.samples_per_second;
+  const double gain = before > 0 ? rates.samples_per_second / before - 1 : 0;
+  const std::size_t first =
+      decisions_.size() - std::min(decisions_.size(), trial_->decisions);
+  for (std::size_t i = first; i < decisions_.size(); ++i) {
+    decisions_[i].found_gain = gain;
+    step.lines.push_back(decisions_[i]);
+  }
+  const Trial trial = *std::exchange(trial_, std::nullopt);
+  const bool has_enough =
+      bottleneck_of(rates, now, false) == Bottleneck::kTraining;
+  const bool is_kept = gain >= kLeastGain || (has_enough && gain > -kLeastGain);
+  for (std::size_t knob = 0; knob < kKnobs; ++knob) {
+    if (!trial.turned[knob]) continue;
+    Rest& rest = rests_[knob];
+    if (is_kept) {
+      rest = {};
+    } else {
+      rest.until_seconds = now.at_seconds + rest.next_seconds;
+      rest.next_seconds = std::min(2 * rest.next_seconds, kLongestRest);
+    }
+  }
+  if (is_kept) {
+    if (trial.turned[kRequestsKnob]) store_rate_.reset();
+    reference_ = rates;
+    drifts_ = 0;
+    return;
+  }
+  if (trial.turned[kRequestsKnob] && !trial.turned[kThreadsKnob]) {
+    store_rate_ = std::max(before, rates.samples_per_second);
+  }
+  decide(
+      now, wanted_, trial.before,
+      fmt::format("taken back, it changed the speed by {:+.0f} %", 100 * gain),
+      std::nullopt, step);
+  wanted_ = trial.before;
+  reference_ = trial.rates_before;
+  drifts_ = 0;
+  begin_anew(now);
+}
+
+// Two looks that differ, so that one odd second is not a new world.
+void Tuner::watch_the_world(const StageRates& rates) {
+  if (!reference_) {
+    reference_ = rates;
+    return;
+  }
+  std::string what;
+  if (differ(reference_->latency_seconds, rates.latency_seconds)) {
+    what = fmt::format("a read takes {} instead of {}",
+                       in_ms(rates.latency_seconds),
+                       in_ms(reference_->latency_seconds));
+  } else if (differ(reference_->task_seconds, rates.task_seconds)) {
+    what =
+        fmt::format("a task takes {} instead of {}", in_ms(rates.task_seconds),
+                    in_ms(reference_->task_seconds));
+  } else if (differ(reference_->training_rate.value_or(0),
+                    rates.training_rate.value_or(0))) {
+    what = fmt::format("training takes {:.0f} samples/s instead of {:.0f}",
+                       *rates.training_rate, *reference_->training_rate);
+  } else if (differ(reference_->samples_per_second, rates.samples_per_second)) {
+    what =
+        fmt::format("{:.0f} samples/s instead of {:.0f}",
+                    rates.samples_per_second, reference_->samples_per_second);
+  }
+  if (what.empty()) {
+    drifts_ = 0;
+    return;
+  }
+  if (++drifts_ < kDriftLooks) return;
+  drifts_ = 0;
+  reference_ = rates;
+  rests_ = {};
+  store_rate_.reset();
+  world_ = what;
+}
+
+void Tuner::seek(const Observation& now, const StageRates& rates, Step& step) {
+  watch_the_world(rates);
+  if (seen_.size() < 2) {  // A trial has just been taken back.
+    is_settled_ = false;
+    return;
+  }
+  const std::optional<Proposal> proposal = propose(now, rates);
+  is_settled_ = !proposal;
+  if (!proposal) return;
+  std::string reason = proposal->reason;
+  if (!world_.empty()) reason += "; " + std::exchange(world_, {});
+  Trial trial{.before = wanted_,
+              .rates_before = rates,
+              .turned = {},
+              .decisions = 0,
+              .began_seconds = now.at_seconds};
+  const Settings& to = proposal->settings;
+  trial.turned = {to.threads != wanted_.threads,
+                  to.in_flight != wanted_.in_flight,
+                  to.lookahead != wanted_.lookahead};
+  trial.decisions = decide(now, wanted_, to, reason, proposal->gain, step);
+  wanted_ = to;
+  trial_ = trial;
+  begin_anew(now);
+}
+
+/// What the fastest speed that can be had needs of each.
+Settings Tuner::model_settings(const Observation& now,
+                               const StageRates& rates) const {
+  const std::size_t requests = most_requests(now, rates);
+  StageRates wished = rates;
+  if (wished.training_rate) *wished.training_rate *= kTrainingMargin;
+  const std::optional<double> speed =
+      speed_with(wished, {.threads = static_cast<double>(now.most_threads),
+                          .in_flight = static_cast<double>(requests),
+                          .cores = now.cores,
+                          .store_rate = store_rate_});
+  Settings found = wanted_;
+  if (!speed) return found;
+  if (const std::optional<double> thread = rates.per_thread()) {
+    // A hair less: two cores' worth is two threads, not three.
+    found.threads = up_to(*speed / *thread - 0.1, now.most_threads);
+  }
+  if (const std::optional<double> request = rates.per_request()) {
+    const double jump =
+        kLongestJump *
+        static_cast<double>(std::max<std::size_t>(1, now.in_flight));
+    found.in_flight =
+        up_to(std::min(jump, kRequestsMargin * *speed / *request), requests);
+  }
+  return found;
+}
+
+std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
+                                              const StageRates& rates) const {
+  const Bottleneck bottleneck = bottleneck_of(rates, now, false);
+  Settings to = wanted_;
+  const Settings model = model_settings(now, rates);
+  const std::size_t requests = most_requests(now, rates);
+  switch (bottleneck) {
+    case Bottleneck::kThreads: {
+      if (rests(kThreadsKnob, now.at_seconds)) return std::nullopt;
+      const auto probe = static_cast<double>(wanted_.threads) * 1.25;
+      to.threads = std::max(
+          {wanted_.threads, model.threads, up_to(probe, now.most_threads)});
+      break;
+    }
+    case Bottleneck::kRequests: {
+      if (rests(kRequestsKnob, now.at_seconds)) return std::nullopt;
+      const auto probe = static_cast<double>(wanted_.in_flight) * kProbe;
+      to.in_flight = std::max(
+          {wanted_.in_flight, model.in_flight, up_to(probe, requests)});
+      break;
+    }
+    case Bottleneck::kLookahead:
+      if (rates.wait_share < kWaitsForLookahead ||
+          rests(kLookaheadKnob, now.at_seconds)) {
+        return std::nullopt;
+      }
+      to.lookahead = most_lookahead(now, rates);
+      break;
+    case Bottleneck::kTraining:
+    case Bottleneck::kCores:
+    case Bottleneck::kStore:
+    case Bottleneck::kMemory:
+      return std::nullopt;
+  }
+  // The other one, where what was just given would wait for it.
+  if (!rests(kThreadsKnob, now.at_seconds)) {
+    to.threads = std::max(to.threads, model.threads);
+  }
+  if (!rests(kRequestsKnob, now.at_seconds)) {
+    to.in_flight = std::max(to.in_flight, model.in_flight);
+  }
+  if (to == wanted_) return std::nullopt;
+  const auto means = [&](const Settings& settings) {
+    return Means{.threads = static_cast<double>(settings.threads),
+                 .in_flight = static_cast<double>(settings.in_flight),
+                 .cores = now.cores,
+                 .store_rate = store_rate_};
+  };
+  Proposal proposal{.settings = to, .reason = {}, .gain = std::nullopt};
+  const std::optional<double> after = speed_with(rates, means(to));
+  if (after && bottleneck != Bottleneck::kLookahead) {
+    proposal.gain = std::max(0.0, *after / rates.samples_per_second - 1);
+  }
+  proposal.reason = fmt::format("bottleneck {}: {}", to_string(bottleneck),
+                                explain(rates, now, std::nullopt).reason);
+  return proposal;
+}
+
+std::size_t Tuner::decide(const Observation& now, const Settings& from,
+                          const Settings& to, const std::string& reason,
+                          std::optional<double> gain, Step& step) {
+  std::size_t made = 0;
+  const auto add = [&](Setting setting, double before, double after) {
+    if (before == after) return;
+    decisions_.push_back({.at_seconds = now.at_seconds,
+                          .job = {},
+                          .setting = setting,
+                          .before = before,
+                          .after = after,
+                          .reason = reason,
+                          .expected_gain = gain,
+                          .found_gain = std::nullopt});
+    step.lines.push_back(decisions_.back());
+    ++made;
+  };
+  add(Setting::kThreads, static_cast<double>(from.threads),
+      static_cast<double>(to.threads));
+  add(Setting::kInFlight, static_cast<double>(from.in_flight),
+      static_cast<double>(to.in_flight));
+  add(Setting::kLookahead, static_cast<double>(from.lookahead),
+      static_cast<double>(to.lookahead));
+  while (decisions_.size() > kMostDecisions) decisions_.pop_front();
+  return made;
+}
+
+std::optional<Explanation> Tuner::explanation() const {
+  if (!rates_ || seen_.empty()) return std::nullopt;
+  return explain(*rates_, seen_.back(), store_rate_);
+}
+
+}  // namespace leat

@@ -1,0 +1,127 @@
+// One job tuned: observations in, settings and the reasons for them out.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/tune/decision.h"
+#include "leat/tune/explain.h"
+#include "leat/tune/observation.h"
+#include "leat/tune/stage_rates.h"
+
+namespace leat {
+
+/// What a tuner chooses.
+struct Settings {
+  std::size_t threads = 1;
+  std::size_t in_flight = 1;
+  /// Samples to ask for ahead at least; 0: as `in_flight` alone would have it.
+  std::uint64_t lookahead = 0;
+
+  bool operator==(const Settings&) const = default;
+};
+
+/// Chooses the settings of one loader by a model, and keeps what measurement
+/// bears out.
+///
+/// While training waits for the loader, it asks the model (explain.h) how many
+/// threads and requests in flight the fastest stage of all would need, makes
+/// that change, lets it take hold, and measures. A change that did not gain is
+/// taken back and not tried again for a while, each time for longer. When the
+/// world changes (a read, a task or a step of training takes another time, the
+/// limits move), all may be tried again. While the loader waits for training,
+/// it changes nothing.
+///
+/// Never beyond `most_threads`, `most_in_flight` or what memory holds.
+///
+/// Pure: it sees no clock but that of the observations. Threads: one at a time.
+class Tuner {
+ public:
+  struct Step {
+    Settings settings;
+    /// What was decided now, and earlier decisions whose gain is now known.
+    std::vector<Decision> lines;
+  };
+
+  /// To be called about once a second, at least every few; the settings are for
+  /// the loader to take over before the next call.
+  Step observe(const Observation& now);
+
+  /// Nothing is being tried, and nothing is worth trying now.
+  bool is_settled() const { return is_settled_; }
+  /// All of them, the latest last; at most the last 1,000.
+  const std::deque<Decision>& decisions() const { return decisions_; }
+  /// Of what was seen last. None: too little was seen.
+  std::optional<Explanation> explanation() const;
+
+ private:
+  enum Knob : std::size_t {
+    kThreadsKnob,
+    kRequestsKnob,
+    kLookaheadKnob,
+    kKnobs
+  };
+
+  /// When a knob may be turned again, after that brought nothing.
+  struct Rest {
+    double until_seconds = 0;
+    double next_seconds = kFirstRest;
+  };
+  struct Trial {
+    Settings before;
+    StageRates rates_before;
+    std::array<bool, kKnobs> turned{};
+    std::size_t decisions = 0;  ///< The last so many are its.
+    double began_seconds = 0;
+    bool has_taken_hold = false;
+  };
+  struct Proposal {
+    Settings settings;
+    std::string reason;
+    std::optional<double> gain;
+  };
+
+  static constexpr double kFirstRest = 10;
+  static constexpr double kLongestRest = 320;
+
+  void begin_anew(const Observation& now);
+  bool take_limits(const Observation& now, Step& step);
+  bool is_enough(const StageRates& rates) const;
+  void judge(const Observation& now, const StageRates& rates, Step& step);
+  void seek(const Observation& now, const StageRates& rates, Step& step);
+  void watch_the_world(const StageRates& rates);
+  std::optional<Proposal> propose(const Observation& now,
+                                  const StageRates& rates) const;
+  Settings model_settings(const Observation& now,
+                          const StageRates& rates) const;
+  bool rests(Knob knob, double at_seconds) const;
+  std::size_t most_requests(const Observation& now,
+                            const StageRates& rates) const;
+  std::uint64_t most_lookahead(const Observation& now,
+                               const StageRates& rates) const;
+  std::size_t decide(const Observation& now, const Settings& from,
+                     const Settings& to, const std::string& reason,
+                     std::optional<double> gain, Step& step);
+
+  Settings wanted_;
+  bool has_begun_ = false;
+  bool is_settled_ = false;
+  /// Since the last change took hold; the first is where measuring starts.
+  std::deque<Observation> seen_;
+  std::optional<Trial> trial_;
+  std::array<Rest, kKnobs> rests_;
+  /// Samples a second beyond which more requests brought nothing.
+  std::optional<double> store_rate_;
+  /// What stages took when last a trial ended.
+  std::optional<StageRates> reference_;
+  std::string world_;       ///< What changed since, for the next reason.
+  std::size_t drifts_ = 0;  ///< Looks in a row that differed.
+  std::optional<StageRates> rates_;
+  std::deque<Decision> decisions_;
+};
+
+}  // namespace leat

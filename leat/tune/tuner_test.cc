@@ -1,0 +1,360 @@
+#include "leat/tune/tuner.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/tune/testing/synthetic_pipeline.h"
+
+namespace leat {
+namespace {
+
+constexpr Settings kMisconfigured{.threads = 1, .in_flight = 1};
+
+Observation limits(std::size_t threads = 8, std::size_t in_flight = 512,
+                   double cores = 2) {
+  Observation limits;
+  limits.most_threads = threads;
+  limits.most_in_flight = in_flight;
+  limits.cores = cores;
+  limits.memory_bytes = std::uint64_t{1} << 30;
+  return limits;
+}
+
+/// One loader and its tuner, side by side.
+struct Bench {
+  SyntheticPipeline pipeline;
+  Tuner tuner;
+  std::vector<Decision> lines = {};
+
+  void run(double seconds, double every = 1) {
+    for (double t = 0; t < seconds; t += every) {
+      const Observation& now = pipeline.run(every);
+      Tuner::Step step = tuner.observe(now);
+      ASSERT_LE(step.settings.threads, now.most_threads);
+      ASSERT_LE(step.settings.in_flight, now.most_in_flight);
+      ASSERT_GE(step.settings.threads, 1u);
+      ASSERT_GE(step.settings.in_flight, 1u);
+      pipeline.set(step.settings);
+      lines.insert(lines.end(), step.lines.begin(), step.lines.end());
+    }
+  }
+};
+
+Bench bench_of(const SyntheticWorld& world, Settings start = kMisconfigured,
+               Observation most = limits(), std::uint64_t seed = 1) {
+  return {.pipeline = SyntheticPipeline(world, start, most, seed), .tuner = {}};
+}
+
+std::string all(const Bench& bench) {
+  std::string text;
+  for (const Decision& line : bench.lines) text += to_string(line) + "\n";
+  return text;
+}
+
+struct Case {
+  std::string name;
+  SyntheticWorld world;
+};
+
+std::vector<Case> five_pipelines() {
+  return {{"images",
+           {.latency_seconds = 0.03,
+            .bytes_per_read = 110e3,
+            .task_seconds = 0.004,
+            .noise = 0.03}},
+          {"tar shards",
+           {.latency_seconds = 0.05,
+            .reads_per_sample = 0.02,
+            .bytes_per_read = 8e6,
+            .store_bytes_per_second = 200e6,
+            .task_seconds = 0.0002,
+            .noise = 0.03}},
+          {"token windows",
+           {.latency_seconds = 0.02,
+            .bytes_per_read = 8e3,
+            .task_seconds = 2e-5,
+            .training_seconds = 0.001,
+            .noise = 0.03}},
+          {"many tiny objects",
+           {.latency_seconds = 0.055,
+            .bytes_per_read = 2e3,
+            .task_seconds = 1e-4,
+            .noise = 0.03}},
+          {"decode-heavy",
+           {.latency_seconds = 0.01,
+            .bytes_per_read = 500e3,
+            .task_seconds = 0.03,
+            .noise = 0.03}}};
+}
+
+TEST(Tuner, BringsFiveMisconfiguredPipelinesNearTheirBestIn30Seconds) {
+  for (const Case& pipeline : five_pipelines()) {
+    Bench bench = bench_of(pipeline.world);
+
+    bench.run(30);
+
+    EXPECT_GE(bench.pipeline.speed(), 0.9 * bench.pipeline.best())
+        << pipeline.name << "\n"
+        << all(bench);
+    EXPECT_FALSE(bench.lines.empty()) << pipeline.name;
+  }
+}
+
+TEST(Tuner, FindsItsWayAgainIn15SecondsWhenTheWorldChanges) {
+  const SyntheticWorld start{.latency_seconds = 0.005,
+                             .task_seconds = 0.001,
+                             .training_seconds = 0.002,
+                             .noise = 0.02};
+  SyntheticWorld slow = start;
+  slow.latency_seconds = 0.08;
+  SyntheticWorld hungry = start;
+  hungry.training_seconds /= 4;
+  SyntheticWorld crowded = hungry;
+  crowded.cores = 1;
+  const std::vector<std::vector<Case>> stories = {
+      {{"latency", slow}},
+      {{"consumer", hungry}, {"neighbour", crowded}, {"alone again", hungry}}};
+  for (const std::vector<Case>& story : stories) {
+    Bench bench = bench_of(start);
+    bench.run(30);
+    for (const Case& next : story) {
+      bench.pipeline.change(next.world);
+      bench.run(15);
+      EXPECT_GE(bench.pipeline.speed(), 0.9 * bench.pipeline.best())
+          << next.name << "\n"
+          << all(bench);
+    }
+  }
+}
+
+TEST(Tuner, DoesNothingWhereTrainingIsTheBottleneck) {
+  Bench bench = bench_of({.latency_seconds = 0.005,
+                          .task_seconds = 0.001,
+                          .training_seconds = 0.01,
+                          .noise = 0.05},
+                         {.threads = 2, .in_flight = 128});
+
+  bench.run(600);
+
+  EXPECT_EQ(all(bench), "");
+  EXPECT_TRUE(bench.tuner.is_settled());
+  ASSERT_TRUE(bench.tuner.explanation());
+  EXPECT_EQ(bench.tuner.explanation()->bottleneck, Bottleneck::kTraining);
+}
+
+TEST(Tuner, TakesBackWhatBroughtNothingAndTriesLessAndLessOften) {
+  // 4 requests fill the link: the model cannot know.
+  Bench bench = bench_of({.latency_seconds = 0.02,
+                          .bytes_per_read = 100e3,
+                          .store_bytes_per_second = 20e6,
+                          .task_seconds = 1e-4},
+                         {.threads = 2, .in_flight = 8});
+
+  bench.run(1000);
+
+  const Settings now{.threads = 2, .in_flight = 8};
+  EXPECT_EQ(bench.tuner.observe(bench.pipeline.run(1)).settings.threads,
+            now.threads);
+  // 10, 20, 40, … 320 s: not a hundred tries.
+  EXPECT_GE(bench.tuner.decisions().size(), 4u) << all(bench);
+  EXPECT_LE(bench.tuner.decisions().size(), 24u) << all(bench);
+  EXPECT_LE(bench.pipeline.run(1).in_flight, 16u);
+  EXPECT_NE(all(bench).find("taken back"), std::string::npos) << all(bench);
+  const std::optional<Explanation> why = bench.tuner.explanation();
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->bottleneck, Bottleneck::kStore);
+  for (const NextUnit& unit : why->next) {
+    if (unit.name == "connection") {
+      EXPECT_LT(unit.gain.value_or(1), 0.01);
+    }
+  }
+}
+
+TEST(Tuner, TriesAgainAtOnceWhatFailedInAnotherWorld) {
+  SyntheticWorld world{.latency_seconds = 0.02,
+                       .bytes_per_read = 100e3,
+                       .store_bytes_per_second = 20e6,
+                       .task_seconds = 1e-4};
+  Bench bench = bench_of(world, {.threads = 2, .in_flight = 8});
+  bench.run(500);  // By now it tries once in minutes.
+  const std::size_t before = bench.pipeline.run(1).in_flight;
+
+  world.store_bytes_per_second *= 50;
+  bench.pipeline.change(world);
+  bench.run(15);
+
+  EXPECT_GE(bench.pipeline.speed(), 0.9 * bench.pipeline.best())
+      << before << "\n"
+      << all(bench);
+}
+
+TEST(Tuner, SaysWhatItExpectedAndWhatItFound) {
+  Bench bench = bench_of({.latency_seconds = 0.02,
+                          .task_seconds = 1e-4,
+                          .training_seconds = 0.002});
+
+  bench.run(10);
+
+  ASSERT_FALSE(bench.tuner.decisions().empty());
+  const Decision& first = bench.tuner.decisions().front();
+  EXPECT_EQ(first.setting, Setting::kInFlight);
+  EXPECT_EQ(first.before, 1);
+  EXPECT_GT(first.after, 9);
+  EXPECT_NE(first.reason.find("max_in_flight"), std::string::npos);
+  ASSERT_TRUE(first.expected_gain);
+  EXPECT_NEAR(*first.expected_gain, 9, 0.5);  // 50/s to 500/s.
+  ASSERT_TRUE(first.found_gain);
+  EXPECT_NEAR(*first.found_gain, 9, 0.5);
+}
+
+TEST(Tuner, IsNeverBeyondWhatMemoryHolds) {
+  Observation most = limits();
+  most.memory_bytes = 100 << 20;
+  Bench bench = bench_of(
+      {.latency_seconds = 0.1, .bytes_per_read = 8 << 20, .task_seconds = 0},
+      kMisconfigured, most);
+
+  bench.run(60);
+
+  EXPECT_EQ(bench.pipeline.run(1).in_flight, 12u) << all(bench);
+}
+
+TEST(Tuner, GivesBackAtOnceWhatIsNoLongerAllowed) {
+  Bench bench = bench_of({.latency_seconds = 0.05, .task_seconds = 0.002});
+  bench.run(30);
+  ASSERT_GT(bench.pipeline.run(1).in_flight, 4u);
+
+  bench.pipeline.set_limits(1, 4);
+  const Tuner::Step step = bench.tuner.observe(bench.pipeline.run(1));
+
+  EXPECT_EQ(step.settings.threads, 1u);
+  EXPECT_EQ(step.settings.in_flight, 4u);
+  ASSERT_FALSE(step.lines.empty());
+  EXPECT_EQ(step.lines.back().reason, "no more is allowed");
+}
+
+TEST(Tuner, UsesAtOnceWhatItIsAllowedMoreOf) {
+  Bench bench = bench_of({.latency_seconds = 0.05, .task_seconds = 0.0002},
+                         kMisconfigured, limits(1, 8));
+  bench.run(120);
+  ASSERT_EQ(bench.pipeline.run(1).in_flight, 8u);
+
+  bench.pipeline.set_limits(8, 512);
+  bench.run(15);
+
+  EXPECT_GE(bench.pipeline.speed(), 0.9 * bench.pipeline.best()) << all(bench);
+}
+
+TEST(Tuner, AnIdleLoopTeachesNothing) {
+  Bench bench = bench_of({.latency_seconds = 0.05, .task_seconds = 0.002});
+  bench.run(30);
+  const std::size_t before = bench.lines.size();
+  Observation now = bench.pipeline.run(1);
+  (void)bench.tuner.observe(now);
+  Settings asked;
+
+  for (int i = 0; i < 100; ++i) {  // A validation: nobody calls next().
+    now.at_seconds += 1;
+    const Tuner::Step step = bench.tuner.observe(now);
+    asked = step.settings;
+    EXPECT_TRUE(step.lines.empty());
+  }
+
+  EXPECT_EQ(asked.threads, now.threads);
+  EXPECT_EQ(asked.in_flight, now.in_flight);
+  EXPECT_EQ(bench.lines.size(), before);
+}
+
+TEST(Tuner, ARecordedRunReplaysToTheSameDecisions) {
+  SyntheticPipeline pipeline(
+      {.latency_seconds = 0.03, .task_seconds = 0.002, .noise = 0.05},
+      kMisconfigured, limits());
+  Tuner live;
+  std::vector<std::string> trace;
+  for (int i = 0; i < 60; ++i) {
+    const Observation& now = pipeline.run(1);
+    trace.push_back(to_json(now));
+    pipeline.set(live.observe(now).settings);
+  }
+
+  Tuner replayed;
+  for (const std::string& line : trace) {
+    const Result<Observation> now = parse_observation(line);
+    ASSERT_TRUE(now) << now.error().message();
+    (void)replayed.observe(*now);
+  }
+
+  ASSERT_FALSE(live.decisions().empty());
+  ASSERT_EQ(live.decisions().size(), replayed.decisions().size());
+  for (std::size_t i = 0; i < live.decisions().size(); ++i) {
+    EXPECT_EQ(to_string(live.decisions()[i]),
+              to_string(replayed.decisions()[i]));
+  }
+}
+
+RC_GTEST_PROP(Tuner, FindsMostOfTheBestOfAnyPipelineWithinItsLimits, ()) {
+  const auto scaled = [](int low, int high, double unit) {
+    return static_cast<double>(*rc::gen::inRange(low, high)) * unit;
+  };
+  SyntheticWorld world{.latency_seconds = scaled(1, 200, 1e-3),
+                       .reads_per_sample = scaled(1, 20, 0.1),
+                       .bytes_per_read = scaled(1, 1000, 1e3),
+                       .store_bytes_per_second = scaled(1, 1000, 10e6),
+                       .task_seconds = scaled(1, 300, 1e-4),
+                       .cores = 0,
+                       .training_seconds = scaled(0, 100, 1e-4),
+                       .noise = 0.02};
+  const auto cores = *rc::gen::inRange<std::size_t>(1, 32);
+  world.cores = static_cast<double>(cores);
+  Bench bench =
+      bench_of(world,
+               {.threads = *rc::gen::inRange<std::size_t>(1, cores + 1),
+                .in_flight = *rc::gen::inRange<std::size_t>(1, 256)},
+               limits(4 * cores, 512, world.cores),
+               *rc::gen::arbitrary<std::uint64_t>());
+
+  bench.run(30);
+
+  RC_LOG(all(bench));
+  RC_ASSERT(bench.pipeline.speed() >= 0.85 * bench.pipeline.best());
+}
+
+RC_GTEST_PROP(Tuner, OfAnyObservationsKeepsWithinTheLimits, ()) {
+  Tuner tuner;
+  Observation now = limits();
+  for (int i = 0; i < 50; ++i) {
+    const auto any = [](auto most) {
+      return *rc::gen::inRange<decltype(most)>(0, most);
+    };
+    now.at_seconds += static_cast<double>(any(30)) / 10;
+    now.samples += any(1000);
+    now.tasks += any(1000);
+    now.reads += any(1000);
+    now.read_bytes += any(1 << 30);
+    now.read_seconds += any(1000) / 7.0;
+    now.busy_seconds += any(1000) / 7.0;
+    now.cpu_seconds += any(1000) / 7.0;
+    now.wait_seconds += any(10) / 7.0;
+    now.memory_wait_seconds += any(10) / 7.0;
+    now.training_seconds += any(10) / 7.0;
+    now.most_threads = 1 + static_cast<std::size_t>(any(16));
+    now.most_in_flight = 1 + static_cast<std::size_t>(any(512));
+    const Tuner::Step step = tuner.observe(now);
+    RC_ASSERT(step.settings.threads >= 1);
+    RC_ASSERT(step.settings.in_flight >= 1);
+    RC_ASSERT(step.settings.threads <= now.most_threads);
+    RC_ASSERT(step.settings.in_flight <= now.most_in_flight);
+    now.threads = step.settings.threads;
+    now.in_flight = step.settings.in_flight;
+    now.lookahead =
+        std::max<std::uint64_t>(step.settings.lookahead, 2 * now.in_flight);
+    (void)tuner.explanation();
+  }
+}
+
+}  // namespace
+}  // namespace leat

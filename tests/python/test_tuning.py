@@ -1,0 +1,77 @@
+"""Tuning, from Python: what is tuned, what it says, and what it never changes."""
+
+import json
+import subprocess
+
+import pytest
+
+import leat
+
+SAMPLES, BATCH = 96, 8
+PATIENCE = 60  # Epochs: each takes a second or two.
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("bucket")
+    (root / "data").mkdir()
+    for number in range(SAMPLES):
+        (root / "data" / f"{number:03}").write_bytes(bytes([number]) * 500)
+    return root
+
+
+def load(bucket, **options):
+    return leat.Loader(
+        bucket.s3_url("data"), endpoint_url=bucket.url, no_sign_request=True, batch_size=BATCH, **options
+    )
+
+
+def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
+    trace = tmp_path / "tuner.jsonl"
+    with leat.testing.Bucket(root, latency="20ms") as bucket:
+        with load(bucket, tune={"threads": 1, "max_in_flight": 1}, tune_trace=trace) as tuned:
+            for _ in range(PATIENCE):
+                for _ in tuned:
+                    pass
+                if any(d["found_gain"] is not None for d in tuned.decisions()):
+                    break
+            epochs = tuned.stats()
+        decisions, explained = tuned.decisions(), tuned.explain()
+        with load(bucket, tune=False) as plain:
+            for _ in epochs:
+                for _ in plain:
+                    pass
+            assert plain.decisions() == []
+            assert plain.explain() is None
+            expected = plain.stats()
+
+    first = decisions[0]
+    assert first["setting"] == "max_in_flight"
+    assert first["before"] == 1 < first["after"] <= 512
+    assert "max_in_flight" in first["reason"]
+    assert first["found_gain"] > 0
+    assert explained["samples_per_second"] > 0
+    for ours, theirs in zip(epochs, expected):
+        assert ours["order_hash"] == theirs["order_hash"]
+        assert ours["content_hash"] == theirs["content_hash"]
+        assert ours["requests"]["get"] == theirs["requests"]["get"]
+
+    said = subprocess.run(
+        [leat.testing.find_binary(), "explain", "--replay", str(trace), "--json"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert json.loads(said.stdout)["decisions"] == decisions
+
+
+@pytest.mark.parametrize("tune", [None, 1, "on", {"thread": 1}, {"threads": 0}, {"max_in_flight": "8"}])
+def test_what_cannot_be_is_refused(root, tune):
+    with pytest.raises(leat.InvalidArgument, match="tune|threads|max_in_flight"):
+        leat.Loader(str(root / "data"), batch_size=BATCH, tune=tune)
+
+
+def test_the_environment_turns_it_off(root, monkeypatch):
+    monkeypatch.setenv("LEAT_TUNE", "off")
+    with leat.Loader(str(root / "data"), batch_size=BATCH) as loader:
+        for _ in loader:
+            pass
+        assert loader.explain() is None
