@@ -101,6 +101,45 @@ TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
   EXPECT_FALSE(view.history.empty());
 }
 
+TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
+  JobBook book({.threads = 8}, {});
+  for (const MemberId member : {1, 2}) {
+    book.join(member, 0, static_cast<int>(member), named("a"), 0);
+    WireRates rates{.elapsed_seconds = 1, .stalls = {{"storage", 5}}};
+    book.report(member, rates);
+  }
+  book.tick(0, 0);
+  for (const MemberId member : {1, 2}) {
+    WireRates rates{
+        .elapsed_seconds = 5,
+        .samples = 100,
+        .wait_seconds = 3,
+        .ram_hits = 10,
+        .disk_hits = 20,
+        .peer_hits = 30,
+        .cache_misses = 40,
+        .ram_bytes = 1000,
+        .disk_bytes = 2000,
+        .stalls = {{"storage", 6}, {"decode", member == 1 ? 4 : 0}}};
+    book.report(member, rates);
+  }
+  book.tick(1, 1);
+
+  const NodeView view = book.view();
+  ASSERT_EQ(view.jobs.size(), 1u);
+  const JobView& job = view.jobs[0];
+  EXPECT_NEAR(job.wait_fraction, 0.75, 1e-9);
+  // Of four seconds, on two ranks.
+  EXPECT_NEAR(job.stalls.at("storage"), 0.25, 1e-9);
+  EXPECT_NEAR(job.stalls.at("decode"), 0.5, 1e-9);
+  EXPECT_EQ(job.ram_hits, 20u);
+  EXPECT_EQ(job.disk_hits, 40u);
+  EXPECT_EQ(job.peer_hits, 60u);
+  EXPECT_EQ(job.misses, 80u);
+  EXPECT_EQ(job.ram_bytes, 2000u);
+  EXPECT_EQ(job.disk_bytes, 4000u);
+}
+
 TEST(JobBookTest, NobodyJoinsAJobOfAnotherUser) {
   JobBook book({.threads = 8}, {});
   book.join(1, 1000, 1, named("a"), 0);

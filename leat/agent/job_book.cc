@@ -13,11 +13,30 @@ namespace {
 /// Less time than this tells little.
 constexpr double kLeastSeconds = 0.5;
 
+double hits_of(const WireRates& rates) {
+  return rates.ram_hits + rates.disk_hits + rates.peer_hits;
+}
+
+/// Waits by cause between two states of the counters, as parts of the time.
+std::map<std::string, double> stalls_between(const WireRates& from,
+                                             const WireRates& to) {
+  std::map<std::string, double> parts;
+  const double seconds = to.elapsed_seconds - from.elapsed_seconds;
+  if (seconds <= 0) return parts;
+  for (const auto& [cause, time] : to.stalls) {
+    const auto before = from.stalls.find(cause);
+    const double waited =
+        time - (before == from.stalls.end() ? 0 : before->second);
+    parts[cause] = std::clamp(waited / seconds, 0.0, 1.0);
+  }
+  return parts;
+}
+
 /// What was done between two states of the counters; nothing if these went
 /// back, as they do when somebody lies.
 std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   JobReport report;
-  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 11>
+  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 10>
       kFields = {{{&WireRates::elapsed_seconds, &JobReport::seconds},
                   {&WireRates::samples, &JobReport::samples},
                   {&WireRates::training_seconds, &JobReport::training_seconds},
@@ -27,12 +46,13 @@ std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
                   {&WireRates::read_seconds, &JobReport::read_seconds},
                   {&WireRates::tasks, &JobReport::tasks},
                   {&WireRates::busy_seconds, &JobReport::busy_seconds},
-                  {&WireRates::cache_hits, &JobReport::cache_hits},
                   {&WireRates::cache_misses, &JobReport::cache_misses}}};
   for (const auto& [counter, field] : kFields) {
     report.*field = to.*counter - from.*counter;
     if (report.*field < 0) return std::nullopt;
   }
+  report.cache_hits = hits_of(to) - hits_of(from);
+  if (report.cache_hits < 0) return std::nullopt;
   report.threads = to.threads;
   report.in_flight = to.in_flight;
   return report;
@@ -91,12 +111,17 @@ void JobBook::report(MemberId member, const WireRates& rates) {
 
 bool JobBook::learn(const std::string& id, Job& job) {
   std::vector<JobReport> ranks;
+  std::map<std::string, double> stalls;
   for (const MemberId member : job.members) {
     const Member& one = members_[member];
     if (!one.latest || !one.learned) continue;
     if (one.latest->elapsed_seconds <
         one.learned->elapsed_seconds + kLeastSeconds) {
       return false;  // All together, or the sum is of fewer.
+    }
+    for (const auto& [cause, part] :
+         stalls_between(*one.learned, *one.latest)) {
+      stalls[cause] += part / static_cast<double>(job.members.size());
     }
     if (const auto report = between(*one.learned, *one.latest)) {
       ranks.push_back(*report);
@@ -107,6 +132,7 @@ bool JobBook::learn(const std::string& id, Job& job) {
   }
   if (ranks.size() != job.members.size()) return false;
   job.last = together(ranks);
+  job.stalls = std::move(stalls);
   sharing_.report(id, job.last);
   return true;
 }
@@ -184,6 +210,15 @@ std::vector<std::int32_t> JobBook::pids() const {
   return pids;
 }
 
+namespace {
+
+// Whatever it says, the sum over ranks is still a number.
+std::uint64_t shown(double count) {
+  return static_cast<std::uint64_t>(std::min(1e15, count));
+}
+
+}  // namespace
+
 JobView JobBook::view_of(const std::string& id, const Job& job) const {
   const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
   JobView view{.id = id,
@@ -211,11 +246,18 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     const Member& one = members_.find(member)->second;
     view.pids.push_back(one.pid);
     if (!one.latest) continue;
-    view.misses += count(std::min(1e18, one.latest->cache_misses));
+    const WireRates& said = *one.latest;
+    view.misses += shown(said.cache_misses);
+    view.ram_hits += shown(said.ram_hits);
+    view.disk_hits += shown(said.disk_hits);
+    view.peer_hits += shown(said.peer_hits);
+    view.ram_bytes += shown(said.ram_bytes);
+    view.disk_bytes += shown(said.disk_bytes);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =
         std::min(1.0, job.last.wait_seconds / job.last.seconds);
+    view.stalls = job.stalls;
   }
   if (known.fit.is_known()) {
     const JobSpeed speed = NodeSharing::speed_of(known);

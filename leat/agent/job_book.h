@@ -67,6 +67,7 @@ class JobBook {
     double since = 0;
     std::vector<MemberId> members;
     JobReport last;
+    std::map<std::string, double> stalls;  ///< Of the same time, fractions.
   };
 
   void admit(const std::string& id, Job& job);

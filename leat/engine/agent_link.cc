@@ -32,19 +32,28 @@ double seconds(Nanoseconds time) {
 }
 
 WireRates wire_rates(const LoaderRates& rates) {
-  return {.elapsed_seconds = seconds(rates.elapsed),
-          .samples = static_cast<double>(rates.samples),
-          .training_seconds = seconds(rates.training),
-          .wait_seconds = seconds(rates.wait),
-          .reads = static_cast<double>(rates.reads),
-          .read_bytes = static_cast<double>(rates.read_bytes),
-          .read_seconds = seconds(rates.read_time),
-          .tasks = static_cast<double>(rates.tasks),
-          .busy_seconds = seconds(rates.busy),
-          .cache_hits = static_cast<double>(rates.cache_hits),
-          .cache_misses = static_cast<double>(rates.cache_misses),
-          .threads = static_cast<double>(rates.threads),
-          .in_flight = static_cast<double>(rates.in_flight)};
+  WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
+                 .samples = static_cast<double>(rates.samples),
+                 .training_seconds = seconds(rates.training),
+                 .wait_seconds = seconds(rates.wait),
+                 .reads = static_cast<double>(rates.reads),
+                 .read_bytes = static_cast<double>(rates.read_bytes),
+                 .read_seconds = seconds(rates.read_time),
+                 .tasks = static_cast<double>(rates.tasks),
+                 .busy_seconds = seconds(rates.busy),
+                 .ram_hits = static_cast<double>(rates.ram_hits),
+                 .disk_hits = static_cast<double>(rates.disk_hits),
+                 .peer_hits = static_cast<double>(rates.peer_hits),
+                 .cache_misses = static_cast<double>(rates.cache_misses),
+                 .threads = static_cast<double>(rates.threads),
+                 .in_flight = static_cast<double>(rates.in_flight),
+                 .ram_bytes = static_cast<double>(rates.ram_bytes),
+                 .disk_bytes = static_cast<double>(rates.disk_bytes)};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
+    const auto stall = static_cast<Stall>(i);
+    wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);
+  }
+  return wire;
 }
 
 class PollingLink final : public AgentLink {

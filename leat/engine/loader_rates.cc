@@ -30,9 +30,11 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   rates.retried = count_of(m, Metric::kStoreRetries);
   rates.read_time = Nanoseconds(m.value(Metric::kStoreReadNanoseconds));
   rates.read_wait = Nanoseconds(m.value(Metric::kStoreWaitNanoseconds));
-  rates.cache_hits = count_of(m, Metric::kCacheRamHits) +
-                     count_of(m, Metric::kCacheDiskHits) +
-                     count_of(m, Metric::kCachePeerHits);
+  rates.ram_hits = count_of(m, Metric::kCacheRamHits);
+  rates.disk_hits = count_of(m, Metric::kCacheDiskHits);
+  rates.peer_hits = count_of(m, Metric::kCachePeerHits);
+  rates.ram_bytes = count_of(m, Metric::kCacheRamBytes);
+  rates.disk_bytes = count_of(m, Metric::kCacheDiskBytes);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
 }

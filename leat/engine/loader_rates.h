@@ -28,15 +28,19 @@ struct LoaderRates {
   std::uint64_t reads = 0;  ///< Requests sent to the store, retried too.
   std::uint64_t read_bytes = 0;
   std::uint64_t retried = 0;
-  Nanoseconds read_time{0};      ///< Sum over requests, from sent to answered:
-                                 ///< / reads is the latency, / elapsed how many
-                                 ///< were in flight.
-  Nanoseconds read_wait{0};      ///< Sum over requests, for a place in flight.
-  std::uint64_t tasks = 0;       ///< Samples that threads have worked on.
-  Nanoseconds busy{0};           ///< Sum over threads, in tasks.
-  Nanoseconds cpu{0};            ///< Sum over threads, of CPU.
-  std::uint64_t cache_hits = 0;  ///< Reads that a tier or a peer answered.
+  Nanoseconds read_time{0};    ///< Sum over requests, from sent to answered:
+                               ///< / reads is the latency, / elapsed how many
+                               ///< were in flight.
+  Nanoseconds read_wait{0};    ///< Sum over requests, for a place in flight.
+  std::uint64_t tasks = 0;     ///< Samples that threads have worked on.
+  Nanoseconds busy{0};         ///< Sum over threads, in tasks.
+  Nanoseconds cpu{0};          ///< Sum over threads, of CPU.
+  std::uint64_t ram_hits = 0;  ///< Reads that each tier answered, or a peer.
+  std::uint64_t disk_hits = 0;
+  std::uint64_t peer_hits = 0;
   std::uint64_t cache_misses = 0;
+  std::uint64_t ram_bytes = 0;  ///< That this process keeps in each, now.
+  std::uint64_t disk_bytes = 0;
   std::uint64_t reserved_bytes = 0;  ///< Of memory=, now.
 
   std::size_t threads = 1;      ///< That may work now.

@@ -146,7 +146,7 @@ Observation Loader::Machine::observe() {
       .tasks = now.tasks,
       .busy_seconds = seconds(now.busy),
       .cpu_seconds = seconds(now.cpu),
-      .cache_hits = now.cache_hits,
+      .cache_hits = now.ram_hits + now.disk_hits + now.peer_hits,
       .cache_misses = now.cache_misses,
       .threads = now.threads,
       .in_flight = now.in_flight,

@@ -30,10 +30,14 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"read_seconds", &WireRates::read_seconds},
     Key<WireRates, double>{"tasks", &WireRates::tasks},
     Key<WireRates, double>{"busy_seconds", &WireRates::busy_seconds},
-    Key<WireRates, double>{"cache_hits", &WireRates::cache_hits},
+    Key<WireRates, double>{"ram_hits", &WireRates::ram_hits},
+    Key<WireRates, double>{"disk_hits", &WireRates::disk_hits},
+    Key<WireRates, double>{"peer_hits", &WireRates::peer_hits},
     Key<WireRates, double>{"cache_misses", &WireRates::cache_misses},
     Key<WireRates, double>{"threads", &WireRates::threads},
-    Key<WireRates, double>{"in_flight", &WireRates::in_flight}};
+    Key<WireRates, double>{"in_flight", &WireRates::in_flight},
+    Key<WireRates, double>{"ram_bytes", &WireRates::ram_bytes},
+    Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes}};
 constexpr std::array kTexts = {
     Key<WireRegistration, std::string>{"job", &WireRegistration::job},
     Key<WireRegistration, std::string>{"name", &WireRegistration::name},
@@ -112,17 +116,31 @@ Result<WireRegistration> read_registration(const Json& object) {
   return read;
 }
 
+Result<double> amount_of(const Json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) {
+    return wrong(key + " must be a number");
+  }
+  const auto amount = found->get<double>();
+  if (!std::isfinite(amount) || amount < 0) {
+    return wrong(key + " must be at least 0");
+  }
+  return amount;
+}
+
 Result<WireRates> read_rates(const Json& object) {
   WireRates read;
   for (const auto& key : kRates) {
-    const auto found = object.find(key.name);
-    if (found == object.end() || !found->is_number()) {
-      return wrong(std::string(key.name) + " must be a number");
-    }
-    read.*key.field = found->get<double>();
-    if (!std::isfinite(read.*key.field) || read.*key.field < 0) {
-      return wrong(std::string(key.name) + " must be at least 0");
-    }
+    LEAT_TRY(read.*key.field, amount_of(object, key.name));
+  }
+  const auto stalls = object.find("stalls");
+  if (stalls == object.end() || !stalls->is_object() ||
+      stalls->size() > kMostStalls) {
+    return wrong("stalls must be an object of a few numbers");
+  }
+  for (const auto& [cause, unused] : stalls->items()) {
+    if (cause.size() > kMostNameBytes) return wrong("a stall's name is long");
+    LEAT_TRY(read.stalls[cause], amount_of(*stalls, cause));
   }
   return read;
 }
@@ -158,6 +176,7 @@ std::string line_of(const WireRegistration& registration) {
 std::string line_of(const WireRates& rates) {
   Json object = Json::object();
   for (const auto& key : kRates) object[key.name] = rates.*key.field;
+  object["stalls"] = rates.stalls;
   return text_of({{"rates", std::move(object)}});
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ namespace leat {
 
 inline constexpr std::size_t kMostLineBytes = 16384;
 inline constexpr std::size_t kMostNameBytes = 512;
+inline constexpr std::size_t kMostStalls = 16;
 
 /// Who a loader is. Texts are cut to kMostNameBytes.
 struct WireRegistration {
@@ -46,10 +48,16 @@ struct WireRates {
   double read_seconds = 0;
   double tasks = 0;
   double busy_seconds = 0;
-  double cache_hits = 0;
+  double ram_hits = 0;
+  double disk_hits = 0;
+  double peer_hits = 0;
   double cache_misses = 0;
   double threads = 1;
   double in_flight = 1;
+  double ram_bytes = 0;
+  double disk_bytes = 0;
+  /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
+  std::map<std::string, double> stalls;
 };
 
 /// What a loader says: one of these.

@@ -32,11 +32,13 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(read->registration->rank, 3u);
   EXPECT_EQ(read->registration->dataset_samples, 7u);
 
-  const auto rates = parse_loader_line(
-      without_end(line_of(WireRates{.samples = 2.5, .threads = 3})));
+  const auto rates = parse_loader_line(without_end(line_of(
+      WireRates{.samples = 2.5, .threads = 3, .stalls = {{"storage", 1.5}}})));
   ASSERT_TRUE(rates && rates->rates);
   EXPECT_EQ(rates->rates->samples, 2.5);
   EXPECT_EQ(rates->rates->threads, 3);
+  EXPECT_EQ(rates->rates->stalls,
+            (std::map<std::string, double>{{"storage", 1.5}}));
 
   Share share;
   share.threads = 4;
