@@ -165,7 +165,40 @@ class PollingLink final : public AgentLink {
   std::jthread thread_;
 };
 
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
 }  // namespace
+
+std::string job_name(const Env& env, std::string_view command_line) {
+  for (const char* name : {"LEAT_JOB_NAME", "SLURM_JOB_NAME"}) {
+    if (auto said = value_of(env, name)) return *said;
+  }
+  std::vector<std::string_view> words;
+  while (!command_line.empty() && words.size() < 64) {
+    const std::size_t end = command_line.find('\0');
+    words.push_back(command_line.substr(0, end));
+    command_line.remove_prefix(
+        end == std::string_view::npos ? command_line.size() : end + 1);
+  }
+  if (words.empty()) return "";
+  const std::string_view program = base_name(words[0]);
+  if (!program.starts_with("python")) return std::string(program);
+  // python -u train.py --token ..., python -m package.train ...
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "-m" && i + 1 < words.size()) {
+      return std::string(words[i + 1]);
+    }
+    if (words[i] == "-c") break;  // A program in a word.
+    if (words[i] == "-W" || words[i] == "-X") {
+      ++i;
+    } else if (!words[i].starts_with('-')) {
+      return std::string(base_name(words[i]));
+    }
+  }
+  return std::string(program);
+}
 
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options) {
   return std::make_unique<PollingLink>(std::move(options));

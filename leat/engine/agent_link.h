@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/agent/wire/messages.h"
@@ -34,5 +35,10 @@ std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
 /// What is the same on all ranks of a job and on no other's: of torchrun and
 /// Slurm their job's id, with the dataset; else this loader alone.
 std::string job_key(const Env& env, const std::string& dataset);
+
+/// What people call a job: LEAT_JOB_NAME, else Slurm's name of it, else the
+/// script or program that runs. Of the command line, which may hold secrets,
+/// nothing else. `command_line` is as /proc/self/cmdline has it.
+std::string job_name(const Env& env, std::string_view command_line);
 
 }  // namespace leat

@@ -2,6 +2,8 @@
 #include "leat/engine/loader_rates.h"
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "leat/agent/wire/unix_socket.h"
@@ -13,6 +15,14 @@ namespace {
 std::uint64_t count_of(const Metrics& metrics, Metric which) {
   return static_cast<std::uint64_t>(
       std::max<std::int64_t>(0, metrics.value(which)));
+}
+
+std::string own_command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line(4096, '\0');
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  return line;
 }
 
 std::size_t within(std::optional<std::size_t> wanted, std::size_t usual,
@@ -43,7 +53,7 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
   std::vector<std::string> paths = agent_paths(env);
   if (paths.empty()) return;
   WireRegistration who{.job = job_key(env, dataset.url),
-                       .name = dataset.url,
+                       .name = job_name(env, own_command_line()),
                        .dataset = dataset.url,
                        .rank = rank.rank,
                        .world_size = rank.world_size,
