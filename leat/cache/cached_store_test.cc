@@ -13,6 +13,7 @@
 #include "leat/base/units.h"
 #include "leat/cache/testing/faulty_file_ops.h"
 #include "leat/plan/order.h"
+#include "leat/store/testing/fake_store.h"
 #include "leat/store/testing/faulty_store.h"
 
 namespace leat {
@@ -34,7 +35,7 @@ std::string bytes_of(const std::string& key) {
 }
 
 /// Answers every read before read() returns, and counts them.
-class CountingStore final : public Store {
+class CountingStore final : public testing::FakeStore {
  public:
   explicit CountingStore(std::atomic<int>& reads) : reads_(reads) {}
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
@@ -47,17 +48,6 @@ class CountingStore final : public Store {
                 request.into.begin());
     done({});
   }
-  Result<ListPage> list(const ListRequest&, std::stop_token) override {
-    return ListPage{};
-  }
-  Result<ObjectInfo> write(std::string_view, std::span<const std::byte>,
-                           std::stop_token) override {
-    return ObjectInfo{};
-  }
-  Result<ObjectInfo> stat(std::string_view, std::stop_token) override {
-    return ObjectInfo{};
-  }
-  StoreTraits traits() const override { return {}; }
   std::string url_of(std::string_view key) const override {
     return "mem://" + std::string(key);
   }

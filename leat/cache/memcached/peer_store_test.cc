@@ -16,6 +16,7 @@
 
 #include "leat/cache/memcached/server_process.h"
 #include "leat/store/reply_box.h"
+#include "leat/store/testing/fake_store.h"
 
 namespace leat {
 namespace {
@@ -26,7 +27,7 @@ using ::testing::ElementsAre;
 constexpr auto kPatient = 20s;
 
 /// Every object is 1 MB; its bytes follow from its key, ETag and offset.
-class MadeUpStore final : public Store {
+class MadeUpStore final : public testing::FakeStore {
  public:
   static char byte_at(const ObjectId& object, std::uint64_t offset) {
     const std::uint64_t seed = xxh3_64(as_bytes(object.key + object.etag));
@@ -44,17 +45,6 @@ class MadeUpStore final : public Store {
     }
     done({});
   }
-  Result<ListPage> list(const ListRequest&, std::stop_token) override {
-    return ListPage{};
-  }
-  Result<ObjectInfo> write(std::string_view, std::span<const std::byte>,
-                           std::stop_token) override {
-    return ObjectInfo{};
-  }
-  Result<ObjectInfo> stat(std::string_view, std::stop_token) override {
-    return ObjectInfo{};
-  }
-  StoreTraits traits() const override { return {}; }
   std::string url_of(std::string_view key) const override {
     return "made-up://" + std::string(key);
   }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "leat/store/testing/fake_store.h"
 #include "leat/store/testing/faulty_store.h"
 
 namespace leat::testing {
@@ -21,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 /// Answers every read before read() returns.
-class InstantStore : public Store {
+class InstantStore : public FakeStore {
  public:
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
     if (stop.stop_requested()) {
@@ -31,20 +32,6 @@ class InstantStore : public Store {
       return done(Error(ErrorCode::kNotFound, "no such object"));
     }
     done({});
-  }
-  Result<ListPage> list(const ListRequest&, std::stop_token) override {
-    return ListPage{};
-  }
-  Result<ObjectInfo> write(std::string_view, std::span<const std::byte>,
-                           std::stop_token) override {
-    return ObjectInfo{};
-  }
-  Result<ObjectInfo> stat(std::string_view, std::stop_token) override {
-    return ObjectInfo{};
-  }
-  StoreTraits traits() const override { return {}; }
-  std::string url_of(std::string_view key) const override {
-    return std::string(key);
   }
 };
 

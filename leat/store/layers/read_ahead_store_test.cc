@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/store/testing/fake_store.h"
 #include "leat/store/testing/faulty_store.h"
 
 namespace leat::testing {
@@ -19,7 +20,7 @@ using Places = std::vector<AheadPlace>;
 
 /// Objects of given sizes: byte i of object n is a function of both. Notes what
 /// is asked for.
-class NotingStore : public Store {
+class NotingStore : public testing::FakeStore {
  public:
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
     if (stop.stop_requested()) {
@@ -34,20 +35,6 @@ class NotingStore : public Store {
       request.into[i] = byte_of(request.object.key, request.offset + i);
     }
     done({});
-  }
-  Result<ListPage> list(const ListRequest&, std::stop_token) override {
-    return ListPage{};
-  }
-  Result<ObjectInfo> write(std::string_view, std::span<const std::byte>,
-                           std::stop_token) override {
-    return ObjectInfo{};
-  }
-  Result<ObjectInfo> stat(std::string_view, std::stop_token) override {
-    return ObjectInfo{};
-  }
-  StoreTraits traits() const override { return {}; }
-  std::string url_of(std::string_view key) const override {
-    return std::string(key);
   }
 
   static std::byte byte_of(const std::string& key, std::uint64_t offset) {
