@@ -43,14 +43,14 @@ constexpr std::array kShown = {
 
 void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
   jobs_.emplace(job, Job{.ask = ask, .fit = JobFit(ask.dataset_samples)});
-  event_ = job + " came";
+  event_ = "a job came";
   has_arrival_ = true;
   has_said_nothing_to_gain_ = false;
 }
 
 void NodeSharing::leave(const std::string& job) {
   if (jobs_.erase(job) == 0) return;
-  event_ = job + " left";
+  event_ = "a job left";
   has_room_ = true;
   has_said_nothing_to_gain_ = false;
 }

@@ -14,6 +14,8 @@ constexpr double kSettleSeconds = 0.5;
 constexpr double kMeasureSeconds = 1.4;
 constexpr double kLongestMeasure = 6;
 constexpr std::uint64_t kFewSamples = 32;
+// Pieces of shards bring many samples at once: a few of them say nothing.
+constexpr double kFewReads = 16;
 constexpr double kWindowSeconds = 3;
 constexpr double kFirstSeconds = 0.9;
 
@@ -40,10 +42,19 @@ bool is_idle(const StageRates& rates) {
          rates.wait_share < 0.5;
 }
 
+/// Enough to go by, unless it took long to get that far.
+bool has_many(const StageRates& rates) {
+  const double reads =
+      rates.reads_per_sample * static_cast<double>(rates.samples);
+  const bool is_cached = rates.hit_share > 0.5;
+  return rates.samples >= kFewSamples &&
+         (reads == 0 || reads >= kFewReads || is_cached);
+}
+
 /// Without a trial, what came before that much is forgotten.
 bool is_window(const StageRates& rates) {
   return rates.seconds >= kLongestMeasure ||
-         (rates.seconds >= kWindowSeconds && rates.samples >= kFewSamples);
+         (rates.seconds >= kWindowSeconds && has_many(rates));
 }
 
 std::size_t up_to(double wanted, std::size_t most) {
@@ -168,7 +179,7 @@ bool Tuner::is_enough(const StageRates& rates) const {
   if (rates.samples == 0) return false;
   const double least = trial_ ? kMeasureSeconds : kFirstSeconds;
   if (rates.seconds < least) return false;
-  return rates.samples >= kFewSamples || rates.seconds >= kLongestMeasure;
+  return has_many(rates) || rates.seconds >= kLongestMeasure;
 }
 
 void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {

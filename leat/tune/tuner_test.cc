@@ -104,6 +104,28 @@ TEST(Tuner, BringsFiveMisconfiguredPipelinesNearTheirBestIn30Seconds) {
   }
 }
 
+// Pieces of 50 samples each, four a second: two of them more or less are a
+// quarter of the samples of two seconds.
+TEST(Tuner, JudgesNoChangeByAFewReads) {
+  Bench bench = bench_of({.latency_seconds = 0.5,
+                          .reads_per_sample = 0.02,
+                          .bytes_per_read = 8e6,
+                          .store_bytes_per_second = 32e6,
+                          .task_seconds = 0.0002});
+  int judged = 0;
+  for (double t = 0; t < 40; t += 0.5) {
+    const Observation now = bench.pipeline.run(0.5);
+    const Tuner::Step step = bench.tuner.observe(now);
+    bench.pipeline.set(step.settings);
+    for (const Decision& line : step.lines) {
+      if (!line.found_gain) continue;
+      ++judged;
+      EXPECT_GE(now.at_seconds - line.at_seconds, 16 / 4.0) << to_string(line);
+    }
+  }
+  EXPECT_GT(judged, 0);
+}
+
 TEST(Tuner, FindsItsWayAgainIn15SecondsWhenTheWorldChanges) {
   const SyntheticWorld start{.latency_seconds = 0.005,
                              .task_seconds = 0.001,
