@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "leat/base/hash.h"
+#include "leat/engine/unindexed.h"
 
 namespace leat {
 
@@ -67,6 +68,15 @@ Result<std::unique_ptr<Loader>> World::load(
 Result<std::unique_ptr<Loader>> World::load(
     Dataset dataset, const LoaderOptions& options) const {
   return Loader::open(std::move(dataset), options, env_);
+}
+
+Result<std::unique_ptr<Loader>> World::load_unindexed(
+    const std::string& url, const LoaderOptions& options) const {
+  StoreOptions store;
+  store.no_sign_request = true;
+  LEAT_TRY(LoaderSource source,
+           open_for_loader(url, store, {}, options, env_, {}));
+  return Loader::open(std::move(source), options, env_);
 }
 
 LoaderOptions usual_options() {

@@ -59,6 +59,11 @@ class World {
   Result<std::unique_ptr<Loader>> load(Dataset dataset,
                                        const LoaderOptions& options) const;
 
+  /// As above, but shards without a catalogue are left for the first epoch to
+  /// index, where the options let it.
+  Result<std::unique_ptr<Loader>> load_unindexed(
+      const std::string& url, const LoaderOptions& options) const;
+
   const std::filesystem::path& root() const { return root_; }
 
  private:

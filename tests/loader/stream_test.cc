@@ -1,0 +1,119 @@
+// Shards indexed while the first epoch reads them. What is delivered is tested
+// against other readers in tests/python/test_stream.py; here its threads are,
+// under every sanitizer.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "leat/base/hash.h"
+#include "leat/codec/testing/tar_builder.h"
+#include "tests/loader/world.h"
+
+namespace leat {
+namespace {
+
+constexpr char kShardsUrl[] = "s3://shards";
+constexpr std::uint64_t kShards = 6;
+constexpr std::uint64_t kMembers = 40;
+
+/// A world with the bucket `shards` beside its own: small ones, windows of one
+/// piece.
+class StreamTest : public ::testing::Test {
+ protected:
+  StreamTest() {
+    const auto folder = world_.root() / "shards";
+    std::filesystem::create_directories(folder);
+    for (std::uint64_t shard = 0; shard < kShards; ++shard) {
+      testing::TarBuilder tar;
+      for (std::uint64_t i = 0; i < kMembers; ++i) {
+        const std::uint64_t seed = shard * kMembers + i;
+        tar.add(fmt::format("{:05}.bin", seed),
+                std::string(mix64(seed) % 3000,
+                            static_cast<char>('a' + seed % 26)));
+      }
+      std::ofstream(folder / fmt::format("{}.tar", shard), std::ios::binary)
+          << tar.finish();
+    }
+    world_.serve({"slow:2ms:50%"});
+    options_ = usual_options();
+    options_.shuffle = ShuffleChoice::kStream;
+    options_.shuffle_window = 1;
+  }
+
+  std::unique_ptr<Loader> load() {
+    return must(world_.load_unindexed(kShardsUrl, options_));
+  }
+
+  World world_;
+  LoaderOptions options_;
+};
+
+TEST_F(StreamTest, TheFirstEpochAndTheIndexedOnesAreOfOneOrder) {
+  auto first = load();
+  ASSERT_FALSE(first->length()) << "it has a catalogue";
+  const Seen streamed = must(run_epoch(*first));
+  const Seen second = must(run_epoch(*first));
+  EXPECT_EQ(streamed.stats.samples, kShards * kMembers /
+                                        options_.global_batch_size *
+                                        options_.global_batch_size);
+
+  auto indexed = load();  // By the catalogue that was kept.
+  ASSERT_TRUE(indexed->length());
+  const Seen expected = must(run_epoch(*indexed));
+  EXPECT_EQ(streamed.batches, expected.batches);
+  EXPECT_EQ(streamed.stats.order_hash, expected.stats.order_hash);
+  EXPECT_EQ(streamed.stats.content_hash, expected.stats.content_hash);
+  EXPECT_EQ(second.batches, must(run_epoch(*indexed)).batches);
+}
+
+TEST_F(StreamTest, IsClosedAtAnyMoment) {
+  for (int i = 0; i < 12; ++i) {
+    auto loader = load();
+    std::thread closing([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(i));
+      loader->close();
+    });
+    const Result<Seen> seen = run_epoch(*loader);
+    EXPECT_TRUE(seen || seen.error().code() == ErrorCode::kInvalidArgument)
+        << seen.error().message();
+    closing.join();
+  }
+}
+
+TEST_F(StreamTest, IsAskedFromOtherThreadsMeanwhile) {
+  auto loader = load();
+  std::atomic<bool> has_ended = false;
+  std::thread asking([&] {
+    while (!has_ended) {
+      EXPECT_FALSE(loader->state().empty());
+      (void)loader->stats();
+      (void)loader->rates();
+      (void)loader->remaining();
+      Share share;
+      share.in_flight = 1 + loader->rates().reads % 8;
+      loader->set_share(share);
+    }
+  });
+  const Seen seen = must(run_epoch(*loader));
+  has_ended = true;
+  asking.join();
+  EXPECT_GT(seen.stats.samples, 0u);
+}
+
+TEST_F(StreamTest, IsLeftInTheMiddle) {
+  for (int batches = 1; batches < 6; ++batches) {
+    auto loader = load();
+    const Loader::Iteration iteration = must(loader->begin());
+    for (int i = 0; i < batches; ++i) {
+      EXPECT_FALSE(must(loader->next(iteration)).is_end());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
