@@ -22,7 +22,7 @@ struct JobView {
   std::uint32_t world_size = 1;
   double since_seconds = 0;  ///< Unix time of its registration.
 
-  Share share;                ///< Of all local ranks together.
+  Share share = {};           ///< Of all local ranks together.
   double found_rate = 0;      ///< Samples a second, over the last seconds.
   double predicted_rate = 0;  ///< With this share; 0: not yet known.
   double confidence = 0;      ///< In [0, 1].
@@ -53,7 +53,7 @@ struct JobPoint {
 struct NumberedDecision {
   std::uint64_t number = 0;  ///< Counts up from 1.
   double time_seconds = 0;   ///< Unix time.
-  Decision decision;
+  Decision decision = {};
 };
 
 struct NodeView {
@@ -65,9 +65,9 @@ struct NodeView {
   double cores_busy_outside = 0;  ///< By processes without Leat.
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
-  std::vector<JobView> jobs;
-  std::vector<NumberedDecision> decisions;  ///< The latest last; bounded.
-  std::vector<JobPoint> history;            ///< The latest last; bounded.
+  std::vector<JobView> jobs = {};
+  std::vector<NumberedDecision> decisions = {};  ///< The latest last; bounded.
+  std::vector<JobPoint> history = {};            ///< The latest last; bounded.
 };
 
 }  // namespace leat

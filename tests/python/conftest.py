@@ -20,6 +20,9 @@ _real_stderr = 2
 
 def pytest_configure(config):
     global _real_stderr
+    # A shell starts what runs in its background with Ctrl-C ignored, and so would be
+    # every program that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         _real_stderr = os.dup(2)
 

@@ -132,7 +132,7 @@ def test_ranks_find_each_other_through_torch(data, tmp_path):
             import leat
             dist.init_process_group("gloo")
             loader = leat.Loader(sys.argv[1], endpoint_url=sys.argv[2], no_sign_request=True,
-                                 global_batch_size=20,
+                                 global_batch_size=20, epochs=3,
                                  cache=leat.Cache(peers="auto", peer_memory="64MiB",
                                                   peer_patience="20s"))
             for epoch in range(3):
