@@ -133,6 +133,7 @@ class Lateness:
             return None
         try:
             return call(self._store)
+        # The last: of a kind of torch's stores that cannot check() or delete_key().
         except (RuntimeError, ValueError, NotImplementedError):
             self._store = None
             return None

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 import leat
-from small_datasets import make_pictures
+from small_datasets import make_pictures, make_shards
 
 # A test that hangs is ended by an exception, and by force if that is not heard.
 _ALARM_SECONDS = 90
@@ -112,3 +112,19 @@ def serve():
             return Served(stack.enter_context(bucket), folder.name)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Six shards of 13 MiB: a piece and a half each."""
+    folder = tmp_path_factory.mktemp("large-shards")
+    make_shards(folder, shards=6, samples=52, size=2**18)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Eight shards of 1.6 MB, a piece each."""
+    folder = tmp_path_factory.mktemp("small-shards")
+    make_shards(folder, shards=8, samples=32, size=50_000)
+    return folder

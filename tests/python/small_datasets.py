@@ -85,3 +85,8 @@ def run_python(
         timeout=timeout,
         check=False,
     )
+
+
+def ids_of(loader) -> list[int]:
+    """The samples of the epoch that comes, in the order in which they come."""
+    return [int(i) for batch in loader for i in batch["index"]]

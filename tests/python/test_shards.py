@@ -8,30 +8,10 @@ import numpy as np
 import pytest
 
 import leat
-from small_datasets import make_shards, tar_of, write
+from small_datasets import ids_of, tar_of, write
 
 MIB = 2**20
 OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True}
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory):
-    """Six shards of 13 MiB: a piece and a half each."""
-    folder = tmp_path_factory.mktemp("large-shards")
-    make_shards(folder, shards=6, samples=52, size=MIB // 4)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """Eight shards of 1.6 MB, a piece each."""
-    folder = tmp_path_factory.mktemp("small-shards")
-    make_shards(folder, shards=8, samples=32, size=50_000)
-    return folder
-
-
-def ids_of(loader) -> list[int]:
-    return [int(i) for batch in loader for i in batch["index"]]
 
 
 def bytes_of(folder) -> int:
