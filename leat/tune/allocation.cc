@@ -384,9 +384,13 @@ class Allocator {
         const double gain = party.normalised(then) - party.normalised(now);
         if (gain <= kSlack) continue;
         const double level = party.normalised(now);
+        // Of two that are as low as each other, the one that climbs further:
+        // what follows it in the order is then the higher.
+        const bool is_lower = level < best_level - kSlack;
+        const bool is_as_low = level <= best_level + kSlack;
         const bool is_next = options_.objective == Objective::kThroughput
                                  ? gain > best_gain
-                                 : level < best_level;
+                                 : is_lower || (is_as_low && gain > best_gain);
         if (!is_next) continue;
         best = i;
         best_gain = gain;

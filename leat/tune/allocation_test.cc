@@ -138,6 +138,22 @@ TEST(AllocationTest, ObjectivesDiffer) {
   EXPECT_NEAR(fair.front(), 0.5, 1e-9);
 }
 
+TEST(AllocationTest, OfTwoThatAreAsLowTheOneThatClimbsFurtherIsRaised) {
+  const NodeResources node{.threads = 5};
+  // One thread brings each of the first two a fifth of its speed alone. A
+  // second one brings the first to its other nodes' limit, .26, and the second
+  // to .4; the third needs one and the fourth is as slow as the first.
+  std::vector<Claim> claims = {
+      training_bound(500, 100), training_bound(500, 100),
+      training_bound(300, 1000), training_bound(500, 100)};
+  claims[0].outside_ceiling = 130;
+  claims[3].outside_ceiling = 130;
+
+  const auto grants = allocate(node, claims, {Objective::kFairness, 0});
+
+  EXPECT_EQ(grants[1].threads, 2);
+}
+
 TEST(AllocationTest, AJobIsNotGivenWhatItsOtherNodesCannotFollow) {
   const NodeResources node{.threads = 8};
   std::vector<Claim> claims = {training_bound(800, 100),
