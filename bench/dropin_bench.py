@@ -124,8 +124,8 @@ def local_ways(folder: pathlib.Path, workers: int) -> dict[str, Way]:
     ways: dict[str, Way] = {}
     for name, dataset, collate in (
         ("files", Files(folder, 4096), keep_lists),
-        ("pictures", Pictures(folder, 512), None),
-        ("python", Python(folder, 512), None),
+        ("pictures", Pictures(folder, 2048), None),
+        ("python", Python(folder, 2048), None),
     ):
         expected = epoch("torch", dataset, collate_fn=collate)[2]
         for kind in KINDS:

@@ -74,6 +74,7 @@ Result<Loader::Iteration> Loader::begin() {
   LEAT_TRY_VOID(m.open_run(unused));
   m.waiting_since.reset();
   m.begun = entered;
+  m.threads_at_begin = m.thread_times();
   m.is_begun = true;
   m.stats.push_back({.epoch = m.epoch});
   m.look_ahead();

@@ -119,6 +119,7 @@ void Loader::Machine::end_epoch() {
   at.stalls[Stall::kHandover] += now - *waiting_since;
   at.elapsed = now - begun;
   if (trace != nullptr) trace->end_epoch(*waiting_since);
+  at.threads = thread_times() - threads_at_begin;
   at.verdict = verdict_of(at, share);
   const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
   (is_told ? log_info

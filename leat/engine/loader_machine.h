@@ -109,6 +109,7 @@ struct Loader::Machine {
 
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
+  ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
   std::vector<EpochStats> stats LEAT_GUARDED_BY(mutex);
   /// A slot of each batch that the user may still hold.
   std::vector<std::weak_ptr<Slot>> handed_over LEAT_GUARDED_BY(mutex);
@@ -211,6 +212,7 @@ struct Loader::Machine {
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
+  ThreadTimes thread_times() const;
   LoaderRates rates();
   Result<void> begin_tuning(const Env& env);
   Observation observe();

@@ -8,6 +8,7 @@
 
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/engine/loader_machine.h"
+#include "leat/pipeline/user_function.h"
 
 namespace leat {
 namespace {
@@ -47,6 +48,15 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   rates.disk_bytes = count_of(m, Metric::kCacheDiskBytes);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
+}
+
+ThreadTimes Loader::Machine::thread_times() const {
+  const Executor::Work work = executor->work();
+  ThreadTimes times{.busy = work.busy, .cpu = work.cpu};
+  for (const OpSpec& op : options.ops) {
+    if (op.function != nullptr) times.locked += op.function->waited_for_lock();
+  }
+  return times;
 }
 
 void Loader::Machine::open_link(Loader& loader, const Env& env) {

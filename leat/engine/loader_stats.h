@@ -10,6 +10,20 @@
 
 namespace leat {
 
+/// What threads did, summed over them.
+struct ThreadTimes {
+  Nanoseconds busy{0};  ///< In tasks.
+  Nanoseconds cpu{0};   ///< Of it, on a core.
+  /// Of it, waiting for the lock of a function of the user's: Python's.
+  Nanoseconds locked{0};
+
+  ThreadTimes operator-(const ThreadTimes& earlier) const {
+    return {.busy = busy - earlier.busy,
+            .cpu = cpu - earlier.cpu,
+            .locked = locked - earlier.locked};
+  }
+};
+
 /// One epoch, or what has been seen of it so far, on this rank.
 struct EpochStats {
   std::uint64_t epoch = 0;
@@ -35,6 +49,7 @@ struct EpochStats {
   std::uint64_t misses = 0;  ///< Reads that went to the store.
   Hash128 order_hash;
   Hash128 content_hash;
+  ThreadTimes threads;  ///< Of the loader's, until the last batch.
   std::string verdict;  ///< See verdict.h; empty while the epoch goes on.
 
   /// Takes a sample into the order hash: h' = XXH3-128(h, id).

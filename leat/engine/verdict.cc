@@ -73,8 +73,27 @@ std::string storage(const EpochStats& stats, const RankShare& share,
   return fmt::format("{}; {} would do", capped, wanted);
 }
 
-std::string threads(std::string_view what, const RankShare& share,
-                    double times) {
+/// Whether the threads took turns in functions of the user's: together they had
+/// one core, and much of their time they waited for the lock.
+bool took_turns(const EpochStats& stats, const RankShare& share) {
+  const double busy = seconds(stats.threads.busy);
+  return share.threads > 1 && share.cores > 1 &&
+         seconds(stats.threads.locked) > 0.1 * busy &&
+         seconds(stats.threads.cpu) < 1.2 * seconds(stats.elapsed);
+}
+
+std::string threads(std::string_view what, const EpochStats& stats,
+                    const RankShare& share, double times) {
+  if (took_turns(stats, share)) {
+    return fmt::format(
+        "functions of yours in Python, which take turns: {} threads waited "
+        "{:.0f} % of their time for the interpreter's lock (GIL); NumPy lets "
+        "go "
+        "of it, and leat.torch.DataLoader(multiprocessing_context=) has "
+        "processes",
+        share.threads,
+        100 * seconds(stats.threads.locked) / seconds(stats.threads.busy));
+  }
   const std::size_t all = share.threads * share.local_ranks;
   const auto wanted =
       static_cast<std::size_t>(std::ceil(static_cast<double>(all) * times));
@@ -108,9 +127,9 @@ std::string cause(const EpochStats& stats, const RankShare& share,
       return fmt::format("memory, all of {} is taken; raise memory=",
                          format_bytes(share.memory_bytes * share.local_ranks));
     case Stall::kDecode:
-      return threads("decode", share, course.times);
+      return threads("decode", stats, share, course.times);
     case Stall::kTransform:
-      return threads("ops after the decoder", share, course.times);
+      return threads("ops after the decoder", stats, share, course.times);
     case Stall::kAssemble:
       return "putting batches together; functions of whole batches, if there "
              "are any";

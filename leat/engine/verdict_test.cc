@@ -69,6 +69,24 @@ TEST(VerdictTest, CountsThreadsAgainstCores) {
               EndsWith("more cores than these 6 are needed"));
 }
 
+TEST(VerdictTest, NamesTheLockThatThreadsWaitFor) {
+  EpochStats stats = waited(Stall::kTransform, milliseconds(500));
+  stats.threads = {.busy = milliseconds(4000),
+                   .cpu = milliseconds(2000),
+                   .locked = milliseconds(1800)};
+  EXPECT_THAT(verdict_of(stats, kShare),
+              AllOf(StartsWith("waiting 50 %: functions of yours in Python"),
+                    HasSubstr("2 threads waited 45 %"), HasSubstr("(GIL)")));
+
+  // What lets go of the lock while it computes has more than one core.
+  stats.threads.cpu = milliseconds(3900);
+  EXPECT_THAT(verdict_of(stats, kShare), HasSubstr("on all 4 threads"));
+  // Waiting for a file is no lock.
+  stats.threads.cpu = milliseconds(1000);
+  stats.threads.locked = milliseconds(100);
+  EXPECT_THAT(verdict_of(stats, kShare), HasSubstr("on all 4 threads"));
+}
+
 TEST(VerdictTest, NamesEveryCauseAndItsRemedy) {
   EpochStats throttled = waited(Stall::kThrottled, milliseconds(300));
   throttled.retried = 7;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/tensor.h"
@@ -36,6 +37,10 @@ class UserFunction {
   /// the function is.
   virtual Result<Value> call(const FunctionInput& input,
                              const SampleRandom& random) const = 0;
+
+  /// Time that callers waited, before it ran, for a lock that lets one call
+  /// run at a time (such as Python's), summed over threads. Only grows.
+  virtual Nanoseconds waited_for_lock() const { return Nanoseconds(0); }
 };
 
 }  // namespace leat

@@ -3,11 +3,13 @@
 #include <pybind11/numpy.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "errors.h"
 #include "leat/base/buffer.h"
+#include "leat/base/clock.h"
 #include "leat/pipeline/user_function.h"
 
 namespace py = pybind11;
@@ -71,7 +73,10 @@ class PythonFunction final : public UserFunction {
 
   Result<Value> call(const FunctionInput& input,
                      const SampleRandom& random) const override {
+    const TimePoint asked = SteadyClock().now();
     const py::gil_scoped_acquire locked;
+    waited_.fetch_add((SteadyClock().now() - asked).count(),
+                      std::memory_order_relaxed);
     try {
       return value_of((*function_)(as_python(input), random.seed, random.epoch,
                                    random.sample.value));
@@ -87,8 +92,13 @@ class PythonFunction final : public UserFunction {
     }
   }
 
+  Nanoseconds waited_for_lock() const override {
+    return Nanoseconds(waited_.load(std::memory_order_relaxed));
+  }
+
  private:
   std::shared_ptr<py::object> function_;
+  mutable std::atomic<Nanoseconds::rep> waited_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import threading
 import time
@@ -323,3 +324,21 @@ def test_it_ends_while_functions_run(tmp_path, ending):
     done = run_python(ENDINGS.format(ending=ending), tmp_path / "many", timeout=30)
 
     assert (done.returncode, done.stdout.strip()) == (0, "end"), done.stderr
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is one core with any lock")
+def test_threads_that_take_turns_in_python_are_told_of_the_lock(tmp_path):
+    for number in range(400):
+        write(tmp_path / f"{number:03}.bin", bytes([number % 256]) * 2000)
+
+    def holds_the_lock(data):
+        return sum(byte * byte % 7 for _ in range(5) for byte in data)
+
+    with leat.Loader(
+        str(tmp_path), batch_size=8, ops=[Python(holds_the_lock)], threads=4, tune=False
+    ) as loader:
+        for _ in range(6):
+            list(loader)
+        verdicts = [epoch["verdict"] for epoch in loader.stats()]
+
+    assert any("interpreter's lock (GIL)" in verdict for verdict in verdicts), verdicts
