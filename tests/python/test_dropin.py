@@ -18,6 +18,8 @@ import torch.utils.data as torchs
 from dropin_datasets import Broken, Counting, Drawing, Slow, StatefulShuffle, Whole, content_of
 from leat.errors import InvalidArgument
 from leat.torch import DataLoader, get_worker_info
+from leat.torch.cores import Cores, own_clock
+from leat.torch.turns import Turns
 from small_datasets import run_python
 
 pytestmark = [
@@ -195,6 +197,84 @@ def test_few_items_are_waited_for_in_turn_once_they_become_slow():
 
     assert torch.cat(batches).tolist() == list(range(256))
     assert len(data.in_turn) <= 17  # Timed as one, and one more.
+
+
+def test_threads_that_had_one_core_are_compared_with_none_now_and_then():
+    turns = Turns()
+    turns.saw_cores(1.7)
+    assert not turns.are_suspected  # They compute side by side.
+    turns.saw_cores(0.1)
+    assert not turns.are_suspected  # They wait for something else.
+    for pause in (16, 32, 64):
+        turns.saw_cores(1.0)
+        assert turns.are_suspected
+        turns.compare(in_turn=2.0, at_once=1.0)  # As where items also wait.
+        assert not turns.are_taken
+        for _ in range(pause - 1):
+            turns.saw_cores(1.0)
+            assert not turns.are_suspected
+
+    turns.saw_cores(1.0)
+    turns.compare(in_turn=1.0, at_once=1.3)
+    for _ in range(128):
+        assert turns.are_taken
+        turns.had_batch()
+    assert not turns.are_taken
+    assert turns.are_suspected  # Compared again.
+
+
+def test_more_threads_are_hired_while_they_bring_more_cores():
+    waiting = Cores()
+    assert [waiting.judge(0.002, 0.0001) for _ in range(6)] == [True] * 6  # As of GETs.
+
+    computing = Cores()
+    assert computing.judge(0.001, 0.001) is None
+    assert computing.judge(0.002, 0.002) is None  # Not sure yet.
+    assert computing.judge(0.02, 0.04) is True  # Two cores: nobody knows what four bring.
+    assert computing.judge(0.02, 0.042) is False  # Two, again: all there are, or a lock.
+    assert computing.judge(0.02, 0.05) is True  # Now there are more.
+    assert computing.judge(0.02, 0.01) is True  # Now they wait.
+
+
+def test_threads_tell_their_own_time_on_a_core():
+    ours = Cores()
+    ours.join(own_clock())
+    ours.watch()
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+    assert ours._cpu_seconds() >= 0.05
+
+    clocks = []
+    ended = threading.Thread(target=lambda: clocks.append(own_clock()))
+    ended.start()
+    ended.join()
+    ours.join(clocks[0])
+    assert ours._cpu_seconds() >= 0.05  # One that has ended is left out.
+
+
+@pytest.mark.parametrize("cores", [1.0, 2.0])
+def test_items_that_hold_the_interpreter_go_back_to_the_calling_thread(monkeypatch, cores):
+    monkeypatch.setattr("leat.torch.threads._cores_since", lambda begin, cpu: cores)
+    monkeypatch.setattr(Turns, "compare", lambda self, in_turn, at_once: decide(self, in_turn, at_once))
+    compared = []
+
+    def decide(turns, in_turn, at_once):
+        compared.append((in_turn, at_once))
+        turns.are_taken, turns._left = True, 1000
+
+    data = Slow(160, 0.002)
+    batches = iter(DataLoader(data, batch_size=16))
+    first = [next(batches) for _ in range(4)]
+    data.threads.clear()
+    rest = list(batches)
+
+    indices = torch.cat([indices for _, indices in first + rest]).tolist()
+    assert indices == list(range(160))
+    assert sorted(data.fetched) == list(range(160))  # Each once.
+    assert len(compared) == (cores == 1.0)
+    assert all(seconds > 0 for pair in compared for seconds in pair)
+    assert (data.threads == {threading.get_ident()}) == (cores == 1.0)
 
 
 def test_a_profiler_sees_the_batches():

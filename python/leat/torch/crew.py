@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from leat.torch.cores import Cores, own_clock
+
 _EXIT_SECONDS = 0.5
 
 
@@ -53,6 +55,7 @@ class Crew:
         self._idle = 0
         self._threads: list[threading.Thread] = []
         self._is_closed = False
+        self._cores = Cores()
         self.prepared = 0  # Threads that have called `prepare`.
         _alive.add(self)
 
@@ -78,20 +81,31 @@ class Crew:
             missing = min(threads, self._limit) - len(self._threads)
         self._start(missing)
 
+    def watch(self) -> None:
+        """Somebody begins to wait for a batch: see `grow`."""
+        with self._changed:
+            self._cores.watch()
+
     def grow(self) -> bool:
-        """Doubles the threads if work waits and none is idle; False if at its end.
+        """Doubles the threads if work waits, none is idle and more would do more.
 
         Whoever waits for a batch calls it now and then, so that quick datasets
-        never have more threads than they can use.
+        never have more threads than they can use, nor those that compute.
+
+        Returns: whether it is worth being called again soon.
         """
         with self._changed:
             wanted = sum(work.places - work.next_place for work in self._waiting)
             now = len(self._threads)
             if wanted <= 0 or now >= self._limit or self._is_closed:
                 return False
-            more = 0 if self._idle else min(max(now, 1), wanted, self._limit - now)
-        self._start(more)
-        return True
+            if self._idle:
+                return True
+            is_worthwhile = self._cores.are_more_worthwhile()
+            more = min(max(now, 1), wanted, self._limit - now)
+        if is_worthwhile:
+            self._start(more)
+        return is_worthwhile is not False
 
     def clear(self) -> None:
         """Forgets what nobody has begun."""
@@ -128,8 +142,11 @@ class Crew:
         if self._is_closed:
             return
         self._prepare()
+        clock = own_clock()
         with self._changed:
             self.prepared += 1
+            if clock is not None:
+                self._cores.join(clock)
         while (claim := self._claim()) is not None:
             work, place = claim
             work.run(place)

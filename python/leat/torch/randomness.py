@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from leat.torch.turns import Turns
+
 _DRAWS = "leat.torch.DataLoader: its items draw from random's, numpy's or torch's global generator, "
 _REMEDY = (
     "To fetch at once and repeat the numbers, draw from leat.torch.get_worker_info().rng with "
@@ -36,6 +38,7 @@ class Habits:
     def __init__(self, are_accepted: bool) -> None:
         self.is_quick = True  # Until two items in a row were not.
         self.is_in_turn = False
+        self.turns = Turns()
         self._are_accepted = are_accepted
         self._has_warned = False
 

@@ -22,7 +22,7 @@ from leat.torch.workers import Workers
 
 # Quicker items are not worth a thread: they are fetched in turn.
 _QUICK_SECONDS = 200e-6
-_FIRST_TICK_SECONDS = 0.5e-3
+_SHORT_SECONDS = 2e-3
 _LONG_SECONDS = 0.5
 _WATCHED_WAITS = 4
 
@@ -92,6 +92,7 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
         """
         give_up = time.monotonic() + self._timeout if self._timeout > 0 else None
         tick = 0.0
+        is_watched = False
         while True:
             left = tick if give_up is None else min(tick, give_up - time.monotonic())
             try:
@@ -102,7 +103,10 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
             if give_up is not None and time.monotonic() >= give_up:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
             self._check_crew()
-            tick = _FIRST_TICK_SECONDS if self._crew.grow() else _LONG_SECONDS
+            if not is_watched:
+                self._crew.watch()
+            tick = _SHORT_SECONDS if not is_watched or self._crew.grow() else _LONG_SECONDS
+            is_watched = True
         self._restore_torchs_threads()
         return batch
 
@@ -161,18 +165,42 @@ class AtOnce(_InThreads):
             self._position.deliver(number)
 
     def _fetch(self, batch: Batch) -> None:
-        if self._habits.is_in_turn or self._habits.is_quick or batch.places == 1:
+        turns = self._habits.turns
+        if self._habits.is_in_turn or self._habits.is_quick or turns.are_taken or batch.places == 1:
             self._fetch_in_turn(batch)
+            turns.had_batch()
         if batch.is_fetched:
             return
+        in_turn = self._seconds_in_turn(batch) if turns.are_suspected else None
+        if not batch.is_fetched:
+            at_once = self._fetch_at_once(batch)
+            if in_turn is not None:
+                turns.compare(in_turn, at_once)
+
+    def _fetch_at_once(self, batch: Batch) -> float:
+        """Fetches what is left by threads. Returns the seconds an item that passed."""
         self._check_crew()
-        before = fingerprint()
+        places = batch.places - batch.next_place
+        before, spent = fingerprint(), batch.seconds
+        begin, cpu = time.perf_counter(), time.process_time()
         self._has_submitted = True
         self._crew.submit(batch, threads=1)
         self._await()
+        passed = time.perf_counter() - begin
         if fingerprint() != before:
             self._habits.saw_draws(self._is_ahead)
-        self._habits.is_quick = batch.seconds / batch.places < _QUICK_SECONDS
+        self._habits.is_quick = (batch.seconds - spent) / places < _QUICK_SECONDS
+        self._habits.turns.saw_cores(_cores_since(begin, cpu))
+        return passed / places
+
+    def _seconds_in_turn(self, batch: Batch) -> float | None:
+        """Fetches half of what is left in this thread. Returns its seconds an item."""
+        half = (batch.places - batch.next_place) // 2
+        if half == 0:
+            return None
+        spent = batch.seconds
+        batch.run_in_turn(math.inf, most_places=half)
+        return (batch.seconds - spent) / half
 
     def _fetch_in_turn(self, batch: Batch) -> None:
         """One item after another, until two in a row are slow enough for threads."""
@@ -184,7 +212,8 @@ class AtOnce(_InThreads):
             was_slow = batch.seconds > _QUICK_SECONDS
             if fingerprint() != before:
                 self._habits.saw_draws(self._is_ahead)
-        limit = math.inf if self._habits.is_in_turn else _QUICK_SECONDS
+        is_settled = self._habits.is_in_turn or self._habits.turns.are_taken
+        limit = math.inf if is_settled else _QUICK_SECONDS
         if batch.run_in_turn(limit, was_slow=was_slow, at_once=self._at_once):
             self._habits.is_quick = False
         self._at_once = batch.at_once
@@ -265,6 +294,11 @@ class Ahead(_InThreads):
         if fingerprint() != before:
             self._habits.saw_draws(self._is_ahead)
         return batch
+
+
+def _cores_since(begin: float, cpu: float) -> float:
+    """CPU seconds of this process over seconds, since the clocks said these."""
+    return (time.process_time() - cpu) / max(1e-9, time.perf_counter() - begin)
 
 
 def preparation() -> Callable[[], None]:

@@ -1,0 +1,44 @@
+"""Whether threads gain anything, where what they run holds the interpreter's lock (GIL).
+
+Items that compute in Python take turns, whatever the number of threads, and are
+quicker one after another in one thread, which has nobody to wake.
+"""
+
+from __future__ import annotations
+
+_ONE_CORE = (0.8, 1.2)
+_FIRST_PAUSE = 16
+_LONGEST_PAUSE = 1024
+
+
+class Turns:
+    """Suspects from the cores that threads had together; decides by comparing.
+
+    While threads had one core, half of a batch is fetched in turn and half by
+    threads, now and then: after 16 batches, and after twice as many each time.
+    """
+
+    def __init__(self) -> None:
+        self.are_taken = False  # In turn is at least as quick.
+        self.are_suspected = False  # The next batch is to be compared.
+        self._pause = _FIRST_PAUSE
+        self._left = 0  # Batches until this is asked again.
+
+    def saw_cores(self, cores: float) -> None:
+        """What a batch fetched by threads had: CPU seconds over seconds."""
+        self._left = max(0, self._left - 1)
+        self.are_suspected = self._left == 0 and _ONE_CORE[0] < cores < _ONE_CORE[1]
+
+    def compare(self, in_turn: float, at_once: float) -> None:
+        """What an item of the same batch took in turn, and by threads."""
+        self.are_taken = in_turn <= at_once
+        self.are_suspected = False
+        self._left = self._pause
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def had_batch(self) -> None:
+        """A batch was fetched in turn."""
+        if self.are_taken:
+            self._left -= 1
+            if self._left <= 0:
+                self.are_taken, self.are_suspected = False, True
