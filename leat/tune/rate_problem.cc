@@ -1,0 +1,188 @@
+#include "leat/tune/rate_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace leat {
+namespace {
+
+/// The whole part of an equal part, at least 1; infinite stays.
+double whole_part(double of, std::size_t parts) {
+  return std::max(1.0, std::floor(of / static_cast<double>(parts)));
+}
+
+}  // namespace
+
+RateProblem::RateProblem(const NodeResources& node,
+                         std::span<const Claim> claims,
+                         const AllocationOptions& options)
+    : options_(options), even_(even_split(node, claims)), rest_(node) {
+  rest_.threads =
+      std::max(std::floor(node.threads), static_cast<double>(claims.size()));
+  for (std::size_t i = 0; i < claims.size(); ++i) admit(node, claims[i], i);
+}
+
+void RateProblem::admit(const NodeResources& node, const Claim& claim,
+                        std::size_t index) {
+  const double alone = rate_alone(node, claim);
+  const Grant& even = even_[index];
+  if (!std::isfinite(alone) || alone <= 0) {
+    rest_.threads -= even.threads;
+    rest_.in_flight -= std::isfinite(even.in_flight) ? even.in_flight : 0;
+    rest_.bytes_per_second -=
+        std::isfinite(even.bytes_per_second) ? even.bytes_per_second : 0;
+    rest_.cache_bytes -= even.cache_bytes;
+    return;
+  }
+  Party party{.claim = &claim, .alone = alone};
+  party.seconds_per_sample = 1 / claim.speed.rate_per_thread;
+  Grant promised = even;  // Without what a remainder brought some.
+  promised.threads = std::min(
+      claim.most_threads, whole_part(std::floor(node.threads), even_.size()));
+  promised.in_flight =
+      std::min(claim.most_in_flight, whole_part(node.in_flight, even_.size()));
+  // Not bounded by what is outside: two nodes that each follow the other
+  // would go down together.
+  party.least =
+      options_.floor * std::min(alone, predict(claim.speed, promised).rate);
+  party.most = std::max(party.least, std::min(alone, claim.outside_ceiling));
+  party.least_threads = std::max(1.0, whole(party.threads_for(party.least)));
+  parties_.push_back(party);
+  places_.push_back(index);
+}
+
+double RateProblem::waits_of(std::size_t i, double cache_bytes) const {
+  const JobSpeed& speed = parties_[i].claim->speed;
+  return speed.latency_seconds * speed.reads_per_sample *
+         missed_part(speed, cache_bytes);
+}
+
+double RateProblem::bytes_of(std::size_t i, double cache_bytes) const {
+  const JobSpeed& speed = parties_[i].claim->speed;
+  return speed.read_bytes_per_sample * missed_part(speed, cache_bytes);
+}
+
+RateProblem::Problem RateProblem::problem(const Amounts& cache,
+                                          const Amounts& threads) const {
+  Problem made;
+  made.capacity = {threads.empty() ? rest_.threads : kUnbounded,
+                   rest_.in_flight, rest_.bytes_per_second};
+  for (std::size_t i = 0; i < parties_.size(); ++i) {
+    const Party& party = parties_[i];
+    PackingItem item{.worth = 1 / party.alone};
+    item.needs = {threads.empty() ? party.seconds_per_sample : 0,
+                  waits_of(i, cache[i]), bytes_of(i, cache[i])};
+    double most = party.most;
+    if (!threads.empty()) most = std::min(most, party.rate_of(threads[i]));
+    if (item.needs[1] > 0) {
+      most = std::min(most, party.claim->most_in_flight / item.needs[1]);
+    }
+    const double least = std::min(party.least, most);
+    item.most = most - least;
+    for (std::size_t r = 0; r < kPackedResources; ++r) {
+      made.capacity[r] -= item.needs[r] * least;
+    }
+    // The floor, unless the cache went elsewhere.
+    if (least < party.least * (1 - kRateSlack)) made.is_feasible = false;
+    made.least.push_back(least);
+    made.items.push_back(item);
+  }
+  const PackedAmounts all = {rest_.threads, rest_.in_flight,
+                             rest_.bytes_per_second};
+  for (std::size_t r = 0; r < kPackedResources; ++r) {
+    if (made.capacity[r] >= 0) continue;
+    if (made.capacity[r] < -kRateSlack * all[r]) made.is_feasible = false;
+    made.capacity[r] = 0;
+  }
+  return made;
+}
+
+std::optional<Amounts> RateProblem::feasible_rates(
+    const Amounts& cache, const Amounts& threads) const {
+  const Problem made = problem(cache, threads);
+  if (!made.is_feasible) return std::nullopt;
+  return solve(made);
+}
+
+Amounts RateProblem::rates_with(const Amounts& cache,
+                                const Amounts& threads) const {
+  return solve(problem(cache, threads));
+}
+
+bool RateProblem::is_better_than(const Amounts& rates,
+                                 const Amounts& than) const {
+  return is_better(options_.objective, normalised(rates), normalised(than));
+}
+
+Amounts RateProblem::solve(const Problem& made) const {
+  Amounts rates = options_.objective == Objective::kThroughput
+                      ? pack(made.items, made.capacity)
+                      : raise_together(made);
+  for (std::size_t i = 0; i < rates.size(); ++i) rates[i] += made.least[i];
+  return rates;
+}
+
+Amounts RateProblem::raise_together(const Problem& made) const {
+  Amounts rates(parties_.size(), 0);
+  std::vector<bool> is_done(parties_.size(), false);
+  PackedAmounts left = made.capacity;
+  for (std::size_t round = 0; round <= parties_.size(); ++round) {
+    const auto at_level = [&](std::size_t i, double level) {
+      return is_done[i] ? rates[i]
+                        : std::clamp(level * parties_[i].alone - made.least[i],
+                                     0.0, made.items[i].most);
+    };
+    const auto fits = [&](double level) {
+      PackedAmounts used{};
+      for (std::size_t i = 0; i < rates.size(); ++i) {
+        for (std::size_t r = 0; r < kPackedResources; ++r) {
+          used[r] += made.items[i].needs[r] * at_level(i, level);
+        }
+      }
+      for (std::size_t r = 0; r < kPackedResources; ++r) {
+        if (used[r] > made.capacity[r]) return false;
+      }
+      return true;
+    };
+    double low = 0;
+    double high = 1;
+    if (fits(high)) low = high;
+    for (int half = 0; half < 45 && low < high; ++half) {
+      const double middle = (low + high) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    for (std::size_t i = 0; i < rates.size(); ++i) rates[i] = at_level(i, low);
+    if (low >= 1) break;
+    left = made.capacity;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      for (std::size_t r = 0; r < kPackedResources; ++r) {
+        left[r] -= made.items[i].needs[r] * rates[i];
+      }
+    }
+    bool is_over = true;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (rates[i] >= made.items[i].most * (1 - kRateSlack)) is_done[i] = true;
+      for (std::size_t r = 0; r < kPackedResources; ++r) {
+        if (made.items[i].needs[r] > 0 && std::isfinite(left[r]) &&
+            left[r] <= 1e-7 * made.capacity[r]) {
+          is_done[i] = true;
+        }
+      }
+      is_over = is_over && is_done[i];
+    }
+    if (is_over) break;
+  }
+  return rates;
+}
+
+Amounts RateProblem::normalised(const Amounts& rates) const {
+  Amounts sorted(rates.size());
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    sorted[i] = parties_[i].normalised(rates[i]);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+}  // namespace leat

@@ -1,0 +1,98 @@
+// The best rates of the jobs of a node, once the cache is dealt out.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "leat/tune/allocation.h"
+#include "leat/tune/job_speed.h"
+#include "leat/tune/packing.h"
+
+namespace leat {
+
+/// What is rounding only.
+inline constexpr double kRateSlack = 1e-9;
+
+/// Rounded up, but for what is rounding only.
+inline double whole(double amount) { return std::ceil(amount - kRateSlack); }
+
+/// One for each party.
+using Amounts = std::vector<double>;
+
+/// A claim that something bounds.
+struct Party {
+  const Claim* claim = nullptr;
+  double alone = 1;
+  double most = 0;   ///< Samples a second that could ever be.
+  double least = 0;  ///< That the floor promises.
+  double least_threads = 1;
+  double seconds_per_sample = 0;  ///< Of one thread.
+
+  double normalised(double rate) const { return rate / alone; }
+  double threads_for(double rate) const { return rate * seconds_per_sample; }
+  double rate_of(double threads) const {
+    return seconds_per_sample > 0 ? threads / seconds_per_sample : kUnbounded;
+  }
+};
+
+/// With the cache dealt out, what a sample needs of each resource is fixed, and
+/// the best rates are a linear program (throughput) or a water level
+/// (fairness), with threads that can be split.
+///
+/// Where `threads` are asked for: empty if they can be split, or one for each.
+class RateProblem {
+ public:
+  /// The claims must outlive it.
+  RateProblem(const NodeResources& node, std::span<const Claim> claims,
+              const AllocationOptions& options);
+
+  Objective objective() const { return options_.objective; }
+  const std::vector<Party>& parties() const { return parties_; }
+  /// Of a party, among the claims.
+  std::size_t place_of(std::size_t party) const { return places_[party]; }
+  /// What the parties share: less the even shares of claims that nothing
+  /// bounds.
+  const NodeResources& shared() const { return rest_; }
+  /// Of each claim.
+  const std::vector<Grant>& even() const { return even_; }
+
+  /// Seconds that requests of one sample are in flight.
+  double waits_of(std::size_t party, double cache_bytes) const;
+  /// That are read for one sample.
+  double bytes_of(std::size_t party, double cache_bytes) const;
+
+  /// The best rates; nothing if the floor breaks.
+  std::optional<Amounts> feasible_rates(const Amounts& cache,
+                                        const Amounts& threads) const;
+  /// The best rates, though the floor may break.
+  Amounts rates_with(const Amounts& cache, const Amounts& threads) const;
+  bool is_better_than(const Amounts& rates, const Amounts& than) const;
+
+ private:
+  /// What there is to share; the rest of a rate's bounds are in `most`.
+  struct Problem {
+    std::vector<PackingItem> items;  ///< Worth, needs; most: beyond `least`.
+    Amounts least;
+    PackedAmounts capacity{};  ///< Beyond what `least` needs.
+    bool is_feasible = true;
+  };
+
+  void admit(const NodeResources& node, const Claim& claim, std::size_t index);
+  Problem problem(const Amounts& cache, const Amounts& threads) const;
+  Amounts solve(const Problem& made) const;
+  /// Raises the least normalised rates together until they are at their most
+  /// or something they need runs out; then the others. Beyond `least`.
+  Amounts raise_together(const Problem& made) const;
+  Amounts normalised(const Amounts& rates) const;
+
+  const AllocationOptions options_;
+  const std::vector<Grant> even_;
+  NodeResources rest_;
+  std::vector<Party> parties_;
+  std::vector<std::size_t> places_;
+};
+
+}  // namespace leat
