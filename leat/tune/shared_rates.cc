@@ -1,0 +1,100 @@
+#include "leat/tune/shared_rates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace leat {
+
+std::vector<double> rates_by_demand(const NodeResources& node,
+                                    const std::vector<Claim>& claims) {
+  const auto count = static_cast<double>(claims.size());
+  const std::array<double, 3> all = {std::floor(node.threads), node.in_flight,
+                                     node.bytes_per_second};
+  std::vector<std::array<double, 3>> needs;
+  for (const Claim& claim : claims) {
+    const JobSpeed& speed = claim.speed;
+    const double missed = missed_part(speed, node.cache_bytes / count);
+    needs.push_back({1 / speed.rate_per_thread,
+                     speed.latency_seconds * speed.reads_per_sample * missed,
+                     speed.read_bytes_per_sample * missed});
+  }
+  // The level of each resource only falls as long as others hold demand back
+  // less than it does; a few rounds settle it.
+  std::array<double, 3> levels;
+  levels.fill(kUnbounded);
+  std::vector<double> rates(claims.size());
+  for (int round = 0; round < 12; ++round) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      std::vector<double> demands;
+      for (std::size_t i = 0; i < claims.size(); ++i) {
+        double rate = claims[i].speed.compute_ceiling;
+        for (std::size_t other = 0; other < all.size(); ++other) {
+          if (other == r || needs[i][other] <= 0) continue;
+          rate = std::min(rate, levels[other] / needs[i][other]);
+        }
+        demands.push_back(needs[i][r] > 0 ? rate * needs[i][r] : 0);
+      }
+      std::sort(demands.begin(), demands.end());
+      levels[r] = kUnbounded;
+      double left = all[r];
+      for (std::size_t i = 0; i < demands.size(); ++i) {
+        const double equal = left / static_cast<double>(demands.size() - i);
+        if (demands[i] > equal) {
+          levels[r] = equal;
+          break;
+        }
+        left -= demands[i];
+      }
+    }
+  }
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    rates[i] = claims[i].speed.compute_ceiling;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (needs[i][r] > 0)
+        rates[i] = std::min(rates[i], levels[r] / needs[i][r]);
+    }
+  }
+  return rates;
+}
+
+std::vector<double> rates_of(const NodeResources& node,
+                             const std::vector<Claim>& claims,
+                             const std::vector<Grant>& grants) {
+  std::vector<double> rates;
+  double used = 0;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    rates.push_back(predict(claims[i].speed, grants[i]).rate);
+    used += rates[i] / claims[i].speed.rate_per_thread;
+  }
+  if (used <= node.threads) return rates;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    Grant less = grants[i];
+    less.threads =
+        std::min(less.threads, rates[i] / claims[i].speed.rate_per_thread) *
+        node.threads / used;
+    rates[i] = std::min(rates[i], predict(claims[i].speed, less).rate);
+  }
+  return rates;
+}
+
+std::vector<Grant> workers_only(const NodeResources& node,
+                                const std::vector<Claim>& claims) {
+  std::vector<Grant> even = even_split(node, claims);
+  std::vector<Claim> clipped = claims;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    Grant reads = even[i];
+    reads.threads = kUnbounded;
+    clipped[i].speed.compute_ceiling = predict(claims[i].speed, reads).rate;
+    clipped[i].speed.reads_per_sample = 0;
+    clipped[i].speed.read_bytes_per_sample = 0;
+  }
+  const std::vector<Grant> threads =
+      allocate({.threads = node.threads}, clipped, {Objective::kThroughput, 0});
+  for (std::size_t i = 0; i < even.size(); ++i) {
+    even[i].threads = threads[i].threads;
+  }
+  return even;
+}
+
+}  // namespace leat

@@ -1,0 +1,26 @@
+// How fast jobs go beside each other, as the simulator has it.
+#pragma once
+#include <vector>
+
+#include "leat/tune/allocation.h"
+#include "leat/tune/job_speed.h"
+
+namespace leat {
+
+/// Rates when each resource is divided by demand: nobody is held below an equal
+/// part that it could use, and what one leaves the others have.
+std::vector<double> rates_by_demand(const NodeResources& node,
+                                    const std::vector<Claim>& claims);
+
+/// Rates under grants. Where these are of more threads than there are, all
+/// that use theirs lose alike.
+std::vector<double> rates_of(const NodeResources& node,
+                             const std::vector<Claim>& claims,
+                             const std::vector<Grant>& grants);
+
+/// Threads to where they gain most, with all else in equal parts: what
+/// A-Dloader divides.
+std::vector<Grant> workers_only(const NodeResources& node,
+                                const std::vector<Claim>& claims);
+
+}  // namespace leat
