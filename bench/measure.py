@@ -61,7 +61,7 @@ def report(title: str, rows: list[dict[str, Any]], is_json: bool) -> None:
         return
     here = machine()
     print(f"{title}: {here['cpu']}, {here['cpus']} CPUs, load {here['load']:.1f}, {here['commit']}")
-    columns = list(rows[0])
+    columns = list(dict.fromkeys(key for row in rows for key in row))
     table = [columns] + [[_cell(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(len(line[i]) for line in table) for i in range(len(columns))]
     for line in table:

@@ -1,4 +1,6 @@
-"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index | nodes | nopfs | profile | ranks | tune [options]."""
+"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index |
+links | nodes | nopfs | profile | ranks | recommend | trace | tune | what_if [options].
+"""
 
 from __future__ import annotations
 

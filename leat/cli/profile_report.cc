@@ -159,6 +159,7 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["batch_rows"] = trials.rows;
   report["epoch_batches"] = or_null(trials.epoch_batches);
   report["loader"] = trials.loader;
+  report["workers"] = trials.workers ? Json(*trials.workers) : Json(nullptr);
   report["accelerator"] = trials.accelerator;
   return report;
 }

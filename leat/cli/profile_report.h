@@ -3,6 +3,7 @@
 #pragma once
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,13 @@ Result<MeasuredStep> measured_step(const nlohmann::ordered_json& report);
 
 /// Curves and removals, under the keys "curves" and "removals".
 nlohmann::ordered_json what_if_json(const StepModel& model);
+
+/// A step with several things otherwise at once, each "NAME=NUMBER" of a knob.
+///
+/// Errors:
+///   kInvalidArgument  it is not that, or as `turn` says
+Result<nlohmann::ordered_json> asked_json(const StepModel& model,
+                                          std::span<const std::string> asked);
 
 /// The removals in words, one line each.
 void print_what_if(const nlohmann::ordered_json& what_if, std::ostream& out);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "leat/cli/commands.h"
 #include "leat/cli/profile_page.h"
@@ -17,6 +18,7 @@ namespace {
 struct WhatIfFlags {
   std::string report;
   std::string html;
+  std::vector<std::string> with;
   bool is_json = false;
 };
 
@@ -25,6 +27,9 @@ Result<void> run_what_if(const WhatIfFlags& flags, CommandContext& context) {
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
+  if (!flags.with.empty()) {
+    LEAT_TRY(report["what_if"]["asked"], asked_json(model, flags.with));
+  }
   if (!flags.html.empty()) {
     LEAT_TRY_VOID(write_text(flags.html, profile_page(report)));
   }
@@ -40,11 +45,16 @@ std::function<Result<void>(CommandContext&)> add_what_if(CLI::App& app) {
   auto flags = std::make_shared<WhatIfFlags>();
   app.add_option("REPORT", flags->report, "what leat profile --json printed")
       ->required();
+  app.add_option("--with", flags->with,
+                 "a step with several things otherwise at once: cached=0.5 "
+                 "cores=2 latency=0.1; load_ahead, bandwidth, accelerator, "
+                 "devices and nodes likewise")
+      ->expected(1, -1);
   app.add_option("--html", flags->html, "also write a page to look at");
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
       "Example:\n  leat profile --json -- python train.py > report.json\n"
-      "  leat what-if report.json");
+      "  leat what-if report.json --with cached=0.5 cores=2");
   return
       [flags](CommandContext& context) { return run_what_if(*flags, context); };
 }

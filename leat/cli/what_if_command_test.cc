@@ -79,6 +79,30 @@ TEST_F(WhatIfCommandTest, JsonHasEveryCurveAndRemoval) {
   EXPECT_EQ(told["removals"][0]["changes"][0]["change"], "load_ahead");
 }
 
+TEST_F(WhatIfCommandTest, SeveralThingsCanBeOtherwiseAtOnce) {
+  const Outcome done = run(small_report().dump(),
+                           {"--with", "cached=0.5", "accelerator=2", "--json"});
+  const Outcome words = run(small_report().dump(), {"--with", "cached=1"});
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  const Json asked = Json::parse(done.out)["asked"];
+  EXPECT_EQ(asked["with"], Json({{"cached", 0.5}, {"accelerator", 2.0}}));
+  EXPECT_NEAR(asked["step_seconds"].get<double>(), 0.075, 1e-9);
+  EXPECT_NEAR(asked["speedup"].get<double>(), 2, 1e-9);
+  EXPECT_THAT(words.out,
+              HasSubstr("with cached=1: 100.0 ms a step, 1.50 times"));
+}
+
+TEST_F(WhatIfCommandTest, WhatIsAskedWronglyIsRefusedByName) {
+  for (const char* wrong : {"cached", "cached=", "cached=x", "=", "cores=2",
+                            "ram=1", "cached=2", "accelerator=nan"}) {
+    const Outcome done = run(small_report().dump(), {"--with", wrong});
+
+    EXPECT_EQ(done.code, ExitCode::kWrongUsage) << wrong;
+    EXPECT_THAT(done.err, HasSubstr(std::string(wrong).substr(0, 3)));
+  }
+}
+
 TEST_F(WhatIfCommandTest, AReportThatCannotBeIsRefusedByName) {
   const auto refusal = [&](auto spoil) {
     Json report = small_report();

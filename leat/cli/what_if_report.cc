@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,9 @@ namespace leat {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Nobody has more, and it fits into what counts them.
+constexpr double kMostWorkers = 1e6;
 
 /// The value at a path of keys, or null if there is none.
 const Json* find(const Json& report, std::initializer_list<const char*> path) {
@@ -104,6 +109,10 @@ Result<MeasuredStep> measured_step(const Json& report) {
     return numbers.maybe({"parts", name, "seconds"}).value_or(0);
   };
   const Json* loader = find(report, {"loader"});
+  std::optional<std::uint32_t> workers;
+  if (const auto told = numbers.maybe({"workers"})) {
+    workers = static_cast<std::uint32_t>(std::min(*told, kMostWorkers));
+  }
   const MeasuredStep step{
       .compute = numbers.must({"parts", "compute", "seconds"}),
       .interconnect = part("interconnect"),
@@ -114,6 +123,7 @@ Result<MeasuredStep> measured_step(const Json& report) {
       .warm_supply = numbers.must({"supply_seconds", "warm"}),
       .cold_supply = numbers.must({"supply_seconds", "cold"}),
       .is_pipelined = loader != nullptr && *loader == "leat.loader.Loader",
+      .workers = workers,
       .preparation_cpu = numbers.maybe({"supply_cpu_seconds"}),
       .cores = numbers.must({"cores"}),
       .latency_share = numbers.maybe({"fetch_a_batch", "latency_share"}),
@@ -121,6 +131,33 @@ Result<MeasuredStep> measured_step(const Json& report) {
       .nodes = numbers.count({"settings", "nodes"})};
   if (numbers.wrong()) return *numbers.wrong();
   return step;
+}
+
+Result<Json> asked_json(const StepModel& model,
+                        std::span<const std::string> asked) {
+  Setting setting = model.measured_setting();
+  Json with = Json::object();
+  for (const std::string& one : asked) {
+    const std::size_t equals = one.find('=');
+    double value = 0;
+    const char* const end = one.data() + one.size();
+    const char* const begin = one.data() + std::min(equals, one.size() - 1) + 1;
+    if (equals == std::string::npos ||
+        std::from_chars(begin, end, value).ptr != end || begin == end) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("--with {}: not NAME=NUMBER, such as "
+                               "cached=0.5",
+                               one));
+    }
+    const std::string name = one.substr(0, equals);
+    LEAT_TRY_VOID(turn(setting, model.measured(), name, value));
+    with[name] = value;
+  }
+  const PredictedStep step = model.predict(setting);
+  return Json{{"with", std::move(with)},
+              {"step_seconds", step.seconds()},
+              {"parts", step_json(step)},
+              {"speedup", model.speedup(setting)}};
 }
 
 Json what_if_json(const StepModel& model) {
@@ -184,6 +221,17 @@ void print_what_if(const Json& what_if, std::ostream& out) {
     } else {
       out << " - " << curve["why_not"].get<std::string>() << '\n';
     }
+  }
+  if (const auto asked = what_if.find("asked"); asked != what_if.end()) {
+    out << "\nwith ";
+    const char* before = "";
+    for (const auto& [name, value] : (*asked)["with"].items()) {
+      out << fmt::format("{}{}={:g}", before, name, value.get<double>());
+      before = ", ";
+    }
+    out << fmt::format(": {:.1f} ms a step, {:.2f} times the speed\n",
+                       1e3 * (*asked)["step_seconds"].get<double>(),
+                       (*asked)["speedup"].get<double>());
   }
 }
 

@@ -24,7 +24,15 @@ constexpr std::uint32_t kDecodes = 1'900'020'000;
 
 constexpr std::string_view kEnd = "\n]}\n";
 
-constexpr std::size_t kFlushBytes = 1 << 20;
+/// Of what is written between two flushes, so that it stays in a cache.
+constexpr std::size_t kFlushBytes = 256 << 10;
+/// Of an event, what is neither its beginning, a name nor arguments.
+constexpr std::size_t kMostOfEvent = 64 + 3 * TraceText::kMostDigits;
+
+/// Arrows begin, go on and end; the end points to the slice around it.
+constexpr std::string_view kBegin = "s";
+constexpr std::string_view kOn = "t";
+constexpr std::string_view kEnding = R"(f","bp":"e)";
 
 /// What a slice lasts at least, to be seen at all.
 constexpr Nanoseconds kLeast{1};
@@ -54,17 +62,22 @@ Trace::Trace(std::FILE* file, std::string path, std::uint32_t rank)
       path_(std::move(path)),
       pid_(getpid()),
       base_(SteadyClock().now()),
+      slice_begin_(fmt::format(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":", pid_)),
+      arrow_begin_(fmt::format(
+          R"(","cat":"leat","name":"sample","pid":{},"tid":)", pid_)),
       fetches_{.name = "fetch", .first_tid = kFetches},
       decodes_{.name = "decode", .first_tid = kDecodes},
       batches_{.name = "batches", .first_tid = kBatches} {
-  text_ = fmt::format(R"({{"schemaVersion":1,"displayTimeUnit":"ms",)"
-                      R"("baseTimeNanoseconds":{},"traceEvents":[)",
-                      wall_clock_nanoseconds());
-  begin_event();
-  fmt::format_to(std::back_inserter(text_),
-                 R"({{"ph":"M","pid":{},"name":"process_name",)"
-                 R"("args":{{"name":"leat rank {}"}}}})",
-                 pid_, rank);
+  // Every other event begins with the comma behind the one before.
+  const std::string begin =
+      fmt::format(R"({{"schemaVersion":1,"displayTimeUnit":"ms",)"
+                  R"("baseTimeNanoseconds":{},"traceEvents":[)"
+                  "\n"
+                  R"({{"ph":"M","pid":{},"name":"process_name",)"
+                  R"("args":{{"name":"leat rank {}"}}}})",
+                  wall_clock_nanoseconds(), pid_, rank);
+  text_.make_room(begin.size());
+  text_.put(begin);
   name_thread(kTraining, "training");
   flush();
 }
@@ -75,26 +88,17 @@ Trace::~Trace() {
   std::fclose(file_);
 }
 
-double Trace::microseconds(TimePoint at) const {
-  return std::chrono::duration<double, std::micro>(at - base_).count();
-}
-
-void Trace::begin_event() {
-  text_ += has_events_ ? ",\n" : "\n";
-  has_events_ = true;
-}
-
 void Trace::name_thread(std::uint32_t tid, const std::string& name) {
-  for (const auto& [key, value] :
-       {std::pair<const char*, std::string>{"thread_name",
-                                            "{\"name\":\"" + name + "\"}"},
-        {"thread_sort_index",
-         "{\"sort_index\":" + std::to_string(tid) + "}"}}) {
-    begin_event();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{}}})",
-                   pid_, tid, key, value);
-  }
+  const std::string named = fmt::format(
+      ",\n"
+      R"({{"ph":"M","pid":{0},"tid":{1},"name":"thread_name",)"
+      R"("args":{{"name":"{2}"}}}},)"
+      "\n"
+      R"({{"ph":"M","pid":{0},"tid":{1},"name":"thread_sort_index",)"
+      R"("args":{{"sort_index":{1}}}}})",
+      pid_, tid, name);
+  text_.make_room(named.size());
+  text_.put(named);
 }
 
 std::uint32_t Trace::lane(Lanes& lanes, Interval time) {
@@ -115,30 +119,45 @@ std::uint32_t Trace::lane(Lanes& lanes, Interval time) {
 
 void Trace::slice(std::uint32_t tid, std::string_view name, Interval time,
                   std::string_view args) {
-  begin_event();
-  fmt::format_to(std::back_inserter(text_),
-                 R"({{"ph":"X","pid":{},"tid":{},"name":"{}","ts":{:.3f},)"
-                 R"("dur":{:.3f},"args":{{{}}}}})",
-                 pid_, tid, name, microseconds(time.begin),
-                 microseconds(time.end) - microseconds(time.begin), args);
+  text_.make_room(slice_begin_.size() + name.size() + args.size() +
+                  kMostOfEvent);
+  text_.put(slice_begin_);
+  text_.put(tid);
+  text_.put(R"(,"name":")");
+  text_.put(name);
+  text_.put(R"(","ts":)");
+  text_.put(time.begin - base_);
+  text_.put(R"(,"dur":)");
+  text_.put(time.end - time.begin);
+  text_.put(R"(,"args":{)");
+  text_.put(args);
+  text_.put("}}");
 }
 
-void Trace::arrow(char phase, std::uint64_t id, std::uint32_t tid,
+void Trace::arrow(std::string_view kind, std::uint64_t id, std::uint32_t tid,
                   TimePoint at) {
-  begin_event();
-  fmt::format_to(std::back_inserter(text_),
-                 R"({{"ph":"{}","pid":{},"tid":{},"name":"sample",)"
-                 R"("cat":"leat","id":{},"ts":{:.3f}{}}})",
-                 phase, pid_, tid, id, microseconds(at),
-                 phase == 'f' ? R"(,"bp":"e")" : "");
+  text_.make_room(kind.size() + arrow_begin_.size() + kMostOfEvent);
+  text_.put(",\n{\"ph\":\"");
+  text_.put(kind);
+  text_.put(arrow_begin_);
+  text_.put(tid);
+  text_.put(R"(,"id":)");
+  text_.put(id);
+  text_.put(R"(,"ts":)");
+  text_.put(at - base_);
+  text_.put("}");
 }
 
-void Trace::add_sample(const TracedBatch& batch, const TracedSample& sample,
+void Trace::add_sample(const TracedSample& sample, std::string_view batch_args,
                        TimePoint batch_at, std::uint32_t batch_tid) {
   const SampleTimes& times = *sample.times;
-  const std::string args =
-      fmt::format(R"("sample":{},"epoch":{},"step":{})", sample.id.value,
-                  batch.epoch, batch.step);
+  args_.clear();
+  args_.make_room(batch_args.size() + kMostOfEvent);
+  args_.put(R"("sample":)");
+  args_.put(sample.id.value);
+  args_.put(",");
+  args_.put(batch_args);
+  const std::string_view args = args_.view();
   const Interval fetch = at_least({times.reserved, times.fetched});
   const std::uint32_t fetch_tid = lane(fetches_, fetch);
   slice(fetch_tid, "fetch", fetch, args);
@@ -151,9 +170,9 @@ void Trace::add_sample(const TracedBatch& batch, const TracedSample& sample,
   slice(work_tid, "decode", at_least({work.begin, decoded}), args);
   if (decoded < work.end) slice(work_tid, "transform", {decoded, work.end});
   const std::uint64_t id = next_arrow_++;
-  arrow('s', id, fetch_tid, fetch.begin);
-  arrow('t', id, work_tid, work.begin);
-  arrow('f', id, batch_tid, batch_at);
+  arrow(kBegin, id, fetch_tid, fetch.begin);
+  arrow(kOn, id, work_tid, work.begin);
+  arrow(kEnding, id, batch_tid, batch_at);
 }
 
 void Trace::add(const TracedBatch& batch) {
@@ -168,7 +187,7 @@ void Trace::add(const TracedBatch& batch) {
   const std::uint32_t tid = lane(batches_, put_together);
   slice(tid, "batch", put_together, args);
   for (const TracedSample& sample : batch.samples) {
-    add_sample(batch, sample, put_together.begin, tid);
+    add_sample(sample, args, put_together.begin, tid);
   }
   if (given_ != TimePoint()) {
     slice(kTraining, "step", at_least({given_, batch.wait.begin}));
@@ -176,8 +195,8 @@ void Trace::add(const TracedBatch& batch) {
   const Interval wait = at_least(batch.wait);
   slice(kTraining, "wait", wait, args);
   const std::uint64_t id = next_arrow_++;
-  arrow('s', id, tid, put_together.begin);
-  arrow('f', id, kTraining, wait.begin);
+  arrow(kBegin, id, tid, put_together.begin);
+  arrow(kEnding, id, kTraining, wait.begin);
   given_ = wait.end;
   if (text_.size() >= kFlushBytes) flush();
 }
@@ -193,9 +212,11 @@ void Trace::flush() {
   // The end is written over by what comes next.
   const std::uint64_t at = written_bytes_;
   written_bytes_ += text_.size();
-  text_ += kEnd;
+  text_.make_room(kEnd.size());
+  text_.put(kEnd);
+  const std::string_view text = text_.view();
   if (std::fseek(file_, static_cast<long>(at), SEEK_SET) != 0 ||
-      std::fwrite(text_.data(), 1, text_.size(), file_) != text_.size() ||
+      std::fwrite(text.data(), 1, text.size(), file_) != text.size() ||
       std::fflush(file_) != 0) {
     is_full_ = true;
     log_warning(

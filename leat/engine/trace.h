@@ -10,6 +10,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
+#include "leat/engine/trace_text.h"
 #include "leat/metrics/stalls.h"
 
 namespace leat {
@@ -72,21 +73,24 @@ class Trace {
   void name_thread(std::uint32_t tid, const std::string& name);
   void slice(std::uint32_t tid, std::string_view name, Interval time,
              std::string_view args = {});
-  void arrow(char phase, std::uint64_t id, std::uint32_t tid, TimePoint at);
-  void add_sample(const TracedBatch& batch, const TracedSample& sample,
+  void arrow(std::string_view kind, std::uint64_t id, std::uint32_t tid,
+             TimePoint at);
+  void add_sample(const TracedSample& sample, std::string_view batch_args,
                   TimePoint batch_at, std::uint32_t batch_tid);
-  void begin_event();
-  double microseconds(TimePoint at) const;
+  void metadata(std::uint32_t tid, std::string_view name,
+                std::string_view args);
   void flush();
 
   std::FILE* const file_;
   const std::string path_;
   const int pid_;
   const TimePoint base_;
-  std::string text_;
+  const std::string slice_begin_;
+  const std::string arrow_begin_;
+  TraceText text_;
+  TraceText args_;  // Of the sample that is being added.
   std::uint64_t written_bytes_ = 0;
   bool is_full_ = false;
-  bool has_events_ = false;
   std::uint64_t next_arrow_ = 1;
   TimePoint given_{};  // The batch before, to training.
   Lanes fetches_;

@@ -70,6 +70,7 @@ class Judge {
     Setting setting{.cached = cached,
                     .cores = ratio(machine.cores, was.cores),
                     .bandwidth = share,
+                    .least_fetch = least_fetch(machine),
                     .accelerator = ratio(machine.speed, old.speed),
                     .devices = machine.accelerators,
                     .nodes = count};
@@ -81,6 +82,21 @@ class Judge {
           exchange(was.network, was.nodes, old.network, count, machine.network);
     }
     return setting;
+  }
+
+  /// What the bytes of a step of all accelerators of a machine take over its
+  /// network; faster where the one that was measured did better than its own.
+  double least_fetch(const Machine& machine) const {
+    const MeasuredStep& was = model_.measured();
+    const auto full = [this](std::uint32_t accelerators, const Link& network) {
+      return network.bytes_per_second > 0
+                 ? accelerators * training_.bytes_a_batch /
+                       network.bytes_per_second
+                 : 0;
+    };
+    const double before = full(was.devices, training_.measured_on.network);
+    const double after = full(machine.accelerators, machine.network);
+    return before > was.cold_supply ? after * was.cold_supply / before : after;
   }
 
   double ring(std::uint32_t members, const Link& link) const {

@@ -77,11 +77,11 @@ double ring_seconds(double buckets, double bytes, std::uint32_t members,
 /// Each rank keeps its batch: twice the ranks make half the steps, of twice the
 /// batch. Compute goes with the speed of the accelerator, preparation with the
 /// cores that each has, the bandwidth of the store with its part of the
-/// network. Communication is that of a ring over the links given, times the
-/// share of it that was exposed where it was measured (1 where it was not);
-/// without gradients, what was measured grows as a ring's traffic does. A
-/// measured step replaces the predicted one of one machine, and scales those of
-/// several.
+/// network, over which a batch's bytes take no less than they must.
+/// Communication is that of a ring over the links given, times the share of it
+/// that was exposed where it was measured (1 where it was not); without
+/// gradients, what was measured grows as a ring's traffic does. A measured step
+/// replaces the predicted one of one machine, and scales those of several.
 ///
 /// Errors:
 ///   kInvalidArgument  as StepModel::of; no steps

@@ -82,6 +82,47 @@ TEST(JudgeTest, AFasterAcceleratorBehindTheSameCoresIsNotWorthItsPrice) {
   EXPECT_EQ(choose(offers, {}), &offers[2]);
 }
 
+TEST(JudgeTest, ABatchTakesNoLessThanItsBytesOverTheNetwork) {
+  WholeTraining whole = training();
+  whole.step = {.compute = 0.1,
+                .fetch = 0.1,
+                .cold_supply = 0.2,
+                .is_pipelined = true,
+                .latency_share = 1.0};
+  whole.bytes_a_batch = 1e8;
+  Machine narrow = kSmall;
+  narrow.network.bytes_per_second = 2e8;
+  Machine shared = kSmall;
+  shared.accelerators = 3;
+  Machine unknown = kSmall;
+  unknown.network.bytes_per_second = 0;
+  whole.gradient_bytes = 1;
+
+  const auto offers = judged(whole, {kSmall, narrow, shared, unknown});
+
+  EXPECT_NEAR(offers[0].step.seconds(), 0.2, 1e-9);
+  EXPECT_NEAR(offers[1].step.seconds(), 0.5, 1e-9);
+  EXPECT_NEAR(offers[2].step.fetch, 0.2, 1e-9);
+  EXPECT_NEAR(offers[3].step.seconds(), 0.2, 1e-9);
+}
+
+TEST(JudgeTest, ANetworkThatDidBetterThanItsListedRateIsTakenAtThat) {
+  WholeTraining whole = training();
+  whole.step = {.compute = 0.1,
+                .fetch = 0.1,
+                .cold_supply = 0.2,
+                .is_pipelined = true,
+                .latency_share = 1.0};
+  whole.bytes_a_batch = 4e8;  // 0.4 s at the rate that is listed.
+  Machine narrow = kSmall;
+  narrow.network.bytes_per_second = 5e8;
+
+  const auto offers = judged(whole, {kSmall, narrow});
+
+  EXPECT_NEAR(offers[0].step.seconds(), 0.2, 1e-9);
+  EXPECT_NEAR(offers[1].step.seconds(), 0.4, 1e-9);
+}
+
 TEST(JudgeTest, MoreRanksMakeFewerStepsAndPayForTheirGradients) {
   WholeTraining whole = training();
   whole.gradient_bytes = 1e8;

@@ -32,6 +32,19 @@ double ring(double seconds, std::uint32_t measured, std::uint32_t members) {
   return seconds * traffic(members) / traffic(measured);
 }
 
+/// What a batch takes, its bytes in memory, where nobody waits for a core.
+double unhindered_supply(const MeasuredStep& measured) {
+  if (!measured.preparation_cpu || !measured.has_warm) {
+    return measured.warm_supply;
+  }
+  const double cpu = *measured.preparation_cpu;
+  const double busy = cpu * measured.devices / measured.cores;
+  if (busy < kBusyShare * measured.warm_supply) return measured.warm_supply;
+  // The cores were what it waited for: what more of them do, nobody has seen.
+  if (measured.is_pipelined || !measured.workers) return 0;
+  return std::min(cpu / std::max(*measured.workers, 1U), measured.warm_supply);
+}
+
 }  // namespace
 
 Result<StepModel> StepModel::of(const MeasuredStep& measured) {
@@ -66,6 +79,7 @@ StepModel::StepModel(const MeasuredStep& measured) : measured_(measured) {
   measured_.cold_supply =
       std::max({measured_.cold_supply, measured_.preparation + measured_.fetch,
                 measured_.has_warm ? measured_.warm_supply : 0});
+  unhindered_supply_ = unhindered_supply(measured_);
   const double training =
       measured_.compute + measured_.interconnect + measured_.network;
   warm_overlap_ =
@@ -78,15 +92,18 @@ Setting StepModel::measured_setting() const {
   return {.devices = measured_.devices, .nodes = measured_.nodes};
 }
 
-double StepModel::warm_supply(const Setting& setting) const {
-  const double measured = measured_.warm_supply;
-  if (!measured_.preparation_cpu || !measured_.has_warm) return measured;
+double StepModel::cores_supply(const Setting& setting) const {
+  if (!measured_.preparation_cpu || !measured_.has_warm) return 0;
   const double cpu = *measured_.preparation_cpu;
   const double before = cpu * measured_.devices / measured_.cores;
   const double after =
       cpu * setting.devices / (measured_.cores * setting.cores);
-  if (before < kBusyShare * measured) return std::max(measured, after);
-  return measured * after / before;
+  if (before < kBusyShare * measured_.warm_supply) return after;
+  return measured_.warm_supply * after / before;
+}
+
+double StepModel::warm_supply(const Setting& setting) const {
+  return std::max(unhindered_supply_, cores_supply(setting));
 }
 
 double StepModel::overlap_at(double cached) const {
@@ -99,6 +116,11 @@ double StepModel::overlap_at(double cached) const {
 }
 
 double StepModel::cold_supply(const Setting& setting, double warm) const {
+  return std::max(made_supply(setting, warm),
+                  (1 - setting.cached) * setting.least_fetch);
+}
+
+double StepModel::made_supply(const Setting& setting, double warm) const {
   const double latency = measured_.latency_share.value_or(0);
   const double slower =
       measured_.latency_share
@@ -108,6 +130,10 @@ double StepModel::cold_supply(const Setting& setting, double warm) const {
   if (!measured_.has_warm) return measured_.cold_supply * slower;
   if (measured_.is_pipelined) {
     return std::max(warm, missed * slower * measured_.cold_supply);
+  }
+  if (measured_.workers) {
+    const double fetch = measured_.cold_supply - unhindered_supply_;
+    return std::max(warm, unhindered_supply_ + missed * slower * fetch);
   }
   return warm +
          missed * slower * (measured_.cold_supply - measured_.warm_supply);

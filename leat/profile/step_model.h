@@ -22,6 +22,9 @@ struct MeasuredStep {
   /// Bytes are fetched while others are prepared, as Leat does; else a worker
   /// does one after the other, as torch's do.
   bool is_pipelined = false;
+  /// Processes that each make one batch at a time; 0: the training's own does.
+  /// None: threads do, or it is not known.
+  std::optional<std::uint32_t> workers;
   /// CPU time that preparing a rank's batch takes, and the cores of a node.
   std::optional<double> preparation_cpu;
   double cores = 0;
@@ -38,7 +41,9 @@ struct Setting {
   double cores = 1;          ///< Of a node, as a multiple of what was measured.
   double bandwidth = 1;      ///< From the store, likewise.
   double latency = 1;        ///< Of the store, likewise.
-  double accelerator = 1;    ///< Its speed, likewise.
+  /// A batch's bytes, none of them cached, take no less: the network is full.
+  double least_fetch = 0;
+  double accelerator = 1;  ///< Its speed, likewise.
   std::uint32_t devices = 1;
   std::uint32_t nodes = 1;
   /// Exposed communication, where more is known of it than that it is a ring's.
@@ -70,7 +75,10 @@ struct PredictedStep {
 ///
 /// Cores: preparing a batch takes at least its CPU time over the cores, of all
 /// devices of a node together. Fewer cores than needed slow it down; more help
-/// where the measured ones were busy, if the loader uses them.
+/// where the measured ones were busy, if the loader uses them: so many workers
+/// are no faster than their CPU time over their number. While one of them
+/// waits for bytes, the others have its core: what the store takes is added to
+/// what a worker computes, and not to what the cores do.
 /// Devices and nodes: exposed communication grows as a ring's traffic does, as
 /// (n - 1) / n (Patarasuk and Yuan, 2009): a lower bound, since what was hidden
 /// may come out.
@@ -96,11 +104,15 @@ class StepModel {
  private:
   explicit StepModel(const MeasuredStep& measured);
 
+  double cores_supply(const Setting& setting) const;
   double warm_supply(const Setting& setting) const;
   double overlap_at(double cached) const;
   double cold_supply(const Setting& setting, double warm) const;
+  double made_supply(const Setting& setting, double warm) const;
 
   MeasuredStep measured_;
+  /// What a batch takes with its bytes in memory and more cores than needed.
+  double unhindered_supply_ = 0;
   double warm_overlap_ = 0;
   double cold_overlap_ = 0;
 };

@@ -110,6 +110,46 @@ TEST(StepModelTest, CoresHelpWhereTheyWereBusyAndElseOnlyHurtWhenTooFew) {
       1e-9);
 }
 
+/// Two processes, each of which takes 200 ms for a batch in memory, all of it
+/// CPU time, and 600 from the store; training takes next to nothing.
+MeasuredStep two_workers(double cores) {
+  return {.compute = 0.001,
+          .preparation = 0.2 / cores,
+          .fetch = 0.3 - 0.2 / cores,
+          .warm_supply = 0.2 / cores,
+          .cold_supply = 0.3,
+          .workers = 2,
+          .preparation_cpu = 0.2,
+          .cores = cores};
+}
+
+TEST(StepModelTest, AWorkerThatWaitsForBytesLeavesItsCoreToTheOthers) {
+  for (const double cores : {1.0, 2.0}) {
+    const StepModel model = model_of(two_workers(cores));
+    const double one = 1 / cores;
+    const double two = 2 / cores;
+
+    const auto input = [&](double cached, double times) {
+      const PredictedStep step =
+          model.predict({.cached = cached, .cores = times});
+      return step.preparation + step.fetch;
+    };
+    EXPECT_NEAR(input(1, two), 0.1, 0.0011) << cores;
+    EXPECT_NEAR(input(1, one), 0.2, 0.0011) << cores;
+    EXPECT_NEAR(input(0, two), 0.3, 0.0011) << cores;
+    EXPECT_NEAR(input(0, one), 0.3, 0.0011) << cores;
+    EXPECT_NEAR(input(0.75, two), 0.15, 0.0011) << cores;
+    EXPECT_NEAR(input(0.75, one), 0.2, 0.0011) << cores;
+  }
+}
+
+TEST(StepModelTest, WorkersUseNoMoreCoresThanThereAreWorkers) {
+  const PredictedStep step =
+      model_of(two_workers(1)).predict({.cached = 1, .cores = 64});
+
+  EXPECT_NEAR(step.preparation, 0.1, 0.0011);
+}
+
 TEST(StepModelTest, DevicesOfANodeShareItsCores) {
   MeasuredStep measured = loads_ahead();
   measured.cores = 2;

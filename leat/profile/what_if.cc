@@ -1,5 +1,7 @@
 #include "leat/profile/what_if.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,6 +15,8 @@ constexpr double kRemoved = 0.01;
 constexpr double kWorthRemoving = 0.02;
 constexpr double kMostFactor = 64;
 constexpr int kBisections = 40;
+/// As a multiple, or as a count.
+constexpr double kMostAsked = 1e6;
 
 constexpr std::array kShares = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5,
                                 0.6, 0.7, 0.8, 0.9, 1.0};
@@ -185,6 +189,36 @@ std::string_view to_string(Knob knob) {
       kNames = {"load_ahead", "cached",      "cores",   "bandwidth",
                 "latency",    "accelerator", "devices", "nodes"};
   return kNames.at(static_cast<std::size_t>(knob));
+}
+
+Result<void> turn(Setting& setting, const MeasuredStep& measured,
+                  std::string_view knob, double value) {
+  for (auto one = Knob::kLoadAhead; one != Knob::kCount;
+       one = static_cast<Knob>(static_cast<int>(one) + 1)) {
+    if (knob != to_string(one)) continue;
+    if (const std::string_view missing = why_not(measured, one);
+        !missing.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{} cannot be judged: {}", knob, missing));
+    }
+    const bool is_share = one == Knob::kCached || one == Knob::kLoadAhead;
+    const bool is_count = one == Knob::kDevices || one == Knob::kNodes;
+    if (!(is_share ? value >= 0 && value <= 1
+                   : value > 0 && value <= kMostAsked) ||
+        (is_count && value != std::floor(value))) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}={:g}: {}", knob, value,
+                               is_share   ? "from 0 to 1"
+                               : is_count ? "a whole number from 1 on"
+                                          : "a multiple above 0"));
+    }
+    turn(setting, one, value);
+    return {};
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("\"{}\" is none of load_ahead, cached, cores, "
+                           "bandwidth, latency, accelerator, devices, nodes",
+                           knob));
 }
 
 std::vector<Curve> what_if_curves(const StepModel& model) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "leat/base/result.h"
 #include "leat/profile/step_model.h"
 #include "leat/profile/step_parts.h"
 
@@ -26,6 +27,14 @@ enum class Knob : std::uint8_t {
 
 /// "load_ahead", "cached", "cores", …: the keys of reports.
 std::string_view to_string(Knob knob);
+
+/// Turns the knob of that name to `value`; the others stay.
+///
+/// Errors:
+///   kInvalidArgument  no such knob, what it needs was not measured, or the
+///                     value cannot be
+Result<void> turn(Setting& setting, const MeasuredStep& measured,
+                  std::string_view knob, double value);
 
 struct CurvePoint {
   double value = 0;  ///< As Knob says.

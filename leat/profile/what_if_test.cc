@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <vector>
 
 namespace leat {
@@ -136,6 +138,37 @@ TEST(RemovalsTest, LoadingAheadGoesFirstWhereItHidesTheStall) {
 
 TEST(RemovalsTest, AStepWithoutStallsHasNothingToRemove) {
   EXPECT_THAT(removals(model_of({.compute = 0.1})), IsEmpty());
+}
+
+TEST(TurnTest, TurnsOneKnobAfterAnother) {
+  Setting setting{.devices = 2};
+
+  ASSERT_TRUE(turn(setting, kAll, "cached", 0.5));
+  ASSERT_TRUE(turn(setting, kAll, "cores", 3));
+  ASSERT_TRUE(turn(setting, kAll, "devices", 4));
+  ASSERT_TRUE(turn(setting, kAll, "load_ahead", 1));
+
+  EXPECT_EQ(setting.cached, 0.5);
+  EXPECT_EQ(setting.cores, 3);
+  EXPECT_EQ(setting.devices, 4u);
+  EXPECT_TRUE(setting.loads_ahead);
+  EXPECT_EQ(setting.latency, 1);
+}
+
+TEST(TurnTest, RefusesWhatCannotBeOrWasNotMeasured) {
+  const auto refusal = [](std::string_view knob, double value) {
+    Setting setting;
+    const Result<void> turned = turn(setting, kAll, knob, value);
+    EXPECT_FALSE(turned) << knob;
+    return turned ? "" : turned.error().message();
+  };
+
+  EXPECT_THAT(refusal("ram", 1), HasSubstr("none of load_ahead, cached"));
+  EXPECT_THAT(refusal("cached", 1.5), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(refusal("cores", 0), HasSubstr("a multiple above 0"));
+  EXPECT_THAT(refusal("latency", NAN), HasSubstr("a multiple above 0"));
+  EXPECT_THAT(refusal("devices", 1.5), HasSubstr("a whole number"));
+  EXPECT_THAT(refusal("nodes", 2), HasSubstr("--node for each"));
 }
 
 }  // namespace

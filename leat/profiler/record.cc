@@ -87,6 +87,7 @@ Result<RankRecord> parse_record(std::string_view json) {
            optional_seconds_in(record, "supply_cpu_seconds"));
   result.rows = optional_count_in(record, "rows");
   result.epoch_batches = optional_count_in(record, "epoch_batches");
+  result.workers = optional_count_in(record, "workers");
   result.gradient_bytes =
       optional_count_in(record, "gradient_bytes").value_or(0);
   result.gradient_buckets =

@@ -16,7 +16,7 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
       R"({"rank": 3, "world_size": 4, "step_seconds": [0.5, 1],
           "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
           "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1",
-          "supply_cpu_seconds": 0.25, "epoch_batches": 40,
+          "supply_cpu_seconds": 0.25, "epoch_batches": 40, "workers": 3,
           "gradient_bytes": 4096, "gradient_buckets": 2})");
 
   ASSERT_TRUE(record);
@@ -29,6 +29,7 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->accelerator, "");
   EXPECT_EQ(record->supply_cpu_seconds, 0.25);
   EXPECT_EQ(record->epoch_batches, 40u);
+  EXPECT_EQ(record->workers, 3u);
   EXPECT_EQ(record->gradient_bytes, 4096u);
   EXPECT_EQ(record->gradient_buckets, 2u);
 }

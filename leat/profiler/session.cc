@@ -15,6 +15,11 @@ constexpr double kMostLeftCold = 0.1;
 constexpr double kMostReadWarm = 0.02;
 /// Runs that only fill the relay's memory, at most.
 constexpr int kMostFillRuns = 2;
+/// How much further than a measured run the first run reads, and those that
+/// fill: what a loader has asked for when its process ends differs from run to
+/// run, and each run is to find all of it read.
+constexpr std::uint32_t kFirstReadsFurther = 3;
+constexpr std::uint32_t kFillReadsFurther = 2;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -56,10 +61,12 @@ class Session {
   /// One run as the user would make it, of which only what it does is kept.
   Result<void> look() {
     say("looking at what the script does");
-    LEAT_TRY(const Trial trial, run_real(Relay::Mode::kWarm, true));
+    LEAT_TRY(const Trial trial,
+             run_real(Relay::Mode::kWarm, kFirstReadsFurther, true));
     const RankRecord& first = trial.ranks.front();
     trials_.rows = first.rows.value_or(0);
     trials_.epoch_batches = first.epoch_batches.value_or(0);
+    trials_.workers = first.workers;
     trials_.gradient_bytes = first.gradient_bytes;
     trials_.gradient_buckets = first.gradient_buckets;
     trials_.loader = first.loader;
@@ -80,8 +87,10 @@ class Session {
     return options_.relay == nullptr ? RelayCounts() : options_.relay->counts();
   }
 
-  /// A run as the user would make it.
-  Result<Trial> run_real(Relay::Mode mode, bool notes_files) const {
+  /// A run as the user would make it, that at its end reads `further` times as
+  /// many batches as it measures.
+  Result<Trial> run_real(Relay::Mode mode, std::uint32_t further = 1,
+                         bool notes_files = false) const {
     if (options_.relay != nullptr) {
       options_.relay->set_mode(mode);
       options_.relay->reset_counts();
@@ -89,7 +98,7 @@ class Session {
     return run_trial(options_.place, options_.launch,
                      {.warmup = options_.warmup,
                       .steps = options_.steps,
-                      .drained = options_.steps,
+                      .drained = further * options_.steps,
                       .notes_files = notes_files},
                      stop_);
   }
@@ -99,7 +108,7 @@ class Session {
     double missed = 1;
     for (int i = 0; i < kMostFillRuns && missed > kMostReadWarm; ++i) {
       say("reading what it reads into memory");
-      LEAT_TRY_VOID(run_real(Relay::Mode::kWarm, false));
+      LEAT_TRY_VOID(run_real(Relay::Mode::kWarm, kFillReadsFurther));
       const RelayCounts counts = reads();
       missed = static_cast<double>(counts.passed_on) /
                static_cast<double>(std::max<std::uint64_t>(
@@ -157,8 +166,7 @@ class Session {
       LEAT_TRY_VOID(prepare_files(condition));
       LEAT_TRY(const Trial done,
                run_real(condition == Condition::kWarm ? Relay::Mode::kWarm
-                                                      : Relay::Mode::kCold,
-                        false));
+                                                      : Relay::Mode::kCold));
       keep(condition, done);
       return {};
     }

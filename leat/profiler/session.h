@@ -61,6 +61,8 @@ struct TrainingTrials {
   std::string why_no_warm;
   std::uint64_t rows = 0;  ///< Of a rank's batch; 0 if batches hold no array.
   std::uint64_t epoch_batches = 0;  ///< Of a rank; 0: not known.
+  /// Processes of a rank that make its batches; none: threads do.
+  std::optional<std::uint64_t> workers;
   /// What data-parallel ranks reduce in a step; 0: nothing known.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;

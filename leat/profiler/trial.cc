@@ -23,6 +23,9 @@ using Path = std::filesystem::path;
 
 constexpr std::uint64_t kMostRecordBytes = 64 << 20;
 constexpr std::size_t kShownLines = 40;
+/// Sockets are bound in a temporary folder, and their names have 107 bytes at
+/// most: torch's workers take 32 of them, and hang where that is too long.
+constexpr std::size_t kMostOfTemporaryFolder = 107 - 40;
 
 Result<std::string> read_file(const Path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -50,6 +53,7 @@ std::string telling_lines(const Path& log) {
     }
     return text->substr(story, end - story);
   }
+  if (text->empty()) return "";
   std::size_t begin = text->size();
   for (std::size_t lines = 0; begin > 0 && lines <= kShownLines; ++lines) {
     begin = text->rfind('\n', begin - 1);
@@ -58,14 +62,24 @@ std::string telling_lines(const Path& log) {
   return text->substr(begin + 1);
 }
 
-Result<void> empty_folder(const Path& folder) {
+/// Where the script's temporary files go. Kept from run to run, since compiled
+/// kernels may be among them, and gone with the run folder.
+Path temporary_folder(const TrialPlace& place) {
+  return place.run_folder / "tmp";
+}
+
+Result<void> empty_run_folder(const TrialPlace& place) {
   std::error_code failed;
   for (const auto& entry :
-       std::filesystem::directory_iterator(folder, failed)) {
+       std::filesystem::directory_iterator(place.run_folder, failed)) {
+    if (entry.path() == temporary_folder(place)) continue;
     std::filesystem::remove_all(entry.path(), failed);
   }
+  if (!failed) {
+    std::filesystem::create_directory(temporary_folder(place), failed);
+  }
   if (!failed) return {};
-  return system_error(failed.value(), "emptying " + folder.string());
+  return system_error(failed.value(), "emptying " + place.run_folder.string());
 }
 
 Result<void> write_spec(const TrialPlace& place, const TrialOptions& options) {
@@ -87,8 +101,14 @@ Result<void> write_spec(const TrialPlace& place, const TrialOptions& options) {
 std::vector<std::string> variables_for(const TrialPlace& place) {
   std::string path = place.hook_folder.string();
   if (!place.python_path.empty()) path += ":" + place.python_path;
-  return {"PYTHONPATH=" + path,
-          "LEAT_PROFILE=" + (place.run_folder / "spec.json").string()};
+  std::vector<std::string> variables = {
+      "PYTHONPATH=" + path,
+      "LEAT_PROFILE=" + (place.run_folder / "spec.json").string()};
+  const std::string temporary = temporary_folder(place).string();
+  if (temporary.size() <= kMostOfTemporaryFolder) {
+    variables.push_back("TMPDIR=" + temporary);
+  }
+  return variables;
 }
 
 Result<void> run_commands(const TrialPlace& place,
@@ -169,7 +189,7 @@ std::vector<Path> read_opened_files(const Path& folder) {
 Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
                         const TrialOptions& options,
                         const std::stop_token& stop) {
-  LEAT_TRY_VOID(empty_folder(place.run_folder));
+  LEAT_TRY_VOID(empty_run_folder(place));
   LEAT_TRY_VOID(write_spec(place, options));
   std::ranges::copy(variables_for(place), std::back_inserter(launch.variables));
   LEAT_TRY(const auto commands, launch_commands(place.command, launch));

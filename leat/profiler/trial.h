@@ -47,6 +47,8 @@ struct RankRecord {
   std::optional<double> supply_cpu_seconds;
   /// Batches of its loader, where that has a length.
   std::optional<std::uint64_t> epoch_batches;
+  /// Processes that make its batches; none: threads do.
+  std::optional<std::uint64_t> workers;
   /// What DistributedDataParallel reduces in a step; 0 without it.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;

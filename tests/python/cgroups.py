@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import time
 from collections.abc import Iterator
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
+_PERIOD_MICROSECONDS = 20_000
+_numbers = itertools.count()
 
 
 class Cgroup:
-    """One CPU's worth of time and a limit of memory, for the processes that enter."""
+    """So much of the CPUs' time, and of memory, for the processes that enter."""
 
     def __init__(self, folders: list[pathlib.Path], is_v2: bool) -> None:
         self.folders = folders
@@ -36,11 +39,17 @@ class Cgroup:
 
 
 @contextlib.contextmanager
-def one_cpu(memory_bytes: int) -> Iterator[Cgroup | None]:
-    """None where this process may not make control groups."""
+def limited(cpus: float, memory_bytes: int | None = None) -> Iterator[Cgroup | None]:
+    """None where this process may not make control groups.
+
+    Of each 20 ms it runs for ``cpus`` times as long: a shorter period costs the kernel
+    more, in a longer one it stands still for long.
+    """
     is_v2 = (ROOT / "cgroup.controllers").exists()
-    name = f"leat-test-{os.getpid()}"
-    folders = [ROOT / name] if is_v2 else [ROOT / "cpu" / name, ROOT / "memory" / name]
+    name = f"leat-test-{os.getpid()}-{next(_numbers)}"
+    controllers = ["cpu"] if memory_bytes is None else ["cpu", "memory"]
+    folders = [ROOT / name] if is_v2 else [ROOT / controller / name for controller in controllers]
+    quota = round(cpus * _PERIOD_MICROSECONDS)
     made = []
     try:
         try:
@@ -48,12 +57,13 @@ def one_cpu(memory_bytes: int) -> Iterator[Cgroup | None]:
                 folder.mkdir()
                 made.append(folder)
             if is_v2:
-                (folders[0] / "cpu.max").write_text("100000 100000")
-                (folders[0] / "memory.max").write_text(str(memory_bytes))
+                (folders[0] / "cpu.max").write_text(f"{quota} {_PERIOD_MICROSECONDS}")
             else:
-                (folders[0] / "cpu.cfs_period_us").write_text("100000")
-                (folders[0] / "cpu.cfs_quota_us").write_text("100000")
-                (folders[1] / "memory.limit_in_bytes").write_text(str(memory_bytes))
+                (folders[0] / "cpu.cfs_period_us").write_text(str(_PERIOD_MICROSECONDS))
+                (folders[0] / "cpu.cfs_quota_us").write_text(str(quota))
+            if memory_bytes is not None:
+                name = "memory.max" if is_v2 else "memory.limit_in_bytes"
+                (folders[-1] / name).write_text(str(memory_bytes))
         except OSError:
             yield None
             return

@@ -94,6 +94,18 @@ def test_a_time_box_ends_training_and_not_the_content(few_photos):
     assert boxed["content_hash"] == whole["content_hash"]
 
 
+def test_the_demo_writes_a_page_about_its_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(photos, "SPLITS", {"train": 40, "test": 1})  # Ten steps.
+    photos.make(tmp_path)
+
+    with leat.testing.Bucket(tmp_path, latency="2ms") as bucket:
+        told = demo.profiled(bucket, tmp_path / "page.html")
+
+    assert told["failed"] == ""
+    assert told["largest_part"] == "compute"
+    assert "s3://photos" in (tmp_path / "page.html").read_text()
+
+
 class FakeTime:
     """Passes only when told to."""
 

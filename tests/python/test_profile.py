@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import signal
@@ -13,6 +12,7 @@ import time
 import pytest
 
 import leat
+from profiling import largest_part, profile, report_of
 
 TRAINING = str(pathlib.Path(__file__).parent / "profiled_training.py")
 PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
@@ -32,23 +32,6 @@ def project(tmp_path) -> pathlib.Path:
     folder.mkdir()
     (folder / "checkpoint").write_text("of last week")
     return folder
-
-
-def profile(project: pathlib.Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["leat", "profile", "--json", *words], cwd=project, capture_output=True, text=True,
-        env={**os.environ, "HOME": str(project), **variables}, timeout=85,
-    )  # fmt: skip
-
-
-def report_of(done: subprocess.CompletedProcess[str]) -> dict:
-    if "no scratch file system can be mounted" in done.stderr:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    if "stay in memory" in report["proof"]["why_no_warm"]:
-        pytest.skip("the temporary folder lies in memory: no file there can be cold")
-    return report
 
 
 # Long enough that what a busy machine adds to a sleep is little of a step.
@@ -142,7 +125,7 @@ def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
 
     assert report["loader"] == "leat.loader.Loader"
     assert report["parts"]["compute"]["seconds"] >= 0.1
-    assert max(report["parts"], key=lambda part: report["parts"][part]["seconds"]) == "compute"
+    assert largest_part(report) == "compute"
 
 
 def test_replayed_batches_have_the_rows_of_the_whole_job(data, project):
@@ -209,6 +192,7 @@ def test_the_users_own_sitecustomize_still_runs(data, project):
 
 @pytest.mark.parametrize("script, says", [
     ("raise SystemExit('no such model')", "no such model"),
+    ("raise SystemExit(3)", "the script failed with status 3"),
     ("print('hello')", "without iterating over a torch.utils.data.DataLoader"),
     ("from torch.utils.data import DataLoader\nfor _ in DataLoader([1, 2, 3]): pass", "gave 3 batches"),
     ("import time; time.sleep(60)", "did not end within 3 s"),
@@ -221,7 +205,7 @@ def test_a_script_that_cannot_be_profiled_says_why(script, says, data, project):
 
     if "no scratch file system can be mounted" in done.stderr:
         pytest.skip(done.stderr)
-    assert done.returncode != 0
+    assert done.returncode == (2 if "gave" in says or "without" in says else 1)
     assert says in done.stderr
     assert [path.name for path in project.iterdir() if path.name != "train.py"] == ["checkpoint"]
 
@@ -237,6 +221,16 @@ def test_wrong_usage_is_said_before_anything_runs(words, says, project):
 
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_the_cpu_time_of_a_batch_does_not_end_with_the_workers(monkeypatch):
+    from leat._profile import hook
+
+    used = iter([10.0, 10.5, 11.5])
+    monkeypatch.setattr(hook, "cpu_seconds", lambda: next(used))
+
+    assert hook.drain(iter(range(5)), 6)[1] == 0.75, "of the fourth and fifth"
+    assert hook.drain(iter(range(2)), 6)[1] is None
 
 
 BUCKET_TRAINING = """

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cgroups import one_cpu
+from cgroups import limited
 
 MIB = 2**20
 
@@ -29,7 +29,7 @@ def make_photos(folder, count):
 def test_one_cpu_and_512_megabytes(tmp_path, serve):
     make_photos(tmp_path, 600)
     served = serve(tmp_path)
-    with one_cpu(512 * MIB) as group:
+    with limited(1, 512 * MIB) as group:
         if group is None:
             pytest.skip("making a control group with limits needs root and a writable cgroup")
         bench = [os.environ.get("LEAT_BINARY", "leat"), "bench", served.url, "--json",

@@ -86,6 +86,7 @@ class Recorder:
             "epoch_batches": tally.epoch_batches,
             **gradients(),
             "loader": tally.name,
+            "workers": tally.workers,
             "accelerator": accelerator(),
             "python": sys.version.split()[0],
             "torch": getattr(sys.modules.get("torch"), "__version__", None),
@@ -118,6 +119,8 @@ class Tally:
         self.seen = 0
         self.rows: int | None = None
         self.epoch_batches: int | None = None
+        #: Processes that make batches; None: threads do.
+        self.workers: int | None = None
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
 
@@ -215,6 +218,8 @@ def watch(cls: type, recorder: Recorder) -> None:
         with contextlib.suppress(Exception):  # Not every loader has a length.
             tally.epoch_batches = len(loader)
         tally.name = f"{type(loader).__module__}.{type(loader).__qualname__}"
+        if cls.__module__ == "torch.utils.data.dataloader":
+            tally.workers = loader.num_workers
         batches = replay(loader, begin, recorder) if recorder.replayed else begun(loader, begin, recorder)
         return Timed(iter(batches), tally)
 
@@ -272,25 +277,23 @@ def accelerator() -> str | None:
 def drain(batches: Iterator[Any], count: int) -> tuple[list[float], float | None]:
     """How long each batch takes when nobody trains on it, and the CPU time of one.
 
-    CPU time is taken over the second half: the first batches were made before.
+    CPU time is taken over the second half: the first batches were made before. It is
+    read after each batch, since workers that end with the epoch take theirs along.
     """
     seconds: list[float] = []
-    cpu: float | None = None
     half = count // 2
+    used: list[float] = []
     begin = time.perf_counter()
     with contextlib.suppress(StopIteration):
         for _ in range(count):
             next(batches)
-            end = time.perf_counter()
-            seconds.append(end - begin)
-            begin = end
-            if len(seconds) == half:
-                cpu = cpu_seconds()
-                begin = time.perf_counter()
-    drawn = len(seconds) - half
-    if cpu is None or drawn <= 0:
+            seconds.append(time.perf_counter() - begin)
+            if len(seconds) >= half:
+                used.append(cpu_seconds())
+            begin = time.perf_counter()
+    if len(used) < 2:
         return seconds, None
-    return seconds, max(cpu_seconds() - cpu, 0) / drawn
+    return seconds, max(used[-1] - used[0], 0) / (len(used) - 1)
 
 
 def cpu_seconds() -> float:

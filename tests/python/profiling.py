@@ -1,0 +1,33 @@
+"""`leat profile` as tests call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+
+def profile(
+    project: pathlib.Path, *words: str, timeout: float = 85, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["leat", "profile", "--json", *words], cwd=project, capture_output=True, text=True,
+        env={**os.environ, "HOME": str(project), **variables}, timeout=timeout,
+    )  # fmt: skip
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict:
+    if "no scratch file system can be mounted" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    if "stay in memory" in report["proof"]["why_no_warm"]:
+        pytest.skip("the temporary folder lies in memory: no file there can be cold")
+    return report
+
+
+def largest_part(report: dict) -> str:
+    return max(report["parts"], key=lambda part: report["parts"][part]["seconds"])
