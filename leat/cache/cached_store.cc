@@ -31,11 +31,13 @@ struct CachedStore::Flight {
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 };
 
-/// What one tier is to do with a record.
+/// What one tier is to do with a record, or with a share.
 struct CachedStore::Offer {
   std::size_t level = 0;
   bool is_kept = false;
   std::vector<RecordKey> drop;
+  bool has_share = false;
+  std::optional<std::uint64_t> share;
 };
 
 struct CachedStore::Write {
@@ -297,6 +299,26 @@ void CachedStore::offer(std::size_t levels, const Flight& flight) {
   changed_.notify_all();
 }
 
+void CachedStore::set_share(CacheLevel level,
+                            std::optional<std::uint64_t> bytes) {
+  const MutexLock one_by_one(sharing_);
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (tiers_[i].level != level) continue;
+    const SegmentTierOptions& tier = tiers_[i].tier->options();
+    Offer offer{.level = i, .has_share = true, .share = bytes};
+    {
+      const MutexLock lock(deciding_);
+      tiers_[i].policy->set_capacity(
+          bytes.value_or(tier.limit_bytes / tier.expected_writers), offer.drop);
+    }
+    Write write{.key = {}, .bytes = nullptr};
+    write.offers.push_back(std::move(offer));
+    const MutexLock lock(mutex_);
+    queue_.push_back(std::move(write));
+    changed_.notify_all();
+  }
+}
+
 // --- writing -----------------------------------------------------------------
 
 void CachedStore::write_queued(const std::stop_token& stop) {
@@ -327,9 +349,8 @@ void CachedStore::write_queued(const std::stop_token& stop) {
 
 void CachedStore::write_one(Write& write) {
   for (const Offer& offer : write.offers) {
-    for (const RecordKey& key : offer.drop) {
-      tiers_[offer.level].tier->drop(key);
-    }
+    for (const RecordKey& key : offer.drop) drop(offer.level, key);
+    if (offer.has_share) tiers_[offer.level].tier->set_share(offer.share);
     if (offer.is_kept) put(offer.level, write);
   }
   const MutexLock lock(mutex_);
@@ -342,6 +363,14 @@ void CachedStore::write_one(Write& write) {
     }
   }
   changed_.notify_all();
+}
+
+void CachedStore::drop(std::size_t level, const RecordKey& key) {
+  {
+    const MutexLock lock(deciding_);
+    if (tiers_[level].policy->holds(key)) return;  // Read again meanwhile.
+  }
+  tiers_[level].tier->drop(key);
 }
 
 void CachedStore::put(std::size_t level, const Write& write) {

@@ -69,6 +69,12 @@ class CachedStore final : public StoreWrapper {
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
 
+  /// Bounds what this writer keeps in its tier of that level from now on;
+  /// nullopt: an even part of the tier's limit. Returns at once: what is too
+  /// much goes by the policy, and is freed by the writing thread. Nothing
+  /// happens if there is no such tier.
+  void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
+
   /// Waits until all that was offered so far is written or dropped: for tests.
   void drain();
 
@@ -95,6 +101,7 @@ class CachedStore final : public StoreWrapper {
   AccessTime next_use(std::size_t level, const Flight& flight) const;
   void write_queued(const std::stop_token& stop);
   void write_one(Write& write);
+  void drop(std::size_t level, const RecordKey& key);
   void put(std::size_t level, const Write& write);
 
   const CachedStoreOptions options_;
@@ -116,6 +123,7 @@ class CachedStore final : public StoreWrapper {
 
   /// Guards the policies; taken after mutex_, never before.
   Mutex deciding_;
+  Mutex sharing_;  ///< Held by who changes a share, before the others.
 
   std::unique_ptr<Executor> lookups_;
   std::jthread writer_;  // Last: joined before the rest dies.

@@ -33,6 +33,12 @@ void RecordPolicy::lost(const RecordKey& key) {
   number_of_.erase(found);
 }
 
+void RecordPolicy::set_capacity(std::uint64_t bytes,
+                                std::vector<RecordKey>& drop) {
+  policy_->set_capacity(bytes, dropped_);
+  take_back(drop);
+}
+
 void RecordPolicy::take_back(std::vector<RecordKey>& drop) {
   for (const SampleId number : dropped_) {
     const RecordKey key = key_of_[number.value];

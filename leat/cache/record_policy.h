@@ -31,6 +31,7 @@ class RecordPolicy {
   bool admit(const RecordKey& key, std::uint64_t bytes, AccessTime now,
              AccessTime next_use, std::vector<RecordKey>& drop);
   void lost(const RecordKey& key);
+  void set_capacity(std::uint64_t bytes, std::vector<RecordKey>& drop);
 
  private:
   void take_back(std::vector<RecordKey>& drop);

@@ -25,6 +25,12 @@ std::size_t TierStack::read(SampleId sample, std::uint64_t epoch,
   return kMiss;
 }
 
+void TierStack::set_capacity(std::size_t index, std::uint64_t capacity) {
+  drop_.clear();
+  tiers_[index]->set_capacity(capacity, drop_);
+  offer_dropped(index + 1);
+}
+
 bool TierStack::holds(SampleId sample) const {
   for (const auto& tier : tiers_) {
     if (tier->holds(sample)) return true;

@@ -34,6 +34,10 @@ class TierStack {
   std::size_t read(SampleId sample, std::uint64_t epoch,
                    std::uint64_t position);
 
+  /// From now on tier `index` holds at most so much, in its policy's unit; what
+  /// it parts with is offered to the next.
+  void set_capacity(std::size_t index, std::uint64_t capacity);
+
   bool holds(SampleId sample) const;
   const CachePolicy& tier(std::size_t index) const { return *tiers_[index]; }
 
