@@ -113,7 +113,8 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
       .level = level,
       .tier = std::move(tier),
       .policy = std::make_unique<RecordPolicy>(std::move(policy), records),
-      .is_lasting = level == CacheLevel::kDisk};
+      .is_lasting = level == CacheLevel::kDisk,
+      .keeps_copies = level == CacheLevel::kDisk && options.policy == "belady"};
 }
 
 Result<void> check_policy(const std::string& name) {

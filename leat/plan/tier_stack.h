@@ -13,8 +13,8 @@ namespace leat {
 /// Tiers from the fastest down; a sample is in one of them at most.
 ///
 /// What comes from the store is offered to the fastest first, and to the next
-/// if that refuses; what one tier drops is offered to the next. A hit moves
-/// nothing.
+/// if that refuses; what one tier drops is offered to the next; what is read
+/// from one is offered to the faster ones.
 ///
 /// Threads: one at a time.
 class TierStack {
@@ -43,6 +43,7 @@ class TierStack {
 
  private:
   AccessTime next_use_of(SampleId sample);
+  bool rise(SampleId sample, std::size_t from);
   bool offer(SampleId sample, std::size_t first_tier);
   void offer_dropped(std::size_t first_tier);
 

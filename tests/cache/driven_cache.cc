@@ -88,7 +88,8 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
                                  .samples = kDrivenSamples,
                                  .capacity = tier.limit}),
              kDrivenSamples),
-         .is_lasting = !is_ram});
+         .is_lasting = !is_ram,
+         .keeps_copies = !is_ram && job_.policy == "belady"});
   }
   store_ = std::make_unique<CachedStore>(
       std::move(store), std::move(tiers),

@@ -1,12 +1,15 @@
 // Tiers hit what the simulator says, exactly: the same reads, one at a time,
-// through a CachedStore over one tier, in RAM and on disk, of each policy.
+// through a CachedStore over one tier, in RAM and on disk, and over both, of
+// each policy.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/cache/driven_cache.h"
 
@@ -99,6 +102,95 @@ TEST_P(SimulatedHitsTest, ATierIsResizedAsTheSimulatorsIs) {
   EXPECT_GT(driven.metric(Metric::kCacheDrops), 0);
   EXPECT_GT(hits, 0u);
 }
+
+/// RAM before disk, of each policy.
+class TiersTogetherTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  TiersTogetherTest() {
+    std::string name = ::testing::TempDir() + "leat-hits-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~TiersTogetherTest() override { std::filesystem::remove_all(folder_); }
+
+  /// Reads all epochs; each read comes from where the simulator's does.
+  /// `before(read)` is called first, `resize` with it.
+  template <class Before>
+  std::vector<std::uint64_t> run(const DrivenJob& job, const Before& before) {
+    const std::vector<std::uint64_t> sizes = job.simulation().sizes;
+    TierStack stack = job.stack(sizes);
+    DrivenCache driven(job, folder_ + "/" + std::to_string(runs_++));
+    std::vector<std::uint64_t> hits(2);
+    std::uint64_t reads = 0;
+    for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+      driven.run_epoch(
+          epoch, [&](SampleId id, std::uint64_t e, std::uint64_t position) {
+            before(reads++, stack, driven);
+            std::optional<CacheLevel> expected;
+            const std::size_t tier = stack.read(id, e, position);
+            if (tier != TierStack::kMiss) expected = job.tiers[tier].level;
+            if (tier != TierStack::kMiss) ++hits[tier];
+            EXPECT_EQ(driven.read(id, e, position), expected) << reads;
+          });
+    }
+    EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
+    return hits;
+  }
+
+  std::string folder_;
+  int runs_ = 0;
+};
+
+TEST_P(TiersTogetherTest, EachReadComesFromTheTierThatTheSimulatorSays) {
+  for (const std::uint32_t ranks : {1, 3}) {
+    const std::uint64_t all = driven_bytes() / ranks;
+    const DrivenJob job{.ranks = ranks,
+                        .policy = GetParam(),
+                        .tiers = {{CacheLevel::kRam, all * 20 / 100},
+                                  {CacheLevel::kDisk, all * 35 / 100}}};
+    SCOPED_TRACE(ranks);
+
+    const std::vector<std::uint64_t> hits =
+        run(job, [](std::uint64_t, TierStack&, DrivenCache&) {});
+
+    const SimulationReport simulated = *simulate(job.simulation());
+    for (std::size_t tier : {0, 1}) {
+      std::uint64_t expected = 0;
+      for (const EpochCounts& epoch : simulated.epochs) {
+        expected += epoch.tier_hits[tier];
+      }
+      EXPECT_EQ(hits[tier], expected);
+    }
+    EXPECT_GT(hits[0] + hits[1], 0u);
+  }
+}
+
+TEST_P(TiersTogetherTest, WhatASmallerTierPartsWithGoesToTheNext) {
+  const std::uint64_t all = driven_bytes();
+  const DrivenJob job{.ranks = 1,
+                      .policy = GetParam(),
+                      .tiers = {{CacheLevel::kRam, all * 30 / 100},
+                                {CacheLevel::kDisk, all * 40 / 100}}};
+
+  const std::vector<std::uint64_t> hits =
+      run(job, [&](std::uint64_t read, TierStack& stack, DrivenCache& driven) {
+        const auto resize = [&](std::size_t tier, std::uint64_t percent) {
+          const std::uint64_t bytes = all * percent / 100;
+          stack.set_capacity(tier, bytes);
+          driven.set_share(job.tiers[tier].level, bytes);
+        };
+        if (read == kDrivenSamples * 3 / 2) resize(0, 10);
+        if (read == kDrivenSamples * 2) resize(1, 15);
+        if (read == kDrivenSamples * 5 / 2) resize(0, 30);
+        if (read == kDrivenSamples * 7 / 2) resize(1, 40);
+      });
+
+  EXPECT_GT(hits[0], 0u);
+  EXPECT_GT(hits[1], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,
+                         ::testing::Values("belady", "never_evict", "lru",
+                                           "fifo"));
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, SimulatedHitsTest,
