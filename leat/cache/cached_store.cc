@@ -322,12 +322,13 @@ void CachedStore::set_share(CacheLevel level,
 
 void CachedStore::write_queued(const std::stop_token& stop) {
   TimePoint refreshed = SteadyClock().now();
+  TimePoint caught_up = refreshed;
   while (true) {
     std::optional<Write> write;
     {
       MutexLock lock(mutex_);
       changed_.wait_for(
-          lock, stop, options_.refresh_every,
+          lock, stop, options_.catch_up_every,
           [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); });
       if (!queue_.empty()) {
         write.emplace(std::move(queue_.front()));
@@ -338,10 +339,13 @@ void CachedStore::write_queued(const std::stop_token& stop) {
       }
     }
     if (write) write_one(*write);
-    if (SteadyClock().now() - refreshed >= options_.refresh_every &&
-        !stop.stop_requested()) {
+    if (stop.stop_requested()) continue;
+    if (SteadyClock().now() - refreshed >= options_.refresh_every) {
       for (CacheTier& tier : tiers_) tier.tier->refresh();
-      refreshed = SteadyClock().now();
+      refreshed = caught_up = SteadyClock().now();
+    } else if (SteadyClock().now() - caught_up >= options_.catch_up_every) {
+      for (CacheTier& tier : tiers_) tier.tier->catch_up();
+      caught_up = SteadyClock().now();
     }
   }
 }

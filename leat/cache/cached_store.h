@@ -45,8 +45,10 @@ struct CachedStoreOptions {
   std::size_t threads = 4;  ///< That look records up.
   /// Copies of records that wait to be written; past it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
-  /// How often other writers are looked at.
+  /// How often it is looked who else writes, and what they wrote: what a rank
+  /// has fetched the others would fetch again until they know.
   Nanoseconds refresh_every = std::chrono::seconds(1);
+  Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
 
 /// Answers a read that has a hint from the tiers, fastest first, else from the

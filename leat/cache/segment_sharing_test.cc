@@ -69,6 +69,23 @@ TEST_F(SegmentSharingTest, EachSeesWhatTheOthersWriteAndDrop) {
   EXPECT_EQ(b->records(), 1u);
 }
 
+TEST_F(SegmentSharingTest, WhoCatchesUpSeesWhatIsNewInWhatItKnows) {
+  const auto a = open();
+  const auto b = open();
+  ASSERT_TRUE(insert(*a, 1));
+  ASSERT_TRUE(insert(*a, 2));
+  b->catch_up();
+  EXPECT_FALSE(read(*b, 3));
+
+  ASSERT_TRUE(insert(*a, 3));
+  a->drop(key_of(1));
+  b->catch_up();
+
+  EXPECT_TRUE(read(*b, 2));
+  EXPECT_TRUE(read(*b, 3));
+  EXPECT_FALSE(b->holds(key_of(1)));
+}
+
 TEST_F(SegmentSharingTest, NobodyDropsOrRewritesWhatAnotherHolds) {
   const auto a = open();
   const auto b = open();

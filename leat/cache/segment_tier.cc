@@ -445,6 +445,15 @@ void SegmentTier::forget_segment(std::uint32_t number) {
 
 // --- the others --------------------------------------------------------------
 
+void SegmentTier::catch_up() {
+  const MutexLock lock(writing_);
+  for (std::uint32_t i = 0; i < segment_count(); ++i) {
+    if (!reading_health_.may_try()) return;
+    const auto held = held_at(i);
+    if (held != nullptr && !held->is_mine) follow(i);
+  }
+}
+
 void SegmentTier::refresh() {
   const MutexLock lock(writing_);
   punch_given_up();

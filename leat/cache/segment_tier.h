@@ -93,6 +93,10 @@ class SegmentTier {
   /// rest is for the caller to drop, before.
   void set_share(std::optional<std::uint64_t> bytes);
 
+  /// Sees what other writers did since in the segments that are known: a read
+  /// of each of their indexes, a small part of refresh().
+  void catch_up();
+
   /// Sees what other writers did since, takes over segments of dead ones, and
   /// learns how many live ones share the limit.
   void refresh();
