@@ -140,6 +140,49 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   EXPECT_EQ(job.disk_bytes, 4000u);
 }
 
+TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
+  JobBook book({.threads = 8, .cache_bytes = 1000 + 600, .disk_bytes = 600},
+               {});
+  WireRegistration both = named("both");
+  both.ram_bytes = 400;  // Of each of two ranks.
+  both.disk_bytes = 4000;
+  WireRegistration ram = named("ram");
+  ram.ram_bytes = 5000;
+  book.join(1, 0, 1, both, 0);
+  book.join(2, 0, 2, both, 0);
+  book.join(3, 0, 3, ram, 0);
+  book.join(4, 0, 4, named("none"), 0);
+  book.tick(0, 0);
+  const std::map<MemberId, Share> shares = book.take_shares();
+
+  EXPECT_EQ(shares.at(1).ram_bytes, shares.at(2).ram_bytes);
+  EXPECT_EQ(shares.at(1).disk_bytes, 300u);
+  EXPECT_FALSE(shares.at(3).disk_bytes);
+  EXPECT_FALSE(shares.at(4).ram_bytes);
+  EXPECT_LE(2 * *shares.at(1).ram_bytes + *shares.at(3).ram_bytes, 1000u);
+  EXPECT_GE(*shares.at(3).ram_bytes, 700u);  // Half of all, and no disk.
+
+  book.leave(1);
+  book.leave(2);
+  book.leave(4);
+  book.tick(20, 20);
+  EXPECT_EQ(book.take_shares().at(3).ram_bytes, 1000u);
+  const NodeView view = book.view();
+  EXPECT_EQ(view.jobs[0].share.ram_bytes, 1000u);
+  EXPECT_EQ(view.decisions.back().decision.setting, Setting::kRamBytes);
+}
+
+TEST(JobBookTest, WithoutAPoolEachKeepsWhatItsUserGave) {
+  JobBook book({.threads = 8}, {});
+  WireRegistration said = named("a");
+  said.ram_bytes = said.disk_bytes = 400;
+  book.join(1, 0, 1, said, 0);
+  book.tick(0, 0);
+
+  EXPECT_FALSE(book.take_shares().at(1).ram_bytes);
+  EXPECT_FALSE(book.view().jobs[0].share.disk_bytes);
+}
+
 TEST(JobBookTest, NobodyJoinsAJobOfAnotherUser) {
   JobBook book({.threads = 8}, {});
   book.join(1, 1000, 1, named("a"), 0);

@@ -78,11 +78,15 @@ void JobBook::join(MemberId member, std::uint32_t user, std::int32_t pid,
 
 void JobBook::admit(const std::string& id, Job& job) {
   // What it may use grows with each rank, so it comes anew.
-  JobAsk ask{.most_threads = 0, .most_in_flight = 0};
+  JobAsk ask{.most_threads = 0,
+             .most_in_flight = 0,
+             .cache = {.ram_bytes = 0, .disk_bytes = 0}};
   for (const MemberId member : job.members) {
     const WireRegistration& said = members_[member].registration;
     ask.most_threads += static_cast<double>(said.threads);
     ask.most_in_flight += static_cast<double>(said.in_flight);
+    ask.cache.ram_bytes += static_cast<double>(said.ram_bytes);
+    ask.cache.disk_bytes += static_cast<double>(said.disk_bytes);
     ask.dataset_samples = static_cast<double>(said.dataset_samples);
   }
   sharing_.leave(id);
@@ -168,8 +172,23 @@ void JobBook::tick(double now, double unix_seconds) {
   decisions_dated_ = sharing_.decided();
 }
 
+/// Of a job's tiers that are shared out here: bytes of all its ranks.
+Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
+  const NodeResources& node = sharing_.node();
+  const CacheRoom& asked = known.ask.cache;
+  Share share;
+  if (node.cache_bytes > node.disk_bytes && asked.ram_bytes > 0) {
+    share.ram_bytes = static_cast<std::uint64_t>(known.grant.ram_bytes());
+  }
+  if (node.disk_bytes > 0 && asked.disk_bytes > 0) {
+    share.disk_bytes = static_cast<std::uint64_t>(known.grant.disk_bytes);
+  }
+  return share;
+}
+
 Share JobBook::share_of(const Job& job, std::size_t place,
-                        const Grant& grant) const {
+                        const NodeSharing::Job& known) const {
+  const Grant& grant = known.grant;
   const auto count = static_cast<double>(job.members.size());
   const auto part = [&](double of) {
     const double each = std::floor(of / count);
@@ -177,7 +196,10 @@ Share JobBook::share_of(const Job& job, std::size_t place,
     return static_cast<std::size_t>(
         std::max(1.0, each + (static_cast<double>(place) < left ? 1 : 0)));
   };
-  Share share;
+  Share share = cache_share_of(known);
+  for (auto* bytes : {&share.ram_bytes, &share.disk_bytes}) {
+    if (*bytes) **bytes /= job.members.size();
+  }
   if (std::isfinite(grant.threads)) share.threads = part(grant.threads);
   if (std::isfinite(grant.in_flight)) share.in_flight = part(grant.in_flight);
   if (std::isfinite(grant.bytes_per_second)) {
@@ -190,10 +212,10 @@ Share JobBook::share_of(const Job& job, std::size_t place,
 std::map<MemberId, Share> JobBook::take_shares() {
   std::map<MemberId, Share> shares;
   for (const auto& [id, job] : jobs_) {
-    const Grant& grant = sharing_.jobs().find(id)->second.grant;
+    const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
     for (std::size_t i = 0; i < job.members.size(); ++i) {
       Member& member = members_[job.members[i]];
-      const Share share = share_of(job, i, grant);
+      const Share share = share_of(job, i, known);
       if (member.told == share) continue;
       member.told = share;
       shares[job.members[i]] = share;
@@ -235,6 +257,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
   const auto count = [](double value) {
     return static_cast<std::size_t>(value);
   };
+  view.share = cache_share_of(known);
   if (std::isfinite(grant.threads)) view.share.threads = count(grant.threads);
   if (std::isfinite(grant.in_flight)) {
     view.share.in_flight = count(grant.in_flight);

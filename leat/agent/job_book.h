@@ -72,7 +72,9 @@ class JobBook {
 
   void admit(const std::string& id, Job& job);
   bool learn(const std::string& id, Job& job);
-  Share share_of(const Job& job, std::size_t place, const Grant& grant) const;
+  Share cache_share_of(const NodeSharing::Job& known) const;
+  Share share_of(const Job& job, std::size_t place,
+                 const NodeSharing::Job& known) const;
   JobView view_of(const std::string& id, const Job& job) const;
 
   const SharingOptions options_;

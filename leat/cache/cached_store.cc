@@ -2,8 +2,8 @@
 // meanwhile join it, and are answered from its bytes. Those that come after it
 // find the bytes in `unwritten_`, until the writer has put them into a tier.
 //
-// The policy is asked before the bytes are copied: what is refused costs
-// nothing. What it pushes out is freed by the writer, just before it writes.
+// The plan is asked before the bytes are copied: what is refused costs nothing.
+// What it pushes out is moved or freed by the writer, just before it writes.
 
 #include "leat/cache/cached_store.h"
 
@@ -31,19 +31,30 @@ struct CachedStore::Flight {
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 };
 
-/// What one tier is to do with a record.
-struct CachedStore::Offer {
-  std::size_t level = 0;
-  bool is_kept = false;
-  std::vector<RecordKey> drop;
+/// What follows from one decision.
+struct CachedStore::Write {
+  std::vector<TierStep> steps;
+  AccessTime now = 0;
+  RecordKey key = {};
+  BufferRef bytes = nullptr;  // Of a kPut.
+  /// Of a set_share(): for the tier of this level, once the steps are done.
+  std::optional<std::size_t> shared = std::nullopt;
+  std::optional<std::uint64_t> share = std::nullopt;
 };
 
-struct CachedStore::Write {
-  RecordKey key;
-  BufferRef bytes;  // Null if there is only something to drop.
-  AccessTime now = 0;
-  std::vector<Offer> offers;
-};
+namespace {
+
+TierPlan plan_of(std::vector<CacheTier>& tiers) {
+  std::vector<TierPlan::Tier> planned;
+  for (CacheTier& tier : tiers) {
+    planned.push_back({.policy = std::move(tier.policy),
+                       .is_lasting = tier.is_lasting,
+                       .keeps_copies = tier.keeps_copies});
+  }
+  return TierPlan(std::move(planned));
+}
+
+}  // namespace
 
 CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          std::vector<CacheTier> tiers,
@@ -52,6 +63,7 @@ CachedStore::CachedStore(std::unique_ptr<Store> inner,
       options_(std::move(options)),
       metrics_(metrics),
       tiers_(std::move(tiers)),
+      plan_(plan_of(tiers_)),
       lookups_(std::make_unique<Executor>("leat-cache", options_.threads)),
       writer_([this](const std::stop_token& stop) {
         name_this_thread("leat-cache-write");
@@ -127,10 +139,7 @@ void CachedStore::look_up(const FlightRef& flight) {
     flight->request.observer->cache_looked(flight->began, SteadyClock().now());
   }
   if (!was_queued && !level) return send(flight);
-  if (level) {
-    note_use(*level, *flight);
-    offer(*level, *flight);
-  }
+  if (level) decide_used(*level, *flight);
   // What waits to be written is the first tier's already.
   count_hit(flight->request, tiers_[level.value_or(0)].level);
   finish(flight, {});
@@ -146,7 +155,12 @@ bool CachedStore::copy_queued(const FlightRef& flight) {
     bytes = found->second;
   }
   std::memcpy(flight->request.into.data(), bytes->data(), bytes->size());
-  for (std::size_t i = 0; i < tiers_.size(); ++i) note_use(i, *flight);
+  std::optional<std::size_t> level;
+  {
+    const MutexLock lock(deciding_);
+    level = plan_.level_of(flight->key);
+  }
+  if (level) decide_used(*level, *flight);
   return true;
 }
 
@@ -157,7 +171,7 @@ std::optional<std::size_t> CachedStore::find(const FlightRef& flight) {
     if (tiers_[i].tier->read(flight->key, flight->request.into)) return i;
     if (tiers_[i].tier->holds(flight->key)) continue;  // Left, not lost.
     const MutexLock lock(deciding_);
-    tiers_[i].policy->lost(flight->key);
+    plan_.lost(i, flight->key);
   }
   return std::nullopt;
 }
@@ -172,7 +186,7 @@ void CachedStore::send(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    offer(tiers_.size(), *flight);
+    decide_fetched(*flight);
   }
   finish(flight, std::move(result));
 }
@@ -221,92 +235,100 @@ void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
 
 // --- deciding ----------------------------------------------------------------
 
-AccessTime CachedStore::next_use(std::size_t level,
-                                 const Flight& flight) const {
-  const AccessTime next = flight.request.hint->next_use;
-  // A later run may well read it again: last of all, but ever.
-  return tiers_[level].is_lasting ? std::min(next, kNever - 1) : next;
+PlannedRecord CachedStore::planned(const Flight& flight) const {
+  return {
+      .key = flight.key,
+      .next_use = flight.request.hint->next_use,
+      .length_bytes = static_cast<std::uint32_t>(flight.request.into.size()),
+      .may_last = !flight.request.object.etag.empty()};
 }
 
-void CachedStore::note_use(std::size_t level, const Flight& flight) {
-  CacheTier& tier = tiers_[level];
-  const RecordKey& key = flight.key;
-  const AccessTime now = flight.request.hint->now;
-  Offer offer{.level = level};
-  {
-    const MutexLock lock(deciding_);
-    if (tier.policy->holds(key)) {
-      tier.policy->used(key, now, next_use(level, flight), offer.drop);
-    } else if (tier.tier->claim(key)) {  // Left by an earlier run.
-      if (!tier.policy->admit(key, record_cost(flight.request.into.size()), now,
-                              next_use(level, flight), offer.drop)) {
-        offer.drop.push_back(key);
-      }
-    }
-  }
-  if (offer.drop.empty()) return;
-  Write write{.key = key, .bytes = nullptr, .now = now};
-  write.offers.push_back(std::move(offer));
+/// Takes it, if so.
+bool CachedStore::has_room_in_queue(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  queue_.push_back(std::move(write));
-  changed_.notify_all();
-}
-
-bool CachedStore::fits(std::size_t level, const Flight& flight) const {
-  return !tiers_[level].is_lasting || !flight.request.object.etag.empty();
-}
-
-/// Offers a record to the first `levels` tiers.
-void CachedStore::offer(std::size_t levels, const Flight& flight) {
-  if (levels == 0) return;
-  const std::uint64_t size = flight.request.into.size();
-  const AccessTime now = flight.request.hint->now;
-  Write write{.key = flight.key, .bytes = nullptr, .now = now};
-  {
-    const MutexLock lock(mutex_);
-    if (queued_bytes_ != 0 && queued_bytes_ + size > options_.queue_bytes) {
-      if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
-      return;
-    }
-    queued_bytes_ += size;
+  if (queued_bytes_ != 0 && queued_bytes_ + bytes > options_.queue_bytes) {
+    if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
+    return false;
   }
+  queued_bytes_ += bytes;
+  return true;
+}
+
+void CachedStore::decide_used(std::size_t level, const Flight& flight) {
+  // The first tier's records cannot rise: nothing will be written.
+  const bool may_rise =
+      level != 0 && has_room_in_queue(flight.request.into.size());
+  Write write{.now = flight.request.hint->now, .key = flight.key};
   {
     const MutexLock lock(deciding_);
-    for (std::size_t i = 0; i < levels; ++i) {
-      if (!fits(i, flight) || tiers_[i].policy->holds(flight.key)) continue;
-      Offer offer{.level = i, .is_kept = true};
-      if (!tiers_[i].policy->admit(flight.key, record_cost(size), now,
-                                   next_use(i, flight), offer.drop)) {
-        continue;
-      }
-      write.offers.push_back(std::move(offer));
-    }
+    const bool is_ours = !plan_.holds(level, flight.key) &&
+                         tiers_[level].tier->claim(flight.key);
+    plan_.used(level, planned(flight), write.now, may_rise, is_ours,
+               write.steps);
   }
-  if (!write.offers.empty()) {
+  queue(std::move(write), flight, may_rise);
+}
+
+void CachedStore::decide_fetched(const Flight& flight) {
+  if (!has_room_in_queue(flight.request.into.size())) return;
+  Write write{.now = flight.request.hint->now, .key = flight.key};
+  {
+    const MutexLock lock(deciding_);
+    plan_.fetched(planned(flight), write.now, write.steps);
+  }
+  queue(std::move(write), flight, /*has_room=*/true);
+}
+
+/// Copies the bytes if they are to be written, and gives the room back if not.
+void CachedStore::queue(Write write, const Flight& flight, bool has_room) {
+  const std::uint64_t size = flight.request.into.size();
+  const bool has_put = std::ranges::any_of(
+      write.steps,
+      [](const TierStep& step) { return step.what == TierStep::What::kPut; });
+  if (has_put) {
     auto copy = std::make_shared<Buffer>(size);
     std::memcpy(copy->data(), flight.request.into.data(), size);
     write.bytes = std::move(copy);
   }
+  if (!has_room && write.steps.empty()) return;
   const MutexLock lock(mutex_);
-  if (write.offers.empty()) {
-    queued_bytes_ -= size;
-    return;
-  }
-  unwritten_.insert_or_assign(write.key, write.bytes);
+  if (has_room && !has_put) queued_bytes_ -= size;
+  if (write.steps.empty()) return;
+  if (has_put) unwritten_.insert_or_assign(write.key, write.bytes);
   queue_.push_back(std::move(write));
   changed_.notify_all();
+}
+
+void CachedStore::set_share(CacheLevel level,
+                            std::optional<std::uint64_t> bytes) {
+  const MutexLock one_by_one(sharing_);
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (tiers_[i].level != level) continue;
+    const SegmentTierOptions& tier = tiers_[i].tier->options();
+    Write write{.shared = i, .share = bytes};
+    {
+      const MutexLock lock(deciding_);
+      plan_.set_capacity(
+          i, bytes.value_or(tier.limit_bytes / tier.expected_writers),
+          write.steps);
+    }
+    const MutexLock lock(mutex_);
+    queue_.push_back(std::move(write));
+    changed_.notify_all();
+  }
 }
 
 // --- writing -----------------------------------------------------------------
 
 void CachedStore::write_queued(const std::stop_token& stop) {
   TimePoint refreshed = SteadyClock().now();
+  TimePoint caught_up = refreshed;
   while (true) {
     std::optional<Write> write;
     {
       MutexLock lock(mutex_);
       changed_.wait_for(
-          lock, stop, options_.refresh_every,
+          lock, stop, options_.catch_up_every,
           [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); });
       if (!queue_.empty()) {
         write.emplace(std::move(queue_.front()));
@@ -317,21 +339,35 @@ void CachedStore::write_queued(const std::stop_token& stop) {
       }
     }
     if (write) write_one(*write);
-    if (SteadyClock().now() - refreshed >= options_.refresh_every &&
-        !stop.stop_requested()) {
+    if (stop.stop_requested()) continue;
+    if (SteadyClock().now() - refreshed >= options_.refresh_every) {
       for (CacheTier& tier : tiers_) tier.tier->refresh();
-      refreshed = SteadyClock().now();
+      refreshed = caught_up = SteadyClock().now();
+    } else if (SteadyClock().now() - caught_up >= options_.catch_up_every) {
+      for (CacheTier& tier : tiers_) tier.tier->catch_up();
+      caught_up = SteadyClock().now();
     }
   }
 }
 
 void CachedStore::write_one(Write& write) {
-  for (const Offer& offer : write.offers) {
-    for (const RecordKey& key : offer.drop) {
-      tiers_[offer.level].tier->drop(key);
+  for (const TierStep& step : write.steps) {
+    switch (step.what) {
+      case TierStep::What::kPut:
+        put(step, write);
+        break;
+      case TierStep::What::kDrop:
+        drop(step.level, step.key);
+        break;
+      case TierStep::What::kDropCopy:
+        tiers_[step.level].tier->drop(step.key);
+        break;
+      case TierStep::What::kMove:
+        move(step, write);
+        break;
     }
-    if (offer.is_kept) put(offer.level, write);
   }
+  if (write.shared) tiers_[*write.shared].tier->set_share(write.share);
   const MutexLock lock(mutex_);
   is_writing_ = false;
   if (write.bytes != nullptr) {
@@ -344,22 +380,56 @@ void CachedStore::write_one(Write& write) {
   changed_.notify_all();
 }
 
-void CachedStore::put(std::size_t level, const Write& write) {
-  CacheTier& tier = tiers_[level];
+void CachedStore::drop(std::size_t level, const RecordKey& key) {
   {
     const MutexLock lock(deciding_);
-    if (!tier.policy->holds(write.key)) return;  // Pushed out meanwhile.
+    if (plan_.holds(level, key)) return;  // Read again meanwhile.
   }
+  tiers_[level].tier->drop(key);
+}
+
+/// What was pushed down before it was written goes where it was pushed to.
+void CachedStore::put(const TierStep& step, const Write& write) {
+  std::size_t level = step.level;
+  {
+    const MutexLock lock(deciding_);
+    while (level < tiers_.size() && !plan_.holds(level, write.key)) ++level;
+  }
+  if (level == tiers_.size()) return;
+  insert(level, write.key, write.bytes->span(), write.now);
+}
+
+void CachedStore::move(const TierStep& step, const Write& write) {
+  bool is_wanted = false;
+  {
+    const MutexLock lock(deciding_);
+    is_wanted = plan_.holds(step.to, step.key);
+  }
+  if (is_wanted && !tiers_[step.to].tier->holds(step.key)) {
+    Buffer body(step.length_bytes);
+    if (tiers_[step.level].tier->read(step.key, body.span())) {
+      insert(step.to, step.key, body.span(), write.now);
+    } else {
+      const MutexLock lock(deciding_);
+      plan_.lost(step.to, step.key);
+    }
+  }
+  drop(step.level, step.key);
+}
+
+void CachedStore::insert(std::size_t level, const RecordKey& key,
+                         std::span<const std::byte> bytes, AccessTime now) {
+  SegmentTier& tier = *tiers_[level].tier;
   bool may_free_own = false;
   {
     const MutexLock lock(mutex_);
-    may_free_own = free_after_ && write.now >= *free_after_;
+    may_free_own = free_after_ && now >= *free_after_;
   }
-  (void)tier.tier->make_room(record_cost(write.bytes->size()), may_free_own);
-  if (tier.tier->insert(write.key, write.bytes->span())) return;
+  (void)tier.make_room(record_cost(bytes.size()), may_free_own);
+  if (tier.insert(key, bytes)) return;
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
   const MutexLock lock(deciding_);
-  tier.policy->lost(write.key);
+  plan_.lost(level, key);
 }
 
 void CachedStore::drain() {

@@ -16,6 +16,7 @@
 #include "leat/base/mutex.h"
 #include "leat/cache/record_policy.h"
 #include "leat/cache/segment_tier.h"
+#include "leat/cache/tier_plan.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/executor.h"
 #include "leat/store/store_wrapper.h"
@@ -28,10 +29,10 @@ struct CacheTier {
   std::unique_ptr<SegmentTier> tier;
   /// By record_cost(); its capacity is the limit of the tier.
   std::unique_ptr<RecordPolicy> policy;
-  /// Outlives this process: then a record that this run does not want again is
-  /// kept for the next one where there is room, and one without an ETag, which
-  /// may change in between, is not kept at all.
+  /// Outlives this process. What has no ETag may change in between, and is not
+  /// kept there. See TierPlan::Tier, which has these two.
   bool is_lasting = false;
+  bool keeps_copies = false;
 };
 
 struct CachedStoreOptions {
@@ -44,12 +45,14 @@ struct CachedStoreOptions {
   std::size_t threads = 4;  ///< That look records up.
   /// Copies of records that wait to be written; past it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
-  /// How often other writers are looked at.
+  /// How often it is looked who else writes, and what they wrote: what a rank
+  /// has fetched the others would fetch again until they know.
   Nanoseconds refresh_every = std::chrono::seconds(1);
+  Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
 
 /// Answers a read that has a hint from the tiers, fastest first, else from the
-/// inner store, and then offers it to the tiers.
+/// inner store; what is then kept where, TierPlan says.
 ///
 /// Look-ups run on threads of its own, in the order of `hint.now`: so the
 /// caller waits for no disk, and a hit for no window of requests. Writing runs
@@ -69,13 +72,18 @@ class CachedStore final : public StoreWrapper {
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
 
+  /// Bounds what this writer keeps in its tier of that level from now on;
+  /// nullopt: an even part of the tier's limit. Returns at once: what is too
+  /// much goes by the policy, and is freed by the writing thread. Nothing
+  /// happens if there is no such tier.
+  void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
+
   /// Waits until all that was offered so far is written or dropped: for tests.
   void drain();
 
  private:
   struct Flight;
   using FlightRef = std::shared_ptr<Flight>;
-  struct Offer;
   struct Write;
 
   RecordKey key_of(const ReadRequest& request) const;
@@ -89,13 +97,18 @@ class CachedStore final : public StoreWrapper {
   void finish(const FlightRef& flight, Result<void> result);
   void count_hit(ReadRequest& request, CacheLevel level);
 
-  void note_use(std::size_t level, const Flight& flight);
-  void offer(std::size_t levels, const Flight& flight);
-  bool fits(std::size_t level, const Flight& flight) const;
-  AccessTime next_use(std::size_t level, const Flight& flight) const;
+  PlannedRecord planned(const Flight& flight) const;
+  bool has_room_in_queue(std::uint64_t bytes);
+  void decide_used(std::size_t level, const Flight& flight);
+  void decide_fetched(const Flight& flight);
+  void queue(Write write, const Flight& flight, bool has_room);
   void write_queued(const std::stop_token& stop);
   void write_one(Write& write);
-  void put(std::size_t level, const Write& write);
+  void put(const TierStep& step, const Write& write);
+  void drop(std::size_t level, const RecordKey& key);
+  void move(const TierStep& step, const Write& write);
+  void insert(std::size_t level, const RecordKey& key,
+              std::span<const std::byte> bytes, AccessTime now);
 
   const CachedStoreOptions options_;
   Metrics* const metrics_;
@@ -114,8 +127,9 @@ class CachedStore final : public StoreWrapper {
   std::optional<AccessTime> free_after_ LEAT_GUARDED_BY(mutex_);
   CondVar changed_;
 
-  /// Guards the policies; taken after mutex_, never before.
-  Mutex deciding_;
+  mutable Mutex deciding_;  ///< Never held together with mutex_.
+  TierPlan plan_ LEAT_GUARDED_BY(deciding_);
+  Mutex sharing_;  ///< Held by who changes a share, before the others.
 
   std::unique_ptr<Executor> lookups_;
   std::jthread writer_;  // Last: joined before the rest dies.

@@ -1,26 +1,33 @@
 #include "leat/cache/record_policy.h"
 
+#include "leat/cache/segment_format.h"
+
 namespace leat {
 
-void RecordPolicy::used(const RecordKey& key, AccessTime now,
-                        AccessTime next_use, std::vector<RecordKey>& drop) {
-  policy_->used(number_of_.at(key), now, next_use, dropped_);
+void RecordPolicy::used(const PlannedRecord& record, AccessTime now,
+                        AccessTime next_use, std::vector<PlannedRecord>& drop) {
+  const SampleId number = number_of_.at(record.key);
+  records_[number.value] = record;
+  policy_->used(number, now, next_use, dropped_);
   take_back(drop);
 }
 
-bool RecordPolicy::admit(const RecordKey& key, std::uint64_t bytes,
-                         AccessTime now, AccessTime next_use,
-                         std::vector<RecordKey>& drop) {
-  if (free_.empty() && key_of_.size() >= most_records_) return false;
+bool RecordPolicy::admit(const PlannedRecord& record, AccessTime now,
+                         AccessTime next_use,
+                         std::vector<PlannedRecord>& drop) {
+  if (free_.empty() && records_.size() >= most_records_) return false;
   if (free_.empty()) {
-    free_.push_back({key_of_.size()});
-    key_of_.emplace_back();
+    free_.push_back({records_.size()});
+    records_.emplace_back();
   }
   const SampleId number = free_.back();
-  if (!policy_->admit(number, bytes, now, next_use, dropped_)) return false;
+  if (!policy_->admit(number, record_cost(record.length_bytes), now, next_use,
+                      dropped_)) {
+    return false;
+  }
   free_.pop_back();
-  key_of_[number.value] = key;
-  number_of_.emplace(key, number);
+  records_[number.value] = record;
+  number_of_.emplace(record.key, number);
   take_back(drop);
   return true;
 }
@@ -33,11 +40,16 @@ void RecordPolicy::lost(const RecordKey& key) {
   number_of_.erase(found);
 }
 
-void RecordPolicy::take_back(std::vector<RecordKey>& drop) {
+void RecordPolicy::set_capacity(std::uint64_t bytes,
+                                std::vector<PlannedRecord>& drop) {
+  policy_->set_capacity(bytes, dropped_);
+  take_back(drop);
+}
+
+void RecordPolicy::take_back(std::vector<PlannedRecord>& drop) {
   for (const SampleId number : dropped_) {
-    const RecordKey key = key_of_[number.value];
-    drop.push_back(key);
-    number_of_.erase(key);
+    drop.push_back(records_[number.value]);
+    number_of_.erase(drop.back().key);
     free_.push_back(number);
   }
   dropped_.clear();

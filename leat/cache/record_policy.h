@@ -10,6 +10,14 @@
 
 namespace leat {
 
+/// A record as those who decide know it.
+struct PlannedRecord {
+  RecordKey key;
+  AccessTime next_use = 0;
+  std::uint32_t length_bytes = 0;
+  bool may_last = true;  ///< Is worth something to a later run, too.
+};
+
 /// Gives each record that is held a number of its own, and takes it back when
 /// the record goes: a sample may have several records, and a record several
 /// samples.
@@ -23,22 +31,24 @@ class RecordPolicy {
       : policy_(std::move(policy)), most_records_(most_records) {}
 
   bool holds(const RecordKey& key) const { return number_of_.contains(key); }
-  /// The rest as CachePolicy says. `drop` is appended to.
-  /// REQUIRES: holds(key).
-  void used(const RecordKey& key, AccessTime now, AccessTime next_use,
-            std::vector<RecordKey>& drop);
-  /// REQUIRES: !holds(key).
-  bool admit(const RecordKey& key, std::uint64_t bytes, AccessTime now,
-             AccessTime next_use, std::vector<RecordKey>& drop);
+  /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
+  /// with the next uses of `record` as they were told; the policy goes by
+  /// `next_use`, which may be another. REQUIRES: holds(record.key).
+  void used(const PlannedRecord& record, AccessTime now, AccessTime next_use,
+            std::vector<PlannedRecord>& drop);
+  /// REQUIRES: !holds(record.key).
+  bool admit(const PlannedRecord& record, AccessTime now, AccessTime next_use,
+             std::vector<PlannedRecord>& drop);
   void lost(const RecordKey& key);
+  void set_capacity(std::uint64_t bytes, std::vector<PlannedRecord>& drop);
 
  private:
-  void take_back(std::vector<RecordKey>& drop);
+  void take_back(std::vector<PlannedRecord>& drop);
 
   const std::unique_ptr<CachePolicy> policy_;
   const std::uint64_t most_records_;
   std::unordered_map<RecordKey, SampleId, RecordKeyHash> number_of_;
-  std::vector<RecordKey> key_of_;
+  std::vector<PlannedRecord> records_;  // By number.
   std::vector<SampleId> free_;
   std::vector<SampleId> dropped_;  // Of the running call.
 };

@@ -145,6 +145,10 @@ std::uint64_t Segment::allocated_bytes() const {
   return static_cast<std::uint64_t>(now.st_blocks) * 512;
 }
 
+std::uint64_t Segment::index_bytes() const {
+  return whole_pages(place_of(next_entry_));
+}
+
 std::uint64_t Segment::file_bytes() const {
   struct stat now {};
   if (::fstat(fd(), &now) != 0) return 0;

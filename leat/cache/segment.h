@@ -59,6 +59,8 @@ class Segment {
   std::uint32_t entries() const { return next_entry_; }
   /// Bytes that the file takes now, holes left out.
   std::uint64_t allocated_bytes() const;
+  /// Of those, what its header and the entries so far take.
+  std::uint64_t index_bytes() const;
   /// Where the file ends.
   std::uint64_t file_bytes() const;
 

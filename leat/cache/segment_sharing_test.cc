@@ -69,6 +69,23 @@ TEST_F(SegmentSharingTest, EachSeesWhatTheOthersWriteAndDrop) {
   EXPECT_EQ(b->records(), 1u);
 }
 
+TEST_F(SegmentSharingTest, WhoCatchesUpSeesWhatIsNewInWhatItKnows) {
+  const auto a = open();
+  const auto b = open();
+  ASSERT_TRUE(insert(*a, 1));
+  ASSERT_TRUE(insert(*a, 2));
+  b->catch_up();
+  EXPECT_FALSE(read(*b, 3));
+
+  ASSERT_TRUE(insert(*a, 3));
+  a->drop(key_of(1));
+  b->catch_up();
+
+  EXPECT_TRUE(read(*b, 2));
+  EXPECT_TRUE(read(*b, 3));
+  EXPECT_FALSE(b->holds(key_of(1)));
+}
+
 TEST_F(SegmentSharingTest, NobodyDropsOrRewritesWhatAnotherHolds) {
   const auto a = open();
   const auto b = open();
@@ -115,6 +132,52 @@ TEST_F(SegmentSharingTest, TheLimitIsSplitAmongLiveWriters) {
   a->refresh();
 
   EXPECT_EQ(a->allowed_bytes(), 40 * cost_);
+}
+
+TEST_F(SegmentSharingTest, SharesThatAreToldReplaceTheEvenOnesAndStillAddUp) {
+  const std::uint64_t limit = 40 * cost_;
+  const auto a = open(limit);
+  const auto b = open(limit);
+  const auto fill = [](SegmentTier& tier, std::uint64_t from) {
+    std::uint64_t written = 0;
+    while (written < 100 && insert(tier, from + written)) ++written;
+    return written;
+  };
+  a->set_share(30 * cost_);
+  b->set_share(10 * cost_);
+  EXPECT_EQ(fill(*a, 0), 30u);
+  EXPECT_EQ(fill(*b, 100), 10u);
+  b->set_share(30 * cost_);  // More, but nobody has made room yet.
+  EXPECT_EQ(b->allowed_bytes(), 10 * cost_);
+
+  for (std::uint64_t n = 0; n < 20; ++n) a->drop(key_of(n));
+  a->set_share(10 * cost_);
+  EXPECT_FALSE(insert(*a, 300));
+  b->refresh();
+
+  EXPECT_EQ(fill(*b, 200), 20u);
+  EXPECT_EQ(a->used_bytes() + b->used_bytes(), limit);
+  EXPECT_EQ(metrics_.value(Metric::kCacheDiskAllowedBytes),
+            static_cast<std::int64_t>(limit));
+  a->set_share(std::nullopt);
+  b->refresh();
+  a->refresh();
+  EXPECT_EQ(a->allowed_bytes(), 10 * cost_);  // Half, but the rest is taken.
+}
+
+TEST_F(SegmentSharingTest, ASmallerShareFreesWhatNobodyHasClaimed) {
+  {
+    const auto earlier = open(/*limit_bytes=*/40 * cost_);
+    for (std::uint64_t n = 0; n < 20; ++n) ASSERT_TRUE(insert(*earlier, n));
+  }
+  const auto later = open(40 * cost_);
+  ASSERT_EQ(later->used_bytes(), 20 * cost_);
+  ASSERT_TRUE(later->claim(key_of(7)));
+
+  later->set_share(5 * cost_);
+
+  EXPECT_EQ(later->used_bytes(), 5 * cost_);
+  EXPECT_TRUE(read(*later, 7));
 }
 
 TEST_F(SegmentSharingTest, AJoinerWritesWhatIsFree) {

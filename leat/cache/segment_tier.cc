@@ -57,7 +57,7 @@ struct SegmentTier::Held {
   Segment segment;
   bool is_mine = false;      // Changes once, under `writing_` and `mutex_`.
   bool is_emptying = false;  // Nothing new goes into it.
-  std::atomic<std::uint64_t> alive_bytes = 0;  // By record_cost(); of mine.
+  std::atomic<std::uint64_t> alive_bytes = 0;  // By record_cost().
 };
 
 SegmentTier::SegmentTier(std::unique_ptr<SegmentFiles> files,
@@ -75,7 +75,7 @@ SegmentTier::SegmentTier(std::unique_ptr<SegmentFiles> files,
       writing_health_(fmt::format("writing to the {} tier in {}", options.name,
                                   files_->where()),
                       clock, metrics),
-      allowed_bytes_(options.limit_bytes) {}
+      allowed_bytes_(0) {}
 
 Result<std::unique_ptr<SegmentTier>> SegmentTier::open(
     std::unique_ptr<SegmentFiles> files, const SegmentTierOptions& options,
@@ -108,6 +108,8 @@ SegmentTier::~SegmentTier() {
   if (metrics_ != nullptr) {
     metrics_->add(options_.bytes_metric,
                   -static_cast<std::int64_t>(used_bytes_.load()));
+    metrics_->add(options_.allowed_metric,
+                  -static_cast<std::int64_t>(allowed_bytes_.load()));
   }
 }
 
@@ -443,6 +445,15 @@ void SegmentTier::forget_segment(std::uint32_t number) {
 
 // --- the others --------------------------------------------------------------
 
+void SegmentTier::catch_up() {
+  const MutexLock lock(writing_);
+  for (std::uint32_t i = 0; i < segment_count(); ++i) {
+    if (!reading_health_.may_try()) return;
+    const auto held = held_at(i);
+    if (held != nullptr && !held->is_mine) follow(i);
+  }
+}
+
 void SegmentTier::refresh() {
   const MutexLock lock(writing_);
   punch_given_up();
@@ -505,9 +516,15 @@ void SegmentTier::hear(std::uint32_t number, const RecordEntry& entry) {
       .length_bytes = static_cast<std::uint32_t>(entry.length_bytes),
       .body_crc = entry.body_crc};
   const MutexLock lock(mutex_);
+  Held& held = *segments_[number];
+  const std::uint64_t cost = record_cost(entry.length_bytes);
   if (entry.kind == RecordEntry::Kind::kPut) {
+    if (!held.is_mine) held.alive_bytes += cost;
     records_.try_emplace(entry.key, Known{place});  // Any copy will do.
     return;
+  }
+  if (!held.is_mine) {
+    held.alive_bytes -= std::min<std::uint64_t>(cost, held.alive_bytes);
   }
   const auto found = records_.find(entry.key);
   if (found != records_.end() && found->second.place.segment == number &&
@@ -545,6 +562,7 @@ void SegmentTier::count_as_mine(std::uint32_t number) {
   {
     const MutexLock lock(mutex_);
     held->is_mine = true;
+    held->alive_bytes = 0;
     add_used(*held, static_cast<std::int64_t>(bytes));
   }
   find_out_if_holes_work(*held);
@@ -578,7 +596,11 @@ void SegmentTier::share_limit() {
   for (std::uint32_t i = 0; i < segment_count(); ++i) {
     const auto held = held_at(i);
     if (held == nullptr || held->is_mine) continue;
-    others_bytes += held->segment.allocated_bytes();
+    // By what their records cost, as ours; more if there is what nobody counts.
+    const std::uint64_t allocated = held->segment.allocated_bytes();
+    others_bytes += std::max<std::uint64_t>(
+        held->alive_bytes,
+        allocated - std::min(allocated, held->segment.index_bytes()));
     SegmentBlock block;  // Taken over by another, it has another owner.
     if (held->segment.read(0, block) != 0) continue;
     if (const auto header = parse_header(block)) writers.insert(header->owner);
@@ -586,8 +608,22 @@ void SegmentTier::share_limit() {
   const std::uint64_t limit = options_.limit_bytes;
   const std::uint64_t shares =
       std::max<std::uint64_t>(writers.size() + 1, options_.expected_writers);
-  allowed_bytes_ =
-      std::min(limit / shares, limit - std::min(limit, others_bytes));
+  const std::uint64_t allowed = std::min(share_.value_or(limit / shares),
+                                         limit - std::min(limit, others_bytes));
+  const std::uint64_t before = allowed_bytes_.exchange(allowed);
+  if (metrics_ != nullptr) {
+    metrics_->add(
+        options_.allowed_metric,
+        static_cast<std::int64_t>(allowed) - static_cast<std::int64_t>(before));
+  }
+}
+
+void SegmentTier::set_share(std::optional<std::uint64_t> bytes) {
+  const MutexLock lock(writing_);
+  share_ = bytes;
+  (void)learn_segments();  // As refresh().
+  share_limit();
+  if (!drop_strangers(strangers_, 0)) (void)drop_strangers(own_strangers_, 0);
 }
 
 // --- small things ------------------------------------------------------------

@@ -31,8 +31,9 @@ struct SegmentTierOptions {
   std::uint64_t segment_bytes = 0;
   /// Hash of the store that this job's records come from.
   std::uint64_t source = 0;
-  /// Which gauge holds used_bytes().
+  /// Which gauges hold used_bytes() and allowed_bytes().
   Metric bytes_metric = Metric::kCacheDiskBytes;
+  Metric allowed_metric = Metric::kCacheDiskAllowedBytes;
 };
 
 /// Records by their key, over segments of which this tier writes some and reads
@@ -87,14 +88,23 @@ class SegmentTier {
   /// rest. True if there is room now.
   bool make_room(std::uint64_t bytes, bool of_own_source);
 
+  /// Says how much of the limit this writer may take from now on; nullopt: an
+  /// even part of it. What is above that and was never claimed is freed; the
+  /// rest is for the caller to drop, before.
+  void set_share(std::optional<std::uint64_t> bytes);
+
+  /// Sees what other writers did since in the segments that are known: a read
+  /// of each of their indexes, a small part of refresh().
+  void catch_up();
+
   /// Sees what other writers did since, takes over segments of dead ones, and
   /// learns how many live ones share the limit.
   void refresh();
 
   /// What this tier holds of what it may drop, by record_cost().
   std::uint64_t used_bytes() const;
-  /// What it may hold now: an even share among live writers, and not more than
-  /// the others have left free.
+  /// What it may hold now: an even share among live writers or what set_share()
+  /// said, and not more than the others have left free.
   std::uint64_t allowed_bytes() const;
   /// False where the file system cannot punch holes: nothing is then freed, and
   /// the log has said so.
@@ -169,6 +179,7 @@ class SegmentTier {
   std::optional<std::uint32_t> active_ LEAT_GUARDED_BY(writing_);
   std::deque<RecordKey> strangers_ LEAT_GUARDED_BY(writing_);
   std::deque<RecordKey> own_strangers_ LEAT_GUARDED_BY(writing_);
+  std::optional<std::uint64_t> share_ LEAT_GUARDED_BY(writing_);
 
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<Held>> segments_ LEAT_GUARDED_BY(mutex_);

@@ -26,6 +26,8 @@ struct AgentFlags {
   std::string group;
   std::string objective = "throughput";
   std::string bandwidth;
+  std::string cache_ram;
+  std::string cache_disk;
   double floor = 0.5;
   double threads = 0;
   double max_in_flight = 0;
@@ -50,6 +52,14 @@ Result<gid_t> group_of(const std::string& name) {
   return found->gr_gid;
 }
 
+/// 0 for none.
+Result<double> bytes_of(const std::string& given, const std::string& flag) {
+  if (given.empty()) return 0.0;
+  const Result<std::uint64_t> bytes = parse_bytes(given);
+  if (!bytes) return wrong(flag + " must be bytes such as 8GiB");
+  return static_cast<double>(*bytes);
+}
+
 Result<AgentOptions> options_of(const AgentFlags& flags, const Env& env) {
   AgentOptions options;
   const std::vector<std::string> paths = agent_paths(env);
@@ -70,6 +80,9 @@ Result<AgentOptions> options_of(const AgentFlags& flags, const Env& env) {
     }
     options.node.bytes_per_second = static_cast<double>(*rate);
   }
+  LEAT_TRY(const double ram, bytes_of(flags.cache_ram, "--cache-ram"));
+  LEAT_TRY(options.node.disk_bytes, bytes_of(flags.cache_disk, "--cache-disk"));
+  options.node.cache_bytes = ram + options.node.disk_bytes;
   options.sharing.allocation.floor = flags.floor;
   options.sharing.allocation.objective = flags.objective == "fairness"
                                              ? Objective::kFairness
@@ -123,6 +136,11 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
       ->check(CLI::Range(1.0, 1048576.0));
   app.add_option("--bandwidth", flags->bandwidth,
                  "bytes a second from the store of all jobs, such as 1GB");
+  app.add_option("--cache-ram", flags->cache_ram,
+                 "RAM of the caches of all jobs, such as 8GiB; without: each "
+                 "keeps what its user gave it");
+  app.add_option("--cache-disk", flags->cache_disk,
+                 "disk of the caches of all jobs, the same");
   app.add_option("--port", flags->port,
                  "show a page, and metrics, at this port; 0 for a free one");
   app.add_flag("--json", flags->is_json, "print what it showed at the end");

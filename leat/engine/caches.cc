@@ -113,7 +113,8 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
       .level = level,
       .tier = std::move(tier),
       .policy = std::make_unique<RecordPolicy>(std::move(policy), records),
-      .is_lasting = level == CacheLevel::kDisk};
+      .is_lasting = level == CacheLevel::kDisk,
+      .keeps_copies = level == CacheLevel::kDisk && options.policy == "belady"};
 }
 
 Result<void> check_policy(const std::string& name) {
@@ -138,7 +139,8 @@ Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
                              .limit_bytes = node_bytes,
                              .expected_writers = needs.local_ranks,
                              .source = source,
-                             .bytes_metric = Metric::kCacheRamBytes};
+                             .bytes_metric = Metric::kCacheRamBytes,
+                             .allowed_metric = Metric::kCacheRamAllowedBytes};
   if (!needs.exchange.empty()) {
     auto files = open_segment_exchange(needs.exchange, ground.ops);
     if (files) {
@@ -261,14 +263,21 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
   for (const CacheTier& tier : tiers) {
     tier_bytes += tier.tier->options().limit_bytes;
   }
-  return std::unique_ptr<Store>(std::make_unique<CachedStore>(
+  auto cached = std::make_unique<CachedStore>(
       std::move(opened.store), std::move(tiers),
       CachedStoreOptions{
           .place = opened.endpoint + "\n",
           .samples = needs.samples,
           .queue_bytes =
               std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes)},
-      metrics));
+      metrics);
+  opened.cached = cached.get();
+  return std::unique_ptr<Store>(std::move(cached));
+}
+
+void set_cache_share(const OpenedStore& opened, CacheLevel level,
+                     std::optional<std::uint64_t> bytes) {
+  opened.cached->set_share(level, bytes);
 }
 
 }  // namespace leat

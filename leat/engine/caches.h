@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "leat/base/clock.h"
@@ -53,7 +54,8 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
 /// "1 GiB of RAM and 20 GiB in /nvme/leat", for logs.
 std::string describe(const CacheOptions& options);
 
-/// Wraps `opened.store`. Blocks: reads the index of what earlier jobs left.
+/// Wraps `opened.store`, and sets `opened.cached`. Blocks: reads the index of
+/// what earlier jobs left.
 ///
 /// REQUIRES: choose_cache() has made `options`. `ground` and `metrics` outlive
 ///           the store.
@@ -64,5 +66,10 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
                                              const CacheNeeds& needs,
                                              CacheGround& ground,
                                              Metrics* metrics);
+
+/// Bounds a tier of it from now on: see CachedStore::set_share().
+/// REQUIRES: `opened.cached` is set.
+void set_cache_share(const OpenedStore& opened, CacheLevel level,
+                     std::optional<std::uint64_t> bytes);
 
 }  // namespace leat

@@ -132,18 +132,19 @@ class Loader {
   /// The waits of the latest steps that were delivered and not yet taken, of at
   /// most 1,024; the oldest first. For one reader.
   std::vector<StepWait> take_waits();
-  /// Bounds threads, requests in flight and bandwidth of this rank from now on;
-  /// what is nullopt is as the options say, and more than they say is not
-  /// given. The tuner chooses within that; where it is off, all is used.
+  /// Bounds threads, requests in flight, bandwidth and cache of this rank from
+  /// now on; what is nullopt is as the options say, and more than they say is
+  /// not given. The tuner chooses within that; where it is off, all is used.
   /// Nothing is cancelled: what is too much ends and is not begun again.
-  /// Neither order nor content depends on it. Bytes of the cache are fixed when
-  /// a loader is opened and are not read here.
+  /// Neither order nor content depends on it. What the cache holds beyond its
+  /// bytes goes by the plan, what is used furthest first; bytes that are added
+  /// are there at once.
   void set_share(const Share& wanted);
   /// The most that set_share() can give.
   Share most_share() const;
 
-  /// What its tuner changed, the latest last; at most the last 1,000. None
-  /// where it is off.
+  /// What its tuner changed, and how its share of the node's caches did, the
+  /// latest last; at most the last 1,000 of each.
   std::vector<Decision> decisions() const;
   /// Where its speed ends, by what was seen of it last. None: too little was
   /// seen, or the tuner is off.

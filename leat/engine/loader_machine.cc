@@ -205,6 +205,13 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
   }
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
+  if (store.cached == nullptr) return {};
+  if (options.cache->ram_bytes / local.world_size != 0) {
+    most_cache.ram_bytes = options.cache->ram_bytes / local.world_size;
+  }
+  if (!options.cache->disk.empty()) {
+    most_cache.disk_bytes = *options.cache->disk_limit_bytes / local.world_size;
+  }
   return {};
 }
 

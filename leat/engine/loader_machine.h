@@ -45,6 +45,7 @@ struct Loader::Machine {
   RankShare share;       ///< Now. Its threads and requests change.
   RankShare usual;       ///< As the options say.
   RankShare most_share;  ///< The most that set_share() gives.
+  Share most_cache;      ///< The same, of the tiers that there are.
   const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
@@ -116,7 +117,10 @@ struct Loader::Machine {
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
   Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
-  Share allowed LEAT_GUARDED_BY(mutex);  ///< As set_share() was told.
+  Share allowed LEAT_GUARDED_BY(mutex);      ///< As set_share() was told.
+  Share cache_share LEAT_GUARDED_BY(mutex);  ///< As its tiers were told.
+  /// How that has changed; at most the last kKeptShares.
+  std::deque<Decision> cache_decisions LEAT_GUARDED_BY(mutex);
   /// By the tuner; none where it is off.
   std::optional<Settings> chosen LEAT_GUARDED_BY(mutex);
   std::uint64_t data_bytes = 0;  ///< Of the dataset, for the tuner.
@@ -220,6 +224,11 @@ struct Loader::Machine {
   Settings most_settings() const LEAT_REQUIRES(mutex);
   /// Brings into force what is allowed and chosen.
   void apply_settings();
+  /// Takes what is allowed of a tier into `cache_share`, with a line if that
+  /// changes what it may hold. True if the tier has to be told.
+  bool has_new_cache_share(Setting setting,
+                           std::optional<std::uint64_t> Share::*tier)
+      LEAT_REQUIRES(mutex);
   /// With several ranks each has its own file: "t.json", "t.rank3.json".
   std::string of_this_rank(const std::string& file) const;
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);

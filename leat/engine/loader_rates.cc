@@ -2,6 +2,7 @@
 #include "leat/engine/loader_rates.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/engine/loader_machine.h"
 #include "leat/pipeline/user_function.h"
+#include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
@@ -25,6 +27,9 @@ std::string own_command_line() {
   line.resize(static_cast<std::size_t>(file.gcount()));
   return line;
 }
+
+/// Changes of what a cache may hold that are kept to be read.
+constexpr std::size_t kKeptShares = 1000;
 
 std::size_t within(std::optional<std::size_t> wanted, std::size_t usual,
                    std::size_t most) {
@@ -46,6 +51,8 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   rates.peer_hits = count_of(m, Metric::kCachePeerHits);
   rates.ram_bytes = count_of(m, Metric::kCacheRamBytes);
   rates.disk_bytes = count_of(m, Metric::kCacheDiskBytes);
+  rates.ram_allowed_bytes = count_of(m, Metric::kCacheRamAllowedBytes);
+  rates.disk_allowed_bytes = count_of(m, Metric::kCacheDiskAllowedBytes);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
 }
@@ -70,6 +77,8 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                        .local_ranks = share.local_ranks,
                        .threads = most_share.threads,
                        .in_flight = most_share.in_flight,
+                       .ram_bytes = most_cache.ram_bytes.value_or(0),
+                       .disk_bytes = most_cache.disk_bytes.value_or(0),
                        // Of shards that are yet to be indexed, not known.
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
@@ -132,6 +141,9 @@ void Loader::Machine::apply_settings() {
   const MutexLock one_by_one(applying);
   std::size_t window = 1;
   std::optional<std::uint64_t> bytes_per_second;
+  Share cache;
+  bool has_ram = false;
+  bool has_disk = false;
   {
     const MutexLock lock(mutex);
     Settings now = most_settings();
@@ -143,6 +155,9 @@ void Loader::Machine::apply_settings() {
     share.threads = now.threads;
     share.in_flight = window = now.in_flight;
     bytes_per_second = allowed.bytes_per_second;
+    has_ram = has_new_cache_share(Setting::kRamBytes, &Share::ram_bytes);
+    has_disk = has_new_cache_share(Setting::kDiskBytes, &Share::disk_bytes);
+    cache = cache_share;
     executor->set_active(share.threads);
     if (lookahead) {
       lookahead->ask_for_at_least(
@@ -153,6 +168,33 @@ void Loader::Machine::apply_settings() {
   // Without the lock: both may send, and an answer may come at once.
   store.limited->set_bytes_per_second(bytes_per_second);
   store.limited->set_window(window);
+  if (has_ram) set_cache_share(store, CacheLevel::kRam, cache.ram_bytes);
+  if (has_disk) set_cache_share(store, CacheLevel::kDisk, cache.disk_bytes);
+}
+
+bool Loader::Machine::has_new_cache_share(
+    Setting setting, std::optional<std::uint64_t> Share::*tier) {
+  const std::optional<std::uint64_t> most = most_cache.*tier;
+  if (!most) return false;
+  std::optional<std::uint64_t> wanted = allowed.*tier;
+  if (wanted) wanted = std::min(*wanted, *most);
+  const auto before = std::exchange(cache_share.*tier, wanted);
+  if (wanted == before) return false;
+  if (wanted.value_or(*most) == before.value_or(*most)) return true;
+  cache_decisions.push_back(
+      {.at_seconds =
+           std::chrono::duration<double>(SteadyClock().now() - opened_at)
+               .count(),
+       .job = {},
+       .setting = setting,
+       .before = static_cast<double>(before.value_or(*most)),
+       .after = static_cast<double>(wanted.value_or(*most)),
+       .reason = "its share of what the caches of this node may hold",
+       .expected_gain = {},
+       .found_gain = {}});
+  if (cache_decisions.size() > kKeptShares) cache_decisions.pop_front();
+  log_debug("share: " + to_string(cache_decisions.back()));
+  return true;
 }
 
 void Loader::set_share(const Share& wanted) {
@@ -167,8 +209,8 @@ Share Loader::most_share() const {
   return {.threads = machine_->most_share.threads,
           .in_flight = machine_->most_share.in_flight,
           .bytes_per_second = {},
-          .ram_bytes = {},
-          .disk_bytes = {}};
+          .ram_bytes = machine_->most_cache.ram_bytes,
+          .disk_bytes = machine_->most_cache.disk_bytes};
 }
 
 }  // namespace leat

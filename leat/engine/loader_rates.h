@@ -39,6 +39,8 @@ struct LoaderRates {
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
   std::uint64_t cache_misses = 0;
+  std::uint64_t ram_allowed_bytes = 0;  ///< That it may keep in each, now.
+  std::uint64_t disk_allowed_bytes = 0;
   std::uint64_t ram_bytes = 0;  ///< That this process keeps in each, now.
   std::uint64_t disk_bytes = 0;
   std::uint64_t reserved_bytes = 0;  ///< Of memory=, now.

@@ -1,5 +1,6 @@
 #include "leat/engine/loader_tuning.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -162,8 +163,13 @@ Observation Loader::Machine::observe() {
 }
 
 std::vector<Decision> Loader::decisions() const {
-  if (machine_->tuning == nullptr) return {};
-  return machine_->tuning->decisions();
+  std::vector<Decision> all;
+  if (machine_->tuning != nullptr) all = machine_->tuning->decisions();
+  const MutexLock lock(machine_->mutex);
+  const auto& shares = machine_->cache_decisions;
+  all.insert(all.end(), shares.begin(), shares.end());
+  std::ranges::stable_sort(all, {}, &Decision::at_seconds);
+  return all;
 }
 
 std::optional<Explanation> Loader::explanation() const {

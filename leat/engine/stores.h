@@ -46,10 +46,14 @@ struct StoreOptions {
   std::optional<std::uint64_t> seed;
 };
 
+class CachedStore;
+
 struct OpenedStore {
   std::unique_ptr<Store> store;
   LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
-  std::string url;                  ///< As given, without credentials.
+  /// Its tiers, where wrap_in_cache() has made any; lives in `store`.
+  CachedStore* cached = nullptr;
+  std::string url;  ///< As given, without credentials.
   /// What the dataset's keys begin with: see key_in_store().
   std::string prefix;
   /// Names the place on this machine: the URL, and the endpoint where there may

@@ -41,6 +41,8 @@ enum class Metric : std::uint8_t {
   kCacheTierFailures,
   kCacheRamBytes,
   kCacheDiskBytes,
+  kCacheRamAllowedBytes,
+  kCacheDiskAllowedBytes,
   kRuntimeReservedBytes,
   kRuntimeExecutorTasks,
   kPipelineSamples,
@@ -104,6 +106,12 @@ inline constexpr std::array kCatalog = {
     MetricSpec{
         "leat_cache_disk_bytes", MetricKind::kGauge,
         "Bytes of the disk tier that this process has written or taken over."},
+    MetricSpec{"leat_cache_ram_allowed_bytes", MetricKind::kGauge,
+               "Bytes that this process may keep in the RAM tier; a fall means "
+               "that others got them."},
+    MetricSpec{"leat_cache_disk_allowed_bytes", MetricKind::kGauge,
+               "Bytes that this process may keep in the disk tier; a fall "
+               "means that others got or took them."},
     MetricSpec{"leat_runtime_reserved_bytes", MetricKind::kGauge,
                "Bytes of the memory budget held by reservations."},
     MetricSpec{"leat_runtime_executor_tasks", MetricKind::kGauge,

@@ -50,6 +50,13 @@ class CachePolicy {
   /// happens if it was not held.
   virtual void lost(SampleId sample) = 0;
 
+  /// From now on it holds at most so much, in the unit of its spec. What it
+  /// would part with first goes until the rest fits: the furthest used, the
+  /// longest unused, the first or, of never_evict, the last admitted. Takes
+  /// O(samples) at most, beside the drops.
+  virtual void set_capacity(std::uint64_t capacity,
+                            std::vector<SampleId>& drop) = 0;
+
   virtual bool holds(SampleId sample) const = 0;
   /// The sum of the sizes of what is held. At most the capacity, if that is
   /// counted in bytes.

@@ -165,6 +165,38 @@ TEST(CachePolicyTest, EveryPolicyRefusesASampleLargerThanItself) {
   }
 }
 
+TEST(CachePolicyTest, ASmallerOnePartsWithWhatItWouldDropFirst) {
+  // Five samples, of which 4 is used furthest; 0 was used again.
+  const std::map<std::string_view, std::vector<SampleId>> expected = {
+      {"belady", ids({4, 2})},      {"windowed_belady", ids({4, 2})},
+      {"never_evict", ids({4, 3})}, {"lru", ids({1, 2})},
+      {"fifo", ids({0, 1})},
+  };
+  const std::vector<AccessTime> next_uses = {10, 20, 40, 30, 50};
+  for (const std::string_view name : cache_policy_names()) {
+    SCOPED_TRACE(name);
+    const auto policy = items(std::string(name).c_str(), 5,
+                              name == "windowed_belady" ? 100 : 0);
+    std::vector<SampleId> drop;
+    for (std::uint64_t id = 0; id < 5; ++id) {
+      ASSERT_TRUE(policy->admit(SampleId{id}, 1, id, next_uses[id], drop));
+    }
+    policy->used(SampleId{0}, 5, 15, drop);
+    ASSERT_TRUE(drop.empty());
+
+    policy->set_capacity(3, drop);
+    EXPECT_EQ(drop, expected.at(name));
+    EXPECT_EQ(policy->held_items(), 3u);
+
+    drop.clear();
+    policy->set_capacity(4, drop);
+    EXPECT_TRUE(drop.empty());
+    EXPECT_TRUE(policy->admit(SampleId{7}, 1, 6, 99, drop));
+    EXPECT_TRUE(drop.empty());  // There was room at once.
+    EXPECT_EQ(policy->held_items(), 4u);
+  }
+}
+
 TEST(CachePolicyTest, BadSpecsSayWhatToChange) {
   const auto message = [](const CachePolicySpec& spec) {
     const auto made = make_cache_policy(spec);
@@ -232,7 +264,7 @@ RC_GTEST_PROP(CachePolicyProperty, WhatIsHeldIsAccountedFor, ()) {
   const std::string_view name =
       *rc::gen::elementOf(std::vector<std::string_view>(
           cache_policy_names().begin(), cache_policy_names().end()));
-  const auto capacity = *rc::gen::inRange<std::uint64_t>(0, 100);
+  auto capacity = *rc::gen::inRange<std::uint64_t>(0, 100);
   const auto policy =
       policy_of({.name = std::string(name),
                  .samples = 40,
@@ -243,7 +275,10 @@ RC_GTEST_PROP(CachePolicyProperty, WhatIsHeldIsAccountedFor, ()) {
     const auto id = *rc::gen::inRange<std::uint64_t>(0, 40);
     std::vector<SampleId> drop;
     const AccessTime next = now + *rc::gen::inRange<std::uint64_t>(1, 40);
-    if (*rc::gen::inRange(0, 8) == 0) {
+    if (*rc::gen::inRange(0, 20) == 0) {
+      capacity = *rc::gen::inRange<std::uint64_t>(0, 100);
+      policy->set_capacity(capacity, drop);
+    } else if (*rc::gen::inRange(0, 8) == 0) {
       policy->lost(SampleId{id});
       bytes_of.erase(id);
     } else if (policy->holds(SampleId{id})) {

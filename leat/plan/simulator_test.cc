@@ -373,5 +373,35 @@ TEST(SimulatorTest, WhatCannotBeSimulatedSaysWhy) {
   EXPECT_NE(message([](Options& o) { o.times = {.max_in_flight = 0}; }), "");
 }
 
+// Of equal sizes, what RAM and disk hit together is what one tier of both
+// would.
+RC_GTEST_PROP(SimulatorProperty, BeladysTiersHitTogetherWhatOneOfBothDoes,
+              (std::uint64_t seed)) {
+  SimulationOptions options;
+  options.samples = *rc::gen::inRange<std::uint64_t>(8, 90);
+  options.order.seed = seed;
+  options.ranks = options.nodes = *rc::gen::inRange<std::uint32_t>(1, 4);
+  options.global_batch = options.ranks * *rc::gen::inRange<std::uint64_t>(1, 3);
+  options.epochs = 6;
+  const auto ram = *rc::gen::inRange<std::uint64_t>(0, 40);
+  const auto disk = *rc::gen::inRange<std::uint64_t>(0, 40);
+  const auto hits = [&](std::vector<std::uint64_t> capacities) {
+    options.tiers.clear();
+    for (const std::uint64_t capacity : capacities) {
+      options.tiers.push_back(
+          {.capacity = capacity, .unit = CapacityUnit::kItems});
+    }
+    std::vector<std::uint64_t> found;
+    const auto report = simulate(options);
+    RC_ASSERT(report.has_value());
+    for (const EpochCounts& epoch : report->epochs) {
+      found.push_back(epoch.reads - epoch.gets);
+    }
+    return found;
+  };
+
+  RC_ASSERT(hits({ram, disk}) == hits({ram + disk}));
+}
+
 }  // namespace
 }  // namespace leat

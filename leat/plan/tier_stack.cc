@@ -16,13 +16,35 @@ std::size_t TierStack::read(SampleId sample, std::uint64_t epoch,
   now_ = next_use_.has_value() ? next_use_->time_of(epoch, position) : 0;
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     if (!tiers_[i]->holds(sample)) continue;
-    drop_.clear();
-    tiers_[i]->used(sample, now_, next_use_of(sample), drop_);
-    offer_dropped(i + 1);
+    if (!rise(sample, i)) {
+      drop_.clear();
+      tiers_[i]->used(sample, now_, next_use_of(sample), drop_);
+      offer_dropped(i + 1);
+    }
     return i;
   }
   offer(sample, 0);
   return kMiss;
+}
+
+bool TierStack::rise(SampleId sample, std::size_t from) {
+  const std::uint64_t bytes =
+      sizes_.size() == 1 ? sizes_.front() : sizes_[sample.value];
+  const AccessTime next_use = next_use_of(sample);
+  for (std::size_t i = 0; i < from; ++i) {
+    drop_.clear();
+    if (!tiers_[i]->admit(sample, bytes, now_, next_use, drop_)) continue;
+    tiers_[from]->lost(sample);  // First: that makes room for what goes down.
+    offer_dropped(i + 1);
+    return true;
+  }
+  return false;
+}
+
+void TierStack::set_capacity(std::size_t index, std::uint64_t capacity) {
+  drop_.clear();
+  tiers_[index]->set_capacity(capacity, drop_);
+  offer_dropped(index + 1);
 }
 
 bool TierStack::holds(SampleId sample) const {

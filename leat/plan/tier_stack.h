@@ -13,8 +13,8 @@ namespace leat {
 /// Tiers from the fastest down; a sample is in one of them at most.
 ///
 /// What comes from the store is offered to the fastest first, and to the next
-/// if that refuses; what one tier drops is offered to the next. A hit moves
-/// nothing.
+/// if that refuses; what one tier drops is offered to the next; what is read
+/// from one is offered to the faster ones.
 ///
 /// Threads: one at a time.
 class TierStack {
@@ -34,11 +34,16 @@ class TierStack {
   std::size_t read(SampleId sample, std::uint64_t epoch,
                    std::uint64_t position);
 
+  /// From now on tier `index` holds at most so much, in its policy's unit; what
+  /// it parts with is offered to the next.
+  void set_capacity(std::size_t index, std::uint64_t capacity);
+
   bool holds(SampleId sample) const;
   const CachePolicy& tier(std::size_t index) const { return *tiers_[index]; }
 
  private:
   AccessTime next_use_of(SampleId sample);
+  bool rise(SampleId sample, std::size_t from);
   bool offer(SampleId sample, std::size_t first_tier);
   void offer_dropped(std::size_t first_tier);
 

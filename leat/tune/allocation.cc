@@ -16,6 +16,21 @@
 namespace leat {
 namespace {
 
+/// Equal parts, but to nobody more than there is room for.
+std::vector<double> even_parts(double of, std::span<const double> room) {
+  std::vector<std::size_t> order(room.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return room[a] < room[b]; });
+  std::vector<double> parts(room.size(), 0);
+  for (std::size_t done = 0; done < order.size(); ++done) {
+    const double each = of / static_cast<double>(order.size() - done);
+    parts[order[done]] = std::clamp(room[order[done]], 0.0, each);
+    of -= parts[order[done]];
+  }
+  return parts;
+}
+
 /// Whole ones: rounded down, then to whoever lost most by that.
 void deal_out_requests(const RateProblem& jobs, const Amounts& cache,
                        const Amounts& rates, std::vector<Grant>& grants) {
@@ -118,7 +133,8 @@ double rate_alone(const NodeResources& node, const Claim& claim) {
                   .in_flight = std::min(claim.most_in_flight,
                                         std::max(1.0, node.in_flight)),
                   .bytes_per_second = node.bytes_per_second,
-                  .cache_bytes = node.cache_bytes})
+                  .cache_bytes =
+                      std::min(node.cache_bytes, claim.most_cache_bytes)})
       .rate;
 }
 
@@ -126,6 +142,9 @@ std::vector<Grant> even_split(const NodeResources& node,
                               std::span<const Claim> claims) {
   std::vector<Grant> grants;
   const std::size_t count = claims.size();
+  std::vector<double> rooms;
+  for (const Claim& claim : claims) rooms.push_back(claim.most_cache_bytes);
+  const std::vector<double> caches = even_parts(node.cache_bytes, rooms);
   for (std::size_t i = 0; i < count; ++i) {
     const auto rest_of = [&](double of) {
       const double each = std::floor(of / static_cast<double>(count));
@@ -137,9 +156,23 @@ std::vector<Grant> even_split(const NodeResources& node,
          .in_flight = std::isfinite(node.in_flight) ? rest_of(node.in_flight)
                                                     : kUnbounded,
          .bytes_per_second = node.bytes_per_second / static_cast<double>(count),
-         .cache_bytes = node.cache_bytes / static_cast<double>(count)});
+         .cache_bytes = caches[i]});
   }
   return grants;
+}
+
+void deal_out_cache(const NodeResources& node, std::span<const Claim> claims,
+                    std::span<Grant> grants) {
+  double left = node.cache_bytes;
+  std::vector<double> rooms;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    left -= grants[i].cache_bytes;
+    rooms.push_back(claims[i].most_cache_bytes - grants[i].cache_bytes);
+  }
+  const std::vector<double> more = even_parts(std::max(0.0, left), rooms);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    grants[i].cache_bytes += more[i];
+  }
 }
 
 std::vector<double> normalised_rates(const NodeResources& node,

@@ -17,6 +17,7 @@ struct NodeResources {
   double in_flight = kUnbounded;
   double bytes_per_second = kUnbounded;
   double cache_bytes = 0;
+  double disk_bytes = 0;  ///< Of `cache_bytes`, those on disk.
 };
 
 enum class Objective : std::uint8_t {
@@ -32,8 +33,9 @@ struct Claim {
   /// What its ranks on other nodes reach: more would lift nothing, so it is not
   /// given.
   double outside_ceiling = kUnbounded;
-  double most_threads = kUnbounded;    ///< That its user allows; at least 1.
-  double most_in_flight = kUnbounded;  ///< That its user allows; at least 1.
+  double most_threads = kUnbounded;      ///< That its user allows; at least 1.
+  double most_in_flight = kUnbounded;    ///< That its user allows; at least 1.
+  double most_cache_bytes = kUnbounded;  ///< That its user allows; may be 0.
 };
 
 struct AllocationOptions {
@@ -61,6 +63,11 @@ std::vector<Grant> even_split(const NodeResources& node,
 std::vector<Grant> allocate(const NodeResources& node,
                             std::span<const Claim> claims,
                             const AllocationOptions& options);
+
+/// Deals out what is left of the cache, evenly, as far as users allow: records
+/// take more than their bytes, and a dataset may be larger than was seen.
+void deal_out_cache(const NodeResources& node, std::span<const Claim> claims,
+                    std::span<Grant> grants);
 
 /// What an objective compares, of each claim that something bounds, in
 /// ascending order: rate / rate alone, in [0, 1].

@@ -292,7 +292,13 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
               (std::uint64_t seed, bool is_fair)) {
   std::mt19937_64 random(seed);
   const NodeResources node = random_node(random);
-  const std::vector<Claim> claims = random_claims(random, node, 8);
+  std::vector<Claim> claims = random_claims(random, node, 8);
+  for (Claim& claim : claims) {
+    if (random() % 4 == 0) {
+      claim.most_cache_bytes =
+          node.cache_bytes / static_cast<double>(2 + random() % 8);
+    }
+  }
   const auto count = static_cast<double>(claims.size());
   const Objective objective =
       is_fair ? Objective::kFairness : Objective::kThroughput;
@@ -308,6 +314,7 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
     used.bytes_per_second += grants[i].bytes_per_second;
     used.cache_bytes += grants[i].cache_bytes;
     RC_ASSERT(grants[i].threads >= 1 && grants[i].in_flight >= 1);
+    RC_ASSERT(grants[i].cache_bytes <= claims[i].most_cache_bytes * (1 + 1e-9));
     RC_ASSERT(grants[i].threads == std::floor(grants[i].threads));
     Grant promised = even[i];
     promised.threads = std::max(1.0, std::floor(node.threads / count));

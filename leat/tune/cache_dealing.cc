@@ -7,6 +7,12 @@
 namespace leat {
 namespace {
 
+/// More would be of no use, or is not allowed.
+double most_cache(const RateProblem& jobs, std::size_t party) {
+  const Claim& claim = *jobs.parties()[party].claim;
+  return std::min(claim.speed.dataset_bytes, claim.most_cache_bytes);
+}
+
 Amounts even_cache(const RateProblem& jobs) {
   Amounts cache;
   for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
@@ -31,7 +37,7 @@ Amounts cache_for(const RateProblem& jobs, const Amounts& rates,
   Amounts cache(rates.size(), 0);
   double left = std::max(0.0, jobs.shared().cache_bytes);
   for (const auto& [unused, i] : saved) {
-    cache[i] = std::min(left, jobs.parties()[i].claim->speed.dataset_bytes);
+    cache[i] = std::min(left, most_cache(jobs, i));
     left -= cache[i];
   }
   return cache;
@@ -52,8 +58,7 @@ bool move_cache(const RateProblem& jobs, double bytes, const Amounts& best,
       if (from == to) continue;
       Amounts cache = best;
       const double moved =
-          std::min({bytes, cache[from],
-                    jobs.parties()[to].claim->speed.dataset_bytes - cache[to]});
+          std::min({bytes, cache[from], most_cache(jobs, to) - cache[to]});
       if (moved <= 0) continue;
       cache[from] -= moved;
       cache[to] += moved;

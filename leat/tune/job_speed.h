@@ -29,6 +29,8 @@ struct Grant {
   double in_flight = kUnbounded;
   double bytes_per_second = kUnbounded;
   double cache_bytes = 0;
+  double disk_bytes = 0;  ///< Of `cache_bytes`, those on disk: place_cache().
+  double ram_bytes() const { return cache_bytes - disk_bytes; }
 };
 
 enum class Bound : std::uint8_t {

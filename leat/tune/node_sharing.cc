@@ -31,13 +31,15 @@ bool has_drifted_from(const JobSpeed& now, const JobSpeed& then) {
 
 struct Shown {
   Setting setting;
-  double Grant::*field;
+  double (*value)(const Grant&);
 };
 constexpr std::array kShown = {
-    Shown{Setting::kThreads, &Grant::threads},
-    Shown{Setting::kInFlight, &Grant::in_flight},
-    Shown{Setting::kBytesPerSecond, &Grant::bytes_per_second},
-    Shown{Setting::kRamBytes, &Grant::cache_bytes}};
+    Shown{Setting::kThreads, [](const Grant& g) { return g.threads; }},
+    Shown{Setting::kInFlight, [](const Grant& g) { return g.in_flight; }},
+    Shown{Setting::kBytesPerSecond,
+          [](const Grant& g) { return g.bytes_per_second; }},
+    Shown{Setting::kRamBytes, [](const Grant& g) { return g.ram_bytes(); }},
+    Shown{Setting::kDiskBytes, [](const Grant& g) { return g.disk_bytes; }}};
 
 }  // namespace
 
@@ -106,7 +108,11 @@ std::vector<Claim> NodeSharing::claims() const {
   for (const auto& [id, job] : jobs_) {
     Claim claim{.outside_ceiling = job.outside_rate,
                 .most_threads = std::max(1.0, job.ask.most_threads),
-                .most_in_flight = std::max(1.0, job.ask.most_in_flight)};
+                .most_in_flight = std::max(1.0, job.ask.most_in_flight),
+                .most_cache_bytes =
+                    std::min(job.ask.cache.ram_bytes,
+                             node_.cache_bytes - node_.disk_bytes) +
+                    std::min(job.ask.cache.disk_bytes, node_.disk_bytes)};
     if (job.fit.is_known()) claim.speed = speed_of(job);
     claims.push_back(claim);
   }
@@ -149,10 +155,15 @@ bool NodeSharing::decide(double now) {
   if (!must_change && !has_room_ && !has_drifted()) return false;
 
   const std::vector<Claim> wanted = claims();
-  const std::vector<Grant> grants =
-      allocate(node_, wanted, options_.allocation);
+  std::vector<Grant> grants = allocate(node_, wanted, options_.allocation);
+  deal_out_cache(node_, wanted, grants);
   std::vector<Grant> present;
-  for (const auto& [id, job] : jobs_) present.push_back(job.grant);
+  std::vector<CacheRoom> rooms;
+  for (const auto& [id, job] : jobs_) {
+    present.push_back(job.grant);
+    rooms.push_back(job.ask.cache);
+  }
+  place_cache(node_, rooms, grants);
   const Objective objective = options_.allocation.objective;
   const auto better = normalised_rates(node_, wanted, grants);
   const double gain = relative_gain(objective, better,
@@ -167,9 +178,10 @@ bool NodeSharing::decide(double now) {
     if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
       tell_nothing_to_gain(now);
     }
+    const bool has_grown = has_room_ && give_free_cache(now, wanted);
     has_room_ = false;
     event_.clear();
-    return false;
+    return has_grown;
   }
   if (event_.empty()) {
     event_ = must_change ? "other programs take cores" : "figures have changed";
@@ -179,6 +191,24 @@ bool NodeSharing::decide(double now) {
   event_.clear();
   changed_at_ = now;
   return true;
+}
+
+/// Memory that nobody holds is of no use to anybody.
+bool NodeSharing::give_free_cache(double now,
+                                  const std::vector<Claim>& claims) {
+  std::vector<Grant> grants;
+  std::vector<CacheRoom> rooms;
+  for (const auto& [id, job] : jobs_) {
+    grants.push_back(job.grant);
+    rooms.push_back(job.ask.cache);
+  }
+  const std::vector<Grant> before = grants;
+  deal_out_cache(node_, claims, grants);
+  place_cache(node_, rooms, grants);
+  const bool has_grown = !std::ranges::equal(
+      before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);
+  if (has_grown) apply(now, claims, grants);
+  return has_grown;
 }
 
 void NodeSharing::apply(double now, const std::vector<Claim>& claims,
@@ -195,8 +225,8 @@ void NodeSharing::apply(double now, const std::vector<Claim>& claims,
     const Prediction is = predict(claim.speed, job.grant);
     bool has_changed = false;
     for (const Shown& shown : kShown) {
-      const double old_value = before.*shown.field;
-      const double new_value = job.grant.*shown.field;
+      const double old_value = shown.value(before);
+      const double new_value = shown.value(job.grant);
       if (!std::isfinite(new_value)) continue;
       const bool differs_here = shown.setting == Setting::kThreads
                                     ? old_value != new_value

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leat/tune/allocation.h"
+#include "leat/tune/cache_places.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/job_fit.h"
 
@@ -26,6 +27,7 @@ struct JobAsk {
   double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
   double most_in_flight = kUnbounded;
   double dataset_samples = 0;  ///< Of an epoch, of all ranks; 0: not known.
+  CacheRoom cache;             ///< The same as the first two.
 };
 
 /// Decides the shares. Pure: it is told what happened and the time.
@@ -93,6 +95,7 @@ class NodeSharing {
   bool is_overfull() const;
   void apply(double now, const std::vector<Claim>& claims,
              const std::vector<Grant>& grants);
+  bool give_free_cache(double now, const std::vector<Claim>& claims);
   void tell(Decision decision);
   void tell_nothing_to_gain(double now);
   void look_for_gain(Job& job);

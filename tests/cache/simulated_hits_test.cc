@@ -1,156 +1,20 @@
-// A tier hits what the simulator says, exactly: the same reads, one at a time,
-// through a CachedStore over one tier, in RAM and on disk, of each policy.
+// Tiers hit what the simulator says, exactly: the same reads, one at a time,
+// through a CachedStore over one tier, in RAM and on disk, and over both, of
+// each policy.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
-#include <latch>
-#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "leat/base/units.h"
-#include "leat/cache/cached_store.h"
-#include "leat/plan/simulator.h"
-#include "leat/store/memory/memory_store.h"
+#include "tests/cache/driven_cache.h"
 
 namespace leat {
 namespace {
-
-constexpr std::uint64_t kSamples = 240;
-constexpr std::uint64_t kEpochs = 5;
-constexpr std::uint64_t kGlobalBatch = 12;
-
-/// One page to four, and mostly not whole ones.
-std::uint64_t length_of(SampleId id) { return 700 + mix64(id.value) % 13'000; }
-
-std::string body_of(SampleId id) {
-  std::string body(length_of(id), '\0');
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    body[i] = static_cast<char>(mix64(id.value * 20'000 + i));
-  }
-  return body;
-}
-
-/// A rank of `ranks`, each on a node of its own with a tier of `capacity`.
-struct Job {
-  std::uint32_t ranks = 1;
-  std::string policy;
-  std::uint64_t capacity = 0;
-};
-
-SimulationOptions simulation_of(const Job& job) {
-  SimulationOptions options;
-  options.samples = kSamples;
-  options.sizes.clear();
-  for (std::uint64_t i = 0; i < kSamples; ++i) {
-    options.sizes.push_back(record_cost(length_of(SampleId{i})));
-  }
-  options.global_batch = kGlobalBatch;
-  options.ranks = job.ranks;
-  options.nodes = job.ranks;
-  options.only_ranks = 1;
-  options.epochs = kEpochs;
-  options.tiers = {{.policy = job.policy, .capacity = job.capacity}};
-  return options;
-}
-
-/// Hears whether a read was a hit, and waits for it.
-class Reader final : public ReadObserver {
- public:
-  void backs_off(TimePoint, TimePoint) override {}
-  void cache_had(CacheLevel, std::uint64_t) override { is_hit = true; }
-  bool is_hit = false;
-  std::latch is_done{1};
-};
-
-/// A tier before a store, and what a rank does with them.
-class Driven {
- public:
-  Driven(CacheLevel level, const Job& job, const std::string& folder)
-      : job_(job) {
-    MemoryObjects objects;
-    for (std::uint64_t i = 0; i < kSamples; ++i) {
-      objects[std::to_string(i)] = body_of(SampleId{i});
-    }
-    auto store = open_memory_store(std::move(objects));
-    for (std::uint64_t i = 0; i < kSamples; ++i) {
-      etags_.push_back(store->stat(std::to_string(i), {})->etag);
-    }
-    auto files = level == CacheLevel::kRam ? open_segment_memory(ops_)
-                                           : *open_segment_folder(folder, ops_);
-    std::vector<CacheTier> tiers;
-    tiers.push_back({.level = level,
-                     .tier = *SegmentTier::open(std::move(files),
-                                                {.limit_bytes = job.capacity,
-                                                 .segment_bytes = 128 * kKiB,
-                                                 .source = 1},
-                                                ops_, clock_, &metrics_),
-                     .policy = std::make_unique<RecordPolicy>(
-                         *make_cache_policy({.name = job.policy,
-                                             .samples = kSamples,
-                                             .capacity = job.capacity}),
-                         kSamples),
-                     .is_lasting = level == CacheLevel::kDisk});
-    store_ = std::make_unique<CachedStore>(
-        std::move(store), std::move(tiers),
-        CachedStoreOptions{.place = "", .samples = kSamples}, &metrics_);
-  }
-
-  /// Hits of an epoch of rank 0.
-  std::uint64_t run_epoch(std::uint64_t epoch) {
-    const EpochOrder order(kSamples, {}, nullptr, epoch);
-    const Steps steps = *Steps::make({.samples = kSamples,
-                                      .global_batch = kGlobalBatch,
-                                      .rank = {0, job_.ranks}});
-    std::uint64_t hits = 0;
-    for (std::uint64_t k = 0; k < steps.count(); ++k) {
-      const StepSlice slice = steps.slice(k);
-      for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
-        if (read(order.at(p), epoch, p)) ++hits;
-      }
-    }
-    return hits;
-  }
-
-  std::int64_t refusals() const {
-    return metrics_.value(Metric::kCacheRefusals);
-  }
-
- private:
-  bool read(SampleId id, std::uint64_t epoch, std::uint64_t position) {
-    Reader reader;
-    std::string got(length_of(id), ' ');
-    store_->read(
-        {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
-         .into = std::as_writable_bytes(std::span(got)),
-         .observer = &reader,
-         .hint = ReadHint{.now = next_use_.time_of(epoch, position),
-                          .next_use =
-                              next_use_.at_or_after(id, epoch, position + 1)}},
-        {}, [&](const Result<void>& result) {
-          EXPECT_TRUE(result);
-          reader.is_done.count_down();
-        });
-    reader.is_done.wait();
-    EXPECT_EQ(got, body_of(id));
-    store_->drain();  // The next read finds all of it decided and written.
-    return reader.is_hit;
-  }
-
-  const Job job_;
-  SystemFileOps ops_;
-  SteadyClock clock_;
-  Metrics metrics_;
-  std::vector<std::string> etags_;
-  NextUse next_use_ = *NextUse::make({.samples = kSamples,
-                                      .global_batch = kGlobalBatch,
-                                      .ranks = {0, 1, job_.ranks},
-                                      .end_epoch = kEpochs});
-  std::unique_ptr<CachedStore> store_;
-};
 
 using Case = std::tuple<CacheLevel, std::string>;
 
@@ -169,31 +33,164 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
   int run = 0;
   for (const std::uint32_t ranks : {1, 3}) {
     for (const std::uint64_t percent : {40, 75}) {
-      std::uint64_t all = 0;
-      for (std::uint64_t i = 0; i < kSamples; ++i) {
-        all += record_cost(length_of(SampleId{i}));
-      }
-      const Job job{.ranks = ranks,
-                    .policy = policy,
-                    .capacity = all / ranks * percent / 100};
       SCOPED_TRACE(std::to_string(ranks) + " ranks, " +
                    std::to_string(percent) + " % of what one reads");
-      const SimulationReport simulated = *simulate(simulation_of(job));
-      Driven driven(level, job, folder_ + "/" + std::to_string(run++));
+      const DrivenJob job{
+          .ranks = ranks,
+          .policy = policy,
+          .tiers = {{level, driven_bytes() / ranks * percent / 100}}};
+      const SimulationReport simulated = *simulate(job.simulation());
+      DrivenCache driven(job, folder_ + "/" + std::to_string(run++));
 
       std::uint64_t hits = 0;
-      for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
         const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
-        EXPECT_EQ(driven.run_epoch(epoch), expected) << epoch;
+        std::uint64_t found = 0;
+        driven.run_epoch(
+            epoch, [&](SampleId id, std::uint64_t e, std::uint64_t position) {
+              if (driven.read(id, e, position)) ++found;
+            });
+        EXPECT_EQ(found, expected) << epoch;
         hits += expected;
       }
 
-      EXPECT_EQ(driven.refusals(), 0);
+      EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
       EXPECT_GT(hits, 0u);
-      EXPECT_LT(hits, (kEpochs - 1) * kSamples / ranks);
+      EXPECT_LT(hits, (kDrivenEpochs - 1) * kDrivenSamples / ranks);
     }
   }
 }
+
+// A tier that is made smaller, and larger again than it was, while it is read.
+TEST_P(SimulatedHitsTest, ATierIsResizedAsTheSimulatorsIs) {
+  const auto& [level, policy] = GetParam();
+  const std::uint64_t limit = driven_bytes() * 8 / 10;
+  const DrivenJob job{.ranks = 1, .policy = policy, .tiers = {{level, limit}}};
+  const std::vector<std::uint64_t> sizes = job.simulation().sizes;
+  TierStack stack = job.stack(sizes);
+  DrivenCache driven(job, folder_);
+  const Metric used = level == CacheLevel::kRam ? Metric::kCacheRamBytes
+                                                : Metric::kCacheDiskBytes;
+  std::uint64_t capacity = 0;
+  const auto resize = [&](std::uint64_t bytes) {
+    capacity = bytes;
+    stack.set_capacity(0, bytes);
+    driven.set_share(level, bytes);
+    EXPECT_LE(driven.metric(used), static_cast<std::int64_t>(bytes));
+    EXPECT_EQ(driven.metric(used),
+              static_cast<std::int64_t>(stack.tier(0).held_bytes()));
+  };
+
+  resize(limit * 6 / 10);
+  std::uint64_t reads = 0;
+  std::uint64_t hits = 0;
+  for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+    driven.run_epoch(epoch, [&](SampleId id, std::uint64_t e,
+                                std::uint64_t position) {
+      if (reads == kDrivenSamples * 3 / 2) resize(limit * 2 / 10);
+      if (reads == kDrivenSamples * 5 / 2) resize(limit);
+      if (reads == kDrivenSamples * 7 / 2) resize(limit * 5 / 10);
+      ++reads;
+      const bool expected = stack.read(id, e, position) != TierStack::kMiss;
+      EXPECT_EQ(driven.read(id, e, position).has_value(), expected) << reads;
+      EXPECT_LE(driven.metric(used), static_cast<std::int64_t>(capacity));
+      if (expected) ++hits;
+    });
+  }
+
+  EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
+  EXPECT_GT(driven.metric(Metric::kCacheDrops), 0);
+  EXPECT_GT(hits, 0u);
+}
+
+/// RAM before disk, of each policy.
+class TiersTogetherTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  TiersTogetherTest() {
+    std::string name = ::testing::TempDir() + "leat-hits-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~TiersTogetherTest() override { std::filesystem::remove_all(folder_); }
+
+  /// Reads all epochs; each read comes from where the simulator's does.
+  /// `before(read)` is called first, `resize` with it.
+  template <class Before>
+  std::vector<std::uint64_t> run(const DrivenJob& job, const Before& before) {
+    const std::vector<std::uint64_t> sizes = job.simulation().sizes;
+    TierStack stack = job.stack(sizes);
+    DrivenCache driven(job, folder_ + "/" + std::to_string(runs_++));
+    std::vector<std::uint64_t> hits(2);
+    std::uint64_t reads = 0;
+    for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+      driven.run_epoch(
+          epoch, [&](SampleId id, std::uint64_t e, std::uint64_t position) {
+            before(reads++, stack, driven);
+            std::optional<CacheLevel> expected;
+            const std::size_t tier = stack.read(id, e, position);
+            if (tier != TierStack::kMiss) expected = job.tiers[tier].level;
+            if (tier != TierStack::kMiss) ++hits[tier];
+            EXPECT_EQ(driven.read(id, e, position), expected) << reads;
+          });
+    }
+    EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
+    return hits;
+  }
+
+  std::string folder_;
+  int runs_ = 0;
+};
+
+TEST_P(TiersTogetherTest, EachReadComesFromTheTierThatTheSimulatorSays) {
+  for (const std::uint32_t ranks : {1, 3}) {
+    const std::uint64_t all = driven_bytes() / ranks;
+    const DrivenJob job{.ranks = ranks,
+                        .policy = GetParam(),
+                        .tiers = {{CacheLevel::kRam, all * 20 / 100},
+                                  {CacheLevel::kDisk, all * 35 / 100}}};
+    SCOPED_TRACE(ranks);
+
+    const std::vector<std::uint64_t> hits =
+        run(job, [](std::uint64_t, TierStack&, DrivenCache&) {});
+
+    const SimulationReport simulated = *simulate(job.simulation());
+    for (std::size_t tier : {0, 1}) {
+      std::uint64_t expected = 0;
+      for (const EpochCounts& epoch : simulated.epochs) {
+        expected += epoch.tier_hits[tier];
+      }
+      EXPECT_EQ(hits[tier], expected);
+    }
+    EXPECT_GT(hits[0] + hits[1], 0u);
+  }
+}
+
+TEST_P(TiersTogetherTest, WhatASmallerTierPartsWithGoesToTheNext) {
+  const std::uint64_t all = driven_bytes();
+  const DrivenJob job{.ranks = 1,
+                      .policy = GetParam(),
+                      .tiers = {{CacheLevel::kRam, all * 30 / 100},
+                                {CacheLevel::kDisk, all * 40 / 100}}};
+
+  const std::vector<std::uint64_t> hits =
+      run(job, [&](std::uint64_t read, TierStack& stack, DrivenCache& driven) {
+        const auto resize = [&](std::size_t tier, std::uint64_t percent) {
+          const std::uint64_t bytes = all * percent / 100;
+          stack.set_capacity(tier, bytes);
+          driven.set_share(job.tiers[tier].level, bytes);
+        };
+        if (read == kDrivenSamples * 3 / 2) resize(0, 10);
+        if (read == kDrivenSamples * 2) resize(1, 15);
+        if (read == kDrivenSamples * 5 / 2) resize(0, 30);
+        if (read == kDrivenSamples * 7 / 2) resize(1, 40);
+      });
+
+  EXPECT_GT(hits[0], 0u);
+  EXPECT_GT(hits[1], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,
+                         ::testing::Values("belady", "never_evict", "lru",
+                                           "fifo"));
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, SimulatedHitsTest,

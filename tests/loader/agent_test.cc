@@ -5,14 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "leat/agent/agent.h"
+#include "leat/base/units.h"
 #include "leat/engine/agent_link.h"
 #include "tests/loader/world.h"
 
@@ -44,6 +48,7 @@ class LoaderAgentTest : public ::testing::Test {
     LoaderOptions options = usual_options();
     options.threads = 4;
     options.max_in_flight = 16;
+    options.cache = cache_;
     const Env env = fake_env({{"LEAT_AGENT", options_.socket}});
     return must(Loader::open(must(world_.open("file://" + world_.folder())),
                              options, env));
@@ -51,6 +56,7 @@ class LoaderAgentTest : public ::testing::Test {
 
   World world_;
   AgentOptions options_;
+  std::optional<CacheOptions> cache_;
 };
 
 TEST_F(LoaderAgentTest, TwoLoadersShareAndOneHasAllOfIt) {
@@ -67,6 +73,40 @@ TEST_F(LoaderAgentTest, TwoLoadersShareAndOneHasAllOfIt) {
   }
 
   EXPECT_TRUE(in_time([&] { return open->view().jobs.size() == 1; }));
+}
+
+// A job comes, and the cache of the one that runs becomes smaller; it leaves,
+// and that becomes what it was.
+TEST_F(LoaderAgentTest, CachesFollowTheSharesOfTheJobs) {
+  options_.node.cache_bytes = 2 * kMiB;
+  const auto open = agent();
+  cache_ = CacheOptions{.ram_bytes = 2 * kMiB};
+  auto one = loader();
+  ASSERT_TRUE(
+      in_time([&] { return one->rates().ram_allowed_bytes == 2 * kMiB; }));
+  for (int epoch = 0; epoch < 2; ++epoch) (void)must(run_epoch(*one));
+  EXPECT_EQ(one->stats().back().misses, 0u);
+  {
+    auto other = loader();
+    EXPECT_TRUE(in_time([&] {
+      return one->rates().ram_allowed_bytes <= kMiB &&
+             other->rates().ram_allowed_bytes <= kMiB;
+    }));
+    const LoaderRates now = one->rates();
+    EXPECT_LE(now.ram_bytes, now.ram_allowed_bytes);
+    EXPECT_EQ(must(run_epoch(*one)).batches.size(), 15u);
+    EXPECT_EQ(must(run_epoch(*other)).batches.size(), 15u);
+    for (const JobView& job : open->view().jobs) {
+      EXPECT_LE(job.share.ram_bytes, kMiB) << job.id;
+    }
+  }
+
+  EXPECT_TRUE(
+      in_time([&] { return one->rates().ram_allowed_bytes == 2 * kMiB; }));
+  const std::vector<Decision> told = one->decisions();
+  EXPECT_TRUE(std::ranges::any_of(told, [](const Decision& line) {
+    return line.setting == Setting::kRamBytes && line.after <= kMiB;
+  }));
 }
 
 TEST_F(LoaderAgentTest, LoadersOutliveTheirAgentAndFindTheNext) {

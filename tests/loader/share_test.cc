@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "leat/base/units.h"
 #include "tests/loader/world.h"
 
 namespace leat {
@@ -128,6 +132,78 @@ TEST(ShareTest, TellsWhatItHasDone) {
   EXPECT_GT(rates.read_time.count(), 0);
   EXPECT_GT(rates.tasks, 0u);
   EXPECT_GT(rates.cpu.count(), 0);
+}
+
+// Smaller and larger while it runs: what is held follows, and nothing else.
+TEST(ShareTest, ResizesTheTiersOfTheCache) {
+  World world;
+  world.serve();
+  auto alone = must(world.load(kBucketUrl, shared()));
+  std::vector<Seen> expected;
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    expected.push_back(must(run_epoch(*alone)));
+  }
+  LoaderOptions options = shared();
+  options.cache = CacheOptions{.ram_bytes = kMiB,
+                               .disk = (world.root() / "cache").string(),
+                               .disk_limit_bytes = 2 * kMiB};
+  auto loader = must(world.load(kBucketUrl, options));
+  EXPECT_EQ(loader->most_share().ram_bytes, kMiB);
+  EXPECT_EQ(loader->most_share().disk_bytes, 2 * kMiB);
+  const std::uint64_t small = kMiB / 8;
+  Share share;
+  std::vector<Seen> seen;
+  const auto hold_at_most = [&](std::uint64_t bytes) {
+    for (int i = 0; i < 6000; ++i) {
+      const LoaderRates now = loader->rates();
+      if (now.ram_allowed_bytes <= bytes && now.disk_allowed_bytes <= bytes &&
+          now.ram_bytes <= bytes && now.disk_bytes <= bytes) {
+        return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  };
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    seen.push_back(must(run_epoch(*loader)));
+  }
+  EXPECT_EQ(seen[1].stats.misses, 0u);
+  EXPECT_GT(loader->rates().ram_bytes, small);
+
+  share.ram_bytes = share.disk_bytes = small;
+  loader->set_share(share);
+  EXPECT_TRUE(hold_at_most(small));
+  seen.push_back(must(run_epoch(*loader)));
+  EXPECT_TRUE(hold_at_most(small));
+  EXPECT_GT(seen[2].stats.misses, World::kSamples / 2);
+
+  loader->set_share({});
+  // The first reads of the next epoch were sent while it was small.
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    seen.push_back(must(run_epoch(*loader)));
+  }
+  EXPECT_EQ(seen[5].stats.misses, 0u);
+
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].stats.order_hash, expected[i].stats.order_hash);
+    EXPECT_EQ(seen[i].stats.content_hash, expected[i].stats.content_hash);
+  }
+  std::vector<std::pair<Setting, double>> told;
+  for (const Decision& line : loader->decisions()) {
+    told.emplace_back(line.setting, line.after);
+  }
+  const std::vector<std::pair<Setting, double>> all = {
+      {Setting::kRamBytes, small},
+      {Setting::kDiskBytes, small},
+      {Setting::kRamBytes, kMiB},
+      {Setting::kDiskBytes, 2 * kMiB}};
+  EXPECT_EQ(told, all);
+  loader->close();
+  for (const Metric gauge :
+       {Metric::kCacheRamBytes, Metric::kCacheDiskBytes,
+        Metric::kCacheRamAllowedBytes, Metric::kCacheDiskAllowedBytes}) {
+    EXPECT_EQ(loader->metrics()->value(gauge), 0);
+  }
 }
 
 TEST(ShareTest, OfALoaderThatIsClosedIsIgnored) {

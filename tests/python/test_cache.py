@@ -114,6 +114,31 @@ def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
         assert hits <= 1.01 * total["tier_hits"][0]
 
 
+def test_both_tiers_hit_what_leat_plan_said(serve, tmp_path):
+    samples, epochs, ram, disk = 8000, 2, 1500 * COST, 2500 * COST
+    file = tmp_path / "job.toml"
+    file.write_text(
+        f"[[simulation]]\nsamples = {samples}\nsample_bytes = {COST}\nseed = 5\n"
+        f"global_batch_size = 4\nepochs = {epochs}\n"
+        f'tiers = [{{policy = "belady", capacity = {ram}}}, {{policy = "belady", capacity = {disk}}}]\n'
+    )
+    planned = json.loads(leat_command("plan", "--simulate", str(file), "--json").stdout)
+    total = planned["simulations"][0]["total"]
+    assert sum(total["tier_hits"]) == 4000
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
+    served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
+    gets, stats = gets_of_epochs(
+        served, epochs, seed=5, global_batch_size=4, memory="32KiB", max_in_flight=4,
+        cache=leat.Cache(ram=ram, disk=str(tmp_path / "cache"), disk_limit=disk),
+    )  # fmt: skip
+    hits = [sum(epoch["cache"][f"{tier}_hits"] for epoch in stats) for tier in ("ram", "disk")]
+    assert samples * epochs - sum(gets) == sum(hits)
+    assert 0.99 * 4000 <= sum(hits) <= 1.01 * 4000
+    # What is on its way down counts for where it still is.
+    assert all(found >= 0.9 * planned for found, planned in zip(hits, total["tier_hits"]))
+
+
 # --- the disk ----------------------------------------------------------------
 
 RUN = """

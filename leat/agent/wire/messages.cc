@@ -52,6 +52,10 @@ constexpr std::array kLarge = {
     Key<WireRegistration, std::uint64_t>{"threads", &WireRegistration::threads},
     Key<WireRegistration, std::uint64_t>{"in_flight",
                                          &WireRegistration::in_flight},
+    Key<WireRegistration, std::uint64_t>{"ram_bytes",
+                                         &WireRegistration::ram_bytes},
+    Key<WireRegistration, std::uint64_t>{"disk_bytes",
+                                         &WireRegistration::disk_bytes},
     Key<WireRegistration, std::uint64_t>{"dataset_samples",
                                          &WireRegistration::dataset_samples}};
 constexpr std::array kCounts = {

@@ -34,6 +34,8 @@ struct WireRegistration {
   std::uint32_t local_ranks = 1;
   std::uint64_t threads = 1;    ///< That its user allows this rank.
   std::uint64_t in_flight = 1;  ///< The same.
+  std::uint64_t ram_bytes = 0;  ///< Of its cache, the same; 0: no such tier.
+  std::uint64_t disk_bytes = 0;
   std::uint64_t dataset_samples = 0;
 };
 

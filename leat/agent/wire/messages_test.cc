@@ -24,12 +24,16 @@ TEST(WireTest, WhatIsSaidIsRead) {
                               .local_ranks = 4,
                               .threads = 5,
                               .in_flight = 6,
+                              .ram_bytes = 9,
+                              .disk_bytes = 10,
                               .dataset_samples = 7};
   const auto read = parse_loader_line(without_end(line_of(said)));
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->registration);
   EXPECT_EQ(read->registration->job, said.job);
   EXPECT_EQ(read->registration->rank, 3u);
+  EXPECT_EQ(read->registration->ram_bytes, 9u);
+  EXPECT_EQ(read->registration->disk_bytes, 10u);
   EXPECT_EQ(read->registration->dataset_samples, 7u);
 
   const auto rates = parse_loader_line(without_end(line_of(
@@ -43,6 +47,8 @@ TEST(WireTest, WhatIsSaidIsRead) {
   Share share;
   share.threads = 4;
   share.bytes_per_second = 1000;
+  share.ram_bytes = 0;
+  share.disk_bytes = 5;
   const auto given = parse_agent_line(without_end(line_of(share)));
   ASSERT_TRUE(given && given->share);
   EXPECT_EQ(*given->share, share);

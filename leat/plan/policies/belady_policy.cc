@@ -62,6 +62,15 @@ class BeladyPolicy final : public CachePolicy {
     if (place < heap_.size()) place_again(place, last);
   }
 
+  void set_capacity(std::uint64_t capacity,
+                    std::vector<SampleId>& drop) override {
+    occupancy_.set_capacity(capacity);
+    while (occupancy_.is_over()) {
+      drop.push_back({table_[heap_.front().slot].sample});
+      lost(drop.back());
+    }
+  }
+
   bool holds(SampleId sample) const override {
     return table_.find(sample) != Table::kNone;
   }

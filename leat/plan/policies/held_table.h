@@ -22,8 +22,11 @@ class Occupancy {
     return unit_ == CapacityUnit::kBytes ? bytes_ : items_;
   }
   std::uint64_t capacity() const { return capacity_; }
+  /// May be below what is taken: nothing more has room then.
+  void set_capacity(std::uint64_t capacity) { capacity_ = capacity; }
+  bool is_over() const { return taken() > capacity_; }
   bool has_room(std::uint64_t bytes) const {
-    return cost(bytes) <= capacity_ - taken();
+    return !is_over() && cost(bytes) <= capacity_ - taken();
   }
   void add(std::uint64_t bytes) {
     bytes_ += bytes;
@@ -52,6 +55,7 @@ class HeldTable {
 
   explicit HeldTable(std::uint64_t samples) : slot_of_(samples, kNone) {}
 
+  std::uint64_t samples() const { return slot_of_.size(); }
   /// The number of a sample's slot, or kNone.
   std::uint32_t find(SampleId sample) const {
     LEAT_CHECK(sample.value < slot_of_.size());

@@ -1,11 +1,20 @@
 #include "leat/plan/policies/never_evict_policy.h"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
 #include "leat/plan/policies/held_table.h"
 
 namespace leat {
 namespace {
 
-using Table = HeldTable<std::uint64_t>;  // The bytes of each.
+struct Kept {
+  std::uint64_t bytes = 0;
+  std::uint64_t turn = 0;  // Counts admissions.
+};
+using Table = HeldTable<Kept>;
 
 class NeverEvictPolicy final : public CachePolicy {
  public:
@@ -23,7 +32,7 @@ class NeverEvictPolicy final : public CachePolicy {
              std::vector<SampleId>&) override {
     if (!occupancy_.has_room(bytes)) return false;
     if (planned_ != nullptr && !planned_(sample)) return false;
-    table_.add(sample, bytes);
+    table_.add(sample, {.bytes = bytes, .turn = turns_++});
     occupancy_.add(bytes);
     return true;
   }
@@ -31,8 +40,26 @@ class NeverEvictPolicy final : public CachePolicy {
   void lost(SampleId sample) override {
     const std::uint32_t slot = table_.find(sample);
     if (slot == Table::kNone) return;
-    occupancy_.remove(table_[slot]);
+    occupancy_.remove(table_[slot].bytes);
     table_.remove(sample);
+  }
+
+  void set_capacity(std::uint64_t capacity,
+                    std::vector<SampleId>& drop) override {
+    occupancy_.set_capacity(capacity);
+    if (!occupancy_.is_over()) return;
+    std::vector<std::pair<std::uint64_t, SampleId>> by_turn;
+    for (SampleId id{0}; id.value < table_.samples(); ++id.value) {
+      const std::uint32_t slot = table_.find(id);
+      if (slot != Table::kNone) by_turn.emplace_back(table_[slot].turn, id);
+    }
+    std::ranges::sort(by_turn, std::greater(),
+                      &decltype(by_turn)::value_type::first);
+    for (const auto& [turn, id] : by_turn) {
+      if (!occupancy_.is_over()) return;
+      drop.push_back(id);
+      lost(id);
+    }
   }
 
   bool holds(SampleId sample) const override {
@@ -45,6 +72,7 @@ class NeverEvictPolicy final : public CachePolicy {
   const std::function<bool(SampleId)> planned_;
   Occupancy occupancy_;
   Table table_;
+  std::uint64_t turns_ = 0;
 };
 
 }  // namespace

@@ -32,10 +32,7 @@ class QueuePolicy final : public CachePolicy {
   bool admit(SampleId sample, std::uint64_t bytes, AccessTime, AccessTime,
              std::vector<SampleId>& drop) override {
     if (occupancy_.cost(bytes) > occupancy_.capacity()) return false;
-    while (!occupancy_.has_room(bytes)) {
-      drop.push_back(table_[front_].sample);
-      lost(drop.back());
-    }
+    while (!occupancy_.has_room(bytes)) drop_front(drop);
     link_at_back(table_.add(sample, {.bytes = bytes, .sample = sample}));
     occupancy_.add(bytes);
     return true;
@@ -49,6 +46,12 @@ class QueuePolicy final : public CachePolicy {
     table_.remove(sample);
   }
 
+  void set_capacity(std::uint64_t capacity,
+                    std::vector<SampleId>& drop) override {
+    occupancy_.set_capacity(capacity);
+    while (occupancy_.is_over()) drop_front(drop);
+  }
+
   bool holds(SampleId sample) const override {
     return table_.find(sample) != Table::kNone;
   }
@@ -56,6 +59,11 @@ class QueuePolicy final : public CachePolicy {
   std::uint64_t held_items() const override { return occupancy_.items(); }
 
  private:
+  void drop_front(std::vector<SampleId>& drop) {
+    drop.push_back(table_[front_].sample);
+    lost(drop.back());
+  }
+
   void unlink(std::uint32_t slot) {
     const Queued& item = table_[slot];
     (item.before == Table::kNone ? front_ : table_[item.before].after) =

@@ -1,0 +1,100 @@
+// What the tiers of one cache keep: the policies of all of them, asked as one.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "leat/cache/record_policy.h"
+
+namespace leat {
+
+/// One thing for the tiers to do.
+struct TierStep {
+  enum class What : std::uint8_t {
+    kPut,       ///< Write the record that was read.
+    kDrop,      ///< Free `key`, unless it was taken again meanwhile.
+    kDropCopy,  ///< Free `key` here: a later step writes it, if it is to
+                ///< return.
+    kMove,      ///< Copy `key` to the tier `to`, then free it here.
+  };
+  What what = What::kDrop;
+  std::size_t level = 0;  ///< The tier, from the fastest down.
+  std::size_t to = 0;
+  RecordKey key = {};  ///< Not of kPut.
+  std::uint32_t length_bytes = 0;
+};
+
+/// As plan/tier_stack.h, of records: a record is in one tier, the fastest that
+/// takes it; what one drops is offered to the next; what a slower one has is
+/// offered to the faster ones when it is read.
+///
+/// A tier that keeps copies does so of what a faster one holds, for as long as
+/// nothing else wants the room: they cost no hit, they save the way down, and a
+/// later run finds them.
+///
+/// Threads: one at a time.
+class TierPlan {
+ public:
+  struct Tier {
+    std::unique_ptr<RecordPolicy> policy;
+    /// Outlives this run: takes what may last alone, and keeps what this run
+    /// does not want again, as what goes first.
+    bool is_lasting = false;
+    /// REQUIRES: is_lasting, and a policy that goes by the next use.
+    bool keeps_copies = false;
+  };
+  explicit TierPlan(std::vector<Tier> tiers) : tiers_(std::move(tiers)) {}
+
+  bool holds(std::size_t level, const RecordKey& key) const {
+    return tiers_[level].policy->holds(key);
+  }
+  /// The fastest tier that holds it, or is to.
+  std::optional<std::size_t> level_of(const RecordKey& key) const;
+
+  /// It came from the store. `steps` is appended to, here and below; they are
+  /// to be done in that order.
+  void fetched(const PlannedRecord& record, AccessTime now,
+               std::vector<TierStep>& steps);
+
+  /// It was read from tier `level`. With `may_rise` a faster one may take it:
+  /// that is a kPut. `is_ours`: if no policy knew of it, because an earlier run
+  /// has left it, it is ours to free.
+  void used(std::size_t level, const PlannedRecord& record, AccessTime now,
+            bool may_rise, bool is_ours, std::vector<TierStep>& steps);
+
+  /// The tier no longer has it.
+  void lost(std::size_t level, const RecordKey& key) {
+    tiers_[level].policy->lost(key);
+  }
+
+  /// By record_cost().
+  void set_capacity(std::size_t level, std::uint64_t bytes,
+                    std::vector<TierStep>& steps);
+
+ private:
+  using Dropped = std::vector<PlannedRecord>;
+
+  bool takes(std::size_t level, const PlannedRecord& record) const {
+    return record.may_last || !tiers_[level].is_lasting;
+  }
+  AccessTime next_use(std::size_t level, AccessTime next) const;
+  bool admit(std::size_t level, const PlannedRecord& record, Dropped& dropped);
+  void reuse(std::size_t level, const PlannedRecord& record, Dropped& dropped);
+  /// The first of the tiers [first, end) that takes it, or none.
+  std::optional<std::size_t> place(const PlannedRecord& record,
+                                   std::size_t first, std::size_t end,
+                                   Dropped& dropped);
+  void pass_down(std::size_t level, const Dropped& dropped,
+                 std::vector<TierStep>& steps);
+  void leave_copy(std::size_t level, PlannedRecord record, bool is_known,
+                  std::vector<TierStep>& steps);
+  void copy_below(std::size_t level, const PlannedRecord& record,
+                  std::vector<TierStep>& steps);
+
+  std::vector<Tier> tiers_;
+  AccessTime now_ = 0;  // Of the latest call.
+};
+
+}  // namespace leat

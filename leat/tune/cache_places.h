@@ -1,0 +1,24 @@
+// In which tier of the node's caches a job's share of them lies.
+#pragma once
+#include <span>
+
+#include "leat/tune/allocation.h"
+
+namespace leat {
+
+/// What the tiers of one job may hold at most, all of its ranks on the node.
+struct CacheRoom {
+  double ram_bytes = kUnbounded;
+  double disk_bytes = kUnbounded;
+};
+
+/// Sets `disk_bytes` of each grant: what only one tier of its job can hold goes
+/// there first, the rest into RAM in equal proportion, and then to disk. The
+/// sums keep within the node, and each job within its room: where `cache_bytes`
+/// do not fit they are made less.
+///
+/// REQUIRES: as many rooms as grants.
+void place_cache(const NodeResources& node, std::span<const CacheRoom> rooms,
+                 std::span<Grant> grants);
+
+}  // namespace leat

@@ -1,0 +1,120 @@
+#include "tests/cache/driven_cache.h"
+
+namespace leat {
+namespace {
+
+std::string body_of(SampleId id) {
+  std::string body(driven_length(id), '\0');
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    body[i] = static_cast<char>(mix64(id.value * 20'000 + i));
+  }
+  return body;
+}
+
+/// Hears which tier had a read, and waits for it.
+class Reader final : public ReadObserver {
+ public:
+  void backs_off(TimePoint, TimePoint) override {}
+  void cache_had(CacheLevel level, std::uint64_t) override { had = level; }
+  std::optional<CacheLevel> had;
+  std::latch is_done{1};
+};
+
+}  // namespace
+
+NextUse DrivenJob::next_use() const {
+  return *NextUse::make({.samples = kDrivenSamples,
+                         .global_batch = DrivenCache::kGlobalBatch,
+                         .ranks = {0, 1, ranks},
+                         .end_epoch = kDrivenEpochs});
+}
+
+SimulationOptions DrivenJob::simulation() const {
+  SimulationOptions options;
+  options.samples = kDrivenSamples;
+  options.sizes.clear();
+  for (std::uint64_t i = 0; i < kDrivenSamples; ++i) {
+    options.sizes.push_back(record_cost(driven_length(SampleId{i})));
+  }
+  options.global_batch = DrivenCache::kGlobalBatch;
+  options.ranks = ranks;
+  options.nodes = ranks;
+  options.only_ranks = 1;
+  options.epochs = kDrivenEpochs;
+  for (const DrivenTier& tier : tiers) {
+    options.tiers.push_back({.policy = policy, .capacity = tier.limit});
+  }
+  return options;
+}
+
+TierStack DrivenJob::stack(const std::vector<std::uint64_t>& sizes) const {
+  std::vector<std::unique_ptr<CachePolicy>> policies;
+  for (const DrivenTier& tier : tiers) {
+    policies.push_back(*make_cache_policy(
+        {.name = policy, .samples = kDrivenSamples, .capacity = tier.limit}));
+  }
+  return {std::move(policies), next_use(), sizes};
+}
+
+DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
+    : job_(std::move(job)), next_use_(job_.next_use()) {
+  MemoryObjects objects;
+  for (std::uint64_t i = 0; i < kDrivenSamples; ++i) {
+    objects[std::to_string(i)] = body_of(SampleId{i});
+  }
+  auto store = open_memory_store(std::move(objects));
+  for (std::uint64_t i = 0; i < kDrivenSamples; ++i) {
+    etags_.push_back(store->stat(std::to_string(i), {})->etag);
+  }
+  std::vector<CacheTier> tiers;
+  for (const DrivenTier& tier : job_.tiers) {
+    const bool is_ram = tier.level == CacheLevel::kRam;
+    auto files =
+        is_ram ? open_segment_memory(ops_) : *open_segment_folder(folder, ops_);
+    tiers.push_back(
+        {.level = tier.level,
+         .tier = *SegmentTier::open(
+             std::move(files),
+             {.limit_bytes = tier.limit,
+              .segment_bytes = 128 * kKiB,
+              .source = 1,
+              .bytes_metric =
+                  is_ram ? Metric::kCacheRamBytes : Metric::kCacheDiskBytes,
+              .allowed_metric = is_ram ? Metric::kCacheRamAllowedBytes
+                                       : Metric::kCacheDiskAllowedBytes},
+             ops_, clock_, &metrics_),
+         .policy = std::make_unique<RecordPolicy>(
+             *make_cache_policy({.name = job_.policy,
+                                 .samples = kDrivenSamples,
+                                 .capacity = tier.limit}),
+             kDrivenSamples),
+         .is_lasting = !is_ram,
+         .keeps_copies = !is_ram && job_.policy == "belady"});
+  }
+  store_ = std::make_unique<CachedStore>(
+      std::move(store), std::move(tiers),
+      CachedStoreOptions{.place = "", .samples = kDrivenSamples}, &metrics_);
+}
+
+std::optional<CacheLevel> DrivenCache::read(SampleId id, std::uint64_t epoch,
+                                            std::uint64_t position) {
+  Reader reader;
+  std::string got(driven_length(id), ' ');
+  store_->read(
+      {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
+       .into = std::as_writable_bytes(std::span(got)),
+       .observer = &reader,
+       .hint = ReadHint{.now = next_use_.time_of(epoch, position),
+                        .next_use =
+                            next_use_.at_or_after(id, epoch, position + 1)}},
+      {}, [&](const Result<void>& result) {
+        EXPECT_TRUE(result);
+        reader.is_done.count_down();
+      });
+  reader.is_done.wait();
+  EXPECT_EQ(got, body_of(id));
+  store_->drain();
+  return reader.had;
+}
+
+}  // namespace leat

@@ -1,0 +1,101 @@
+// Tiers before a store, driven one read at a time: to be compared with what is
+// simulated.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "leat/cache/cached_store.h"
+#include "leat/plan/next_use.h"
+#include "leat/plan/order.h"
+#include "leat/plan/simulator.h"
+#include "leat/plan/tier_stack.h"
+#include "leat/store/memory/memory_store.h"
+
+namespace leat {
+
+inline constexpr std::uint64_t kDrivenSamples = 240;
+inline constexpr std::uint64_t kDrivenEpochs = 5;
+
+/// One page to four, and mostly not whole ones.
+inline std::uint64_t driven_length(SampleId id) {
+  return 700 + mix64(id.value) % 13'000;
+}
+/// What all of them take in a tier.
+inline std::uint64_t driven_bytes() {
+  std::uint64_t all = 0;
+  for (std::uint64_t i = 0; i < kDrivenSamples; ++i) {
+    all += record_cost(driven_length(SampleId{i}));
+  }
+  return all;
+}
+
+/// A tier of a job's node, of at most `limit` bytes.
+struct DrivenTier {
+  CacheLevel level = CacheLevel::kRam;
+  std::uint64_t limit = 0;
+};
+
+/// One of `ranks`, each on a node of its own with these tiers.
+struct DrivenJob {
+  std::uint32_t ranks = 1;
+  std::string policy;
+  std::vector<DrivenTier> tiers;
+
+  NextUse next_use() const;
+  SimulationOptions simulation() const;
+  /// What simulate() asks, to be asked read by read. `sizes` outlives it.
+  TierStack stack(const std::vector<std::uint64_t>& sizes) const;
+};
+
+/// Drives the reads of rank 0.
+class DrivenCache {
+ public:
+  /// Disks are folders in `folder`, which must be there.
+  DrivenCache(DrivenJob job, const std::string& folder);
+
+  /// Calls `visit(sample, epoch, position)` for each read of an epoch.
+  template <class Visit>
+  void run_epoch(std::uint64_t epoch, const Visit& visit) {
+    const EpochOrder order(kDrivenSamples, {}, nullptr, epoch);
+    const Steps steps = *Steps::make({.samples = kDrivenSamples,
+                                      .global_batch = kGlobalBatch,
+                                      .rank = {0, job_.ranks}});
+    for (std::uint64_t k = 0; k < steps.count(); ++k) {
+      const StepSlice slice = steps.slice(k);
+      for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
+        visit(order.at(p), epoch, p);
+      }
+    }
+  }
+
+  /// The tier that had it, or none; its bytes are checked. All that follows
+  /// from it is decided and written when this returns.
+  std::optional<CacheLevel> read(SampleId id, std::uint64_t epoch,
+                                 std::uint64_t position);
+  void set_share(CacheLevel level, std::optional<std::uint64_t> bytes) {
+    store_->set_share(level, bytes);
+    store_->drain();
+  }
+  std::int64_t metric(Metric which) const { return metrics_.value(which); }
+
+  static constexpr std::uint64_t kGlobalBatch = 12;
+
+ private:
+  const DrivenJob job_;
+  SystemFileOps ops_;
+  SteadyClock clock_;
+  Metrics metrics_;
+  std::vector<std::string> etags_;
+  NextUse next_use_;
+  std::unique_ptr<CachedStore> store_;
+};
+
+}  // namespace leat
