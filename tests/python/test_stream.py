@@ -1,4 +1,7 @@
-"""shuffle="stream": shards without a catalogue are indexed while they are read."""
+"""shuffle="stream": shards without a catalogue are indexed while they are read.
+
+Of several ranks: test_stream_ranks.py.
+"""
 
 from __future__ import annotations
 
@@ -237,25 +240,7 @@ def test_the_tail_is_that_of_the_whole_epoch(small, fresh_cache, drop_last):
     assert sizes == [48] * 5 + ([] if drop_last else [16])
 
 
-# --- ranks ------------------------------------------------------------------
-
-
-def test_several_ranks_agree(small, fresh_cache):
-    """They scan before, as ever, and read the same order."""
-    whole, _ = epoch_of_indexed(small, shuffle_window=2)
-    got: list[list[list[int]]] = [[], []]
-
-    def run(rank):
-        with leat.Loader(small, **OPTIONS, shuffle_window=2, rank=rank, world_size=2) as loader:
-            assert len(loader) == len(whole)
-            got[rank] = [batch["index"].tolist() for batch in loader]
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [a + b for a, b in zip(*got)] == whole
+# --- what scans before -----------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [{"pad": True}, {"cache": leat.Cache(ram="64MiB")}])
