@@ -71,7 +71,7 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   LEAT_TRY(ground->fields, choose_fields(options.ops, catalogue.fields(),
                                          {.names = options.fields,
                                           .with_ids = options.ids,
-                                          .with_valid = false}));
+                                          .with_valid = options.pad}));
   const auto cut = std::make_shared<BlockMap>(BlockMap::build(catalogue));
   ground->context = std::make_unique<RunContext>(context_over(
       stream->store(), catalogue, ground->fields, cut, *part_budget));

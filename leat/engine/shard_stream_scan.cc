@@ -144,17 +144,13 @@ Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
       const MutexLock lock(mutex_);
       if (!wants_parts_) break;
     }
-    auto members =
-        scan_members(to_scan_[i].shard.size_bytes,
-                     [&](std::uint64_t offset, std::span<std::byte> into) {
-                       return ahead_.scan({i, offset}, into, stop);
-                     });
-    if (!members) {
-      return std::move(members).error().while_doing(fmt::format(
-          "scanning {}",
-          inner_.url_of(key_in_store(prefix_, to_scan_[i].shard.key))));
-    }
-    ScannedShard scanned{.members = *std::move(members), .note = ""};
+    LEAT_TRY(ScannedShard scanned,
+             scan_shard(
+                 inner_, in_store(prefix_, to_scan_[i]),
+                 [&](std::uint64_t offset, std::span<std::byte> into) {
+                   return ahead_.scan({i, offset}, into, stop);
+                 },
+                 stop));
     LEAT_TRY_VOID(add(i, scanned));
     write_down(scanned);
     LEAT_TRY_VOID(add_known(i, std::move(scanned)));

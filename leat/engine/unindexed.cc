@@ -16,8 +16,7 @@ namespace {
 /// before, or nobody can say.
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
-  if (options.shuffle != ShuffleChoice::kStream || options.pad ||
-      options.cache) {
+  if (options.shuffle != ShuffleChoice::kStream || options.cache) {
     return std::nullopt;
   }
   const Result<Launch> said = read_launch(env);
@@ -28,10 +27,12 @@ std::optional<Launch> launch_of_stream(const LoaderOptions& options,
   return launch;
 }
 
-bool has_no_index(const SortedObjects& objects) {
+/// With an index beside each, all of them are indexed at once by a few small
+/// reads each.
+bool has_unindexed_shards(const SortedObjects& objects) {
   return objects.layout == Layout::kShards &&
-         std::ranges::none_of(objects.data, [&](const ObjectInfo& shard) {
-           return member_index_of(shard, objects.companions) != nullptr;
+         std::ranges::any_of(objects.data, [&](const ObjectInfo& shard) {
+           return member_index_of(shard, objects.companions) == nullptr;
          });
 }
 
@@ -75,7 +76,7 @@ Result<LoaderSource> Opening::list() const {
   auto listed = list_data(*opened.store, opened.prefix, {}, stop);
   if (!listed) return open_dataset(options);  // It will say what is wrong.
   Result<SortedObjects> objects = sort_objects(*listed);
-  if (objects && has_no_index(*objects)) {
+  if (objects && has_unindexed_shards(*objects)) {
     return LoaderSource(unindexed(*std::move(objects)));
   }
   // Not listed again.

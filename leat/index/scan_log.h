@@ -3,7 +3,7 @@
 // The file is a row of entries, appended one after another, little-endian:
 //
 //     kind     8 bytes  1 the listing, 2 a shard, 3 why the scan failed,
-//                       4 its end
+//                       4 its end; 0 a listing that may be too old
 //     length   8 bytes  of the payload
 //     hash     8 bytes  XXH3-64 of the payload, seeded with the kind and the
 //                       hash of the entry before

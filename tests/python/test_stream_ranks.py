@@ -162,7 +162,8 @@ def scan_logs(cache) -> list:
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"shuffle_window": 1, "drop_last": True}, {"global_batch_size": 84}]
+    "options", [{}, {"shuffle_window": 1, "drop_last": True}, {"global_batch_size": 84},
+                {"pad": True, "shuffle_window": 1}]
 )  # fmt: skip
 def test_each_rank_gets_its_slice_of_the_indexed_order(small, tmp_path, ranks, options):
     with Job(small, tmp_path / "a", ranks, **options) as job:
@@ -172,7 +173,10 @@ def test_each_rank_gets_its_slice_of_the_indexed_order(small, tmp_path, ranks, o
     assert all(rank["length"] for rank in expected)
     check_same(streamed, expected)
     ids = sorted(i for batch in steps_of(streamed) for i in batch)
-    if options.get("drop_last"):
+    if options.get("pad"):
+        assert sorted(ids, reverse=True)[0] == SMALL - 1 and len(ids) == 11 * 24
+        assert sum(sum(rank["valid"]) for rank in streamed) == SMALL
+    elif options.get("drop_last"):
         assert len(ids) == SMALL // 24 * 24 and len(set(ids)) == len(ids)
     else:
         assert ids == list(range(SMALL))
