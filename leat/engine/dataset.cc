@@ -14,6 +14,14 @@ namespace {
 /// A sample is looked at one field at a time, in parts if it is large.
 constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
 
+Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
+  if (!file) return std::move(file).error();
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(*std::move(file)));
+  return std::make_shared<const Catalogue>(std::move(catalogue));
+}
+
+}  // namespace
+
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            const OpenedCatalogue& found) {
   if (!found.note.empty()) log_warning(found.note);
@@ -27,14 +35,6 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                  .catalogue_source = std::string(to_string(found.source)),
                  .parts = {}};
 }
-
-Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
-  if (!file) return std::move(file).error();
-  LEAT_TRY(Catalogue catalogue, Catalogue::open(*std::move(file)));
-  return std::make_shared<const Catalogue>(std::move(catalogue));
-}
-
-}  // namespace
 
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,

@@ -31,6 +31,13 @@ struct Dataset {
   std::vector<StorePlace> parts;
 };
 
+/// The dataset at `url` by a catalogue that was found. Logs what a user should
+/// know.
+///
+/// Errors: kInvalidArgument if there is no sample at all
+Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
+                           const OpenedCatalogue& found);
+
 /// Opens the store at `url` and finds its catalogue, or lists and writes one.
 /// What that asks the store for is counted in `metrics`, if given. Blocks.
 ///

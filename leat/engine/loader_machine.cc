@@ -65,15 +65,7 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
                               rank.rank, rank.world_size));
   }
   LEAT_TRY(global_batch, global_batch_of(options, rank));
-  if (dataset.catalogue != nullptr) {
-    const std::uint64_t samples = dataset.catalogue->samples();
-    if (rank.world_size > samples) {
-      return refuse(fmt::format(
-          "world_size={} ranks, but {} has {} samples: some would get none; "
-          "use fewer ranks",
-          rank.world_size, dataset.url, samples));
-    }
-  }
+  if (dataset.catalogue != nullptr) LEAT_TRY_VOID(check_world_size());
   if (options.pad && options.drop_last.value_or(false)) {
     return refuse("pad=True keeps the last step, drop_last=True drops it");
   }
@@ -84,9 +76,17 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
     return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
   }
   tail = tail_of(options);
-  if (dataset.catalogue == nullptr) return {};
   if (Result<Steps> steps = steps_from(0); !steps) return steps.error();
   return {};
+}
+
+Result<void> Loader::Machine::check_world_size() const {
+  const std::uint64_t samples = dataset.catalogue->samples();
+  if (rank.world_size <= samples) return {};
+  return refuse(fmt::format(
+      "world_size={} ranks, but {} has {} samples: some would get none; "
+      "use fewer ranks",
+      rank.world_size, dataset.url, samples));
 }
 
 void Loader::Machine::configure_order() {

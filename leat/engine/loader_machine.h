@@ -150,6 +150,8 @@ struct Loader::Machine {
   /// was chosen.
   void choose_most(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
+  /// REQUIRES: there is a catalogue.
+  Result<void> check_world_size() const;
   void configure_order();
   void open_blocks();
   Hash128 digest_of_data() const;

@@ -24,8 +24,11 @@ struct PartGround {
 }  // namespace
 
 Result<void> Loader::Machine::open_stream(const Env& env) {
-  // Half for what is read ahead; what a run needs comes from the other.
-  const std::uint64_t ahead = share.memory_bytes / 2;
+  // Half for what is read ahead, by who scans; what a run needs comes from the
+  // other.
+  const bool reads_ahead =
+      unindexed->log == nullptr || unindexed->log->is_writer();
+  const std::uint64_t ahead = reads_ahead ? share.memory_bytes / 2 : 0;
   LEAT_TRY(stream_memory, budget->reserve(share.memory_bytes - ahead, {}));
   part_budget =
       std::make_unique<MemoryBudget>(share.memory_bytes - ahead, metrics.get());
@@ -46,7 +49,9 @@ Result<void> Loader::Machine::adopt_catalogue() {
   if (made == nullptr) return {};
   dataset.catalogue = made;
   dataset.catalogue_source = std::string(to_string(CatalogueSource::kBuilt));
-  if (Result<void> opened = open_catalogue(); !opened) {
+  Result<void> opened = check_world_size();
+  if (opened) opened = open_catalogue();
+  if (!opened) {
     dataset.catalogue.reset();
     return opened;
   }
@@ -66,7 +71,7 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   LEAT_TRY(ground->fields, choose_fields(options.ops, catalogue.fields(),
                                          {.names = options.fields,
                                           .with_ids = options.ids,
-                                          .with_valid = false}));
+                                          .with_valid = options.pad}));
   const auto cut = std::make_shared<BlockMap>(BlockMap::build(catalogue));
   ground->context = std::make_unique<RunContext>(context_over(
       stream->store(), catalogue, ground->fields, cut, *part_budget));

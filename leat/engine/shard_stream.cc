@@ -2,6 +2,8 @@
 // window is final once all its blocks are known, for blocks never reach over
 // the end of a shard. take() makes a catalogue of the shards that the windows
 // it gives lie in.
+//
+// How the scan goes: shard_stream_scan.cc.
 
 #include "leat/engine/shard_stream.h"
 
@@ -10,11 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "leat/index/build.h"
-#include "leat/index/open_catalogue.h"
-#include "leat/index/scan_all.h"
 #include "leat/plan/order.h"
-#include "leat/runtime/log.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -27,26 +25,13 @@ ReadAheadOptions ahead_options(const UnindexedShards& shards,
   ReadAheadOptions options{.objects = shards.objects.data,
                            .most_bytes = stream.memory_bytes,
                            .first_in_flight = stream.window_blocks};
+  if (shards.log != nullptr) {
+    options.is_awaited = [log = shards.log.get()] { return log->is_awaited(); };
+  }
   for (ObjectInfo& object : options.objects) {
     object.key = key_in_store(prefix, object.key);
   }
   return options;
-}
-
-Result<std::shared_ptr<const Catalogue>> open_shared(Result<Buffer> bytes) {
-  if (!bytes) return std::move(bytes).error();
-  LEAT_TRY(Catalogue catalogue, Catalogue::open(*std::move(bytes)));
-  return std::make_shared<const Catalogue>(std::move(catalogue));
-}
-
-/// Where the bytes of a sample begin.
-std::uint64_t begin_of(const Catalogue& catalogue, SampleId sample) {
-  std::uint64_t begin = ~std::uint64_t{0};
-  for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {
-    const ByteRange range = catalogue.range(f, sample);
-    if (!range.is_missing()) begin = std::min(begin, range.offset);
-  }
-  return begin;
 }
 
 }  // namespace
@@ -62,8 +47,6 @@ ShardStream::ShardStream(const OpenedStore& store, UnindexedShards shards,
       etags_(etag_kind_of(inner_)),
       env_(env),
       ahead_(inner_, ahead_options(shards_, prefix_, options_)),
-      all_(std::make_unique<ShardCatalogue>(
-          shards_.catalogue_options.index.classes, etags_)),
       thread_([this](const std::stop_token& stop) {
         name_this_thread("leat-scan");
         run(stop);
@@ -81,105 +64,6 @@ void ShardStream::stop() {
 void ShardStream::tell() {
   ++news_;
   changed_.notify_all();
-}
-
-void ShardStream::run(const std::stop_token& stop) {
-  Result<std::shared_ptr<const Catalogue>> made = finish(stop);
-  const MutexLock lock(mutex_);
-  if (made) {
-    catalogue_ = *std::move(made);
-  } else {
-    failed_ = std::move(made).error().while_doing(
-        fmt::format("indexing {}", inner_.url_of(prefix_)));
-  }
-  tell();
-}
-
-Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
-    const std::stop_token& stop) {
-  LEAT_TRY_VOID(scan_shards(stop));
-  LEAT_TRY(BuiltCatalogue built,
-           std::move(*all_).finish(inner_, prefix_, shards_.objects, stop));
-  LEAT_TRY(const OpenedCatalogue kept,
-           keep_catalogue(std::move(built), identity_,
-                          shards_.catalogue_options.index.classes, env_));
-  if (!kept.note.empty()) log_warning(kept.note);
-  return kept.catalogue;
-}
-
-Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
-  for (std::size_t i = 0; i < to_scan_.size(); ++i) {
-    {
-      const MutexLock lock(mutex_);
-      if (!wants_parts_) break;
-    }
-    auto members =
-        scan_members(to_scan_[i].shard.size_bytes,
-                     [&](std::uint64_t offset, std::span<std::byte> into) {
-                       return ahead_.scan({i, offset}, into, stop);
-                     });
-    if (!members) {
-      return std::move(members).error().while_doing(fmt::format(
-          "scanning {}",
-          inner_.url_of(key_in_store(prefix_, to_scan_[i].shard.key))));
-    }
-    LEAT_TRY_VOID(add_known(i, {.members = *std::move(members), .note = ""}));
-  }
-  std::size_t known = 0;
-  {
-    const MutexLock lock(mutex_);
-    known = known_.size();
-  }
-  return scan_rest(known, stop);
-}
-
-/// By headers alone, many at once.
-Result<void> ShardStream::scan_rest(std::size_t from,
-                                    const std::stop_token& stop) {
-  if (from == to_scan_.size()) return {};
-  return scan_all(
-      inner_, prefix_, std::span(to_scan_).subspan(from),
-      shards_.catalogue_options.index.threads,
-      [&](std::size_t index, const ScannedShard& scanned) {
-        return add(from + index, scanned);
-      },
-      stop);
-}
-
-Result<void> ShardStream::add(std::size_t shard, const ScannedShard& scanned) {
-  if (auto added = all_->add(to_scan_[shard], scanned); !added) {
-    return std::move(added).error().while_doing(fmt::format(
-        "scanning {}",
-        inner_.url_of(key_in_store(prefix_, to_scan_[shard].shard.key))));
-  }
-  return {};
-}
-
-Result<void> ShardStream::add_known(std::size_t shard, ScannedShard scanned) {
-  LEAT_TRY_VOID(add(shard, scanned));
-  ShardCatalogue alone(shards_.catalogue_options.index.classes, etags_);
-  LEAT_TRY_VOID(alone.add(to_scan_[shard], scanned));
-  std::shared_ptr<const Catalogue> catalogue;
-  if (alone.samples() != 0) {
-    LEAT_TRY(catalogue, open_shared(std::move(alone).finish()));
-  }
-  const MutexLock lock(mutex_);
-  known_.push_back({.first_sample = samples_,
-                    .first_block = block_samples_.size(),
-                    .fields = all_->fields().size(),
-                    .scanned = std::move(scanned)});
-  fields_ = all_->fields();
-  if (catalogue != nullptr) {
-    const BlockMap blocks = BlockMap::build(*catalogue);
-    for (std::uint64_t b = 0; b < blocks.blocks(); ++b) {
-      const SampleId first{blocks.first_sample(b)};
-      block_samples_.push_back(samples_ + first.value);
-      block_places_.push_back({shard, begin_of(*catalogue, first)});
-    }
-    samples_ += catalogue->samples();
-  }
-  tell();
-  return {};
 }
 
 std::uint64_t ShardStream::begin_of_block(std::uint64_t block) const {
@@ -245,6 +129,7 @@ Result<std::optional<StreamPart>> ShardStream::take(
     return *failed_;
   }
   ahead_.hurry(!part);
+  if (part && shards_.log != nullptr) shards_.log->say_awaited(false);
   return part;
 }
 
@@ -268,7 +153,7 @@ Result<StreamPart> ShardStream::make_part(std::uint64_t block,
   StreamPart made{.first_sample = known_[first].first_sample,
                   .first_block = known_[first].first_block,
                   .end = end - known_[first].first_sample};
-  LEAT_TRY(made.catalogue, open_shared(std::move(part).finish()));
+  LEAT_TRY(made.catalogue, std::move(part).open());
   return made;
 }
 
@@ -321,6 +206,8 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
 }
 
 void ShardStream::wait_within(Nanoseconds timeout) {
+  // Whoever scans may be waiting for memory that only its own user can free.
+  if (shards_.log != nullptr) shards_.log->say_awaited(true);
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return news_ != heard_;

@@ -37,7 +37,10 @@ struct StreamOptions {
 /// Goes through shards from front to back and gives out the parts whose order
 /// is known (Shuffle::kStream), each with a catalogue of its own; at the end
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
-/// docs/design/0005 and 0009.
+/// docs/design/0005, 0009 and, of several ranks, 0010.
+///
+/// Where another process of this node scans, it takes from the log what that
+/// one finds, and its place if that one dies or leaves.
 ///
 /// Threads:  any; take() and take_rest() one at a time.
 /// Lifetime: `store`'s store outlives it. Destruction ends what it does.
@@ -94,11 +97,20 @@ class ShardStream {
   };
 
   void run(const std::stop_token& stop);
-  Result<void> scan_shards(const std::stop_token& stop);
-  Result<void> scan_rest(std::size_t from, const std::stop_token& stop);
-  Result<void> add(std::size_t shard, const ScannedShard& scanned);
-  Result<void> add_known(std::size_t shard, ScannedShard scanned);
   Result<std::shared_ptr<const Catalogue>> finish(const std::stop_token& stop);
+  Result<std::shared_ptr<const Catalogue>> take_logged(
+      const std::stop_token& stop);
+  Result<std::shared_ptr<const Catalogue>> take_new_entries();
+  Result<void> check_listing(const std::stop_token& stop);
+  Result<void> add_all_known();
+  Result<void> scan_shards(const std::stop_token& stop);
+  Result<void> scan_rest(const std::stop_token& stop);
+  Result<void> add(std::size_t shard, const ScannedShard& scanned);
+  void write_down(const ScannedShard& scanned);
+  Result<void> add_known(std::size_t shard, ScannedShard scanned);
+  void add_fields(const std::vector<FieldSpec>& fields) LEAT_REQUIRES(mutex_);
+  std::size_t known_shards() const;
+  bool wait(const std::stop_token& stop);
   std::uint64_t begin_of_block(std::uint64_t block) const LEAT_REQUIRES(mutex_);
   std::uint64_t window_block(std::uint64_t position) const
       LEAT_REQUIRES(mutex_);
@@ -125,7 +137,7 @@ class ShardStream {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own until it is done.
+  std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own: of who scans.
   std::vector<KnownShard> known_ LEAT_GUARDED_BY(mutex_);
   std::vector<FieldSpec> fields_ LEAT_GUARDED_BY(mutex_);
   /// Of each known block the first sample, and where its bytes begin.

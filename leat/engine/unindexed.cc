@@ -3,26 +3,36 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/index/build_turn.h"
+#include "leat/index/catalogue_lock.h"
 #include "leat/index/listing.h"
 #include "leat/runtime/launcher.h"
+#include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
 
-bool may_be_indexed_meanwhile(const LoaderOptions& options, const Env& env) {
-  if (options.shuffle != ShuffleChoice::kStream || options.pad ||
-      options.cache) {
-    return false;
+/// Who these options make this process; nullopt where all has to be known
+/// before, or nobody can say.
+std::optional<Launch> launch_of_stream(const LoaderOptions& options,
+                                       const Env& env) {
+  if (options.shuffle != ShuffleChoice::kStream || options.cache) {
+    return std::nullopt;
   }
-  if (options.rank) return options.rank->world_size == 1;
-  const Result<Launch> launch = read_launch(env);
-  return launch && launch->rank.world_size == 1;
+  const Result<Launch> said = read_launch(env);
+  if (!said && !options.rank) return std::nullopt;
+  Launch launch = said ? *said : Launch{};
+  if (options.rank) launch.rank = *options.rank;
+  if (options.sticky_ranks && launch.rank.world_size > 1) return std::nullopt;
+  return launch;
 }
 
-bool has_no_index(const SortedObjects& objects) {
+/// With an index beside each, all of them are indexed at once by a few small
+/// reads each.
+bool has_unindexed_shards(const SortedObjects& objects) {
   return objects.layout == Layout::kShards &&
-         std::ranges::none_of(objects.data, [&](const ObjectInfo& shard) {
-           return member_index_of(shard, objects.companions) != nullptr;
+         std::ranges::any_of(objects.data, [&](const ObjectInfo& shard) {
+           return member_index_of(shard, objects.companions) == nullptr;
          });
 }
 
@@ -32,39 +42,131 @@ void add_object(Hasher128& hasher, std::string_view key, std::uint64_t size) {
   hasher.update(size);
 }
 
-}  // namespace
+/// One call of open_for_loader().
+struct Opening {
+  std::string_view url;
+  const StoreOptions& store_options;
+  const CatalogueOptions& options;
+  const Env& env;
+  const std::stop_token& stop;
+  Metrics* metrics;
+  OpenedStore opened = {};
 
-Result<LoaderSource> open_for_loader(
-    std::string_view url, const StoreOptions& store,
-    const CatalogueOptions& options, const LoaderOptions& loader,
-    const Env& env, const std::stop_token& stop, Metrics* metrics) {
-  const auto open_it =
-      [&](const CatalogueOptions& how) -> Result<LoaderSource> {
+  Result<LoaderSource> open_dataset(const CatalogueOptions& how) const {
     LEAT_TRY(Dataset dataset,
-             open_dataset(url, store, how, env, stop, metrics));
+             leat::open_dataset(url, store_options, how, env, stop, metrics));
     return LoaderSource(std::move(dataset));
-  };
-  if (!may_be_indexed_meanwhile(loader, env)) return open_it(options);
-  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, metrics));
-  LEAT_TRY(const auto found,
-           find_catalogue(*opened.store, opened.prefix, opened.identity,
-                          options, env, stop));
-  if (found || !opened.store->traits().can_list) return open_it(options);
+  }
+
+  UnindexedShards unindexed(SortedObjects objects) const {
+    return {.url = opened.url,
+            .store_options = store_options,
+            .catalogue_options = options,
+            .objects = std::move(objects),
+            .log = nullptr};
+  }
+
+  /// Lists what is there: unindexed shards, or else the dataset.
+  Result<LoaderSource> list() const;
+  /// Once for all ranks of this node.
+  Result<LoaderSource> list_once(const Launch& launch) const;
+};
+
+Result<LoaderSource> Opening::list() const {
   auto listed = list_data(*opened.store, opened.prefix, {}, stop);
-  if (!listed) return open_it(options);  // It will say what is wrong.
+  if (!listed) return open_dataset(options);  // It will say what is wrong.
   Result<SortedObjects> objects = sort_objects(*listed);
-  if (objects && has_no_index(*objects)) {
-    return LoaderSource(UnindexedShards{.url = opened.url,
-                                        .store_options = store,
-                                        .catalogue_options = options,
-                                        .objects = *std::move(objects)});
+  if (objects && has_unindexed_shards(*objects)) {
+    return LoaderSource(unindexed(*std::move(objects)));
   }
   // Not listed again.
   CatalogueOptions with_objects = options;
   with_objects.index.objects = [&](const std::stop_token&) {
     return Result<std::vector<ObjectInfo>>(*listed);
   };
-  return open_it(with_objects);
+  return open_dataset(with_objects);
+}
+
+Result<LoaderSource> Opening::list_once(const Launch& launch) const {
+  const std::vector<std::string>& classes = options.index.classes;
+  const auto path = kept_catalogue_path(opened.identity, classes, env);
+  if (!path) return open_dataset(options);
+  const std::string log_path = *path + ".scan";
+  const auto before = catalogue_identity(*path);
+  std::optional<OpenedCatalogue> kept;
+  std::unique_ptr<ScanLog> log;
+  const auto look = [&]() -> Result<Sight> {
+    const auto now = catalogue_identity(*path);
+    if (now && now != before) {
+      LEAT_TRY(kept, kept_catalogue(opened.identity, classes, env));
+      if (kept) return Sight::kThere;
+    }
+    log = ScanLog::read(log_path);
+    return log != nullptr ? Sight::kThere : Sight::kNothing;
+  };
+  auto turn = wait_for_turn(log_path, launch, options.times, look, stop);
+  if (!turn && turn.error().code() == ErrorCode::kCancelled) {
+    return turn.error();
+  }
+  if (!turn) return open_dataset(options);  // Nothing can be locked there.
+  if (kept) {
+    LEAT_TRY(Dataset dataset, dataset_of(url, store_options, *kept));
+    return LoaderSource(std::move(dataset));
+  }
+  // To who holds the lock itself, what the dead have left seems to be written.
+  if (log != nullptr && log->take_turn() == ScanLog::Turn::kOthers) {
+    UnindexedShards shards = unindexed(log->objects());
+    shards.log = std::move(log);
+    return LoaderSource(std::move(shards));
+  }
+  if (*turn) {
+    if (auto opened_log = ScanLog::write(log_path, **std::move(turn))) {
+      log = *std::move(opened_log);
+    }
+  }
+  if (log == nullptr || !log->is_writer()) return open_dataset(options);
+  log->hide();
+  // What is no shards is made a catalogue of meanwhile: the others wait.
+  LEAT_TRY(LoaderSource source, list());
+  auto* const shards = std::get_if<UnindexedShards>(&source);
+  if (shards == nullptr) {
+    log->remove();
+    return source;
+  }
+  if (auto started = log->start(shards->objects); !started) {
+    log_warning("each rank of this node indexes the shards for itself: " +
+                started.error().message());
+    log->remove();
+  } else {
+    shards->log = std::move(log);
+  }
+  return source;
+}
+
+}  // namespace
+
+Result<LoaderSource> open_for_loader(
+    std::string_view url, const StoreOptions& store,
+    const CatalogueOptions& options, const LoaderOptions& loader,
+    const Env& env, const std::stop_token& stop, Metrics* metrics) {
+  Opening opening{.url = url,
+                  .store_options = store,
+                  .options = options,
+                  .env = env,
+                  .stop = stop,
+                  .metrics = metrics};
+  const std::optional<Launch> launch = launch_of_stream(loader, env);
+  if (!launch) return opening.open_dataset(options);
+  LEAT_TRY(opening.opened, open_store(url, store, env, metrics));
+  const OpenedStore& opened = opening.opened;
+  LEAT_TRY(const auto found,
+           find_catalogue(*opened.store, opened.prefix, opened.identity,
+                          options, env, stop));
+  if (found || !opened.store->traits().can_list) {
+    return opening.open_dataset(options);
+  }
+  return launch->rank.world_size == 1 ? opening.list()
+                                      : opening.list_once(*launch);
 }
 
 Hash128 listing_digest(const SortedObjects& objects) {

@@ -1,5 +1,6 @@
 // Tar shards that have no catalogue yet.
 #pragma once
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "leat/engine/dataset.h"
 #include "leat/engine/loader_options.h"
 #include "leat/index/companions.h"
+#include "leat/index/scan_log.h"
 
 namespace leat {
 
@@ -19,15 +21,22 @@ struct UnindexedShards {
   StoreOptions store_options;
   CatalogueOptions catalogue_options;
   SortedObjects objects;
+  /// Of several ranks: where one of them writes down what it finds, for the
+  /// others of its node. Null: this process finds everything by itself.
+  std::unique_ptr<ScanLog> log;
 };
 
 /// What a loader can be made of.
 using LoaderSource = std::variant<Dataset, UnindexedShards>;
 
 /// Opens what is at `url` for a loader with these options. Shards without a
-/// catalogue and without indexes beside them are listed and left for the first
-/// epoch to index, if the options let it: a stream (ShuffleChoice::kStream) of
-/// one rank, without `pad` and `cache`. All else is open_dataset(). Blocks.
+/// catalogue, some of them without an index beside it, are listed and left for
+/// the first epoch to index, if the options let it: a stream
+/// (ShuffleChoice::kStream) without `cache`, and without `sticky_ranks`. All
+/// else is open_dataset(). Blocks.
+///
+/// Of several ranks the first of each node to come, local rank 0 with a head
+/// start, lists and scans for them all; the others wait until it has listed.
 ///
 /// Errors: as open_dataset()
 Result<LoaderSource> open_for_loader(

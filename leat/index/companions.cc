@@ -99,4 +99,17 @@ std::vector<ObjectInfo> loose_jsons(const SortedObjects& objects) {
   return loose;
 }
 
+bool is_same(const SortedObjects& a, const SortedObjects& b) {
+  const auto are_same = [](const std::vector<ObjectInfo>& some,
+                           const std::vector<ObjectInfo>& others) {
+    return std::ranges::equal(some, others,
+                              [](const ObjectInfo& x, const ObjectInfo& y) {
+                                return x.key == y.key && x.etag == y.etag &&
+                                       x.size_bytes == y.size_bytes;
+                              });
+  };
+  return a.layout == b.layout && are_same(a.data, b.data) &&
+         are_same(a.companions, b.companions);
+}
+
 }  // namespace leat

@@ -18,6 +18,9 @@ struct SortedObjects {
   std::vector<ObjectInfo> companions;
 };
 
+/// Whether both are the same objects of the same sizes and ETags.
+bool is_same(const SortedObjects& a, const SortedObjects& b);
+
 /// Tells companions of shards from data: `.idx`, `.index`, `.json`, `.parquet`
 /// that are called as a shard is ("00000.idx" and "00000_stats.json" beside
 /// "00000.tar"), and up to kMostLooseCompanions called otherwise

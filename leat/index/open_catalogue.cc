@@ -218,8 +218,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const CatalogueOptions& asked,
                                       const Env& env,
                                       const std::stop_token& stop) {
-  const auto path =
-      catalogue_cache_path(cache_identity(identity, asked.index.classes), env);
+  const auto path = kept_catalogue_path(identity, asked.index.classes, env);
   const Launch launch = launch_of(env);
   CatalogueOptions options = asked;
   if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
@@ -242,8 +241,7 @@ Result<std::optional<OpenedCatalogue>> find_catalogue(
   const PublishedPlace place{
       .store = store,
       .prefix = prefix,
-      .path = catalogue_cache_path(
-          cache_identity(identity, options.index.classes), env),
+      .path = kept_catalogue_path(identity, options.index.classes, env),
       .launch = launch_of(env)};
   return find_at(place, options, stop);
 }
@@ -253,9 +251,22 @@ Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
                                        const std::vector<std::string>& classes,
                                        const Env& env) {
   OpenedCatalogue opened =
-      keep(built, catalogue_cache_path(cache_identity(identity, classes), env));
+      keep(built, kept_catalogue_path(identity, classes, env));
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
+}
+
+Result<std::optional<OpenedCatalogue>> kept_catalogue(
+    std::string_view identity, const std::vector<std::string>& classes,
+    const Env& env) {
+  return find_cached(kept_catalogue_path(identity, classes, env),
+                     launch_of(env), Refresh::never());
+}
+
+std::optional<std::string> kept_catalogue_path(
+    std::string_view identity, const std::vector<std::string>& classes,
+    const Env& env) {
+  return catalogue_cache_path(cache_identity(identity, classes), env);
 }
 
 Result<OpenedCatalogue> open_or_make(std::string_view identity,

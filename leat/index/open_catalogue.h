@@ -95,6 +95,19 @@ Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
                                        const std::vector<std::string>& classes,
                                        const Env& env);
 
+/// What the cache has under this identity and these classes; nullopt if nothing
+/// that can be opened. Blocks.
+///
+/// Errors: kCorrupt, as in open_or_build()
+Result<std::optional<OpenedCatalogue>> kept_catalogue(
+    std::string_view identity, const std::vector<std::string>& classes,
+    const Env& env);
+
+/// Where that is, or will be; nullopt if the environment names no folder.
+std::optional<std::string> kept_catalogue_path(
+    std::string_view identity, const std::vector<std::string>& classes,
+    const Env& env);
+
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 

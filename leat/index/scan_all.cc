@@ -60,12 +60,8 @@ class ShardScans {
  private:
   void work() {
     while (const auto index = next()) {
-      ShardToScan shard = shards_[*index];
-      shard.shard.key = key_in_store(prefix_, shard.shard.key);
-      if (shard.index) {
-        shard.index->key = key_in_store(prefix_, shard.index->key);
-      }
-      Scanned scanned = scan_shard(store_, shard, stop_.get_token());
+      Scanned scanned = scan_shard(store_, in_store(prefix_, shards_[*index]),
+                                   stop_.get_token());
       const MutexLock lock(mutex_);
       done_.emplace(*index, std::move(scanned));
       changed_.notify_all();

@@ -111,6 +111,12 @@ Result<BuiltCatalogue> ShardCatalogue::finish(Store& store,
   return built;
 }
 
+Result<std::shared_ptr<const Catalogue>> ShardCatalogue::open() && {
+  LEAT_TRY(Buffer bytes, std::move(*this).finish());
+  LEAT_TRY(Catalogue catalogue, Catalogue::open(std::move(bytes)));
+  return std::make_shared<const Catalogue>(std::move(catalogue));
+}
+
 Result<Buffer> ShardCatalogue::finish() && {
   if (writer_.samples() == 0) {
     return Error(ErrorCode::kNotFound,

@@ -1,6 +1,7 @@
 // Puts one tar shard after another into a catalogue.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
 #include "leat/dataset/catalogue_writer.h"
 #include "leat/index/build.h"
 #include "leat/index/companions.h"
@@ -45,10 +47,11 @@ class ShardCatalogue {
   Result<BuiltCatalogue> finish(Store& store, std::string_view prefix,
                                 const SortedObjects& objects,
                                 const std::stop_token& stop) &&;
-  /// The file alone, of a part.
-  Result<Buffer> finish() &&;
+  /// The catalogue of a part. Errors: kNotFound, as above
+  Result<std::shared_ptr<const Catalogue>> open() &&;
 
  private:
+  Result<Buffer> finish() &&;
   std::string note() const;
 
   CatalogueWriter writer_;

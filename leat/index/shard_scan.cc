@@ -8,6 +8,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
 #include "leat/codec/tar/tar_header.h"
+#include "leat/dataset/catalogue.h"
 #include "leat/index/member_index.h"
 
 namespace leat {
@@ -88,7 +89,7 @@ Result<Members> read_index(Store& store, const ShardToScan& shard,
 }
 
 Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
-                          const std::stop_token& stop) {
+                          const ReadShard& read, const std::stop_token& stop) {
   ScannedShard scanned;
   if (shard.index) {
     Result<Members> members = read_index(store, shard, stop);
@@ -102,11 +103,7 @@ Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
     scanned.note = fmt::format("{}: {}", store.url_of(shard.index->key),
                                members.error().message());
   }
-  LEAT_TRY(scanned.members,
-           scan_members(shard.shard.size_bytes, [&](std::uint64_t offset,
-                                                    std::span<std::byte> into) {
-             return read_into(store, shard.shard, offset, into, stop);
-           }));
+  LEAT_TRY(scanned.members, scan_members(shard.shard.size_bytes, read));
   return scanned;
 }
 
@@ -126,9 +123,26 @@ Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
   return members;
 }
 
+ShardToScan in_store(std::string_view prefix, ShardToScan shard) {
+  shard.shard.key = key_in_store(prefix, shard.shard.key);
+  if (shard.index) shard.index->key = key_in_store(prefix, shard.index->key);
+  return shard;
+}
+
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
                                 const std::stop_token& stop) {
-  auto scanned = scan(store, shard, stop);
+  return scan_shard(
+      store, shard,
+      [&](std::uint64_t offset, std::span<std::byte> into) {
+        return read_into(store, shard.shard, offset, into, stop);
+      },
+      stop);
+}
+
+Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
+                                const ReadShard& read,
+                                const std::stop_token& stop) {
+  auto scanned = scan(store, shard, read, stop);
   if (!scanned) {
     return std::move(scanned).error().while_doing(
         fmt::format("scanning {}", store.url_of(shard.shard.key)));

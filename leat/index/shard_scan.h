@@ -7,6 +7,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -38,6 +39,9 @@ using ReadShard = std::function<Result<void>(std::uint64_t offset,
 Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
                                             const ReadShard& read);
 
+/// The shard with the keys that a store below `prefix` knows.
+ShardToScan in_store(std::string_view prefix, ShardToScan shard);
+
 /// The members of a shard, in order: those that its index tells, if that fits,
 /// else those found by reading all headers. Blocks.
 ///
@@ -48,6 +52,10 @@ Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
 ///
 /// Errors: as Store::read and TarScanner::feed; each names the shard's URL.
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
+                                const std::stop_token& stop);
+/// The same; headers, where there is no index that fits, are read by `read`.
+Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
+                                const ReadShard& read,
                                 const std::stop_token& stop);
 
 }  // namespace leat

@@ -200,14 +200,16 @@ class Loader:
             self._native = _native.Loader.of_url(
                 os.fspath(source), store_options(**store), refresh, options
             )
-        met = None
-        dataset = self._known_dataset()
-        if dataset is not None:
-            met = compare_catalogues(
-                dataset.url,
-                dataset.digest + (" with sticky_ranks" if sticky_ranks else ""),
-                self._native.world_size,
-            )
+        if self._dataset is not None:
+            url, digest = self._dataset.url, self._dataset.digest
+        else:
+            # Shards that one rank has to index, another may have a catalogue of.
+            url, digest = os.fspath(source), self.state_dict()["catalogue"]
+        met = compare_catalogues(
+            url,
+            digest + (" with sticky_ranks" if sticky_ranks else ""),
+            self._native.world_size,
+        )
         self._lateness = None if met is None else Lateness(self._native, *met)
         _alive.add(self)
 

@@ -49,6 +49,13 @@ class StreamTest : public ::testing::Test {
     return must(world_.load_unindexed(kShardsUrl, options_));
   }
 
+  static constexpr std::uint32_t kRanks = 4;
+  std::unique_ptr<Loader> load(std::uint32_t rank) {
+    LoaderOptions options = options_;
+    options.rank = {.rank = rank, .world_size = kRanks};
+    return must(world_.load_unindexed(kShardsUrl, options));
+  }
+
   World world_;
   LoaderOptions options_;
 };
@@ -111,6 +118,74 @@ TEST_F(StreamTest, IsLeftInTheMiddle) {
     const Loader::Iteration iteration = must(loader->begin());
     for (int i = 0; i < batches; ++i) {
       EXPECT_FALSE(must(loader->next(iteration)).is_end());
+    }
+  }
+}
+
+// --- several ranks, each a thread here --------------------------------------
+
+TEST_F(StreamTest, RanksGetTheirSlicesOfOneOrder) {
+  std::vector<Seen> seen(kRanks);
+  {
+    std::vector<std::jthread> ranks;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      ranks.emplace_back([&, rank] {
+        const auto loader = load(rank);
+        seen[rank] = must(run_epoch(*loader));
+      });
+    }
+  }
+
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    const auto indexed = load(rank);  // By the catalogue that was kept.
+    ASSERT_TRUE(indexed->length());
+    const Seen expected = must(run_epoch(*indexed));
+    EXPECT_EQ(seen[rank].batches, expected.batches);
+    EXPECT_EQ(seen[rank].stats.content_hash, expected.stats.content_hash);
+  }
+}
+
+TEST_F(StreamTest, ARankThatIsClosedIsTakenOverFrom) {
+  for (std::uint32_t steps = 0; steps < 6; ++steps) {
+    std::vector<std::unique_ptr<Loader>> loaders;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      loaders.push_back(load(rank));
+    }
+    std::vector<Seen> seen(kRanks);
+    {
+      std::vector<std::jthread> ranks;
+      for (std::uint32_t rank = 1; rank < kRanks; ++rank) {
+        ranks.emplace_back(
+            [&, rank] { seen[rank] = must(run_epoch(*loaders[rank])); });
+      }
+      // The first to come scans.
+      const Loader::Iteration iteration = must(loaders[0]->begin());
+      for (std::uint32_t i = 0; i < steps; ++i) {
+        EXPECT_FALSE(must(loaders[0]->next(iteration)).is_end());
+      }
+      loaders[0].reset();
+    }
+    const auto indexed = load(1);
+    EXPECT_EQ(seen[1].batches, must(run_epoch(*indexed)).batches);
+    EXPECT_EQ(seen[1].batches.size(), seen[3].batches.size());
+    std::filesystem::remove_all(world_.root() / "cache");
+  }
+}
+
+TEST_F(StreamTest, RanksAreClosedAtAnyMoment) {
+  for (int i = 0; i < 12; ++i) {
+    std::vector<std::jthread> ranks;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      ranks.emplace_back([&, rank] {
+        const auto loader = load(rank);
+        std::jthread closing([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(i * rank));
+          loader->close();
+        });
+        const Result<Seen> seen = run_epoch(*loader);
+        EXPECT_TRUE(seen || seen.error().code() == ErrorCode::kInvalidArgument)
+            << seen.error().message();
+      });
     }
   }
 }

@@ -73,7 +73,7 @@ def test_the_tutorial():
     run_page("tutorial.md")
 
 
-def test_order_tail_and_resume(pictures):
+def test_order_tail_and_resume(pictures, small, fresh_cache):
     def load(**options):
         place = {} if "rank" in options or "RANK" in os.environ else {"rank": 0, "world_size": 1}
         return leat.Loader(pictures, **{"ids": True, **place, **options})
@@ -81,7 +81,8 @@ def test_order_tail_and_resume(pictures):
     def ids(batches):
         return [int(i) for batch in batches for i in batch["index"]]
 
-    run_page("order.md", load=load, ids=ids, leat=leat, os=os, json=json, pytest=pytest)
+    run_page("order.md", load=load, ids=ids, shards=small, leat=leat, os=os, json=json,
+             pytest=pytest)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (DOCS / "coming-from").glob("*.md")))

@@ -1,4 +1,7 @@
-"""shuffle="stream": shards without a catalogue are indexed while they are read."""
+"""shuffle="stream": shards without a catalogue are indexed while they are read.
+
+Of several ranks: test_stream_ranks.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 import leat
 from small_datasets import ids_of, make_shards, tar_of, write
+from test_shard_index import write_index
 
 MIB = 2**20
 OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream"}
@@ -237,38 +241,60 @@ def test_the_tail_is_that_of_the_whole_epoch(small, fresh_cache, drop_last):
     assert sizes == [48] * 5 + ([] if drop_last else [16])
 
 
-# --- ranks ------------------------------------------------------------------
+@pytest.mark.parametrize("batch", [48, 40, 200])
+def test_the_last_step_is_padded_with_the_epochs_first(small, serve, fresh_cache, batch):
+    options = {**OPTIONS, "pad": True, "shuffle_window": 1, "global_batch_size": batch}
+    with serve(small).loader(**options) as loader:
+        assert not is_indexed(loader)
+        got = [(b["index"].tolist(), b["valid"].tolist(), b["key"]) for b in loader]
+    with leat.Loader(leat.Dataset(small), **options) as loader:
+        assert got == [(b["index"].tolist(), b["valid"].tolist(), b["key"]) for b in loader]
+    ids = [i for ids, _, _ in got for i in ids]
+    assert len(ids) % batch == 0 and ids[SMALL:] == ids[: len(ids) - SMALL]
 
 
-def test_several_ranks_agree(small, fresh_cache):
-    """They scan before, as ever, and read the same order."""
-    whole, _ = epoch_of_indexed(small, shuffle_window=2)
-    got: list[list[list[int]]] = [[], []]
-
-    def run(rank):
-        with leat.Loader(small, **OPTIONS, shuffle_window=2, rank=rank, world_size=2) as loader:
-            assert len(loader) == len(whole)
-            got[rank] = [batch["index"].tolist() for batch in loader]
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [a + b for a, b in zip(*got)] == whole
-
-
-@pytest.mark.parametrize("options", [{"pad": True}, {"cache": leat.Cache(ram="64MiB")}])
-def test_what_needs_the_whole_first_scans_before(small, fresh_cache, options):
-    with leat.Loader(small, **{**OPTIONS, **options}) as loader:
+def test_a_cache_needs_the_whole_first(small, fresh_cache):
+    with leat.Loader(small, **OPTIONS, cache=leat.Cache(ram="64MiB")) as loader:
         assert is_indexed(loader)
         assert sorted(ids_of(loader)) == list(range(SMALL))
 
 
-def test_indexes_beside_the_shards_are_used(small, fresh_cache, tmp_path):
+# --- indexes beside the shards ----------------------------------------------
+
+
+@pytest.mark.parametrize("with_index", [range(1), range(3, 6), range(7, 8)])
+def test_shards_with_an_index_are_not_scanned(small, serve, fresh_cache, tmp_path, with_index):
+    """Their headers are looked at three times each."""
+    folder = tmp_path / "shards"
+    for number, shard in enumerate(sorted(small.glob("*.tar"))):
+        write(folder / shard.name, shard.read_bytes())
+        if number in with_index:
+            write_index(folder / shard.name)
+    served = serve(folder)
+    with served.loader(**OPTIONS, shuffle_window=2, epochs=1) as loader:
+        assert not is_indexed(loader)
+        batches = [batch["index"].tolist() for batch in loader]
+        epoch = loader.stats()[0]
+
+    # A shard each; four for each index; one for a catalogue beside the data.
+    assert served.counters()["get"] <= 8 + 4 * len(with_index) + 1
+    assert batches == epoch_of_indexed(small, shuffle_window=2)[0]
+    assert epoch["content_hash"] == epoch_of_indexed(folder, shuffle_window=2)[1]["content_hash"]
+
+
+def test_an_index_that_does_not_fit_is_said_and_not_used(small, fresh_cache, tmp_path, capfd):
     for shard in small.glob("*.tar"):
         write(tmp_path / "shards" / shard.name, shard.read_bytes())
-    write(tmp_path / "shards" / "000.idx", b"v1.2 0\n")  # Fits nothing: said, and scanned.
+    write(tmp_path / "shards" / "000.idx", b"v1.2 0\n")
+    with leat.Loader(tmp_path / "shards", **OPTIONS) as loader:
+        assert not is_indexed(loader)
+        assert sorted(ids_of(loader)) == list(range(SMALL))
+    assert "1 of 1 indexes beside the shards do not fit" in capfd.readouterr().err
+
+
+def test_with_an_index_beside_each_nothing_is_left_to_the_epoch(small, fresh_cache, tmp_path):
+    for shard in small.glob("*.tar"):
+        write_index(write(tmp_path / "shards" / shard.name, shard.read_bytes()))
     with leat.Loader(tmp_path / "shards", **OPTIONS) as loader:
         assert is_indexed(loader)
         assert sorted(ids_of(loader)) == list(range(SMALL))

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace leat {
 namespace {
 
 constexpr std::size_t kNoObject = ~std::size_t{0};
+/// Between two looks at whether others wait.
+constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
 
@@ -144,16 +147,25 @@ Result<void> ReadAheadStore::scan_within_chunk(ChunkId id, AheadPlace from,
   std::shared_ptr<Chunk> chunk;
   {
     MutexLock lock(mutex_);
+    bool is_awaited = false;
     const auto is_decided = [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
       const auto found = held_.find(id);
       if (found != held_.end()) chunk = found->second;
       if (chunk != nullptr) return chunk->state != Chunk::State::kComing;
       // What is not asked for yet will be, unless there is no room for it.
-      return id < next_ || !holds_ || (hurries_ && !has_memory()) ||
+      return id < next_ || !holds_ ||
+             ((hurries_ || is_awaited) && !has_memory()) ||
              chunk_size(id.object) > options_.most_bytes;
     };
-    if (!changed_.wait(lock, stop, is_decided)) {
-      return Error(ErrorCode::kCancelled, "the scan was ended");
+    while (!changed_.wait_for(lock, stop, kLook, is_decided)) {
+      if (stop.stop_requested()) {
+        return Error(ErrorCode::kCancelled, "the scan was ended");
+      }
+      if (!options_.is_awaited) continue;
+      lock.unlock();
+      const bool awaited = options_.is_awaited();
+      lock.lock();
+      is_awaited = awaited;
     }
     if (chunk == nullptr || chunk->state == Chunk::State::kFailed) {
       chunk.reset();

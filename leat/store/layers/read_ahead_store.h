@@ -35,6 +35,9 @@ struct ReadAheadOptions {
   /// Chunks in flight at first; later as many as have come, so that the first
   /// ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
+  /// Asked now and then while scan() waits for memory: whether others wait for
+  /// what it finds. Then it goes on as with hurry(). May be empty.
+  std::function<bool()> is_awaited = {};
 };
 
 /// Reads a row of objects once, in order, as far ahead as memory goes, for two

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,8 +64,10 @@ class ReadAheadStoreTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kBytes = 25 + 9 + 40;
 
-  void open(std::uint64_t most_bytes) {
-    ahead_.emplace(noting_, options(most_bytes));
+  void open(std::uint64_t most_bytes, std::function<bool()> is_awaited = {}) {
+    ReadAheadOptions with = options(most_bytes);
+    with.is_awaited = std::move(is_awaited);
+    ahead_.emplace(noting_, std::move(with));
   }
   static ReadAheadOptions options(std::uint64_t most_bytes) {
     return {.objects = {{.key = "a", .size_bytes = 25},
@@ -158,6 +162,20 @@ TEST_F(ReadAheadStoreTest, AScanWaitsForMemoryUnlessThatIsInVain) {
   EXPECT_EQ(ahead_->held_bytes(), 20u);
   scan(3, "d", 20, 20);
   EXPECT_EQ(noting_.bytes(), 34u + 15 + 20);
+}
+
+TEST_F(ReadAheadStoreTest, AScanThatOthersWaitForWaitsForNoMemory) {
+  std::atomic<int> asked = 0;
+  // Not yet, when it is asked first.
+  open(34, [&] { return ++asked > 1; });
+
+  scan(3, "d", 0, 15);
+
+  EXPECT_EQ(asked, 3);  // Of two chunks.
+  EXPECT_EQ(noting_.bytes(), 34u + 10 + 5);
+  EXPECT_EQ(ahead_->held_bytes(), 34u);
+  scan(2, "c", 0, 9);  // What is held needs no memory.
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(ReadAheadStoreTest, AScanGoesOnOnceThereIsRoom) {

@@ -1,0 +1,246 @@
+// The thread of a ShardStream: what is known of shards, from the log or by
+// reading them.
+//
+// Of several ranks one scans, and writes each shard's members into the log; the
+// others add from there what it adds by itself. So what is known is the same,
+// only later, and a rank may begin at any shard to scan on.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "leat/engine/shard_stream.h"
+#include "leat/index/listing.h"
+#include "leat/index/open_catalogue.h"
+#include "leat/index/scan_all.h"
+#include "leat/plan/order.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+/// Between two looks at what another process has found.
+constexpr std::chrono::milliseconds kPace{20};
+
+/// Where the bytes of a sample begin.
+std::uint64_t begin_of(const Catalogue& catalogue, SampleId sample) {
+  std::uint64_t begin = ~std::uint64_t{0};
+  for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {
+    const ByteRange range = catalogue.range(f, sample);
+    if (!range.is_missing()) begin = std::min(begin, range.offset);
+  }
+  return begin;
+}
+
+}  // namespace
+
+void ShardStream::run(const std::stop_token& stop) {
+  Result<std::shared_ptr<const Catalogue>> made = finish(stop);
+  ScanLog* const log = shards_.log.get();
+  if (!made && log != nullptr && log->is_writer() &&
+      made.error().code() != ErrorCode::kCancelled) {
+    (void)log->append(made.error());  // Without it others find it out.
+  }
+  const MutexLock lock(mutex_);
+  if (made) {
+    catalogue_ = *std::move(made);
+  } else {
+    failed_ = std::move(made).error().while_doing(
+        fmt::format("indexing {}", inner_.url_of(prefix_)));
+  }
+  tell();
+}
+
+Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
+    const std::stop_token& stop) {
+  if (shards_.log != nullptr) {
+    LEAT_TRY(const auto made, take_logged(stop));
+    if (made != nullptr) return made;
+  }
+  LEAT_TRY_VOID(add_all_known());
+  LEAT_TRY_VOID(scan_shards(stop));
+  LEAT_TRY(BuiltCatalogue built,
+           std::move(*all_).finish(inner_, prefix_, shards_.objects, stop));
+  LEAT_TRY(const OpenedCatalogue kept,
+           keep_catalogue(std::move(built), identity_,
+                          shards_.catalogue_options.index.classes, env_));
+  if (!kept.note.empty()) log_warning(kept.note);
+  if (shards_.log != nullptr && shards_.log->is_writer()) {
+    // Others would not find what could not be kept: they finish it themselves.
+    kept.location.empty() ? shards_.log->leave() : shards_.log->end();
+  }
+  return kept.catalogue;
+}
+
+/// Takes what another process finds, until there is the catalogue, or null:
+/// then the rest is this one's.
+Result<std::shared_ptr<const Catalogue>> ShardStream::take_logged(
+    const std::stop_token& stop) {
+  const bool was_listed_by_us = shards_.log->is_writer();
+  while (true) {
+    // First: what was written before is then seen.
+    const ScanLog::Turn turn = shards_.log->take_turn();
+    LEAT_TRY(const auto made, take_new_entries());
+    if (made != nullptr) return made;
+    if (turn != ScanLog::Turn::kOthers) break;
+    if (!wait(stop)) {
+      return Error(ErrorCode::kCancelled, "the scan was ended");
+    }
+  }
+  if (!was_listed_by_us) LEAT_TRY_VOID(check_listing(stop));
+  return std::shared_ptr<const Catalogue>();
+}
+
+/// The catalogue, if they end with it.
+Result<std::shared_ptr<const Catalogue>> ShardStream::take_new_entries() {
+  while (std::optional<ScanEntry> entry = shards_.log->next()) {
+    if (entry->kind == ScanEntry::Kind::kFailed) {
+      return *std::move(entry->error);
+    }
+    if (entry->kind == ScanEntry::Kind::kEnd) {
+      LEAT_TRY(const auto kept,
+               kept_catalogue(identity_,
+                              shards_.catalogue_options.index.classes, env_));
+      if (kept) return kept->catalogue;
+      break;  // Somebody has removed it.
+    }
+    LEAT_TRY_VOID(add_known(known_shards(), std::move(entry->shard)));
+  }
+  return std::shared_ptr<const Catalogue>();
+}
+
+/// After another process. Errors: kUnavailable if there are other shards now
+Result<void> ShardStream::check_listing(const std::stop_token& stop) {
+  LEAT_TRY(auto listed, list_data(inner_, prefix_, {}, stop));
+  LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
+  if (is_same(objects, shards_.objects)) return {};
+  return Error(ErrorCode::kUnavailable,
+               "the shards changed while they were being indexed; start again");
+}
+
+/// Makes `all_` of the shards that are known.
+Result<void> ShardStream::add_all_known() {
+  all_ = std::make_unique<ShardCatalogue>(
+      shards_.catalogue_options.index.classes, etags_);
+  const std::size_t known = known_shards();
+  if (known != 0) shards_.log->rewind();
+  for (std::size_t i = 0; i < known; ++i) {
+    const std::optional<ScanEntry> entry = shards_.log->next();
+    if (!entry || entry->kind != ScanEntry::Kind::kShard) {
+      return Error(ErrorCode::kUnavailable,
+                   "what another process of this node had found was changed; "
+                   "start again");
+    }
+    LEAT_TRY_VOID(add(i, entry->shard));
+  }
+  return {};
+}
+
+Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
+  for (std::size_t i = known_shards(); i < to_scan_.size(); ++i) {
+    {
+      const MutexLock lock(mutex_);
+      if (!wants_parts_) break;
+    }
+    LEAT_TRY(ScannedShard scanned,
+             scan_shard(
+                 inner_, in_store(prefix_, to_scan_[i]),
+                 [&](std::uint64_t offset, std::span<std::byte> into) {
+                   return ahead_.scan({i, offset}, into, stop);
+                 },
+                 stop));
+    LEAT_TRY_VOID(add(i, scanned));
+    write_down(scanned);
+    LEAT_TRY_VOID(add_known(i, std::move(scanned)));
+  }
+  return scan_rest(stop);
+}
+
+/// By headers alone, many at once.
+Result<void> ShardStream::scan_rest(const std::stop_token& stop) {
+  const std::size_t from = known_shards();
+  if (from == to_scan_.size()) return {};
+  return scan_all(
+      inner_, prefix_, std::span(to_scan_).subspan(from),
+      shards_.catalogue_options.index.threads,
+      [&](std::size_t index, const ScannedShard& scanned) -> Result<void> {
+        LEAT_TRY_VOID(add(from + index, scanned));
+        write_down(scanned);
+        return {};
+      },
+      stop);
+}
+
+/// For the other processes of this node.
+void ShardStream::write_down(const ScannedShard& scanned) {
+  ScanLog* const log = shards_.log.get();
+  if (log == nullptr || !log->is_writer()) return;
+  if (auto written = log->append(scanned); !written) {
+    log_warning(
+        fmt::format("the other ranks of this node index {} for themselves: {}",
+                    inner_.url_of(prefix_), written.error().message()));
+    log->remove();
+  }
+}
+
+bool ShardStream::wait(const std::stop_token& stop) {
+  MutexLock lock(mutex_);
+  changed_.wait_for(lock, stop, kPace, [] { return false; });
+  return !stop.stop_requested();
+}
+
+std::size_t ShardStream::known_shards() const {
+  const MutexLock lock(mutex_);
+  return known_.size();
+}
+
+Result<void> ShardStream::add(std::size_t shard, const ScannedShard& scanned) {
+  if (auto added = all_->add(to_scan_[shard], scanned); !added) {
+    return std::move(added).error().while_doing(fmt::format(
+        "scanning {}",
+        inner_.url_of(key_in_store(prefix_, to_scan_[shard].shard.key))));
+  }
+  return {};
+}
+
+/// In order of their first appearance, as `all_` has them.
+void ShardStream::add_fields(const std::vector<FieldSpec>& fields) {
+  for (const FieldSpec& field : fields) {
+    if (std::ranges::find(fields_, field.name, &FieldSpec::name) ==
+        fields_.end()) {
+      fields_.push_back(field);
+    }
+  }
+}
+
+Result<void> ShardStream::add_known(std::size_t shard, ScannedShard scanned) {
+  ShardCatalogue alone(shards_.catalogue_options.index.classes, etags_);
+  LEAT_TRY_VOID(alone.add(to_scan_[shard], scanned));
+  const std::vector<FieldSpec> fields = alone.fields();
+  std::shared_ptr<const Catalogue> catalogue;
+  if (alone.samples() != 0) {
+    LEAT_TRY(catalogue, std::move(alone).open());
+  }
+  const MutexLock lock(mutex_);
+  add_fields(fields);
+  if (!wants_parts_) scanned = {};
+  known_.push_back({.first_sample = samples_,
+                    .first_block = block_samples_.size(),
+                    .fields = fields_.size(),
+                    .scanned = std::move(scanned)});
+  if (catalogue != nullptr) {
+    const BlockMap blocks = BlockMap::build(*catalogue);
+    for (std::uint64_t b = 0; b < blocks.blocks(); ++b) {
+      const SampleId first{blocks.first_sample(b)};
+      block_samples_.push_back(samples_ + first.value);
+      block_places_.push_back({shard, begin_of(*catalogue, first)});
+    }
+    samples_ += catalogue->samples();
+  }
+  tell();
+  return {};
+}
+
+}  // namespace leat
