@@ -200,7 +200,7 @@ def test_ranks_of_two_nodes(small, tmp_path):
 def test_one_rank_lists_and_scans(large, serve, tmp_path):
     served = serve(large)
     stored = sum(path.stat().st_size for path in large.glob("*.tar"))
-    with Job(served.url, tmp_path, 2, endpoint=served.bucket.url, memory="256MiB") as job:
+    with Job(served.url, tmp_path, 2, endpoint=served.bucket.url, memory="1GiB") as job:
         # Both know nothing but the listing when they begin.
         waiting = [job.start(rank, waits=True) for rank in range(2)]
         for process in waiting:
