@@ -17,10 +17,11 @@ namespace leat {
 namespace {
 
 // Not the ids of real threads, which a merged trace of torch's has too.
+// Far apart, since as many samples may be under way as memory holds.
 constexpr std::uint32_t kTraining = 1'900'000'000;
 constexpr std::uint32_t kBatches = 1'900'000'001;
-constexpr std::uint32_t kFetches = 1'900'010'000;
-constexpr std::uint32_t kDecodes = 1'900'020'000;
+constexpr std::uint32_t kFetches = 2'000'000'000;
+constexpr std::uint32_t kDecodes = 2'050'000'000;
 
 constexpr std::string_view kEnd = "\n]}\n";
 
@@ -102,17 +103,11 @@ void Trace::name_thread(std::uint32_t tid, const std::string& name) {
 }
 
 std::uint32_t Trace::lane(Lanes& lanes, Interval time) {
-  const auto free = std::ranges::find_if(
-      lanes.busy_until,
-      [&time](const TimePoint until) { return until <= time.begin; });
-  const auto index =
-      static_cast<std::uint32_t>(free - lanes.busy_until.begin());
-  const std::uint32_t tid = lanes.first_tid + index;
-  if (free == lanes.busy_until.end()) {
-    lanes.busy_until.push_back(time.end);
-    name_thread(tid, fmt::format("{} {}", lanes.name, index));
-  } else {
-    *free = time.end;
+  const auto row = static_cast<std::uint32_t>(lanes.rows.take(time));
+  const std::uint32_t tid = lanes.first_tid + row;
+  if (row == lanes.named) {
+    ++lanes.named;
+    name_thread(tid, fmt::format("{} {}", lanes.name, row));
   }
   return tid;
 }

@@ -10,6 +10,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
+#include "leat/engine/trace_lanes.h"
 #include "leat/engine/trace_text.h"
 #include "leat/metrics/stalls.h"
 
@@ -60,11 +61,12 @@ class Trace {
   void end_epoch(TimePoint asked);
 
  private:
-  /// Rows of the picture on which no two slices overlap.
+  /// Rows of one kind, and how many of them have a name.
   struct Lanes {
     const char* name;
     std::uint32_t first_tid;
-    std::vector<TimePoint> busy_until{};
+    std::uint32_t named = 0;
+    TraceLanes rows{};
   };
 
   Trace(std::FILE* file, std::string path, std::uint32_t rank);

@@ -1,0 +1,135 @@
+"""Scripts that know nothing about Leat (examples/plain), profiled as they are and then
+with one import changed: what they wait for changes, and nothing is left of either.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+
+import pytest
+
+import leat
+from profiling import largest_part, profile, report_of
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "plain"
+sys.path.insert(0, str(EXAMPLES))
+
+import make_data  # noqa: E402
+
+SCRIPTS = {
+    "images_ddp.py": ("--nproc-per-node", "2"),
+    "token_windows.py": (),
+    "table_rows.py": (),
+}
+TORCHS = "from torch.utils.data import DataLoader, Dataset\n"
+OURS = "from leat.torch import DataLoader\nfrom torch.utils.data import Dataset\n"
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    make_data.make(folder, samples=400)
+    with leat.testing.Bucket(folder, latency="80ms") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def short_path():
+    """A folder for sockets too, whose names may not be long."""
+    with tempfile.TemporaryDirectory(prefix="leat-test-", dir="/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+class Place:
+    """A project with what was there before, and a temporary folder of its own."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.mark = f"LEAT_TEST_MARK={uuid.uuid4()}"
+        self.project = folder / "project"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir(parents=True)
+        self.project.mkdir()
+        for name in ("images.pt", "tokens.pt", "table.pt"):
+            (self.project / name).write_text("of last week")
+
+    def profile(self, script: pathlib.Path, *how: str, **variables: str) -> dict:
+        name, _, value = self.mark.partition("=")
+        done = profile(
+            self.project, "--steps", "5", "--warmup", "4", "--repeats", "1", *how, "--", sys.executable, str(script),
+            timeout=140, TMPDIR=str(self.temporary), PYTHONDONTWRITEBYTECODE="1", **{name: value}, **variables,
+        )  # fmt: skip
+        return report_of(done)
+
+    def left_files(self) -> dict[str, str]:
+        found = [path for path in self.project.parent.rglob("*") if path.is_file()]
+        return {str(path.relative_to(self.project.parent)): path.read_text() for path in found}
+
+    def iterates_a_dataloader(self) -> str:
+        """The module of what a program that starts now iterates a DataLoader by."""
+        return subprocess.run(
+            [sys.executable, "-c", "import torch.utils.data as data; print(data.DataLoader.__iter__.__globals__['__name__'])"],
+            cwd=self.project, env={**os.environ, "HOME": str(self.project), "TMPDIR": str(self.temporary)},
+            check=True, stdout=subprocess.PIPE, text=True,
+        ).stdout.strip()  # fmt: skip
+
+    def left_processes(self) -> list[str]:
+        """Command lines of what runs with this place's mark in its environment."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+            except OSError:  # It ended meanwhile, or is somebody else's.
+                continue
+        return found
+
+
+def profiled_and_gone(script: pathlib.Path, folder: pathlib.Path, bucket: leat.testing.Bucket) -> dict:
+    """The report of a profile that has left nothing behind."""
+    signal.alarm(145)  # Some fifteen interpreters that import torch.
+    place = Place(folder / "of")
+    report = place.profile(script, *SCRIPTS[script.name], **bucket.env())
+    assert place.left_files() == {f"project/{kept}.pt": "of last week" for kept in ("images", "tokens", "table")}
+    assert list(place.temporary.iterdir()) == []
+    assert place.left_processes() == []
+    assert place.iterates_a_dataloader() == "torch.utils.data.dataloader"
+    assert bucket.counters()["put"] == 0
+    assert report["supply_cpu_seconds"] > 0
+    return report
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_as_it_is_a_script_waits_for_its_bucket(name, bucket, short_path):
+    report = profiled_and_gone(EXAMPLES / name, short_path, bucket)
+
+    assert (report["loader"], report["workers"]) == ("torch.utils.data.dataloader.DataLoader", 2)
+    assert largest_part(report) == "fetch"
+    assert report["parts"]["fetch"]["fraction"] > 0.5
+    assert report["what_if"]["removals"][0]["part"] == "fetch"
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_with_leat_in_torchs_place_it_does_not(name, bucket, short_path):
+    script = short_path / name
+    script.write_text((EXAMPLES / name).read_text().replace(TORCHS, OURS))
+
+    report = profiled_and_gone(script, short_path, bucket)
+
+    assert (report["loader"], report["workers"]) == ("leat.torch.loader.DataLoader", None)
+    assert largest_part(report) != "fetch"
+    assert report["parts"]["fetch"]["fraction"] < 0.5
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_scripts_are_short_and_know_nothing_about_leat(name):
+    text = (EXAMPLES / name).read_text()
+
+    assert "leat" not in text.lower()
+    assert text.count(TORCHS) == 1
+    assert len(text.splitlines()) <= 80
