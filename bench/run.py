@@ -1,4 +1,5 @@
-"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index | nodes | nopfs | profile | ranks | tune [options]."""
+"""Runs a benchmark by name: ./dev bench agent | bucket | cache | decode | deli | dropin | fetch | index | nodes | nopfs | profile | ranks |
+simulator | tune [options]."""
 
 from __future__ import annotations
 
