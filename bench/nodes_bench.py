@@ -1,6 +1,7 @@
 """Private caches of three nodes, and one that eight ranks share, beside Belady's.
 
-    ./dev bench nodes [--samples 3000] [--epochs 10] [--epoch-seconds 12] [--quick] [--json]
+    ./dev bench nodes [--samples 3000] [--epochs 10] [--epoch-seconds 12]
+        [--only "8 ranks"] [--policies belady lru] [--quick] [--json]
 
 `3 nodes`: a rank on each, with a RAM tier of 25, 50 and 75 % of what it reads in an
 epoch. `8 ranks`: of one node, whose tier holds half of the dataset, or all of it.
@@ -114,6 +115,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--epoch-seconds", type=float, default=12, help="of the ranks of one node")
+    parser.add_argument("--only", choices=["3 nodes", "1 rank", "8 ranks"], help="of these jobs alone")
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=POLICIES)
     parser.add_argument("--quick", action="store_true", help="few samples: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -125,19 +128,22 @@ def main() -> None:
         os.environ |= {"LEAT_CACHE_DIR": str(folder / "cache"), "XDG_RUNTIME_DIR": temporary}
         (folder / "many").mkdir()
         (folder / "many" / "x.bin").write_bytes(b"x" * LENGTH)
-        for percent in (50,) if args.quick else (25, 50, 75):
+        percents = (50,) if args.quick else (25, 50, 75)
+        for percent in percents if args.only in (None, "3 nodes") else ():
             job = {"name": f"3 nodes, {percent} %", "samples": samples, "epochs": epochs,
                    "ranks": 3, "nodes": 3, "batch": 12, "step_time": "0", "memory": "32KiB", "in_flight": "4",
                    "capacity": samples * COST * percent // 300}  # fmt: skip
-            rows += run_all([(job, policy) for policy in (*POLICIES, "belady sticky")], folder)
+            rows += run_all([(job, policy) for policy in (*args.policies, "belady sticky")], folder)
         # Ranks learn within a second what others have fetched: an epoch takes several.
         step = "0" if args.quick else f"{1000 * args.epoch_seconds * 48 / samples:.0f}ms"
         for ranks in (1, 8):
+            if args.only not in (None, "1 rank" if ranks == 1 else "8 ranks"):
+                continue
             job = {"name": f"{ranks} rank{'s' if ranks > 1 else ''}, half", "samples": samples,
                    "epochs": min(epochs, 5), "ranks": ranks, "nodes": 1, "batch": 48,
                    "step_time": step, "memory": "256KiB", "in_flight": "32", "capacity": samples * COST // 2}  # fmt: skip
             whole = {**job, "name": job["name"].replace("half", "all"), "capacity": 2 * samples * COST}
-            rows += run_all([(job, policy) for policy in POLICIES] + [(whole, "belady")], folder)
+            rows += run_all([(job, policy) for policy in args.policies] + [(whole, "belady")], folder)
     report("nodes", rows, args.json)
 
 

@@ -1,6 +1,4 @@
-"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index |
-links | nodes | nopfs | profile | ranks | recommend | trace | tune | what_if [options].
-"""
+"""Runs a benchmark by name: ./dev bench NAME [options]. Without a name it says which there are."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
 // The simulator: one rank of four over a million samples, a cache of a quarter
 // of what the rank reads in an epoch. Items are reads; 1e8 a minute is 1.7 M/s.
-// decide: what a tier asks a full policy at each read, of ten million samples
-// with two million held.
+// decide: what a tier asks a full policy at each read of one of W ranks, of ten
+// million samples with two million held.
 
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "leat/plan/next_use.h"
 #include "leat/plan/simulator.h"
@@ -36,46 +39,74 @@ BENCHMARK_CAPTURE(simulate_a_rank, lru, "lru")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(simulate_a_rank, belady, "belady")
     ->Unit(benchmark::kMillisecond);
 
-void decide(benchmark::State& state, const std::string& name) {
-  constexpr std::uint64_t kSamples = 10000000;
-  const auto policy =
-      std::move(*leat::make_cache_policy({.name = name,
+/// One of `ranks` at its reads, with a full policy.
+class Decider {
+ public:
+  static constexpr std::uint64_t kSamples = 10000000;
+  static constexpr std::uint64_t kHeld = 2000000;
+  static constexpr std::uint64_t kGlobalBatch = 1024;
+
+  Decider(std::string name, std::uint32_t ranks)
+      : name_(std::move(name)),
+        ranks_(ranks),
+        policy_(*leat::make_cache_policy({.name = name_,
                                           .samples = kSamples,
-                                          .capacity = 2000000,
-                                          .unit = leat::CapacityUnit::kItems}));
-  auto next_use = *leat::NextUse::make({.samples = kSamples,
-                                        .global_batch = 1024,
-                                        .ranks = {0, 1, 4},
-                                        .end_epoch = 1000});
-  std::vector<leat::SampleId> drop;
-  std::uint64_t position = 0;
-  std::uint64_t epoch = 0;
-  leat::EpochOrder order(kSamples, {}, nullptr, epoch);
-  const auto read = [&] {
-    // The rank's runs: 256 of each step's 1,024.
-    if (position % 1024 == 256) position += 768;
-    if (position >= kSamples) {
-      position = 0;
-      order = leat::EpochOrder(kSamples, {}, nullptr, ++epoch);
+                                          .capacity = kHeld,
+                                          .unit = leat::CapacityUnit::kItems})),
+        next_use_(*leat::NextUse::make({.samples = kSamples,
+                                        .global_batch = kGlobalBatch,
+                                        .ranks = {0, 1, ranks},
+                                        .end_epoch = 1000})) {
+    while (policy_->held_items() < kHeld) read();
+  }
+  bool is(const std::string& name, std::uint32_t ranks) const {
+    return name_ == name && ranks_ == ranks;
+  }
+
+  void read() {
+    // The rank's run of each step.
+    const std::uint64_t run = kGlobalBatch / ranks_;
+    if (position_ % kGlobalBatch == run) position_ += kGlobalBatch - run;
+    if (position_ >= kSamples) {
+      position_ = 0;
+      order_ = leat::EpochOrder(kSamples, {}, nullptr, ++epoch_);
     }
-    const leat::SampleId sample = order.at(position);
-    const leat::AccessTime now = next_use.time_of(epoch, position);
+    const leat::SampleId sample = order_.at(position_);
+    const leat::AccessTime now = next_use_.time_of(epoch_, position_);
     const leat::AccessTime next =
-        next_use.at_or_after(sample, epoch, position + 1);
-    drop.clear();
-    if (policy->holds(sample)) {
-      policy->used(sample, now, next, drop);
+        next_use_.at_or_after(sample, epoch_, position_ + 1);
+    drop_.clear();
+    if (policy_->holds(sample)) {
+      policy_->used(sample, now, next, drop_);
     } else {
-      policy->admit(sample, 1, now, next, drop);
+      policy_->admit(sample, 1, now, next, drop_);
     }
-    ++position;
-  };
-  while (epoch < 2) read();  // Until it is full.
-  for (auto _ : state) read();
+    ++position_;
+  }
+
+ private:
+  const std::string name_;
+  const std::uint32_t ranks_;
+  const std::unique_ptr<leat::CachePolicy> policy_;
+  leat::NextUse next_use_;
+  leat::EpochOrder order_{kSamples, {}, nullptr, 0};
+  std::vector<leat::SampleId> drop_;
+  std::uint64_t position_ = 0;
+  std::uint64_t epoch_ = 0;
+};
+
+void decide(benchmark::State& state, const std::string& name) {
+  const auto ranks = static_cast<std::uint32_t>(state.range(0));
+  // Kept from one attempt of the library to the next: it takes long to fill.
+  static std::unique_ptr<Decider> decider;
+  if (decider == nullptr || !decider->is(name, ranks)) {
+    decider = std::make_unique<Decider>(name, ranks);
+  }
+  for (auto _ : state) decider->read();
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK_CAPTURE(decide, lru, "lru");
-BENCHMARK_CAPTURE(decide, belady, "belady");
+BENCHMARK_CAPTURE(decide, lru, "lru")->Arg(4)->Arg(64);
+BENCHMARK_CAPTURE(decide, belady, "belady")->Arg(4)->Arg(64);
 
 }  // namespace
 

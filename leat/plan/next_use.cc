@@ -42,8 +42,25 @@ Result<NextUse> NextUse::make(const NextUseOptions& options) {
   LEAT_TRY(Steps running_last, steps_of(options, options.start, last));
   LEAT_TRY(Steps later_first, steps_of(options, 0, ranks.first));
   LEAT_TRY(Steps later_last, steps_of(options, 0, last));
-  return NextUse(options, {running_first, running_last, options.start},
-                 {later_first, later_last, 0});
+  return NextUse(options,
+                 cut(options, running_first, running_last, options.start),
+                 cut(options, later_first, later_last, 0));
+}
+
+NextUse::Cut NextUse::cut(const NextUseOptions& options, const Steps& first,
+                          const Steps& last, std::uint64_t start) {
+  Cut cut{.first = first,
+          .last = last,
+          .start = start,
+          .global_batch = options.global_batch,
+          .alike_end = start,
+          .in_step = {}};
+  // Padding may stand for any position.
+  if (first.count() < 2 || options.tail == Tail::kPad) return cut;
+  cut.alike_end = start + (first.count() - 1) * options.global_batch;
+  const StepSlice slice = cut.slice(0);
+  cut.in_step = {slice.begin - start, slice.end - start};
+  return cut;
 }
 
 AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
@@ -55,8 +72,9 @@ AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
   forget_before(epoch);
   for (; epoch < options_.end_epoch; ++epoch, position = 0) {
     const std::uint64_t at = order_of(epoch).position_of(sample);
-    const std::uint64_t read =
-        first_read(cut_of(epoch), {at, at + 1}, position);
+    const Cut& cut = cut_of(epoch);
+    if (cut.is_elsewhere(at)) continue;
+    const std::uint64_t read = first_read(cut, {at, at + 1}, position);
     if (read != kNone) return time_of(epoch, read);
   }
   return kNever;

@@ -66,7 +66,19 @@ class NextUse {
     StepSlice slice(std::uint64_t step) const {
       return {first.slice(step).begin, last.slice(step).end};
     }
+    /// Where these ranks read in each step before the last, from its begin on:
+    /// what most look-ups end with. No such steps: `alike_end` is `start`.
+    std::uint64_t global_batch = 1;
+    std::uint64_t alike_end = 0;
+    StepSlice in_step;
+    bool is_elsewhere(std::uint64_t position) const {
+      if (position < start || position >= alike_end) return false;
+      const std::uint64_t in = (position - start) % global_batch;
+      return in < in_step.begin || in >= in_step.end;
+    }
   };
+  static Cut cut(const NextUseOptions& options, const Steps& first,
+                 const Steps& last, std::uint64_t start);
   NextUse(const NextUseOptions& options, const Cut& running, const Cut& later)
       : options_(options),
         running_(running),
