@@ -13,6 +13,7 @@
 
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/plan/holder_dealing.h"
 #include "leat/plan/simulator.h"
 #include "leat/store/memory/memory_store.h"
 
@@ -39,6 +40,7 @@ struct Job {
   std::uint32_t ranks = 1;
   std::string policy;
   std::uint64_t capacity = 0;
+  Locality locality = Locality::kNone;
 };
 
 SimulationOptions simulation_of(const Job& job) {
@@ -49,6 +51,7 @@ SimulationOptions simulation_of(const Job& job) {
     options.sizes.push_back(record_cost(length_of(SampleId{i})));
   }
   options.global_batch = kGlobalBatch;
+  options.locality = job.locality;
   options.ranks = job.ranks;
   options.nodes = job.ranks;
   options.only_ranks = 1;
@@ -97,6 +100,17 @@ class Driven {
     store_ = std::make_unique<CachedStore>(
         std::move(store), std::move(tiers),
         CachedStoreOptions{.place = "", .samples = kSamples}, &metrics_);
+    if (deals_to_holders(job.locality)) {
+      dealing_ = *HolderDealing::make(
+          {.samples = kSamples,
+           .global_batch = kGlobalBatch,
+           .world_size = job.ranks,
+           .policy = job.policy,
+           .capacity = job.capacity,
+           .cost = [](SampleId id) { return record_cost(length_of(id)); },
+           .is_balanced = job.locality == Locality::kBalance,
+           .epochs = kEpochs});
+    }
   }
 
   /// Hits of an epoch of rank 0.
@@ -106,10 +120,25 @@ class Driven {
                                       .global_batch = kGlobalBatch,
                                       .rank = {0, job_.ranks}});
     std::uint64_t hits = 0;
+    EXPECT_TRUE(dealing_ == nullptr || dealing_->seek(epoch, 0, {}));
     for (std::uint64_t k = 0; k < steps.count(); ++k) {
+      if (dealing_ != nullptr) {
+        for (const DealtSample& dealt : dealing_->next_step()) {
+          if (dealt.rank != 0) continue;
+          if (read(dealt.sample, next_use_.time_of(epoch, dealt.position),
+                   dealt.next_use)) {
+            ++hits;
+          }
+        }
+        continue;
+      }
       const StepSlice slice = steps.slice(k);
       for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
-        if (read(order.at(p), epoch, p)) ++hits;
+        const SampleId id = order.at(p);
+        if (read(id, next_use_.time_of(epoch, p),
+                 next_use_.at_or_after(id, epoch, p + 1))) {
+          ++hits;
+        }
       }
     }
     return hits;
@@ -120,16 +149,14 @@ class Driven {
   }
 
  private:
-  bool read(SampleId id, std::uint64_t epoch, std::uint64_t position) {
+  bool read(SampleId id, AccessTime now, AccessTime next_use) {
     Reader reader;
     std::string got(length_of(id), ' ');
     store_->read(
         {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
          .into = std::as_writable_bytes(std::span(got)),
          .observer = &reader,
-         .hint = ReadHint{.now = next_use_.time_of(epoch, position),
-                          .next_use =
-                              next_use_.at_or_after(id, epoch, position + 1)}},
+         .hint = ReadHint{.now = now, .next_use = next_use}},
         {}, [&](const Result<void>& result) {
           EXPECT_TRUE(result);
           reader.is_done.count_down();
@@ -149,6 +176,7 @@ class Driven {
                                       .global_batch = kGlobalBatch,
                                       .ranks = {0, 1, job_.ranks},
                                       .end_epoch = kEpochs});
+  std::unique_ptr<HolderDealing> dealing_;
   std::unique_ptr<CachedStore> store_;
 };
 
@@ -192,6 +220,37 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
       EXPECT_GT(hits, 0u);
       EXPECT_LT(hits, (kEpochs - 1) * kSamples / ranks);
     }
+  }
+}
+
+TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
+  const auto& [level, policy] = GetParam();
+  if (policy != "belady" && policy != "never_evict") {
+    EXPECT_FALSE(simulate(simulation_of({.ranks = 3,
+                                         .policy = policy,
+                                         .capacity = 1000,
+                                         .locality = Locality::kRemap})));
+    return;
+  }
+  int run = 0;
+  for (const Locality locality : {Locality::kRemap, Locality::kBalance}) {
+    const Job job{.ranks = 3,
+                  .policy = policy,
+                  .capacity = kSamples / 3 / 2 * record_cost(8000),
+                  .locality = locality};
+    SCOPED_TRACE(to_string(locality));
+    const SimulationReport simulated = *simulate(simulation_of(job));
+    Driven driven(level, job, folder_ + "/" + std::to_string(run++));
+
+    std::uint64_t hits = 0;
+    for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
+      EXPECT_EQ(driven.run_epoch(epoch), expected) << epoch;
+      hits += expected;
+    }
+
+    EXPECT_EQ(driven.refusals(), 0);
+    EXPECT_GT(hits, (kEpochs - 1) * kSamples / 3 / 3);
   }
 }
 
