@@ -1,4 +1,4 @@
-"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index | nodes | nopfs | profile | ranks | tune [options]."""
+"""Runs a benchmark by name: ./dev bench agent | fetch | decode | deli | bucket | dropin | index | nodes | nopfs | profile | ranks | solar | tune [options]."""
 
 from __future__ import annotations
 
