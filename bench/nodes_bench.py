@@ -10,8 +10,9 @@ What to look at: `hits`, of reads after the first epoch, beside `simulated`
 policy could hit: half a point is the aim for Belady's. Hits are reads that the
 bucket was not asked for; it counts. `gets_of_n` is GETs over samples: with all of the
 dataset in the tier it is 1, each object fetched by one rank, once. LRU and FIFO may
-hit more than simulated: what waits to be written counts, too. `sticky` is Belady's
-with `sticky_ranks`, which is another order of reads: `points` may be above 0.
+hit more than simulated: what waits to be written counts, too. `belady sticky` is with
+`locality="sticky"`, which deals samples otherwise: `points` may be above 0. For the
+other localities see `./dev bench solar`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import leat
@@ -33,21 +35,35 @@ from measure import report
 LENGTH = 3000
 COST = 4096 + 128  # Of a record of up to a page, in a tier.
 POLICIES = ("belady", "never_evict", "lru", "fifo")
-SEED = 4
+SEED = 4  # Of every order.
 
 
-def simulate(folder: pathlib.Path, job: dict[str, Any], policy: str) -> float:
-    """The hit ratio after the first epoch."""
+def run_simulation(folder: pathlib.Path, toml: str) -> dict[str, Any]:
+    """What `leat plan` says of a file."""
     file = folder / "job.toml"
-    file.write_text(
+    file.write_text(toml)
+    command = [leat.testing.find_binary(), "plan", "--simulate", str(file), "--json"]
+    said: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return said
+
+
+def simulate(folder: pathlib.Path, job: dict[str, Any], policy: str) -> dict[str, Any]:
+    """The simulation of a policy, "belady", or with a locality, "belady sticky"."""
+    policy, _, locality = policy.partition(" ")
+    simulation: dict[str, Any] = run_simulation(folder, (
         f"[[simulation]]\nsamples = {job['samples']}\nsample_bytes = {COST}\nseed = {SEED}\n"
         f"global_batch_size = {job['batch']}\nworld_size = {job['ranks']}\nnodes = {job['nodes']}\n"
-        f"epochs = {job['epochs']}\n"
+        f"epochs = {job['epochs']}\nlocality = \"{locality or 'none'}\"\n"
+        f"{job.get('more', '')}"
         f'tiers = [{{policy = "{policy}", capacity = {job["capacity"]}}}]\n'
-    )
-    command = [leat.testing.find_binary(), "plan", "--simulate", str(file), "--json"]
-    said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    ratio: float = said["simulations"][0]["total"]["hit_ratio_later"]
+    ))["simulations"][0]
+    return simulation
+
+
+def simulated_hits(folder: pathlib.Path, job: dict[str, Any], policy: str) -> float:
+    """After the first epoch."""
+    ratio: float = simulate(folder, job, policy)["total"]["hit_ratio_later"]
     return ratio
 
 
@@ -55,13 +71,14 @@ def simulate(folder: pathlib.Path, job: dict[str, Any], policy: str) -> float:
 def started(bucket: leat.testing.Bucket, job: dict[str, Any], policy: str) -> Any:
     """The ranks of a job, as their launcher starts them."""
     local = job["ranks"] // job["nodes"]
+    policy, _, locality = policy.partition(" ")
     command = [
         leat.testing.find_binary(), "bench", "s3://many", "--json", "--no-sign-request", "--no-hash",
         "--global-batch-size", str(job["batch"]), "--drop-last", "false", "--seed", str(SEED),
         "--epochs", str(job["epochs"]), "--cache-ram", str(job["capacity"]),
-        "--cache-policy", policy.removesuffix(" sticky"), "--step-time", job["step_time"],
+        "--cache-policy", policy, "--step-time", job["step_time"],
         "--memory", job["memory"], "--max-in-flight", job["in_flight"], "--threads", "1",
-        *(["--sticky-ranks"] if policy.endswith(" sticky") else []),
+        "--locality", locality or "none",
     ]  # fmt: skip
     with contextlib.ExitStack() as stack:
         processes = []
@@ -75,9 +92,11 @@ def started(bucket: leat.testing.Bucket, job: dict[str, Any], policy: str) -> An
         yield processes
 
 
-def run_all(jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The jobs side by side, each with a bucket of its own."""
-    rows = []
+def count_gets(
+    jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """GETs and the epochs of all ranks, of each job. They run side by side, each with a
+    bucket of its own."""
     with contextlib.ExitStack() as stack:
         running = []
         for job, policy in jobs:
@@ -86,8 +105,8 @@ def run_all(jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path) -> lis
             # Listed before anything is counted.
             leat.Dataset("s3://many", endpoint_url=bucket.url, no_sign_request=True)
             bucket.reset_counters()
-            running.append((job, policy, bucket, stack.enter_context(started(bucket, job, policy))))
-        for job, policy, bucket, processes in running:
+            running.append((bucket, stack.enter_context(started(bucket, job, policy))))
+        for bucket, processes in running:
             outputs = [process.communicate()[0] for process in processes]
             if any(process.returncode != 0 for process in processes):
                 sys.exit("nodes_bench: a rank failed")
@@ -96,17 +115,22 @@ def run_all(jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path) -> lis
             sent = sum(epoch["requests"]["get"] for epoch in epochs)
             if gets != sent:
                 sys.exit(f"nodes_bench: the ranks sent {sent} requests, the bucket counted {gets}")
-            later = [epoch for epoch in epochs if epoch["epoch"] > 0]
-            reads = sum(epoch["samples"] for epoch in later)
-            hits = 1 - sum(epoch["cache"]["misses"] for epoch in later) / reads
-            best = simulate(folder, job, "belady")
-            rows.append({
-                "job": job["name"], "policy": policy, "hits": f"{100 * hits:.2f} %",
-                "simulated": "" if policy not in POLICIES
-                else f"{100 * simulate(folder, job, policy):.2f} %",
-                "belady": f"{100 * best:.2f} %", "points": f"{100 * (hits - best):+.2f}",
-                "gets_of_n": f"{gets / job['samples']:.3f}",
-            })  # fmt: skip
+            yield gets, epochs
+
+
+def run_all(jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path) -> list[dict[str, Any]]:
+    rows = []
+    for (job, policy), (gets, epochs) in zip(jobs, count_gets(jobs, folder)):
+        later = [epoch for epoch in epochs if epoch["epoch"] > 0]
+        reads = sum(epoch["samples"] for epoch in later)
+        hits = 1 - sum(epoch["cache"]["misses"] for epoch in later) / reads
+        best = simulated_hits(folder, job, "belady")
+        rows.append({
+            "job": job["name"], "policy": policy, "hits": f"{100 * hits:.2f} %",
+            "simulated": f"{100 * simulated_hits(folder, job, policy):.2f} %",
+            "belady": f"{100 * best:.2f} %", "points": f"{100 * (hits - best):+.2f}",
+            "gets_of_n": f"{gets / job['samples']:.3f}",
+        })  # fmt: skip
     return rows
 
 

@@ -2,6 +2,9 @@
 // of what the rank reads in an epoch. Items are reads; 1e8 a minute is 1.7 M/s.
 // decide: what a tier asks a full policy at each read of one of W ranks, of ten
 // million samples with two million held.
+// deal: what it takes to deal a sample to one of 64 ranks by what they hold, of
+// as many. Each rank does so for the samples of all; `a_rank` is that, for each
+// sample that it delivers.
 
 #include <benchmark/benchmark.h>
 
@@ -11,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "leat/plan/dealing.h"
+#include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/simulator.h"
 
@@ -107,6 +112,39 @@ void decide(benchmark::State& state, const std::string& name) {
 }
 BENCHMARK_CAPTURE(decide, lru, "lru")->Arg(4)->Arg(64);
 BENCHMARK_CAPTURE(decide, belady, "belady")->Arg(4)->Arg(64);
+
+void deal(benchmark::State& state, leat::Locality locality) {
+  constexpr std::uint64_t kSamples = 10000000;
+  constexpr std::uint64_t kBatch = 64 * 32;
+  constexpr std::uint64_t kSteps = kSamples / kBatch;
+  const auto dealing = std::move(*leat::HolderDealing::make(
+      {.samples = kSamples,
+       .global_batch = kBatch,
+       .tail = leat::Tail::kDrop,
+       .world_size = 64,
+       .capacity = 2000000 / 64,
+       .unit = leat::CapacityUnit::kItems,
+       .is_balanced = locality == leat::Locality::kBalance}));
+  std::uint64_t step = kSteps;  // Of the epoch before: what is held is full.
+  std::uint64_t epoch = 1;
+  for (auto _ : state) {
+    if (step == kSteps) {
+      if (!dealing->seek(epoch++, 0, {})) state.SkipWithError("no way there");
+      step = 0;
+    }
+    benchmark::DoNotOptimize(dealing->next_step().data());
+    ++step;
+  }
+  const auto dealt = static_cast<double>(state.iterations() * kBatch);
+  using benchmark::Counter;
+  const auto seconds_each = Counter::kIsRate | Counter::kInvert;
+  state.counters["a_sample"] = Counter(dealt, seconds_each);
+  state.counters["a_rank"] = Counter(dealt / 64, seconds_each);
+}
+BENCHMARK_CAPTURE(deal, remap, leat::Locality::kRemap)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(deal, balance, leat::Locality::kBalance)
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

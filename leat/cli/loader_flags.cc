@@ -30,8 +30,10 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--shuffle", shuffle, "true, false, full, block or stream")
       ->capture_default_str();
   app.add_option("--seed", seed, "fixes the order and every random op");
-  app.add_flag("--sticky-ranks", sticky_ranks,
-               "deal samples to the ranks whose cache met them before");
+  app.add_option("--locality", locality,
+                 "deal samples to the ranks whose cache met them: none, "
+                 "sticky, remap or balance")
+      ->capture_default_str();
   app.add_option("--shuffle-window", shuffle_window,
                  "pieces of shards that a block shuffle mixes")
       ->capture_default_str();
@@ -123,7 +125,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   LEAT_TRY(options.shuffle, shuffle_of(shuffle));
   options.seed = seed;
   options.shuffle_window = shuffle_window;
-  options.sticky_ranks = sticky_ranks;
+  LEAT_TRY(options.locality, parse_locality(locality));
   options.drop_last = drop_last;
   LEAT_TRY(options.ops, parse_ops(ops));
   std::istringstream names(fields);

@@ -22,7 +22,7 @@ struct LoaderFlags {
   std::string shuffle = "true";
   std::uint64_t seed = 0;
   std::uint32_t shuffle_window = 16;
-  bool sticky_ranks = false;
+  std::string locality = "none";
   std::optional<bool> drop_last;
   std::string ops;
   std::string fields;

@@ -77,8 +77,20 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
     LEAT_TRY(const auto epochs, simulate_deli(run.options, dealt_in_turn(run)));
     deli.push_back(deli_json(run, epochs));
   }
+  Json solar = Json::array();
+  for (const NamedSolar& run : file.solar) {
+    if (context.stop.stop_requested()) {
+      return Error(ErrorCode::kCancelled, "the simulation was stopped");
+    }
+    Result<std::vector<SolarEpoch>> epochs =
+        simulate_solar(run.options, nullptr);
+    if (!epochs) return std::move(epochs).error().while_doing(run.name);
+    solar.push_back(solar_json(run, *epochs));
+  }
   if (flags.dataset.is_json) {
-    context.out << dump_json({{"simulations", simulations}, {"deli", deli}})
+    context.out << dump_json({{"simulations", simulations},
+                              {"deli", deli},
+                              {"solar", solar}})
                 << '\n';
     return {};
   }
@@ -89,6 +101,14 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
       context.out << fmt::format("  {:.1f} % missed, {:.1f} s",
                                  100 * epoch["miss_rate"].get<double>(),
                                  epoch["loading_seconds"].get<double>());
+    }
+    context.out << '\n';
+  }
+  for (const Json& run : solar) {
+    context.out << run["name"].get<std::string>();
+    for (const Json& epoch : run["epochs"]) {
+      context.out << fmt::format("  {} loads",
+                                 epoch["loads"].get<std::uint64_t>());
     }
     context.out << '\n';
   }

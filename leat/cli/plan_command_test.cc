@@ -81,6 +81,15 @@ get = "20ms"
 hit = "0"
 fetch = "90ms"
 fetch_sample = "0"
+
+[[solar]]
+name = "two nodes"
+samples = 400
+global_batch_size = 40
+nodes = 2
+epochs = 2
+items = 200
+dealing = "unequal"
 )";
 
 TEST_F(PlanCommandTest, RunsTheJobsOfAFile) {
@@ -99,6 +108,10 @@ TEST_F(PlanCommandTest, RunsTheJobsOfAFile) {
   const auto& deli = told["deli"][0]["epochs"][0];
   EXPECT_EQ(deli["reads"], 200);
   EXPECT_EQ(deli["misses"], 5);  // 90 ms of the first fetch.
+  const auto& solar = told["solar"][0]["epochs"];
+  EXPECT_EQ(solar[0]["loads"], 400);
+  EXPECT_EQ(solar[1]["loads"], 0);  // The two hold all of it.
+  EXPECT_EQ(solar[1]["epoch"], 1);
 }
 
 TEST_F(PlanCommandTest, PrintsATableForPeople) {
@@ -108,6 +121,7 @@ TEST_F(PlanCommandTest, PrintsATableForPeople) {
   EXPECT_THAT(outcome.out, HasSubstr("half in RAM"));
   EXPECT_THAT(outcome.out, HasSubstr("50.0 %"));
   EXPECT_THAT(outcome.out, HasSubstr("2.5 % missed"));
+  EXPECT_THAT(outcome.out, HasSubstr("two nodes  400 loads  0 loads"));
 }
 
 TEST_F(PlanCommandTest, ComparesCachesForADataset) {

@@ -17,10 +17,15 @@ using Json = nlohmann::ordered_json;
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 Json epoch_json(const EpochCounts& epoch) {
-  return {{"reads", epoch.reads},         {"tier_hits", epoch.tier_hits},
-          {"peer_hits", epoch.peer_hits}, {"gets", epoch.gets},
-          {"get_bytes", epoch.get_bytes}, {"peer_bytes", epoch.peer_bytes},
-          {"seconds", epoch.seconds},     {"wait_seconds", epoch.wait_seconds}};
+  return {{"reads", epoch.reads},
+          {"tier_hits", epoch.tier_hits},
+          {"peer_hits", epoch.peer_hits},
+          {"gets", epoch.gets},
+          {"get_bytes", epoch.get_bytes},
+          {"peer_bytes", epoch.peer_bytes},
+          {"uneven_gets", epoch.uneven_gets},
+          {"seconds", epoch.seconds},
+          {"wait_seconds", epoch.wait_seconds}};
 }
 
 Json cost_json(const RunCost& cost) {
@@ -39,6 +44,7 @@ EpochCounts sum_of(const std::vector<EpochCounts>& epochs) {
     }
     sum.peer_hits += epoch.peer_hits;
     sum.gets += epoch.gets;
+    sum.uneven_gets += epoch.uneven_gets;
     sum.get_bytes += epoch.get_bytes;
     sum.peer_bytes += epoch.peer_bytes;
     sum.seconds += epoch.seconds;
@@ -114,6 +120,18 @@ Json deli_json(const NamedDeli& deli, const std::vector<DeliEpoch>& epochs) {
                     {"loading_seconds", epoch.loading_seconds}});
   }
   return {{"name", deli.name}, {"epochs", std::move(told)}};
+}
+
+Json solar_json(const NamedSolar& solar,
+                const std::vector<SolarEpoch>& epochs) {
+  Json told = Json::array();
+  for (const SolarEpoch& epoch : epochs) {
+    told.push_back({{"epoch", epoch.epoch},
+                    {"loads", epoch.loads},
+                    {"uneven_loads", epoch.uneven_loads},
+                    {"largest_local_batch", epoch.largest_local_batch}});
+  }
+  return {{"name", solar.name}, {"epochs", std::move(told)}};
 }
 
 Json packing_json(const PackingCost& packing) {

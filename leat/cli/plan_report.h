@@ -19,6 +19,8 @@ nlohmann::ordered_json simulation_json(const NamedSimulation& simulation,
                                        const SimulationReport& report);
 nlohmann::ordered_json deli_json(const NamedDeli& deli,
                                  const std::vector<DeliEpoch>& epochs);
+nlohmann::ordered_json solar_json(const NamedSolar& solar,
+                                  const std::vector<SolarEpoch>& epochs);
 nlohmann::ordered_json packing_json(const PackingCost& packing);
 
 /// One row each: `rows` are objects with "name" and what totals_json() says.

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kMostSamples = CachePolicySpec::kMaxSamples;
 constexpr std::uint64_t kMostRanks = 1 << 20;
 constexpr std::uint64_t kMostEpochs = 1000000;
+constexpr std::uint64_t kMostSolarEpochs = 4096;
 constexpr std::uint64_t kMostInFlight = 1 << 20;
 constexpr std::uint64_t kMostDeliSamples = 1 << 27;
 constexpr std::uint64_t kMostBlockSamples = 1 << 24;
@@ -136,6 +137,8 @@ void read_job(TomlReader& reader, SimulationOptions& options) {
   options.global_batch = reader.number("global_batch_size", 1, Steps::kMax);
   options.tail = std::array{Tail::kKeep, Tail::kDrop,
                             Tail::kPad}[reader.choice("tail", kTails)];
+  options.locality =
+      static_cast<Locality>(reader.choice("locality", locality_names()));
   options.ranks = narrow(reader.number("world_size", 1, kMostRanks, 1));
   options.nodes = narrow(reader.number("nodes", 1, kMostRanks, 1));
   options.epochs = reader.number("epochs", 1, kMostEpochs);
@@ -204,6 +207,38 @@ Result<NamedDeli> read_deli(const toml::table& table,
   return deli;
 }
 
+Result<NamedSolar> read_solar(const toml::table& table,
+                              const std::string& where) {
+  static constexpr std::array<std::string_view, 3> kDealings = {
+      "runs", "holders", "unequal"};
+  static constexpr std::array<std::string_view, 2> kOrders = {"as_numbered",
+                                                              "fewest_loads"};
+  using Choice = SolarOptions::EpochOrderChoice;
+  TomlReader reader(table, where);
+  NamedSolar solar;
+  solar.name = reader.text("name", where);
+  solar.options.samples = reader.number("samples", 1, kMostSamples);
+  solar.options.seed = reader.number("seed", 0, std::uint64_t{1} << 62, 0);
+  solar.options.global_batch =
+      reader.number("global_batch_size", 1, Steps::kMax);
+  solar.options.nodes = narrow(reader.number("nodes", 1, kMostRanks, 1));
+  solar.options.epochs = reader.number("epochs", 1, kMostSolarEpochs);
+  solar.options.capacity_items = reader.number("items", 0, kMostSamples);
+  solar.options.dealing =
+      std::array{Dealing::kRuns, Dealing::kHolders,
+                 Dealing::kBalanced}[reader.choice("dealing", kDealings)];
+  solar.options.epoch_order =
+      std::array{Choice::kAsNumbered,
+                 Choice::kFewestLoads}[reader.choice("epoch_order", kOrders)];
+  // Each cache has a table of 4 bytes a sample.
+  if (solar.options.samples > kMaxTableBytes / 4 / solar.options.nodes) {
+    reader.refuse("samples", fmt::format("times nodes are more than {}",
+                                         kMaxTableBytes / 4));
+  }
+  LEAT_TRY_VOID(reader.done());
+  return solar;
+}
+
 template <class Item, class Read>
 Result<std::vector<Item>> read_all(const toml::array* tables,
                                    std::string_view kind, const Read& read) {
@@ -231,14 +266,17 @@ Result<SimulationFile> parse_simulation_file(std::string_view text,
   TomlReader reader(root, name);
   const toml::array* simulations = reader.tables("simulation");
   const toml::array* deli = reader.tables("deli");
+  const toml::array* solar = reader.tables("solar");
   LEAT_TRY_VOID(reader.done());
   SimulationFile file;
   LEAT_TRY(file.simulations, read_all<NamedSimulation>(
                                  simulations, "simulation", read_simulation));
   LEAT_TRY(file.deli, read_all<NamedDeli>(deli, "deli", read_deli));
-  if (file.simulations.empty() && file.deli.empty()) {
+  LEAT_TRY(file.solar, read_all<NamedSolar>(solar, "solar", read_solar));
+  if (file.simulations.empty() && file.deli.empty() && file.solar.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} has neither [[simulation]] nor [[deli]]: see "
+                 fmt::format("{} has no [[simulation]], [[deli]] or [[solar]]: "
+                             "see "
                              "docs/reference/plan.md for what to write",
                              name));
   }

@@ -8,6 +8,7 @@
 #include "leat/plan/deli_simulator.h"
 #include "leat/plan/price.h"
 #include "leat/plan/simulator.h"
+#include "leat/plan/solar.h"
 
 namespace leat {
 
@@ -27,9 +28,15 @@ struct NamedDeli {
   std::uint64_t seed = 0;
 };
 
+struct NamedSolar {
+  std::string name;
+  SolarOptions options;
+};
+
 struct SimulationFile {
   std::vector<NamedSimulation> simulations;
   std::vector<NamedDeli> deli;
+  std::vector<NamedSolar> solar;
 };
 
 /// Reads a file's text. `name` stands in messages.

@@ -21,6 +21,7 @@ shuffle = "none"
 seed = 7
 global_batch_size = 40
 tail = "drop"
+locality = "sticky"
 world_size = 4
 nodes = 2
 epochs = 3
@@ -44,6 +45,16 @@ get = "57ms"
 hit = "2ms"
 fetch = "8s"
 fetch_sample = "2ms"
+
+[[solar]]
+samples = 300
+seed = 2
+global_batch_size = 30
+nodes = 3
+epochs = 4
+items = 50
+dealing = "unequal"
+epoch_order = "fewest_loads"
 )";
 
 std::string error_of(const std::string& text) {
@@ -64,6 +75,7 @@ TEST(SimulationFileTest, EveryKeyIsRead) {
   EXPECT_EQ(job.order.seed, 7u);
   EXPECT_EQ(job.global_batch, 40u);
   EXPECT_EQ(job.tail, Tail::kDrop);
+  EXPECT_EQ(job.locality, Locality::kSticky);
   EXPECT_EQ(job.ranks, 4u);
   EXPECT_EQ(job.nodes, 2u);
   EXPECT_EQ(job.epochs, 3u);
@@ -85,6 +97,15 @@ TEST(SimulationFileTest, EveryKeyIsRead) {
   EXPECT_EQ(deli.name, "deli 1");
   EXPECT_EQ(deli.options.queue_threshold, 5u);
   EXPECT_DOUBLE_EQ(deli.options.fetch_sample_seconds, 0.002);
+  const SolarOptions& solar = file->solar.at(0).options;
+  EXPECT_EQ(solar.samples, 300u);
+  EXPECT_EQ(solar.seed, 2u);
+  EXPECT_EQ(solar.global_batch, 30u);
+  EXPECT_EQ(solar.nodes, 3u);
+  EXPECT_EQ(solar.epochs, 4u);
+  EXPECT_EQ(solar.capacity_items, 50u);
+  EXPECT_EQ(solar.dealing, Dealing::kBalanced);
+  EXPECT_EQ(solar.epoch_order, SolarOptions::EpochOrderChoice::kFewestLoads);
 }
 
 TEST(SimulationFileTest, AListOfSizesBeginsAnewAtItsEnd) {
@@ -135,7 +156,8 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   }
   EXPECT_THAT(error_of("# \ufe69 \u00e9\nx = ["),
               HasSubstr("(line 2) is not TOML"));
-  EXPECT_THAT(error_of(""), HasSubstr("neither [[simulation]] nor [[deli]]"));
+  EXPECT_THAT(error_of(""),
+              HasSubstr("no [[simulation]], [[deli]] or [[solar]]"));
   EXPECT_THAT(error_of("[simulation]\n"),
               HasSubstr("must be a list of tables"));
   EXPECT_THAT(error_of("[[simulation]]\nepochs = 1\n"),

@@ -122,6 +122,9 @@ class Loader {
   /// With what was left open chosen: threads, max_in_flight, memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;
+  /// How samples are dealt to ranks, in words: the same on all of them, or
+  /// their batches do not fit together.
+  std::string dealing() const;
 
   /// One entry for each epoch that was begun, the latest last.
   std::vector<EpochStats> stats() const;

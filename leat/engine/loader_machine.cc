@@ -149,7 +149,7 @@ RunContext Loader::Machine::context_over(
       .metrics = *metrics,
       .scratch = scratch,
       .shapes = shapes,
-      .has_sticky_ranks = options.sticky_ranks && rank.world_size > 1,
+      .locality = rank.world_size > 1 ? options.locality : Locality::kNone,
       .readers = readers,
       .seed = options.seed,
       .on_error = options.on_error,
@@ -263,6 +263,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
     const MutexLock lock(mutex);
     LEAT_TRY_VOID(configure_batches(env));
   }
+  LEAT_TRY_VOID(check_locality());
   configure_order();
   data_digest = digest_of_data().hex();
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());
@@ -287,6 +288,10 @@ Result<void> Loader::Machine::configure(const Env& env) {
                          {share.in_flight, io_threads, most_share.in_flight},
                          env, metrics.get()));
   LEAT_TRY_VOID(open_cache(limits, launch, env));
+  {
+    const MutexLock lock(mutex);
+    LEAT_TRY_VOID(plan_locality(ranks));
+  }
   LEAT_TRY_VOID(open_trace());
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);

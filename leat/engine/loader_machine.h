@@ -49,6 +49,8 @@ struct Loader::Machine {
   const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
+  /// Nullopt unless samples are dealt to holders.
+  std::optional<HolderDealingOptions> holders;
   std::shared_ptr<Metrics> metrics;
   std::vector<DeliveredField> fields;
   LearnedShapes shapes;
@@ -160,6 +162,17 @@ struct Loader::Machine {
   /// Puts the cache that was asked for in front of the store.
   Result<void> open_cache(const Limits& limits, const Launch& launch,
                           const Env& env);
+
+  // loader_locality.cc
+  /// Errors: kInvalidArgument: there is no cache, or its sizes are left open
+  Result<void> check_locality() const;
+  /// Fills in `holders`, once the cache is open. Errors: as HolderDealing::make
+  Result<void> plan_locality(std::uint32_t local_ranks) LEAT_REQUIRES(mutex);
+  /// For a run that begins in epoch `which`.
+  /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
+  Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const
+      LEAT_REQUIRES(mutex);
+
   Result<std::optional<NextUse>> next_use(std::uint64_t which,
                                           std::uint64_t from) const
       LEAT_REQUIRES(mutex);
@@ -191,9 +204,9 @@ struct Loader::Machine {
   Result<void> check_open() const LEAT_REQUIRES(mutex);
   Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
   Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex);
-  Result<std::shared_ptr<EpochRun>> start(std::uint64_t which,
-                                          std::uint64_t from,
-                                          PlanLimits limits) const
+  Result<std::shared_ptr<EpochRun>> start(
+      std::uint64_t which, std::uint64_t from, PlanLimits limits,
+      std::unique_ptr<HolderDealing> dealing = nullptr) const
       LEAT_REQUIRES(mutex);
   /// Makes `run` the one at (epoch, position), unless there is one; leaves it
   /// null while shards have yet to be indexed. What it does not need of earlier

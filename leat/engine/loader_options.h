@@ -12,6 +12,7 @@
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/run_context.h"
+#include "leat/plan/dealing.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -49,10 +50,10 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   std::uint32_t shuffle_window = 16;
-  /// Deals the samples of a step to the ranks where they are at home, so that
-  /// caches of nodes meet them again: see plan/dealing.h. The same on all
-  /// ranks.
-  bool sticky_ranks = false;
+  /// Deals the samples of a step so that caches meet them again. The same on
+  /// all ranks, and where it is kRemap or kBalance `cache` too, whose sizes
+  /// must be given: each rank simulates the caches of all.
+  Locality locality = Locality::kNone;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
   /// Fills the last step with the epoch's first positions and adds `valid`.

@@ -53,8 +53,9 @@ Result<void> Loader::Machine::check_current(Iteration mine) const {
 Result<std::optional<NextUse>> Loader::Machine::next_use(
     std::uint64_t which, std::uint64_t from) const {
   if (!options.cache) return std::optional<NextUse>();
-  // At home, a sample is read in every epoch; elsewhere after a few.
-  const RankRun met = context->has_sticky_ranks
+  // At home, or where it is held, a sample is read in every epoch; elsewhere
+  // after a few.
+  const RankRun met = context->locality != Locality::kNone
                           ? RankRun{.first = 0,
                                     .count = rank.world_size,
                                     .world_size = rank.world_size}
@@ -98,13 +99,17 @@ LoaderState Loader::Machine::state_now() const {
 }
 
 Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
-    std::uint64_t which, std::uint64_t from, PlanLimits limits) const {
+    std::uint64_t which, std::uint64_t from, PlanLimits limits,
+    std::unique_ptr<HolderDealing> dealing) const {
   LEAT_TRY(const Steps steps, steps_from(from));
   LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
+  if (holders && dealing == nullptr) {
+    LEAT_TRY(dealing, make_dealing(which));
+  }
   return std::make_shared<EpochRun>(
       *context, which,
       EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
-      limits, std::move(next));
+      limits, std::move(next), std::move(dealing));
 }
 
 Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
@@ -167,7 +172,7 @@ void Loader::Machine::plan_ahead() {
   if (!options.epochs) limits.samples = share.in_flight;
   if (lookahead) limits.lookahead = global_batch / rank.world_size;
   if (Result<std::shared_ptr<EpochRun>> started =
-          start(next_epoch, 0, limits)) {
+          start(next_epoch, 0, limits, run->take_dealing())) {
     next_run = *std::move(started);
   }
   look_ahead();

@@ -23,7 +23,9 @@ std::optional<Launch> launch_of_stream(const LoaderOptions& options,
   if (!said && !options.rank) return std::nullopt;
   Launch launch = said ? *said : Launch{};
   if (options.rank) launch.rank = *options.rank;
-  if (options.sticky_ranks && launch.rank.world_size > 1) return std::nullopt;
+  if (options.locality != Locality::kNone && launch.rank.world_size > 1) {
+    return std::nullopt;
+  }
   return launch;
 }
 

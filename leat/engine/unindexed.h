@@ -32,7 +32,7 @@ using LoaderSource = std::variant<Dataset, UnindexedShards>;
 /// Opens what is at `url` for a loader with these options. Shards without a
 /// catalogue, some of them without an index beside it, are listed and left for
 /// the first epoch to index, if the options let it: a stream
-/// (ShuffleChoice::kStream) without `cache`, and without `sticky_ranks`. All
+/// (ShuffleChoice::kStream) without `cache`, and without `locality`. All
 /// else is open_dataset(). Blocks.
 ///
 /// Of several ranks the first of each node to come, local rank 0 with a head

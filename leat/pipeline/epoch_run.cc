@@ -28,12 +28,6 @@ Error cancelled() {
   return Error(ErrorCode::kCancelled, "the epoch was ended");
 }
 
-// Reads of at least `part_bytes`, and of less than twice that.
-std::uint32_t reads_for(std::uint64_t length_bytes, std::uint64_t part_bytes) {
-  return static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(length_bytes / part_bytes, 1));
-}
-
 Buffer copy_of(const void* number) {
   Buffer bytes(sizeof(std::int64_t));
   std::memcpy(bytes.data(), number, bytes.size());
@@ -66,13 +60,15 @@ bool has_work_for_threads(const RunContext& context) {
 
 EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
                    EpochOrder order, Steps steps, PlanLimits limits,
-                   std::optional<NextUse> next_use)
+                   std::optional<NextUse> next_use,
+                   std::unique_ptr<HolderDealing> dealing)
     : context_(context),
       epoch_(epoch),
       order_(std::move(order)),
       steps_(steps),
       needs_thread_(has_work_for_threads(context)),
       next_use_(std::move(next_use)),
+      dealing_(std::move(dealing)),
       memory_(context.budget),
       limits_(limits),
       planner_([this] {
@@ -157,8 +153,16 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
   return cancelled();
 }
 
+/// Brings the dealing to where this run begins. False if stopped on the way.
+bool EpochRun::begin_dealing(const std::stop_token& stop) {
+  if (dealing_ == nullptr || steps_.count() == 0) return true;
+  // Our own epoch and position, so there is no other error.
+  return dealing_->seek(epoch_, steps_.all_ranks(0).begin, stop).has_value();
+}
+
 void EpochRun::plan(const std::stop_token& stop) {
-  for (std::uint64_t step = 0; step < steps_.count(); ++step) {
+  const bool is_dealt = begin_dealing(stop);
+  for (std::uint64_t step = 0; is_dealt && step < steps_.count(); ++step) {
     if (!wait_for_leave(stop)) break;
     const std::vector<std::uint64_t> positions = positions_of(step);
     std::vector<SampleId> ids;
@@ -207,19 +211,29 @@ void EpochRun::plan(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) const {
-  if (context_.has_sticky_ranks) {
+std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
+  if (context_.locality == Locality::kSticky) {
     return positions_at_home(steps_, step, order_);
   }
   const StepSlice slice = steps_.slice(step);
-  std::vector<std::uint64_t> positions(slice.size());
+  std::vector<std::uint64_t> positions;
+  if (dealing_ != nullptr) {
+    dealt_next_.clear();
+    for (const DealtSample& dealt : dealing_->next_step()) {
+      if (dealt.rank != steps_.rank().rank) continue;
+      positions.push_back(dealt.position);
+      dealt_next_.push_back(dealt.next_use);
+    }
+    return positions;
+  }
+  positions.resize(slice.size());
   std::iota(positions.begin(), positions.end(), slice.begin);
   return positions;
 }
 
 /// Whether who shares our cache reads the sample again, for all that is known.
 bool EpochRun::is_ours(SampleId sample) const {
-  if (!context_.has_sticky_ranks) return true;
+  if (context_.locality != Locality::kSticky) return true;
   const RankRun& readers = context_.readers;
   const std::uint32_t home = home_of(sample, readers.world_size);
   return home >= readers.first && home < readers.first + readers.count;
@@ -360,6 +374,10 @@ bool EpochRun::shares_piece(const SampleWork& sample) const {
 
 std::optional<ReadHint> EpochRun::hint_for(const SampleWork& sample) {
   if (!next_use_) return std::nullopt;
+  if (dealing_ != nullptr) {
+    return ReadHint{.now = next_use_->time_of(epoch_, sample.position),
+                    .next_use = dealt_next_[sample.row]};
+  }
   return hint_for(sample.id, sample.position, sample.position + 1);
 }
 

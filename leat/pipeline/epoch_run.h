@@ -16,6 +16,7 @@
 #include "leat/pipeline/cache_hits.h"
 #include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
+#include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
@@ -56,10 +57,13 @@ struct PlanLimits {
 ///           returns when the last of it is resolved.
 class EpochRun {
  public:
-  /// With `next_use`, reads say when they are wanted and when again.
+  /// With `next_use`, reads say when they are wanted and when again. `dealing`
+  /// says which samples are ours where the context's locality deals to holders,
+  /// else it is null.
   EpochRun(const RunContext& context, std::uint64_t epoch, EpochOrder order,
            Steps steps, PlanLimits limits,
-           std::optional<NextUse> next_use = std::nullopt);
+           std::optional<NextUse> next_use = std::nullopt,
+           std::unique_ptr<HolderDealing> dealing = nullptr);
   ~EpochRun();
   EpochRun(const EpochRun&) = delete;
   EpochRun& operator=(const EpochRun&) = delete;
@@ -86,11 +90,15 @@ class EpochRun {
   std::uint64_t untaken() const;
   /// True once the planner has sent all that the epoch needs.
   bool has_planned_all() const { return has_planned_all_; }
+  /// The dealing that it was made with, for the next epoch to go on with.
+  /// REQUIRES: has_planned_all().
+  std::unique_ptr<HolderDealing> take_dealing() { return std::move(dealing_); }
   RunRequests requests() const;
 
  private:
+  bool begin_dealing(const std::stop_token& stop);
   void plan(const std::stop_token& stop);
-  std::vector<std::uint64_t> positions_of(std::uint64_t step) const;
+  std::vector<std::uint64_t> positions_of(std::uint64_t step);
   bool is_ours(SampleId sample) const;
   Result<void> plan_batch(BatchWork& batch, std::size_t& planned,
                           const std::stop_token& stop);
@@ -135,6 +143,9 @@ class EpochRun {
 
   // The planner's own.
   std::optional<NextUse> next_use_;
+  std::unique_ptr<HolderDealing> dealing_;
+  /// By row of the batch that is planned, if dealt to holders.
+  std::vector<AccessTime> dealt_next_;
   std::map<std::uint64_t, PlannedPiece> pieces_;
   std::shared_ptr<BatchWork> planning_;
   PlanMemory memory_;

@@ -1,5 +1,6 @@
 // What every epoch of a loader works with.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/slot_pool.h"
+#include "leat/plan/dealing.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
 #include "leat/runtime/executor.h"
@@ -49,6 +51,17 @@ class LearnedShapes {
   std::vector<std::pair<std::size_t, Shape>> shapes_ LEAT_GUARDED_BY(mutex_);
 };
 
+/// Ranges of twice this and more are read in parts, each at least this long.
+inline constexpr std::uint64_t kUsualPartBytes = 8 << 20;
+
+/// Reads of at least `part_bytes`, and of less than twice that, of like length:
+/// all but the last round up.
+constexpr std::uint32_t reads_for(std::uint64_t length_bytes,
+                                  std::uint64_t part_bytes) {
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(length_bytes / part_bytes, 1));
+}
+
 /// Borrowed by every EpochRun of a loader; all of it outlives them.
 struct RunContext {
   Store& store;
@@ -66,8 +79,8 @@ struct RunContext {
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
 
-  /// Samples are read where they are at home: see plan/dealing.h.
-  bool has_sticky_ranks = false;
+  /// How the samples of a step are dealt to ranks.
+  Locality locality = Locality::kNone;
   /// Who shares the cache of this rank.
   RankRun readers = {};
 
@@ -81,8 +94,7 @@ struct RunContext {
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;
-  /// Ranges of twice this and more are read in parts, each at least this long.
-  std::uint64_t part_bytes = 8 << 20;
+  std::uint64_t part_bytes = kUsualPartBytes;  ///< See reads_for().
 
   /// The number of a sample in the dataset.
   SampleId in_dataset(SampleId sample) const {

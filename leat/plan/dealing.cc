@@ -1,12 +1,18 @@
 #include "leat/plan/dealing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "leat/base/hash.h"
 
 namespace leat {
 namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"none", "sticky", "remap",
+                                                    "balance"};
 
 std::vector<std::uint64_t> run_of(const StepSlice& slice) {
   std::vector<std::uint64_t> positions(slice.size());
@@ -15,6 +21,22 @@ std::vector<std::uint64_t> run_of(const StepSlice& slice) {
 }
 
 }  // namespace
+
+std::string_view to_string(Locality locality) {
+  return kNames[static_cast<std::size_t>(locality)];
+}
+
+std::span<const std::string_view> locality_names() { return kNames; }
+
+Result<Locality> parse_locality(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found != kNames.end()) {
+    return static_cast<Locality>(found - kNames.begin());
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("locality=\"{}\"; it is one of {}", name,
+                           fmt::join(kNames, ", ")));
+}
 
 std::uint32_t home_of(SampleId sample, std::uint32_t world_size) {
   return static_cast<std::uint32_t>(mix64(sample.value) % world_size);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "leat/plan/holder_dealing.h"
 #include "leat/plan/placement.h"
 #include "leat/plan/tier_stack.h"
 
@@ -88,6 +89,32 @@ Result<void> check_tiers(const SimulationOptions& options) {
   return {};
 }
 
+Result<void> check_locality(const SimulationOptions& options) {
+  if (!deals_to_holders(options.locality)) return {};
+  if (options.tiers.empty()) {
+    return invalid(
+        fmt::format("locality \"{}\" deals samples to the caches that hold "
+                    "them: give tiers",
+                    to_string(options.locality)));
+  }
+  if (options.placement != Placement::kAny) {
+    return invalid(fmt::format(
+        "locality \"{}\" says what a cache holds, and so does a placement: "
+        "leave one of them out",
+        to_string(options.locality)));
+  }
+  for (const TierSpec& tier : options.tiers) {
+    if (tier.policy == options.tiers.front().policy &&
+        tier.unit == options.tiers.front().unit) {
+      continue;
+    }
+    return invalid(fmt::format(
+        "locality \"{}\" takes tiers of one policy, in bytes or in items",
+        to_string(options.locality)));
+  }
+  return {};
+}
+
 bool needs_next_use(const std::vector<TierSpec>& tiers) {
   return std::any_of(tiers.begin(), tiers.end(), [](const TierSpec& tier) {
     return tier.policy == "belady" || tier.policy == "windowed_belady";
@@ -117,6 +144,7 @@ class Simulation {
                             .tail = options_.tail}));
       steps_.push_back(steps);
     }
+    if (deals_to_holders(options_.locality)) LEAT_TRY_VOID(build_dealing());
     if (options_.times.has_value()) {
       clock_.emplace(*options_.times, ranks_, options_.ranks / options_.nodes);
     }
@@ -142,6 +170,31 @@ class Simulation {
             .tail = options_.tail,
             .ranks = {first_rank, ranks_per_cache_, options_.ranks},
             .end_epoch = options_.epochs};
+  }
+
+  Result<void> build_dealing() {
+    HolderDealingOptions dealt{
+        .samples = options_.samples,
+        .order = options_.order,
+        .blocks = options_.blocks,
+        .global_batch = options_.global_batch,
+        .tail = options_.tail,
+        .world_size = options_.ranks,
+        .policy = options_.tiers.front().policy,
+        .unit = options_.tiers.front().unit,
+        .cost =
+            [this](SampleId sample) {
+              return options_.sizes.size() == 1 ? options_.sizes.front()
+                                                : options_.sizes[sample.value];
+            },
+        .is_balanced = options_.locality == Locality::kBalance,
+        .epochs = options_.epochs};
+    for (const TierSpec& tier : options_.tiers) {
+      dealt.capacity = std::max(dealt.capacity, tier.capacity);
+    }
+    dealt.capacity /= ranks_per_cache_;
+    LEAT_TRY(dealing_, HolderDealing::make(dealt));
+    return {};
   }
 
   /// What tier `index` of the cache of these ranks may hold; null: anything.
@@ -194,7 +247,12 @@ class Simulation {
     }
     std::optional<NextUse> next_use;
     if (needs_next_use(options_.tiers)) {
-      LEAT_TRY(next_use, NextUse::make(job(first_rank)));
+      NextUseOptions readers = job(first_rank);
+      // Samples that come again at all come to who has them.
+      if (options_.locality != Locality::kNone) {
+        readers.ranks = {0, options_.ranks, options_.ranks};
+      }
+      LEAT_TRY(next_use, NextUse::make(readers));
     }
     caches_.emplace_back(std::move(policies), std::move(next_use),
                          options_.sizes);
@@ -209,18 +267,21 @@ class Simulation {
                            std::vector<std::uint64_t>(options_.tiers.size())};
     const double seconds = clock_.has_value() ? clock_->seconds() : 0;
     const double waited = clock_.has_value() ? clock_->wait_seconds() : 0;
+    if (dealing_ != nullptr) LEAT_TRY_VOID(dealing_->seek(epoch, 0, stop));
     for (std::uint64_t k = 0; k < steps_.front().count(); ++k) {
       if (stop.stop_requested()) {
         return Error(ErrorCode::kCancelled, "the simulation was stopped");
       }
-      for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-        const StepSlice slice = steps_[rank].slice(k);
-        for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
-          const std::uint64_t place =
-              p < options_.samples ? p : p % options_.samples;
-          read(rank, order.at(place), epoch, p, counts);
+      gets_.assign(ranks_, 0);
+      if (dealing_ == nullptr) {
+        for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+          read_share(rank, k, epoch, order, counts);
         }
+      } else {
+        read_dealt(epoch, counts);
       }
+      const auto [least, most] = std::ranges::minmax(gets_);
+      counts.uneven_gets += most - least;
       if (clock_.has_value()) clock_->end_step();
     }
     if (clock_.has_value()) {
@@ -230,11 +291,43 @@ class Simulation {
     return counts;
   }
 
+  void read_share(std::uint32_t rank, std::uint64_t step, std::uint64_t epoch,
+                  const EpochOrder& order, EpochCounts& counts) {
+    const auto sample_at = [&](std::uint64_t p) {
+      return order.at(p < options_.samples ? p : p % options_.samples);
+    };
+    if (options_.locality == Locality::kSticky) {
+      for (const std::uint64_t p :
+           positions_at_home(steps_[rank], step, order)) {
+        const SampleId sample = sample_at(p);
+        const std::uint32_t home = home_of(sample, options_.ranks);
+        // What is not at home is taken as never read here again.
+        const bool is_ours = home / ranks_per_cache_ == rank / ranks_per_cache_;
+        read(rank, sample, epoch, p, counts,
+             is_ours ? std::nullopt : std::optional(kNever));
+      }
+      return;
+    }
+    const StepSlice slice = steps_[rank].slice(step);
+    for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
+      read(rank, sample_at(p), epoch, p, counts);
+    }
+  }
+
+  void read_dealt(std::uint64_t epoch, EpochCounts& counts) {
+    for (const DealtSample& dealt : dealing_->next_step()) {
+      if (dealt.rank >= ranks_) continue;
+      read(dealt.rank, dealt.sample, epoch, dealt.position, counts,
+           dealt.next_use);
+    }
+  }
+
   void read(std::uint32_t rank, SampleId sample, std::uint64_t epoch,
-            std::uint64_t position, EpochCounts& counts) {
+            std::uint64_t position, EpochCounts& counts,
+            std::optional<AccessTime> told = std::nullopt) {
     const std::size_t cache = rank / ranks_per_cache_;
     // Asked before the read: what comes from a peer may then be held here too.
-    const std::size_t tier = caches_[cache].read(sample, epoch, position);
+    const std::size_t tier = caches_[cache].read(sample, epoch, position, told);
     const std::uint64_t bytes = options_.sizes.size() == 1
                                     ? options_.sizes.front()
                                     : options_.sizes[sample.value];
@@ -250,6 +343,7 @@ class Simulation {
     } else {
       source = Source::kStore;
       ++counts.gets;
+      ++gets_[rank];
       counts.get_bytes += bytes;
     }
     if (clock_.has_value()) clock_->need(rank, source, bytes);
@@ -266,7 +360,9 @@ class Simulation {
   const std::uint32_t ranks_per_cache_;
   const std::uint32_t ranks_;  // That are looked at.
   std::vector<TierStack> caches_;
-  std::vector<Steps> steps_;  // Of each rank, of a whole epoch.
+  std::vector<Steps> steps_;                // Of each rank, of a whole epoch.
+  std::unique_ptr<HolderDealing> dealing_;  // Null: dealt without it.
+  std::vector<std::uint64_t> gets_;         // Of each rank, in this step.
   std::optional<WaitModel> clock_;
   std::shared_ptr<const std::vector<std::uint32_t>> node_of_;
   std::shared_ptr<const std::vector<std::uint8_t>> tier_of_;  // Of one cache.
@@ -278,6 +374,7 @@ Result<SimulationReport> simulate(const SimulationOptions& options,
                                   const std::stop_token& stop) {
   LEAT_TRY_VOID(check_counts(options));
   LEAT_TRY_VOID(check_tiers(options));
+  LEAT_TRY_VOID(check_locality(options));
   LEAT_TRY_VOID(check_memory(options));
   Simulation simulation(options);
   LEAT_TRY_VOID(simulation.build());

@@ -9,6 +9,7 @@
 
 #include "leat/base/result.h"
 #include "leat/plan/cache_policy.h"
+#include "leat/plan/dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/wait_model.h"
 
@@ -44,6 +45,7 @@ struct SimulationOptions {
   std::shared_ptr<const BlockMap> blocks = nullptr;
   std::uint64_t global_batch = 0;
   Tail tail = Tail::kKeep;
+  Locality locality = Locality::kNone;
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;  ///< The ranks are dealt to them evenly.
   std::uint64_t epochs = 1;
@@ -62,6 +64,9 @@ struct EpochCounts {
   std::uint64_t reads = 0;
   std::vector<std::uint64_t> tier_hits = {};
   std::uint64_t peer_hits = 0;
+  /// Summed over steps: the GETs of the rank that has most, less those of the
+  /// one that has least. What ranks that train in step wait for.
+  std::uint64_t uneven_gets = 0;
   std::uint64_t gets = 0;  ///< What no cache held. They add up to the reads.
   std::uint64_t get_bytes = 0;
   std::uint64_t peer_bytes = 0;
@@ -75,7 +80,9 @@ struct SimulationReport {
 
 /// Runs the job: each epoch's steps in turn, each step's ranks in turn. What is
 /// held is decided in that order, as the loader decides it when it sends
-/// requests. Takes O(reads * log held), and memory as CachePolicySpec says.
+/// requests. Takes O(reads * log held), and memory as CachePolicySpec says;
+/// with a locality that deals to holders, what HolderDealing says, too: its
+/// caches are of each rank's part of the largest tier of a cache.
 ///
 /// Errors:
 ///   kInvalidArgument    a size, count or name that cannot be: says which

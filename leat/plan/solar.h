@@ -14,7 +14,8 @@ namespace leat {
 /// same samples to each step, so the sum of the gradients is the same. What
 /// depends on a node's own samples is not: the statistics of a BatchNorm, and
 /// random numbers drawn by rank. After Sun et al., "SOLAR", VLDB 2023 (its
-/// abstract; the details are our reconstruction).
+/// abstract; the details are our reconstruction). To compare with: what loaders
+/// do is in holder_dealing.h.
 enum class Dealing : std::uint8_t {
   kRuns,      ///< Node i takes the i-th run, as Steps does.
   kHolders,   ///< To a node that holds it, as long as all get the same number.

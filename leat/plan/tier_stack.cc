@@ -10,7 +10,10 @@ TierStack::TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
     : tiers_(std::move(tiers)), next_use_(std::move(next_use)), sizes_(sizes) {}
 
 std::size_t TierStack::read(SampleId sample, std::uint64_t epoch,
-                            std::uint64_t position) {
+                            std::uint64_t position,
+                            std::optional<AccessTime> told) {
+  reading_ = sample;
+  told_ = told;
   epoch_ = epoch;
   position_ = position;
   now_ = next_use_.has_value() ? next_use_->time_of(epoch, position) : 0;
@@ -55,6 +58,7 @@ bool TierStack::holds(SampleId sample) const {
 }
 
 AccessTime TierStack::next_use_of(SampleId sample) {
+  if (told_ && sample == reading_) return *told_;
   if (!next_use_.has_value()) return kNever;
   return next_use_->at_or_after(sample, epoch_, position_ + 1);
 }

@@ -30,9 +30,10 @@ class TierStack {
   static constexpr std::size_t kMiss = static_cast<std::size_t>(-1);
 
   /// A read at `position` of `epoch`, from the tier that is returned; a miss is
-  /// offered to the tiers.
-  std::size_t read(SampleId sample, std::uint64_t epoch,
-                   std::uint64_t position);
+  /// offered to the tiers. `told` is when the sample is read next, if somebody
+  /// knows better than `next_use`.
+  std::size_t read(SampleId sample, std::uint64_t epoch, std::uint64_t position,
+                   std::optional<AccessTime> told = std::nullopt);
 
   /// From now on tier `index` holds at most so much, in its policy's unit; what
   /// it parts with is offered to the next.
@@ -54,6 +55,8 @@ class TierStack {
   std::uint64_t epoch_ = 0;     // Of the running read, and its position:
   std::uint64_t position_ = 0;
   AccessTime now_ = 0;
+  SampleId reading_;
+  std::optional<AccessTime> told_;
 };
 
 }  // namespace leat

@@ -1,8 +1,8 @@
-"""Whether the ranks of a job read the same data.
+"""Whether the ranks of a job read the same data, dealt in the same way.
 
 Batches are the same only if catalogues are. Where torch.distributed runs, its store
-is asked: the first rank to come writes the digest of its catalogue, every other
-compares. That is one message, nobody waits, and a rank that makes no loader hangs
+is asked: the first rank to come writes the digest of its catalogue, and how it deals
+samples to ranks; every other compares. That is a message each, nobody waits, and a rank that makes no loader hangs
 nobody. Without it, a state saved by one rank and loaded by another tells.
 """
 
@@ -18,8 +18,12 @@ from leat.errors import InvalidArgument
 _made: collections.Counter[str] = collections.Counter()
 
 
-def compare_catalogues(url: str, digest: str, world_size: int) -> tuple[Any, str] | None:
+def compare_ranks(
+    url: str, digest: str, dealing: str, world_size: int
+) -> tuple[Any, str] | None:
     """Raises `InvalidArgument` if another rank's catalogue of ``url`` is another.
+
+    Or if that rank deals samples otherwise than by ``dealing``.
 
     Returns the store and what tells this loader of all ranks from others; None where
     ranks have no store.
@@ -36,6 +40,13 @@ def compare_catalogues(url: str, digest: str, world_size: int) -> tuple[Any, str
             "is there was listed at different times. Make it once for all with "
             f"`leat index {url} --publish`, or remove the older one from the cache of "
             "its node with `leat index --refresh`"
+        )
+    first = store.compare_set(f"leat/dealing/{_made[url]}/{url}", "", dealing).decode()
+    if first != dealing:
+        raise InvalidArgument(
+            f"{url}: this rank deals samples by {dealing}, and another rank by {first}: "
+            "steps would miss some samples and have others twice. Give all ranks the "
+            "same locality=, cache= and fields, and every node as many ranks"
         )
     return store, f"{_made[url]}/{url}"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from leat import _functions, _native, _outputs, ops as _ops
-from leat._agreement import compare_catalogues
+from leat._agreement import compare_ranks
 from leat._lateness import Lateness, OwnWork
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset, store_options
@@ -39,10 +39,13 @@ class Loader:
         seed: with the epoch, fixes the order and every random op.
         shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
             or a stream mixes at a time.
-        sticky_ranks: deals the samples of each step to the ranks that met them in
+        locality: deals the samples of each step to the ranks that met them in
             earlier epochs, as far as all get as many: caches of several nodes then
             hit more. Steps keep their samples. Not for a BatchNorm whose statistics
-            are a rank's own. The same on all ranks.
+            are a rank's own. The same on all ranks. ``"sticky"``: every sample has a
+            rank where it is at home. ``"remap"``: to the rank whose cache holds it,
+            in a simulation of all caches, which are then of the same size on every
+            node. ``"balance"``: so too, and dealt so that all ranks fetch evenly.
         fields: which fields come, and in which order; None for all. ``index``
             (int64 sample ids) and ``key`` may be among them.
         ids: adds ``index`` and ``key``.
@@ -105,7 +108,7 @@ class Loader:
         shuffle: bool | Literal["full", "block", "stream"] = True,
         seed: int = 0,
         shuffle_window: int = 16,
-        sticky_ranks: bool = False,
+        locality: Literal["none", "sticky", "remap", "balance"] = "none",
         fields: Sequence[str] | None = None,
         ids: bool = False,
         batch: Literal["dict", "tuple"] = "dict",
@@ -172,7 +175,7 @@ class Loader:
             "shuffle": _shuffle(shuffle),
             "seed": _count("seed", seed),
             "shuffle_window": _count("shuffle_window", shuffle_window, below=2**32),
-            "sticky_ranks": bool(sticky_ranks),
+            "locality": str(locality),
             "drop_last": drop_last,
             "pad": pad,
             "epochs": None if epochs is None else _count("epochs", epochs),
@@ -205,11 +208,7 @@ class Loader:
         else:
             # Shards that one rank has to index, another may have a catalogue of.
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
-        met = compare_catalogues(
-            url,
-            digest + (" with sticky_ranks" if sticky_ranks else ""),
-            self._native.world_size,
-        )
+        met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
         self._lateness = None if met is None else Lateness(self._native, *met)
         _alive.add(self)
 

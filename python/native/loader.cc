@@ -96,7 +96,8 @@ LoaderOptions options_of(const py::dict& given) {
   options.shuffle = shuffle_of(py::cast<std::string>(given["shuffle"]));
   get("seed", options.seed);
   get("shuffle_window", options.shuffle_window);
-  get("sticky_ranks", options.sticky_ranks);
+  options.locality =
+      value_or_raise(parse_locality(py::cast<std::string>(given["locality"])));
   get("drop_last", options.drop_last);
   get("pad", options.pad);
   get("epochs", options.epochs);
@@ -235,6 +236,7 @@ void bind_loader(py::module_& module) {
       .def_property_readonly(
           "world_size",
           [](const Loader& loader) { return loader.rank().world_size; })
+      .def_property_readonly("dealing", &Loader::dealing)
       .def("stats", &stats_of)
       .def("decisions", &decisions_of)
       .def("explain", &explanation_of)

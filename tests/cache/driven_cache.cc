@@ -37,6 +37,7 @@ SimulationOptions DrivenJob::simulation() const {
     options.sizes.push_back(record_cost(driven_length(SampleId{i})));
   }
   options.global_batch = DrivenCache::kGlobalBatch;
+  options.locality = locality;
   options.ranks = ranks;
   options.nodes = ranks;
   options.only_ranks = 1;
@@ -94,19 +95,33 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
   store_ = std::make_unique<CachedStore>(
       std::move(store), std::move(tiers),
       CachedStoreOptions{.place = "", .samples = kDrivenSamples}, &metrics_);
+  if (!deals_to_holders(job_.locality)) return;
+  dealing_ = *HolderDealing::make(
+      {.samples = kDrivenSamples,
+       .global_batch = kGlobalBatch,
+       .world_size = job_.ranks,
+       .policy = job_.policy,
+       .capacity = job_.tiers.front().limit,
+       .cost = [](SampleId id) { return record_cost(driven_length(id)); },
+       .is_balanced = job_.locality == Locality::kBalance,
+       .epochs = kDrivenEpochs});
 }
 
 std::optional<CacheLevel> DrivenCache::read(SampleId id, std::uint64_t epoch,
                                             std::uint64_t position) {
+  return read(id, next_use_.time_of(epoch, position),
+              next_use_.at_or_after(id, epoch, position + 1));
+}
+
+std::optional<CacheLevel> DrivenCache::read(SampleId id, AccessTime now,
+                                            AccessTime next_use) {
   Reader reader;
   std::string got(driven_length(id), ' ');
   store_->read(
       {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
        .into = std::as_writable_bytes(std::span(got)),
        .observer = &reader,
-       .hint = ReadHint{.now = next_use_.time_of(epoch, position),
-                        .next_use =
-                            next_use_.at_or_after(id, epoch, position + 1)}},
+       .hint = ReadHint{.now = now, .next_use = next_use}},
       {}, [&](const Result<void>& result) {
         EXPECT_TRUE(result);
         reader.is_done.count_down();

@@ -13,6 +13,7 @@
 
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
 #include "leat/plan/simulator.h"
@@ -48,6 +49,7 @@ struct DrivenJob {
   std::uint32_t ranks = 1;
   std::string policy;
   std::vector<DrivenTier> tiers;
+  Locality locality = Locality::kNone;
 
   NextUse next_use() const;
   SimulationOptions simulation() const;
@@ -80,6 +82,21 @@ class DrivenCache {
   /// from it is decided and written when this returns.
   std::optional<CacheLevel> read(SampleId id, std::uint64_t epoch,
                                  std::uint64_t position);
+  std::optional<CacheLevel> read(SampleId id, AccessTime now,
+                                 AccessTime next_use);
+  /// The reads of rank 0 that holders are dealt, in an epoch. REQUIRES: one
+  /// tier, and a locality that deals to holders.
+  template <class Visit>
+  void run_dealt_epoch(std::uint64_t epoch, const Visit& visit) {
+    EXPECT_TRUE(dealing_->seek(epoch, 0, {}));
+    for (std::uint64_t k = 0; k < kDrivenSamples / kGlobalBatch; ++k) {
+      for (const DealtSample& dealt : dealing_->next_step()) {
+        if (dealt.rank != 0) continue;
+        visit(dealt.sample, next_use_.time_of(epoch, dealt.position),
+              dealt.next_use);
+      }
+    }
+  }
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes) {
     store_->set_share(level, bytes);
     store_->drain();
@@ -95,6 +112,7 @@ class DrivenCache {
   Metrics metrics_;
   std::vector<std::string> etags_;
   NextUse next_use_;
+  std::unique_ptr<HolderDealing> dealing_;  ///< Null: nobody is dealt to.
   std::unique_ptr<CachedStore> store_;
 };
 

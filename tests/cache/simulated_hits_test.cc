@@ -61,6 +61,44 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
   }
 }
 
+TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
+  const auto& [level, policy] = GetParam();
+  const std::uint64_t capacity = kDrivenSamples / 3 / 2 * record_cost(8000);
+  if (policy != "belady" && policy != "never_evict") {
+    const DrivenJob job{.ranks = 3,
+                        .policy = policy,
+                        .tiers = {{level, capacity}},
+                        .locality = Locality::kRemap};
+    EXPECT_FALSE(simulate(job.simulation()));
+    return;
+  }
+  int run = 0;
+  for (const Locality locality : {Locality::kRemap, Locality::kBalance}) {
+    SCOPED_TRACE(to_string(locality));
+    const DrivenJob job{.ranks = 3,
+                        .policy = policy,
+                        .tiers = {{level, capacity}},
+                        .locality = locality};
+    const SimulationReport simulated = *simulate(job.simulation());
+    DrivenCache driven(job, folder_ + "/" + std::to_string(run++));
+
+    std::uint64_t hits = 0;
+    for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+      const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
+      std::uint64_t found = 0;
+      driven.run_dealt_epoch(
+          epoch, [&](SampleId id, AccessTime now, AccessTime next_use) {
+            if (driven.read(id, now, next_use)) ++found;
+          });
+      EXPECT_EQ(found, expected) << epoch;
+      hits += expected;
+    }
+
+    EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
+    EXPECT_GT(hits, (kDrivenEpochs - 1) * kDrivenSamples / 3 / 3);
+  }
+}
+
 // A tier that is made smaller, and larger again than it was, while it is read.
 TEST_P(SimulatedHitsTest, ATierIsResizedAsTheSimulatorsIs) {
   const auto& [level, policy] = GetParam();

@@ -397,7 +397,7 @@ def test_where_nothing_can_be_kept_all_scan_before(small, tmp_path):
     assert cache.is_file()
 
 
-@pytest.mark.parametrize("options", [{"sticky_ranks": True}])
+@pytest.mark.parametrize("options", [{"locality": "sticky"}])
 def test_what_needs_the_whole_first_scans_before(small, tmp_path, options):
     with Job(small, tmp_path / "a", 2, **options) as job:
         ranks = job.run()

@@ -1,0 +1,128 @@
+// Samples dealt to the ranks whose caches hold them: what all ranks have to
+// simulate alike, and whether they can.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "leat/cache/segment_format.h"
+#include "leat/engine/loader_machine.h"
+
+namespace leat {
+namespace {
+
+/// Some minutes of work: who asks for more has mistyped an epoch.
+constexpr std::uint64_t kMostSimulated = 2'000'000'000;
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// What the records of a range take of a tier.
+std::uint64_t cost_of(ByteRange range) {
+  if (range.is_missing() || range.length_bytes == 0) return 0;
+  const std::uint64_t reads = reads_for(range.length_bytes, kUsualPartBytes);
+  const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
+  return (reads - 1) * record_cost(each) +
+         record_cost(range.length_bytes - (reads - 1) * each);
+}
+
+/// Columns whose bytes are fetched; each once, whatever is made of it.
+std::vector<std::size_t> fetched_columns(
+    const std::vector<DeliveredField>& fields) {
+  std::vector<std::size_t> columns;
+  for (const DeliveredField& field : fields) {
+    if (field.is_fetched()) columns.push_back(field.column);
+  }
+  std::ranges::sort(columns);
+  const auto same = std::ranges::unique(columns);
+  columns.erase(same.begin(), same.end());
+  return columns;
+}
+
+}  // namespace
+
+Result<void> Loader::Machine::check_locality() const {
+  if (!deals_to_holders(options.locality)) return {};
+  const std::string name =
+      fmt::format("locality=\"{}\"", to_string(options.locality));
+  const bool has_tier = options.cache && (options.cache->is_auto ||
+                                          options.cache->ram_bytes != 0 ||
+                                          !options.cache->disk.empty());
+  if (!has_tier) {
+    return refuse(name +
+                  " deals samples to the ranks whose cache holds them, and "
+                  "there is none; give cache= with ram= or disk=");
+  }
+  if (options.cache->is_auto ||
+      (!options.cache->disk.empty() && !options.cache->disk_limit_bytes)) {
+    return refuse(name +
+                  " needs caches of the same size on all nodes, and here each "
+                  "would choose its own; give cache= with ram=, or disk= and "
+                  "disk_limit=");
+  }
+  return {};
+}
+
+Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
+  if (!deals_to_holders(options.locality) || rank.world_size == 1) return {};
+  const CacheOptions& cache = *options.cache;
+  holders = HolderDealingOptions{
+      .samples = dataset.catalogue->samples(),
+      .order = order,
+      .blocks = blocks,
+      .tail = tail,
+      .world_size = rank.world_size,
+      .policy = cache.policy,
+      // What each rank may write of the largest tier.
+      .capacity =
+          std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
+          local_ranks,
+      .unit = CapacityUnit::kBytes,
+      .cost =
+          [catalogue = dataset.catalogue,
+           columns = fetched_columns(fields)](SampleId sample) {
+            std::uint64_t cost = 0;
+            for (const std::size_t column : columns) {
+              cost += cost_of(catalogue->range(column, sample));
+            }
+            return cost;
+          },
+      .is_balanced = options.locality == Locality::kBalance,
+      .epochs = options.epochs.value_or(kNever)};
+  // What is wrong with it is told now, and not by the first batch.
+  LEAT_TRY_VOID(make_dealing(0));
+  return {};
+}
+
+Result<std::unique_ptr<HolderDealing>> Loader::Machine::make_dealing(
+    std::uint64_t which) const {
+  if (which > kMostSimulated / std::max<std::uint64_t>(1, holders->samples)) {
+    return refuse(fmt::format(
+        "to begin epoch {} with locality=\"{}\" the caches of all {} epochs "
+        "before have to be simulated, and at {} samples that is past {}; begin "
+        "at a lower epoch, or with locality=\"sticky\", which needs none",
+        which, to_string(options.locality), which, holders->samples,
+        kMostSimulated));
+  }
+  HolderDealingOptions now = *holders;
+  now.global_batch = global_batch;
+  return HolderDealing::make(now);
+}
+
+std::string Loader::dealing() const {
+  const Machine& m = *machine_;
+  const std::string name(to_string(m.options.locality));
+  if (!m.holders) return name;
+  std::string columns;
+  for (const std::size_t column : fetched_columns(m.fields)) {
+    columns += fmt::format("{}{}", columns.empty() ? "" : ", ",
+                           m.dataset.catalogue->fields()[column].name);
+  }
+  return fmt::format("{} over caches of {} bytes a rank, {}, of {}", name,
+                     m.holders->capacity, m.holders->policy, columns);
+}
+
+}  // namespace leat
