@@ -31,20 +31,6 @@ struct CachedStore::Flight {
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 };
 
-/// What one tier is to do with a record.
-struct CachedStore::Offer {
-  std::size_t level = 0;
-  bool is_kept = false;
-  std::vector<RecordKey> drop;
-};
-
-struct CachedStore::Write {
-  RecordKey key;
-  BufferRef bytes;  // Null if there is only something to drop.
-  AccessTime now = 0;
-  std::vector<Offer> offers;
-};
-
 CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          std::vector<CacheTier> tiers,
                          CachedStoreOptions options, Metrics* metrics)
@@ -68,12 +54,25 @@ CachedStore::~CachedStore() {
   writer_.join();
 }
 
-RecordKey CachedStore::key_of(const ReadRequest& request) const {
-  const std::string url = options_.place + inner_->url_of(request.object.key);
+RecordKey CachedStore::key_of(const RecordId& id) const {
+  const std::string url = options_.place + inner_->url_of(id.object.key);
   return record_key({.url = url,
-                     .etag = request.object.etag,
-                     .offset = request.offset,
-                     .length_bytes = request.into.size()});
+                     .etag = id.object.etag,
+                     .offset = id.offset,
+                     .length_bytes = id.length_bytes,
+                     .made_by = id.made_by});
+}
+
+CachedStore::Use CachedStore::use_of(const Flight& flight) {
+  return {.key = flight.key,
+          .hint = *flight.request.hint,
+          .bytes = flight.request.into,
+          .has_etag = !flight.request.object.etag.empty()};
+}
+
+void CachedStore::see(AccessTime now) {
+  const MutexLock lock(mutex_);
+  if (!free_after_) free_after_ = now + options_.samples;
 }
 
 // --- reading -----------------------------------------------------------------
@@ -84,15 +83,16 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
     return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   auto flight = std::make_shared<Flight>();
-  flight->key = key_of(request);
+  flight->key = key_of({.object = request.object,
+                        .offset = request.offset,
+                        .length_bytes = request.into.size()});
   flight->request = std::move(request);
   flight->stop = std::move(stop);
   flight->done = std::move(done);
   flight->began = SteadyClock().now();
+  see(flight->request.hint->now);
   {
     const MutexLock lock(mutex_);
-    const AccessTime now = flight->request.hint->now;
-    if (!free_after_) free_after_ = now + options_.samples;
     const auto [found, is_new] = flights_.try_emplace(flight->key, flight);
     if (!is_new) {
       found->second->joined.push_back({std::move(flight->request),
@@ -120,44 +120,53 @@ void CachedStore::look_up(const FlightRef& flight) {
   if (flight->stop.stop_requested()) {
     return hear(flight, Error(ErrorCode::kCancelled, "read was cancelled"));
   }
-  const bool was_queued = copy_queued(flight);
-  const std::optional<std::size_t> level =
-      was_queued ? std::nullopt : find(flight);
+  const std::optional<CacheLevel> level =
+      take(use_of(*flight), flight->request.into);
   if (flight->request.observer != nullptr) {
     flight->request.observer->cache_looked(flight->began, SteadyClock().now());
   }
-  if (!was_queued && !level) return send(flight);
-  if (level) {
-    note_use(*level, *flight);
-    offer(*level, *flight);
-  }
-  // What waits to be written is the first tier's already.
-  count_hit(flight->request, tiers_[level.value_or(0)].level);
+  if (!level) return send(flight);
+  count_hit(flight->request, *level);
   finish(flight, {});
 }
 
+/// Fills `into` from wherever the record is, and tells the policies.
+std::optional<CacheLevel> CachedStore::take(const Use& use,
+                                            std::span<std::byte> into) {
+  // What waits to be written is the first tier's already.
+  if (copy_queued(use, into)) return tiers_.front().level;
+  const std::optional<std::size_t> level = find_in_tiers(use.key, into);
+  if (!level) return std::nullopt;
+  note_use(*level, use);
+  offer(*level, use);
+  return tiers_[*level].level;
+}
+
 /// Copies what was fetched and is not yet in a tier.
-bool CachedStore::copy_queued(const FlightRef& flight) {
+bool CachedStore::copy_queued(const Use& use, std::span<std::byte> into) {
   BufferRef bytes;
   {
     const MutexLock lock(mutex_);
-    const auto found = unwritten_.find(flight->key);
-    if (found == unwritten_.end()) return false;
+    const auto found = unwritten_.find(use.key);
+    if (found == unwritten_.end() || found->second->size() != into.size()) {
+      return false;
+    }
     bytes = found->second;
   }
-  std::memcpy(flight->request.into.data(), bytes->data(), bytes->size());
-  for (std::size_t i = 0; i < tiers_.size(); ++i) note_use(i, *flight);
+  std::memcpy(into.data(), bytes->data(), bytes->size());
+  for (std::size_t i = 0; i < tiers_.size(); ++i) note_use(i, use);
   return true;
 }
 
 /// The first tier that has it; what none has is lost to their policies.
-std::optional<std::size_t> CachedStore::find(const FlightRef& flight) {
+std::optional<std::size_t> CachedStore::find_in_tiers(
+    const RecordKey& key, std::span<std::byte> into) {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    if (!tiers_[i].tier->may_hold(flight->key)) continue;
-    if (tiers_[i].tier->read(flight->key, flight->request.into)) return i;
-    if (tiers_[i].tier->holds(flight->key)) continue;  // Left, not lost.
+    if (!tiers_[i].tier->may_hold(key)) continue;
+    if (tiers_[i].tier->read(key, into)) return i;
+    if (tiers_[i].tier->holds(key)) continue;  // Left, not lost.
     const MutexLock lock(deciding_);
-    tiers_[i].policy->lost(flight->key);
+    tiers_[i].policy->lost(key);
   }
   return std::nullopt;
 }
@@ -172,7 +181,9 @@ void CachedStore::send(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    offer(tiers_.size(), *flight);
+    if (flight->request.hint->is_offered) {
+      offer(tiers_.size(), use_of(*flight));
+    }
   }
   finish(flight, std::move(result));
 }
@@ -213,6 +224,10 @@ void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
   if (request.observer != nullptr) {
     request.observer->cache_had(level, request.into.size());
   }
+  count_level(level);
+}
+
+void CachedStore::count_level(CacheLevel level) {
   if (metrics_ == nullptr) return;
   metrics_->add(level == CacheLevel::kDisk ? Metric::kCacheDiskHits
                                            : Metric::kCacheRamHits,
@@ -221,25 +236,24 @@ void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
 
 // --- deciding ----------------------------------------------------------------
 
-AccessTime CachedStore::next_use(std::size_t level,
-                                 const Flight& flight) const {
-  const AccessTime next = flight.request.hint->next_use;
+AccessTime CachedStore::next_use(std::size_t level, const Use& use) const {
+  const AccessTime next = use.hint.next_use;
   // A later run may well read it again: last of all, but ever.
   return tiers_[level].is_lasting ? std::min(next, kNever - 1) : next;
 }
 
-void CachedStore::note_use(std::size_t level, const Flight& flight) {
+void CachedStore::note_use(std::size_t level, const Use& use) {
   CacheTier& tier = tiers_[level];
-  const RecordKey& key = flight.key;
-  const AccessTime now = flight.request.hint->now;
+  const RecordKey& key = use.key;
+  const AccessTime now = use.hint.now;
   Offer offer{.level = level};
   {
     const MutexLock lock(deciding_);
     if (tier.policy->holds(key)) {
-      tier.policy->used(key, now, next_use(level, flight), offer.drop);
+      tier.policy->used(key, now, next_use(level, use), offer.drop);
     } else if (tier.tier->claim(key)) {  // Left by an earlier run.
-      if (!tier.policy->admit(key, record_cost(flight.request.into.size()), now,
-                              next_use(level, flight), offer.drop)) {
+      if (!tier.policy->admit(key, record_cost(use.bytes.size()), now,
+                              next_use(level, use), offer.drop)) {
         offer.drop.push_back(key);
       }
     }
@@ -252,16 +266,16 @@ void CachedStore::note_use(std::size_t level, const Flight& flight) {
   changed_.notify_all();
 }
 
-bool CachedStore::fits(std::size_t level, const Flight& flight) const {
-  return !tiers_[level].is_lasting || !flight.request.object.etag.empty();
+bool CachedStore::fits(std::size_t level, const Use& use) const {
+  return !tiers_[level].is_lasting || use.has_etag;
 }
 
 /// Offers a record to the first `levels` tiers.
-void CachedStore::offer(std::size_t levels, const Flight& flight) {
+void CachedStore::offer(std::size_t levels, const Use& use) {
   if (levels == 0) return;
-  const std::uint64_t size = flight.request.into.size();
-  const AccessTime now = flight.request.hint->now;
-  Write write{.key = flight.key, .bytes = nullptr, .now = now};
+  const std::uint64_t size = use.bytes.size();
+  const AccessTime now = use.hint.now;
+  Write write{.key = use.key, .bytes = nullptr, .now = now};
   {
     const MutexLock lock(mutex_);
     if (queued_bytes_ != 0 && queued_bytes_ + size > options_.queue_bytes) {
@@ -273,18 +287,23 @@ void CachedStore::offer(std::size_t levels, const Flight& flight) {
   {
     const MutexLock lock(deciding_);
     for (std::size_t i = 0; i < levels; ++i) {
-      if (!fits(i, flight) || tiers_[i].policy->holds(flight.key)) continue;
+      RecordPolicy& policy = *tiers_[i].policy;
+      if (!fits(i, use) || policy.holds(use.key)) continue;
       Offer offer{.level = i, .is_kept = true};
-      if (!tiers_[i].policy->admit(flight.key, record_cost(size), now,
-                                   next_use(i, flight), offer.drop)) {
+      if (!policy.admit(use.key, record_cost(size), now, next_use(i, use),
+                        offer.drop)) {
         continue;
+      }
+      if (use.instead_of && policy.holds(*use.instead_of)) {
+        policy.lost(*use.instead_of);
+        offer.drop.push_back(*use.instead_of);
       }
       write.offers.push_back(std::move(offer));
     }
   }
   if (!write.offers.empty()) {
     auto copy = std::make_shared<Buffer>(size);
-    std::memcpy(copy->data(), flight.request.into.data(), size);
+    std::memcpy(copy->data(), use.bytes.data(), size);
     write.bytes = std::move(copy);
   }
   const MutexLock lock(mutex_);
