@@ -12,6 +12,7 @@
 #include "leat/engine/stores.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/limits.h"
+#include "leat/store/record_cache.h"
 
 namespace leat {
 
@@ -22,6 +23,8 @@ struct CacheNeeds {
   std::uint64_t data_bytes =
       0;  ///< Of all objects; asked by `is_auto` and peers.
   std::uint32_t local_ranks = 1;  ///< That share the RAM.
+  /// Samples may be kept decoded, some with both records for a while.
+  bool may_decode = false;
   /// Where they hand it to each other; empty where they are not sure to be of
   /// one job: each then has its share to itself.
   std::string exchange;
@@ -53,16 +56,23 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
 /// "1 GiB of RAM and 20 GiB in /nvme/leat", for logs.
 std::string describe(const CacheOptions& options);
 
+/// A store with a cache in front of it.
+struct CachedStores {
+  std::unique_ptr<Store> store;
+  /// For who makes records; null where there is no tier. Lives in `store`.
+  RecordCache* records = nullptr;
+  std::uint64_t limit_bytes = 0;  ///< Of the largest tier.
+};
+
 /// Wraps `opened.store`. Blocks: reads the index of what earlier jobs left.
 ///
 /// REQUIRES: choose_cache() has made `options`. `ground` and `metrics` outlive
 ///           the store.
 /// Errors: as choose_cache(); kPermissionDenied, kNotFound, kUnavailable where
 ///         the folder cannot be used at all
-Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
-                                             const CacheOptions& options,
-                                             const CacheNeeds& needs,
-                                             CacheGround& ground,
-                                             Metrics* metrics);
+Result<CachedStores> wrap_in_cache(OpenedStore& opened,
+                                   const CacheOptions& options,
+                                   const CacheNeeds& needs, CacheGround& ground,
+                                   Metrics* metrics);
 
 }  // namespace leat

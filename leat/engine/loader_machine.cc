@@ -169,6 +169,7 @@ Result<void> Loader::Machine::open_catalogue() {
 void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
+  context->decoded = decoded.get();
 }
 
 Result<void> Loader::Machine::open_cache(const Limits& limits,
@@ -182,7 +183,9 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
                                    [](const DeliveredField& field) {
                                      return field.is_fetched();
                                    })),
-      .local_ranks = launch.local.world_size};
+      .local_ranks = launch.local.world_size,
+      .may_decode = options.cache->form != CacheForm::kEncoded &&
+                    DecodedForm::is_for(fields)};
   if (options.cache->is_auto || !options.cache->peers.empty()) {
     for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
       const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
@@ -203,9 +206,11 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     needs.exchange = exchange_folder(
         env, store.identity + dataset.catalogue->digest().hex());
   }
-  LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
-                                      cache_ground, metrics.get()));
-  return {};
+  LEAT_TRY(CachedStores cached, wrap_in_cache(store, *options.cache, needs,
+                                              cache_ground, metrics.get()));
+  store.store = std::move(cached.store);
+  cache_bytes = cached.limit_bytes;
+  return open_form(cached.records);
 }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {

@@ -57,6 +57,9 @@ struct Loader::Machine {
   std::unique_ptr<Executor> executor;
   CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
+  /// Null where no sample is kept decoded. Outlives the runs.
+  std::unique_ptr<DecodedForm> decoded;
+  std::uint64_t cache_bytes = 0;  ///< Of records that the cache may hold.
   std::unique_ptr<RunContext> context;
   /// What the runs over parts may hold: `stream_memory` has it, and what is
   /// read ahead, out of `budget`.
@@ -114,6 +117,10 @@ struct Loader::Machine {
   std::vector<std::weak_ptr<Slot>> handed_over LEAT_GUARDED_BY(mutex);
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
+  mutable Mutex choosing;  ///< Taken last.
+  /// The form of the cache, once it has been chosen by what was measured.
+  std::optional<Decision> form_chosen LEAT_GUARDED_BY(choosing);
+
   Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
   Share allowed LEAT_GUARDED_BY(mutex);  ///< As set_share() was told.
   /// By the tuner; none where it is off.
@@ -153,6 +160,9 @@ struct Loader::Machine {
   /// Puts the cache that was asked for in front of the store.
   Result<void> open_cache(const Limits& limits, const Launch& launch,
                           const Env& env);
+  /// `records`: of the tiers; null: there are none. REQUIRES: options.cache.
+  Result<void> open_form(RecordCache* records);
+  void choose_form_by(const DecodedForm::Findings& found);
   Result<std::optional<NextUse>> next_use(std::uint64_t which,
                                           std::uint64_t from) const
       LEAT_REQUIRES(mutex);

@@ -161,11 +161,6 @@ Observation Loader::Machine::observe() {
   return seen;
 }
 
-std::vector<Decision> Loader::decisions() const {
-  if (machine_->tuning == nullptr) return {};
-  return machine_->tuning->decisions();
-}
-
 std::optional<Explanation> Loader::explanation() const {
   if (machine_->tuning == nullptr) return std::nullopt;
   return machine_->tuning->explanation();

@@ -1,5 +1,6 @@
 // What every epoch of a loader works with.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/metrics/metrics.h"
+#include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/slot_pool.h"
@@ -65,6 +67,8 @@ struct RunContext {
   Metrics& metrics;
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
+  /// Null where no cache keeps samples decoded.
+  DecodedForm* decoded = nullptr;
 
   /// Samples are read where they are at home: see plan/dealing.h.
   bool has_sticky_ranks = false;
@@ -83,6 +87,12 @@ struct RunContext {
   bool checks_etags = true;
   /// Ranges of twice this and more are read in parts, each at least this long.
   std::uint64_t part_bytes = 8 << 20;
+
+  /// Reads of at least `part_bytes`, and of less than twice that.
+  std::uint32_t reads_for(std::uint64_t length_bytes) const {
+    return static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(length_bytes / part_bytes, 1));
+  }
 
   /// The number of a sample in the dataset.
   SampleId in_dataset(SampleId sample) const {
