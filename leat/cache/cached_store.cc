@@ -31,17 +31,6 @@ struct CachedStore::Flight {
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 };
 
-/// What follows from one decision.
-struct CachedStore::Write {
-  std::vector<TierStep> steps;
-  AccessTime now = 0;
-  RecordKey key = {};
-  BufferRef bytes = nullptr;  // Of a kPut.
-  /// Of a set_share(): for the tier of this level, once the steps are done.
-  std::optional<std::size_t> shared = std::nullopt;
-  std::optional<std::uint64_t> share = std::nullopt;
-};
-
 namespace {
 
 TierPlan plan_of(std::vector<CacheTier>& tiers) {
@@ -80,12 +69,25 @@ CachedStore::~CachedStore() {
   writer_.join();
 }
 
-RecordKey CachedStore::key_of(const ReadRequest& request) const {
-  const std::string url = options_.place + inner_->url_of(request.object.key);
+RecordKey CachedStore::key_of(const RecordId& id) const {
+  const std::string url = options_.place + inner_->url_of(id.object.key);
   return record_key({.url = url,
-                     .etag = request.object.etag,
-                     .offset = request.offset,
-                     .length_bytes = request.into.size()});
+                     .etag = id.object.etag,
+                     .offset = id.offset,
+                     .length_bytes = id.length_bytes,
+                     .made_by = id.made_by});
+}
+
+CachedStore::Use CachedStore::use_of(const Flight& flight) {
+  return {.key = flight.key,
+          .hint = *flight.request.hint,
+          .bytes = flight.request.into,
+          .has_etag = !flight.request.object.etag.empty()};
+}
+
+void CachedStore::see(AccessTime now) {
+  const MutexLock lock(mutex_);
+  if (!free_after_) free_after_ = now + options_.samples;
 }
 
 // --- reading -----------------------------------------------------------------
@@ -96,15 +98,16 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
     return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   auto flight = std::make_shared<Flight>();
-  flight->key = key_of(request);
+  flight->key = key_of({.object = request.object,
+                        .offset = request.offset,
+                        .length_bytes = request.into.size()});
   flight->request = std::move(request);
   flight->stop = std::move(stop);
   flight->done = std::move(done);
   flight->began = SteadyClock().now();
+  see(flight->request.hint->now);
   {
     const MutexLock lock(mutex_);
-    const AccessTime now = flight->request.hint->now;
-    if (!free_after_) free_after_ = now + options_.samples;
     const auto [found, is_new] = flights_.try_emplace(flight->key, flight);
     if (!is_new) {
       found->second->joined.push_back({std::move(flight->request),
@@ -132,46 +135,57 @@ void CachedStore::look_up(const FlightRef& flight) {
   if (flight->stop.stop_requested()) {
     return hear(flight, Error(ErrorCode::kCancelled, "read was cancelled"));
   }
-  const bool was_queued = copy_queued(flight);
-  const std::optional<std::size_t> level =
-      was_queued ? std::nullopt : find(flight);
+  const std::optional<CacheLevel> level =
+      take(use_of(*flight), flight->request.into);
   if (flight->request.observer != nullptr) {
     flight->request.observer->cache_looked(flight->began, SteadyClock().now());
   }
-  if (!was_queued && !level) return send(flight);
-  if (level) decide_used(*level, *flight);
-  // What waits to be written is the first tier's already.
-  count_hit(flight->request, tiers_[level.value_or(0)].level);
+  if (!level) return send(flight);
+  count_hit(flight->request, *level);
   finish(flight, {});
 }
 
+/// Fills `into` from wherever the record is, and tells the policies.
+std::optional<CacheLevel> CachedStore::take(const Use& use,
+                                            std::span<std::byte> into) {
+  // What waits to be written is the first tier's already.
+  if (copy_queued(use, into)) return tiers_.front().level;
+  const std::optional<std::size_t> level = find_in_tiers(use.key, into);
+  if (!level) return std::nullopt;
+  decide_used(*level, use);
+  return tiers_[*level].level;
+}
+
 /// Copies what was fetched and is not yet in a tier.
-bool CachedStore::copy_queued(const FlightRef& flight) {
+bool CachedStore::copy_queued(const Use& use, std::span<std::byte> into) {
   BufferRef bytes;
   {
     const MutexLock lock(mutex_);
-    const auto found = unwritten_.find(flight->key);
-    if (found == unwritten_.end()) return false;
+    const auto found = unwritten_.find(use.key);
+    if (found == unwritten_.end() || found->second->size() != into.size()) {
+      return false;
+    }
     bytes = found->second;
   }
-  std::memcpy(flight->request.into.data(), bytes->data(), bytes->size());
+  std::memcpy(into.data(), bytes->data(), bytes->size());
   std::optional<std::size_t> level;
   {
     const MutexLock lock(deciding_);
-    level = plan_.level_of(flight->key);
+    level = plan_.level_of(use.key);
   }
-  if (level) decide_used(*level, *flight);
+  if (level) decide_used(*level, use);
   return true;
 }
 
 /// The first tier that has it; what none has is lost to their policies.
-std::optional<std::size_t> CachedStore::find(const FlightRef& flight) {
+std::optional<std::size_t> CachedStore::find_in_tiers(
+    const RecordKey& key, std::span<std::byte> into) {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    if (!tiers_[i].tier->may_hold(flight->key)) continue;
-    if (tiers_[i].tier->read(flight->key, flight->request.into)) return i;
-    if (tiers_[i].tier->holds(flight->key)) continue;  // Left, not lost.
+    if (!tiers_[i].tier->may_hold(key)) continue;
+    if (tiers_[i].tier->read(key, into)) return i;
+    if (tiers_[i].tier->holds(key)) continue;  // Left, not lost.
     const MutexLock lock(deciding_);
-    plan_.lost(i, flight->key);
+    plan_.lost(i, key);
   }
   return std::nullopt;
 }
@@ -186,7 +200,7 @@ void CachedStore::send(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    decide_fetched(*flight);
+    if (flight->request.hint->is_offered) decide_fetched(use_of(*flight));
   }
   finish(flight, std::move(result));
 }
@@ -227,6 +241,10 @@ void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
   if (request.observer != nullptr) {
     request.observer->cache_had(level, request.into.size());
   }
+  count_level(level);
+}
+
+void CachedStore::count_level(CacheLevel level) {
   if (metrics_ == nullptr) return;
   metrics_->add(level == CacheLevel::kDisk ? Metric::kCacheDiskHits
                                            : Metric::kCacheRamHits,
@@ -235,12 +253,11 @@ void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
 
 // --- deciding ----------------------------------------------------------------
 
-PlannedRecord CachedStore::planned(const Flight& flight) const {
-  return {
-      .key = flight.key,
-      .next_use = flight.request.hint->next_use,
-      .length_bytes = static_cast<std::uint32_t>(flight.request.into.size()),
-      .may_last = !flight.request.object.etag.empty()};
+PlannedRecord CachedStore::planned(const Use& use) const {
+  return {.key = use.key,
+          .next_use = use.hint.next_use,
+          .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
+          .may_last = use.has_etag};
 }
 
 /// Takes it, if so.
@@ -254,40 +271,41 @@ bool CachedStore::has_room_in_queue(std::uint64_t bytes) {
   return true;
 }
 
-void CachedStore::decide_used(std::size_t level, const Flight& flight) {
+void CachedStore::decide_used(std::size_t level, const Use& use) {
   // The first tier's records cannot rise: nothing will be written.
-  const bool may_rise =
-      level != 0 && has_room_in_queue(flight.request.into.size());
-  Write write{.now = flight.request.hint->now, .key = flight.key};
+  const bool may_rise = level != 0 && has_room_in_queue(use.bytes.size());
+  Write write{.now = use.hint.now, .key = use.key};
   {
     const MutexLock lock(deciding_);
-    const bool is_ours = !plan_.holds(level, flight.key) &&
-                         tiers_[level].tier->claim(flight.key);
-    plan_.used(level, planned(flight), write.now, may_rise, is_ours,
-               write.steps);
+    const bool is_ours =
+        !plan_.holds(level, use.key) && tiers_[level].tier->claim(use.key);
+    plan_.used(level, planned(use), write.now, may_rise, is_ours, write.steps);
   }
-  queue(std::move(write), flight, may_rise);
+  queue(std::move(write), use, may_rise);
 }
 
-void CachedStore::decide_fetched(const Flight& flight) {
-  if (!has_room_in_queue(flight.request.into.size())) return;
-  Write write{.now = flight.request.hint->now, .key = flight.key};
+void CachedStore::decide_fetched(const Use& use) {
+  if (!has_room_in_queue(use.bytes.size())) return;
+  Write write{.now = use.hint.now, .key = use.key};
   {
     const MutexLock lock(deciding_);
-    plan_.fetched(planned(flight), write.now, write.steps);
+    plan_.fetched(planned(use), write.now, write.steps);
+    if (use.instead_of && plan_.level_of(use.key)) {
+      plan_.forget(*use.instead_of, write.steps);
+    }
   }
-  queue(std::move(write), flight, /*has_room=*/true);
+  queue(std::move(write), use, /*has_room=*/true);
 }
 
 /// Copies the bytes if they are to be written, and gives the room back if not.
-void CachedStore::queue(Write write, const Flight& flight, bool has_room) {
-  const std::uint64_t size = flight.request.into.size();
+void CachedStore::queue(Write write, const Use& use, bool has_room) {
+  const std::uint64_t size = use.bytes.size();
   const bool has_put = std::ranges::any_of(
       write.steps,
       [](const TierStep& step) { return step.what == TierStep::What::kPut; });
   if (has_put) {
     auto copy = std::make_shared<Buffer>(size);
-    std::memcpy(copy->data(), flight.request.into.data(), size);
+    std::memcpy(copy->data(), use.bytes.data(), size);
     write.bytes = std::move(copy);
   }
   if (!has_room && write.steps.empty()) return;
@@ -295,6 +313,18 @@ void CachedStore::queue(Write write, const Flight& flight, bool has_room) {
   if (has_room && !has_put) queued_bytes_ -= size;
   if (write.steps.empty()) return;
   if (has_put) unwritten_.insert_or_assign(write.key, write.bytes);
+  queue_.push_back(std::move(write));
+  changed_.notify_all();
+}
+
+void CachedStore::forget(const RecordKey& key) {
+  Write write{.key = key};
+  {
+    const MutexLock lock(deciding_);
+    plan_.forget(key, write.steps);
+  }
+  if (write.steps.empty()) return;
+  const MutexLock lock(mutex_);
   queue_.push_back(std::move(write));
   changed_.notify_all();
 }

@@ -19,6 +19,7 @@
 #include "leat/cache/tier_plan.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/executor.h"
+#include "leat/store/record_cache.h"
 #include "leat/store/store_wrapper.h"
 
 namespace leat {
@@ -61,10 +62,13 @@ struct CachedStoreOptions {
 /// on its way is not asked for twice. No failure of a tier is ever a failure of
 /// a read.
 ///
+/// It keeps what callers make of a range just as well, in the same tiers and by
+/// the same policies: see RecordCache.
+///
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
 /// Lifetime: as Store says. Destruction writes what is queued. `metrics` may be
 ///           null, else outlives the store.
-class CachedStore final : public StoreWrapper {
+class CachedStore final : public StoreWrapper, public RecordCache {
  public:
   CachedStore(std::unique_ptr<Store> inner, std::vector<CacheTier> tiers,
               CachedStoreOptions options, Metrics* metrics);
@@ -78,6 +82,14 @@ class CachedStore final : public StoreWrapper {
   /// happens if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
 
+  std::optional<std::uint64_t> record_bytes(const RecordId& id) const override;
+  void find(FindRequest request, std::stop_token stop, FindDone done) override;
+  void keep(const RecordId& id, std::span<const std::byte> record,
+            const ReadHint& hint) override;
+
+  /// Of all tiers, which act as one, and of all writers.
+  std::uint64_t limit_bytes() const;
+
   /// Waits until all that was offered so far is written or dropped: for tests.
   void drain();
 
@@ -86,22 +98,39 @@ class CachedStore final : public StoreWrapper {
   using FlightRef = std::shared_ptr<Flight>;
   struct Write;
 
-  RecordKey key_of(const ReadRequest& request) const;
+  /// A record in use: what is decided about it goes by this alone.
+  struct Use {
+    RecordKey key;
+    ReadHint hint;
+    std::span<const std::byte> bytes;
+    bool has_etag = true;
+    /// A record that goes where this one is taken.
+    std::optional<RecordKey> instead_of = std::nullopt;
+  };
+
+  RecordKey key_of(const RecordId& id) const;
+  static Use use_of(const Flight& flight);
+  /// Frees a record of ours, if there is one: another one is in its place.
+  void forget(const RecordKey& key) LEAT_EXCLUDES(mutex_);
+  void see(AccessTime now) LEAT_EXCLUDES(mutex_);
   bool may_be_here(const Flight& flight) const LEAT_EXCLUDES(mutex_);
   void look_up(const FlightRef& flight);
-  std::optional<std::size_t> find(const FlightRef& flight);
-  bool copy_queued(const FlightRef& flight);
+  std::optional<CacheLevel> take(const Use& use, std::span<std::byte> into);
+  std::optional<std::size_t> find_in_tiers(const RecordKey& key,
+                                           std::span<std::byte> into);
+  bool copy_queued(const Use& use, std::span<std::byte> into);
   void send(const FlightRef& flight);
   void hear(const FlightRef& flight, Result<void> result);
   void answer_joined(const FlightRef& flight, const Result<void>& result);
   void finish(const FlightRef& flight, Result<void> result);
   void count_hit(ReadRequest& request, CacheLevel level);
+  void count_level(CacheLevel level);
 
-  PlannedRecord planned(const Flight& flight) const;
+  PlannedRecord planned(const Use& use) const;
   bool has_room_in_queue(std::uint64_t bytes);
-  void decide_used(std::size_t level, const Flight& flight);
-  void decide_fetched(const Flight& flight);
-  void queue(Write write, const Flight& flight, bool has_room);
+  void decide_used(std::size_t level, const Use& use);
+  void decide_fetched(const Use& use);
+  void queue(Write write, const Use& use, bool has_room);
   void write_queued(const std::stop_token& stop);
   void write_one(Write& write);
   void put(const TierStep& step, const Write& write);

@@ -15,6 +15,11 @@ RecordKey record_key(const RecordName& name) {
   text.reserve(sizeof numbers + name.url.size() + name.etag.size());
   text.append(as_text(std::as_bytes(std::span(numbers))));
   text.append(name.url).append(name.etag);
+  if (name.made_by) {
+    const std::array<std::uint64_t, 2> made = {name.made_by->high,
+                                               name.made_by->low};
+    text.append(as_text(std::as_bytes(std::span(made))));
+  }
   return xxh3_128(as_bytes(text));
 }
 

@@ -1,6 +1,7 @@
 // What a record of a cache is known by.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "leat/base/hash.h"
@@ -25,9 +26,12 @@ struct RecordName {
   std::string_view etag;
   std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;
+  /// What was made of them, where the record is not the bytes themselves.
+  std::optional<Hash128> made_by{};
 };
 
-/// XXH3-128 of the four, each text after its length.
+/// XXH3-128 of the four, each text after its length, and of what made it, if
+/// anything did.
 RecordKey record_key(const RecordName& name);
 
 }  // namespace leat

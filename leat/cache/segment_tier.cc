@@ -119,6 +119,15 @@ bool SegmentTier::may_hold(const RecordKey& key) const {
   return reading_health_.may_try() && holds(key);
 }
 
+std::optional<std::uint64_t> SegmentTier::length_of(
+    const RecordKey& key) const {
+  if (!reading_health_.may_try()) return std::nullopt;
+  const MutexLock lock(mutex_);
+  const auto found = records_.find(key);
+  if (found == records_.end()) return std::nullopt;
+  return found->second.place.length_bytes;
+}
+
 bool SegmentTier::holds(const RecordKey& key) const {
   const MutexLock lock(mutex_);
   return records_.contains(key);

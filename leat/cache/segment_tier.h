@@ -64,6 +64,8 @@ class SegmentTier {
 
   /// True if the record is known. No I/O.
   bool holds(const RecordKey& key) const;
+  /// The length of a record, if it is known and the tier not left. No I/O.
+  std::optional<std::uint64_t> length_of(const RecordKey& key) const;
   /// True if read() is worth a try: the record is known and the tier not left.
   bool may_hold(const RecordKey& key) const;
 

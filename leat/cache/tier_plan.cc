@@ -133,6 +133,14 @@ void TierPlan::used(std::size_t level, const PlannedRecord& record,
   pass_down(level, dropped, steps);
 }
 
+void TierPlan::forget(const RecordKey& key, std::vector<TierStep>& steps) {
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (!holds(i, key)) continue;
+    lost(i, key);
+    steps.push_back({.level = i, .key = key});
+  }
+}
+
 void TierPlan::set_capacity(std::size_t level, std::uint64_t bytes,
                             std::vector<TierStep>& steps) {
   Dropped dropped;

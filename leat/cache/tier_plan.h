@@ -69,6 +69,9 @@ class TierPlan {
     tiers_[level].policy->lost(key);
   }
 
+  /// Nobody will read it again.
+  void forget(const RecordKey& key, std::vector<TierStep>& steps);
+
   /// By record_cost().
   void set_capacity(std::size_t level, std::uint64_t bytes,
                     std::vector<TierStep>& steps);

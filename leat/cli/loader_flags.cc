@@ -61,6 +61,8 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "bytes in it; default: half of what is free");
   app.add_option("--cache-policy", cache_policy,
                  "belady, never_evict, lru or fifo; default: belady");
+  app.add_option("--cache-form", cache_form,
+                 "what is kept of pictures: encoded, decoded or auto");
   app.add_option("--cache-peers", cache_peers,
                  "host:port,...: memcached servers that all ranks share")
       ->delimiter(',');
@@ -83,8 +85,8 @@ void LoaderFlags::add_to(CLI::App& app) {
 Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   std::optional<CacheOptions> options;
   if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
-      cache_disk_limit.empty() && cache_policy.empty() && cache_peers.empty() &&
-      cache_peer_patience.empty()) {
+      cache_disk_limit.empty() && cache_policy.empty() && cache_form.empty() &&
+      cache_peers.empty() && cache_peer_patience.empty()) {
     return options;
   }
   options.emplace();
@@ -96,6 +98,7 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
                    "--cache-disk or --cache-disk-limit say the sizes");
     }
     options->is_auto = true;
+    options->form = CacheForm::kAuto;
   }
   if (!cache_ram.empty()) {
     LEAT_TRY(options->ram_bytes, parse_bytes(cache_ram));
@@ -105,6 +108,9 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
     LEAT_TRY(options->disk_limit_bytes, parse_bytes(cache_disk_limit));
   }
   if (!cache_policy.empty()) options->policy = cache_policy;
+  if (!cache_form.empty()) {
+    LEAT_TRY(options->form, cache_form_of(cache_form));
+  }
   if (cache_peers == std::vector<std::string>{"auto"}) {
     return Error(
         ErrorCode::kInvalidArgument,

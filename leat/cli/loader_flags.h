@@ -35,6 +35,7 @@ struct LoaderFlags {
   std::string cache_disk;        // Empty: none.
   std::string cache_disk_limit;  // Empty: chosen.
   std::string cache_policy;      // Empty: belady.
+  std::string cache_form;        // Empty: as CacheOptions has it.
   std::vector<std::string> cache_peers;
   std::string cache_peer_patience;  // Empty: 100 ms.
   std::optional<std::uint32_t> rank;

@@ -4,11 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/clock.h"
+#include "leat/base/result.h"
 
 namespace leat {
+
+/// In which form tiers keep samples whose ops begin alike in every epoch.
+enum class CacheForm : std::uint8_t {
+  kEncoded,  ///< The bytes, as they lie in the store.
+  kDecoded,  ///< What ops make of them before the first that draws.
+  kAuto,     ///< What serves the limits of the tiers best, once measured.
+};
+
+/// "encoded", "decoded" or "auto". Errors: kInvalidArgument
+Result<CacheForm> cache_form_of(std::string_view name);
 
 /// Every name is the same in Python (`leat.Cache`) and in `leat`, there with
 /// `cache_` in front.
@@ -21,6 +33,7 @@ struct CacheOptions {
   std::optional<std::uint64_t> disk_limit_bytes;
   /// What is kept when not all fits: belady, never_evict, lru or fifo.
   std::string policy = "belady";
+  CacheForm form = CacheForm::kEncoded;
   /// memcached servers, "host:port", that all ranks of the job share, the same
   /// ones for each; empty: no peers.
   std::vector<std::string> peers;

@@ -26,6 +26,8 @@ namespace {
 
 /// Ranges longer than this come in parts, each a record.
 constexpr std::uint64_t kPartBytes = 8 * kMiB;
+/// Of a picture, decoded, times its bytes, at most as a rule.
+constexpr std::uint64_t kUsualGrowth = 12;
 /// Less than this is not worth a tier that nobody asked for.
 constexpr std::uint64_t kLeastBytes = 64 * kMiB;
 /// What may wait to be written, beside the tiers: an eighth of them, within
@@ -81,7 +83,8 @@ void choose_sizes(CacheOptions& options, const CacheNeeds& needs,
                   const Limits& limits, const Env& env) {
   // With pages that are not full.
   const std::uint64_t enough =
-      needs.data_bytes + needs.samples * needs.fields * record_cost(1);
+      needs.data_bytes * (needs.may_decode ? kUsualGrowth : 1) +
+      needs.samples * needs.fields * record_cost(1);
   options.ram_bytes =
       std::min({free_memory_bytes() / 4, limits.memory_bytes / 4, enough});
   const auto folder = user_cache_folder(env);
@@ -103,7 +106,8 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
       tier->options().limit_bytes / tier->options().expected_writers;
   const std::uint64_t records =
       std::min({limit / record_cost(1) + 1,
-                needs.samples * needs.fields + limit / kPartBytes + 1,
+                needs.samples * needs.fields * (needs.may_decode ? 2 : 1) +
+                    limit / kPartBytes + 1,
                 CachePolicySpec::kMaxSamples});
   LEAT_TRY(
       std::unique_ptr<CachePolicy> policy,
@@ -172,6 +176,14 @@ Result<std::unique_ptr<Store>> wrap_in_peers(OpenedStore& opened,
 }
 
 }  // namespace
+
+Result<CacheForm> cache_form_of(std::string_view name) {
+  if (name == "encoded") return CacheForm::kEncoded;
+  if (name == "decoded") return CacheForm::kDecoded;
+  if (name == "auto") return CacheForm::kAuto;
+  return refuse(fmt::format(
+      "the cache's form \"{}\"; it is encoded, decoded or auto", name));
+}
 
 std::string exchange_folder(const Env& env, std::string_view what) {
   std::string job = fmt::format("{}\n{}", ::geteuid(), what);

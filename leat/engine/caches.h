@@ -13,6 +13,7 @@
 #include "leat/engine/stores.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/limits.h"
+#include "leat/store/record_cache.h"
 
 namespace leat {
 
@@ -23,6 +24,8 @@ struct CacheNeeds {
   std::uint64_t data_bytes =
       0;  ///< Of all objects; asked by `is_auto` and peers.
   std::uint32_t local_ranks = 1;  ///< That share the RAM.
+  /// Samples may be kept decoded, some with both records for a while.
+  bool may_decode = false;
   /// Where they hand it to each other; empty where they are not sure to be of
   /// one job: each then has its share to itself.
   std::string exchange;

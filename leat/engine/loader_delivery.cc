@@ -104,6 +104,7 @@ void Loader::Machine::count_requests() {
   now.ram_hits = requests.ram_hits;
   now.disk_hits = requests.disk_hits;
   now.peer_hits = requests.peer_hits;
+  now.decoded_hits = requests.decoded_hits;
   now.misses = requests.sent;
   const bool is_ahead = next_run != nullptr && run != nullptr &&
                         next_run->epoch() != run->epoch();

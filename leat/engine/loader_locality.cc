@@ -56,6 +56,11 @@ Result<void> Loader::Machine::check_locality() const {
                   " deals samples to the ranks whose cache holds them, and "
                   "there is none; give cache= with ram= or disk=");
   }
+  if (options.cache->form != CacheForm::kEncoded) {
+    return refuse(name +
+                  " simulates caches of bytes, and this one may keep samples "
+                  "decoded; leave form= out");
+  }
   if (options.cache->is_auto ||
       (!options.cache->disk.empty() && !options.cache->disk_limit_bytes)) {
     return refuse(name +

@@ -169,6 +169,7 @@ Result<void> Loader::Machine::open_catalogue() {
 void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
+  context->decoded = decoded.get();
 }
 
 Result<void> Loader::Machine::open_cache(const Limits& limits,
@@ -182,7 +183,9 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
                                    [](const DeliveredField& field) {
                                      return field.is_fetched();
                                    })),
-      .local_ranks = launch.local.world_size};
+      .local_ranks = launch.local.world_size,
+      .may_decode = options.cache->form != CacheForm::kEncoded &&
+                    DecodedForm::is_for(fields)};
   if (options.cache->is_auto || !options.cache->peers.empty()) {
     for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
       const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
@@ -205,14 +208,15 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
   }
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
-  if (store.cached == nullptr) return {};
+  if (store.cached == nullptr) return open_form(nullptr);
   if (options.cache->ram_bytes / local.world_size != 0) {
     most_cache.ram_bytes = options.cache->ram_bytes / local.world_size;
   }
   if (!options.cache->disk.empty()) {
     most_cache.disk_bytes = *options.cache->disk_limit_bytes / local.world_size;
   }
-  return {};
+  cache_bytes = store.cached->limit_bytes();
+  return open_form(store.cached);
 }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {

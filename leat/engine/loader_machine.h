@@ -60,6 +60,9 @@ struct Loader::Machine {
   std::unique_ptr<Executor> executor;
   CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
+  /// Null where no sample is kept decoded. Outlives the runs.
+  std::unique_ptr<DecodedForm> decoded;
+  std::uint64_t cache_bytes = 0;  ///< Of records that the cache may hold.
   std::unique_ptr<RunContext> context;
   /// What the runs over parts may hold: `stream_memory` has it, and what is
   /// read ahead, out of `budget`.
@@ -118,6 +121,10 @@ struct Loader::Machine {
   std::vector<std::weak_ptr<Slot>> handed_over LEAT_GUARDED_BY(mutex);
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
+  mutable Mutex choosing;  ///< Taken last.
+  /// The form of the cache, once it has been chosen by what was measured.
+  std::optional<Decision> form_chosen LEAT_GUARDED_BY(choosing);
+
   Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
   Share allowed LEAT_GUARDED_BY(mutex);      ///< As set_share() was told.
   Share cache_share LEAT_GUARDED_BY(mutex);  ///< As its tiers were told.
@@ -173,6 +180,9 @@ struct Loader::Machine {
   Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const
       LEAT_REQUIRES(mutex);
 
+  /// `records`: of the tiers; null: there are none. REQUIRES: options.cache.
+  Result<void> open_form(RecordCache* records);
+  void choose_form_by(const DecodedForm::Findings& found);
   Result<std::optional<NextUse>> next_use(std::uint64_t which,
                                           std::uint64_t from) const
       LEAT_REQUIRES(mutex);

@@ -52,7 +52,8 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
   json["cache"] = {{"ram_hits", stats.ram_hits},
                    {"disk_hits", stats.disk_hits},
                    {"peer_hits", stats.peer_hits},
-                   {"misses", stats.misses}};
+                   {"misses", stats.misses},
+                   {"decoded_hits", stats.decoded_hits}};
   json["substituted"] = stats.substituted;
   if (has_hashes) {
     json["order_hash"] = stats.order_hash.hex();

@@ -46,6 +46,8 @@ struct EpochStats {
   std::uint64_t ram_hits = 0;  ///< Reads that the RAM tier answered.
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
+  /// Of all hits, those of a sample that was kept decoded.
+  std::uint64_t decoded_hits = 0;
   std::uint64_t misses = 0;  ///< Reads that went to the store.
   Hash128 order_hash;
   Hash128 content_hash;

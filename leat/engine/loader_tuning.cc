@@ -163,11 +163,17 @@ Observation Loader::Machine::observe() {
 }
 
 std::vector<Decision> Loader::decisions() const {
+  const Machine& m = *machine_;
   std::vector<Decision> all;
-  if (machine_->tuning != nullptr) all = machine_->tuning->decisions();
-  const MutexLock lock(machine_->mutex);
-  const auto& shares = machine_->cache_decisions;
-  all.insert(all.end(), shares.begin(), shares.end());
+  if (m.tuning != nullptr) all = m.tuning->decisions();
+  {
+    const MutexLock lock(m.mutex);
+    all.insert(all.end(), m.cache_decisions.begin(), m.cache_decisions.end());
+  }
+  {
+    const MutexLock lock(m.choosing);
+    if (m.form_chosen) all.push_back(*m.form_chosen);
+  }
   std::ranges::stable_sort(all, {}, &Decision::at_seconds);
   return all;
 }

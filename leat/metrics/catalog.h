@@ -34,6 +34,7 @@ enum class Metric : std::uint8_t {
   kCachePeerHits,
   kCachePeerMisses,
   kCacheMisses,
+  kCacheDecodedHits,
   kCacheBadRecords,
   kCacheInserts,
   kCacheDrops,
@@ -89,6 +90,9 @@ inline constexpr std::array kCatalog = {
                "means a lost server, or one that is full."},
     MetricSpec{"leat_cache_misses_total", MetricKind::kCounter,
                "Reads that no tier could answer, and went on to the store."},
+    MetricSpec{"leat_cache_decoded_hits_total", MetricKind::kCounter,
+               "Of the reads that the RAM and disk tiers answered, those whose "
+               "record was a decoded sample."},
     MetricSpec{
         "leat_cache_bad_records_total", MetricKind::kCounter,
         "Records found torn, flipped or gone; a rise means a failing disk."},

@@ -72,6 +72,15 @@ class BatchWork {
   FieldArray raw_array(std::size_t column);
   TensorSpec spec_of(std::size_t field) const;
   std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
+  void make_record(SampleWork& sample, SampleWork::Fetched& fetched,
+                   std::size_t thread);
+  std::optional<std::span<const std::byte>> made_record(
+      const SampleWork::Fetched& fetched, RecordWork& work, std::size_t thread);
+  double try_whole(const SampleWork& sample, const SampleWork::Fetched& fetched,
+                   std::size_t thread);
+  Result<void> fill_rest(SampleWork& sample, std::size_t field,
+                         std::size_t thread, FormTrial& trial);
+  void end_trial(RecordWork& work);
   Result<void> fill_field(SampleWork& sample, std::size_t field,
                           std::size_t thread);
   Result<void> fill_program(SampleWork& sample, std::size_t field,

@@ -16,9 +16,19 @@ class CacheHits {
     at(level).fetch_add(1, std::memory_order_release);
     bytes_.fetch_add(bytes, std::memory_order_release);
   }
+  /// A decoded record: no read was sent for it.
+  void count_decoded(CacheLevel level) {
+    decoded_[static_cast<std::size_t>(level)].fetch_add(
+        1, std::memory_order_release);
+  }
   std::uint64_t of(CacheLevel level) const {
     return at(level).load(std::memory_order_acquire);
   }
+  std::uint64_t decoded_of(CacheLevel level) const {
+    return decoded_[static_cast<std::size_t>(level)].load(
+        std::memory_order_acquire);
+  }
+  /// Of reads that were sent.
   std::uint64_t total() const {
     return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
   }
@@ -34,6 +44,7 @@ class CacheHits {
   }
 
   std::array<Count, 3> reads_{};
+  std::array<Count, 3> decoded_{};
   Count bytes_ = 0;
 };
 

@@ -41,7 +41,8 @@ Result<std::vector<DeliveredField>> choose_fields(
                    .column = output.source,
                    .kind = fields[output.source].kind,
                    .program = output.program,
-                   .value_program = output.value_program});
+                   .value_program = output.value_program,
+                   .cut_chain = output.cut_chain});
     if (takes_all) names.push_back(output.name);
   }
   all.push_back({.name = "index", .source = FieldSource::kIndex});

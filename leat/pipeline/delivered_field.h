@@ -31,6 +31,8 @@ struct DeliveredField {
   FieldKind kind = FieldKind::kBytes;                 ///< Of the column.
   std::shared_ptr<const Program> program;             ///< Of kProgram.
   std::shared_ptr<const ValueProgram> value_program;  ///< Of kValue.
+  /// Of both, where they can be cut; else null.
+  std::shared_ptr<const CutChain> cut_chain = nullptr;
 
   /// Whether ops make it.
   bool has_ops() const {

@@ -132,12 +132,15 @@ RunRequests EpochRun::requests() const {
   // is left is never less than none.
   const std::uint64_t hits = hits_.total();
   const std::uint64_t hit_bytes = hits_.bytes();
+  const std::uint64_t in_ram = hits_.decoded_of(CacheLevel::kRam);
+  const std::uint64_t on_disk = hits_.decoded_of(CacheLevel::kDisk);
   return {.sent = sent_ - hits,
           .retried = retried_,
           .bytes = bytes_ - hit_bytes,
-          .ram_hits = hits_.of(CacheLevel::kRam),
-          .disk_hits = hits_.of(CacheLevel::kDisk),
-          .peer_hits = hits_.of(CacheLevel::kPeer)};
+          .ram_hits = hits_.of(CacheLevel::kRam) + in_ram,
+          .disk_hits = hits_.of(CacheLevel::kDisk) + on_disk,
+          .peer_hits = hits_.of(CacheLevel::kPeer),
+          .decoded_hits = in_ram + on_disk};
 }
 
 Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
@@ -298,7 +301,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
     ++learned_rows;
     why = sample.error();
     for (const SampleWork::Fetched& fetched : sample.fetched) {
-      if (fetched.piece == nullptr) memory_.hold(fetched.bytes.size());
+      memory_.hold(fetched.reservation.bytes());
     }
     if (!why) why = learn_from(sample);
   }
@@ -384,7 +387,13 @@ std::optional<ReadHint> EpochRun::hint_for(const SampleWork& sample) {
 // All of a piece is used within its epoch; then comes the next one.
 std::optional<ReadHint> EpochRun::hint_for_piece(SampleId first) {
   if (!next_use_) return std::nullopt;
-  return hint_for(first, order_.position_of(first), order_.size());
+  ReadHint hint = hint_for(first, order_.position_of(first), order_.size());
+  if (context_.decoded != nullptr && context_.decoded->share() == 1) {
+    // Its samples are kept one by one: see fetch_record.cc.
+    hint.is_offered = false;
+    hint.next_use = kNever;
+  }
+  return hint;
 }
 
 // In a block shuffle the window of a sample's block is near enough, and known
@@ -408,6 +417,8 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   if (range.is_missing() || range.length_bytes == 0) return {};
   // Two fields made of one column fetch it once.
   if (!sample.bytes_of(field.column).empty()) return {};
+  LEAT_TRY(const bool is_decoded, fetch_record(sample, f, range, stop));
+  if (is_decoded) return {};
   if (shares_piece(sample)) return fetch_from_piece(sample, f, stop);
   std::span<std::byte> into;
   SampleWork::Fetched fetched{.column = field.column};
@@ -426,24 +437,26 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   fetched.bytes = into;
   sample.fetched.push_back(std::move(fetched));
   sample.times.reserved = SteadyClock().now();
-  sample.pending.fetch_add(reads_for(range.length_bytes, context_.part_bytes),
+  sample.pending.fetch_add(context_.reads_for(range.length_bytes),
                            std::memory_order_relaxed);
-  send_reads(
-      range, into, &sample, hint_for(sample),
-      [this, batch = planning_, &sample](Result<void> result) {
-        if (!result) sample.fail(std::move(result).error());
-        if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          arrive(batch, sample);
-        }
-      });
+  send_reads(range, into, &sample, hint_for(sample), arrival_of(sample));
   return {};
+}
+
+/// What a read of the sample's own calls when it is done.
+std::function<void(Result<void>)> EpochRun::arrival_of(SampleWork& sample) {
+  return [this, batch = planning_, &sample](Result<void> result) {
+    if (!result) sample.fail(std::move(result).error());
+    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      arrive(batch, sample);
+    }
+  };
 }
 
 void EpochRun::send_reads(ByteRange range, std::span<std::byte> into,
                           ReadObserver* observer, std::optional<ReadHint> hint,
                           const std::function<void(Result<void>)>& done) {
-  const std::uint32_t reads =
-      reads_for(range.length_bytes, context_.part_bytes);
+  const std::uint32_t reads = context_.reads_for(range.length_bytes);
   const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
   sent_ += reads;
   bytes_ += range.length_bytes;
@@ -505,9 +518,8 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
                                format_bytes(size)),
                    stop));
   memory_.hold(size);
-  auto piece =
-      std::make_shared<Piece>(plan.range, std::move(reservation),
-                              reads_for(size, context_.part_bytes), &hits_);
+  auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
+                                       context_.reads_for(size), &hits_);
   pieces_.emplace(block, PlannedPiece{piece, plan.samples});
   send_reads(plan.range, piece->bytes.span(), piece.get(),
              hint_for_piece(sample), [this, piece](Result<void> result) {

@@ -32,6 +32,7 @@ struct RunRequests {
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
+  std::uint64_t decoded_hits = 0;  ///< Of these, by a decoded record.
 };
 
 /// How far a run may plan, beside what memory allows.
@@ -111,6 +112,16 @@ class EpochRun {
   Result<void> fetch(SampleWork& sample, const std::stop_token& stop);
   Result<void> fetch_field(SampleWork& sample, std::size_t field,
                            const std::stop_token& stop);
+  Result<bool> fetch_record(SampleWork& sample, std::size_t field,
+                            ByteRange range, const std::stop_token& stop);
+  Result<void> find_record(SampleWork& sample, std::size_t field,
+                           ByteRange range, std::unique_ptr<RecordWork> work,
+                           std::uint64_t record_bytes,
+                           const std::stop_token& stop);
+  Result<void> fetch_to_keep(SampleWork& sample, std::size_t field,
+                             ByteRange range, std::unique_ptr<RecordWork> work,
+                             const std::stop_token& stop);
+  std::function<void(Result<void>)> arrival_of(SampleWork& sample);
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
                                 const std::stop_token& stop);
   Result<std::shared_ptr<Piece>> piece_for(SampleId sample, ByteRange range,

@@ -85,9 +85,12 @@ Result<void> BatchWork::check_shape(std::size_t field,
 
 Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
                                      std::size_t thread) {
-  const Program& program = *context_.fields[field].program;
+  const DeliveredField& from = context_.fields[field];
+  const std::span<const std::byte> record = sample.record_of(from.column);
+  const Program& program =
+      record.empty() ? *from.program : *from.cut_chain->rest;
   const std::span<const std::byte> bytes =
-      sample.bytes_of(context_.fields[field].column);
+      record.empty() ? sample.bytes_of(from.column) : record;
   if (!program.output()) {
     LEAT_TRY(const TensorSpec found, program.output_for(bytes));
     LEAT_TRY_VOID(check_shape(field, found));
@@ -101,11 +104,14 @@ Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
 
 Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
                                    std::size_t thread) {
+  const DeliveredField& from = context_.fields[field];
+  const std::span<const std::byte> record = sample.record_of(from.column);
+  const ValueProgram& program =
+      record.empty() ? *from.value_program : *from.cut_chain->value_rest;
   RunNotes notes;
   LEAT_TRY(Value value,
-           context_.fields[field].value_program->run(
-               sample.bytes_of(context_.fields[field].column),
-               random_of(sample), *context_.scratch[thread], notes));
+           program.run(record.empty() ? sample.bytes_of(from.column) : record,
+                       random_of(sample), *context_.scratch[thread], notes));
   values_[field].put(sample.row, std::move(value));
   note(sample, notes);
   return {};
@@ -114,6 +120,9 @@ Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
 Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
   const Catalogue& catalogue = context_.catalogue;
   sample.times.decoded = SteadyClock().now();  // Until here: for a thread.
+  for (SampleWork::Fetched& fetched : sample.fetched) {
+    if (fetched.record_work != nullptr) make_record(sample, fetched, thread);
+  }
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.is_fetched() &&
@@ -122,7 +131,14 @@ Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
                    fmt::format("the sample has no field \"{}\"",
                                catalogue.fields()[field.column].name));
     }
-    LEAT_TRY_VOID(fill_field(sample, f, thread));
+    FormTrial* const trial =
+        field.is_fetched() ? sample.trial_of(field.column) : nullptr;
+    LEAT_TRY_VOID(trial == nullptr ? fill_field(sample, f, thread)
+                                   : fill_rest(sample, f, thread, *trial));
+  }
+  for (SampleWork::Fetched& fetched : sample.fetched) {
+    RecordWork* const work = fetched.record_work.get();
+    if (work != nullptr && work->trial != nullptr) end_trial(*work);
   }
   if (context_.has_hashes && sample.is_valid) sample.hash = hash_of(sample.row);
   return {};

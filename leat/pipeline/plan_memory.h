@@ -28,6 +28,11 @@ class PlanMemory {
                               std::string_view remedy,
                               const std::stop_token& stop);
 
+  /// Whether reserve() would wait for room, and not refuse.
+  bool can_fit(std::uint64_t bytes) const {
+    return bytes + held_bytes_ <= budget_.capacity_bytes();
+  }
+
   void hold(std::uint64_t bytes) { held_bytes_ += bytes; }
   void let_go(std::uint64_t bytes) { held_bytes_ -= bytes; }
   std::uint64_t held_bytes() const { return held_bytes_; }

@@ -91,6 +91,7 @@ class Program {
 };
 
 class ValueProgram;  // value.h
+struct CutChain;     // cut.h
 
 /// A field as the batch delivers it.
 struct OutputField {
@@ -99,6 +100,8 @@ struct OutputField {
   /// At most one of the two; if there is none, it is as in the source.
   std::shared_ptr<const Program> program;
   std::shared_ptr<const ValueProgram> value_program;
+  /// The same in two halves, where it can be cut; else null.
+  std::shared_ptr<const CutChain> cut_chain = nullptr;
 };
 
 /// Decides what each op works on and compiles the chains. The outputs are the

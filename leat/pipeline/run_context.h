@@ -11,6 +11,7 @@
 #include "leat/base/mutex.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/metrics/metrics.h"
+#include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/slot_pool.h"
@@ -78,6 +79,8 @@ struct RunContext {
   Metrics& metrics;
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
+  /// Null where no cache keeps samples decoded.
+  DecodedForm* decoded = nullptr;
 
   /// How the samples of a step are dealt to ranks.
   Locality locality = Locality::kNone;
@@ -95,6 +98,12 @@ struct RunContext {
   bool has_hashes = true;
   bool checks_etags = true;
   std::uint64_t part_bytes = kUsualPartBytes;  ///< See reads_for().
+
+  /// Reads of at least `part_bytes`, and of less than twice that.
+  std::uint32_t reads_for(std::uint64_t length_bytes) const {
+    return static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(length_bytes / part_bytes, 1));
+  }
 
   /// The number of a sample in the dataset.
   SampleId in_dataset(SampleId sample) const {

@@ -37,6 +37,24 @@ std::span<const std::byte> SampleWork::bytes_of(std::size_t column) const {
   return {};
 }
 
+std::span<const std::byte> SampleWork::record_of(std::size_t column) const {
+  for (const Fetched& one : fetched) {
+    if (one.column == column && one.record_work != nullptr) {
+      return one.record_work->record;
+    }
+  }
+  return {};
+}
+
+FormTrial* SampleWork::trial_of(std::size_t column) const {
+  for (const Fetched& one : fetched) {
+    if (one.column == column && one.record_work != nullptr) {
+      return one.record_work->trial.get();
+    }
+  }
+  return nullptr;
+}
+
 std::uint64_t SampleWork::retries() const {
   const MutexLock lock(mutex_);
   return retries_;

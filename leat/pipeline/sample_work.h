@@ -12,6 +12,7 @@
 #include "leat/base/hash.h"
 #include "leat/base/mutex.h"
 #include "leat/metrics/stalls.h"
+#include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/piece.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
@@ -34,6 +35,8 @@ class SampleWork final : public ReadObserver {
     Reservation reservation;
     std::shared_ptr<Piece> piece;
     std::span<const std::byte> bytes;
+    /// Null unless a cache keeps the column decoded.
+    std::unique_ptr<RecordWork> record_work;
   };
 
   void backs_off(TimePoint from, TimePoint until) override;
@@ -58,6 +61,10 @@ class SampleWork final : public ReadObserver {
   std::vector<Fetched> fetched;
   /// The bytes of a column; empty if it was not fetched, or has none.
   std::span<const std::byte> bytes_of(std::size_t column) const;
+  /// Null unless the sample is tried in both forms.
+  FormTrial* trial_of(std::size_t column) const;
+  /// The decoded record of a column; empty where there is none.
+  std::span<const std::byte> record_of(std::size_t column) const;
   /// Reads that have not come back, and one while the planner still sends.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;

@@ -57,6 +57,9 @@ class ReadObserver {
 struct ReadHint {
   std::uint64_t now = 0;
   std::uint64_t next_use = 0;
+  /// False: caches are asked for it, but do not keep it. Who reads it keeps
+  /// parts of it: see record_cache.h.
+  bool is_offered = true;
 };
 
 struct ReadRequest {

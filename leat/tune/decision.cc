@@ -18,6 +18,8 @@ std::string value_of(Setting setting, double value) {
       return format_bytes(static_cast<std::uint64_t>(value));
     case Setting::kBytesPerSecond:
       return format_bytes(static_cast<std::uint64_t>(value)) + "/s";
+    case Setting::kDecodedShare:
+      return fmt::format("{:.0f} %", 100 * value);
     default:
       return fmt::format("{:.0f}", value);
   }
@@ -41,6 +43,8 @@ std::string_view to_string(Setting setting) {
       return "ram";
     case Setting::kDiskBytes:
       return "disk";
+    case Setting::kDecodedShare:
+      return "decoded_share";
   }
   return "unknown";
 }

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// What a tuner or an agent may change.
+/// What a tuner, a cache or an agent may change.
 enum class Setting : std::uint8_t {
   kThreads,
   kInFlight,
@@ -16,6 +16,7 @@ enum class Setting : std::uint8_t {
   kBytesPerSecond,
   kRamBytes,
   kDiskBytes,
+  kDecodedShare,  ///< Of the samples, that a cache keeps decoded: 0 to 1.
 };
 
 /// "threads", "max_in_flight", …: spelled as the option of that name.

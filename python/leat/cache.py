@@ -28,7 +28,12 @@ class Cache:
         policy: what is kept when not all fits. ``"belady"``, what is wanted
             soonest, by the known order; ``"never_evict"``, what came first;
             ``"lru"`` and ``"fifo"``, to compare with.
-
+        form: what is kept of a picture. ``"encoded"``, its bytes; ``"decoded"``, what
+            ``DecodeImage`` and the ops behind it make of them, up to the first that
+            draws, calls a function or makes floats: a hit then saves that work too,
+            and takes five to ten times the room; ``"auto"``, whichever is expected to
+            take less time a sample, for all or for a share of them, by what the first
+            samples cost. What is delivered is the same.
         peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
             same for each; or ``"auto"``, which starts one on each node, on loopback
             or the job's own network, and ends it with the job. What one rank has
@@ -47,6 +52,7 @@ class Cache:
     disk: str | os.PathLike[str] | None = None
     disk_limit: str | int | None = None
     policy: Literal["belady", "never_evict", "lru", "fifo"] = "belady"
+    form: Literal["encoded", "decoded", "auto"] = "encoded"
     peers: Sequence[str] | Literal["auto"] = ()
     peer_memory: str | int | None = None
     peer_patience: str = "100ms"
@@ -81,6 +87,7 @@ class Cache:
             "disk": None if self.disk is None else os.fspath(self.disk),
             "disk_limit": _text(self.disk_limit),
             "policy": str(self.policy),
+            "form": str(self.form),
         }
 
 
@@ -98,7 +105,7 @@ def options_of(
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
         nothing = dict.fromkeys(("ram", "disk", "disk_limit", "peer_patience"))
-        return {**nothing, "peers": [], "auto": True, "policy": "belady"}
+        return {**nothing, "peers": [], "auto": True, "policy": "belady", "form": "encoded"}
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '
         'leat.Cache(ram="8GiB")'

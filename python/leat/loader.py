@@ -334,7 +334,7 @@ class Loader:
         self._lateness.watch(OwnWork(module))
 
     def decisions(self) -> list[dict[str, Any]]:
-        """What the tuner changed and why, the latest last.
+        """What the tuner changed, or the cache chose, and why; the latest last.
 
         ``at_seconds`` since the loader was made; ``setting``, ``before``, ``after``,
         ``reason``; ``expected_gain`` and ``found_gain``, of samples a second as a

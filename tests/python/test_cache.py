@@ -288,7 +288,7 @@ def test_bench_takes_the_same_words(pictures, serve):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["epochs"][1]["cache"] == {
-        "ram_hits": N, "disk_hits": 0, "peer_hits": 0, "misses": 0,
+        "ram_hits": N, "disk_hits": 0, "peer_hits": 0, "misses": 0, "decoded_hits": 0,
     }  # fmt: skip
     assert report["settings"]["cache"] == "8 MiB of RAM"
 

@@ -149,4 +149,6 @@ std::unique_ptr<ImageReader> make_jpeg_reader() {
   return std::make_unique<JpegReader>();
 }
 
+std::uint32_t jpeg_library_version() { return LIBJPEG_TURBO_VERSION_NUMBER; }
+
 }  // namespace leat

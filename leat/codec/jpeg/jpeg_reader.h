@@ -1,5 +1,6 @@
 // JPEG, by libjpeg-turbo.
 #pragma once
+#include <cstdint>
 #include <memory>
 
 #include "leat/codec/image/image.h"
@@ -11,5 +12,9 @@ namespace leat {
 ///
 /// A part of an image comes out as if cut from the whole, byte for byte.
 std::unique_ptr<ImageReader> make_jpeg_reader();
+
+/// Which libjpeg-turbo it was built for: 2001005 is 2.1.5. Another one may
+/// decode to other bytes.
+std::uint32_t jpeg_library_version();
 
 }  // namespace leat

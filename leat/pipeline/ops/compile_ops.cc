@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "leat/pipeline/ops/function_program.h"
+#include "leat/pipeline/ops/image_cut.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/parse_program.h"
@@ -104,17 +105,27 @@ class ChainBuilder {
     const auto first = std::ranges::find_if(chain.ops, is_function);
     const std::vector<Op> functions(first, chain.ops.end());
     chain.ops.erase(first, chain.ops.end());
+    CutChain cut;
     if (!chain.ops.empty() && is_image(chain.ops[0])) {
       LEAT_TRY(output.program,
-               compile_image_program(std::move(chain.ops), chain.drawn_name));
+               compile_image_program(chain.ops, chain.drawn_name));
+      LEAT_TRY(cut,
+               cut_image_program(chain.ops, chain.drawn_name, output.program));
     } else if (!chain.ops.empty()) {
       add_parse_program(chain.ops[0], fields_[source].name, output);
     }
-    if (functions.empty()) return output;
-    LEAT_TRY(output.value_program,
-             compile_functions(output, fields_[source].kind, decode, functions,
-                               chain.drawn_name));
-    output.program = nullptr;
+    if (!functions.empty()) {
+      LEAT_TRY(const FunctionPrograms made,
+               compile_functions(output, fields_[source].kind, decode,
+                                 functions, chain.drawn_name, cut.rest));
+      output.value_program = made.whole;
+      output.program = nullptr;
+      cut.rest = nullptr;
+      cut.value_rest = made.rest;
+    }
+    if (cut.cut != nullptr) {
+      output.cut_chain = std::make_shared<const CutChain>(std::move(cut));
+    }
     return output;
   }
 

@@ -49,14 +49,20 @@ std::uint64_t size_of(const Value& value) {
 /// A function, or the ops behind it.
 using Step = std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
 
+/// What the functions have made so far, by whichever half of a chain.
+using MostMade = std::atomic<std::uint64_t>;
+
 class FunctionProgram final : public ValueProgram {
  public:
-  FunctionProgram(const OutputField& before, FieldKind kind,
-                  std::vector<Step> steps)
-      : program_(before.program),
-        value_program_(before.value_program),
+  FunctionProgram(std::shared_ptr<const Program> program,
+                  std::shared_ptr<const ValueProgram> value_program,
+                  FieldKind kind, std::vector<Step> steps,
+                  std::shared_ptr<MostMade> most_made)
+      : program_(std::move(program)),
+        value_program_(std::move(value_program)),
         kind_(kind),
-        steps_(std::move(steps)) {}
+        steps_(std::move(steps)),
+        most_made_(std::move(most_made)) {}
 
   Joining joining() const override {
     const auto* last = std::get_if<FunctionOp>(&steps_.back());
@@ -73,7 +79,7 @@ class FunctionProgram final : public ValueProgram {
     if (value_program_ != nullptr) {
       bytes = std::max(bytes, value_program_->most_bytes(encoded_bytes));
     }
-    return std::max(bytes, most_made_.load(std::memory_order_relaxed));
+    return std::max(bytes, most_made_->load(std::memory_order_relaxed));
   }
 
   Result<Value> run(std::span<const std::byte> encoded,
@@ -110,9 +116,12 @@ class FunctionProgram final : public ValueProgram {
     }
     RunNotes counted_as_a_whole;
     const auto& pixels = *std::get<std::shared_ptr<const PixelsProgram>>(step);
-    LEAT_TRY(ArrayValue made, pixels.run(input.spec, input.bytes, random,
-                                         scratch, counted_as_a_whole));
-    return Value(std::move(made));
+    LEAT_TRY(TensorSpec spec, pixels.output_for(input.spec));
+    Buffer bytes(spec.size_bytes());
+    LEAT_TRY_VOID(pixels.run(input.spec, input.bytes, random, scratch,
+                             bytes.span(), counted_as_a_whole));
+    return Value(
+        ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});
   }
 
   Result<Value> run_program(std::span<const std::byte> encoded,
@@ -126,8 +135,8 @@ class FunctionProgram final : public ValueProgram {
   }
 
   void learn(std::uint64_t bytes) const {
-    std::uint64_t most = most_made_.load(std::memory_order_relaxed);
-    while (bytes > most && !most_made_.compare_exchange_weak(
+    std::uint64_t most = most_made_->load(std::memory_order_relaxed);
+    while (bytes > most && !most_made_->compare_exchange_weak(
                                most, bytes, std::memory_order_relaxed)) {
     }
   }
@@ -136,14 +145,15 @@ class FunctionProgram final : public ValueProgram {
   const std::shared_ptr<const ValueProgram> value_program_;
   const FieldKind kind_;
   const std::vector<Step> steps_;
-  mutable std::atomic<std::uint64_t> most_made_ = 0;
+  const std::shared_ptr<MostMade> most_made_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const ValueProgram>> compile_functions(
+Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
-    const std::vector<Op>& ops, const std::string& field) {
+    const std::vector<Op>& ops, const std::string& field,
+    const std::shared_ptr<const Program>& rest_before) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < ops.size();) {
     if (const auto* function = std::get_if<FunctionOp>(&ops[i].params)) {
@@ -156,13 +166,20 @@ Result<std::shared_ptr<const ValueProgram>> compile_functions(
            !std::holds_alternative<FunctionOp>(ops[i].params)) {
       run.push_back(ops[i++]);
     }
-    LEAT_TRY(auto pixels,
-             compile_pixels_program(decode, std::move(run), field));
+    LEAT_TRY(auto pixels, compile_pixels_program(decode, std::move(run), field,
+                                                 decode.layout));
     steps.emplace_back(std::move(pixels));
   }
   LEAT_CHECK(!steps.empty());
-  return std::shared_ptr<const ValueProgram>(
-      std::make_shared<FunctionProgram>(before, kind, std::move(steps)));
+  const auto most_made = std::make_shared<MostMade>(0);
+  FunctionPrograms made;
+  made.whole = std::make_shared<FunctionProgram>(
+      before.program, before.value_program, kind, steps, most_made);
+  if (rest_before != nullptr) {
+    made.rest = std::make_shared<FunctionProgram>(rest_before, nullptr, kind,
+                                                  steps, most_made);
+  }
+  return made;
 }
 
 }  // namespace leat

@@ -9,14 +9,21 @@
 
 namespace leat {
 
+struct FunctionPrograms {
+  std::shared_ptr<const ValueProgram> whole;
+  std::shared_ptr<const ValueProgram> rest;  ///< Null without a cut.
+};
+
 /// What `before` makes of a field (nothing: it stays), which is of this kind in
 /// the catalogue, and then `ops`, the first of which is a FunctionOp; the
 /// others are such, or work on images of `decode`'s mode and layout. `field` is
-/// as for compile_image_program().
+/// as for compile_image_program(). `rest_before`, if not null, is of `before`
+/// what lies behind its cut.
 ///
 /// Errors: as compile_image_program()
-Result<std::shared_ptr<const ValueProgram>> compile_functions(
+Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
-    const std::vector<Op>& ops, const std::string& field);
+    const std::vector<Op>& ops, const std::string& field,
+    const std::shared_ptr<const Program>& rest_before);
 
 }  // namespace leat

@@ -162,21 +162,22 @@ class ImageProgram final : public Program {
     return run_image(request, scratch, out, notes);
   }
 
-  /// The same on interleaved pixels, `size` of them.
-  Result<ArrayValue> run_on_pixels(std::span<const std::byte> pixels,
-                                   PixelSize size, const SampleRandom& random,
-                                   Scratch& scratch, RunNotes& notes) const {
-    ImageHeader header;
-    header.format = ImageFormat::kPng;  // Of full size, upright.
-    header.width = size.width;
-    header.height = size.height;
+  /// As output_for(), of interleaved pixels, `size` of them.
+  Result<TensorSpec> output_of_pixels(PixelSize size) const {
+    LEAT_TRY(const Geometry geometry, plan(header_of(size), SampleRandom{}));
+    return tensor_of(geometry);
+  }
+
+  /// As run(), on interleaved pixels, `size` of them.
+  Result<void> run_on_pixels(std::span<const std::byte> pixels, PixelSize size,
+                             const SampleRandom& random, Scratch& scratch,
+                             std::span<std::byte> out, RunNotes& notes) const {
+    const ImageHeader header = header_of(size);
     PixelReader reader(channels_of(decode_.mode));
     ImageRunRequest request{pixels, header, {}, decode_, format_, &reader};
     LEAT_TRY(request.geometry, plan(header, random));
-    ArrayValue made{.spec = tensor_of(request.geometry), .bytes = {}};
-    made.bytes = Buffer(made.spec.size_bytes());
-    LEAT_TRY_VOID(run_image(request, scratch, made.bytes.span(), notes));
-    return made;
+    LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
+    return run_image(request, scratch, out, notes);
   }
 
   std::string remedy() const override {
@@ -184,6 +185,14 @@ class ImageProgram final : public Program {
   }
 
  private:
+  static ImageHeader header_of(PixelSize size) {
+    ImageHeader header;
+    header.format = ImageFormat::kPng;  // Of full size, upright.
+    header.width = size.width;
+    header.height = size.height;
+    return header;
+  }
+
   TensorSpec tensor_of(const Geometry& geometry) const {
     return format_.tensor({geometry.last.width, geometry.last.height});
   }
@@ -216,19 +225,23 @@ class ImageProgram final : public Program {
 /// An array as a function gave it: CHW, HWC, or HW if there is one channel.
 class PixelsImageProgram final : public PixelsProgram {
  public:
-  explicit PixelsImageProgram(std::shared_ptr<const ImageProgram> image,
-                              const DecodeImageOp& decode)
+  PixelsImageProgram(std::shared_ptr<const ImageProgram> image,
+                     const DecodeImageOp& decode, PixelLayout given)
       : image_(std::move(image)),
-        layout_(decode.layout),
+        layout_(given),
         channels_(channels_of(decode.mode)) {}
 
-  Result<ArrayValue> run(const TensorSpec& spec,
-                         std::span<const std::byte> pixels,
-                         const SampleRandom& random, Scratch& scratch,
-                         RunNotes& notes) const override {
+  Result<TensorSpec> output_for(const TensorSpec& spec) const override {
+    LEAT_TRY(const PixelSize size, size_of(spec));
+    return image_->output_of_pixels(size);
+  }
+
+  Result<void> run(const TensorSpec& spec, std::span<const std::byte> pixels,
+                   const SampleRandom& random, Scratch& scratch,
+                   std::span<std::byte> out, RunNotes& notes) const override {
     LEAT_TRY(const PixelSize size, size_of(spec));
     if (layout_ == PixelLayout::kHwc || channels_ == 1) {
-      return image_->run_on_pixels(pixels, size, random, scratch, notes);
+      return image_->run_on_pixels(pixels, size, random, scratch, out, notes);
     }
     Buffer interleaved(pixels.size());
     const auto count = static_cast<std::size_t>(channels_);
@@ -238,7 +251,7 @@ class PixelsImageProgram final : public PixelsProgram {
         interleaved.data()[i * count + c] = pixels[c * plane + i];
       }
     }
-    return image_->run_on_pixels(interleaved.span(), size, random, scratch,
+    return image_->run_on_pixels(interleaved.span(), size, random, scratch, out,
                                  notes);
   }
 
@@ -248,7 +261,9 @@ class PixelsImageProgram final : public PixelsProgram {
     const bool is_chw = layout_ == PixelLayout::kChw;
     if (shape.size() == 2)
       shape.insert(is_chw ? shape.begin() : shape.end(), 1);
-    const auto is_side = [](std::int64_t n) { return n > 0 && n <= kMostSide; };
+    const auto is_side = [](std::int64_t n) {
+      return n > 0 && n <= kMostPixelsSide;
+    };
     const std::size_t y = is_chw ? 1 : 0;
     if (spec.dtype != DType::kUint8 || shape.size() != 3 ||
         shape[is_chw ? 0 : 2] != channels_ || !is_side(shape[y]) ||
@@ -264,8 +279,6 @@ class PixelsImageProgram final : public PixelsProgram {
     return PixelSize{static_cast<std::uint32_t>(shape[y + 1]),
                      static_cast<std::uint32_t>(shape[y])};
   }
-
-  static constexpr std::int64_t kMostSide = 65535;
 
   const std::shared_ptr<const ImageProgram> image_;
   const PixelLayout layout_;
@@ -290,14 +303,14 @@ Result<std::shared_ptr<const Program>> compile_image_program(
 }
 
 Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
-    const DecodeImageOp& decode, std::vector<Op> ops,
-    const std::string& field) {
+    const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field,
+    PixelLayout given) {
   Op first;
   first.params = decode;
   ops.insert(ops.begin(), std::move(first));
   LEAT_TRY(auto image, compile(std::move(ops), field));
   return std::shared_ptr<const PixelsProgram>(
-      std::make_shared<PixelsImageProgram>(std::move(image), decode));
+      std::make_shared<PixelsImageProgram>(std::move(image), decode, given));
 }
 
 void ScratchDeleter::operator()(Scratch* scratch) const { delete scratch; }

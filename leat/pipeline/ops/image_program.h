@@ -20,6 +20,9 @@ namespace leat {
 Result<std::shared_ptr<const Program>> compile_image_program(
     std::vector<Op> ops, const std::string& field);
 
+/// The longest side of pixels that are there already.
+inline constexpr std::int64_t kMostPixelsSide = 65535;
+
 /// The ops of an image on pixels that are there already.
 ///
 /// Threads: any, each with its own Scratch; it never changes.
@@ -27,20 +30,26 @@ class PixelsProgram {
  public:
   virtual ~PixelsProgram() = default;
 
-  /// The array that the ops make of one.
+  /// The array that run() makes of one of `spec`.
   ///
   /// Errors:
   ///   kInvalidArgument  it is no uint8 image of the layout and mode that
-  ///                     `decode` of compile_pixels_program() says
-  virtual Result<ArrayValue> run(const TensorSpec& spec,
-                                 std::span<const std::byte> pixels,
-                                 const SampleRandom& random, Scratch& scratch,
-                                 RunNotes& notes) const = 0;
+  ///                     compile_pixels_program() was told
+  virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
+
+  /// Runs the ops and writes the array, in C order, into `out`.
+  /// REQUIRES: out.size() == output_for(spec).size_bytes().
+  /// Errors: as output_for()
+  virtual Result<void> run(const TensorSpec& spec,
+                           std::span<const std::byte> pixels,
+                           const SampleRandom& random, Scratch& scratch,
+                           std::span<std::byte> out, RunNotes& notes) const = 0;
 };
 
-/// Compiles ops that work on images of `decode`'s mode and layout, and give the
-/// same layout. Errors: as compile_image_program()
+/// Compiles ops that work on images of `decode`'s mode, which are there in the
+/// layout `given`; they give `decode`'s. Errors: as compile_image_program()
 Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
-    const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field);
+    const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field,
+    PixelLayout given);
 
 }  // namespace leat

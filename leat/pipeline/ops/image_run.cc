@@ -100,24 +100,9 @@ class ImageRun {
            plan_.steps[0].kind == GeometryStep::Kind::kResize;
   }
 
-  std::uint32_t shrink_log2() const {
-    if (request_.header.format != ImageFormat::kJpeg || !resizes_first() ||
-        request_.decode.dct_scaling == DctScaling::kOff ||
-        !hides_shrinking(plan_.steps[0].interpolation)) {
-      return 0;
-    }
-    const GeometryStep& step = plan_.steps[0];
-    std::uint32_t log2 = 0;
-    while (log2 < kMostShrinkLog2 &&
-           leaves_enough(step.from.width, log2 + 1, step.to.width) &&
-           leaves_enough(step.from.height, log2 + 1, step.to.height)) {
-      ++log2;
-    }
-    return log2;
-  }
-
   Result<void> start_decoder() {
-    const std::uint32_t shrink = shrink_log2();
+    const std::uint32_t shrink =
+        shrink_log2_of(request_.header, plan_, request_.decode);
     const Rect crop = orientation_.to_stored(
         plan_.read_of(0), upright_size(request_.header, request_.decode));
     const ShrunkSide x = shrunk(crop.x, crop.width, shrink);
@@ -321,6 +306,24 @@ class ImageRun {
 };
 
 }  // namespace
+
+std::uint32_t shrink_log2_of(const ImageHeader& header, const Geometry& plan,
+                             const DecodeImageOp& decode) {
+  if (header.format != ImageFormat::kJpeg || plan.steps.empty() ||
+      plan.steps[0].kind != GeometryStep::Kind::kResize ||
+      decode.dct_scaling == DctScaling::kOff ||
+      !hides_shrinking(plan.steps[0].interpolation)) {
+    return 0;
+  }
+  const GeometryStep& step = plan.steps[0];
+  std::uint32_t log2 = 0;
+  while (log2 < kMostShrinkLog2 &&
+         leaves_enough(step.from.width, log2 + 1, step.to.width) &&
+         leaves_enough(step.from.height, log2 + 1, step.to.height)) {
+    ++log2;
+  }
+  return log2;
+}
 
 PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode) {
   const bool turns = decode.exif_orientation == ExifOrientation::kApply;

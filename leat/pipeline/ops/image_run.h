@@ -26,6 +26,11 @@ struct ImageRunRequest {
 /// The size after EXIF orientation was applied, if it shall be.
 PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode);
 
+/// How far the decoder may reduce a JPEG before the first step of `plan`, which
+/// is a resize: 2^n. A larger crop is never reduced less.
+std::uint32_t shrink_log2_of(const ImageHeader& header, const Geometry& plan,
+                             const DecodeImageOp& decode);
+
 /// Decodes, resizes, mirrors and writes the array into `out`, keeping as little
 /// as possible in memory: rows are resized along x as they are decoded, and
 /// written as soon as they are blended along y.

@@ -1,0 +1,107 @@
+// In which form the cache of a loader keeps samples: as it was told, or by what
+// the first samples cost in both.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "leat/cache/segment_format.h"
+#include "leat/engine/loader_machine.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+/// Assumed, for nothing has been read from a tier yet: of memory, checksums
+/// included; of a disk, what most that are rented give at least.
+constexpr double kRamBytesPerSecond = 4e9;
+constexpr double kDiskBytesPerSecond = 400e6;
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double cost_of(double bytes) {
+  return static_cast<double>(record_cost(static_cast<std::uint64_t>(bytes)));
+}
+
+}  // namespace
+
+Result<void> Loader::Machine::open_form(RecordCache* records) {
+  const bool is_for = DecodedForm::is_for(fields);
+  if (options.cache->form == CacheForm::kDecoded && !is_for) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "the cache's form is decoded, but no field begins with decode_image, "
+        "or one shares its column with a field that is cut elsewhere; only "
+        "pictures are kept decoded: leave form= out");
+  }
+  if (options.cache->form == CacheForm::kDecoded && records == nullptr) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the cache's form is decoded, but there are only peers, which "
+                 "keep bytes; give ram= or disk=");
+  }
+  if (options.cache->form == CacheForm::kEncoded || !is_for ||
+      records == nullptr) {
+    return {};
+  }
+  decoded = std::make_unique<DecodedForm>(*records, fields);
+  if (!options.cache->disk.empty()) decoded->keep_for_later_runs();
+  if (options.cache->form == CacheForm::kDecoded) {
+    decoded->keep_share(1);
+  } else {
+    decoded->begin_trials(
+        [this](const DecodedForm::Findings& found) { choose_form_by(found); });
+  }
+  return {};
+}
+
+// On the thread that ended the last trial. Reads nothing that changes but
+// counters.
+void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
+  const auto tell = [this](const std::string& what) {
+    (rank.rank == 0 ? log_info : log_debug)("the cache keeps samples " + what);
+  };
+  if (2 * found.with_record < found.tried) {
+    tell(fmt::format("encoded: of {} samples, {} could be kept decoded",
+                     found.tried, found.with_record));
+    return;
+  }
+  FormCosts costs = found.costs;
+  LoaderRates rates;
+  add_counts(rates);
+  if (rates.read_bytes != 0) {  // Else nothing had to be fetched so far.
+    costs.fetch_seconds =
+        seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
+        costs.encoded_bytes / static_cast<double>(usual.in_flight);
+  }
+  costs.encoded_bytes = cost_of(costs.encoded_bytes);
+  costs.decoded_bytes = cost_of(costs.decoded_bytes);
+  const FormLimits limits = {
+      .samples = dataset.catalogue->samples() * decoded->columns(),
+      .cache_bytes = static_cast<double>(cache_bytes),
+      .cores = std::min(static_cast<double>(most_share.threads),
+                        static_cast<double>(usual.cores) / usual.local_ranks),
+      .hit_bytes_per_second = options.cache->disk.empty() ? kRamBytesPerSecond
+                                                          : kDiskBytesPerSecond,
+      // A piece of a shard is read for all its samples, or for none.
+      .may_mix = context->pieces == nullptr};
+  const FormChoice choice = choose_form(costs, limits);
+  tell(explain_form(costs, limits, choice));
+  if (choice.decoded_share == 0) return;
+  const FormChoice before = predict_form(costs, limits, 0);
+  {
+    const MutexLock lock(choosing);
+    form_chosen =
+        Decision{.at_seconds = seconds(SteadyClock().now() - opened_at),
+                 .setting = Setting::kDecodedShare,
+                 .before = 0,
+                 .after = choice.decoded_share,
+                 .reason = explain_form(costs, limits, choice),
+                 .expected_gain = before.seconds / choice.seconds - 1};
+  }
+  decoded->keep_share(choice.decoded_share);
+}
+
+}  // namespace leat

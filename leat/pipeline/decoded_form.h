@@ -1,0 +1,125 @@
+// Which samples a cache keeps decoded, and what is known of both forms.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "leat/base/ids.h"
+#include "leat/base/mutex.h"
+#include "leat/pipeline/cut.h"
+#include "leat/pipeline/delivered_field.h"
+#include "leat/plan/cache_form.h"
+#include "leat/store/record_cache.h"
+
+namespace leat {
+
+/// A sample whose ops run both ways, to see what each costs; made by
+/// DecodedForm::begin_trial(). Who has it says what came out, once, or lets it
+/// die: then another sample takes its place.
+class FormTrial;
+
+/// What a cache keeps of the columns whose fields can all be cut at one place:
+/// for a share of the samples what lies there, for the others the bytes.
+///
+/// Threads:  any.
+/// Lifetime: `records` outlives it, and it all trials.
+class DecodedForm {
+ public:
+  /// How many samples are tried before the form is chosen.
+  static constexpr std::uint32_t kTrials = 32;
+
+  /// What all trials came to: of those that have a decoded record, the means
+  /// but for `fetch_seconds`, which are 0.
+  struct Findings {
+    std::uint32_t tried = 0;
+    std::uint32_t with_record = 0;
+    FormCosts costs;
+  };
+  /// Called once, by whoever ends the last trial.
+  using OnFound = std::function<void(const Findings&)>;
+
+  DecodedForm(RecordCache& records, const std::vector<DeliveredField>& fields);
+
+  /// Whether there is any column that it is for.
+  static bool is_for(const std::vector<DeliveredField>& fields);
+
+  RecordCache& records() const { return records_; }
+  /// Null where the column is kept as bytes.
+  const Cut* cut_of(std::size_t column) const;
+  std::size_t columns() const { return cuts_.size(); }
+
+  /// Keeps that share of the samples decoded from now on, from 0 to 1: those
+  /// with the smallest hash of their numbers, in every process the same.
+  void keep_share(double share) { share_ = share; }
+  double share() const { return share_; }
+  bool keeps(SampleId sample) const;
+
+  /// Makes records that this run does not read again, too: the cache outlives
+  /// it. Before the first sample is read.
+  void keep_for_later_runs() { is_for_later_runs_ = true; }
+  bool is_for_later_runs() const { return is_for_later_runs_; }
+
+  /// From now on samples are tried, until `on_found` has been told.
+  void begin_trials(OnFound on_found);
+  /// Null unless another sample is to be tried.
+  std::unique_ptr<FormTrial> begin_trial();
+
+  /// The longest record made so far, for who reserves memory for one.
+  std::uint64_t longest_record() const { return longest_; }
+  void learn_record(std::uint64_t bytes);
+
+ private:
+  friend class FormTrial;
+  void end_trial(const FormCosts* costs);
+
+  RecordCache& records_;
+  std::map<std::size_t, std::shared_ptr<const CutChain>> cuts_;
+  bool is_for_later_runs_ = false;
+  std::atomic<double> share_ = 0;
+  std::atomic<std::uint64_t> longest_ = 0;
+
+  Mutex mutex_;
+  OnFound on_found_ LEAT_GUARDED_BY(mutex_);
+  std::uint32_t trials_left_ LEAT_GUARDED_BY(mutex_) = 0;  // To begin.
+  Findings findings_ LEAT_GUARDED_BY(mutex_);              // Sums, until told.
+};
+
+class FormTrial {
+ public:
+  explicit FormTrial(DecodedForm& form) : form_(&form) {}
+  ~FormTrial();
+  FormTrial(const FormTrial&) = delete;
+  FormTrial& operator=(const FormTrial&) = delete;
+
+  /// What has been seen of it so far.
+  FormCosts costs;
+  /// It had a decoded record, and that is what it cost.
+  void end_with_record() { end(&costs); }
+  void end_without_record() { end(nullptr); }
+
+ private:
+  void end(const FormCosts* found);
+  DecodedForm* form_;  // Null once it has ended.
+};
+
+/// What a column of a sample has to do with its record.
+struct RecordWork {
+  const Cut* cut =
+      nullptr;  ///< Null: its bytes are to be kept, out of a piece.
+  RecordId id;
+  ReadHint hint;
+  /// Bytes reserved for a record that is still to be made; 0: it was looked
+  /// for, or is the bytes.
+  std::uint64_t room_bytes = 0;
+  std::unique_ptr<FormTrial> trial;
+  Buffer made;
+  /// Found or made; empty: there is none, the bytes are there instead. Written
+  /// by whoever brings the last byte, or the thread that runs the ops.
+  std::span<const std::byte> record;
+};
+
+}  // namespace leat

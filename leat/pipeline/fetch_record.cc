@@ -1,0 +1,157 @@
+// The part of EpochRun that asks a cache for decoded samples. Whether there is
+// a record the index of the tier says at once, so the planner knows what to
+// reserve: for a record that is there, as much as it or the bytes take, for the
+// bytes come into the same place should it turn out to be bad; for one that is
+// to be made, the bytes and the record.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "leat/pipeline/epoch_run.h"
+
+namespace leat {
+namespace {
+
+/// Times its bytes: of a record that is to be made, as long as none has been.
+constexpr std::uint64_t kUsualGrowth = 12;
+
+/// A length that a disk says may be anything.
+bool is_plausible(std::uint64_t record_bytes, const Cut& cut) {
+  return record_bytes != 0 &&
+         record_bytes == cut.record_bytes().value_or(record_bytes);
+}
+
+}  // namespace
+
+/// True if the column is on its way, with a RecordWork. False: it is fetched
+/// like any other.
+Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
+                                    ByteRange range,
+                                    const std::stop_token& stop) {
+  DecodedForm* form = context_.decoded;
+  // The first samples, which tell the shapes, are read before there are slots.
+  if (form == nullptr || !next_use_ || sample.batch->batch.fields.empty() ||
+      context_.reads_for(range.length_bytes) != 1) {
+    return false;
+  }
+  const bool is_kept = form->keeps(context_.in_dataset(sample.id));
+  auto work = std::make_unique<RecordWork>();
+  work->cut = form->cut_of(context_.fields[f].column);
+  work->hint = *hint_for(sample);
+  work->id = {.object = context_.object_id(range.object),
+              .offset = range.offset,
+              .length_bytes = range.length_bytes};
+  if (work->cut == nullptr) {
+    // Beside a decoded sample, or the piece were needed for its sake.
+    if (!is_kept || !shares_piece(sample)) return false;
+    LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work), stop));
+    return true;
+  }
+  work->id.made_by = work->cut->name();
+  const std::optional<std::uint64_t> held =
+      form->records().record_bytes(work->id);
+  if (held && is_plausible(*held, *work->cut) &&
+      memory_.can_fit(std::max(*held, range.length_bytes))) {
+    LEAT_TRY_VOID(find_record(sample, f, range, std::move(work), *held, stop));
+    return true;
+  }
+  // What nobody reads again is not worth making.
+  if (work->hint.next_use == kNever && !form->is_for_later_runs()) return false;
+  work->trial = form->begin_trial();
+  if (work->trial == nullptr && !is_kept) return false;
+  const std::uint64_t longest = form->longest_record();
+  work->room_bytes = work->cut->record_bytes().value_or(
+      longest != 0 ? longest : kUsualGrowth * range.length_bytes);
+  if (!memory_.can_fit(work->room_bytes + range.length_bytes)) {
+    if (work->trial != nullptr) work->trial->end_without_record();
+    return false;
+  }
+  LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work), stop));
+  return true;
+}
+
+Result<void> EpochRun::find_record(SampleWork& sample, std::size_t f,
+                                   ByteRange range,
+                                   std::unique_ptr<RecordWork> work,
+                                   std::uint64_t record_bytes,
+                                   const std::stop_token& stop) {
+  SampleWork::Fetched fetched{.column = context_.fields[f].column};
+  const std::uint64_t most = std::max(record_bytes, range.length_bytes);
+  LEAT_TRY(fetched.reservation,
+           reserve(most,
+                   fmt::format("the decoded sample \"{}\"",
+                               context_.catalogue.key(sample.id)),
+                   stop));
+  fetched.buffer = Buffer(most);
+  const std::span<std::byte> into = fetched.buffer.span();
+  fetched.bytes = into.first(range.length_bytes);
+  RecordWork* const found = work.get();
+  fetched.record_work = std::move(work);
+  sample.fetched.push_back(std::move(fetched));
+  sample.times.reserved = SteadyClock().now();
+  sample.pending.fetch_add(1, std::memory_order_relaxed);
+  const std::span<std::byte> record = into.first(record_bytes);
+  context_.decoded->records().find(
+      {.id = found->id,
+       .into = record,
+       .observer = &sample,
+       .hint = found->hint},
+      stop_.get_token(),
+      [this, found, record, range, &sample,
+       bytes = into.first(range.length_bytes),
+       done = arrival_of(sample)](std::optional<CacheLevel> level) {
+        if (level && found->cut->can_read(record)) {
+          sample.hits->count_decoded(*level);
+          found->record = record;
+          return done({});
+        }
+        send_reads(range, bytes, &sample, found->hint, done);
+      });
+  return {};
+}
+
+// Whoever runs the ops offers a record, of what it made of the bytes; out of a
+// piece, of the bytes where nothing is made of them. Of a piece that others
+// share, only what is made has memory of its own.
+Result<void> EpochRun::fetch_to_keep(SampleWork& sample, std::size_t f,
+                                     ByteRange range,
+                                     std::unique_ptr<RecordWork> work,
+                                     const std::stop_token& stop) {
+  RecordId bytes_id = work->id;
+  bytes_id.made_by.reset();
+  const bool takes_piece = shares_piece(sample) &&
+                           !context_.decoded->records().record_bytes(bytes_id);
+  SampleWork::Fetched fetched{.column = context_.fields[f].column};
+  const std::uint64_t wanted =
+      work->room_bytes + (takes_piece ? 0 : range.length_bytes);
+  if (wanted != 0) {
+    LEAT_TRY(fetched.reservation,
+             reserve(wanted,
+                     fmt::format("the bytes of sample \"{}\" and what is made "
+                                 "of them for the cache",
+                                 context_.catalogue.key(sample.id)),
+                     stop));
+  }
+  if (takes_piece) {
+    LEAT_TRY_VOID(fetch_from_piece(sample, f, stop));
+    sample.fetched.back().reservation = std::move(fetched.reservation);
+    sample.fetched.back().record_work = std::move(work);
+    return {};
+  }
+  fetched.buffer = Buffer(range.length_bytes);
+  const std::span<std::byte> into = fetched.buffer.span();
+  fetched.bytes = into;
+  // Its bytes are kept until a record takes their place: the next epoch may
+  // want them before the ops have run.
+  const ReadHint hint = work->hint;
+  fetched.record_work = std::move(work);
+  sample.fetched.push_back(std::move(fetched));
+  sample.times.reserved = SteadyClock().now();
+  sample.pending.fetch_add(1, std::memory_order_relaxed);
+  send_reads(range, into, &sample, hint, arrival_of(sample));
+  return {};
+}
+
+}  // namespace leat

@@ -1,0 +1,28 @@
+// Where a chain that decodes an image is cut.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/pipeline/cut.h"
+#include "leat/pipeline/ops/op.h"
+
+namespace leat {
+
+/// Part of the name of every decoded record: raise it whenever the ops before a
+/// cut come to make other bytes of a picture than they did. A test of those
+/// bytes fails until it is.
+inline constexpr std::uint64_t kDecodedVersion = 1;
+
+/// Cuts `ops`, the first of which is a DecodeImageOp, behind the last one that
+/// is the same in every epoch; what lies there are pixels in HWC. `whole` is
+/// the program of them all, with the same `field`.
+///
+/// Errors: as compile_image_program()
+Result<CutChain> cut_image_program(const std::vector<Op>& ops,
+                                   const std::string& field,
+                                   std::shared_ptr<const Program> whole);
+
+}  // namespace leat

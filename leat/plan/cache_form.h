@@ -1,0 +1,52 @@
+// In which form a cache keeps samples: their bytes, or what the first ops make
+// of them.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace leat {
+
+/// What one sample takes, on average.
+struct FormCosts {
+  double encoded_bytes = 0;  ///< Of a record of its bytes.
+  double decoded_bytes = 0;  ///< Of a record of what is made of them.
+  /// To fetch it, with all requests in flight: latency / requests.
+  double fetch_seconds = 0;
+  // Of a core.
+  double whole_seconds = 0;   ///< For all ops, from the bytes.
+  double before_seconds = 0;  ///< From the bytes to the decoded record.
+  double rest_seconds = 0;    ///< From there on.
+};
+
+/// What there is to spend.
+struct FormLimits {
+  std::uint64_t samples = 0;
+  double cache_bytes = 0;
+  double cores = 1;
+  /// That hits can be read with; 0: without end.
+  double hit_bytes_per_second = 0;
+  /// Samples of both forms beside each other are an answer too.
+  bool may_mix = true;
+};
+
+/// A share of the samples that is kept decoded, and what it means. Pure.
+struct FormChoice {
+  double decoded_share = 0;  ///< 0: all as bytes. 1: all decoded.
+  double hit_share = 0;      ///< Of the reads, from the second epoch on.
+  double seconds = 0;       ///< A sample: fetching, hits or cores, the slowest.
+  double core_seconds = 0;  ///< A sample, of cores.
+};
+
+/// What that share leads to.
+FormChoice predict_form(const FormCosts& costs, const FormLimits& limits,
+                        double decoded_share);
+
+/// The share with the least seconds a sample, by a margin that measuring can
+/// tell; of those, with the least of cores; of those, the smallest.
+FormChoice choose_form(const FormCosts& costs, const FormLimits& limits);
+
+/// "decoded: of 1,281,167 samples of 110 KiB, decoded 590 KiB, … ", for a log.
+std::string explain_form(const FormCosts& costs, const FormLimits& limits,
+                         const FormChoice& choice);
+
+}  // namespace leat

@@ -1,0 +1,62 @@
+// What caches keep of what was made of a range, beside the bytes themselves.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+
+#include "leat/base/hash.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// A record of a range: its bytes, or what was made of them.
+struct RecordId {
+  ObjectId object;
+  std::uint64_t offset = 0;
+  std::uint64_t length_bytes = 0;  ///< Of the range, not of the record.
+  /// What was done to the bytes, with all its parameters; nullopt: nothing,
+  /// this is the record that reads of the range go by.
+  std::optional<Hash128> made_by{};
+};
+
+struct FindRequest {
+  RecordId id;
+  /// Filled whole with the record, or undefined.
+  std::span<std::byte> into{};
+  /// Hears of the look-up alone.
+  ReadObserver* observer = nullptr;
+  ReadHint hint;
+};
+
+/// Called exactly once: the level that had the record, or nullopt: nobody has
+/// it as it should be.
+using FindDone = std::function<void(std::optional<CacheLevel>)>;
+
+/// A cache that callers make records for. What a Store that is a cache does by
+/// itself, they do here: look first, and offer what they have made.
+///
+/// Threads: any.
+class RecordCache {
+ public:
+  virtual ~RecordCache() = default;
+
+  /// The length of a record, if it seems to be there. No I/O.
+  virtual std::optional<std::uint64_t> record_bytes(
+      const RecordId& id) const = 0;
+
+  /// Looks a record up; returns at once. `into` and `observer` are lent until
+  /// `done` runs, on a thread of the cache; it must not block.
+  /// REQUIRES: into.size() is what record_bytes() said.
+  virtual void find(FindRequest request, std::stop_token stop,
+                    FindDone done) = 0;
+
+  /// Offers a record, which is copied if it is taken. Where one that was made
+  /// is taken, that of the bytes of the same range goes. Does not block.
+  virtual void keep(const RecordId& id, std::span<const std::byte> record,
+                    const ReadHint& hint) = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,411 @@
+// A loader that keeps pictures decoded delivers what one without a cache does,
+// and neither asks for them nor decodes them again.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/units.h"
+#include "leat/codec/testing/encode_image.h"
+#include "leat/codec/testing/tar_builder.h"
+#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/value.h"
+#include "tests/loader/world.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kPictures = 64;
+constexpr char kOps[] =
+    "decode_image,random_resized_crop:24,random_horizontal_flip,"
+    "normalize:imagenet";
+
+std::string jpeg(std::uint64_t i) {
+  const auto side = [&](std::uint64_t of) {
+    return static_cast<std::uint32_t>(30 + mix64(i + of) % 30);
+  };
+  return testing::encode_jpeg(testing::picture(side(0), side(1000)));
+}
+
+class DecodedCacheTest : public ::testing::Test {
+ protected:
+  DecodedCacheTest() {
+    for (std::uint64_t i = 0; i < kPictures; ++i) {
+      const auto folder = world_.root() / "pictures" / (i % 2 ? "a" : "b");
+      std::filesystem::create_directories(folder);
+      std::ofstream(folder / fmt::format("{:03}.jpg", i), std::ios::binary)
+          << jpeg(i);
+    }
+  }
+
+  static LoaderOptions with_ops(std::string_view ops = kOps) {
+    LoaderOptions options = usual_options();
+    options.ops = *parse_ops(ops);
+    return options;
+  }
+  static LoaderOptions with_form(CacheForm form, std::string_view ops = kOps) {
+    LoaderOptions options = with_ops(ops);
+    options.cache = CacheOptions{.ram_bytes = 4 * kMiB, .form = form};
+    return options;
+  }
+  std::string url() const { return (world_.root() / "pictures").string(); }
+
+  std::vector<EpochStats> run(const LoaderOptions& options,
+                              std::uint64_t epochs, std::string url = "") {
+    auto loader = must(world_.load(url.empty() ? this->url() : url, options));
+    for (std::uint64_t i = 0; i < epochs; ++i) (void)must(run_epoch(*loader));
+    decisions_ = loader->decisions();
+    const std::vector<EpochStats> stats = loader->stats();
+    loader->close();
+    for (const Metric gauge :
+         {Metric::kCacheRamBytes, Metric::kRuntimeReservedBytes}) {
+      EXPECT_EQ(loader->metrics()->value(gauge), 0);
+    }
+    bad_records_ = loader->metrics()->value(Metric::kCacheBadRecords);
+    return stats;
+  }
+
+  static void expect_same(const std::vector<EpochStats>& a,
+                          const std::vector<EpochStats>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].order_hash, b[i].order_hash) << i;
+      EXPECT_EQ(a[i].content_hash, b[i].content_hash) << i;
+    }
+  }
+
+  World world_;
+  std::vector<Decision> decisions_;
+  std::int64_t bad_records_ = 0;
+};
+
+TEST_F(DecodedCacheTest, ChangesNothingThatIsDelivered) {
+  for (const char* ops : {kOps, "decode_image,resize:40,random_crop:32",
+                          "decode_image,resize:20/24,color_jitter:0.3"}) {
+    const auto plain = run(with_ops(ops), 3);
+    const auto encoded = run(with_form(CacheForm::kEncoded, ops), 3);
+    const auto decoded = run(with_form(CacheForm::kDecoded, ops), 3);
+
+    expect_same(encoded, plain);
+    expect_same(decoded, plain);
+    EXPECT_EQ(decoded[0].misses, kPictures);
+    EXPECT_EQ(decoded[0].decoded_hits, 0u);
+    for (std::size_t epoch : {1, 2}) {
+      EXPECT_EQ(encoded[epoch].ram_hits, kPictures);
+      EXPECT_EQ(encoded[epoch].decoded_hits, 0u);
+      EXPECT_EQ(decoded[epoch].ram_hits + decoded[epoch].misses, kPictures);
+      EXPECT_EQ(decoded[epoch].stalls.total(), decoded[epoch].wait);
+    }
+    // The second epoch begins to be read before all of the first is decoded.
+    EXPECT_EQ(decoded[2].ram_hits, kPictures) << ops;
+    EXPECT_EQ(decoded[2].decoded_hits, kPictures) << ops;
+    EXPECT_EQ(decoded[2].gets, 0u);
+    EXPECT_EQ(decoded[2].bytes_read, 0u);
+  }
+}
+
+TEST_F(DecodedCacheTest, HalfTheRoomIsHalfTheHits) {
+  LoaderOptions options = with_form(CacheForm::kDecoded,
+                                    "decode_image,resize:40/40,random_crop:32");
+  constexpr std::uint64_t kRecord = 2 * 4096 + 128;  // Of 40 x 40 x 3 bytes.
+  options.cache->ram_bytes = kPictures / 2 * kRecord;
+  const auto plain =
+      run(with_ops("decode_image,resize:40/40,random_crop:32"), 4);
+
+  const auto stats = run(options, 4);
+
+  expect_same(stats, plain);
+  for (std::size_t epoch : {1, 2, 3}) {
+    // More than half: what waits to be written is found as well.
+    EXPECT_GE(stats[epoch].decoded_hits, kPictures * 2 / 5);
+    EXPECT_EQ(stats[epoch].ram_hits + stats[epoch].misses, kPictures);
+  }
+}
+
+TEST_F(DecodedCacheTest, OtherOpsFindNothingOfIt) {
+  const auto on_disk = [&](std::string_view ops) {
+    LoaderOptions options = with_ops(ops);
+    options.cache = CacheOptions{.disk = (world_.root() / "cache").string(),
+                                 .disk_limit_bytes = 16 * kMiB,
+                                 .form = CacheForm::kDecoded};
+    return options;
+  };
+  const char* const first = "decode_image,resize:40/40,random_crop:32";
+  const char* const same = "decode_image,resize:40/40,random_crop:16";
+  const char* const other = "decode_image,resize:41/41,random_crop:32";
+  EXPECT_EQ(run(on_disk(first), 3)[2].decoded_hits, kPictures);
+
+  const auto again = run(on_disk(same), 1);
+  const auto others = run(on_disk(other), 1);
+
+  EXPECT_EQ(again[0].decoded_hits, kPictures);
+  EXPECT_EQ(others[0].decoded_hits, 0u);
+  expect_same(again, run(with_ops(same), 1));
+  expect_same(others, run(with_ops(other), 1));
+}
+
+TEST_F(DecodedCacheTest, AFlippedBitIsACountedMiss) {
+  const std::string folder = (world_.root() / "cache").string();
+  LoaderOptions options = with_ops();
+  options.cache = CacheOptions{.disk = folder,
+                               .disk_limit_bytes = 16 * kMiB,
+                               .form = CacheForm::kDecoded};
+  EXPECT_EQ(run(options, 3)[2].decoded_hits, kPictures);
+  const auto plain = run(with_ops(), 2);
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (!file.is_regular_file()) continue;
+    // The last byte of what was written last.
+    std::fstream bytes(file.path(),
+                       std::ios::binary | std::ios::in | std::ios::out);
+    bytes.seekg(-1, std::ios::end);
+    const char last = static_cast<char>(bytes.get());
+    bytes.seekp(-1, std::ios::end);
+    bytes.put(static_cast<char>(~last));
+  }
+
+  const auto stats = run(options, 2);
+
+  expect_same(stats, plain);
+  EXPECT_GE(bad_records_, 1);
+  EXPECT_EQ(stats[0].decoded_hits + stats[0].misses, kPictures);
+  EXPECT_EQ(stats[0].misses, static_cast<std::uint64_t>(bad_records_));
+}
+
+TEST_F(DecodedCacheTest, LocalRanksShareWhatTheyDecoded) {
+  const Dataset dataset = must(world_.open(url()));
+  const auto plain = run(with_ops(), 1);
+  std::vector<std::unique_ptr<Loader>> ranks;
+  for (std::uint32_t rank : {0, 1}) {
+    LoaderOptions options = with_form(CacheForm::kDecoded);
+    options.rank = Rank{.rank = rank, .world_size = 2};
+    options.cache->ram_bytes = 8 * kMiB;
+    ranks.push_back(must(
+        Loader::open(dataset, options,
+                     fake_env({{"RANK", std::to_string(rank)},
+                               {"WORLD_SIZE", "2"},
+                               {"LOCAL_RANK", std::to_string(rank)},
+                               {"LOCAL_WORLD_SIZE", "2"},
+                               {"XDG_RUNTIME_DIR", world_.root().string()}}))));
+  }
+  std::uint64_t decoded_hits = 0;
+  // Each sees what the other wrote within a second.
+  for (int epoch = 0; epoch < 400 && decoded_hits != kPictures; ++epoch) {
+    decoded_hits = 0;
+    Hash128 content;
+    for (const auto& rank : ranks) {
+      const Seen seen = must(run_epoch(*rank));
+      decoded_hits += rank->stats().back().decoded_hits;
+      content += seen.stats.content_hash;
+    }
+    if (epoch == 0) {
+      EXPECT_EQ(content, plain[0].content_hash);
+    }
+  }
+  EXPECT_EQ(decoded_hits, kPictures);
+}
+
+TEST_F(DecodedCacheTest, AStateGoesOnWithItOrWithout) {
+  auto plain = must(world_.load(url(), with_ops()));
+  (void)must(run_epoch(*plain));
+  const Seen second = must(run_epoch(*plain));
+
+  auto first = must(world_.load(url(), with_form(CacheForm::kDecoded)));
+  (void)must(run_epoch(*first));
+  const Loader::Iteration half = must(first->begin());
+  for (int i = 0; i < 2; ++i) (void)must(first->next(half));
+  const std::string state = first->state();
+  const Hash128 begun = first->stats().back().content_hash;
+
+  for (const LoaderOptions& options :
+       {with_ops(), with_form(CacheForm::kDecoded)}) {
+    auto later = must(world_.load(url(), options));
+    must(later->load_state(state));
+    const Seen rest = must(run_epoch(*later));
+    EXPECT_EQ(begun + rest.stats.content_hash, second.stats.content_hash);
+  }
+}
+
+TEST_F(DecodedCacheTest, WhatIsDamagedOrTooLargeIsKeptAsBytes) {
+  std::string damaged = jpeg(1);
+  damaged.resize(damaged.size() * 3 / 4);
+  std::ofstream(world_.root() / "pictures" / "a" / "damaged.jpg",
+                std::ios::binary)
+      << damaged << "\xff\xd9";
+  // A crop of it may be decoded at half its size.
+  std::ofstream(world_.root() / "pictures" / "a" / "large.jpg",
+                std::ios::binary)
+      << testing::encode_jpeg(testing::picture(90, 90));
+  LoaderOptions plain = with_ops();
+  plain.drop_last = false;
+  LoaderOptions options = with_form(CacheForm::kDecoded);
+  options.drop_last = false;
+
+  const auto stats = run(options, 3);
+
+  expect_same(stats, run(plain, 3));
+  EXPECT_EQ(stats[2].ram_hits, kPictures + 2);
+  EXPECT_EQ(stats[2].decoded_hits, kPictures);
+  EXPECT_EQ(stats[2].gets, 0u);
+}
+
+TEST_F(DecodedCacheTest, ATinyBudgetEndsNoEpoch) {
+  LoaderOptions options = with_form(CacheForm::kDecoded);
+  // A batch, and little more than one picture: what is to be made finds no
+  // room beside it, and is kept as bytes.
+  options.memory_bytes = 16 * (24 * 24 * 3 * 4 + 1024) + 40 * kKiB;
+
+  const auto stats = run(options, 3);
+
+  expect_same(stats, run(with_ops(), 3));
+  EXPECT_EQ(stats[2].gets, 0u);
+}
+
+// --- shards ------------------------------------------------------------------
+
+TEST_F(DecodedCacheTest, OfAShardNothingIsReadAgain) {
+  std::filesystem::create_directories(world_.root() / "shards");
+  for (std::uint64_t shard = 0; shard < 4; ++shard) {
+    testing::TarBuilder tar;
+    for (std::uint64_t i = 0; i < 16; ++i) {
+      const std::uint64_t number = 16 * shard + i;
+      tar.add(fmt::format("{:04}.jpg", number), jpeg(number));
+      tar.add(fmt::format("{:04}.cls", number), std::to_string(number % 10));
+    }
+    std::ofstream(world_.root() / "shards" / fmt::format("{}.tar", shard),
+                  std::ios::binary)
+        << tar.finish();
+  }
+  const std::string url = (world_.root() / "shards").string();
+  for (const char* ops :
+       {kOps, "decode_image,random_resized_crop:24,parse_int"}) {
+    const auto plain = run(with_ops(ops), 3, url);
+    const auto stats = run(with_form(CacheForm::kDecoded, ops), 3, url);
+
+    expect_same(stats, plain);
+    EXPECT_EQ(stats[0].misses, 4u);  // Whole pieces.
+    // The second epoch begins to be read before all of the first is decoded.
+    EXPECT_EQ(stats[2].decoded_hits, kPictures);
+    EXPECT_EQ(stats[2].ram_hits, 2 * kPictures);  // And the labels.
+    EXPECT_EQ(stats[2].gets, 0u) << ops;
+  }
+}
+
+// --- several fields ----------------------------------------------------------
+
+TEST_F(DecodedCacheTest, TwoFieldsOfOneColumnShareARecord) {
+  std::vector<OpSpec> ops = {
+      {.name = "decode_image",
+       .params_json = R"({"field": "data", "to": "weak"})"},
+      {.name = "random_resized_crop", .params_json = R"({"size": 24})"},
+      {.name = "decode_image",
+       .params_json = R"({"field": "data", "to": "strong"})"},
+      {.name = "random_resized_crop", .params_json = R"({"size": 20})"}};
+  LoaderOptions plain = usual_options();
+  plain.ops = ops;
+  LoaderOptions options = with_form(CacheForm::kDecoded);
+  options.ops = ops;
+
+  const auto stats = run(options, 3);
+
+  expect_same(stats, run(plain, 3));
+  EXPECT_EQ(stats[2].decoded_hits, kPictures);
+  EXPECT_EQ(stats[2].gets, 0u);
+
+  ops.push_back({.name = "decode_image",
+                 .params_json = R"({"field": "data", "to": "third"})"});
+  ops.push_back({.name = "resize", .params_json = R"({"size": [20, 20]})"});
+  options.ops = ops;  // Cut elsewhere: there is nothing that all could share.
+  auto refused = world_.load(url(), options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("cut elsewhere"), std::string::npos);
+}
+
+/// Inverts pixels, and counts.
+class Inverted final : public UserFunction {
+ public:
+  Result<Value> call(const FunctionInput& input,
+                     const SampleRandom& /*random*/) const override {
+    ++calls;
+    ArrayValue made{.spec = input.spec, .bytes = Buffer(input.bytes.size())};
+    std::ranges::transform(input.bytes, made.bytes.span().begin(),
+                           [](std::byte b) { return ~b; });
+    return Value(std::move(made));
+  }
+  mutable std::atomic<int> calls = 0;
+};
+
+TEST_F(DecodedCacheTest, AFunctionIsCalledOnceADelivery) {
+  for (const CacheForm form : {CacheForm::kDecoded, CacheForm::kAuto}) {
+    const auto function = std::make_shared<const Inverted>();
+    LoaderOptions options = with_form(form);
+    options.ops = *parse_ops("decode_image,resize:30/30,random_crop:24");
+    options.ops.insert(
+        options.ops.begin() + 2,
+        OpSpec{.name = "python", .params_json = "{}", .function = function});
+    options.epochs = 3;
+    LoaderOptions plain = options;
+    plain.cache.reset();
+
+    const auto stats = run(options, 3);
+
+    EXPECT_EQ(function->calls, static_cast<int>(3 * kPictures));
+    if (form == CacheForm::kDecoded) {
+      EXPECT_EQ(stats[2].decoded_hits, kPictures);
+    }
+    expect_same(stats, run(plain, 3));
+  }
+}
+
+// --- which form --------------------------------------------------------------
+
+// Of all this has room for, a hit costs a core less decoded: whatever the
+// figures, decoding is more work than not decoding.
+TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
+  const auto plain = run(with_ops(), 4);
+
+  const auto stats = run(with_form(CacheForm::kAuto), 4);
+
+  expect_same(stats, plain);
+  ASSERT_EQ(decisions_.size(), 1u);
+  EXPECT_EQ(decisions_[0].setting, Setting::kDecodedShare);
+  EXPECT_EQ(decisions_[0].after, 1);
+  EXPECT_NE(decisions_[0].reason.find("decoded: "), std::string::npos);
+  EXPECT_EQ(stats[3].decoded_hits, kPictures);
+  EXPECT_EQ(stats[3].gets, 0u);
+}
+
+TEST_F(DecodedCacheTest, WhereNoPictureHasARecordAutoKeepsBytes) {
+  const char* const ops = "decode_image,random_resized_crop:8";
+
+  const auto stats = run(with_form(CacheForm::kAuto, ops), 3);
+
+  expect_same(stats, run(with_ops(ops), 3));
+  EXPECT_TRUE(decisions_.empty());
+  EXPECT_EQ(stats[2].ram_hits, kPictures);
+  EXPECT_EQ(stats[2].decoded_hits, 0u);
+}
+
+TEST_F(DecodedCacheTest, WhatCannotBeIsRefused) {
+  const auto refused = [&](const LoaderOptions& options) {
+    auto loader = world_.load(url(), options);
+    return loader ? std::string("accepted") : loader.error().message();
+  };
+
+  EXPECT_NE(refused(with_form(CacheForm::kDecoded, "")).find("decode_image"),
+            std::string::npos);
+  LoaderOptions peers = with_form(CacheForm::kDecoded);
+  peers.cache->ram_bytes = 0;
+  peers.cache->peers = {"127.0.0.1:1"};
+  EXPECT_NE(refused(peers).find("give ram="), std::string::npos);
+  EXPECT_EQ(cache_form_of("pixels").error().message(),
+            "the cache's form \"pixels\"; it is encoded, decoded or auto");
+}
+
+}  // namespace
+}  // namespace leat
