@@ -15,7 +15,7 @@ namespace leat {
 namespace {
 
 /// Of a record that is to be made, times its bytes.
-constexpr std::uint64_t kUsualGrowth = 12;
+constexpr std::uint64_t kUsualGrowth = 32;
 /// Times the longest so far, that the next one is thought to have at most.
 constexpr std::uint64_t kMostMore = 4;
 
