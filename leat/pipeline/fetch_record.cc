@@ -14,8 +14,17 @@
 namespace leat {
 namespace {
 
-/// Times its bytes: of a record that is to be made, as long as none has been.
-constexpr std::uint64_t kUsualGrowth = 12;
+/// Of a record that is to be made, times its bytes.
+constexpr std::uint64_t kUsualGrowth = 32;
+/// Times the longest so far, that the next one is thought to have at most.
+constexpr std::uint64_t kMostMore = 4;
+
+/// For a record whose length the header will say, once it is there.
+std::uint64_t room_for(std::uint64_t length_bytes, std::uint64_t longest) {
+  const std::uint64_t usual = kUsualGrowth * length_bytes;
+  return longest == 0 ? usual
+                      : std::max(longest, std::min(usual, kMostMore * longest));
+}
 
 /// A length that a disk says may be anything.
 bool is_plausible(std::uint64_t record_bytes, const Cut& cut) {
@@ -61,9 +70,8 @@ Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
   if (work->hint.next_use == kNever && !form->is_for_later_runs()) return false;
   work->trial = form->begin_trial();
   if (work->trial == nullptr && !is_kept) return false;
-  const std::uint64_t longest = form->longest_record();
   work->room_bytes = work->cut->record_bytes().value_or(
-      longest != 0 ? longest : kUsualGrowth * range.length_bytes);
+      room_for(range.length_bytes, form->longest_record()));
   if (!memory_.can_fit(work->room_bytes + range.length_bytes)) {
     if (work->trial != nullptr) work->trial->end_without_record();
     return false;

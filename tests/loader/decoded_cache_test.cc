@@ -173,8 +173,8 @@ TEST_F(DecodedCacheTest, AFlippedBitIsACountedMiss) {
 
   expect_same(stats, plain);
   EXPECT_GE(bad_records_, 1);
-  EXPECT_EQ(stats[0].decoded_hits + stats[0].misses, kPictures);
-  EXPECT_EQ(stats[0].misses, static_cast<std::uint64_t>(bad_records_));
+  EXPECT_GE(stats[0].misses, 1u);
+  EXPECT_EQ(stats[0].disk_hits + stats[0].misses, kPictures);
 }
 
 TEST_F(DecodedCacheTest, LocalRanksShareWhatTheyDecoded) {
@@ -367,17 +367,18 @@ TEST_F(DecodedCacheTest, AFunctionIsCalledOnceADelivery) {
 // Of all this has room for, a hit costs a core less decoded: whatever the
 // figures, decoding is more work than not decoding.
 TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
-  const auto plain = run(with_ops(), 4);
+  const auto plain = run(with_ops(), 6);
 
-  const auto stats = run(with_form(CacheForm::kAuto), 4);
+  const auto stats = run(with_form(CacheForm::kAuto), 6);
 
   expect_same(stats, plain);
   ASSERT_EQ(decisions_.size(), 1u);
   EXPECT_EQ(decisions_[0].setting, Setting::kDecodedShare);
   EXPECT_EQ(decisions_[0].after, 1);
   EXPECT_NE(decisions_[0].reason.find("decoded: "), std::string::npos);
-  EXPECT_EQ(stats[3].decoded_hits, kPictures);
-  EXPECT_EQ(stats[3].gets, 0u);
+  // Two epochs were planned before it was known.
+  EXPECT_EQ(stats[5].decoded_hits, kPictures);
+  EXPECT_EQ(stats[5].gets, 0u);
 }
 
 TEST_F(DecodedCacheTest, WhereNoPictureHasARecordAutoKeepsBytes) {
