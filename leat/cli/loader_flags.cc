@@ -98,7 +98,6 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
                    "--cache-disk or --cache-disk-limit say the sizes");
     }
     options->is_auto = true;
-    options->form = CacheForm::kAuto;
   }
   if (!cache_ram.empty()) {
     LEAT_TRY(options->ram_bytes, parse_bytes(cache_ram));
