@@ -31,6 +31,17 @@ struct CachedStore::Flight {
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 };
 
+/// What follows from one decision.
+struct CachedStore::Write {
+  std::vector<TierStep> steps;
+  AccessTime now = 0;
+  RecordKey key = {};
+  BufferRef bytes = nullptr;  // Of a kPut.
+  /// Of a set_share(): for the tier of this level, once the steps are done.
+  std::optional<std::size_t> shared = std::nullopt;
+  std::optional<std::uint64_t> share = std::nullopt;
+};
+
 namespace {
 
 TierPlan plan_of(std::vector<CacheTier>& tiers) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "leat/base/units.h"
+#include "leat/cache/cached_store.h"
 #include "leat/index/build.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/log.h"

@@ -109,12 +109,12 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
 
 std::optional<CacheLevel> DrivenCache::read(SampleId id, std::uint64_t epoch,
                                             std::uint64_t position) {
-  return read(id, next_use_.time_of(epoch, position),
-              next_use_.at_or_after(id, epoch, position + 1));
+  return read_at(id, next_use_.time_of(epoch, position),
+                 next_use_.at_or_after(id, epoch, position + 1));
 }
 
-std::optional<CacheLevel> DrivenCache::read(SampleId id, AccessTime now,
-                                            AccessTime next_use) {
+std::optional<CacheLevel> DrivenCache::read_at(SampleId id, AccessTime now,
+                                               AccessTime next_use) {
   Reader reader;
   std::string got(driven_length(id), ' ');
   store_->read(

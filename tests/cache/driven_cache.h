@@ -82,8 +82,8 @@ class DrivenCache {
   /// from it is decided and written when this returns.
   std::optional<CacheLevel> read(SampleId id, std::uint64_t epoch,
                                  std::uint64_t position);
-  std::optional<CacheLevel> read(SampleId id, AccessTime now,
-                                 AccessTime next_use);
+  std::optional<CacheLevel> read_at(SampleId id, AccessTime now,
+                                    AccessTime next_use);
   /// The reads of rank 0 that holders are dealt, in an epoch. REQUIRES: one
   /// tier, and a locality that deals to holders.
   template <class Visit>

@@ -88,7 +88,7 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
       std::uint64_t found = 0;
       driven.run_dealt_epoch(
           epoch, [&](SampleId id, AccessTime now, AccessTime next_use) {
-            if (driven.read(id, now, next_use)) ++found;
+            if (driven.read_at(id, now, next_use)) ++found;
           });
       EXPECT_EQ(found, expected) << epoch;
       hits += expected;
