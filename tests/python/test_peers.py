@@ -70,17 +70,17 @@ def test_a_lost_server_costs_misses_alone(data):
     server = _native.PeerServer("127.0.0.1", "64MiB")
     with Bucket(data, latency="1ms") as bucket:
         cache = leat.Cache(peers=[server.name], peer_patience="5s")
-        loaders = _two_ranks(bucket, cache, epochs=2)
+        loaders = _two_ranks(bucket, cache, epochs=3)
         for loader in loaders:
             for _ in loader:
                 pass
         del server
 
-        seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
-
-        assert sorted(seen) == list(range(200))
-        # What the loaders had asked for ahead came from the server yet.
-        assert 200 < bucket.counters()["get"] <= 400
+        for _ in range(2):
+            seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
+            assert sorted(seen) == list(range(200))
+        # Of the next epoch all may have been asked for ahead, of the last none.
+        assert 400 <= bucket.counters()["get"] <= 600
 
 
 def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):

@@ -27,6 +27,8 @@ SCRIPTS = {
     "token_windows.py": (),
     "table_rows.py": (),
 }
+# One in every run of the tests, for each takes a minute; LEAT_SCRIPTS=all: the three.
+PROFILED = SCRIPTS if os.environ.get("LEAT_SCRIPTS") == "all" else ["table_rows.py"]
 TORCHS = "from torch.utils.data import DataLoader, Dataset\n"
 OURS = "from leat.torch import DataLoader\nfrom torch.utils.data import Dataset\n"
 
@@ -104,26 +106,22 @@ def profiled_and_gone(script: pathlib.Path, folder: pathlib.Path, bucket: leat.t
     return report
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_as_it_is_a_script_waits_for_its_bucket(name, bucket, short_path):
-    report = profiled_and_gone(EXAMPLES / name, short_path, bucket)
+@pytest.mark.parametrize("name", PROFILED)
+def test_a_script_waits_for_its_bucket_and_with_leat_in_torchs_place_far_less(name, bucket, short_path):
+    ours = short_path / name
+    ours.write_text((EXAMPLES / name).read_text().replace(TORCHS, OURS))
 
-    assert (report["loader"], report["workers"]) == ("torch.utils.data.dataloader.DataLoader", 2)
-    assert largest_part(report) == "fetch"
-    assert report["parts"]["fetch"]["fraction"] > 0.5
-    assert report["what_if"]["removals"][0]["part"] == "fetch"
+    before = profiled_and_gone(EXAMPLES / name, short_path / "before", bucket)
+    after = profiled_and_gone(ours, short_path / "after", bucket)
 
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_with_leat_in_torchs_place_it_does_not(name, bucket, short_path):
-    script = short_path / name
-    script.write_text((EXAMPLES / name).read_text().replace(TORCHS, OURS))
-
-    report = profiled_and_gone(script, short_path, bucket)
-
-    assert (report["loader"], report["workers"]) == ("leat.torch.loader.DataLoader", None)
-    assert largest_part(report) != "fetch"
-    assert report["parts"]["fetch"]["fraction"] < 0.5
+    assert (before["loader"], before["workers"]) == ("torch.utils.data.dataloader.DataLoader", 2)
+    assert largest_part(before) == "fetch"
+    assert before["parts"]["fetch"]["fraction"] > 0.5
+    assert before["what_if"]["removals"][0]["part"] == "fetch"
+    assert (after["loader"], after["workers"]) == ("leat.torch.loader.DataLoader", None)
+    # Less than half of the waiting, whatever else this machine does: 320 ms for a
+    # batch's eight reads by two workers, 80 ms and less for as many at once.
+    assert after["parts"]["fetch"]["seconds"] < before["parts"]["fetch"]["seconds"] / 2
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

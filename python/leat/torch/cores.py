@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 import time
 
-_SHORT_SECONDS = 2e-3
-_SURE_SECONDS = 20e-3
+SHORT_SECONDS = 2e-3
+SURE_SECONDS = 20e-3
 _COMPUTING = 0.8  # Cores; below this they wait for something else.
 _WORTHWHILE = 1.1  # Times the cores that fewer threads had.
 
@@ -47,10 +47,10 @@ class Cores:
 
     def judge(self, seconds: float, cpu: float) -> bool | None:
         """As `are_more_worthwhile`, of CPU seconds in so many seconds."""
-        if seconds < _SHORT_SECONDS:
+        if seconds < SHORT_SECONDS:
             return None
         cores, fewer = cpu / seconds, self._cores_of_fewer
-        if cores >= _COMPUTING and seconds < _SURE_SECONDS:
+        if cores >= _COMPUTING and seconds < SURE_SECONDS:
             return None
         self._seconds = self._cpu = 0.0
         is_worthwhile = cores < _COMPUTING or fewer is None or cores > _WORTHWHILE * fewer

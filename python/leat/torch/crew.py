@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from leat.torch.cores import Cores, own_clock
+from leat.torch.cores import SHORT_SECONDS, SURE_SECONDS, Cores, own_clock
 
 _EXIT_SECONDS = 0.5
 
@@ -86,26 +86,27 @@ class Crew:
         with self._changed:
             self._cores.watch()
 
-    def grow(self) -> bool:
+    def grow(self) -> float | None:
         """Doubles the threads if work waits, none is idle and more would do more.
 
         Whoever waits for a batch calls it now and then, so that quick datasets
         never have more threads than they can use, nor those that compute.
 
-        Returns: whether it is worth being called again soon.
+        Returns: after how many seconds it is worth being called again; None if
+        there is nothing to be done.
         """
         with self._changed:
             wanted = sum(work.places - work.next_place for work in self._waiting)
             now = len(self._threads)
             if wanted <= 0 or now >= self._limit or self._is_closed:
-                return False
+                return None
             if self._idle:
-                return True
+                return SHORT_SECONDS
             is_worthwhile = self._cores.are_more_worthwhile()
             more = min(max(now, 1), wanted, self._limit - now)
         if is_worthwhile:
             self._start(more)
-        return is_worthwhile is not False
+        return SHORT_SECONDS if is_worthwhile else SURE_SECONDS
 
     def clear(self) -> None:
         """Forgets what nobody has begun."""

@@ -15,6 +15,7 @@ from torch.utils.data import _utils
 from torch.utils.data import dataloader as torchs
 
 from leat.torch.batch import Batch, Source
+from leat.torch.cores import SHORT_SECONDS
 from leat.torch.crew import Crew
 from leat.torch.randomness import fingerprint
 from leat.torch.resume import Resumable
@@ -22,7 +23,6 @@ from leat.torch.workers import Workers
 
 # Quicker items are not worth a thread: they are fetched in turn.
 _QUICK_SECONDS = 200e-6
-_SHORT_SECONDS = 2e-3
 _LONG_SECONDS = 0.5
 _WATCHED_WAITS = 4
 
@@ -103,10 +103,11 @@ class _InThreads(Resumable, torchs._BaseDataLoaderIter):
             if give_up is not None and time.monotonic() >= give_up:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
             self._check_crew()
-            if not is_watched:
+            if is_watched:
+                tick = self._crew.grow() or _LONG_SECONDS
+            else:
                 self._crew.watch()
-            tick = _SHORT_SECONDS if not is_watched or self._crew.grow() else _LONG_SECONDS
-            is_watched = True
+                tick, is_watched = SHORT_SECONDS, True
         self._restore_torchs_threads()
         return batch
 
