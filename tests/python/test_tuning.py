@@ -26,6 +26,11 @@ def load(bucket, **options):
     )
 
 
+def raised(decisions):
+    """Of requests in flight: on a busy machine threads may come first."""
+    return [d for d in decisions if d["setting"] == "max_in_flight" and d["after"] > d["before"]]
+
+
 def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
     trace = tmp_path / "tuner.jsonl"
     with leat.testing.Bucket(root, latency="20ms") as bucket:
@@ -33,7 +38,7 @@ def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
             for _ in range(PATIENCE):
                 for _ in tuned:
                     pass
-                if any(d["found_gain"] is not None for d in tuned.decisions()):
+                if any((d["found_gain"] or 0) > 0 for d in raised(tuned.decisions())):
                     break
             epochs = tuned.stats()
         decisions, explained = tuned.decisions(), tuned.explain()
@@ -45,11 +50,10 @@ def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
             assert plain.explain() is None
             expected = plain.stats()
 
-    first = decisions[0]
-    assert first["setting"] == "max_in_flight"
+    first = raised(decisions)[0]
     assert first["before"] == 1 < first["after"] <= 512
     assert "max_in_flight" in first["reason"]
-    assert first["found_gain"] > 0
+    assert any((d["found_gain"] or 0) > 0 for d in raised(decisions))
     assert explained["samples_per_second"] > 0
     for ours, theirs in zip(epochs, expected):
         assert ours["order_hash"] == theirs["order_hash"]
