@@ -39,7 +39,7 @@ class TraceText {
 
   /// REQUIRES: room was made for it.
   void put(std::string_view piece) {
-    std::memcpy(text_.get() + size_, piece.data(), piece.size());
+    piece.copy(text_.get() + size_, piece.size());
     size_ += piece.size();
   }
   /// Likewise; at most kMostDigits.

@@ -310,7 +310,8 @@ TEST(DecodedRecordTest, NoShapeIsBelievedThatIsNotThatLong) {
 }
 
 TEST(ImageCutTest, ARecordOfAnotherKindIsNotRead) {
-  const Cut& cut = *compiled("decode_image").cut_chain->cut;
+  const auto chain = compiled("decode_image").cut_chain;
+  const Cut& cut = *chain->cut;
   const auto can_read = [&](const TensorSpec& spec) {
     Buffer record(record_bytes_of(spec));
     (void)begin_record(spec, record.span());
