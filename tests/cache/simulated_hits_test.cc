@@ -25,12 +25,30 @@ class SimulatedHitsTest : public ::testing::TestWithParam<Case> {
     folder_ = ::mkdtemp(name.data());
   }
   ~SimulatedHitsTest() override { std::filesystem::remove_all(folder_); }
+
+  /// Hits of all epochs, each as many as simulated. `run_epoch(driven, epoch)`
+  /// reads one, and returns its hits.
+  template <class RunEpoch>
+  std::uint64_t hits_as_simulated(const DrivenJob& job,
+                                  const RunEpoch& run_epoch) {
+    const SimulationReport simulated = *simulate(job.simulation());
+    DrivenCache driven(job, folder_ + "/" + std::to_string(runs_++));
+    std::uint64_t hits = 0;
+    for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+      const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
+      EXPECT_EQ(run_epoch(driven, epoch), expected) << epoch;
+      hits += expected;
+    }
+    EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
+    return hits;
+  }
+
   std::string folder_;
+  int runs_ = 0;
 };
 
 TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
   const auto& [level, policy] = GetParam();
-  int run = 0;
   for (const std::uint32_t ranks : {1, 3}) {
     for (const std::uint64_t percent : {40, 75}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, " +
@@ -39,22 +57,16 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
           .ranks = ranks,
           .policy = policy,
           .tiers = {{level, driven_bytes() / ranks * percent / 100}}};
-      const SimulationReport simulated = *simulate(job.simulation());
-      DrivenCache driven(job, folder_ + "/" + std::to_string(run++));
+      const std::uint64_t hits =
+          hits_as_simulated(job, [](DrivenCache& driven, std::uint64_t epoch) {
+            std::uint64_t found = 0;
+            driven.run_epoch(
+                epoch, [&](SampleId id, std::uint64_t e, std::uint64_t at) {
+                  if (driven.read(id, e, at)) ++found;
+                });
+            return found;
+          });
 
-      std::uint64_t hits = 0;
-      for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
-        const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
-        std::uint64_t found = 0;
-        driven.run_epoch(
-            epoch, [&](SampleId id, std::uint64_t e, std::uint64_t position) {
-              if (driven.read(id, e, position)) ++found;
-            });
-        EXPECT_EQ(found, expected) << epoch;
-        hits += expected;
-      }
-
-      EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
       EXPECT_GT(hits, 0u);
       EXPECT_LT(hits, (kDrivenEpochs - 1) * kDrivenSamples / ranks);
     }
@@ -72,29 +84,22 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
     EXPECT_FALSE(simulate(job.simulation()));
     return;
   }
-  int run = 0;
   for (const Locality locality : {Locality::kRemap, Locality::kBalance}) {
     SCOPED_TRACE(to_string(locality));
     const DrivenJob job{.ranks = 3,
                         .policy = policy,
                         .tiers = {{level, capacity}},
                         .locality = locality};
-    const SimulationReport simulated = *simulate(job.simulation());
-    DrivenCache driven(job, folder_ + "/" + std::to_string(run++));
+    const std::uint64_t hits =
+        hits_as_simulated(job, [](DrivenCache& driven, std::uint64_t epoch) {
+          std::uint64_t found = 0;
+          driven.run_dealt_epoch(
+              epoch, [&](SampleId id, AccessTime now, AccessTime next_use) {
+                if (driven.read_at(id, now, next_use)) ++found;
+              });
+          return found;
+        });
 
-    std::uint64_t hits = 0;
-    for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
-      const std::uint64_t expected = simulated.epochs[epoch].tier_hits[0];
-      std::uint64_t found = 0;
-      driven.run_dealt_epoch(
-          epoch, [&](SampleId id, AccessTime now, AccessTime next_use) {
-            if (driven.read_at(id, now, next_use)) ++found;
-          });
-      EXPECT_EQ(found, expected) << epoch;
-      hits += expected;
-    }
-
-    EXPECT_EQ(driven.metric(Metric::kCacheRefusals), 0);
     EXPECT_GT(hits, (kDrivenEpochs - 1) * kDrivenSamples / 3 / 3);
   }
 }

@@ -21,11 +21,13 @@ def profile(
 
 def report_of(done: subprocess.CompletedProcess[str]) -> dict:
     if "no scratch file system can be mounted" in done.stderr:
-        pytest.skip(done.stderr)
+        pytest.skip("leat profile keeps a script's files in a scratch file system, and this machine lets it "
+                    f"mount none (it takes root, or user namespaces): {done.stderr}")  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     if "stay in memory" in report["proof"]["why_no_warm"]:
-        pytest.skip("the temporary folder lies in memory: no file there can be cold")
+        pytest.skip("what is read cold is read from a disk, and the temporary folder lies in memory: "
+                    "set TMPDIR to a folder on a disk")  # fmt: skip
     return report
 
 
