@@ -91,15 +91,8 @@ TEST(LoaderCacheTest, LocalRanksShareTheirMemory) {
   std::vector<std::unique_ptr<Loader>> ranks;
   for (std::uint32_t rank : {0, 1}) {
     LoaderOptions options = usual_options();
-    options.rank = Rank{.rank = rank, .world_size = 2};
     options.cache = CacheOptions{.ram_bytes = 8 * kMiB};
-    ranks.push_back(must(
-        Loader::open(dataset, options,
-                     fake_env({{"RANK", std::to_string(rank)},
-                               {"WORLD_SIZE", "2"},
-                               {"LOCAL_RANK", std::to_string(rank)},
-                               {"LOCAL_WORLD_SIZE", "2"},
-                               {"XDG_RUNTIME_DIR", world.root().string()}}))));
+    ranks.push_back(must(world.load_local_rank(dataset, options, rank)));
   }
   std::uint64_t first_misses = 0;
   std::uint64_t misses = 1;

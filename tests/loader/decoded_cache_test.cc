@@ -190,15 +190,8 @@ TEST_F(DecodedCacheTest, LocalRanksShareWhatTheyDecoded) {
   std::vector<std::unique_ptr<Loader>> ranks;
   for (std::uint32_t rank : {0, 1}) {
     LoaderOptions options = with_form(CacheForm::kDecoded);
-    options.rank = Rank{.rank = rank, .world_size = 2};
     options.cache->ram_bytes = 8 * kMiB;
-    ranks.push_back(must(
-        Loader::open(dataset, options,
-                     fake_env({{"RANK", std::to_string(rank)},
-                               {"WORLD_SIZE", "2"},
-                               {"LOCAL_RANK", std::to_string(rank)},
-                               {"LOCAL_WORLD_SIZE", "2"},
-                               {"XDG_RUNTIME_DIR", world_.root().string()}}))));
+    ranks.push_back(must(world_.load_local_rank(dataset, options, rank)));
   }
   std::uint64_t decoded_hits = 0;
   // Each sees what the other wrote within a second.

@@ -70,6 +70,17 @@ Result<std::unique_ptr<Loader>> World::load(
   return Loader::open(std::move(dataset), options, env_);
 }
 
+Result<std::unique_ptr<Loader>> World::load_local_rank(
+    Dataset dataset, LoaderOptions options, std::uint32_t rank) const {
+  options.rank = Rank{.rank = rank, .world_size = 2};
+  return Loader::open(std::move(dataset), std::move(options),
+                      fake_env({{"RANK", std::to_string(rank)},
+                                {"WORLD_SIZE", "2"},
+                                {"LOCAL_RANK", std::to_string(rank)},
+                                {"LOCAL_WORLD_SIZE", "2"},
+                                {"XDG_RUNTIME_DIR", root_.string()}}));
+}
+
 Result<std::unique_ptr<Loader>> World::load_unindexed(
     const std::string& url, const LoaderOptions& options) const {
   StoreOptions store;

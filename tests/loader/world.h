@@ -59,6 +59,11 @@ class World {
   Result<std::unique_ptr<Loader>> load(Dataset dataset,
                                        const LoaderOptions& options) const;
 
+  /// A rank of two on one node.
+  Result<std::unique_ptr<Loader>> load_local_rank(Dataset dataset,
+                                                  LoaderOptions options,
+                                                  std::uint32_t rank) const;
+
   /// As above, but shards without a catalogue are left for the first epoch to
   /// index, where the options let it.
   Result<std::unique_ptr<Loader>> load_unindexed(
