@@ -77,7 +77,7 @@ class PollingLink final : public AgentLink {
     while (!stop.stop_requested()) {
       if (SteadyClock().now() >= due) {
         if (!socket_) look();
-        if (socket_) say(line_of(wire_rates(options_.rates())));
+        if (socket_) report();
         due = SteadyClock().now() + kEvery;
       }
       wait_until(due);
@@ -94,6 +94,12 @@ class PollingLink final : public AgentLink {
       say(line_of(options_.registration));
       return;
     }
+  }
+
+  void report() {
+    WireRates rates = wire_rates(options_.rates());
+    rates.elsewhere = options_.elsewhere();
+    say(line_of(rates));
   }
 
   void wait_until(TimePoint due) {
@@ -142,6 +148,7 @@ class PollingLink final : public AgentLink {
       if (!said) return lose();
       if (said->share) {
         options_.set_share(*said->share);
+        if (said->pace) options_.set_pace(*said->pace);
       } else if (!std::exchange(has_warned_, true)) {
         log_warning("the agent of this node turned this loader away: " +
                     said->error);

@@ -14,6 +14,13 @@ constexpr double kDrift = 0.1;           // Of a figure, relative.
 constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
 constexpr std::uint32_t kGainReports = 3;
 constexpr double kNewSeconds = 3;  // After a change, for what is just known.
+// What one node goes beyond another's offer: figures differ by that from
+// report to report.
+constexpr double kAhead = 1.05;
+
+double outside_of(const NodeSharing::Job& job) {
+  return job.elsewhere ? kAhead * job.elsewhere->offered : kUnbounded;
+}
 
 bool differs(double a, double b) {
   if (a == b) return false;
@@ -60,7 +67,8 @@ void NodeSharing::leave(const std::string& job) {
 void NodeSharing::report(const std::string& job, const JobReport& report) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  found->second.fit.observe(report, found->second.grant);
+  found->second.fit.observe(report, found->second.grant,
+                            found->second.elsewhere);
   look_for_gain(found->second);
 }
 
@@ -74,18 +82,21 @@ void NodeSharing::look_for_gain(Job& job) {
   job.decision = 0;
 }
 
-void NodeSharing::set_elsewhere(const std::string& job, double rate,
-                                double ceiling) {
+void NodeSharing::set_elsewhere(const std::string& job, const Pace& pace) {
   const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return;
-  found->second.outside_rate = rate;
-  found->second.outside_ceiling = ceiling;
+  if (found != jobs_.end()) found->second.elsewhere = pace;
 }
 
 JobSpeed NodeSharing::speed_of(const Job& job) {
-  JobSpeed speed = job.fit.speed();
-  speed.compute_ceiling = std::max(speed.compute_ceiling, job.outside_ceiling);
-  return speed;
+  return job.fit.speed(job.elsewhere ? job.elsewhere->ceiling : 0);
+}
+
+std::optional<Pace> NodeSharing::pace_of(const Job& job) {
+  if (!job.fit.is_known()) return std::nullopt;
+  const double reached = predict(speed_of(job), job.grant).rate;
+  return Pace{.offered = job.offered > 0 ? job.offered : reached,
+              .reached = reached,
+              .ceiling = job.fit.speed().compute_ceiling};
 }
 
 void NodeSharing::set_resources(const NodeResources& node) {
@@ -99,14 +110,15 @@ void NodeSharing::set_resources(const NodeResources& node) {
 double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
   const double rate =
-      std::min(predict(speed_of(job), job.grant).rate, job.outside_rate);
+      std::min(predict(speed_of(job), job.grant).rate,
+               job.elsewhere ? job.elsewhere->reached : kUnbounded);
   return std::isfinite(rate) ? rate : 0;
 }
 
 std::vector<Claim> NodeSharing::claims() const {
   std::vector<Claim> claims;
   for (const auto& [id, job] : jobs_) {
-    Claim claim{.outside_ceiling = job.outside_rate,
+    Claim claim{.outside_ceiling = outside_of(job),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
                 .most_cache_bytes =
@@ -125,8 +137,40 @@ bool NodeSharing::has_drifted() const {
     const bool is_known = job.fit.is_known();
     if (is_known != job.was_known) return true;
     return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
-                        differs(job.outside_rate, job.decided_outside));
+                        differs(outside_of(job), job.decided_outside));
   });
+}
+
+bool NodeSharing::has_newly_known() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const Job& job = entry.second;
+    return (job.fit.is_known() && !job.was_known) ||
+           std::isfinite(outside_of(job)) != std::isfinite(job.decided_outside);
+  });
+}
+
+void NodeSharing::note_what_was_decided_by() {
+  for (auto& [id, job] : jobs_) {
+    job.decided_by = speed_of(job);
+    job.decided_outside = outside_of(job);
+    job.was_known = job.fit.is_known();
+  }
+}
+
+void NodeSharing::make_offers(const std::vector<Claim>& claims,
+                              const std::vector<Grant>& best) {
+  std::size_t i = 0;
+  for (auto& [id, job] : jobs_) {
+    const Claim& claim = claims[i];
+    job.offered = predict(claim.speed, best[i]).rate;
+    if (std::isfinite(claim.outside_ceiling)) {
+      std::vector<Claim> free = claims;
+      free[i].outside_ceiling = kUnbounded;
+      const auto grants = allocate(node_, free, options_.allocation);
+      job.offered = predict(claim.speed, grants[i]).rate;
+    }
+    ++i;
+  }
 }
 
 bool NodeSharing::is_overfull() const {
@@ -142,13 +186,9 @@ bool NodeSharing::decide(double now) {
     has_arrival_ = has_room_ = false;
     return false;
   }
-  const bool has_newly_known =
-      std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-        return entry.second.fit.is_known() && !entry.second.was_known;
-      });
   const double least_seconds =
       std::min(options_.least_seconds,
-               has_newly_known ? kNewSeconds : options_.least_seconds);
+               has_newly_known() ? kNewSeconds : options_.least_seconds);
   const bool may_change = now - changed_at_ >= least_seconds;
   if (!has_arrival_ && !has_room_ && !may_change) return false;
   const bool must_change = has_arrival_ || is_overfull();
@@ -156,6 +196,7 @@ bool NodeSharing::decide(double now) {
 
   const std::vector<Claim> wanted = claims();
   std::vector<Grant> grants = allocate(node_, wanted, options_.allocation);
+  make_offers(wanted, grants);
   deal_out_cache(node_, wanted, grants);
   std::vector<Grant> present;
   std::vector<CacheRoom> rooms;
@@ -170,11 +211,7 @@ bool NodeSharing::decide(double now) {
                                     normalised_rates(node_, wanted, present));
   const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
   if (!must_change && gain < least) {
-    for (auto& [id, job] : jobs_) {
-      job.decided_by = speed_of(job);
-      job.decided_outside = job.outside_rate;
-      job.was_known = job.fit.is_known();
-    }
+    note_what_was_decided_by();
     if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
       tell_nothing_to_gain(now);
     }
@@ -213,13 +250,11 @@ bool NodeSharing::give_free_cache(double now,
 
 void NodeSharing::apply(double now, const std::vector<Claim>& claims,
                         const std::vector<Grant>& grants) {
+  note_what_was_decided_by();
   std::size_t i = 0;
   for (auto& [id, job] : jobs_) {
     const Grant before = std::exchange(job.grant, grants[i]);
     const Claim& claim = claims[i++];
-    job.decided_by = speed_of(job);
-    job.decided_outside = job.outside_rate;
-    job.was_known = job.fit.is_known();
     const bool is_new = !std::isfinite(before.threads);
     const Prediction was = predict(claim.speed, before);
     const Prediction is = predict(claim.speed, job.grant);

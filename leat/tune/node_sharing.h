@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "leat/tune/cache_places.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/job_fit.h"
+#include "leat/tune/pace.h"
 
 namespace leat {
 
@@ -50,11 +52,9 @@ class NodeSharing {
   /// below.
   void leave(const std::string& job);
   void report(const std::string& job, const JobReport& report);
-  /// Of a job over several nodes, in samples a second of the ranks here: the
-  /// `rate` that those elsewhere can keep up with, and the highest `ceiling`
-  /// that any node has measured. Only the slowest node's ranks see how long
-  /// training takes; the others' wait for it looks like training too.
-  void set_elsewhere(const std::string& job, double rate, double ceiling);
+  /// Of a job of several nodes: what the others say of it, in samples a second
+  /// of as many ranks as are here. It is not given what these could not follow.
+  void set_elsewhere(const std::string& job, const Pace& pace);
   /// What there is has changed: other programs, or limits.
   void set_resources(const NodeResources& node);
 
@@ -66,9 +66,9 @@ class NodeSharing {
     JobAsk ask;
     JobFit fit;
     Grant grant;
-    double outside_rate = kUnbounded;
-    double outside_ceiling = 0;  ///< Above its own, or 0.
-    JobSpeed decided_by;         ///< speed_of() when the grant was decided.
+    std::optional<Pace> elsewhere;
+    double offered = 0;   ///< See Pace; 0: not yet known.
+    JobSpeed decided_by;  ///< speed_of() when the grant was decided.
     double decided_outside = kUnbounded;
     bool was_known = false;
     std::uint64_t changes = 0;  ///< Of its grant, after the first.
@@ -88,11 +88,19 @@ class NodeSharing {
   static JobSpeed speed_of(const Job& job);
   /// What a job does with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
+  /// What its other nodes are to hear of it; nullopt: too little is known.
+  static std::optional<Pace> pace_of(const Job& job);
 
  private:
   std::vector<Claim> claims() const;
   bool has_drifted() const;
   bool is_overfull() const;
+  bool has_newly_known() const;
+  /// Takes down what this node would give to each if nothing elsewhere bounded
+  /// it, by the grants that are best as things are.
+  void make_offers(const std::vector<Claim>& claims,
+                   const std::vector<Grant>& best);
+  void note_what_was_decided_by();
   void apply(double now, const std::vector<Claim>& claims,
              const std::vector<Grant>& grants);
   bool give_free_cache(double now, const std::vector<Claim>& claims);
