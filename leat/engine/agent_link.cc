@@ -35,7 +35,8 @@ WireRates wire_rates(const LoaderRates& rates) {
   WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
                  .samples = static_cast<double>(rates.samples),
                  .training_seconds = seconds(rates.training),
-                 .wait_seconds = seconds(rates.wait),
+                 // Also in a next() that is not over: it asks.
+                 .wait_seconds = seconds(rates.wait + rates.waiting),
                  .reads = static_cast<double>(rates.reads),
                  .read_bytes = static_cast<double>(rates.read_bytes),
                  .read_seconds = seconds(rates.read_time),

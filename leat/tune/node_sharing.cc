@@ -69,7 +69,24 @@ void NodeSharing::report(const std::string& job, const JobReport& report) {
   if (found == jobs_.end()) return;
   found->second.fit.observe(report, found->second.grant,
                             found->second.elsewhere);
+  watch_idleness(found->second, report);
   look_for_gain(found->second);
+}
+
+void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
+  const bool was_idle = job.is_idle();
+  const bool asks = report.samples > 0 || report.reads > 0 ||
+                    report.tasks > 0 || report.wait_seconds > 0;
+  // What is no time changes nothing.
+  if (asks) {
+    job.idle_seconds = 0;
+  } else if (report.seconds > 0 && std::isfinite(report.seconds)) {
+    job.idle_seconds += report.seconds;
+  }
+  if (was_idle == job.is_idle()) return;
+  event_ = was_idle ? "a job reads again" : "a job asks for nothing";
+  (was_idle ? has_arrival_ : has_room_) = true;
+  has_said_nothing_to_gain_ = false;
 }
 
 void NodeSharing::look_for_gain(Job& job) {
@@ -115,9 +132,31 @@ double NodeSharing::predicted_rate(const Job& job) {
   return std::isfinite(rate) ? rate : 0;
 }
 
-std::vector<Claim> NodeSharing::claims() const {
-  std::vector<Claim> claims;
+std::vector<NodeSharing::JobEntry*> NodeSharing::working() {
+  std::vector<JobEntry*> working;
+  for (JobEntry& entry : jobs_) {
+    if (!entry.second.is_idle()) working.push_back(&entry);
+  }
+  return working;
+}
+
+NodeResources NodeSharing::shared() const {
+  NodeResources shared = node_;
   for (const auto& [id, job] : jobs_) {
+    if (!job.is_idle()) continue;
+    shared.cache_bytes -= job.grant.cache_bytes;
+    shared.disk_bytes -= job.grant.disk_bytes;
+  }
+  shared.disk_bytes = std::max(0.0, shared.disk_bytes);
+  shared.cache_bytes = std::max(shared.disk_bytes, shared.cache_bytes);
+  return shared;
+}
+
+std::vector<Claim> NodeSharing::claims(
+    const std::vector<JobEntry*>& jobs) const {
+  std::vector<Claim> claims;
+  for (const JobEntry* entry : jobs) {
+    const Job& job = entry->second;
     Claim claim{.outside_ceiling = outside_of(job),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
@@ -157,16 +196,19 @@ void NodeSharing::note_what_was_decided_by() {
   }
 }
 
-void NodeSharing::make_offers(const std::vector<Claim>& claims,
+void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
+                              const std::vector<Claim>& claims,
                               const std::vector<Grant>& best) {
+  const NodeResources node = shared();
   std::size_t i = 0;
-  for (auto& [id, job] : jobs_) {
+  for (JobEntry* entry : jobs) {
+    Job& job = entry->second;
     const Claim& claim = claims[i];
     job.offered = predict(claim.speed, best[i]).rate;
     if (std::isfinite(claim.outside_ceiling)) {
       std::vector<Claim> free = claims;
       free[i].outside_ceiling = kUnbounded;
-      const auto grants = allocate(node_, free, options_.allocation);
+      const auto grants = allocate(node, free, options_.allocation);
       job.offered = predict(claim.speed, grants[i]).rate;
     }
     ++i;
@@ -175,13 +217,16 @@ void NodeSharing::make_offers(const std::vector<Claim>& claims,
 
 bool NodeSharing::is_overfull() const {
   double threads = 0;
-  for (const auto& [id, job] : jobs_) threads += job.grant.threads;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.is_idle()) threads += job.grant.threads;
+  }
   return threads >
          std::max(std::floor(node_.threads), static_cast<double>(jobs_.size()));
 }
 
 bool NodeSharing::decide(double now) {
-  if (jobs_.empty()) {
+  const std::vector<JobEntry*> jobs = working();
+  if (jobs.empty()) {
     event_.clear();
     has_arrival_ = has_room_ = false;
     return false;
@@ -194,28 +239,29 @@ bool NodeSharing::decide(double now) {
   const bool must_change = has_arrival_ || is_overfull();
   if (!must_change && !has_room_ && !has_drifted()) return false;
 
-  const std::vector<Claim> wanted = claims();
-  std::vector<Grant> grants = allocate(node_, wanted, options_.allocation);
-  make_offers(wanted, grants);
-  deal_out_cache(node_, wanted, grants);
+  const NodeResources node = shared();
+  const std::vector<Claim> wanted = claims(jobs);
+  std::vector<Grant> grants = allocate(node, wanted, options_.allocation);
+  make_offers(jobs, wanted, grants);
+  deal_out_cache(node, wanted, grants);
   std::vector<Grant> present;
   std::vector<CacheRoom> rooms;
-  for (const auto& [id, job] : jobs_) {
-    present.push_back(job.grant);
-    rooms.push_back(job.ask.cache);
+  for (const JobEntry* entry : jobs) {
+    present.push_back(entry->second.grant);
+    rooms.push_back(entry->second.ask.cache);
   }
-  place_cache(node_, rooms, grants);
+  place_cache(node, rooms, grants);
   const Objective objective = options_.allocation.objective;
-  const auto better = normalised_rates(node_, wanted, grants);
-  const double gain = relative_gain(objective, better,
-                                    normalised_rates(node_, wanted, present));
+  const auto better = normalised_rates(node, wanted, grants);
+  const double gain =
+      relative_gain(objective, better, normalised_rates(node, wanted, present));
   const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
   if (!must_change && gain < least) {
     note_what_was_decided_by();
-    if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
+    if (gain < kLeastRoomGain && better.size() == jobs.size()) {
       tell_nothing_to_gain(now);
     }
-    const bool has_grown = has_room_ && give_free_cache(now, wanted);
+    const bool has_grown = has_room_ && give_free_cache(now, jobs, wanted);
     has_room_ = false;
     event_.clear();
     return has_grown;
@@ -223,7 +269,7 @@ bool NodeSharing::decide(double now) {
   if (event_.empty()) {
     event_ = must_change ? "other programs take cores" : "figures have changed";
   }
-  apply(now, wanted, grants);
+  apply(now, jobs, wanted, grants);
   has_arrival_ = has_room_ = false;
   event_.clear();
   changed_at_ = now;
@@ -232,27 +278,30 @@ bool NodeSharing::decide(double now) {
 
 /// Memory that nobody holds is of no use to anybody.
 bool NodeSharing::give_free_cache(double now,
+                                  const std::vector<JobEntry*>& jobs,
                                   const std::vector<Claim>& claims) {
   std::vector<Grant> grants;
   std::vector<CacheRoom> rooms;
-  for (const auto& [id, job] : jobs_) {
-    grants.push_back(job.grant);
-    rooms.push_back(job.ask.cache);
+  for (const JobEntry* entry : jobs) {
+    grants.push_back(entry->second.grant);
+    rooms.push_back(entry->second.ask.cache);
   }
   const std::vector<Grant> before = grants;
-  deal_out_cache(node_, claims, grants);
-  place_cache(node_, rooms, grants);
+  deal_out_cache(shared(), claims, grants);
+  place_cache(shared(), rooms, grants);
   const bool has_grown = !std::ranges::equal(
       before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);
-  if (has_grown) apply(now, claims, grants);
+  if (has_grown) apply(now, jobs, claims, grants);
   return has_grown;
 }
 
-void NodeSharing::apply(double now, const std::vector<Claim>& claims,
+void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
+                        const std::vector<Claim>& claims,
                         const std::vector<Grant>& grants) {
   note_what_was_decided_by();
   std::size_t i = 0;
-  for (auto& [id, job] : jobs_) {
+  for (JobEntry* entry : jobs) {
+    auto& [id, job] = *entry;
     const Grant before = std::exchange(job.grant, grants[i]);
     const Claim& claim = claims[i++];
     const bool is_new = !std::isfinite(before.threads);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "leat/tune/allocation.h"
@@ -36,12 +37,15 @@ struct JobAsk {
 ///
 /// A job of which too little is known, or whose figures do not hold, has its
 /// even share: no more, and no less. Shares change when a job comes; when one
-/// goes or another's figures have drifted, if that gains enough.
+/// goes or another's figures have drifted, if that gains enough. One that asks
+/// for nothing for a while keeps its share, and the others have it too, but for
+/// its cache; when it reads again they give it back at once.
 ///
 /// Threads: one at a time.
 class NodeSharing {
  public:
   static constexpr std::size_t kKeptDecisions = 256;
+  static constexpr double kIdleSeconds = 10;
 
   NodeSharing(const NodeResources& node, const SharingOptions& options)
       : node_(node), options_(options) {}
@@ -66,6 +70,8 @@ class NodeSharing {
     JobAsk ask;
     JobFit fit;
     Grant grant;
+    double idle_seconds = 0;  ///< Since it has asked for anything.
+    bool is_idle() const { return idle_seconds >= kIdleSeconds; }
     std::optional<Pace> elsewhere;
     double offered = 0;   ///< See Pace; 0: not yet known.
     JobSpeed decided_by;  ///< speed_of() when the grant was decided.
@@ -92,18 +98,27 @@ class NodeSharing {
   static std::optional<Pace> pace_of(const Job& job);
 
  private:
-  std::vector<Claim> claims() const;
+  using JobEntry = std::pair<const std::string, Job>;
+  /// All but those that are idle.
+  std::vector<JobEntry*> working();
+  /// What these share.
+  NodeResources shared() const;
+  std::vector<Claim> claims(const std::vector<JobEntry*>& jobs) const;
   bool has_drifted() const;
   bool is_overfull() const;
   bool has_newly_known() const;
+  void watch_idleness(Job& job, const JobReport& report);
   /// Takes down what this node would give to each if nothing elsewhere bounded
   /// it, by the grants that are best as things are.
-  void make_offers(const std::vector<Claim>& claims,
+  void make_offers(const std::vector<JobEntry*>& jobs,
+                   const std::vector<Claim>& claims,
                    const std::vector<Grant>& best);
   void note_what_was_decided_by();
-  void apply(double now, const std::vector<Claim>& claims,
+  void apply(double now, const std::vector<JobEntry*>& jobs,
+             const std::vector<Claim>& claims,
              const std::vector<Grant>& grants);
-  bool give_free_cache(double now, const std::vector<Claim>& claims);
+  bool give_free_cache(double now, const std::vector<JobEntry*>& jobs,
+                       const std::vector<Claim>& claims);
   void tell(Decision decision);
   void tell_nothing_to_gain(double now);
   void look_for_gain(Job& job);

@@ -28,7 +28,7 @@ class World {
       : node_(node), sharing_(node, options) {}
 
   void come(const std::string& job, const JobSpeed& truth, Lie lie = {}) {
-    jobs_[job] = {truth, std::move(lie)};
+    jobs_[job] = {.truth = truth, .lie = std::move(lie)};
     sharing_.arrive(job, {});
     sharing_.decide(now_);
   }
@@ -43,6 +43,10 @@ class World {
       for (const auto& [job, is] : jobs_) {
         const Grant& grant = sharing_.jobs().find(job)->second.grant;
         JobReport said = report_of(is.truth, grant, rate_of(job), 1);
+        if (is.is_idle) {
+          said = {.seconds = 1};
+          if (is.is_stuck) said.wait_seconds = 1;
+        }
         if (is.lie) is.lie(said);
         sharing_.report(job, said);
       }
@@ -58,6 +62,15 @@ class World {
   double threads_of(const std::string& job) const {
     return sharing_.jobs().find(job)->second.grant.threads;
   }
+  const Grant& grant_of(const std::string& job) const {
+    return sharing_.jobs().find(job)->second.grant;
+  }
+  void set_idle(const std::string& job, bool is_idle) {
+    jobs_[job].is_idle = is_idle;
+  }
+  void set_stuck(const std::string& job) {
+    jobs_[job].is_idle = jobs_[job].is_stuck = true;
+  }
   NodeSharing& sharing() { return sharing_; }
   int changes() const { return changes_; }
   JobSpeed& truth_of(const std::string& job) { return jobs_[job].truth; }
@@ -66,6 +79,8 @@ class World {
   struct Is {
     JobSpeed truth;
     Lie lie;
+    bool is_idle = false;
+    bool is_stuck = false;  ///< Waits in next(), and nothing comes.
   };
   NodeResources node_;
   NodeSharing sharing_;
@@ -163,6 +178,42 @@ TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
   world.run(1);
 
   EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
+}
+
+TEST(NodeSharingTest, WhatAnIdleJobDoesNotUseOthersHaveUntilItReadsAgain) {
+  World world({.threads = 8, .cache_bytes = 1000});
+  world.come("a", kHeavy);
+  world.come("b", kHeavy);
+  world.run(20);
+  const Grant before = world.grant_of("a");
+  ASSERT_LE(world.threads_of("b"), 4);
+  ASSERT_GT(before.cache_bytes, 0);
+
+  world.set_idle("a", true);
+  world.run(5);
+  EXPECT_LE(world.threads_of("b"), 4) << "a long step is no idleness";
+  world.run(10);
+  EXPECT_EQ(world.threads_of("b"), 8);
+  EXPECT_EQ(world.threads_of("a"), before.threads);
+  EXPECT_EQ(world.grant_of("a").cache_bytes, before.cache_bytes);
+  EXPECT_LE(world.grant_of("b").cache_bytes + before.cache_bytes, 1000);
+
+  world.set_idle("a", false);
+  world.run(1);
+  EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
+  EXPECT_GE(world.threads_of("a"), 3);
+}
+
+TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
+  World world({.threads = 8});
+  world.come("a", kHeavy);
+  world.come("b", kHeavy);
+  world.run(20);
+
+  world.set_stuck("a");
+  world.run(60);
+
+  EXPECT_LE(world.threads_of("b"), 4);
 }
 
 TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {
