@@ -324,7 +324,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     if (std::isfinite(speed.compute_ceiling)) {
       view.compute_ceiling = speed.compute_ceiling;
     }
-    view.bottleneck = to_string(predict(speed, grant).bound);
+    view.bottleneck = to_string(NodeSharing::predict_with(known, grant).bound);
   }
   return view;
 }

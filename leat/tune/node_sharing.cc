@@ -108,9 +108,16 @@ JobSpeed NodeSharing::speed_of(const Job& job) {
   return job.fit.speed(job.elsewhere ? job.elsewhere->ceiling : 0);
 }
 
+Prediction NodeSharing::predict_with(const Job& job, Grant grant) {
+  grant.threads = std::min(grant.threads, std::max(1.0, job.ask.most_threads));
+  grant.in_flight =
+      std::min(grant.in_flight, std::max(1.0, job.ask.most_in_flight));
+  return predict(speed_of(job), grant);
+}
+
 std::optional<Pace> NodeSharing::pace_of(const Job& job) {
   if (!job.fit.is_known()) return std::nullopt;
-  const double reached = predict(speed_of(job), job.grant).rate;
+  const double reached = predict_with(job, job.grant).rate;
   return Pace{.offered = job.offered > 0 ? job.offered : reached,
               .reached = reached,
               .ceiling = job.fit.speed().compute_ceiling};
@@ -127,7 +134,7 @@ void NodeSharing::set_resources(const NodeResources& node) {
 double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
   const double rate =
-      std::min(predict(speed_of(job), job.grant).rate,
+      std::min(predict_with(job, job.grant).rate,
                job.elsewhere ? job.elsewhere->reached : kUnbounded);
   return std::isfinite(rate) ? rate : 0;
 }
@@ -199,19 +206,17 @@ void NodeSharing::note_what_was_decided_by() {
 void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
                               const std::vector<Claim>& claims,
                               const std::vector<Grant>& best) {
-  const NodeResources node = shared();
-  std::size_t i = 0;
-  for (JobEntry* entry : jobs) {
-    Job& job = entry->second;
-    const Claim& claim = claims[i];
-    job.offered = predict(claim.speed, best[i]).rate;
-    if (std::isfinite(claim.outside_ceiling)) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Job& job = jobs[i]->second;
+    job.offered = 0;
+    if (!job.fit.is_known()) continue;
+    Grant most = best[i];
+    if (std::isfinite(claims[i].outside_ceiling)) {
       std::vector<Claim> free = claims;
       free[i].outside_ceiling = kUnbounded;
-      const auto grants = allocate(node, free, options_.allocation);
-      job.offered = predict(claim.speed, grants[i]).rate;
+      most = allocate(shared(), free, options_.allocation)[i];
     }
-    ++i;
+    job.offered = predict_with(job, most).rate;
   }
 }
 
@@ -269,7 +274,7 @@ bool NodeSharing::decide(double now) {
   if (event_.empty()) {
     event_ = must_change ? "other programs take cores" : "figures have changed";
   }
-  apply(now, jobs, wanted, grants);
+  apply(now, jobs, grants);
   has_arrival_ = has_room_ = false;
   event_.clear();
   changed_at_ = now;
@@ -291,22 +296,23 @@ bool NodeSharing::give_free_cache(double now,
   place_cache(shared(), rooms, grants);
   const bool has_grown = !std::ranges::equal(
       before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);
-  if (has_grown) apply(now, jobs, claims, grants);
+  if (has_grown) apply(now, jobs, grants);
   return has_grown;
 }
 
 void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
-                        const std::vector<Claim>& claims,
                         const std::vector<Grant>& grants) {
   note_what_was_decided_by();
   std::size_t i = 0;
   for (JobEntry* entry : jobs) {
     auto& [id, job] = *entry;
-    const Grant before = std::exchange(job.grant, grants[i]);
-    const Claim& claim = claims[i++];
+    const Grant before = std::exchange(job.grant, grants[i++]);
     const bool is_new = !std::isfinite(before.threads);
-    const Prediction was = predict(claim.speed, before);
-    const Prediction is = predict(claim.speed, job.grant);
+    const auto with = [&job = job](const Grant& grant) {
+      return job.was_known ? predict_with(job, grant) : Prediction{};
+    };
+    const Prediction was = with(before);
+    const Prediction is = with(job.grant);
     bool has_changed = false;
     for (const Shown& shown : kShown) {
       const double old_value = shown.value(before);
@@ -354,8 +360,8 @@ void NodeSharing::tell_nothing_to_gain(double now) {
   bool all_train = true;
   for (const auto& [id, job] : jobs_) {
     threads += job.grant.threads;
-    all_train = all_train &&
-                predict(speed_of(job), job.grant).bound == Bound::kTraining;
+    all_train =
+        all_train && predict_with(job, job.grant).bound == Bound::kTraining;
   }
   tell({.at_seconds = now,
         .job = {},

@@ -94,6 +94,8 @@ class NodeSharing {
   static JobSpeed speed_of(const Job& job);
   /// What a job does with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
+  /// How fast it goes with a grant, and within what its user allows.
+  static Prediction predict_with(const Job& job, Grant grant);
   /// What its other nodes are to hear of it; nullopt: too little is known.
   static std::optional<Pace> pace_of(const Job& job);
 
@@ -115,7 +117,6 @@ class NodeSharing {
                    const std::vector<Grant>& best);
   void note_what_was_decided_by();
   void apply(double now, const std::vector<JobEntry*>& jobs,
-             const std::vector<Claim>& claims,
              const std::vector<Grant>& grants);
   bool give_free_cache(double now, const std::vector<JobEntry*>& jobs,
                        const std::vector<Claim>& claims);
