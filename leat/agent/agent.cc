@@ -96,9 +96,10 @@ class PollingAgent final : public Agent {
       const bool has_changed = serve();
       const double now = seconds_of(SteadyClock().now());
       if (has_changed || now - ticked_at_ >= kTickSeconds) tick();
-      for (const auto& [id, share] : book_.take_shares()) {
+      for (const auto& [id, told] : book_.take_shares()) {
         const auto found = connections_.find(id);
-        if (found != connections_.end()) say(found->second, line_of(share));
+        if (found == connections_.end()) continue;
+        say(found->second, line_of(told.share, told.pace));
       }
       drop_what_is_over();
     }

@@ -78,8 +78,8 @@ TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
 
   for (int second = 0; second < 30; ++second) {
     book.tick(second, second);
-    for (const auto& [member, share] : book.take_shares()) {
-      shares[member] = share;
+    for (const auto& [member, told] : book.take_shares()) {
+      shares[member] = told.share;
     }
     for (auto& [member, rank] : ranks) {
       book.report(member, rank.after_a_second(shares[member]));
@@ -153,23 +153,65 @@ TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
   book.join(3, 0, 3, ram, 0);
   book.join(4, 0, 4, named("none"), 0);
   book.tick(0, 0);
-  const std::map<MemberId, Share> shares = book.take_shares();
+  const auto shares = book.take_shares();
 
-  EXPECT_EQ(shares.at(1).ram_bytes, shares.at(2).ram_bytes);
-  EXPECT_EQ(shares.at(1).disk_bytes, 300u);
-  EXPECT_FALSE(shares.at(3).disk_bytes);
-  EXPECT_FALSE(shares.at(4).ram_bytes);
-  EXPECT_LE(2 * *shares.at(1).ram_bytes + *shares.at(3).ram_bytes, 1000u);
-  EXPECT_GE(*shares.at(3).ram_bytes, 700u);  // Half of all, and no disk.
+  EXPECT_EQ(shares.at(1).share.ram_bytes, shares.at(2).share.ram_bytes);
+  EXPECT_EQ(shares.at(1).share.disk_bytes, 300u);
+  EXPECT_FALSE(shares.at(3).share.disk_bytes);
+  EXPECT_FALSE(shares.at(4).share.ram_bytes);
+  EXPECT_LE(2 * *shares.at(1).share.ram_bytes + *shares.at(3).share.ram_bytes,
+            1000u);
+  EXPECT_GE(*shares.at(3).share.ram_bytes, 700u);  // Half of all, and no disk.
 
   book.leave(1);
   book.leave(2);
   book.leave(4);
   book.tick(20, 20);
-  EXPECT_EQ(book.take_shares().at(3).ram_bytes, 1000u);
+  EXPECT_EQ(book.take_shares().at(3).share.ram_bytes, 1000u);
   const NodeView view = book.view();
   EXPECT_EQ(view.jobs[0].share.ram_bytes, 1000u);
   EXPECT_EQ(view.decisions.back().decision.setting, Setting::kRamBytes);
+}
+
+TEST(JobBookTest, OfAJobWithRanksElsewhereThePaceIsToldAndHeeded) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2, 3}) {
+    WireRegistration who = named(member == 3 ? "here" : "wide");
+    who.world_size = member == 3 ? 1 : 4;
+    book.join(member, 0, static_cast<int>(member), who, 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 400, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares;
+  std::map<MemberId, Pace> paces;
+  const auto run = [&](int from, const std::optional<Pace>& elsewhere) {
+    for (int second = from; second < from + 30; ++second) {
+      book.tick(second, second);
+      for (const auto& [member, told] : book.take_shares()) {
+        shares[member] = told.share;
+        if (told.pace) paces[member] = *told.pace;
+      }
+      for (auto& [member, rank] : ranks) {
+        WireRates rates = rank.after_a_second(shares[member]);
+        if (member != 3) rates.elsewhere = elsewhere;
+        book.report(member, rates);
+      }
+    }
+  };
+
+  run(0, {});
+  EXPECT_FALSE(paces.contains(3)) << "it has no ranks elsewhere";
+  const auto threads = static_cast<double>(*shares[1].threads);
+  EXPECT_GE(threads, 2);
+  EXPECT_NEAR(paces.at(1).reached, 100 * threads, 1) << "of one rank of two";
+  EXPECT_EQ(paces.at(1), paces.at(2));
+
+  run(30, Pace{.offered = 100, .reached = 100, .ceiling = 400});
+  EXPECT_LE(*shares[1].threads + *shares[2].threads, 4u);
+  EXPECT_GE(*shares[3].threads, 4u);
+  EXPECT_GE(paces.at(1).offered, 200)
+      << "what it would give, not what it gives";
 }
 
 TEST(JobBookTest, WithoutAPoolEachKeepsWhatItsUserGave) {
@@ -179,7 +221,7 @@ TEST(JobBookTest, WithoutAPoolEachKeepsWhatItsUserGave) {
   book.join(1, 0, 1, said, 0);
   book.tick(0, 0);
 
-  EXPECT_FALSE(book.take_shares().at(1).ram_bytes);
+  EXPECT_FALSE(book.take_shares().at(1).share.ram_bytes);
   EXPECT_FALSE(book.view().jobs[0].share.disk_bytes);
 }
 
@@ -196,7 +238,7 @@ TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
   book.join(1, 0, 1, named("a"), 0);
   book.join(2, 0, 2, named("b"), 0);
   book.tick(0, 0);
-  EXPECT_EQ(book.take_shares().at(1).threads, 4u);
+  EXPECT_EQ(book.take_shares().at(1).share.threads, 4u);
 
   book.leave(2);
   book.tick(1, 1);
@@ -204,7 +246,7 @@ TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
   book.tick(2, 2);
 
   EXPECT_EQ(book.view().jobs.size(), 2u);
-  EXPECT_EQ(book.take_shares().at(3).threads, 4u);
+  EXPECT_EQ(book.take_shares().at(3).share.threads, 4u);
 }
 
 class AgentTest : public ::testing::Test {

@@ -12,6 +12,18 @@ namespace {
 
 /// Less time than this tells little.
 constexpr double kLeastSeconds = 0.5;
+/// A pace that differs by less is not told anew.
+constexpr double kPaceNoise = 0.02;
+
+bool is_near(double a, double b) {
+  return a == b || std::abs(a - b) <= kPaceNoise * std::min(a, b);
+}
+
+bool is_near(const std::optional<Pace>& a, const std::optional<Pace>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return is_near(a->offered, b->offered) && is_near(a->reached, b->reached) &&
+         is_near(a->ceiling, b->ceiling);
+}
 
 double hits_of(const WireRates& rates) {
   return rates.ram_hits + rates.disk_hits + rates.peer_hits;
@@ -141,8 +153,30 @@ bool JobBook::learn(const std::string& id, Job& job) {
   return true;
 }
 
+/// Its ranks hear the same, one a little later than the other.
+void JobBook::hear_of_elsewhere(const std::string& id, const Job& job) {
+  std::optional<Pace> pace;
+  for (const MemberId member : job.members) {
+    const std::optional<WireRates>& said = members_[member].latest;
+    if (!said || !said->elsewhere) continue;
+    pace = pace ? joined(*pace, *said->elsewhere) : *said->elsewhere;
+  }
+  if (!pace) return;
+  const auto here = static_cast<double>(job.members.size());
+  sharing_.set_elsewhere(id, scaled(*pace, here));
+}
+
+std::optional<Pace> JobBook::pace_of(const Job& job,
+                                     const NodeSharing::Job& known) const {
+  if (job.members.size() >= job.registration.world_size) return std::nullopt;
+  const auto pace = NodeSharing::pace_of(known);
+  if (!pace) return std::nullopt;
+  return scaled(*pace, 1 / static_cast<double>(job.members.size()));
+}
+
 void JobBook::tick(double now, double unix_seconds) {
   for (auto& [id, job] : jobs_) {
+    hear_of_elsewhere(id, job);
     if (!learn(id, job)) continue;
     const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
     history_.push_back({.time_seconds = unix_seconds,
@@ -209,16 +243,19 @@ Share JobBook::share_of(const Job& job, std::size_t place,
   return share;
 }
 
-std::map<MemberId, Share> JobBook::take_shares() {
-  std::map<MemberId, Share> shares;
+std::map<MemberId, JobBook::Told> JobBook::take_shares() {
+  std::map<MemberId, Told> shares;
   for (const auto& [id, job] : jobs_) {
     const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+    const std::optional<Pace> pace = pace_of(job, known);
     for (std::size_t i = 0; i < job.members.size(); ++i) {
       Member& member = members_[job.members[i]];
-      const Share share = share_of(job, i, known);
-      if (member.told == share) continue;
-      member.told = share;
-      shares[job.members[i]] = share;
+      const Told told{.share = share_of(job, i, known), .pace = pace};
+      if (member.told && member.told->share == told.share &&
+          is_near(member.told->pace, pace)) {
+        continue;
+      }
+      member.told = shares[job.members[i]] = told;
     }
   }
   return shares;
@@ -287,7 +324,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     if (std::isfinite(speed.compute_ceiling)) {
       view.compute_ceiling = speed.compute_ceiling;
     }
-    view.bottleneck = to_string(predict(speed, grant).bound);
+    view.bottleneck = to_string(NodeSharing::predict_with(known, grant).bound);
   }
   return view;
 }

@@ -42,9 +42,14 @@ class JobBook {
   /// a second. `now`: seconds on any clock that only rises.
   void tick(double now, double unix_seconds);
 
-  /// What to tell whom: shares that differ from what was told last. Each is
-  /// told once.
-  std::map<MemberId, Share> take_shares();
+  struct Told {
+    Share share;
+    /// Of a job with ranks elsewhere too, once something is known: of one rank.
+    std::optional<Pace> pace = {};
+  };
+  /// What to tell whom: shares and paces that differ from what was told last.
+  /// Each is told once.
+  std::map<MemberId, Told> take_shares();
 
   std::vector<std::int32_t> pids() const;
   std::size_t members() const { return members_.size(); }
@@ -59,7 +64,7 @@ class JobBook {
     WireRegistration registration;
     std::optional<WireRates> learned;  ///< Up to which was learned.
     std::optional<WireRates> latest;
-    std::optional<Share> told;
+    std::optional<Told> told;
   };
   struct Job {
     WireRegistration registration;  ///< Of its first rank.
@@ -72,6 +77,9 @@ class JobBook {
 
   void admit(const std::string& id, Job& job);
   bool learn(const std::string& id, Job& job);
+  void hear_of_elsewhere(const std::string& id, const Job& job);
+  std::optional<Pace> pace_of(const Job& job,
+                              const NodeSharing::Job& known) const;
   Share cache_share_of(const NodeSharing::Job& known) const;
   Share share_of(const Job& job, std::size_t place,
                  const NodeSharing::Job& known) const;

@@ -35,7 +35,8 @@ WireRates wire_rates(const LoaderRates& rates) {
   WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
                  .samples = static_cast<double>(rates.samples),
                  .training_seconds = seconds(rates.training),
-                 .wait_seconds = seconds(rates.wait),
+                 // Also in a next() that is not over: it asks.
+                 .wait_seconds = seconds(rates.wait + rates.waiting),
                  .reads = static_cast<double>(rates.reads),
                  .read_bytes = static_cast<double>(rates.read_bytes),
                  .read_seconds = seconds(rates.read_time),
@@ -77,7 +78,7 @@ class PollingLink final : public AgentLink {
     while (!stop.stop_requested()) {
       if (SteadyClock().now() >= due) {
         if (!socket_) look();
-        if (socket_) say(line_of(wire_rates(options_.rates())));
+        if (socket_) report();
         due = SteadyClock().now() + kEvery;
       }
       wait_until(due);
@@ -94,6 +95,12 @@ class PollingLink final : public AgentLink {
       say(line_of(options_.registration));
       return;
     }
+  }
+
+  void report() {
+    WireRates rates = wire_rates(options_.rates());
+    rates.elsewhere = options_.elsewhere();
+    say(line_of(rates));
   }
 
   void wait_until(TimePoint due) {
@@ -142,6 +149,7 @@ class PollingLink final : public AgentLink {
       if (!said) return lose();
       if (said->share) {
         options_.set_share(*said->share);
+        if (said->pace) options_.set_pace(*said->pace);
       } else if (!std::exchange(has_warned_, true)) {
         log_warning("the agent of this node turned this loader away: " +
                     said->error);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "leat/agent/wire/messages.h"
 #include "leat/base/env.h"
 #include "leat/engine/loader_rates.h"
+#include "leat/tune/pace.h"
 #include "leat/tune/share.h"
 
 namespace leat {
@@ -18,13 +20,17 @@ struct AgentLinkOptions {
   WireRegistration registration;
   std::function<LoaderRates()> rates;
   std::function<void(const Share&)> set_share;
+  /// What the agent says of this job: see Loader::pace().
+  std::function<void(const Pace&)> set_pace;
+  /// What other nodes say of it, if anything: goes with each report.
+  std::function<std::optional<Pace>()> elsewhere;
 };
 
 /// Looks for an agent once a second, registers, then reports once a second and
 /// carries out what shares come. Without an agent nothing changes; when one
 /// dies the last share stays, and it is looked for again.
 ///
-/// Threads:  one of its own, "leat-link", which calls both functions.
+/// Threads:  one of its own, "leat-link", which calls all functions.
 /// Lifetime: destruction hangs up and joins; the functions must live as long.
 class AgentLink {
  public:

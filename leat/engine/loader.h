@@ -19,6 +19,7 @@
 #include "leat/pipeline/batch.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/explain.h"
+#include "leat/tune/pace.h"
 #include "leat/tune/share.h"
 
 namespace leat {
@@ -145,6 +146,12 @@ class Loader {
   void set_share(const Share& wanted);
   /// The most that set_share() can give.
   Share most_share() const;
+  /// Of a job of several nodes: how fast a rank here may go, as the agent of
+  /// this node says; nullopt as long as it has not said so. Who can reach the
+  /// other nodes tells them.
+  std::optional<Pace> pace() const;
+  /// What they say in turn, all of them joined(), for the agent.
+  void set_pace_elsewhere(const Pace& pace);
 
   /// What its tuner changed, and how its share of the node's caches did, the
   /// latest last; at most the last 1,000 of each.

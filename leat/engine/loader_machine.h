@@ -128,6 +128,9 @@ struct Loader::Machine {
   Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
   Share allowed LEAT_GUARDED_BY(mutex);      ///< As set_share() was told.
   Share cache_share LEAT_GUARDED_BY(mutex);  ///< As its tiers were told.
+  /// See Loader::pace() and set_pace_elsewhere().
+  std::optional<Pace> pace LEAT_GUARDED_BY(mutex);
+  std::optional<Pace> elsewhere LEAT_GUARDED_BY(mutex);
   /// How that has changed; at most the last kKeptShares.
   std::deque<Decision> cache_decisions LEAT_GUARDED_BY(mutex);
   /// By the tuner; none where it is off.

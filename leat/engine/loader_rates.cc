@@ -87,8 +87,17 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
       {.paths = std::move(paths),
        .registration = std::move(who),
        .rates = [&loader] { return loader.rates(); },
-       .set_share =
-           [&loader](const Share& given) { loader.set_share(given); }});
+       .set_share = [&loader](const Share& given) { loader.set_share(given); },
+       .set_pace =
+           [this](const Pace& said) {
+             const MutexLock lock(mutex);
+             pace = said;
+           },
+       .elsewhere =
+           [this] {
+             const MutexLock lock(mutex);
+             return elsewhere;
+           }});
 }
 
 LoaderRates Loader::rates() const { return machine_->rates(); }
@@ -203,6 +212,16 @@ void Loader::set_share(const Share& wanted) {
     machine_->allowed = wanted;
   }
   machine_->apply_settings();
+}
+
+std::optional<Pace> Loader::pace() const {
+  const MutexLock lock(machine_->mutex);
+  return machine_->pace;
+}
+
+void Loader::set_pace_elsewhere(const Pace& pace) {
+  const MutexLock lock(machine_->mutex);
+  machine_->elsewhere = pace;
 }
 
 Share Loader::most_share() const {

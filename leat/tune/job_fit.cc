@@ -11,6 +11,8 @@ constexpr double kKept = 0.8;     // Of older reports, by each newer one.
 constexpr double kBehind = 0.85;  // Found less than this part: behind.
 constexpr std::uint32_t kPatience =
     3;  // Reports behind before a cap is learned.
+// The same of a job of several nodes, which hear of each other with a delay.
+constexpr std::uint32_t kPatienceBetweenNodes = 8;
 constexpr double kExplainedCapRise = 1.05;
 constexpr double kCapRise = 1.003;  // By each report.
 constexpr double kLeastConfidence = 0.3;
@@ -63,7 +65,8 @@ bool is_credible(const JobReport& report) {
          report.samples <= 1e12 && report.read_bytes <= 1e15;
 }
 
-void JobFit::observe(const JobReport& report, const Grant& grant) {
+void JobFit::observe(const JobReport& report, const Grant& grant,
+                     const std::optional<Pace>& elsewhere) {
   if (!is_credible(report)) {
     error_ = std::min(2.0, error_ + 0.5);
     return;
@@ -73,12 +76,14 @@ void JobFit::observe(const JobReport& report, const Grant& grant) {
   if (report.samples <= 0) return;
   predicted_rate_ = 0;
   if (reports_ > 0) {
-    JobSpeed now = speed();
+    JobSpeed now = speed(elsewhere ? elsewhere->ceiling : 0);
     // What was hit is seen, and a cache that fills is not yet what it will be.
     now.dataset_bytes = 0;
     now.reads_per_sample *= missed_part_of(report);
     now.read_bytes_per_sample *= missed_part_of(report);
-    const double expected = predict(now, limits_of(report, grant)).rate;
+    const double expected =
+        std::min(predict(now, limits_of(report, grant)).rate,
+                 elsewhere ? elsewhere->reached : kUnbounded);
     if (std::isfinite(expected) && expected > 0) {
       predicted_rate_ = expected;
       if (settling_ == 0) {
@@ -98,7 +103,7 @@ void JobFit::observe(const JobReport& report, const Grant& grant) {
     bytes_per_read_ = seen_.read_bytes / seen_.reads;
   }
   ++reports_;
-  learn_cap(report, grant);
+  learn_cap(report, grant, elsewhere);
 }
 
 void JobFit::share_changed() {
@@ -106,7 +111,8 @@ void JobFit::share_changed() {
   behind_ = 0;
 }
 
-void JobFit::learn_cap(const JobReport& report, const Grant& grant) {
+void JobFit::learn_cap(const JobReport& report, const Grant& grant,
+                       const std::optional<Pace>& elsewhere) {
   if (settling_ > 0) {
     --settling_;
     return;
@@ -115,6 +121,9 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant) {
   JobSpeed now;
   if (report.training_seconds > 0) {
     now.compute_ceiling = report.samples / report.training_seconds;
+  }
+  if (elsewhere) {
+    now.compute_ceiling = std::max(now.compute_ceiling, elsewhere->ceiling);
   }
   if (report.busy_seconds > 0) {
     now.rate_per_thread = report.tasks / report.busy_seconds;
@@ -128,7 +137,7 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant) {
   const bool is_behind =
       found_rate_ < kBehind * predicted_rate_ && found_rate_ < kBehind * own;
   behind_ = is_behind ? behind_ + 1 : 0;
-  if (behind_ >= kPatience) {
+  if (behind_ >= (elsewhere ? kPatienceBetweenNodes : kPatience)) {
     cap_ = found_rate_ * 1.02;
   } else if (std::isfinite(cap_)) {
     const bool is_explained = found_rate_ > 0.95 * own;
@@ -137,14 +146,15 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant) {
   }
 }
 
-JobSpeed JobFit::speed() const {
+JobSpeed JobFit::speed(double ceiling) const {
   JobSpeed speed;
   if (seen_.samples <= 0) return speed;
   // Less than this is not training but the loop around it.
   if (seen_.training_seconds > 1e-4 * seen_.seconds) {
     speed.compute_ceiling = seen_.samples / seen_.training_seconds;
   }
-  speed.compute_ceiling = std::min(speed.compute_ceiling, cap_);
+  speed.compute_ceiling =
+      std::min(std::max(speed.compute_ceiling, ceiling), cap_);
   if (seen_.busy_seconds > 0 && seen_.tasks > 0) {
     speed.rate_per_thread = seen_.tasks / seen_.busy_seconds;
   }

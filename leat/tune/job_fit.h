@@ -1,9 +1,11 @@
 // What a job is like, learned from what it reports.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "leat/tune/job_speed.h"
+#include "leat/tune/pace.h"
 
 namespace leat {
 
@@ -43,12 +45,16 @@ class JobFit {
   /// `dataset_samples`: of an epoch, of all ranks; 0 if not known.
   explicit JobFit(double dataset_samples) : dataset_samples_(dataset_samples) {}
 
-  /// Takes a report of an interval over which `grant` held.
-  void observe(const JobReport& report, const Grant& grant);
+  /// Takes a report of an interval over which `grant` held, and of a job of
+  /// several nodes what the others say: what these claim and the job does not
+  /// reach costs that job alone, too.
+  void observe(const JobReport& report, const Grant& grant,
+               const std::optional<Pace>& elsewhere = {});
   /// The next report mixes two shares, so that no cap is learned from it.
   void share_changed();
 
-  JobSpeed speed() const;
+  /// Training takes what was measured here or, if that is more, `ceiling`.
+  JobSpeed speed(double ceiling = 0) const;
   /// In [0, 1]: more after more reports, less the further these were from what
   /// had been predicted.
   double confidence() const;
@@ -59,7 +65,8 @@ class JobFit {
   double predicted_rate() const { return predicted_rate_; }
 
  private:
-  void learn_cap(const JobReport& report, const Grant& grant);
+  void learn_cap(const JobReport& report, const Grant& grant,
+                 const std::optional<Pace>& elsewhere);
 
   double dataset_samples_;
   JobReport seen_;  ///< Sums in which older reports weigh less.

@@ -14,6 +14,13 @@ constexpr double kDrift = 0.1;           // Of a figure, relative.
 constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
 constexpr std::uint32_t kGainReports = 3;
 constexpr double kNewSeconds = 3;  // After a change, for what is just known.
+// What one node goes beyond another's offer: figures differ by that from
+// report to report.
+constexpr double kAhead = 1.05;
+
+double outside_of(const NodeSharing::Job& job) {
+  return job.elsewhere ? kAhead * job.elsewhere->offered : kUnbounded;
+}
 
 bool differs(double a, double b) {
   if (a == b) return false;
@@ -60,8 +67,26 @@ void NodeSharing::leave(const std::string& job) {
 void NodeSharing::report(const std::string& job, const JobReport& report) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  found->second.fit.observe(report, found->second.grant);
+  found->second.fit.observe(report, found->second.grant,
+                            found->second.elsewhere);
+  watch_idleness(found->second, report);
   look_for_gain(found->second);
+}
+
+void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
+  const bool was_idle = job.is_idle();
+  const bool asks = report.samples > 0 || report.reads > 0 ||
+                    report.tasks > 0 || report.wait_seconds > 0;
+  // What is no time changes nothing.
+  if (asks) {
+    job.idle_seconds = 0;
+  } else if (report.seconds > 0 && std::isfinite(report.seconds)) {
+    job.idle_seconds += report.seconds;
+  }
+  if (was_idle == job.is_idle()) return;
+  event_ = was_idle ? "a job reads again" : "a job asks for nothing";
+  (was_idle ? has_arrival_ : has_room_) = true;
+  has_said_nothing_to_gain_ = false;
 }
 
 void NodeSharing::look_for_gain(Job& job) {
@@ -74,18 +99,28 @@ void NodeSharing::look_for_gain(Job& job) {
   job.decision = 0;
 }
 
-void NodeSharing::set_elsewhere(const std::string& job, double rate,
-                                double ceiling) {
+void NodeSharing::set_elsewhere(const std::string& job, const Pace& pace) {
   const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return;
-  found->second.outside_rate = rate;
-  found->second.outside_ceiling = ceiling;
+  if (found != jobs_.end()) found->second.elsewhere = pace;
 }
 
 JobSpeed NodeSharing::speed_of(const Job& job) {
-  JobSpeed speed = job.fit.speed();
-  speed.compute_ceiling = std::max(speed.compute_ceiling, job.outside_ceiling);
-  return speed;
+  return job.fit.speed(job.elsewhere ? job.elsewhere->ceiling : 0);
+}
+
+Prediction NodeSharing::predict_with(const Job& job, Grant grant) {
+  grant.threads = std::min(grant.threads, std::max(1.0, job.ask.most_threads));
+  grant.in_flight =
+      std::min(grant.in_flight, std::max(1.0, job.ask.most_in_flight));
+  return predict(speed_of(job), grant);
+}
+
+std::optional<Pace> NodeSharing::pace_of(const Job& job) {
+  if (!job.fit.is_known()) return std::nullopt;
+  const double reached = predict_with(job, job.grant).rate;
+  return Pace{.offered = job.offered > 0 ? job.offered : reached,
+              .reached = reached,
+              .ceiling = job.fit.speed().compute_ceiling};
 }
 
 void NodeSharing::set_resources(const NodeResources& node) {
@@ -99,14 +134,37 @@ void NodeSharing::set_resources(const NodeResources& node) {
 double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
   const double rate =
-      std::min(predict(speed_of(job), job.grant).rate, job.outside_rate);
+      std::min(predict_with(job, job.grant).rate,
+               job.elsewhere ? job.elsewhere->reached : kUnbounded);
   return std::isfinite(rate) ? rate : 0;
 }
 
-std::vector<Claim> NodeSharing::claims() const {
-  std::vector<Claim> claims;
+std::vector<NodeSharing::JobEntry*> NodeSharing::working() {
+  std::vector<JobEntry*> working;
+  for (JobEntry& entry : jobs_) {
+    if (!entry.second.is_idle()) working.push_back(&entry);
+  }
+  return working;
+}
+
+NodeResources NodeSharing::shared() const {
+  NodeResources shared = node_;
   for (const auto& [id, job] : jobs_) {
-    Claim claim{.outside_ceiling = job.outside_rate,
+    if (!job.is_idle()) continue;
+    shared.cache_bytes -= job.grant.cache_bytes;
+    shared.disk_bytes -= job.grant.disk_bytes;
+  }
+  shared.disk_bytes = std::max(0.0, shared.disk_bytes);
+  shared.cache_bytes = std::max(shared.disk_bytes, shared.cache_bytes);
+  return shared;
+}
+
+std::vector<Claim> NodeSharing::claims(
+    const std::vector<JobEntry*>& jobs) const {
+  std::vector<Claim> claims;
+  for (const JobEntry* entry : jobs) {
+    const Job& job = entry->second;
+    Claim claim{.outside_ceiling = outside_of(job),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
                 .most_cache_bytes =
@@ -125,60 +183,90 @@ bool NodeSharing::has_drifted() const {
     const bool is_known = job.fit.is_known();
     if (is_known != job.was_known) return true;
     return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
-                        differs(job.outside_rate, job.decided_outside));
+                        differs(outside_of(job), job.decided_outside));
   });
+}
+
+bool NodeSharing::has_newly_known() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const Job& job = entry.second;
+    return (job.fit.is_known() && !job.was_known) ||
+           std::isfinite(outside_of(job)) != std::isfinite(job.decided_outside);
+  });
+}
+
+void NodeSharing::note_what_was_decided_by() {
+  for (auto& [id, job] : jobs_) {
+    job.decided_by = speed_of(job);
+    job.decided_outside = outside_of(job);
+    job.was_known = job.fit.is_known();
+  }
+}
+
+void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
+                              const std::vector<Claim>& claims,
+                              const std::vector<Grant>& best) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Job& job = jobs[i]->second;
+    job.offered = 0;
+    if (!job.fit.is_known()) continue;
+    Grant most = best[i];
+    if (std::isfinite(claims[i].outside_ceiling)) {
+      std::vector<Claim> free = claims;
+      free[i].outside_ceiling = kUnbounded;
+      most = allocate(shared(), free, options_.allocation)[i];
+    }
+    job.offered = predict_with(job, most).rate;
+  }
 }
 
 bool NodeSharing::is_overfull() const {
   double threads = 0;
-  for (const auto& [id, job] : jobs_) threads += job.grant.threads;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.is_idle()) threads += job.grant.threads;
+  }
   return threads >
          std::max(std::floor(node_.threads), static_cast<double>(jobs_.size()));
 }
 
 bool NodeSharing::decide(double now) {
-  if (jobs_.empty()) {
+  const std::vector<JobEntry*> jobs = working();
+  if (jobs.empty()) {
     event_.clear();
     has_arrival_ = has_room_ = false;
     return false;
   }
-  const bool has_newly_known =
-      std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-        return entry.second.fit.is_known() && !entry.second.was_known;
-      });
   const double least_seconds =
       std::min(options_.least_seconds,
-               has_newly_known ? kNewSeconds : options_.least_seconds);
+               has_newly_known() ? kNewSeconds : options_.least_seconds);
   const bool may_change = now - changed_at_ >= least_seconds;
   if (!has_arrival_ && !has_room_ && !may_change) return false;
   const bool must_change = has_arrival_ || is_overfull();
   if (!must_change && !has_room_ && !has_drifted()) return false;
 
-  const std::vector<Claim> wanted = claims();
-  std::vector<Grant> grants = allocate(node_, wanted, options_.allocation);
-  deal_out_cache(node_, wanted, grants);
+  const NodeResources node = shared();
+  const std::vector<Claim> wanted = claims(jobs);
+  std::vector<Grant> grants = allocate(node, wanted, options_.allocation);
+  make_offers(jobs, wanted, grants);
+  deal_out_cache(node, wanted, grants);
   std::vector<Grant> present;
   std::vector<CacheRoom> rooms;
-  for (const auto& [id, job] : jobs_) {
-    present.push_back(job.grant);
-    rooms.push_back(job.ask.cache);
+  for (const JobEntry* entry : jobs) {
+    present.push_back(entry->second.grant);
+    rooms.push_back(entry->second.ask.cache);
   }
-  place_cache(node_, rooms, grants);
+  place_cache(node, rooms, grants);
   const Objective objective = options_.allocation.objective;
-  const auto better = normalised_rates(node_, wanted, grants);
-  const double gain = relative_gain(objective, better,
-                                    normalised_rates(node_, wanted, present));
+  const auto better = normalised_rates(node, wanted, grants);
+  const double gain =
+      relative_gain(objective, better, normalised_rates(node, wanted, present));
   const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
   if (!must_change && gain < least) {
-    for (auto& [id, job] : jobs_) {
-      job.decided_by = speed_of(job);
-      job.decided_outside = job.outside_rate;
-      job.was_known = job.fit.is_known();
-    }
-    if (gain < kLeastRoomGain && better.size() == jobs_.size()) {
+    note_what_was_decided_by();
+    if (gain < kLeastRoomGain && better.size() == jobs.size()) {
       tell_nothing_to_gain(now);
     }
-    const bool has_grown = has_room_ && give_free_cache(now, wanted);
+    const bool has_grown = has_room_ && give_free_cache(now, jobs, wanted);
     has_room_ = false;
     event_.clear();
     return has_grown;
@@ -186,7 +274,7 @@ bool NodeSharing::decide(double now) {
   if (event_.empty()) {
     event_ = must_change ? "other programs take cores" : "figures have changed";
   }
-  apply(now, wanted, grants);
+  apply(now, jobs, grants);
   has_arrival_ = has_room_ = false;
   event_.clear();
   changed_at_ = now;
@@ -195,34 +283,36 @@ bool NodeSharing::decide(double now) {
 
 /// Memory that nobody holds is of no use to anybody.
 bool NodeSharing::give_free_cache(double now,
+                                  const std::vector<JobEntry*>& jobs,
                                   const std::vector<Claim>& claims) {
   std::vector<Grant> grants;
   std::vector<CacheRoom> rooms;
-  for (const auto& [id, job] : jobs_) {
-    grants.push_back(job.grant);
-    rooms.push_back(job.ask.cache);
+  for (const JobEntry* entry : jobs) {
+    grants.push_back(entry->second.grant);
+    rooms.push_back(entry->second.ask.cache);
   }
   const std::vector<Grant> before = grants;
-  deal_out_cache(node_, claims, grants);
-  place_cache(node_, rooms, grants);
+  deal_out_cache(shared(), claims, grants);
+  place_cache(shared(), rooms, grants);
   const bool has_grown = !std::ranges::equal(
       before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);
-  if (has_grown) apply(now, claims, grants);
+  if (has_grown) apply(now, jobs, grants);
   return has_grown;
 }
 
-void NodeSharing::apply(double now, const std::vector<Claim>& claims,
+void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
                         const std::vector<Grant>& grants) {
+  note_what_was_decided_by();
   std::size_t i = 0;
-  for (auto& [id, job] : jobs_) {
-    const Grant before = std::exchange(job.grant, grants[i]);
-    const Claim& claim = claims[i++];
-    job.decided_by = speed_of(job);
-    job.decided_outside = job.outside_rate;
-    job.was_known = job.fit.is_known();
+  for (JobEntry* entry : jobs) {
+    auto& [id, job] = *entry;
+    const Grant before = std::exchange(job.grant, grants[i++]);
     const bool is_new = !std::isfinite(before.threads);
-    const Prediction was = predict(claim.speed, before);
-    const Prediction is = predict(claim.speed, job.grant);
+    const auto with = [&job = job](const Grant& grant) {
+      return job.was_known ? predict_with(job, grant) : Prediction{};
+    };
+    const Prediction was = with(before);
+    const Prediction is = with(job.grant);
     bool has_changed = false;
     for (const Shown& shown : kShown) {
       const double old_value = shown.value(before);
@@ -270,8 +360,8 @@ void NodeSharing::tell_nothing_to_gain(double now) {
   bool all_train = true;
   for (const auto& [id, job] : jobs_) {
     threads += job.grant.threads;
-    all_train = all_train &&
-                predict(speed_of(job), job.grant).bound == Bound::kTraining;
+    all_train =
+        all_train && predict_with(job, job.grant).bound == Bound::kTraining;
   }
   tell({.at_seconds = now,
         .job = {},

@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "leat/tune/allocation.h"
 #include "leat/tune/cache_places.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/job_fit.h"
+#include "leat/tune/pace.h"
 
 namespace leat {
 
@@ -34,12 +37,15 @@ struct JobAsk {
 ///
 /// A job of which too little is known, or whose figures do not hold, has its
 /// even share: no more, and no less. Shares change when a job comes; when one
-/// goes or another's figures have drifted, if that gains enough.
+/// goes or another's figures have drifted, if that gains enough. One that asks
+/// for nothing for a while keeps its share, and the others have it too, but for
+/// its cache; when it reads again they give it back at once.
 ///
 /// Threads: one at a time.
 class NodeSharing {
  public:
   static constexpr std::size_t kKeptDecisions = 256;
+  static constexpr double kIdleSeconds = 10;
 
   NodeSharing(const NodeResources& node, const SharingOptions& options)
       : node_(node), options_(options) {}
@@ -50,11 +56,9 @@ class NodeSharing {
   /// below.
   void leave(const std::string& job);
   void report(const std::string& job, const JobReport& report);
-  /// Of a job over several nodes, in samples a second of the ranks here: the
-  /// `rate` that those elsewhere can keep up with, and the highest `ceiling`
-  /// that any node has measured. Only the slowest node's ranks see how long
-  /// training takes; the others' wait for it looks like training too.
-  void set_elsewhere(const std::string& job, double rate, double ceiling);
+  /// Of a job of several nodes: what the others say of it, in samples a second
+  /// of as many ranks as are here. It is not given what these could not follow.
+  void set_elsewhere(const std::string& job, const Pace& pace);
   /// What there is has changed: other programs, or limits.
   void set_resources(const NodeResources& node);
 
@@ -66,9 +70,11 @@ class NodeSharing {
     JobAsk ask;
     JobFit fit;
     Grant grant;
-    double outside_rate = kUnbounded;
-    double outside_ceiling = 0;  ///< Above its own, or 0.
-    JobSpeed decided_by;         ///< speed_of() when the grant was decided.
+    double idle_seconds = 0;  ///< Since it has asked for anything.
+    bool is_idle() const { return idle_seconds >= kIdleSeconds; }
+    std::optional<Pace> elsewhere;
+    double offered = 0;   ///< See Pace; 0: not yet known.
+    JobSpeed decided_by;  ///< speed_of() when the grant was decided.
     double decided_outside = kUnbounded;
     bool was_known = false;
     std::uint64_t changes = 0;  ///< Of its grant, after the first.
@@ -88,14 +94,32 @@ class NodeSharing {
   static JobSpeed speed_of(const Job& job);
   /// What a job does with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
+  /// How fast it goes with a grant, and within what its user allows.
+  static Prediction predict_with(const Job& job, Grant grant);
+  /// What its other nodes are to hear of it; nullopt: too little is known.
+  static std::optional<Pace> pace_of(const Job& job);
 
  private:
-  std::vector<Claim> claims() const;
+  using JobEntry = std::pair<const std::string, Job>;
+  /// All but those that are idle.
+  std::vector<JobEntry*> working();
+  /// What these share.
+  NodeResources shared() const;
+  std::vector<Claim> claims(const std::vector<JobEntry*>& jobs) const;
   bool has_drifted() const;
   bool is_overfull() const;
-  void apply(double now, const std::vector<Claim>& claims,
+  bool has_newly_known() const;
+  void watch_idleness(Job& job, const JobReport& report);
+  /// Takes down what this node would give to each if nothing elsewhere bounded
+  /// it, by the grants that are best as things are.
+  void make_offers(const std::vector<JobEntry*>& jobs,
+                   const std::vector<Claim>& claims,
+                   const std::vector<Grant>& best);
+  void note_what_was_decided_by();
+  void apply(double now, const std::vector<JobEntry*>& jobs,
              const std::vector<Grant>& grants);
-  bool give_free_cache(double now, const std::vector<Claim>& claims);
+  bool give_free_cache(double now, const std::vector<JobEntry*>& jobs,
+                       const std::vector<Claim>& claims);
   void tell(Decision decision);
   void tell_nothing_to_gain(double now);
   void look_for_gain(Job& job);

@@ -28,7 +28,7 @@ class World {
       : node_(node), sharing_(node, options) {}
 
   void come(const std::string& job, const JobSpeed& truth, Lie lie = {}) {
-    jobs_[job] = {truth, std::move(lie)};
+    jobs_[job] = {.truth = truth, .lie = std::move(lie)};
     sharing_.arrive(job, {});
     sharing_.decide(now_);
   }
@@ -43,6 +43,10 @@ class World {
       for (const auto& [job, is] : jobs_) {
         const Grant& grant = sharing_.jobs().find(job)->second.grant;
         JobReport said = report_of(is.truth, grant, rate_of(job), 1);
+        if (is.is_idle) {
+          said = {.seconds = 1};
+          if (is.is_stuck) said.wait_seconds = 1;
+        }
         if (is.lie) is.lie(said);
         sharing_.report(job, said);
       }
@@ -58,6 +62,15 @@ class World {
   double threads_of(const std::string& job) const {
     return sharing_.jobs().find(job)->second.grant.threads;
   }
+  const Grant& grant_of(const std::string& job) const {
+    return sharing_.jobs().find(job)->second.grant;
+  }
+  void set_idle(const std::string& job, bool is_idle) {
+    jobs_[job].is_idle = is_idle;
+  }
+  void set_stuck(const std::string& job) {
+    jobs_[job].is_idle = jobs_[job].is_stuck = true;
+  }
   NodeSharing& sharing() { return sharing_; }
   int changes() const { return changes_; }
   JobSpeed& truth_of(const std::string& job) { return jobs_[job].truth; }
@@ -66,6 +79,8 @@ class World {
   struct Is {
     JobSpeed truth;
     Lie lie;
+    bool is_idle = false;
+    bool is_stuck = false;  ///< Waits in next(), and nothing comes.
   };
   NodeResources node_;
   NodeSharing sharing_;
@@ -76,66 +91,6 @@ class World {
 
 constexpr JobSpeed kLight{.compute_ceiling = 100, .rate_per_thread = 100};
 constexpr JobSpeed kHeavy{.compute_ceiling = 1300, .rate_per_thread = 100};
-
-TEST(JobFitTest, LearnsWhatAJobIsLike) {
-  const JobSpeed truth{.compute_ceiling = 800,
-                       .rate_per_thread = 100,
-                       .reads_per_sample = 2,
-                       .read_bytes_per_sample = 1e5,
-                       .latency_seconds = 0.05,
-                       .dataset_bytes = 1e9};
-  const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = 5e8};
-  JobFit fit(1e4);
-  EXPECT_FALSE(fit.is_known());
-
-  for (int i = 0; i < 5; ++i) {
-    fit.observe(report_of(truth, grant, predict(truth, grant).rate, 1), grant);
-  }
-
-  EXPECT_TRUE(fit.is_known());
-  EXPECT_NEAR(fit.speed().compute_ceiling, 800, 1e-6);
-  EXPECT_NEAR(fit.speed().rate_per_thread, 100, 1e-6);
-  EXPECT_NEAR(fit.speed().reads_per_sample, 2, 1e-6);
-  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
-  EXPECT_NEAR(fit.speed().read_bytes_per_sample, 1e5, 1e-3);
-  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
-  EXPECT_NEAR(fit.predicted_rate(), fit.found_rate(), 1e-6);
-  EXPECT_GT(fit.confidence(), 0.9);
-}
-
-TEST(JobFitTest, RemembersReadsWhileACacheAnswersAll) {
-  JobSpeed truth{.compute_ceiling = 100,
-                 .reads_per_sample = 1,
-                 .read_bytes_per_sample = 1e5,
-                 .latency_seconds = 0.05};
-  const Grant grant{.threads = 4, .in_flight = 64};
-  JobFit fit(1e4);
-  JobReport report = report_of(truth, grant, 100, 1);
-  for (int i = 0; i < 5; ++i) fit.observe(report, grant);
-  report.reads = report.read_bytes = report.read_seconds = 0;
-  report.cache_hits = 100;
-  report.cache_misses = 0;
-
-  for (int i = 0; i < 5000; ++i) fit.observe(report, grant);
-
-  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
-  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
-}
-
-TEST(JobFitTest, WhatIsSlowerThanItsFiguresSayIsCappedAndRecovers) {
-  const JobSpeed truth{.compute_ceiling = 1000, .rate_per_thread = 100};
-  const Grant grant{.threads = 8, .in_flight = 64};
-  JobFit fit(0);
-  for (int i = 0; i < 10; ++i) {
-    fit.observe(report_of(truth, grant, 200, 1), grant);
-  }
-  EXPECT_NEAR(fit.speed().compute_ceiling, 204, 4);
-
-  for (int i = 0; i < 10; ++i) {
-    fit.observe(report_of(truth, grant, 800, 1), grant);
-  }
-  EXPECT_GE(fit.speed().compute_ceiling, 800);
-}
 
 TEST(NodeSharingTest, AnEvenShareUntilMoreIsKnown) {
   World world({.threads = 8});
@@ -163,6 +118,59 @@ TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
   world.run(1);
 
   EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
+}
+
+TEST(NodeSharingTest, WhatAnIdleJobDoesNotUseOthersHaveUntilItReadsAgain) {
+  World world({.threads = 8, .cache_bytes = 1000});
+  world.come("a", kHeavy);
+  world.come("b", kHeavy);
+  world.run(20);
+  const Grant before = world.grant_of("a");
+  ASSERT_LE(world.threads_of("b"), 4);
+  ASSERT_GT(before.cache_bytes, 0);
+
+  world.set_idle("a", true);
+  world.run(5);
+  EXPECT_LE(world.threads_of("b"), 4) << "a long step is no idleness";
+  world.run(10);
+  EXPECT_EQ(world.threads_of("b"), 8);
+  EXPECT_EQ(world.threads_of("a"), before.threads);
+  EXPECT_EQ(world.grant_of("a").cache_bytes, before.cache_bytes);
+  EXPECT_LE(world.grant_of("b").cache_bytes + before.cache_bytes, 1000);
+
+  world.set_idle("a", false);
+  world.run(1);
+  EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
+  EXPECT_GE(world.threads_of("a"), 3);
+}
+
+TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
+  World world({.threads = 8});
+  world.come("a", kHeavy);
+  world.come("b", kHeavy);
+  world.run(20);
+
+  world.set_stuck("a");
+  world.run(60);
+
+  EXPECT_LE(world.threads_of("b"), 4);
+}
+
+TEST(NodeSharingTest, ForetellsNoMoreThanItsUserAllows) {
+  // Requests are not shared out, and this job may have four.
+  const JobSpeed truth{.reads_per_sample = 1, .latency_seconds = 0.1};
+  NodeSharing sharing({.threads = 8}, {});
+  sharing.arrive("a", {.most_in_flight = 4});
+  sharing.decide(0);
+  for (int second = 1; second < 10; ++second) {
+    const Grant grant{.threads = 8, .in_flight = 4};
+    sharing.report("a", report_of(truth, grant, 40, 1));
+    sharing.decide(second);
+  }
+
+  const NodeSharing::Job& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(NodeSharing::predicted_rate(job), 40, 0.1);
+  EXPECT_EQ(NodeSharing::predict_with(job, job.grant).bound, Bound::kInFlight);
 }
 
 TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {

@@ -12,6 +12,7 @@
 #include <deque>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -21,8 +22,6 @@ namespace leat {
 namespace {
 
 constexpr double kStarved = 0.4;  // Of an even split's rate.
-// What one node may go beyond another, so that both can rise.
-constexpr double kAhead = 1.15;
 
 /// What is to be found out, as the model has it.
 Claim truth_of(const SimulatedJob& job) {
@@ -267,22 +266,17 @@ class Simulator {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const std::vector<std::size_t>& at = running_[i].nodes;
       if (at.size() < 2) continue;
-      double ceiling = 0;
-      for (const std::size_t node : at) {
-        ceiling =
-            std::max(ceiling, job_on(node, i).fit.speed().compute_ceiling);
-      }
       for (const std::size_t here : at) {
-        double rate = kUnbounded;
+        std::optional<Pace> elsewhere;
         for (const std::size_t there : at) {
-          const NodeSharing::Job& job = job_on(there, i);
-          if (there == here || !job.fit.is_known()) continue;
-          JobSpeed speed = job.fit.speed();
-          speed.compute_ceiling = ceiling;
-          rate = std::min(rate, predict(speed, job.grant).rate);
+          if (there == here) continue;
+          const auto pace = NodeSharing::pace_of(job_on(there, i));
+          if (!pace) continue;
+          elsewhere = elsewhere ? joined(*elsewhere, *pace) : *pace;
         }
-        nodes_[here].sharing.set_elsewhere(
-            names_[i], kAhead * rate, std::isfinite(ceiling) ? ceiling : 0);
+        if (elsewhere) {
+          nodes_[here].sharing.set_elsewhere(names_[i], *elsewhere);
+        }
       }
     }
   }

@@ -51,6 +51,24 @@ def compare_ranks(
     return store, f"{_made[url]}/{url}"
 
 
+class JobStore:
+    """The store of a job, for what training goes on without."""
+
+    def __init__(self, store: Any) -> None:
+        self._store: Any | None = store
+
+    def ask(self, call: Any) -> Any:
+        """What ``call`` of the store returns; None once it is gone."""
+        if self._store is None:
+            return None
+        try:
+            return call(self._store)
+        # The last: of a kind of torch's stores that lacks what is called.
+        except (RuntimeError, ValueError, NotImplementedError):
+            self._store = None
+            return None
+
+
 def _store(world_size: int) -> Any | None:
     """The store that all these ranks share; None where there is none."""
     distributed = sys.modules.get("torch.distributed")

@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from leat import _native
+from leat._agreement import JobStore
 
 STEPS = 32  # That are told at once.
 _MOST_UNREAD = 8  # What some rank has not written by then is given up.
@@ -30,7 +31,7 @@ class Lateness:
 
     def __init__(self, native: Any, store: Any, name: str) -> None:
         self._native = native
-        self._store: Any | None = store
+        self._store = JobStore(store)
         self._name = name
         self._rank = native.rank
         self._others = range(1, native.world_size)
@@ -110,14 +111,16 @@ class Lateness:
                 self._unread.append((place, told))
                 self._read()
             else:
-                self._ask(lambda store: store.set(self._key(place, self._rank), json.dumps(told)))
+                key = self._key(place, self._rank)
+                self._store.ask(lambda store: store.set(key, json.dumps(told)))
 
     def _read(self) -> None:
         for _ in range(len(self._unread)):
             place, mine = self._unread.popleft()
             keys = [self._key(place, rank) for rank in self._others]
-            if self._ask(lambda store: store.check(keys)):
-                told = [json.loads(self._ask(lambda store: store.get(key)) or "{}") for key in keys]
+            if self._store.ask(lambda store: store.check(keys)):
+                said = [self._store.ask(lambda store: store.get(key)) for key in keys]
+                told = [json.loads(one or "{}") for one in said]
                 if all(told):
                     lateness = self._of_epoch.setdefault(place[1], _native.Lateness())
                     lateness.add([mine, *told])
@@ -125,18 +128,7 @@ class Lateness:
                 self._unread.append((place, mine))
                 continue
             for key in keys:
-                self._ask(lambda store: store.delete_key(key))
-
-    def _ask(self, call: Any) -> Any:
-        """What the store answers; None once it is gone: training goes on."""
-        if self._store is None:
-            return None
-        try:
-            return call(self._store)
-        # The last: of a kind of torch's stores that cannot check() or delete_key().
-        except (RuntimeError, ValueError, NotImplementedError):
-            self._store = None
-            return None
+                self._store.ask(lambda store: store.delete_key(key))
 
     def _key(self, place: tuple[int, int, int], rank: int) -> str:
         return f"leat/steps/{self._name}/{place[0]}/{place[2]}/{rank}"

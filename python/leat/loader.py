@@ -13,6 +13,7 @@ from typing import Any, Literal
 from leat import _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_ranks
 from leat._lateness import Lateness, OwnWork
+from leat._pace import Pace
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset, store_options
 from leat.errors import InvalidArgument
@@ -210,6 +211,7 @@ class Loader:
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
         met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
         self._lateness = None if met is None else Lateness(self._native, *met)
+        self._pace = None if met is None else _pace_of(self._native, *met)
         _alive.add(self)
 
     @property
@@ -429,6 +431,8 @@ class _Iterator:
         lateness = self._loader._lateness
         if lateness is not None and self._has_begun:
             lateness.step_ended()
+            if self._loader._pace is not None:
+                self._loader._pace.step_ended()
         place = self._loader._place()
         fields = self._loader._native.next(self._iteration)
         batch = self._loader._to_batch(fields, place)
@@ -441,6 +445,14 @@ class _Iterator:
         if lateness is not None:
             lateness.step_begins()
         return batch
+
+
+def _pace_of(native: Any, store: Any, name: str) -> Pace | None:
+    """None if all ranks are on this node."""
+    _, local_rank, local_size = _native.launched()
+    if native.world_size <= local_size:
+        return None
+    return Pace(native, store, name, native.rank - local_rank)
 
 
 def _count(

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -252,6 +253,17 @@ void bind_loader(py::module_& module) {
                    to_string(step.cause));
              }
              return waits;
+           })
+      .def("pace",
+           [](const Loader& loader)
+               -> std::optional<std::tuple<double, double, double>> {
+             const auto pace = loader.pace();
+             if (!pace) return std::nullopt;
+             return std::tuple(pace->offered, pace->reached, pace->ceiling);
+           })
+      .def("set_pace_elsewhere",
+           [](Loader& loader, double offered, double reached, double ceiling) {
+             loader.set_pace_elsewhere({offered, reached, ceiling});
            })
       .def("close", &Loader::close, py::call_guard<py::gil_scoped_release>());
 }

@@ -67,6 +67,11 @@ constexpr std::array kAmounts = {
     Key<Share, std::optional<std::uint64_t>>{"ram_bytes", &Share::ram_bytes},
     Key<Share, std::optional<std::uint64_t>>{"disk_bytes", &Share::disk_bytes}};
 
+// What nothing bounds is left out.
+constexpr std::array kPaces = {Key<Pace, double>{"offered", &Pace::offered},
+                               Key<Pace, double>{"reached", &Pace::reached},
+                               Key<Pace, double>{"ceiling", &Pace::ceiling}};
+
 Error wrong(const std::string& what) {
   return {ErrorCode::kInvalidArgument,
           "a line between a loader and its agent: " + what};
@@ -132,6 +137,27 @@ Result<double> amount_of(const Json& object, const std::string& key) {
   return amount;
 }
 
+Json json_of(const Pace& pace) {
+  Json object = Json::object();
+  for (const auto& key : kPaces) {
+    if (std::isfinite(pace.*key.field)) object[key.name] = pace.*key.field;
+  }
+  return object;
+}
+
+/// Nullopt where there is none.
+Result<std::optional<Pace>> read_pace(const Json& message, const char* name) {
+  const auto found = message.find(name);
+  if (found == message.end()) return std::optional<Pace>();
+  if (!found->is_object()) return wrong(std::string(name) + " is no object");
+  Pace read;
+  for (const auto& key : kPaces) {
+    if (!found->contains(key.name)) continue;
+    LEAT_TRY(read.*key.field, amount_of(*found, key.name));
+  }
+  return std::optional<Pace>(read);
+}
+
 Result<WireRates> read_rates(const Json& object) {
   WireRates read;
   for (const auto& key : kRates) {
@@ -181,10 +207,12 @@ std::string line_of(const WireRates& rates) {
   Json object = Json::object();
   for (const auto& key : kRates) object[key.name] = rates.*key.field;
   object["stalls"] = rates.stalls;
-  return text_of({{"rates", std::move(object)}});
+  Json message = {{"rates", std::move(object)}};
+  if (rates.elsewhere) message["elsewhere"] = json_of(*rates.elsewhere);
+  return text_of(message);
 }
 
-std::string line_of(const Share& share) {
+std::string line_of(const Share& share, const std::optional<Pace>& pace) {
   Json object = Json::object();
   for (const auto& key : kCounts) {
     if (share.*key.field) object[key.name] = *(share.*key.field);
@@ -192,7 +220,9 @@ std::string line_of(const Share& share) {
   for (const auto& key : kAmounts) {
     if (share.*key.field) object[key.name] = *(share.*key.field);
   }
-  return text_of({{"share", std::move(object)}});
+  Json message = {{"share", std::move(object)}};
+  if (pace) message["pace"] = json_of(*pace);
+  return text_of(message);
 }
 
 std::string error_line(std::string_view error) {
@@ -216,6 +246,7 @@ Result<LoaderMessage> parse_loader_line(std::string_view line) {
     return wrong("has neither register nor rates");
   }
   LEAT_TRY(message.rates, read_rates(*found));
+  LEAT_TRY(message.rates->elsewhere, read_pace(json, "elsewhere"));
   return message;
 }
 
@@ -232,6 +263,7 @@ Result<AgentMessage> parse_agent_line(std::string_view line) {
     return wrong("has neither share nor error");
   }
   LEAT_TRY(message.share, read_share(*found));
+  LEAT_TRY(message.pace, read_pace(json, "pace"));
   return message;
 }
 

@@ -2,11 +2,15 @@
 // a line, over a unix stream socket. Version 1.
 //
 //   loader -> agent   {"leat":1,"register":{...}}   first, once
-//                     {"rates":{...}}               about once a second
-//   agent -> loader   {"share":{...}}               whenever it changes
+//                     {"rates":{...},"elsewhere":{...}}
+//                                                   about once a second
+//   agent -> loader   {"share":{...},"pace":{...}}  whenever it changes
 //                     {"error":"..."}               before it hangs up
 //
-// There is no message that names another job: a loader speaks for itself.
+// There is no message that names another job: a loader speaks for itself. What
+// the agents of a job's nodes have to say to each other goes through its ranks
+// (python/leat/_pace.py): "pace" is what is known here, of one rank;
+// "elsewhere" what came from the other nodes. Both may be missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +20,7 @@
 #include <string_view>
 
 #include "leat/base/result.h"
+#include "leat/tune/pace.h"
 #include "leat/tune/share.h"
 
 namespace leat {
@@ -60,6 +65,7 @@ struct WireRates {
   double disk_bytes = 0;
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
+  std::optional<Pace> elsewhere;  ///< Of one rank.
 };
 
 /// What a loader says: one of these.
@@ -70,13 +76,14 @@ struct LoaderMessage {
 /// What the agent says: one of these.
 struct AgentMessage {
   std::optional<Share> share;
+  std::optional<Pace> pace;  ///< Of one rank; only beside a share.
   std::string error;
 };
 
 /// One line each, with its end.
 std::string line_of(const WireRegistration& registration);
 std::string line_of(const WireRates& rates);
-std::string line_of(const Share& share);
+std::string line_of(const Share& share, const std::optional<Pace>& pace = {});
 std::string error_line(std::string_view error);
 
 /// Read a line without its end. Any bytes are a message or an error; numbers

@@ -54,6 +54,26 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(*given->share, share);
 }
 
+TEST(WireTest, PacesGoBothWaysAndWhatNothingBoundsIsLeftOut) {
+  const Pace pace{.offered = 100, .reached = 50};
+  const std::string rates = line_of(WireRates{.elsewhere = pace});
+  EXPECT_EQ(rates.find("ceiling"), std::string::npos);
+  const auto read = parse_loader_line(without_end(rates));
+  ASSERT_TRUE(read && read->rates);
+  EXPECT_EQ(read->rates->elsewhere, pace);
+
+  const auto told = parse_agent_line(without_end(line_of(Share{}, pace)));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->pace, pace);
+
+  const auto none = parse_agent_line(without_end(line_of(Share{})));
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->pace);
+  EXPECT_FALSE(parse_agent_line(R"({"share":{},"pace":7})"));
+  EXPECT_FALSE(parse_agent_line(R"({"share":{},"pace":{"offered":-1}})"));
+  EXPECT_FALSE(parse_agent_line(R"({"share":{},"pace":{"ceiling":"x"}})"));
+}
+
 TEST(WireTest, NamesAreCutAndNeedNoUtf8) {
   const WireRegistration said{.job = std::string(9000, 'x'),
                               .name = "\xff\xfe"};

@@ -1,0 +1,71 @@
+#include "leat/tune/job_fit.h"
+
+#include <gtest/gtest.h>
+
+#include "leat/tune/sharing_simulator.h"
+
+namespace leat {
+namespace {
+
+TEST(JobFitTest, LearnsWhatAJobIsLike) {
+  const JobSpeed truth{.compute_ceiling = 800,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 2,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.05,
+                       .dataset_bytes = 1e9};
+  const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = 5e8};
+  JobFit fit(1e4);
+  EXPECT_FALSE(fit.is_known());
+
+  for (int i = 0; i < 5; ++i) {
+    fit.observe(report_of(truth, grant, predict(truth, grant).rate, 1), grant);
+  }
+
+  EXPECT_TRUE(fit.is_known());
+  EXPECT_NEAR(fit.speed().compute_ceiling, 800, 1e-6);
+  EXPECT_NEAR(fit.speed().rate_per_thread, 100, 1e-6);
+  EXPECT_NEAR(fit.speed().reads_per_sample, 2, 1e-6);
+  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
+  EXPECT_NEAR(fit.speed().read_bytes_per_sample, 1e5, 1e-3);
+  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
+  EXPECT_NEAR(fit.predicted_rate(), fit.found_rate(), 1e-6);
+  EXPECT_GT(fit.confidence(), 0.9);
+}
+
+TEST(JobFitTest, RemembersReadsWhileACacheAnswersAll) {
+  JobSpeed truth{.compute_ceiling = 100,
+                 .reads_per_sample = 1,
+                 .read_bytes_per_sample = 1e5,
+                 .latency_seconds = 0.05};
+  const Grant grant{.threads = 4, .in_flight = 64};
+  JobFit fit(1e4);
+  JobReport report = report_of(truth, grant, 100, 1);
+  for (int i = 0; i < 5; ++i) fit.observe(report, grant);
+  report.reads = report.read_bytes = report.read_seconds = 0;
+  report.cache_hits = 100;
+  report.cache_misses = 0;
+
+  for (int i = 0; i < 5000; ++i) fit.observe(report, grant);
+
+  EXPECT_NEAR(fit.speed().dataset_bytes, 1e9, 1);
+  EXPECT_NEAR(fit.speed().latency_seconds, 0.05, 1e-6);
+}
+
+TEST(JobFitTest, WhatIsSlowerThanItsFiguresSayIsCappedAndRecovers) {
+  const JobSpeed truth{.compute_ceiling = 1000, .rate_per_thread = 100};
+  const Grant grant{.threads = 8, .in_flight = 64};
+  JobFit fit(0);
+  for (int i = 0; i < 10; ++i) {
+    fit.observe(report_of(truth, grant, 200, 1), grant);
+  }
+  EXPECT_NEAR(fit.speed().compute_ceiling, 204, 4);
+
+  for (int i = 0; i < 10; ++i) {
+    fit.observe(report_of(truth, grant, 800, 1), grant);
+  }
+  EXPECT_GE(fit.speed().compute_ceiling, 800);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,38 @@
+// What the nodes of one job tell each other of how fast it may go.
+#pragma once
+#include <algorithm>
+
+#include "leat/tune/job_speed.h"
+
+namespace leat {
+
+/// Of a job of several nodes, on one of them or on some, in samples a second.
+/// Its ranks go in step, so the least over its nodes is what it reaches.
+struct Pace {
+  /// That this node would give it if all others could follow.
+  double offered = kUnbounded;
+  /// With the share that it has now.
+  double reached = kUnbounded;
+  /// That its training takes, as it was measured: too low wherever training
+  /// waits for other ranks, so the highest is the truth.
+  double ceiling = kUnbounded;
+
+  bool operator==(const Pace&) const = default;
+};
+
+/// Of two sets of nodes together.
+inline Pace joined(const Pace& a, const Pace& b) {
+  return {.offered = std::min(a.offered, b.offered),
+          .reached = std::min(a.reached, b.reached),
+          .ceiling = std::max(a.ceiling, b.ceiling)};
+}
+
+/// Of so many ranks, from that of one; or with 1 / count, of one from that of
+/// many.
+inline Pace scaled(const Pace& pace, double factor) {
+  return {.offered = pace.offered * factor,
+          .reached = pace.reached * factor,
+          .ceiling = pace.ceiling * factor};
+}
+
+}  // namespace leat

@@ -1,0 +1,210 @@
+"""Jobs of two nodes: their agents agree through the ranks before a share moves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from leat import _pace
+from small_datasets import make_blobs
+
+PATIENCE = 120
+
+# Two ranks that go in step, until they are ended: 120 samples a second, each.
+PROGRAM = """
+import sys, time
+import torch.distributed as dist
+import leat
+
+dist.init_process_group("gloo")
+with leat.Loader(sys.argv[1], global_batch_size=32, max_in_flight=32, tune=False,
+                 no_sign_request=True, region="us-east-1", fields=("data",)) as loader:
+    while True:
+        for _ in loader:
+            time.sleep(16 / 120)
+            dist.barrier()
+"""
+
+
+class Store:
+    """Of torch's stores, what is used."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        return self.values[key]
+
+    def multi_get(self, keys: list[str]) -> list[bytes]:
+        return [self.values[key] for key in keys]
+
+    def check(self, keys: list[str]) -> bool:
+        return all(key in self.values for key in keys)
+
+
+class Native:
+    """A rank whose agent says this."""
+
+    def __init__(self, rank: int, world_size: int, pace) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.said, self.heard = pace, None
+
+    def pace(self):
+        return self.said
+
+    def set_pace_elsewhere(self, *pace) -> None:
+        self.heard = pace
+
+
+def ranks_of(store, *paces) -> list[_pace.Pace]:
+    """Two on each node."""
+    return [
+        _pace.Pace(Native(rank, len(paces), pace), store, "1/url", rank // 2)
+        for rank, pace in enumerate(paces)
+    ]
+
+
+def run(ranks, monkeypatch, seconds: int) -> None:
+    for _ in range(seconds):
+        now = time.monotonic() + 2 * _pace.SECONDS
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+        for rank in ranks:
+            rank.step_ended()
+
+
+def heard(rank):
+    return rank._native.heard
+
+
+def test_every_node_hears_what_is_least_elsewhere(monkeypatch):
+    ranks = ranks_of(Store(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30), (8, 7, 60), (8, 6, 60))
+    run(ranks, monkeypatch, 2)
+
+    assert [heard(rank) for rank in ranks] == [(5, 4, 60)] * 2 + [(7, 6, 60)] * 2 + [(5, 4, 60)] * 2
+
+    ranks[2]._native.said = ranks[3]._native.said = (20, 10, 30)
+    run(ranks, monkeypatch, 3)
+    assert heard(ranks[0]) == (8, 6, 60), "what has changed is told anew"
+
+
+def test_nothing_is_said_of_what_is_not_known(monkeypatch):
+    store = Store()
+    ranks = ranks_of(store, (9, 8, 50), (7, 8, 40), None, None)
+    run(ranks[:3], monkeypatch, 2)
+    assert all(heard(rank) is None for rank in ranks), "one has said nothing at all"
+    run(ranks, monkeypatch, 2)
+    assert heard(ranks[0]) is None and heard(ranks[1]) is None, "nothing is known elsewhere"
+    assert heard(ranks[2]) == (7, 8, 50)
+
+
+def test_the_store_is_asked_once_a_second(monkeypatch):
+    ranks = ranks_of(Store(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    asked = []
+    for rank in ranks:
+        monkeypatch.setattr(rank._store, "ask", lambda call, rank=rank: asked.append(rank))
+        for _ in range(100):
+            rank.step_ended()
+    assert len(asked) <= 4 * 3
+
+
+class Gone(Store):
+    def set(self, key: str, value: str) -> None:
+        raise RuntimeError("Connection reset by peer")
+
+
+def test_training_goes_on_when_the_store_is_gone(monkeypatch):
+    ranks = ranks_of(Gone(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
+    run(ranks, monkeypatch, 3)
+    assert all(heard(rank) is None for rank in ranks)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Node:
+    """An agent of its own, on this machine: its requests are what its jobs share."""
+
+    def __init__(self, folder, served, stack: contextlib.ExitStack) -> None:
+        folder.mkdir()
+        self._served, self._stack = served, stack
+        self.env = {**os.environ, **served.bucket.env(), "LEAT_AGENT": str(folder / "agent.sock")}
+        agent = self._run(
+            shutil.which("leat"), "agent", "--port", "0", "--max-in-flight", "32", stdout=subprocess.PIPE
+        )
+        self.page = next(line.split()[1] for line in agent.stdout if line.startswith("showing "))
+
+    def _run(self, *words: str, env=None, **options) -> subprocess.Popen:
+        process = subprocess.Popen(words, env=env or self.env, text=True, **options)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
+
+    def start_rank(self, rank: int, port: int) -> None:
+        launched = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1,
+                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1,
+                    "LEAT_JOB_NAME": "wide"}  # fmt: skip
+        env = {**self.env, **{key: str(value) for key, value in launched.items()}}
+        self._run(sys.executable, "-c", PROGRAM, self._served.url, env=env)
+
+    def start_neighbour(self, name: str, step: str) -> subprocess.Popen:
+        """That trains so long on 16 samples."""
+        return self._run(
+            shutil.which("leat"), "bench", self._served.url, "--no-sign-request", "--global-batch-size", "16",
+            "--epochs", "1000000", "--max-in-flight", "32", "--no-tune", "--no-hash", "--json", "--step-time", step,
+            stdout=subprocess.DEVNULL, env={**self.env, "LEAT_JOB_NAME": name},
+        )  # fmt: skip
+
+    def shares(self) -> dict[str, int]:
+        """Requests in flight, by job."""
+        with urllib.request.urlopen(self.page + "/api/node", timeout=60) as answer:
+            return {job["name"]: job["share"]["in_flight"] or 0 for job in json.load(answer)["jobs"]}
+
+
+def wait_until(is_so, nodes) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, [node.shares() for node in nodes]
+        time.sleep(0.2)
+
+
+def test_a_free_node_gives_what_the_crowded_one_can_follow(tmp_path, serve):
+    pytest.importorskip("torch")
+    make_blobs(tmp_path / "blobs", 512, 2_000)
+    # A request brings 5 samples a second: the job of both nodes wants 24 of 32.
+    served = serve(tmp_path / "blobs", latency="200ms")
+    with contextlib.ExitStack() as stack:
+        free, crowded = (Node(tmp_path / name, served, stack) for name in ("free", "crowded"))
+        nodes = (free, crowded)
+        port = free_port()
+        for rank, node in enumerate(nodes):
+            node.start_rank(rank, port)
+        free.start_neighbour("endless", "0ms")
+        # Each wants 8, and gains most by them.
+        crowd = [crowded.start_neighbour(str(number), "400ms") for number in range(3)]
+
+        # Left there are 8. Here it is worth more than its neighbour, but 24 would lift nothing.
+        wait_until(lambda: len(crowded.shares()) == 4 and len(free.shares()) == 2, nodes)
+        wait_until(lambda: free.shares()["wide"] <= 13 and free.shares()["endless"] >= 19, nodes)
+        assert crowded.shares()["wide"] <= 13
+
+        # Both rise once there is room.
+        for neighbour in crowd:
+            neighbour.kill()
+        wait_until(lambda: crowded.shares()["wide"] == 32 and free.shares()["wide"] >= 20, nodes)
