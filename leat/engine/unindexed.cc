@@ -16,16 +16,11 @@ namespace {
 /// before, or nobody can say.
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
-  if (options.shuffle != ShuffleChoice::kStream || options.cache) {
-    return std::nullopt;
-  }
+  if (options.shuffle != ShuffleChoice::kStream) return std::nullopt;
   const Result<Launch> said = read_launch(env);
   if (!said && !options.rank) return std::nullopt;
   Launch launch = said ? *said : Launch{};
   if (options.rank) launch.rank = *options.rank;
-  if (options.locality != Locality::kNone && launch.rank.world_size > 1) {
-    return std::nullopt;
-  }
   return launch;
 }
 
