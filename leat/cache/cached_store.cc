@@ -98,7 +98,7 @@ CachedStore::Use CachedStore::use_of(const Flight& flight) {
 
 void CachedStore::see(AccessTime now) {
   const MutexLock lock(mutex_);
-  if (!free_after_) free_after_ = now + options_.samples;
+  if (!free_after_) free_after_ = now + options_.epoch_time;
 }
 
 // --- reading -----------------------------------------------------------------
@@ -274,7 +274,8 @@ PlannedRecord CachedStore::planned(const Use& use) const {
 /// Takes it, if so.
 bool CachedStore::has_room_in_queue(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
-  if (queued_bytes_ != 0 && queued_bytes_ + bytes > options_.queue_bytes) {
+  const std::uint64_t most = std::max(options_.queue_bytes, least_queue_);
+  if (queued_bytes_ != 0 && queued_bytes_ + bytes > most) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
     return false;
   }
@@ -357,6 +358,11 @@ void CachedStore::set_share(CacheLevel level,
     queue_.push_back(std::move(write));
     changed_.notify_all();
   }
+}
+
+void CachedStore::set_least_queue(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  least_queue_ = bytes;
 }
 
 // --- writing -----------------------------------------------------------------

@@ -40,9 +40,10 @@ struct CachedStoreOptions {
   /// In front of url_of() in the name of each record: what tells endpoints
   /// apart. Never holds credentials.
   std::string place;
-  /// Samples of an epoch. What an earlier run has left of the same source is
-  /// not freed before this one has been through them once.
-  std::uint64_t samples = 0;
+  /// From one epoch to the next, as hints tell time. What an earlier run has
+  /// left of the same source is not freed before this one has been through an
+  /// epoch.
+  AccessTime epoch_time = kEpochTime;
   std::size_t threads = 4;  ///< That look records up.
   /// Copies of records that wait to be written; past it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
@@ -81,6 +82,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   /// much goes by the policy, and is freed by the writing thread. Nothing
   /// happens if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
+
+  /// Lets at least so many bytes wait to be written, though `queue_bytes` may
+  /// be less; 0: as that says.
+  void set_least_queue(std::uint64_t bytes);
 
   std::optional<std::uint64_t> record_bytes(const RecordId& id) const override;
   void find(FindRequest request, std::stop_token stop, FindDone done) override;
@@ -151,6 +156,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
       LEAT_GUARDED_BY(mutex_);
   std::deque<Write> queue_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t queued_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t least_queue_ LEAT_GUARDED_BY(mutex_) = 0;
   bool is_writing_ LEAT_GUARDED_BY(mutex_) = false;
   /// When records left by earlier runs may be freed.
   std::optional<AccessTime> free_after_ LEAT_GUARDED_BY(mutex_);

@@ -211,7 +211,7 @@ TEST_F(CachedStoreTest, ASlowDiskDelaysNoReadAndTakesNoMoreMemory) {
 }
 
 TEST_F(CachedStoreTest, AnEarlierRunsRecordsStayUntilTheyHadTheirTurn) {
-  options_.samples = 4;
+  options_.epoch_time = 4;
   open(tier(CacheLevel::kDisk, 3));
   for (const char* key : {"a", "b", "c"}) (void)read(key, {});
 

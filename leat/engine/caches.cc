@@ -279,7 +279,6 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
       std::move(opened.store), std::move(tiers),
       CachedStoreOptions{
           .place = opened.endpoint + "\n",
-          .samples = needs.samples,
           .queue_bytes =
               std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes)},
       metrics);
@@ -290,6 +289,10 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
 void set_cache_share(const OpenedStore& opened, CacheLevel level,
                      std::optional<std::uint64_t> bytes) {
   opened.cached->set_share(level, bytes);
+}
+
+void set_least_cache_queue(const OpenedStore& opened, std::uint64_t bytes) {
+  opened.cached->set_least_queue(bytes);
 }
 
 }  // namespace leat

@@ -19,10 +19,9 @@ namespace leat {
 
 /// What the tiers of a job are made for.
 struct CacheNeeds {
-  std::uint64_t samples = 0;
-  std::uint64_t fields = 1;  ///< Byte fields a sample.
-  std::uint64_t data_bytes =
-      0;  ///< Of all objects; asked by `is_auto` and peers.
+  std::uint64_t samples = 0;      ///< At most; so much is not taken for it.
+  std::uint64_t fields = 1;       ///< Byte fields a sample.
+  std::uint64_t data_bytes = 0;   ///< Of all objects.
   std::uint32_t local_ranks = 1;  ///< That share the RAM.
   /// Samples may be kept decoded, some with both records for a while.
   bool may_decode = false;
@@ -74,5 +73,8 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
 /// REQUIRES: `opened.cached` is set.
 void set_cache_share(const OpenedStore& opened, CacheLevel level,
                      std::optional<std::uint64_t> bytes);
+
+/// See CachedStore::set_least_queue(). REQUIRES: `opened.cached` is set.
+void set_least_cache_queue(const OpenedStore& opened, std::uint64_t bytes);
 
 }  // namespace leat

@@ -105,7 +105,7 @@ void Loader::Machine::count_requests() {
   now.disk_hits = requests.disk_hits;
   now.peer_hits = requests.peer_hits;
   now.decoded_hits = requests.decoded_hits;
-  now.misses = requests.sent;
+  now.misses = requests.misses;
   const bool is_ahead = next_run != nullptr && run != nullptr &&
                         next_run->epoch() != run->epoch();
   now.ahead = is_ahead ? next_run->requests().sent : 0;
@@ -128,7 +128,7 @@ void Loader::Machine::end_epoch() {
   waiting_since.reset();
   has_ended = true;
   is_resuming = false;
-  stream_memory.release();
+  give_stream_memory_back();
   epoch = run->epoch() + 1;
   position = 0;
 }

@@ -28,8 +28,11 @@ double cost_of(double bytes) {
 
 }  // namespace
 
-Result<void> Loader::Machine::open_form(RecordCache* records) {
-  const bool is_for = DecodedForm::is_for(fields);
+Result<void> Loader::Machine::open_form(
+    const std::vector<DeliveredField>& with) {
+  if (!options.cache || has_form) return {};
+  RecordCache* const records = this->records();
+  const bool is_for = DecodedForm::is_for(with);
   if (options.cache->form == CacheForm::kDecoded && !is_for) {
     return Error(
         ErrorCode::kInvalidArgument,
@@ -42,11 +45,18 @@ Result<void> Loader::Machine::open_form(RecordCache* records) {
                  "the cache's form is decoded, but there are only peers, which "
                  "keep bytes; give ram= or disk=");
   }
+  has_form = true;
   if (options.cache->form == CacheForm::kEncoded || !is_for ||
       records == nullptr) {
     return {};
   }
-  decoded = std::make_unique<DecodedForm>(*records, fields);
+  decoded = std::make_unique<DecodedForm>(*records, with);
+  if (dataset.catalogue != nullptr) form_samples = dataset.catalogue->samples();
+  // A piece of a shard is read for all its samples, or for none.
+  const bool has_pieces =
+      dataset.catalogue == nullptr ||
+      (blocks != nullptr && dataset.catalogue->layout() == Layout::kShards);
+  form_may_mix = !has_pieces || rank.world_size > 1;
   if (!options.cache->disk.empty()) decoded->keep_for_later_runs();
   if (options.cache->form == CacheForm::kDecoded) {
     decoded->keep_share(1);
@@ -76,17 +86,20 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
         seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
         costs.encoded_bytes / static_cast<double>(usual.in_flight);
   }
+  // Of shards that are being indexed, as many as are like these.
+  const std::uint64_t samples = form_samples.value_or(
+      static_cast<std::uint64_t>(static_cast<double>(data_bytes) /
+                                 std::max(1.0, costs.encoded_bytes)));
   costs.encoded_bytes = cost_of(costs.encoded_bytes);
   costs.decoded_bytes = cost_of(costs.decoded_bytes);
   const FormLimits limits = {
-      .samples = dataset.catalogue->samples() * decoded->columns(),
+      .samples = samples * decoded->columns(),
       .cache_bytes = static_cast<double>(cache_bytes),
       .cores = std::min(static_cast<double>(most_share.threads),
                         static_cast<double>(usual.cores) / usual.local_ranks),
       .hit_bytes_per_second = options.cache->disk.empty() ? kRamBytesPerSecond
                                                           : kDiskBytesPerSecond,
-      // A piece of a shard is read for all its samples, or for none.
-      .may_mix = context->pieces == nullptr};
+      .may_mix = form_may_mix};
   const FormChoice choice = choose_form(costs, limits);
   tell(explain_form(costs, limits, choice));
   if (choice.decoded_share == 0) return;

@@ -2,6 +2,7 @@
 // simulate alike, and whether they can.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -72,10 +73,11 @@ Result<void> Loader::Machine::check_locality() const {
 }
 
 Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
-  if (!deals_to_holders(options.locality) || rank.world_size == 1) return {};
+  if (!deals_to_holders(locality())) return {};
   const CacheOptions& cache = *options.cache;
   holders = HolderDealingOptions{
-      .samples = dataset.catalogue->samples(),
+      // Before there is a catalogue, as if it were one step.
+      .samples = samples().value_or(global_batch),
       .order = order,
       .blocks = blocks,
       .tail = tail,
@@ -86,17 +88,18 @@ Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
           std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
           local_ranks,
       .unit = CapacityUnit::kBytes,
-      .cost =
-          [catalogue = dataset.catalogue,
-           columns = fetched_columns(fields)](SampleId sample) {
-            std::uint64_t cost = 0;
-            for (const std::size_t column : columns) {
-              cost += cost_of(catalogue->range(column, sample));
-            }
-            return cost;
-          },
       .is_balanced = options.locality == Locality::kBalance,
       .epochs = options.epochs.value_or(kNever)};
+  if (dataset.catalogue != nullptr) {
+    holders->cost = [catalogue = dataset.catalogue,
+                     columns = fetched_columns(fields)](SampleId sample) {
+      std::uint64_t cost = 0;
+      for (const std::size_t column : columns) {
+        cost += cost_of(catalogue->range(column, sample));
+      }
+      return cost;
+    };
+  }
   // What is wrong with it is told now, and not by the first batch.
   LEAT_TRY_VOID(make_dealing(0));
   return {};
@@ -119,15 +122,21 @@ Result<std::unique_ptr<HolderDealing>> Loader::Machine::make_dealing(
 
 std::string Loader::dealing() const {
   const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
   const std::string name(to_string(m.options.locality));
   if (!m.holders) return name;
-  std::string columns;
-  for (const std::size_t column : fetched_columns(m.fields)) {
-    columns += fmt::format("{}{}", columns.empty() ? "" : ", ",
-                           m.dataset.catalogue->fields()[column].name);
+  std::vector<std::string> columns;
+  if (m.order.shuffle == Shuffle::kStream) {
+    // A rank that has no catalogue yet has to say the same as one that has.
+    columns = m.options.fields;
+  } else {
+    for (const std::size_t column : fetched_columns(m.fields)) {
+      columns.push_back(m.dataset.catalogue->fields()[column].name);
+    }
   }
   return fmt::format("{} over caches of {} bytes a rank, {}, of {}", name,
-                     m.holders->capacity, m.holders->policy, columns);
+                     m.holders->capacity, m.holders->policy,
+                     fmt::join(columns, ", "));
 }
 
 }  // namespace leat

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kDefaultInFlight = 128;
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
+constexpr std::uint64_t kLeastMember = 1024;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
@@ -137,25 +138,25 @@ RunContext Loader::Machine::context_over(
   // what it delivers, so it reads sample by sample.
   const bool reads_pieces = catalogue.layout() == Layout::kShards &&
                             cut != nullptr && rank.world_size == 1;
-  return RunContext{
-      .store = from,
-      .prefix = store.prefix,
-      .catalogue = catalogue,
-      .fields = with,
-      .pieces = reads_pieces ? cut : nullptr,
-      .windows = has_windows(order.shuffle) ? cut : nullptr,
-      .executor = *executor,
-      .budget = within,
-      .slots = *slots,
-      .metrics = *metrics,
-      .scratch = scratch,
-      .shapes = shapes,
-      .locality = rank.world_size > 1 ? options.locality : Locality::kNone,
-      .readers = readers,
-      .seed = options.seed,
-      .on_error = options.on_error,
-      .has_hashes = options.hashes,
-      .checks_etags = etags_apply(catalogue, from)};
+  return RunContext{.store = from,
+                    .prefix = store.prefix,
+                    .catalogue = catalogue,
+                    .fields = with,
+                    .pieces = reads_pieces ? cut : nullptr,
+                    .windows = has_windows(order.shuffle) ? cut : nullptr,
+                    .executor = *executor,
+                    .budget = within,
+                    .slots = *slots,
+                    .metrics = *metrics,
+                    .scratch = scratch,
+                    .shapes = shapes,
+                    .decoded = decoded.get(),
+                    .locality = locality(),
+                    .readers = readers,
+                    .seed = options.seed,
+                    .on_error = options.on_error,
+                    .has_hashes = options.hashes,
+                    .checks_etags = etags_apply(catalogue, from)};
 }
 
 Result<void> Loader::Machine::open_catalogue() {
@@ -170,29 +171,45 @@ Result<void> Loader::Machine::open_catalogue() {
 void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
-  context->decoded = decoded.get();
+}
+
+std::uint64_t Loader::Machine::bytes_of_data() const {
+  std::uint64_t bytes = 0;
+  if (unindexed) {
+    for (const ObjectInfo& shard : unindexed->objects.data) {
+      bytes += shard.size_bytes;
+    }
+    return bytes;
+  }
+  for (std::uint64_t i = 0; i < dataset.catalogue->objects(); ++i) {
+    const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
+    bytes += dataset.catalogue->object(object).size_bytes;
+  }
+  return bytes;
+}
+
+CacheNeeds Loader::Machine::cache_needs(const Launch& launch) const {
+  CacheNeeds needs{.data_bytes = data_bytes,
+                   .local_ranks = launch.local.world_size,
+                   .may_decode = options.cache->form != CacheForm::kEncoded};
+  if (unindexed) {
+    // More than there are: a member takes a header and a block at least.
+    needs.samples = data_bytes / kLeastMember + 1;
+    return needs;
+  }
+  needs.samples = dataset.catalogue->samples();
+  needs.fields = std::max<std::uint64_t>(
+      1, std::ranges::count_if(fields, [](const DeliveredField& field) {
+        return field.is_fetched();
+      }));
+  needs.may_decode = needs.may_decode && DecodedForm::is_for(fields);
+  return needs;
 }
 
 Result<void> Loader::Machine::open_cache(const Limits& limits,
                                          const Launch& launch, const Env& env) {
   if (!options.cache) return {};
-  const Catalogue& catalogue = *dataset.catalogue;
-  CacheNeeds needs{
-      .samples = catalogue.samples(),
-      .fields = std::max<std::uint64_t>(
-          1, std::ranges::count_if(fields,
-                                   [](const DeliveredField& field) {
-                                     return field.is_fetched();
-                                   })),
-      .local_ranks = launch.local.world_size,
-      .may_decode = options.cache->form != CacheForm::kEncoded &&
-                    DecodedForm::is_for(fields)};
-  if (options.cache->is_auto || !options.cache->peers.empty()) {
-    for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
-      const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
-      needs.data_bytes += catalogue.object(object).size_bytes;
-    }
-  }
+  CacheNeeds needs = cache_needs(launch);
   LEAT_TRY(options.cache, choose_cache(*options.cache, needs, limits, env));
   if (options.cache->is_auto && launch.local.rank == 0) {
     log_info("cache=\"auto\" chose " + describe(*options.cache));
@@ -204,12 +221,11 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
       rank.rank - local.rank + local.world_size <= rank.world_size) {
     readers.first = rank.rank - local.rank;
     readers.count = local.world_size;
-    needs.exchange = exchange_folder(
-        env, store.identity + dataset.catalogue->digest().hex());
+    needs.exchange = exchange_folder(env, store.identity + data_digest);
   }
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
-  if (store.cached == nullptr) return open_form(nullptr);
+  if (store.cached == nullptr) return {};
   if (options.cache->ram_bytes / local.world_size != 0) {
     most_cache.ram_bytes = options.cache->ram_bytes / local.world_size;
   }
@@ -217,8 +233,10 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     most_cache.disk_bytes = *options.cache->disk_limit_bytes / local.world_size;
   }
   cache_bytes = store.cached->limit_bytes();
-  return open_form(store.cached);
+  return {};
 }
+
+RecordCache* Loader::Machine::records() const { return store.cached; }
 
 void Loader::Machine::choose_what_is_open(const Limits& limits) {
   share.threads_were_asked = options.threads != 0;
@@ -271,6 +289,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY_VOID(check_locality());
   configure_order();
   data_digest = digest_of_data().hex();
+  if (options.cache || options.tune.is_on) data_bytes = bytes_of_data();
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());
   LEAT_TRY(const Launch launch, launch_of(options, env));
   const std::uint32_t ranks = launch.local.world_size;
@@ -292,7 +311,9 @@ Result<void> Loader::Machine::configure(const Env& env) {
            open_store_of(dataset,
                          {share.in_flight, io_threads, most_share.in_flight},
                          env, metrics.get()));
+  if (unindexed) open_ahead();
   LEAT_TRY_VOID(open_cache(limits, launch, env));
+  if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_form(fields));
   {
     const MutexLock lock(mutex);
     LEAT_TRY_VOID(plan_locality(ranks));

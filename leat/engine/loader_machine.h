@@ -60,8 +60,14 @@ struct Loader::Machine {
   std::unique_ptr<Executor> executor;
   CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
+  /// Below the caches of `store`; null: there was a catalogue.
+  ReadAheadStore* ahead = nullptr;
   /// Null where no sample is kept decoded. Outlives the runs.
   std::unique_ptr<DecodedForm> decoded;
+  bool has_form = false;  ///< Of the cache: open_form() has settled it.
+  /// As DecodedForm's limits have it; nullopt: not known when it was opened.
+  std::optional<std::uint64_t> form_samples;
+  bool form_may_mix = true;
   std::uint64_t cache_bytes = 0;  ///< Of records that the cache may hold.
   std::unique_ptr<RunContext> context;
   /// What the runs over parts may hold: `stream_memory` has it, and what is
@@ -135,7 +141,8 @@ struct Loader::Machine {
   std::deque<Decision> cache_decisions LEAT_GUARDED_BY(mutex);
   /// By the tuner; none where it is off.
   std::optional<Settings> chosen LEAT_GUARDED_BY(mutex);
-  std::uint64_t data_bytes = 0;  ///< Of the dataset, for the tuner.
+  /// Of all objects; 0 if neither cache nor tuner asks.
+  std::uint64_t data_bytes = 0;
   /// Last: its thread ends before what it watches.
   std::unique_ptr<LoaderTuning> tuning;
 
@@ -166,26 +173,39 @@ struct Loader::Machine {
   Result<void> check_world_size() const;
   void configure_order();
   void open_blocks();
+  std::uint64_t bytes_of_data() const;
   Hash128 digest_of_data() const;
   void tell_shares(std::uint32_t ranks, std::size_t threads,
                    std::uint64_t memory) const;
   /// Puts the cache that was asked for in front of the store.
   Result<void> open_cache(const Limits& limits, const Launch& launch,
                           const Env& env);
+  CacheNeeds cache_needs(const Launch& launch) const;
+  /// Of the tiers; null: there are none.
+  RecordCache* records() const;
 
   // loader_locality.cc
   /// Errors: kInvalidArgument: there is no cache, or its sizes are left open
   Result<void> check_locality() const;
-  /// Fills in `holders`, once the cache is open. Errors: as HolderDealing::make
+  /// Fills in `holders`, once the cache is open and there is a catalogue;
+  /// before that only checks what can be. Errors: as HolderDealing::make
   Result<void> plan_locality(std::uint32_t local_ranks) LEAT_REQUIRES(mutex);
   /// For a run that begins in epoch `which`.
   /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
   Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const
       LEAT_REQUIRES(mutex);
 
-  /// `records`: of the tiers; null: there are none. REQUIRES: options.cache.
-  Result<void> open_form(RecordCache* records);
+  /// By the fields that are delivered, once they are known; does nothing if it
+  /// was done. REQUIRES: the cache is open, if there is one.
+  Result<void> open_form(const std::vector<DeliveredField>& with);
   void choose_form_by(const DecodedForm::Findings& found);
+  Locality locality() const {
+    return rank.world_size > 1 ? options.locality : Locality::kNone;
+  }
+  /// All but what it is asked about.
+  NextUseOptions next_use_options(std::uint64_t which, std::uint64_t from) const
+      LEAT_REQUIRES(mutex);
+  /// None without a cache.
   Result<std::optional<NextUse>> next_use(std::uint64_t which,
                                           std::uint64_t from) const
       LEAT_REQUIRES(mutex);
@@ -198,16 +218,25 @@ struct Loader::Machine {
   void open_context();
 
   // loader_parts.cc: the first epoch over shards that nobody has indexed.
+  StreamOptions stream_options() const;
+  /// Of what the cache has yet to write, in the first epoch of a stream.
+  std::uint64_t stream_queue_bytes() const;
+  /// Puts what reads ahead in front of the store, and begins.
+  void open_ahead();
   Result<void> open_stream(const Env& env) LEAT_REQUIRES(mutex);
   /// Takes the catalogue of the stream, if there is one by now.
   Result<void> adopt_catalogue() LEAT_REQUIRES(mutex);
   /// A run over the part that begins at `from`; null while that is not known.
   Result<std::shared_ptr<EpochRun>> start_part(std::uint64_t from)
       LEAT_REQUIRES(mutex);
+  Result<std::optional<NextUse>> next_use_of(
+      const StreamPart& part, const std::shared_ptr<const BlockMap>& cut,
+      std::uint64_t from) const LEAT_REQUIRES(mutex);
   /// The run has ended: goes on with the next part. False at the epoch's end.
   bool leave_part() LEAT_REQUIRES(mutex);
   /// No more parts, whatever comes next.
   void leave_parts() LEAT_REQUIRES(mutex);
+  void give_stream_memory_back() LEAT_REQUIRES(mutex);
   /// Counts what has been waited for shards so far.
   void count_scan_wait() LEAT_REQUIRES(mutex);
   RunRequests requests_of_parts() const LEAT_REQUIRES(mutex);

@@ -49,28 +49,34 @@ Result<void> Loader::Machine::check_current(Iteration mine) const {
       "load_state_dict(); a loader has one at a time");
 }
 
-/// How far ahead the next use is looked for where training has no known end.
-Result<std::optional<NextUse>> Loader::Machine::next_use(
-    std::uint64_t which, std::uint64_t from) const {
-  if (!options.cache) return std::optional<NextUse>();
+/// Looks as far ahead as training goes; where that has no known end, as far as
+/// a sample may have to wait.
+NextUseOptions Loader::Machine::next_use_options(std::uint64_t which,
+                                                 std::uint64_t from) const {
   // At home, or where it is held, a sample is read in every epoch; elsewhere
   // after a few.
-  const RankRun met = context->locality != Locality::kNone
+  const RankRun met = locality() != Locality::kNone
                           ? RankRun{.first = 0,
                                     .count = rank.world_size,
                                     .world_size = rank.world_size}
                           : readers;
   const std::uint64_t horizon = which + 2 + 4 * (met.world_size / met.count);
-  LEAT_TRY(NextUse next,
-           NextUse::make({.samples = dataset.catalogue->samples(),
-                          .order = order,
-                          .blocks = blocks,
-                          .global_batch = global_batch,
-                          .tail = tail,
-                          .ranks = met,
-                          .epoch = which,
-                          .start = from,
-                          .end_epoch = options.epochs.value_or(horizon)}));
+  return {.samples = samples().value_or(0),
+          .order = order,
+          .blocks = blocks,
+          .global_batch = global_batch,
+          .tail = tail,
+          .ranks = met,
+          .epoch = which,
+          .start = from,
+          .end_epoch = options.epochs.value_or(horizon),
+          .epoch_time = kEpochTime};
+}
+
+Result<std::optional<NextUse>> Loader::Machine::next_use(
+    std::uint64_t which, std::uint64_t from) const {
+  if (!options.cache) return std::optional<NextUse>();
+  LEAT_TRY(NextUse next, NextUse::make(next_use_options(which, from)));
   return std::optional<NextUse>(std::move(next));
 }
 
@@ -139,8 +145,12 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
                                                    std::uint64_t to_position) {
   count_requests();
   count_scan_wait();
-  // Nothing was read in vain yet if another epoch begins in its place.
-  if (is_in_parts && (stream->has_given() || to_position != 0)) leave_parts();
+  // Nothing was read in vain yet if another epoch begins in its place; but by
+  // what caches hold, none can be dealt without the catalogue except the first.
+  if (is_in_parts && (stream->has_given() || to_position != 0 ||
+                      (deals_to_holders(locality()) && to_epoch != 0))) {
+    leave_parts();
+  }
   epoch = to_epoch;
   position = to_position;
   is_begun = false;

@@ -100,11 +100,6 @@ Result<void> Loader::Machine::begin_tuning(const Env& env) {
                  "LEAT_TUNE=" + *told + "; it is on or off");
   }
   if (!options.tune.is_on || told == "off") return {};
-  const Catalogue* known = dataset.catalogue.get();  // Null: to be indexed.
-  for (std::uint64_t i = 0; known != nullptr && i < known->objects(); ++i) {
-    const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
-    data_bytes += known->object(object).size_bytes;
-  }
   {
     const MutexLock lock(mutex);
     chosen = {.threads = options.tune.start_threads != 0

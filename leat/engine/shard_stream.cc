@@ -16,11 +16,10 @@
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
-namespace {
 
-ReadAheadOptions ahead_options(const UnindexedShards& shards,
-                               std::string_view prefix,
-                               const StreamOptions& stream) {
+ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
+                                    std::string_view prefix,
+                                    const StreamOptions& stream) {
   // The first batch waits for a window, and for nothing else.
   ReadAheadOptions options{.objects = shards.objects.data,
                            .most_bytes = stream.memory_bytes,
@@ -34,11 +33,11 @@ ReadAheadOptions ahead_options(const UnindexedShards& shards,
   return options;
 }
 
-}  // namespace
-
-ShardStream::ShardStream(const OpenedStore& store, UnindexedShards shards,
-                         StreamOptions options, const Env& env)
-    : inner_(*store.store),
+ShardStream::ShardStream(ReadAheadStore& ahead, const OpenedStore& store,
+                         UnindexedShards shards, StreamOptions options,
+                         const Env& env)
+    : ahead_(ahead),
+      inner_(ahead.inner()),
       prefix_(store.prefix),
       identity_(store.identity),
       shards_(std::move(shards)),
@@ -46,7 +45,6 @@ ShardStream::ShardStream(const OpenedStore& store, UnindexedShards shards,
       options_(options),
       etags_(etag_kind_of(inner_)),
       env_(env),
-      ahead_(inner_, ahead_options(shards_, prefix_, options_)),
       thread_([this](const std::stop_token& stop) {
         name_this_thread("leat-scan");
         run(stop);

@@ -34,6 +34,12 @@ struct StreamOptions {
   bool takes_all_fields = false;   ///< A field that comes late is an error.
 };
 
+/// How a store reads these shards ahead for a ShardStream with the same
+/// options, which it must not outlive in use: see ReadAheadOptions::is_awaited.
+ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
+                                    std::string_view prefix,
+                                    const StreamOptions& stream);
+
 /// Goes through shards from front to back and gives out the parts whose order
 /// is known (Shuffle::kStream), each with a catalogue of its own; at the end
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
@@ -43,12 +49,14 @@ struct StreamOptions {
 /// one finds, and its place if that one dies or leaves.
 ///
 /// Threads:  any; take() and take_rest() one at a time.
-/// Lifetime: `store`'s store outlives it. Destruction ends what it does.
+/// Lifetime: `ahead` outlives it, made with read_ahead_options() of the same.
+///           Destruction ends what it does.
 class ShardStream {
  public:
-  /// Begins to read.
-  ShardStream(const OpenedStore& store, UnindexedShards shards,
-              StreamOptions options, const Env& env);
+  /// Begins to scan. Parts are read through `ahead`; `store` says where they
+  /// lie.
+  ShardStream(ReadAheadStore& ahead, const OpenedStore& store,
+              UnindexedShards shards, StreamOptions options, const Env& env);
   ~ShardStream();
   ShardStream(const ShardStream&) = delete;
   ShardStream& operator=(const ShardStream&) = delete;
@@ -82,10 +90,6 @@ class ShardStream {
   void let_go();
   /// Ends the scan: what waits for it goes on soon.
   void stop();
-
-  /// Parts are read through it.
-  ReadAheadStore& store() { return ahead_; }
-  ReadAheadStore::Counts counts() const { return ahead_.counts(); }
 
  private:
   /// A shard whose members are known.
@@ -125,7 +129,8 @@ class ShardStream {
   Result<void> check_fields(std::size_t shard) LEAT_REQUIRES(mutex_);
   void tell() LEAT_REQUIRES(mutex_);
 
-  Store& inner_;
+  ReadAheadStore& ahead_;
+  Store& inner_;  // Of `ahead_`.
   const std::string prefix_;
   const std::string identity_;
   const UnindexedShards shards_;
@@ -133,7 +138,6 @@ class ShardStream {
   const StreamOptions options_;
   const EtagKind etags_;
   const Env env_;
-  ReadAheadStore ahead_;
 
   mutable Mutex mutex_;
   CondVar changed_;

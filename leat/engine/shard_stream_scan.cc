@@ -64,8 +64,8 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
   LEAT_TRY(BuiltCatalogue built,
            std::move(*all_).finish(inner_, prefix_, shards_.objects, stop));
   LEAT_TRY(const OpenedCatalogue kept,
-           keep_catalogue(std::move(built), identity_,
-                          shards_.catalogue_options.index.classes, env_));
+           keep_catalogue(std::move(built), inner_, prefix_, identity_,
+                          shards_.catalogue_options, env_, stop));
   if (!kept.note.empty()) log_warning(kept.note);
   if (shards_.log != nullptr && shards_.log->is_writer()) {
     // Others would not find what could not be kept: they finish it themselves.

@@ -16,16 +16,11 @@ namespace {
 /// before, or nobody can say.
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
-  if (options.shuffle != ShuffleChoice::kStream || options.cache) {
-    return std::nullopt;
-  }
+  if (options.shuffle != ShuffleChoice::kStream) return std::nullopt;
   const Result<Launch> said = read_launch(env);
   if (!said && !options.rank) return std::nullopt;
   Launch launch = said ? *said : Launch{};
   if (options.rank) launch.rank = *options.rank;
-  if (options.locality != Locality::kNone && launch.rank.world_size > 1) {
-    return std::nullopt;
-  }
   return launch;
 }
 
@@ -68,11 +63,20 @@ struct Opening {
             .log = nullptr};
   }
 
+  /// Where the ranks of this node tell each other what they scan; nullopt if
+  /// nothing is kept.
+  std::optional<std::string> log_path() const;
   /// Lists what is there: unindexed shards, or else the dataset.
   Result<LoaderSource> list() const;
   /// Once for all ranks of this node.
   Result<LoaderSource> list_once(const Launch& launch) const;
 };
+
+std::optional<std::string> Opening::log_path() const {
+  auto path = kept_catalogue_path(opened.identity, options.index.classes, env);
+  if (path) *path += ".scan";
+  return path;
+}
 
 Result<LoaderSource> Opening::list() const {
   auto listed = list_data(*opened.store, opened.prefix, {}, stop);
@@ -92,8 +96,8 @@ Result<LoaderSource> Opening::list() const {
 Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   const std::vector<std::string>& classes = options.index.classes;
   const auto path = kept_catalogue_path(opened.identity, classes, env);
-  if (!path) return open_dataset(options);
-  const std::string log_path = *path + ".scan";
+  const auto log_at = log_path();
+  if (!path || !log_at) return open_dataset(options);
   const auto before = catalogue_identity(*path);
   std::optional<OpenedCatalogue> kept;
   std::unique_ptr<ScanLog> log;
@@ -103,10 +107,10 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
       LEAT_TRY(kept, kept_catalogue(opened.identity, classes, env));
       if (kept) return Sight::kThere;
     }
-    log = ScanLog::read(log_path);
+    log = ScanLog::read(*log_at);
     return log != nullptr ? Sight::kThere : Sight::kNothing;
   };
-  auto turn = wait_for_turn(log_path, launch, options.times, look, stop);
+  auto turn = wait_for_turn(*log_at, launch, options.times, look, stop);
   if (!turn && turn.error().code() == ErrorCode::kCancelled) {
     return turn.error();
   }
@@ -122,7 +126,7 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
     return LoaderSource(std::move(shards));
   }
   if (*turn) {
-    if (auto opened_log = ScanLog::write(log_path, **std::move(turn))) {
+    if (auto opened_log = ScanLog::write(*log_at, **std::move(turn))) {
       log = *std::move(opened_log);
     }
   }
@@ -164,6 +168,10 @@ Result<LoaderSource> open_for_loader(
   LEAT_TRY(const auto found,
            find_catalogue(*opened.store, opened.prefix, opened.identity,
                           options, env, stop));
+  if (found) {
+    // A job that was killed left it, before another made the catalogue.
+    if (const auto path = opening.log_path()) ScanLog::remove_left(*path);
+  }
   if (found || !opened.store->traits().can_list) {
     return opening.open_dataset(options);
   }

@@ -31,9 +31,8 @@ using LoaderSource = std::variant<Dataset, UnindexedShards>;
 
 /// Opens what is at `url` for a loader with these options. Shards without a
 /// catalogue, some of them without an index beside it, are listed and left for
-/// the first epoch to index, if the options let it: a stream
-/// (ShuffleChoice::kStream) without `cache`, and without `locality`. All
-/// else is open_dataset(). Blocks.
+/// the first epoch of a stream (ShuffleChoice::kStream) to index. All else is
+/// open_dataset(). Blocks.
 ///
 /// Of several ranks the first of each node to come, local rank 0 with a head
 /// start, lists and scans for them all; the others wait until it has listed.

@@ -99,6 +99,30 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
   return opened;
 }
 
+/// Puts what was made and kept beside the data. A failure is a note.
+void share(const PublishedPlace& place, std::span<const std::byte> bytes,
+           OpenedCatalogue& kept, const std::stop_token& stop) {
+  if (auto put = share_catalogue(place, bytes, stop); !put) {
+    add_note(kept.note, put.error().message());
+  }
+}
+
+/// Whether this process makes the catalogue for the other nodes of its job,
+/// too.
+bool makes_for_all_nodes(const PublishedPlace& place,
+                         const CatalogueOptions& options) {
+  return spans_nodes(place.launch) && is_on_first_node(place.launch) &&
+         options.index.classes.empty() && options.sharing != Sharing::kNever &&
+         place.store.traits().can_write;
+}
+
+CatalogueOptions with_environment(CatalogueOptions options, const Env& env) {
+  if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
+    options.sharing = Sharing::kNever;
+  }
+  return options;
+}
+
 /// Makes a catalogue, keeps it, and puts it beside the data if `is_shared`.
 Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
                                        const IndexOptions& options,
@@ -107,11 +131,7 @@ Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
   LEAT_TRY(BuiltCatalogue built,
            build_catalogue(place.store, place.prefix, options, stop));
   OpenedCatalogue opened = keep(built, place.path);
-  if (is_shared) {
-    if (auto put = share_catalogue(place, built.bytes.span(), stop); !put) {
-      add_note(opened.note, put.error().message());
-    }
-  }
+  if (is_shared) share(place, built.bytes.span(), opened, stop);
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
 }
@@ -121,9 +141,7 @@ Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
 Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
                                       const CatalogueOptions& options,
                                       const std::stop_token& stop) {
-  const bool spans = spans_nodes(place.launch) && options.index.classes.empty();
-  if (!spans || !is_on_first_node(place.launch) ||
-      options.sharing == Sharing::kNever || !place.store.traits().can_write) {
+  if (!makes_for_all_nodes(place, options)) {
     return build_and_keep(place, options.index, false, stop);
   }
   const auto sign =
@@ -220,10 +238,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const std::stop_token& stop) {
   const auto path = kept_catalogue_path(identity, asked.index.classes, env);
   const Launch launch = launch_of(env);
-  CatalogueOptions options = asked;
-  if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
-    options.sharing = Sharing::kNever;
-  }
+  const CatalogueOptions options = with_environment(asked, env);
   const PublishedPlace place{
       .store = store, .prefix = prefix, .path = path, .launch = launch};
   LEAT_TRY(MaybeOpened found, find_at(place, options, stop));
@@ -246,12 +261,21 @@ Result<std::optional<OpenedCatalogue>> find_catalogue(
   return find_at(place, options, stop);
 }
 
-Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
+                                       std::string_view prefix,
                                        std::string_view identity,
-                                       const std::vector<std::string>& classes,
-                                       const Env& env) {
-  OpenedCatalogue opened =
-      keep(built, kept_catalogue_path(identity, classes, env));
+                                       const CatalogueOptions& options,
+                                       const Env& env,
+                                       const std::stop_token& stop) {
+  const auto path = kept_catalogue_path(identity, options.index.classes, env);
+  const PublishedPlace place{
+      .store = store, .prefix = prefix, .path = path, .launch = launch_of(env)};
+  OpenedCatalogue opened = keep(built, path);
+  // On a file system the ETags in it would have to be left out.
+  if (etag_kind_of(store) != EtagKind::kFile &&
+      makes_for_all_nodes(place, with_environment(options, env))) {
+    share(place, built.bytes.span(), opened, stop);
+  }
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   return opened;
 }

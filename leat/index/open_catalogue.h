@@ -87,13 +87,17 @@ Result<std::optional<OpenedCatalogue>> find_catalogue(
     const std::stop_token& stop);
 
 /// Puts what was made otherwise into the cache, where open_or_build() of this
-/// identity and these classes finds it. Blocks.
+/// identity and these classes finds it; and beside the data, if this is the
+/// first of several nodes of a job and the store takes it, for later starts of
+/// the others. Blocks. What cannot be written is a note.
 ///
 /// Errors: as Catalogue::open
-Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built,
+Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
+                                       std::string_view prefix,
                                        std::string_view identity,
-                                       const std::vector<std::string>& classes,
-                                       const Env& env);
+                                       const CatalogueOptions& options,
+                                       const Env& env,
+                                       const std::stop_token& stop);
 
 /// What the cache has under this identity and these classes; nullopt if nothing
 /// that can be opened. Blocks.

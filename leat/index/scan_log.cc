@@ -136,6 +136,15 @@ std::unique_ptr<ScanLog> ScanLog::read(const std::string& path) {
   return log->read_listing() ? std::move(log) : nullptr;
 }
 
+void ScanLog::remove_left(const std::string& path) {
+  if (!catalogue_identity(path))
+    return;  // The usual case: it asks for no lock.
+  // What cannot be locked or removed is only in the way of nobody.
+  const Result<std::optional<CatalogueLock>> lock =
+      CatalogueLock::try_lock(path);
+  if (lock && *lock) ::unlink(path.c_str());
+}
+
 bool ScanLog::read_listing() {
   next_at_ = 0;
   hash_ = kFirstHash;

@@ -60,6 +60,10 @@ class ScanLog {
   /// Reads what a living process writes; null if none does, or not so far.
   static std::unique_ptr<ScanLog> read(const std::string& path);
 
+  /// Removes a file that nobody writes any more, and that nobody needs: there
+  /// is a catalogue.
+  static void remove_left(const std::string& path);
+
   ~ScanLog() = default;
   ScanLog(const ScanLog&) = delete;
   ScanLog& operator=(const ScanLog&) = delete;

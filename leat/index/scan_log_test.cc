@@ -306,6 +306,19 @@ TEST_F(ScanLogTest, MoreShardsThanWereListedAreNotTaken) {
   EXPECT_EQ(shards_from(*reader), 2u);
 }
 
+TEST_F(ScanLogTest, WhatTheDeadLeftIsRemovedAndWhatIsWrittenIsNot) {
+  ScanLog::remove_left(path_);  // There is none.
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  auto writer = write(shards(2));
+
+  ScanLog::remove_left(path_);
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  writer.reset();
+  EXPECT_TRUE(std::filesystem::exists(path_)) << "it holds what was found";
+  ScanLog::remove_left(path_);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(ScanLogTest, WhoWritesKnowsWhetherSomebodyWaits) {
   const auto writer = write(shards(2));
   const auto first = read();

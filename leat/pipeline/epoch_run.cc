@@ -58,6 +58,18 @@ bool has_work_for_threads(const RunContext& context) {
 
 }  // namespace
 
+RunRequests& RunRequests::operator+=(const RunRequests& more) {
+  sent += more.sent;
+  retried += more.retried;
+  bytes += more.bytes;
+  misses += more.misses;
+  ram_hits += more.ram_hits;
+  disk_hits += more.disk_hits;
+  peer_hits += more.peer_hits;
+  decoded_hits += more.decoded_hits;
+  return *this;
+}
+
 EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
                    EpochOrder order, Steps steps, PlanLimits limits,
                    std::optional<NextUse> next_use,
@@ -137,6 +149,7 @@ RunRequests EpochRun::requests() const {
   return {.sent = sent_ - hits,
           .retried = retried_,
           .bytes = bytes_ - hit_bytes,
+          .misses = sent_ - hits,
           .ram_hits = hits_.of(CacheLevel::kRam) + in_ram,
           .disk_hits = hits_.of(CacheLevel::kDisk) + on_disk,
           .peer_hits = hits_.of(CacheLevel::kPeer),
@@ -216,7 +229,7 @@ void EpochRun::plan(const std::stop_token& stop) {
 
 std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
   if (context_.locality == Locality::kSticky) {
-    return positions_at_home(steps_, step, order_);
+    return positions_at_home(steps_, step, order_, context_.first_sample);
   }
   const StepSlice slice = steps_.slice(step);
   std::vector<std::uint64_t> positions;
@@ -238,7 +251,8 @@ std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
 bool EpochRun::is_ours(SampleId sample) const {
   if (context_.locality != Locality::kSticky) return true;
   const RankRun& readers = context_.readers;
-  const std::uint32_t home = home_of(sample, readers.world_size);
+  const std::uint32_t home =
+      home_of(context_.in_dataset(sample), readers.world_size);
   return home >= readers.first && home < readers.first + readers.count;
 }
 
@@ -400,14 +414,16 @@ std::optional<ReadHint> EpochRun::hint_for_piece(SampleId first) {
 // without an order of its own.
 ReadHint EpochRun::hint_for(SampleId sample, std::uint64_t position,
                             std::uint64_t after) {
+  const std::uint64_t begin = context_.first_sample;
   AccessTime next = kNever;
   if (context_.windows != nullptr && is_ours(sample)) {
     next = next_use_->block_at_or_after(context_.windows->block_of(sample),
-                                        epoch_, order_.size());
+                                        epoch_, begin + order_.size());
   } else if (is_ours(sample)) {
-    next = next_use_->at_or_after(sample, epoch_, after);
+    next = next_use_->at_or_after(sample, epoch_, begin + after);
   }
-  return {.now = next_use_->time_of(epoch_, position), .next_use = next};
+  return {.now = next_use_->time_of(epoch_, begin + position),
+          .next_use = next};
 }
 
 Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
@@ -510,7 +526,10 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
   if (const auto found = pieces_.find(block); found != pieces_.end()) {
     return found->second.piece;
   }
-  const PiecePlan plan = plan_piece(context_, order_, steps_, sample, range);
+  // A record has to be the same bytes in every epoch, wherever that begins.
+  const PiecePlan plan = plan_piece(
+      context_, order_, steps_, sample, range,
+      next_use_ ? PieceExtent::kWholeBlock : PieceExtent::kWhatIsLeft);
   const std::uint64_t size = plan.range.length_bytes;
   LEAT_TRY(Reservation reservation,
            reserve(size,

@@ -28,11 +28,14 @@ struct RunRequests {
   std::uint64_t sent = 0;     ///< To the store; each read counted once.
   std::uint64_t retried = 0;  ///< Sent again after a failure.
   std::uint64_t bytes = 0;    ///< Asked of the store.
+  std::uint64_t misses = 0;   ///< Reads that no cache had an answer to.
   // Reads that a cache answered instead.
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
   std::uint64_t decoded_hits = 0;  ///< Of these, by a decoded record.
+
+  RunRequests& operator+=(const RunRequests& more);
 };
 
 /// How far a run may plan, beside what memory allows.

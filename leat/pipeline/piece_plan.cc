@@ -5,7 +5,8 @@
 namespace leat {
 
 PiecePlan plan_piece(const RunContext& context, const EpochOrder& order,
-                     const Steps& steps, SampleId first, ByteRange range) {
+                     const Steps& steps, SampleId first, ByteRange range,
+                     PieceExtent extent) {
   const BlockMap& blocks = *context.pieces;
   const std::uint64_t block = blocks.block_of(first);
   std::uint64_t begin = range.offset;
@@ -17,8 +18,9 @@ PiecePlan plan_piece(const RunContext& context, const EpochOrder& order,
   for (std::uint64_t id = blocks.first_sample(block);
        id < blocks.first_sample(block + 1); ++id) {
     const std::uint64_t position = order.position_of(SampleId{id});
-    if (position < first_position || position >= last_position) continue;
-    ++plan.samples;
+    const bool is_left = position >= first_position && position < last_position;
+    if (is_left) ++plan.samples;
+    if (!is_left && extent == PieceExtent::kWhatIsLeft) continue;
     for (const DeliveredField& field : context.fields) {
       if (!field.is_fetched()) continue;
       const ByteRange other =

@@ -14,11 +14,18 @@ struct PiecePlan {
   std::uint64_t samples = 0;
 };
 
+/// What of a block is read.
+enum class PieceExtent : std::uint8_t {
+  kWhatIsLeft,  ///< Nothing of samples before the first that is asked for, and
+                ///< after the epoch's last step.
+  kWholeBlock,  ///< The same bytes in every epoch.
+};
+
 /// The piece of the block of `first`, which is the first sample of it that the
-/// epoch asks for; `range` is where that one's own bytes lie. Of samples before
-/// it and after the epoch's last step nothing is read.
+/// epoch asks for; `range` is where that one's own bytes lie.
 /// REQUIRES: context.pieces.
 PiecePlan plan_piece(const RunContext& context, const EpochOrder& order,
-                     const Steps& steps, SampleId first, ByteRange range);
+                     const Steps& steps, SampleId first, ByteRange range,
+                     PieceExtent extent);
 
 }  // namespace leat

@@ -14,9 +14,14 @@
 
 namespace leat {
 
-/// A moment on the clock of the job: epoch * N + position, N the samples of the
-/// dataset. It never falls along a run.
+/// A moment on the clock of the job: epoch * T + position. It never falls along
+/// a run. T is the same for all of one run: the samples of the dataset where
+/// lengths of time matter (`window`), else kEpochTime.
 using AccessTime = std::uint64_t;
+
+/// More than any epoch has samples, so that times can be told before their
+/// number is known.
+inline constexpr AccessTime kEpochTime = AccessTime{1} << 40;
 
 /// Later than every use that is looked for.
 inline constexpr AccessTime kNever = std::numeric_limits<AccessTime>::max();
@@ -96,7 +101,8 @@ struct CachePolicySpec {
 /// The names that a spec may have.
 std::span<const std::string_view> cache_policy_names();
 
-/// Takes 4 bytes a sample of the dataset, and at most 32 a sample held.
+/// Takes 4 bytes a sample up to the largest that was held, and at most 32 a
+/// sample held.
 ///
 /// Errors:
 ///   kInvalidArgument  a name that is none, a window that is missing or is not

@@ -44,7 +44,8 @@ std::uint32_t home_of(SampleId sample, std::uint32_t world_size) {
 
 std::vector<std::uint64_t> positions_at_home(const Steps& steps,
                                              std::uint64_t step,
-                                             const EpochOrder& order) {
+                                             const EpochOrder& order,
+                                             std::uint64_t first_sample) {
   const StepSlice all = steps.all_ranks(step);
   const Rank rank = steps.rank();
   const std::uint64_t share = all.size() / rank.world_size;
@@ -54,7 +55,8 @@ std::vector<std::uint64_t> positions_at_home(const Steps& steps,
   std::vector<std::uint64_t> left;
   mine.reserve(share);
   for (std::uint64_t p = all.begin; p < all.end; ++p) {
-    const std::uint32_t home = home_of(order.at(p), rank.world_size);
+    const std::uint32_t home =
+        home_of({first_sample + order.at(p).value}, rank.world_size);
     if (dealt[home] == share) {
       left.push_back(p);
       continue;

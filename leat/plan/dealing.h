@@ -51,10 +51,12 @@ std::uint32_t home_of(SampleId sample, std::uint32_t world_size);
 /// not share (the statistics of a BatchNorm) no longer comes from samples drawn
 /// alike for all ranks.
 ///
-/// The positions of `rank`, rising. O(global batch).
+/// The positions of `rank`, rising. O(global batch). `first_sample` is what the
+/// dataset has in front of the part that steps and order are of.
 /// REQUIRES: step < steps.count().
 std::vector<std::uint64_t> positions_at_home(const Steps& steps,
                                              std::uint64_t step,
-                                             const EpochOrder& order);
+                                             const EpochOrder& order,
+                                             std::uint64_t first_sample = 0);
 
 }  // namespace leat

@@ -93,7 +93,7 @@ class HolderDealing::Simulation {
     LEAT_CHECK(step_ < steps_->count());
     const StepSlice all = steps_->all_ranks(step_);
     look_up(all);
-    if (steps_->is_whole(step_)) {
+    if (steps_->is_whole(step_) && !is_dealt_blindly()) {
       deal_to_holders();
     } else {
       deal_runs(*steps_, step_);
@@ -110,6 +110,12 @@ class HolderDealing::Simulation {
                         .global_batch = options_.global_batch,
                         .rank = {rank, options_.world_size},
                         .tail = options_.tail});
+  }
+
+  /// Nothing is held yet, and who deals may know no more than the samples so
+  /// far.
+  bool is_dealt_blindly() const {
+    return epoch_ == 0 && options_.order.shuffle == Shuffle::kStream;
   }
 
   std::uint64_t cost_of(SampleId sample) const {
@@ -219,7 +225,7 @@ class HolderDealing::Simulation {
           has_windows(options_.order.shuffle)
               ? order.window_of(options_.blocks->block_of(sample)).begin
               : order.position_of(sample);
-      if (position < read_end_) return epoch * options_.samples + position;
+      if (position < read_end_) return epoch * kEpochTime + position;
     }
     return kNever;
   }
@@ -274,8 +280,8 @@ class HolderDealing::Simulation {
   /// What each rank will hold of the step of a time; null past the next epoch.
   std::uint32_t* will_hold(AccessTime time) {
     if (time == kNever) return nullptr;
-    const std::uint64_t epoch = time / options_.samples;
-    const std::uint64_t step = time % options_.samples / options_.global_batch;
+    const std::uint64_t epoch = time / kEpochTime;
+    const std::uint64_t step = time % kEpochTime / options_.global_batch;
     if (epoch > epoch_ + 1 || epoch < epoch_) return nullptr;
     return &will_hold_[epoch % 2][step * options_.world_size];
   }
@@ -302,8 +308,8 @@ class HolderDealing::Simulation {
 
   void read(DealtSample& dealt) {
     const SampleId sample = dealt.sample;
-    const AccessTime now = epoch_ * options_.samples +
-                           std::min(dealt.position, options_.samples - 1);
+    const AccessTime now =
+        epoch_ * kEpochTime + std::min(dealt.position, options_.samples - 1);
     const std::uint32_t holder = holder_[sample.value];
     dealt.is_held = holder == dealt.rank;
     drop_.clear();
@@ -319,7 +325,7 @@ class HolderDealing::Simulation {
     }
     for (const SampleId number : drop_) drop(dealt.rank, number.value);
     if (holder_[sample.value] != dealt.rank ||
-        dealt.next_use / options_.samples >= options_.epochs) {
+        dealt.next_use / kEpochTime >= options_.epochs) {
       dealt.next_use = kNever;
     }
   }

@@ -46,13 +46,16 @@ struct DealtSample {
   SampleId sample = {};
   std::uint32_t rank = 0;
   bool is_held = false;  ///< By the cache of `rank`, before it was read.
-  /// When `rank` reads it again, if its cache keeps it; else kNever.
+  /// When `rank` reads it again, if its cache keeps it, on a clock with epochs
+  /// of kEpochTime; else kNever.
   AccessTime next_use = kNever;
 };
 
 /// Deals each whole step's samples to the ranks that hold them (SOLAR's remap;
 /// Sun et al., VLDB 2023), as long as every rank gets as many as Steps says;
-/// the rest goes where there is room. Other steps are dealt as Steps does.
+/// the rest goes where there is room. Other steps are dealt as Steps does, and
+/// so is all of epoch 0 of a stream, whose later samples are not known when the
+/// first are dealt.
 ///
 /// Who holds what is simulated, from epoch 0 on: the policies of W caches, each
 /// of one rank, step by step over the reads of all ranks. A sample is held by

@@ -121,6 +121,31 @@ RC_GTEST_PROP(HolderDealingProperty, GoesOnAsIfItHadNeverStopped, ()) {
   }
 }
 
+// Who deals the first steps of a stream may know no other: no rank's cache, and
+// nothing that comes later, has a say in them.
+RC_GTEST_PROP(HolderDealingProperty, TheFirstEpochOfAStreamIsDealtInRuns, ()) {
+  HolderDealingOptions options = any_options();
+  std::vector<SampleSpan> spans(options.samples);
+  const auto each = *rc::gen::inRange<std::uint64_t>(1, 30);
+  for (std::uint64_t i = 0; i < spans.size(); ++i) {
+    spans[i] = {.object = {static_cast<std::uint32_t>(i / each)},
+                .begin = i % each,
+                .end = i % each + 1};
+  }
+  options.order.shuffle = Shuffle::kStream;
+  options.order.window_blocks = *rc::gen::inRange<std::uint32_t>(1, 4);
+  options.blocks = std::make_shared<BlockMap>(BlockMap::cut(spans, each));
+  const auto dealing = make(options);
+
+  RC_ASSERT(dealing->seek(0, 0, {}).has_value());
+  for (std::uint64_t k = 0; k < steps_of(options).count(); ++k) {
+    for (const DealtSample& dealt : dealing->next_step()) {
+      const StepSlice slice = steps_of(options, 0, dealt.rank).slice(k);
+      RC_ASSERT(slice.begin <= dealt.position && dealt.position < slice.end);
+    }
+  }
+}
+
 // With another global batch before, a position may stand between two steps.
 RC_GTEST_PROP(HolderDealingProperty, GoesOnFromBetweenTwoSteps, ()) {
   const HolderDealingOptions options = any_options();

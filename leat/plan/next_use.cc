@@ -64,14 +64,17 @@ NextUse::Cut NextUse::cut(const NextUseOptions& options, const Steps& first,
 }
 
 AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
-  return epoch * options_.samples + std::min(position, options_.samples - 1);
+  const AccessTime each =
+      options_.epoch_time == 0 ? options_.samples : options_.epoch_time;
+  return epoch * each + std::min(position, options_.samples - 1);
 }
 
 AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
                                 std::uint64_t position) {
   forget_before(epoch);
   for (; epoch < options_.end_epoch; ++epoch, position = 0) {
-    const std::uint64_t at = order_of(epoch).position_of(sample);
+    const std::uint64_t at =
+        options_.first_sample + order_of(epoch).position_of(sample);
     const Cut& cut = cut_of(epoch);
     if (cut.is_elsewhere(at)) continue;
     const std::uint64_t read = first_read(cut, {at, at + 1}, position);
@@ -84,8 +87,10 @@ AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
                                       std::uint64_t position) {
   forget_before(epoch);
   for (; epoch < options_.end_epoch; ++epoch, position = 0) {
-    const std::uint64_t read =
-        first_read(cut_of(epoch), order_of(epoch).window_of(block), position);
+    PositionRun window = order_of(epoch).window_of(block);
+    window.begin += options_.first_sample;
+    window.end += options_.first_sample;
+    const std::uint64_t read = first_read(cut_of(epoch), window, position);
     if (read != kNone) return time_of(epoch, read);
   }
   return kNever;
@@ -93,8 +98,10 @@ AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
 
 const EpochOrder& NextUse::order_of(std::uint64_t epoch) {
   while (epoch - first_epoch_ >= orders_.size()) {
-    orders_.emplace_back(options_.samples, options_.order, options_.blocks,
-                         first_epoch_ + orders_.size());
+    orders_.emplace_back(
+        options_.blocks == nullptr ? options_.samples
+                                   : options_.blocks->samples(),
+        options_.order, options_.blocks, first_epoch_ + orders_.size());
   }
   return orders_[epoch - first_epoch_];
 }

@@ -15,7 +15,12 @@ struct NextUseOptions {
   std::uint64_t samples = 0;  ///< N.
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.
-  std::uint64_t global_batch = 0;                    ///< G.
+  /// Where `blocks` are of a part of the dataset (kStream alone): the samples
+  /// in front of it. Those asked for are numbered within the part, positions
+  /// within the dataset. N may then be more than there are: what a dropped tail
+  /// leaves out at the end is told as if it were read.
+  std::uint64_t first_sample = 0;
+  std::uint64_t global_batch = 0;  ///< G.
   Tail tail = Tail::kKeep;
   RankRun ranks = {};
   /// The running epoch and the position that its steps start at, as resumed.
@@ -25,6 +30,8 @@ struct NextUseOptions {
   /// horizon. One rank of W meets a sample again after W epochs on average, so
   /// a horizon below 4 * W takes more than 2 % of uses for the last.
   std::uint64_t end_epoch = 0;
+  /// From one epoch to the next on the clock (AccessTime); 0: N.
+  AccessTime epoch_time = 0;
 };
 
 /// When a sample, or a block, is read next: a walk over epochs, each O(1) by

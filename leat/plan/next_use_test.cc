@@ -174,6 +174,56 @@ RC_GTEST_PROP(NextUseProperty, ABlockIsReadWhenItsWindowIs, ()) {
             expected);
 }
 
+// What a cache is told while the rest of a stream is not known yet is what it
+// is told once all is: but at the end of the dataset, where steps are cut.
+RC_GTEST_PROP(NextUseProperty, APartOfAStreamIsToldWhatTheWholeIs, ()) {
+  NextUseOptions whole = any_job();
+  whole.samples = *rc::gen::inRange<std::uint64_t>(20, 200);
+  const auto per_shard = *rc::gen::inRange<std::uint64_t>(1, 60);
+  whole.blocks = shards(whole.samples, per_shard);
+  whole.order.shuffle = Shuffle::kStream;
+  whole.tail = Tail::kKeep;
+  whole.start = 0;
+  whole.end_epoch = whole.epoch + *rc::gen::inRange<std::uint64_t>(1, 5);
+  whole.epoch_time = kEpochTime;
+  NextUse of_whole = *NextUse::make(whole);
+
+  // Shards [first, end) of it.
+  const std::uint64_t all = (whole.samples + per_shard - 1) / per_shard;
+  const auto first = *rc::gen::inRange<std::uint64_t>(0, all);
+  const auto end = *rc::gen::inRange<std::uint64_t>(first + 1, all + 1);
+  NextUseOptions part = whole;
+  part.samples = kEpochTime;
+  part.tail = Tail::kDrop;
+  part.first_sample = first * per_shard;
+  const std::uint64_t samples =
+      std::min(end * per_shard, whole.samples) - part.first_sample;
+  part.blocks = shards(samples, per_shard);
+  part.order.first_block = whole.blocks->block_of(SampleId{part.first_sample});
+  NextUse of_part = *NextUse::make(part);
+
+  for (std::uint64_t block = 0; block < part.blocks->blocks(); ++block) {
+    const PositionRun window =
+        EpochOrder(whole.samples, whole.order, whole.blocks, whole.epoch)
+            .window_of(part.order.first_block + block);
+    const bool is_in_part = window.begin >= part.first_sample &&
+                            window.end <= part.first_sample + samples;
+    const bool is_before_tail =
+        window.end + whole.global_batch <= whole.samples;
+    if (!is_in_part || !is_before_tail) continue;
+    for (const std::uint64_t position : {std::uint64_t{0}, window.end}) {
+      RC_ASSERT(of_part.block_at_or_after(block, whole.epoch, position) ==
+                of_whole.block_at_or_after(part.order.first_block + block,
+                                           whole.epoch, position));
+    }
+    const std::uint64_t id = part.blocks->first_sample(block);
+    RC_ASSERT(of_part.at_or_after(SampleId{id}, whole.epoch, window.end) ==
+              of_whole.at_or_after(SampleId{part.first_sample + id},
+                                   whole.epoch, window.end));
+  }
+  RC_ASSERT(of_part.time_of(3, 5) == of_whole.time_of(3, 5));
+}
+
 RC_GTEST_PROP(NextUseProperty, AWindowHoldsItsBlocksAndNoOthers, ()) {
   NextUseOptions options = any_job();
   options.order.shuffle = Shuffle::kBlock;

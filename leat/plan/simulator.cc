@@ -252,6 +252,9 @@ class Simulation {
       if (options_.locality != Locality::kNone) {
         readers.ranks = {0, options_.ranks, options_.ranks};
       }
+      if (deals_to_holders(options_.locality)) {
+        readers.epoch_time = kEpochTime;  // As HolderDealing has it.
+      }
       LEAT_TRY(next_use, NextUse::make(readers));
     }
     caches_.emplace_back(std::move(policies), std::move(next_use),

@@ -46,7 +46,8 @@ class Loader:
             are a rank's own. The same on all ranks. ``"sticky"``: every sample has a
             rank where it is at home. ``"remap"``: to the rank whose cache holds it,
             in a simulation of all caches, which are then of the same size on every
-            node. ``"balance"``: so too, and dealt so that all ranks fetch evenly.
+            node. ``"balance"``: so too, and dealt so that all ranks fetch evenly. These
+            two begin with epoch 1 of a ``"stream"``.
         fields: which fields come, and in which order; None for all. ``index``
             (int64 sample ids) and ``key`` may be among them.
         ids: adds ``index`` and ``key``.

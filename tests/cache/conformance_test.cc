@@ -75,7 +75,7 @@ std::shared_ptr<Store> open_cached(const Objects& objects) {
   auto cached = std::make_unique<CachedStore>(
       open_memory_store({objects.begin(), objects.end()},
                         {.most_keys_per_page = 7}),
-      std::move(tiers), CachedStoreOptions{.samples = kRecords}, nullptr);
+      std::move(tiers), CachedStoreOptions{.epoch_time = kRecords}, nullptr);
   return owning(ground, std::make_unique<ReadTwiceStore>(std::move(cached)));
 }
 

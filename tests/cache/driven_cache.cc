@@ -94,7 +94,7 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
   }
   store_ = std::make_unique<CachedStore>(
       std::move(store), std::move(tiers),
-      CachedStoreOptions{.place = "", .samples = kDrivenSamples}, &metrics_);
+      CachedStoreOptions{.place = "", .epoch_time = kDrivenSamples}, &metrics_);
   if (!deals_to_holders(job_.locality)) return;
   dealing_ = *HolderDealing::make(
       {.samples = kDrivenSamples,

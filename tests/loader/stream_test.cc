@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "leat/base/hash.h"
+#include "leat/base/units.h"
 #include "leat/codec/testing/tar_builder.h"
 #include "tests/loader/world.h"
 
@@ -119,6 +120,47 @@ TEST_F(StreamTest, IsLeftInTheMiddle) {
     for (int i = 0; i < batches; ++i) {
       EXPECT_FALSE(must(loader->next(iteration)).is_end());
     }
+  }
+}
+
+// --- with a cache -----------------------------------------------------------
+
+TEST_F(StreamTest, WhatIsIndexedIsKept) {
+  options_.epochs = 3;
+  auto plain = load();
+  std::vector<Seen> expected;
+  for (int i = 0; i < 3; ++i) expected.push_back(must(run_epoch(*plain)));
+  std::filesystem::remove_all(world_.root() / "cache");
+  options_.cache = CacheOptions{.ram_bytes = 2 * kMiB};
+
+  auto loader = load();
+  ASSERT_FALSE(loader->length()) << "it has a catalogue";
+  for (int i = 0; i < 3; ++i) {
+    const Seen seen = must(run_epoch(*loader));
+    EXPECT_EQ(seen.batches, expected[i].batches);
+    EXPECT_EQ(seen.stats.content_hash, expected[i].stats.content_hash);
+    if (i == 0) continue;
+    EXPECT_EQ(loader->stats().back().misses, 0u);
+    EXPECT_EQ(loader->stats().back().ram_hits, kShards);
+  }
+  loader->close();
+  EXPECT_EQ(loader->metrics()->value(Metric::kCacheRamBytes), 0);
+}
+
+TEST_F(StreamTest, IsClosedAtAnyMomentWithACache) {
+  options_.cache = CacheOptions{.ram_bytes = kMiB / 2,
+                                .disk = (world_.root() / "records").string(),
+                                .disk_limit_bytes = kMiB};
+  for (int i = 0; i < 12; ++i) {
+    std::filesystem::remove_all(world_.root() / "cache");
+    auto loader = load();
+    std::jthread closing([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(i));
+      loader->close();
+    });
+    const Result<Seen> seen = run_epoch(*loader);
+    EXPECT_TRUE(seen || seen.error().code() == ErrorCode::kInvalidArgument)
+        << seen.error().message();
   }
 }
 

@@ -1,6 +1,6 @@
 """shuffle="stream": shards without a catalogue are indexed while they are read.
 
-Of several ranks: test_stream_ranks.py.
+Of several ranks: test_stream_ranks.py; with a cache: test_stream_cache.py.
 """
 
 from __future__ import annotations
@@ -251,12 +251,6 @@ def test_the_last_step_is_padded_with_the_epochs_first(small, serve, fresh_cache
         assert got == [(b["index"].tolist(), b["valid"].tolist(), b["key"]) for b in loader]
     ids = [i for ids, _, _ in got for i in ids]
     assert len(ids) % batch == 0 and ids[SMALL:] == ids[: len(ids) - SMALL]
-
-
-def test_a_cache_needs_the_whole_first(small, fresh_cache):
-    with leat.Loader(small, **OPTIONS, cache=leat.Cache(ram="64MiB")) as loader:
-        assert is_indexed(loader)
-        assert sorted(ids_of(loader)) == list(range(SMALL))
 
 
 # --- indexes beside the shards ----------------------------------------------

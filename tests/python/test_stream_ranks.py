@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,7 +26,9 @@ STOPS = "14MB"
 RANK = """
 import json, sys, leat
 url, options, steps = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
-said = {"batches": [], "keys": [], "valid": []}
+said = {"batches": [], "keys": [], "valid": [], "later": []}
+if "tiers" in options:
+    options["cache"] = leat.Cache(**options.pop("tiers"))
 
 def run(loader):
     if state := steps.get("state"):
@@ -43,7 +46,9 @@ def run(loader):
             print("paused", flush=True)
             sys.stdin.readline()
         if len(said["batches"]) == steps.get("stop"):
-            break
+            return
+    for _ in range(steps.get("more", 0)):
+        said["later"].append([batch["index"].tolist() for batch in loader])
 
 try:
     with leat.Loader(url, **options) as loader:
@@ -54,7 +59,8 @@ try:
         try:
             run(loader)
         finally:
-            said |= {"stats": loader.stats()[0], "state": loader.state_dict()}
+            said |= {"stats": loader.stats()[0], "state": loader.state_dict(),
+                     "all": loader.stats()}
 except leat.Error as error:
     said["error"] = [type(error).__name__, str(error)]
 print(json.dumps(said), flush=True)
@@ -123,13 +129,18 @@ class Job:
         return [self.ended(process) for process in reversed(processes)]
 
 
-def indexed(folder, cache, ranks: int, **options) -> list[dict]:
-    """What ranks get where there is a catalogue before."""
+def with_catalogue(folder, cache) -> None:
+    """Where the ranks of a job's first node look for one."""
     environment = {**os.environ, "LEAT_CACHE_DIR": f"{cache}/0"}
     subprocess.run(["leat", "index", str(folder)], env=environment, check=True,
                    capture_output=True)  # fmt: skip
+
+
+def indexed(folder, cache, ranks: int, more: int = 0, **options) -> list[dict]:
+    """What ranks get where there is a catalogue before."""
+    with_catalogue(folder, cache)
     with Job(folder, cache, ranks, **options) as job:
-        return job.run()
+        return job.run(more=more)
 
 
 def steps_of(ranks: list[dict]) -> list[list[int]]:
@@ -277,6 +288,134 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(small, tmp_path, has_catalog
     assert whole == steps_of(ranks) + steps_of(rest)
 
 
+# --- with a cache, and with a locality --------------------------------------
+
+
+def epochs_of(ranks: list[dict]) -> list[list[list[list[int]]]]:
+    """Of each rank and epoch, the batches."""
+    return [[rank["batches"], *rank["later"]] for rank in ranks]
+
+
+def test_local_ranks_keep_for_each_other_what_they_index(small, serve, tmp_path):
+    served = serve(small)
+    # Two fields a sample, each a record of its own.
+    tiers = {"ram": "64MiB"}
+    with Job(served.url, tmp_path, 2, endpoint=served.bucket.url, tiers=tiers, epochs=8,
+             memory=STOPS) as job:  # fmt: skip
+        # Both know nothing but the listing when they begin.
+        processes = [job.start(rank, waits=True, more=7) for rank in range(2)]
+        for process in processes:
+            job.let_go(process)
+        ranks = [job.ended(process) for process in processes]
+    assert [rank["length"] for rank in ranks] == [None, None]
+    plain = indexed(small, tmp_path / "b", 2, epochs=8, more=7)
+    assert epochs_of(ranks) == epochs_of(plain)
+    assert served.counters()["list"] == 1
+    misses = [[epoch["cache"]["misses"] for epoch in rank["all"]] for rank in ranks]
+    # Each hears of what the other wrote a little later.
+    assert [sum(rank) for rank in misses] != [0, 0] and [rank[-1] for rank in misses] == [0, 0]
+    for rank in ranks:
+        assert rank["all"][-1]["requests"]["get"] == 0
+        assert rank["all"][-1]["content_hash"] == plain[ranks.index(rank)]["all"][-1]["content_hash"]
+
+
+LOCALITIES = ["sticky", "remap", "balance"]
+THIRD = {"ram": SMALL // 3 * (53_248 + 8192)}
+"""What a third of the samples takes of a tier, with what it costs."""
+
+
+@pytest.mark.parametrize("locality", LOCALITIES)
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_dealing_needs_no_catalogue_first(small, tmp_path, locality, nodes):
+    options = {"locality": locality, "tiers": THIRD, "epochs": 3, "drop_last": True,
+               "memory": "21MB"}  # fmt: skip
+    with Job(small, tmp_path / "a", 3, nodes=nodes, **options) as job:
+        processes = [job.start(rank, waits=True, more=2) for rank in range(3)]
+        for process in processes:
+            job.let_go(process)
+        streamed = [job.ended(process) for process in processes]
+    assert [rank["length"] for rank in streamed] == [None] * 3
+
+    with_catalogue(small, tmp_path / "b")
+    for node in range(1, nodes):
+        shutil.copytree(tmp_path / "b" / "0", tmp_path / "b" / str(node))
+    with Job(small, tmp_path / "b", 3, nodes=nodes, **options) as job:
+        dealt = job.run(more=2)
+    assert all(rank["length"] for rank in dealt)
+    assert epochs_of(streamed) == epochs_of(dealt)
+
+    with Job(small, tmp_path / "b", 3, drop_last=True, epochs=3) as job:
+        runs = job.run(more=2)
+    for epoch, (here, there) in enumerate(zip(zip(*epochs_of(dealt)), zip(*epochs_of(runs)))):
+        steps = [[sorted(sum(parts, [])) for parts in zip(*ranks)] for ranks in (here, there)]
+        assert steps[0] == steps[1]
+        # Who holds what is asked once there can be something.
+        is_dealt = locality == "sticky" or epoch > 0
+        assert (here != there) == is_dealt, epoch
+
+
+@pytest.mark.parametrize("locality", LOCALITIES)
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_dealing_goes_on_where_it_was(small, tmp_path, locality, epoch):
+    options = {"locality": locality, "tiers": THIRD, "epochs": 3, "drop_last": True}
+    with_catalogue(small, tmp_path / "b")
+    with Job(small, tmp_path / "b", 2, **options) as job:
+        straight = epochs_of(job.run(more=2))
+    with Job(small, tmp_path / "a", 2, **options) as job:
+        begun = job.run(stop=4) if epoch == 0 else []
+    state = begun[0]["state"] if begun else {}
+    if epoch == 1:  # As a rank would say it in the middle of the second.
+        with Job(small, tmp_path / "b", 2, **options) as job:
+            first = job.run(stop=4)
+        state = first[0]["state"] | {"epoch": 1}
+    with Job(small, tmp_path / "c", 2, **options) as job:  # Nothing is indexed there.
+        rest = job.run(state=state, more=1)
+    for rank in range(2):
+        expected = straight[rank][epoch : epoch + 2]
+        assert [rest[rank]["batches"], *rest[rank]["later"]] == [expected[0][4:], expected[1]]
+
+
+def test_a_stream_that_begins_elsewhere_is_indexed_before_it_is_dealt(small, tmp_path, monkeypatch):
+    """By holders: what they would hold by then has to be known."""
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "a"))
+    options = {**OPTIONS, "cache": leat.Cache(**THIRD), "locality": "remap", "drop_last": True,
+               "epochs": 4, "rank": 1, "world_size": 2}  # fmt: skip
+    with leat.Loader(small, **options) as loader:
+        with pytest.raises(TypeError):
+            len(loader)
+        loader.set_epoch(2)
+        came = [batch["index"].tolist() for batch in loader]
+    with leat.Loader(leat.Dataset(small), **options) as loader:
+        loader.set_epoch(2)
+        assert came == [batch["index"].tolist() for batch in loader]
+
+
+def test_what_cannot_be_dealt_is_said_before_the_shards_are_read(small, fresh_cache):
+    options = {**OPTIONS, "cache": leat.Cache(ram="1MiB", policy="lru"), "locality": "remap",
+               "rank": 1, "world_size": 2}  # fmt: skip
+    with pytest.raises(leat.InvalidArgument, match="this one's is lru"):
+        leat.Loader(small, **options)
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_who_scans_and_keeps_dies_in_its_epoch(small, tmp_path, batches):
+    options = {"memory": STOPS, "tiers": {"ram": "64MiB"}, "epochs": 2}
+    with Job(small, tmp_path / "a", 2, **options) as job:
+        scanner = job.start(0, waits=True, pause=batches)
+        other = job.start(1, pause=1, more=1)
+        job.let_go(scanner)
+        job.expect(scanner, "paused")
+        job.expect(other, "paused")
+        kill(scanner)
+        job.let_go(other)
+        rank = job.ended(other)
+    expected = indexed(small, tmp_path / "b", 2, epochs=2, more=1)[1]
+    assert epochs_of([rank]) == epochs_of([expected])
+    assert [epoch["content_hash"] for epoch in rank["all"]] == [
+        epoch["content_hash"] for epoch in expected["all"]
+    ]
+
+
 # --- who dies, and what is wrong --------------------------------------------
 
 
@@ -328,6 +467,37 @@ def test_a_job_that_died_goes_on_with_what_it_had_found(small, serve, tmp_path):
         job.let_go(again)
         ranks = [job.ended(again), job.ended(other)]
     check_same(ranks, indexed(small, tmp_path / "b", 2))
+
+
+def test_what_a_killed_job_left_goes_once_there_is_a_catalogue(begun, tmp_path):
+    job, folder, ranks = begun
+    for rank in ranks:
+        kill(rank)
+    assert scan_logs(tmp_path)
+    with_catalogue(folder, tmp_path / "a")
+    assert scan_logs(tmp_path)  # `leat index` knows nothing of it.
+    job.run()
+    assert not scan_logs(tmp_path)
+
+
+def test_the_first_node_puts_the_catalogue_beside_the_data(small, serve, tmp_path):
+    """For the next start of nodes that have none."""
+    folder = tmp_path / "bucket" / "shards"
+    shutil.copytree(small, folder)
+    served = serve(folder)
+    with Job(served.url, tmp_path / "a", 4, nodes=2, endpoint=served.bucket.url) as job:
+        first = job.run()
+    assert (folder / ".leat" / "catalogue").exists()
+    served.reset()
+    with Job(served.url, tmp_path / "b", 4, nodes=2, endpoint=served.bucket.url) as job:
+        second = job.run()
+    assert served.counters()["list"] == 0 and all(rank["length"] for rank in second)
+    check_same(first, second)
+
+    shutil.rmtree(folder / ".leat")
+    with Job(served.url, tmp_path / "c", 2, endpoint=served.bucket.url) as job:
+        job.run()  # One node has its own cache.
+    assert not (folder / ".leat").exists()
 
 
 @pytest.fixture
@@ -395,14 +565,6 @@ def test_where_nothing_can_be_kept_all_scan_before(small, tmp_path):
     assert all(rank["length"] for rank in ranks)
     check_same(ranks, indexed(small, tmp_path / "b", 2))
     assert cache.is_file()
-
-
-@pytest.mark.parametrize("options", [{"locality": "sticky"}])
-def test_what_needs_the_whole_first_scans_before(small, tmp_path, options):
-    with Job(small, tmp_path / "a", 2, **options) as job:
-        ranks = job.run()
-    assert all(rank["length"] for rank in ranks)
-    assert sorted(i for batch in steps_of(ranks) for i in batch) == list(range(SMALL))
 
 
 def test_what_is_no_shards_is_listed_once(pictures, serve, tmp_path):

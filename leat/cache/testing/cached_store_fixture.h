@@ -151,7 +151,7 @@ class CachedStoreTest : public ::testing::Test {
   FaultyFileOps ops_;
   SteadyClock clock_;
   Metrics metrics_;
-  CachedStoreOptions options_{.place = "", .samples = 100};
+  CachedStoreOptions options_{.place = "", .epoch_time = 100};
   std::atomic<int> reads_ = 0;
   bool holds_ = false;
   HeldStore* held_ = nullptr;

@@ -53,13 +53,14 @@ class HeldTable {
  public:
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  explicit HeldTable(std::uint64_t samples) : slot_of_(samples, kNone) {}
+  explicit HeldTable(std::uint64_t samples) : samples_(samples) {}
 
-  std::uint64_t samples() const { return slot_of_.size(); }
+  /// No sample from here on is held.
+  std::uint64_t end() const { return slot_of_.size(); }
   /// The number of a sample's slot, or kNone.
   std::uint32_t find(SampleId sample) const {
-    LEAT_CHECK(sample.value < slot_of_.size());
-    return slot_of_[sample.value];
+    LEAT_CHECK(sample.value < samples_);
+    return sample.value < slot_of_.size() ? slot_of_[sample.value] : kNone;
   }
   Slot& operator[](std::uint32_t slot) { return slots_[slot]; }
   const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
@@ -76,6 +77,9 @@ class HeldTable {
       free_.pop_back();
       slots_[number] = slot;
     }
+    if (sample.value >= slot_of_.size()) {
+      slot_of_.resize(sample.value + 1, kNone);
+    }
     slot_of_[sample.value] = number;
     return number;
   }
@@ -86,7 +90,8 @@ class HeldTable {
   }
 
  private:
-  std::vector<std::uint32_t> slot_of_;
+  std::uint64_t samples_;
+  std::vector<std::uint32_t> slot_of_;  // Up to the largest that was held.
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
 };

@@ -49,7 +49,7 @@ class NeverEvictPolicy final : public CachePolicy {
     occupancy_.set_capacity(capacity);
     if (!occupancy_.is_over()) return;
     std::vector<std::pair<std::uint64_t, SampleId>> by_turn;
-    for (SampleId id{0}; id.value < table_.samples(); ++id.value) {
+    for (SampleId id{0}; id.value < table_.end(); ++id.value) {
       const std::uint32_t slot = table_.find(id);
       if (slot != Table::kNone) by_turn.emplace_back(table_[slot].turn, id);
     }

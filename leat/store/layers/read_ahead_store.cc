@@ -6,7 +6,6 @@
 #include "leat/store/layers/read_ahead_store.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -22,8 +21,9 @@ constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
 
-ReadAheadStore::ReadAheadStore(Store& inner, ReadAheadOptions options)
-    : inner_(inner), options_(std::move(options)) {
+ReadAheadStore::ReadAheadStore(std::unique_ptr<Store> inner,
+                               ReadAheadOptions options)
+    : StoreWrapper(std::move(inner)), options_(std::move(options)) {
   LEAT_CHECK(options_.chunk_bytes > 0);
   for (std::size_t i = 0; i < options_.objects.size(); ++i) {
     numbers_.emplace(options_.objects[i].key, i);
@@ -104,10 +104,10 @@ void ReadAheadStore::read_ahead() {
       request.offset = begin;
       request.into = chunk->bytes.span();
     }
-    inner_.read(std::move(request), stop_.get_token(),
-                [this, chunk](const Result<void>& result) {
-                  arrive(*chunk, result.has_value());
-                });
+    inner_->read(std::move(request), stop_.get_token(),
+                 [this, chunk](const Result<void>& result) {
+                   arrive(*chunk, result.has_value());
+                 });
   }
 }
 
@@ -184,7 +184,7 @@ Result<void> ReadAheadStore::scan_within_chunk(ChunkId id, AheadPlace from,
   request.object = {.key = object.key, .etag = object.etag};
   request.offset = from.offset;
   request.into = into;
-  return read_range(inner_, std::move(request), stop);
+  return read_range(*inner_, std::move(request), stop);
 }
 
 void ReadAheadStore::hurry(bool is_wanted) {
@@ -302,9 +302,9 @@ std::vector<std::shared_ptr<ReadAheadStore::Chunk>> ReadAheadStore::find(
 
 void ReadAheadStore::read(ReadRequest request, std::stop_token stop,
                           ReadDone done) {
-  const std::size_t object = object_of(request);
+  const std::size_t object = holds_ ? object_of(request) : kNoObject;
   if (object == kNoObject) {
-    return inner_.read(std::move(request), std::move(stop), std::move(done));
+    return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   const AheadPlace place{object, request.offset};
   auto gathering = std::make_shared<Gathering>();
@@ -316,7 +316,7 @@ void ReadAheadStore::read(ReadRequest request, std::stop_token stop,
   }
   if (has_passed) read_ahead();
   if (gathering->chunks.empty()) {
-    return inner_.read(std::move(request), std::move(stop), std::move(done));
+    return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   gathering->request = std::move(request);
   gathering->stop = std::move(stop);
@@ -337,8 +337,8 @@ void ReadAheadStore::read(ReadRequest request, std::stop_token stop,
 
 void ReadAheadStore::finish(Gathering& gathering) {
   if (gathering.has_failed()) {
-    return inner_.read(std::move(gathering.request), std::move(gathering.stop),
-                       std::move(gathering.done));
+    return inner_->read(std::move(gathering.request), std::move(gathering.stop),
+                        std::move(gathering.done));
   }
   gathering.copy();
   {
@@ -347,28 +347,6 @@ void ReadAheadStore::finish(Gathering& gathering) {
     counts_.answered_bytes += gathering.request.into.size();
   }
   gathering.done({});
-}
-
-Result<ListPage> ReadAheadStore::list(const ListRequest& request,
-                                      std::stop_token stop) {
-  return inner_.list(request, std::move(stop));
-}
-
-Result<ObjectInfo> ReadAheadStore::write(std::string_view key,
-                                         std::span<const std::byte> bytes,
-                                         std::stop_token stop) {
-  return inner_.write(key, bytes, std::move(stop));
-}
-
-Result<ObjectInfo> ReadAheadStore::stat(std::string_view key,
-                                        std::stop_token stop) {
-  return inner_.stat(key, std::move(stop));
-}
-
-StoreTraits ReadAheadStore::traits() const { return inner_.traits(); }
-
-std::string ReadAheadStore::url_of(std::string_view key) const {
-  return inner_.url_of(key);
 }
 
 }  // namespace leat

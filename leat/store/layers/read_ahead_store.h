@@ -1,5 +1,6 @@
 // A store that reads objects from front to back before anybody asks.
 #pragma once
+#include <atomic>
 #include <compare>
 #include <condition_variable>
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/mutex.h"
-#include "leat/store/store.h"
+#include "leat/store/store_wrapper.h"
 
 namespace leat {
 
@@ -36,7 +37,8 @@ struct ReadAheadOptions {
   /// ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
   /// Asked now and then while scan() waits for memory: whether others wait for
-  /// what it finds. Then it goes on as with hurry(). May be empty.
+  /// what it finds. Then it goes on as with hurry(). May be empty; what it
+  /// refers to outlives the last scan().
   std::function<bool()> is_awaited = {};
 };
 
@@ -47,14 +49,15 @@ struct ReadAheadOptions {
 ///
 /// Memory is taken in the objects' order and never held up by a read: what is
 /// not held, because it was let go or there was no room, is asked of the inner
-/// store. Writes, lists and reads of other objects are passed on.
+/// store. Writes, lists and reads of other objects are passed on, and after
+/// stop_holding() everything.
 ///
 /// Threads:  any; scan() one at a time.
-/// Lifetime: `inner` outlives it. Destruction cancels what it asked for by
-///           itself; no read() may be under way.
-class ReadAheadStore final : public Store {
+/// Lifetime: as Store says. Destruction cancels what it asked for by itself.
+class ReadAheadStore final : public StoreWrapper {
  public:
-  ReadAheadStore(Store& inner, ReadAheadOptions options);
+  /// Begins to read.
+  ReadAheadStore(std::unique_ptr<Store> inner, ReadAheadOptions options);
   ~ReadAheadStore() override;
   ReadAheadStore(const ReadAheadStore&) = delete;
   ReadAheadStore& operator=(const ReadAheadStore&) = delete;
@@ -89,14 +92,8 @@ class ReadAheadStore final : public Store {
   std::uint64_t held_bytes() const;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  Result<ListPage> list(const ListRequest& request,
-                        std::stop_token stop) override;
-  Result<ObjectInfo> write(std::string_view key,
-                           std::span<const std::byte> bytes,
-                           std::stop_token stop) override;
-  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
-  StoreTraits traits() const override;
-  std::string url_of(std::string_view key) const override;
+  /// Where nothing is read ahead, and nothing let go.
+  Store& inner() { return *inner_; }
 
  private:
   /// An object and one of its chunks.
@@ -130,7 +127,6 @@ class ReadAheadStore final : public Store {
                                  std::span<std::byte> into,
                                  const std::stop_token& stop);
 
-  Store& inner_;
   const ReadAheadOptions options_;
   std::unordered_map<std::string, std::size_t> numbers_;  // Of the keys.
   std::stop_source stop_;
@@ -145,7 +141,7 @@ class ReadAheadStore final : public Store {
   /// Chunks whose arrive() has not returned: until then this must live.
   std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
   bool is_sending_ LEAT_GUARDED_BY(mutex_) = false;  ///< In read_ahead().
-  bool holds_ LEAT_GUARDED_BY(mutex_) = true;
+  std::atomic<bool> holds_ = true;                   // Changed with `mutex_`.
   bool hurries_ LEAT_GUARDED_BY(mutex_) = false;
   std::vector<AheadPlace> marks_ LEAT_GUARDED_BY(mutex_);
   Counts counts_ LEAT_GUARDED_BY(mutex_);

@@ -67,7 +67,9 @@ class ReadAheadStoreTest : public ::testing::Test {
   void open(std::uint64_t most_bytes, std::function<bool()> is_awaited = {}) {
     ReadAheadOptions with = options(most_bytes);
     with.is_awaited = std::move(is_awaited);
-    ahead_.emplace(noting_, std::move(with));
+    auto noting = std::make_unique<NotingStore>();
+    noting_ = noting.get();
+    ahead_.emplace(std::move(noting), std::move(with));
   }
   static ReadAheadOptions options(std::uint64_t most_bytes) {
     return {.objects = {{.key = "a", .size_bytes = 25},
@@ -100,7 +102,7 @@ class ReadAheadStoreTest : public ::testing::Test {
     expect_bytes(key, offset, into);
   }
 
-  NotingStore noting_;
+  NotingStore* noting_ = nullptr;  // In `ahead_`.
   std::optional<ReadAheadStore> ahead_;
 };
 
@@ -114,8 +116,8 @@ TEST_F(ReadAheadStoreTest, BothReadersOfAByteCostOneRead) {
   read("d", 0, 40);
 
   // floor(25 / 10) + 1 + 40 / 10: none for the empty one.
-  EXPECT_EQ(noting_.reads(), 2u + 1 + 4);
-  EXPECT_EQ(noting_.bytes(), kBytes);
+  EXPECT_EQ(noting_->reads(), 2u + 1 + 4);
+  EXPECT_EQ(noting_->bytes(), kBytes);
   EXPECT_EQ(ahead_->counts().sent, 7u);
   EXPECT_EQ(ahead_->counts().sent_bytes, kBytes);
   EXPECT_EQ(ahead_->counts().answered, 2u);
@@ -125,7 +127,7 @@ TEST_F(ReadAheadStoreTest, BothReadersOfAByteCostOneRead) {
 TEST_F(ReadAheadStoreTest, HoldsNoMoreThanItMayAndGoesOnAsBytesAreLetGo) {
   open(34);  // "a" and "c", and not yet "d".
 
-  EXPECT_EQ(noting_.bytes(), 34u);
+  EXPECT_EQ(noting_->bytes(), 34u);
   EXPECT_EQ(ahead_->held_bytes(), 34u);
   ahead_->let_go_before({0, 13});  // The first of two chunks of "a".
   EXPECT_EQ(ahead_->held_bytes(), 34u - 13 + 10);
@@ -156,12 +158,12 @@ TEST_F(ReadAheadStoreTest, AScanWaitsForMemoryUnlessThatIsInVain) {
   scanner.join();
 
   // What it wanted alone, in two parts of two chunks; both are passed by.
-  EXPECT_EQ(noting_.bytes(), 34u + 15);
+  EXPECT_EQ(noting_->bytes(), 34u + 15);
   ahead_->hurry(false);
   ahead_->let_go_before({3, 0});
   EXPECT_EQ(ahead_->held_bytes(), 20u);
   scan(3, "d", 20, 20);
-  EXPECT_EQ(noting_.bytes(), 34u + 15 + 20);
+  EXPECT_EQ(noting_->bytes(), 34u + 15 + 20);
 }
 
 TEST_F(ReadAheadStoreTest, AScanThatOthersWaitForWaitsForNoMemory) {
@@ -172,7 +174,7 @@ TEST_F(ReadAheadStoreTest, AScanThatOthersWaitForWaitsForNoMemory) {
   scan(3, "d", 0, 15);
 
   EXPECT_EQ(asked, 3);  // Of two chunks.
-  EXPECT_EQ(noting_.bytes(), 34u + 10 + 5);
+  EXPECT_EQ(noting_->bytes(), 34u + 10 + 5);
   EXPECT_EQ(ahead_->held_bytes(), 34u);
   scan(2, "c", 0, 9);  // What is held needs no memory.
   EXPECT_EQ(asked, 3);
@@ -185,7 +187,7 @@ TEST_F(ReadAheadStoreTest, AScanGoesOnOnceThereIsRoom) {
   ahead_->let_go_before({2, 0});
   scanner.join();
 
-  EXPECT_EQ(noting_.bytes(), 34u + 20);  // Chunks, not what was wanted.
+  EXPECT_EQ(noting_->bytes(), 34u + 20);  // Chunks, not what was wanted.
 }
 
 TEST_F(ReadAheadStoreTest, WithoutRoomForAChunkEveryoneReadsForHimself) {
@@ -194,7 +196,7 @@ TEST_F(ReadAheadStoreTest, WithoutRoomForAChunkEveryoneReadsForHimself) {
   scan(0, "a", 3, 4);
   read("a", 0, 25);
 
-  EXPECT_EQ(noting_.bytes(), 29u);
+  EXPECT_EQ(noting_->bytes(), 29u);
 }
 
 TEST_F(ReadAheadStoreTest, AfterStopHoldingEverythingIsPassedOn) {
@@ -205,7 +207,7 @@ TEST_F(ReadAheadStoreTest, AfterStopHoldingEverythingIsPassedOn) {
   read("a", 0, 25);
   scan(3, "d", 0, 10);
 
-  EXPECT_EQ(noting_.bytes(), kBytes + 35);
+  EXPECT_EQ(noting_->bytes(), kBytes + 35);
 }
 
 TEST_F(ReadAheadStoreTest, OtherObjectsAndVersionsArePassedOn) {
@@ -216,33 +218,39 @@ TEST_F(ReadAheadStoreTest, OtherObjectsAndVersionsArePassedOn) {
   ahead_->read({.object = {.key = "a", .etag = "\"2\""}, .into = into}, {},
                [](const Result<void>& result) { EXPECT_TRUE(result); });
 
-  EXPECT_EQ(noting_.bytes(), kBytes + 8);
+  EXPECT_EQ(noting_->bytes(), kBytes + 8);
 }
 
 /// Reads that come late.
 class LateChunksTest : public ::testing::Test {
  protected:
-  HeldStore held_{std::make_unique<NotingStore>()};
+  HeldStore* held_ = nullptr;  // In `ahead_`.
+  std::optional<ReadAheadStore> ahead_;
   ReadAheadOptions options_{.objects = {{.key = "a", .size_bytes = 25}},
                             .most_bytes = 1000,
                             .chunk_bytes = 10};
   std::vector<std::byte> into_ = std::vector<std::byte>(25);
   int answered_ = 0;
 
-  void read(ReadAheadStore& ahead, std::stop_token stop = {}) {
-    ahead.read(
+  void open() {
+    auto held = std::make_unique<HeldStore>(std::make_unique<NotingStore>());
+    held_ = held.get();
+    ahead_.emplace(std::move(held), options_);
+  }
+  void read(std::stop_token stop = {}) {
+    ahead_->read(
         {.object = {.key = "a"}, .into = into_}, std::move(stop),
         [this](const Result<void>& result) { answered_ += result ? 1 : -1; });
   }
 };
 
 TEST_F(LateChunksTest, AReadWaitsForAllItsChunks) {
-  ReadAheadStore ahead(held_, options_);
-  read(ahead);
+  open();
+  read();
 
-  held_.release_one();
+  held_->release_one();
   EXPECT_EQ(answered_, 0);
-  held_.release_one();
+  held_->release_one();
   EXPECT_EQ(answered_, 1);
   EXPECT_EQ(into_[24], NotingStore::byte_of("a", 24));
 }
@@ -250,12 +258,12 @@ TEST_F(LateChunksTest, AReadWaitsForAllItsChunks) {
 TEST_F(LateChunksTest, AsManyAreInFlightAsHaveCome) {
   options_.objects[0].size_bytes = 100;
   options_.first_in_flight = 2;
-  ReadAheadStore ahead(held_, options_);
+  open();
 
   std::vector<std::size_t> in_flight;
   for (int i = 0; i < 10; ++i) {
-    in_flight.push_back(held_.held().size());
-    held_.release_one();
+    in_flight.push_back(held_->held().size());
+    held_->release_one();
   }
 
   EXPECT_EQ(in_flight,
@@ -263,35 +271,35 @@ TEST_F(LateChunksTest, AsManyAreInFlightAsHaveCome) {
 }
 
 TEST_F(LateChunksTest, WhatIsLetGoMeanwhileComesAllTheSame) {
-  ReadAheadStore ahead(held_, options_);
-  read(ahead);
-  ahead.let_go_before({1, 0});
+  open();
+  read();
+  ahead_->let_go_before({1, 0});
 
-  held_.release_one();
-  held_.release_one();
+  held_->release_one();
+  held_->release_one();
 
   EXPECT_EQ(answered_, 1);
 }
 
 TEST_F(LateChunksTest, AChunkThatFailsIsReadByWhoWantsIt) {
-  ReadAheadStore ahead(held_, options_);
-  read(ahead);
+  open();
+  read();
 
-  held_.fail_one(Error(ErrorCode::kUnavailable, "down"));
-  held_.release_one();
+  held_->fail_one(Error(ErrorCode::kUnavailable, "down"));
+  held_->release_one();
   EXPECT_EQ(answered_, 0);
-  held_.release_one();  // Its own.
+  held_->release_one();  // Its own.
 
   EXPECT_EQ(answered_, 1);
-  EXPECT_EQ(ahead.counts().answered, 0u);
+  EXPECT_EQ(ahead_->counts().answered, 0u);
 }
 
 TEST_F(LateChunksTest, DestructionWaitsForWhatIsComing) {
-  std::optional<ReadAheadStore> ahead(std::in_place, held_, options_);
-  std::jthread ending([&] { ahead.reset(); });
+  open();
+  std::jthread ending([&] { ahead_.reset(); });
 
-  held_.release_one();
-  held_.release_one();
+  held_->release_one();
+  held_->release_one();
 }
 
 }  // namespace
