@@ -29,6 +29,14 @@ struct CachedStore::Flight {
   ReadDone done;
   TimePoint began;
   std::vector<Joined> joined;  // Guarded by the store's mutex.
+
+  /// Of the last of them in the plan. REQUIRES: there is one.
+  static const ReadHint& latest_hint(const std::vector<Joined>& joined) {
+    const auto now_of = [](const Joined& read) {
+      return read.request.hint->now;
+    };
+    return *std::ranges::max_element(joined, {}, now_of)->request.hint;
+  }
 };
 
 /// What follows from one decision.
@@ -101,6 +109,14 @@ void CachedStore::see(AccessTime now) {
   if (!free_after_) free_after_ = now + options_.samples;
 }
 
+void CachedStore::ask(AccessTime now) {
+  see(now);
+  const MutexLock lock(mutex_);
+  // Plans go on, but for one that begins again at an earlier epoch.
+  const bool is_another_plan = now + options_.samples < asked_;
+  asked_ = is_another_plan ? now : std::max(asked_, now);
+}
+
 // --- reading -----------------------------------------------------------------
 
 void CachedStore::read(ReadRequest request, std::stop_token stop,
@@ -116,7 +132,7 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
   flight->stop = std::move(stop);
   flight->done = std::move(done);
   flight->began = SteadyClock().now();
-  see(flight->request.hint->now);
+  ask(flight->request.hint->now);
   {
     const MutexLock lock(mutex_);
     const auto [found, is_new] = flights_.try_emplace(flight->key, flight);
@@ -211,9 +227,20 @@ void CachedStore::send(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    if (flight->request.hint->is_offered) decide_fetched(use_of(*flight));
+    if (flight->request.hint->is_offered) offer(flight);
   }
   finish(flight, std::move(result));
+}
+
+void CachedStore::offer(const FlightRef& flight) {
+  Use use = use_of(*flight);
+  {
+    const MutexLock lock(mutex_);
+    if (!flight->joined.empty()) {
+      use.hint = Flight::latest_hint(flight->joined);
+    }
+  }
+  decide_fetched(use);
 }
 
 void CachedStore::finish(const FlightRef& flight, Result<void> result) {
@@ -231,6 +258,9 @@ void CachedStore::answer_joined(const FlightRef& flight,
     flights_.erase(flight->key);
     joined.swap(flight->joined);
   }
+  if (result && !joined.empty()) {
+    decide_joined(flight, Flight::latest_hint(joined));
+  }
   for (Flight::Joined& read : joined) {
     if (!result && result.error().code() == ErrorCode::kCancelled &&
         !read.stop.stop_requested()) {
@@ -246,6 +276,19 @@ void CachedStore::answer_joined(const FlightRef& flight,
     }
     read.done(result);
   }
+}
+
+/// A read that joined another one is a use of what that one has brought.
+void CachedStore::decide_joined(const FlightRef& flight, const ReadHint& hint) {
+  std::optional<std::size_t> level;
+  {
+    const MutexLock lock(deciding_);
+    level = plan_.level_of(flight->key);
+  }
+  if (!level) return;
+  Use use = use_of(*flight);
+  use.hint = hint;
+  decide_used(*level, use);
 }
 
 void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
@@ -298,14 +341,43 @@ void CachedStore::decide_used(std::size_t level, const Use& use) {
 void CachedStore::decide_fetched(const Use& use) {
   if (!has_room_in_queue(use.bytes.size())) return;
   Write write{.now = use.hint.now, .key = use.key};
+  AccessTime asked = 0;
+  {
+    const MutexLock lock(mutex_);
+    asked = asked_;
+  }
   {
     const MutexLock lock(deciding_);
-    plan_.fetched(planned(use), write.now, write.steps);
+    PlannedRecord record = planned(use);
+    const bool is_late = look_past_asked(use, asked, record);
+    // Who has asked since has told, or will.
+    if (!is_late || !plan_.level_of(use.key)) {
+      plan_.fetched(record, write.now, write.steps);
+    }
     if (use.instead_of && plan_.level_of(use.key)) {
       plan_.forget(*use.instead_of, write.steps);
     }
   }
   queue(std::move(write), use, /*has_room=*/true);
+}
+
+// Fetching and making take a while, in which the next epoch may have come to
+// the same sample. It found nothing, so that use is over. When the one after it
+// is, the record of the bytes was told, if there is one; else it is guessed to
+// be an epoch later.
+bool CachedStore::look_past_asked(const Use& use, AccessTime asked,
+                                  PlannedRecord& record) const {
+  if (record.next_use > asked || options_.samples == 0) return false;
+  if (use.instead_of) {
+    const auto told = plan_.next_use_of(*use.instead_of);
+    if (told && *told > asked) {
+      record.next_use = *told;
+      return true;
+    }
+  }
+  const AccessTime epochs = (asked - record.next_use) / options_.samples + 1;
+  record.next_use += epochs * options_.samples;
+  return true;
 }
 
 /// Copies the bytes if they are to be written, and gives the room back if not.
