@@ -96,7 +96,17 @@ class CachedStore final : public StoreWrapper, public RecordCache {
  private:
   struct Flight;
   using FlightRef = std::shared_ptr<Flight>;
-  struct Write;
+
+  /// What follows from one decision.
+  struct Write {
+    std::vector<TierStep> steps;
+    AccessTime now = 0;
+    RecordKey key = {};
+    BufferRef bytes = nullptr;  // Of a kPut.
+    /// Of a set_share(): for the tier of this level, once the steps are done.
+    std::optional<std::size_t> shared = std::nullopt;
+    std::optional<std::uint64_t> share = std::nullopt;
+  };
 
   /// A record in use: what is decided about it goes by this alone.
   struct Use {
