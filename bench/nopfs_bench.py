@@ -34,12 +34,12 @@ from typing import Any
 
 from leat.testing import find_binary
 from measure import interleave, report, spread
+from namespaces import HUB, address, network, run
 
 NODES = 4
 SERVERS = 3
 OBJECT_BYTES = 40_000
 MIB = 1 << 20
-HUB = "10.79.0.254"
 
 # Of the dataset: RAM and disk tier of a node, memory of a server.
 REGIMES = {
@@ -48,38 +48,6 @@ REGIMES = {
     "D<S<NM": {"ram": 0.1, "disk": 0.0, "server": 0.42},
     "NM<S": {"ram": 0.05, "disk": 0.0, "server": 0.2},
 }
-
-
-def run(*words: str) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-@contextlib.contextmanager
-def network(prefix: str) -> Iterator[Callable[[int], list[str]]]:
-    """A hub and the nodes, each a namespace; gives what runs a command in node i."""
-    names = [f"{prefix}{i}" for i in range(NODES)] + [f"{prefix}h"]
-    hub = names[-1]
-    try:
-        for name in names:
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        run("ip", "-n", hub, "link", "add", "hub", "type", "bridge")
-        run("ip", "-n", hub, "addr", "add", f"{HUB}/24", "dev", "hub")
-        run("ip", "-n", hub, "link", "set", "hub", "up")
-        for i, name in enumerate(names[:-1]):
-            run("ip", "-n", name, "link", "add", "net", "type", "veth", "peer", "name", f"to{i}",
-                "netns", hub)
-            run("ip", "-n", name, "addr", "add", f"{address(i)}/24", "dev", "net")
-            run("ip", "-n", name, "link", "set", "net", "up")
-            run("ip", "-n", hub, "link", "set", f"to{i}", "master", "hub", "up")
-        yield lambda i: ["ip", "netns", "exec", names[i]]
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
-
-
-def address(node: int) -> str:
-    return f"10.79.0.{node + 1}"
 
 
 @contextlib.contextmanager
@@ -181,7 +149,7 @@ def main() -> None:
         sys.exit("nopfs_bench: needs root, ip (apt install iproute2) and memcached")
     samples, epochs = (1024, 2) if args.quick else (args.samples, args.epochs)
     regimes = {"D<S<NM": REGIMES["D<S<NM"]} if args.quick else REGIMES
-    with tempfile.TemporaryDirectory(prefix="leat-nopfs-") as temporary, network(f"leat{os.getpid()}-") as at:
+    with tempfile.TemporaryDirectory(prefix="leat-nopfs-") as temporary, network(NODES, f"leat{os.getpid()}-") as at:
         folder = pathlib.Path(temporary)
         os.environ["LEAT_CACHE_DIR"] = str(folder / "cache")
         data = folder / "buckets" / "data" / "train"

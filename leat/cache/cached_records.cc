@@ -41,7 +41,7 @@ std::optional<std::uint64_t> CachedStore::record_bytes(
 
 void CachedStore::find(FindRequest request, std::stop_token stop,
                        FindDone done) {
-  see(request.hint.now);
+  ask(request.hint.now);
   const std::uint64_t order = request.hint.now;
   lookups_->submit(order, [this, request = std::move(request),
                            stop = std::move(stop), done = std::move(done),

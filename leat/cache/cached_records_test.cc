@@ -141,6 +141,72 @@ TEST_F(MadeRecordsTest, ArePushedOutByTheirNextUseAndByTheirSize) {
   EXPECT_FALSE(store_->record_bytes(id_of("latest")));
 }
 
+// While "late" was made the next epoch asked for it, in vain: it is not wanted
+// before the epoch after, and goes first.
+TEST_F(MadeRecordsTest, AUseThatWasAskedForMeanwhileIsOver) {
+  options_.epoch_time = 100;
+  open(tier(CacheLevel::kRam, 2));
+  EXPECT_EQ(read("soon", {.now = 105, .next_use = 190}), std::nullopt);
+
+  keep("late", 4, 104);
+  keep("sooner", 5, 110);
+
+  EXPECT_FALSE(store_->record_bytes(id_of("late")));
+  EXPECT_EQ(find("sooner", 110, 195), CacheLevel::kRam);
+  EXPECT_EQ(read("soon", {.now = 190, .next_use = 200}), CacheLevel::kRam);
+}
+
+// The read of the next epoch, which found the bytes, knows better.
+TEST_F(MadeRecordsTest, TheUseAfterIsWhatWasToldOfTheBytes) {
+  options_.epoch_time = 100;
+  open(tier(CacheLevel::kRam, 2));
+  EXPECT_EQ(read("late", {.now = 4, .next_use = 104}), std::nullopt);
+  EXPECT_EQ(read("late", {.now = 104, .next_use = 299}), CacheLevel::kRam);
+  EXPECT_EQ(read("soon", {.now = 105, .next_use = 250}), std::nullopt);
+
+  keep("late", 4, 104);  // Guessed, it were 204.
+  keep("sooner", 5, 240);
+
+  EXPECT_FALSE(store_->record_bytes(id_of("late")));
+  EXPECT_EQ(find("sooner", 240, 395), CacheLevel::kRam);
+  EXPECT_EQ(read("soon", {.now = 250, .next_use = 400}), CacheLevel::kRam);
+}
+
+// Both epochs have made it: the later one says when it is used again, whichever
+// comes first.
+TEST_F(MadeRecordsTest, OfTwoThatMadeItTheLaterSaysTheNextUse) {
+  options_.epoch_time = 100;
+  for (const bool later_first : {false, true}) {
+    store_.reset();
+    open(tier(CacheLevel::kRam, 2));
+    EXPECT_EQ(read("soon", {.now = 105, .next_use = 250}), std::nullopt);
+    if (later_first) keep("twice", 104, 280);
+    keep("twice", 4, 104);
+    if (!later_first) keep("twice", 104, 280);
+
+    keep("between", 106, 230);
+
+    EXPECT_FALSE(store_->record_bytes(id_of("twice"))) << later_first;
+    EXPECT_TRUE(store_->record_bytes(id_of("soon", std::nullopt)));
+    EXPECT_EQ(find("between", 230, 396), CacheLevel::kRam);
+  }
+}
+
+// A job that goes back to an earlier epoch: what lies ahead is not over.
+TEST_F(MadeRecordsTest, AnEarlierEpochBeginsAnotherPlan) {
+  options_.epoch_time = 100;
+  open(tier(CacheLevel::kRam, 2));
+  EXPECT_EQ(read("soon", {.now = 905, .next_use = 990}), std::nullopt);
+  EXPECT_EQ(read("soon", {.now = 5, .next_use = 150}), CacheLevel::kRam);
+
+  keep("sooner", 6, 140);
+  keep("between", 7, 145);
+
+  EXPECT_FALSE(store_->record_bytes(id_of("soon", std::nullopt)));
+  EXPECT_EQ(find("sooner", 140, 230), CacheLevel::kRam);
+  EXPECT_EQ(find("between", 145, 250), CacheLevel::kRam);
+}
+
 TEST_F(MadeRecordsTest, ALaterRunFindsThemOnDisk) {
   open(tier(CacheLevel::kDisk, 10));
   keep("a", 0, kNever);

@@ -1,9 +1,6 @@
 // A read is a flight from read() to finish(). Reads of the same range that come
 // meanwhile join it, and are answered from its bytes. Those that come after it
 // find the bytes in `unwritten_`, until the writer has put them into a tier.
-//
-// The plan is asked before the bytes are copied: what is refused costs nothing.
-// What it pushes out is moved or freed by the writer, just before it writes.
 
 #include "leat/cache/cached_store.h"
 
@@ -29,17 +26,14 @@ struct CachedStore::Flight {
   ReadDone done;
   TimePoint began;
   std::vector<Joined> joined;  // Guarded by the store's mutex.
-};
 
-/// What follows from one decision.
-struct CachedStore::Write {
-  std::vector<TierStep> steps;
-  AccessTime now = 0;
-  RecordKey key = {};
-  BufferRef bytes = nullptr;  // Of a kPut.
-  /// Of a set_share(): for the tier of this level, once the steps are done.
-  std::optional<std::size_t> shared = std::nullopt;
-  std::optional<std::uint64_t> share = std::nullopt;
+  /// Of the last of them in the plan. REQUIRES: there is one.
+  static const ReadHint& latest_hint(const std::vector<Joined>& joined) {
+    const auto now_of = [](const Joined& read) {
+      return read.request.hint->now;
+    };
+    return *std::ranges::max_element(joined, {}, now_of)->request.hint;
+  }
 };
 
 namespace {
@@ -101,6 +95,14 @@ void CachedStore::see(AccessTime now) {
   if (!free_after_) free_after_ = now + options_.epoch_time;
 }
 
+void CachedStore::ask(AccessTime now) {
+  see(now);
+  const MutexLock lock(mutex_);
+  // Plans go on, but for one that begins again at an earlier epoch.
+  const bool is_another_plan = now + options_.epoch_time < asked_;
+  asked_ = is_another_plan ? now : std::max(asked_, now);
+}
+
 // --- reading -----------------------------------------------------------------
 
 void CachedStore::read(ReadRequest request, std::stop_token stop,
@@ -116,7 +118,7 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
   flight->stop = std::move(stop);
   flight->done = std::move(done);
   flight->began = SteadyClock().now();
-  see(flight->request.hint->now);
+  ask(flight->request.hint->now);
   {
     const MutexLock lock(mutex_);
     const auto [found, is_new] = flights_.try_emplace(flight->key, flight);
@@ -211,9 +213,20 @@ void CachedStore::send(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    if (flight->request.hint->is_offered) decide_fetched(use_of(*flight));
+    if (flight->request.hint->is_offered) offer(flight);
   }
   finish(flight, std::move(result));
+}
+
+void CachedStore::offer(const FlightRef& flight) {
+  Use use = use_of(*flight);
+  {
+    const MutexLock lock(mutex_);
+    if (!flight->joined.empty()) {
+      use.hint = Flight::latest_hint(flight->joined);
+    }
+  }
+  decide_fetched(use);
 }
 
 void CachedStore::finish(const FlightRef& flight, Result<void> result) {
@@ -230,6 +243,9 @@ void CachedStore::answer_joined(const FlightRef& flight,
     const MutexLock lock(mutex_);
     flights_.erase(flight->key);
     joined.swap(flight->joined);
+  }
+  if (result && !joined.empty()) {
+    decide_joined(flight, Flight::latest_hint(joined));
   }
   for (Flight::Joined& read : joined) {
     if (!result && result.error().code() == ErrorCode::kCancelled &&
@@ -248,6 +264,19 @@ void CachedStore::answer_joined(const FlightRef& flight,
   }
 }
 
+/// A read that joined another one is a use of what that one has brought.
+void CachedStore::decide_joined(const FlightRef& flight, const ReadHint& hint) {
+  std::optional<std::size_t> level;
+  {
+    const MutexLock lock(deciding_);
+    level = plan_.level_of(flight->key);
+  }
+  if (!level) return;
+  Use use = use_of(*flight);
+  use.hint = hint;
+  decide_used(*level, use);
+}
+
 void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
   if (request.observer != nullptr) {
     request.observer->cache_had(level, request.into.size());
@@ -260,230 +289,6 @@ void CachedStore::count_level(CacheLevel level) {
   metrics_->add(level == CacheLevel::kDisk ? Metric::kCacheDiskHits
                                            : Metric::kCacheRamHits,
                 1);
-}
-
-// --- deciding ----------------------------------------------------------------
-
-PlannedRecord CachedStore::planned(const Use& use) const {
-  return {.key = use.key,
-          .next_use = use.hint.next_use,
-          .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
-          .may_last = use.has_etag};
-}
-
-/// Takes it, if so.
-bool CachedStore::has_room_in_queue(std::uint64_t bytes) {
-  const MutexLock lock(mutex_);
-  const std::uint64_t most = std::max(options_.queue_bytes, least_queue_);
-  if (queued_bytes_ != 0 && queued_bytes_ + bytes > most) {
-    if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
-    return false;
-  }
-  queued_bytes_ += bytes;
-  return true;
-}
-
-void CachedStore::decide_used(std::size_t level, const Use& use) {
-  // The first tier's records cannot rise: nothing will be written.
-  const bool may_rise = level != 0 && has_room_in_queue(use.bytes.size());
-  Write write{.now = use.hint.now, .key = use.key};
-  {
-    const MutexLock lock(deciding_);
-    const bool is_ours =
-        !plan_.holds(level, use.key) && tiers_[level].tier->claim(use.key);
-    plan_.used(level, planned(use), write.now, may_rise, is_ours, write.steps);
-  }
-  queue(std::move(write), use, may_rise);
-}
-
-void CachedStore::decide_fetched(const Use& use) {
-  if (!has_room_in_queue(use.bytes.size())) return;
-  Write write{.now = use.hint.now, .key = use.key};
-  {
-    const MutexLock lock(deciding_);
-    plan_.fetched(planned(use), write.now, write.steps);
-    if (use.instead_of && plan_.level_of(use.key)) {
-      plan_.forget(*use.instead_of, write.steps);
-    }
-  }
-  queue(std::move(write), use, /*has_room=*/true);
-}
-
-/// Copies the bytes if they are to be written, and gives the room back if not.
-void CachedStore::queue(Write write, const Use& use, bool has_room) {
-  const std::uint64_t size = use.bytes.size();
-  const bool has_put = std::ranges::any_of(
-      write.steps,
-      [](const TierStep& step) { return step.what == TierStep::What::kPut; });
-  if (has_put) {
-    auto copy = std::make_shared<Buffer>(size);
-    std::memcpy(copy->data(), use.bytes.data(), size);
-    write.bytes = std::move(copy);
-  }
-  if (!has_room && write.steps.empty()) return;
-  const MutexLock lock(mutex_);
-  if (has_room && !has_put) queued_bytes_ -= size;
-  if (write.steps.empty()) return;
-  if (has_put) unwritten_.insert_or_assign(write.key, write.bytes);
-  queue_.push_back(std::move(write));
-  changed_.notify_all();
-}
-
-void CachedStore::forget(const RecordKey& key) {
-  Write write{.key = key};
-  {
-    const MutexLock lock(deciding_);
-    plan_.forget(key, write.steps);
-  }
-  if (write.steps.empty()) return;
-  const MutexLock lock(mutex_);
-  queue_.push_back(std::move(write));
-  changed_.notify_all();
-}
-
-void CachedStore::set_share(CacheLevel level,
-                            std::optional<std::uint64_t> bytes) {
-  const MutexLock one_by_one(sharing_);
-  for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    if (tiers_[i].level != level) continue;
-    const SegmentTierOptions& tier = tiers_[i].tier->options();
-    Write write{.shared = i, .share = bytes};
-    {
-      const MutexLock lock(deciding_);
-      plan_.set_capacity(
-          i, bytes.value_or(tier.limit_bytes / tier.expected_writers),
-          write.steps);
-    }
-    const MutexLock lock(mutex_);
-    queue_.push_back(std::move(write));
-    changed_.notify_all();
-  }
-}
-
-void CachedStore::set_least_queue(std::uint64_t bytes) {
-  const MutexLock lock(mutex_);
-  least_queue_ = bytes;
-}
-
-// --- writing -----------------------------------------------------------------
-
-void CachedStore::write_queued(const std::stop_token& stop) {
-  TimePoint refreshed = SteadyClock().now();
-  TimePoint caught_up = refreshed;
-  while (true) {
-    std::optional<Write> write;
-    {
-      MutexLock lock(mutex_);
-      changed_.wait_for(
-          lock, stop, options_.catch_up_every,
-          [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); });
-      if (!queue_.empty()) {
-        write.emplace(std::move(queue_.front()));
-        queue_.pop_front();
-        is_writing_ = true;
-      } else if (stop.stop_requested()) {
-        return;
-      }
-    }
-    if (write) write_one(*write);
-    if (stop.stop_requested()) continue;
-    if (SteadyClock().now() - refreshed >= options_.refresh_every) {
-      for (CacheTier& tier : tiers_) tier.tier->refresh();
-      refreshed = caught_up = SteadyClock().now();
-    } else if (SteadyClock().now() - caught_up >= options_.catch_up_every) {
-      for (CacheTier& tier : tiers_) tier.tier->catch_up();
-      caught_up = SteadyClock().now();
-    }
-  }
-}
-
-void CachedStore::write_one(Write& write) {
-  for (const TierStep& step : write.steps) {
-    switch (step.what) {
-      case TierStep::What::kPut:
-        put(step, write);
-        break;
-      case TierStep::What::kDrop:
-        drop(step.level, step.key);
-        break;
-      case TierStep::What::kDropCopy:
-        tiers_[step.level].tier->drop(step.key);
-        break;
-      case TierStep::What::kMove:
-        move(step, write);
-        break;
-    }
-  }
-  if (write.shared) tiers_[*write.shared].tier->set_share(write.share);
-  const MutexLock lock(mutex_);
-  is_writing_ = false;
-  if (write.bytes != nullptr) {
-    queued_bytes_ -= write.bytes->size();
-    const auto found = unwritten_.find(write.key);
-    if (found != unwritten_.end() && found->second == write.bytes) {
-      unwritten_.erase(found);
-    }
-  }
-  changed_.notify_all();
-}
-
-void CachedStore::drop(std::size_t level, const RecordKey& key) {
-  {
-    const MutexLock lock(deciding_);
-    if (plan_.holds(level, key)) return;  // Read again meanwhile.
-  }
-  tiers_[level].tier->drop(key);
-}
-
-/// What was pushed down before it was written goes where it was pushed to.
-void CachedStore::put(const TierStep& step, const Write& write) {
-  std::size_t level = step.level;
-  {
-    const MutexLock lock(deciding_);
-    while (level < tiers_.size() && !plan_.holds(level, write.key)) ++level;
-  }
-  if (level == tiers_.size()) return;
-  insert(level, write.key, write.bytes->span(), write.now);
-}
-
-void CachedStore::move(const TierStep& step, const Write& write) {
-  bool is_wanted = false;
-  {
-    const MutexLock lock(deciding_);
-    is_wanted = plan_.holds(step.to, step.key);
-  }
-  if (is_wanted && !tiers_[step.to].tier->holds(step.key)) {
-    Buffer body(step.length_bytes);
-    if (tiers_[step.level].tier->read(step.key, body.span())) {
-      insert(step.to, step.key, body.span(), write.now);
-    } else {
-      const MutexLock lock(deciding_);
-      plan_.lost(step.to, step.key);
-    }
-  }
-  drop(step.level, step.key);
-}
-
-void CachedStore::insert(std::size_t level, const RecordKey& key,
-                         std::span<const std::byte> bytes, AccessTime now) {
-  SegmentTier& tier = *tiers_[level].tier;
-  bool may_free_own = false;
-  {
-    const MutexLock lock(mutex_);
-    may_free_own = free_after_ && now >= *free_after_;
-  }
-  (void)tier.make_room(record_cost(bytes.size()), may_free_own);
-  if (tier.insert(key, bytes)) return;
-  if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
-  const MutexLock lock(deciding_);
-  plan_.lost(level, key);
-}
-
-void CachedStore::drain() {
-  MutexLock lock(mutex_);
-  changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-    return queue_.empty() && !is_writing_;
-  });
 }
 
 }  // namespace leat

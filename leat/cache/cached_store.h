@@ -101,7 +101,17 @@ class CachedStore final : public StoreWrapper, public RecordCache {
  private:
   struct Flight;
   using FlightRef = std::shared_ptr<Flight>;
-  struct Write;
+
+  /// What follows from one decision.
+  struct Write {
+    std::vector<TierStep> steps;
+    AccessTime now = 0;
+    RecordKey key = {};
+    BufferRef bytes = nullptr;  // Of a kPut.
+    /// Of a set_share(): for the tier of this level, once the steps are done.
+    std::optional<std::size_t> shared = std::nullopt;
+    std::optional<std::uint64_t> share = std::nullopt;
+  };
 
   /// A record in use: what is decided about it goes by this alone.
   struct Use {
@@ -118,6 +128,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   /// Frees a record of ours, if there is one: another one is in its place.
   void forget(const RecordKey& key) LEAT_EXCLUDES(mutex_);
   void see(AccessTime now) LEAT_EXCLUDES(mutex_);
+  /// A read is looked up that the plan has at `now`.
+  void ask(AccessTime now) LEAT_EXCLUDES(mutex_);
   bool may_be_here(const Flight& flight) const LEAT_EXCLUDES(mutex_);
   void look_up(const FlightRef& flight);
   std::optional<CacheLevel> take(const Use& use, std::span<std::byte> into);
@@ -127,6 +139,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void send(const FlightRef& flight);
   void hear(const FlightRef& flight, Result<void> result);
   void answer_joined(const FlightRef& flight, const Result<void>& result);
+  void decide_joined(const FlightRef& flight, const ReadHint& hint);
+  void offer(const FlightRef& flight);
   void finish(const FlightRef& flight, Result<void> result);
   void count_hit(ReadRequest& request, CacheLevel level);
   void count_level(CacheLevel level);
@@ -135,6 +149,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   bool has_room_in_queue(std::uint64_t bytes);
   void decide_used(std::size_t level, const Use& use);
   void decide_fetched(const Use& use);
+  /// Of a use that nobody has asked for yet. True if that is another one than
+  /// was told, because the one that was told has been asked for.
+  bool look_past_asked(const Use& use, AccessTime asked,
+                       PlannedRecord& record) const LEAT_REQUIRES(deciding_);
   void queue(Write write, const Use& use, bool has_room);
   void write_queued(const std::stop_token& stop);
   void write_one(Write& write);
@@ -158,6 +176,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   std::uint64_t queued_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t least_queue_ LEAT_GUARDED_BY(mutex_) = 0;
   bool is_writing_ LEAT_GUARDED_BY(mutex_) = false;
+  /// The latest use that was looked up, of the running plan.
+  AccessTime asked_ LEAT_GUARDED_BY(mutex_) = 0;
   /// When records left by earlier runs may be freed.
   std::optional<AccessTime> free_after_ LEAT_GUARDED_BY(mutex_);
   CondVar changed_;

@@ -97,6 +97,61 @@ TEST_F(CachedStoreTest, ARangeOnItsWayIsAskedForOnce) {
   EXPECT_EQ(second.had, CacheLevel::kRam);
 }
 
+// Two epochs wait for the same bytes: the later one says when they are used
+// again. Of three records the one that is used last goes.
+TEST_F(CachedStoreTest, OfReadsThatShareBytesTheLastSaysTheNextUse) {
+  holds_ = true;
+  for (const AccessTime again : {260, 240}) {
+    store_.reset();
+    open(tier(CacheLevel::kRam, 2));
+    Reader first;
+    Reader second;
+    start(first, "a", {.now = 4, .next_use = 104});
+    start(second, "a", {.now = 104, .next_use = again});
+    held_->release_one();
+    second.is_done.wait();
+    for (const char* key : {"b", "c"}) {
+      Reader other;
+      start(other, key, {.now = 105, .next_use = 250});
+      held_->release_one();
+      other.is_done.wait();
+    }
+    store_->drain();
+
+    Reader third;
+    start(third, "a", {.now = again, .next_use = 400});
+    if (again == 260) held_->release_one();
+    third.is_done.wait();
+
+    EXPECT_EQ(third.had.has_value(), again == 240);
+  }
+}
+
+TEST_F(CachedStoreTest, OfReadsThatShareAHitTheLastSaysTheNextUse) {
+  open(tier(CacheLevel::kRam, 2));
+  EXPECT_EQ(read("a", {.now = 4, .next_use = 104}), std::nullopt);
+  std::latch may_read{1};
+  ops_.set_script([&](FileCall call) {
+    if (call == FileCall::kPread) may_read.wait();
+    return 0;
+  });
+  Reader first;
+  Reader second;
+  start(first, "a", {.now = 104, .next_use = 204});
+  start(second, "a", {.now = 204, .next_use = 310});
+  may_read.count_down();
+  second.is_done.wait();
+  ops_.heal();
+
+  for (const char* key : {"b", "c"}) {
+    EXPECT_EQ(read(key, {.now = 205, .next_use = 300}), std::nullopt);
+  }
+
+  for (const char* key : {"b", "c"}) {
+    EXPECT_EQ(read(key, {.now = 300, .next_use = 400}), CacheLevel::kRam);
+  }
+}
+
 TEST_F(CachedStoreTest, AnErrorIsToldToAllWhoWait) {
   holds_ = true;
   open(tier(CacheLevel::kRam, 10));

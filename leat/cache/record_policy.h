@@ -31,6 +31,11 @@ class RecordPolicy {
       : policy_(std::move(policy)), most_records_(most_records) {}
 
   bool holds(const RecordKey& key) const { return number_of_.contains(key); }
+  /// As it was told last; null if it is not held. Valid until the next call.
+  const PlannedRecord* find(const RecordKey& key) const {
+    const auto found = number_of_.find(key);
+    return found == number_of_.end() ? nullptr : &records_[found->second.value];
+  }
   /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
   /// with the next uses of `record` as they were told; the policy goes by
   /// `next_use`, which may be another. REQUIRES: holds(record.key).

@@ -19,6 +19,16 @@ std::optional<std::size_t> TierPlan::level_of(const RecordKey& key) const {
   return std::nullopt;
 }
 
+std::optional<AccessTime> TierPlan::next_use_of(const RecordKey& key) const {
+  for (const Tier& tier : tiers_) {
+    const PlannedRecord* record = tier.policy->find(key);
+    if (record != nullptr && record->next_use != kLaterRun) {
+      return record->next_use;
+    }
+  }
+  return std::nullopt;
+}
+
 AccessTime TierPlan::next_use(std::size_t level, AccessTime next) const {
   return tiers_[level].is_lasting ? std::min(next, kLaterRun) : next;
 }
@@ -102,8 +112,11 @@ void TierPlan::leave_copy(std::size_t level, PlannedRecord record,
 void TierPlan::fetched(const PlannedRecord& record, AccessTime now,
                        std::vector<TierStep>& steps) {
   now_ = now;
-  if (level_of(record.key)) return;  // Another read was first.
   Dropped dropped;
+  if (const auto held = level_of(record.key)) {  // Another read was first.
+    reuse(*held, record, dropped);
+    return pass_down(*held, dropped, steps);
+  }
   const auto level = place(record, 0, tiers_.size(), dropped);
   if (!level) return;
   pass_down(*level, dropped, steps);

@@ -53,8 +53,12 @@ class TierPlan {
   /// The fastest tier that holds it, or is to.
   std::optional<std::size_t> level_of(const RecordKey& key) const;
 
-  /// It came from the store. `steps` is appended to, here and below; they are
-  /// to be done in that order.
+  /// When it is used next, as was told of it last; of what is held as a copy
+  /// alone, nothing was.
+  std::optional<AccessTime> next_use_of(const RecordKey& key) const;
+
+  /// It came from the store; if it is held already, that is a use of it.
+  /// `steps` is appended to, here and below; they are to be done in that order.
   void fetched(const PlannedRecord& record, AccessTime now,
                std::vector<TierStep>& steps);
 
