@@ -28,18 +28,8 @@ struct CachedStore::Flight {
   std::stop_token stop;
   ReadDone done;
   TimePoint began;
+  bool has_waited = false;     ///< For another process to bring it.
   std::vector<Joined> joined;  // Guarded by the store's mutex.
-};
-
-/// What follows from one decision.
-struct CachedStore::Write {
-  std::vector<TierStep> steps;
-  AccessTime now = 0;
-  RecordKey key = {};
-  BufferRef bytes = nullptr;  // Of a kPut.
-  /// Of a set_share(): for the tier of this level, once the steps are done.
-  std::optional<std::size_t> shared = std::nullopt;
-  std::optional<std::uint64_t> share = std::nullopt;
 };
 
 namespace {
@@ -58,13 +48,16 @@ TierPlan plan_of(std::vector<CacheTier>& tiers) {
 
 CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          std::vector<CacheTier> tiers,
-                         CachedStoreOptions options, Metrics* metrics)
+                         CachedStoreOptions options, Metrics* metrics,
+                         CacheSharing sharing)
     : StoreWrapper(std::move(inner)),
       options_(std::move(options)),
       metrics_(metrics),
       tiers_(std::move(tiers)),
       plan_(plan_of(tiers_)),
+      sharing_with_(std::move(sharing)),
       lookups_(std::make_unique<Executor>("leat-cache", options_.threads)),
+      turns_(make_turns()),
       writer_([this](const std::stop_token& stop) {
         name_this_thread("leat-cache-write");
         write_queued(stop);
@@ -78,6 +71,7 @@ CachedStore::~CachedStore() {
   lookups_.reset();  // Tasks that are done but have not returned yet.
   writer_.request_stop();
   writer_.join();
+  turns_.reset();  // The writer ends turns.
 }
 
 RecordKey CachedStore::key_of(const RecordId& id) const {
@@ -127,19 +121,9 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
       return;
     }
   }
-  if (!may_be_here(*flight)) return send(flight);
+  if (!is_somewhere(flight->key)) return send(flight);
   lookups_->submit(flight->request.hint->now,
                    [this, flight](std::size_t) { look_up(flight); });
-}
-
-bool CachedStore::may_be_here(const Flight& flight) const {
-  {
-    const MutexLock lock(mutex_);
-    if (unwritten_.contains(flight.key)) return true;
-  }
-  return std::ranges::any_of(tiers_, [&](const CacheTier& tier) {
-    return tier.tier->may_hold(flight.key);
-  });
 }
 
 void CachedStore::look_up(const FlightRef& flight) {
@@ -202,6 +186,16 @@ std::optional<std::size_t> CachedStore::find_in_tiers(
 }
 
 void CachedStore::send(const FlightRef& flight) {
+  if (turns_ == nullptr || flight->has_waited) return fetch(flight);
+  flight->has_waited = true;
+  turns_->ask(flight->key, flight->stop, [this, flight](bool is_there) {
+    if (!is_there) return fetch(flight);
+    lookups_->submit(flight->request.hint->now,
+                     [this, flight](std::size_t) { look_up(flight); });
+  });
+}
+
+void CachedStore::fetch(const FlightRef& flight) {
   ReadRequest request = flight->request;
   inner_->read(
       std::move(request), flight->stop,
@@ -213,6 +207,7 @@ void CachedStore::hear(const FlightRef& flight, Result<void> result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
     if (flight->request.hint->is_offered) decide_fetched(use_of(*flight));
   }
+  if (!result || !flight->request.hint->is_offered) end_turn_of(flight->key);
   finish(flight, std::move(result));
 }
 
@@ -266,7 +261,7 @@ void CachedStore::count_level(CacheLevel level) {
 
 PlannedRecord CachedStore::planned(const Use& use) const {
   return {.key = use.key,
-          .next_use = use.hint.next_use,
+          .next_use = is_wanted_soon(use) ? kAtOnce : own_next_use(use.hint),
           .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
           .may_last = use.has_etag};
 }
@@ -291,12 +286,13 @@ void CachedStore::decide_used(std::size_t level, const Use& use) {
     const bool is_ours =
         !plan_.holds(level, use.key) && tiers_[level].tier->claim(use.key);
     plan_.used(level, planned(use), write.now, may_rise, is_ours, write.steps);
+    hold_for_others(use);
   }
   queue(std::move(write), use, may_rise);
 }
 
 void CachedStore::decide_fetched(const Use& use) {
-  if (!has_room_in_queue(use.bytes.size())) return;
+  if (!has_room_in_queue(use.bytes.size())) return end_turn_of(use.key);
   Write write{.now = use.hint.now, .key = use.key};
   {
     const MutexLock lock(deciding_);
@@ -304,8 +300,11 @@ void CachedStore::decide_fetched(const Use& use) {
     if (use.instead_of && plan_.level_of(use.key)) {
       plan_.forget(*use.instead_of, write.steps);
     }
+    hold_for_others(use);
   }
+  const bool is_kept = !write.steps.empty();
   queue(std::move(write), use, /*has_room=*/true);
+  if (!is_kept) end_turn_of(use.key);
 }
 
 /// Copies the bytes if they are to be written, and gives the room back if not.
@@ -382,16 +381,17 @@ void CachedStore::write_queued(const std::stop_token& stop) {
     if (write) write_one(*write);
     if (stop.stop_requested()) continue;
     if (SteadyClock().now() - refreshed >= options_.refresh_every) {
-      for (CacheTier& tier : tiers_) tier.tier->refresh();
+      see_files(/*has_new_files=*/true);
+      see_others();
       refreshed = caught_up = SteadyClock().now();
     } else if (SteadyClock().now() - caught_up >= options_.catch_up_every) {
-      for (CacheTier& tier : tiers_) tier.tier->catch_up();
+      see_others();
       caught_up = SteadyClock().now();
     }
   }
 }
 
-void CachedStore::write_one(Write& write) {
+void CachedStore::do_steps(const Write& write) {
   for (const TierStep& step : write.steps) {
     switch (step.what) {
       case TierStep::What::kPut:
@@ -408,7 +408,12 @@ void CachedStore::write_one(Write& write) {
         break;
     }
   }
+}
+
+void CachedStore::write_one(Write& write) {
+  do_steps(write);
   if (write.shared) tiers_[*write.shared].tier->set_share(write.share);
+  end_turn_of(write.key);
   const MutexLock lock(mutex_);
   is_writing_ = false;
   if (write.bytes != nullptr) {
@@ -467,7 +472,10 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
     may_free_own = free_after_ && now >= *free_after_;
   }
   (void)tier.make_room(record_cost(bytes.size()), may_free_own);
-  if (tier.insert(key, bytes)) return;
+  const std::uint64_t files = tier.files_made();
+  const bool is_held = tier.insert(key, bytes);
+  if (turns_ != nullptr && tier.files_made() != files) turns_->announce();
+  if (is_held) return;
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
   const MutexLock lock(deciding_);
   plan_.lost(level, key);

@@ -171,6 +171,8 @@ void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
   context->decoded = decoded.get();
+  context->cached = store.cached;
+  context->board = store.cached == nullptr ? nullptr : store.cached->board();
 }
 
 Result<void> Loader::Machine::open_cache(const Limits& limits,
@@ -187,7 +189,8 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
       .local_ranks = launch.local.world_size,
       .may_decode = options.cache->form != CacheForm::kEncoded &&
                     DecodedForm::is_for(fields)};
-  if (options.cache->is_auto || !options.cache->peers.empty()) {
+  if (options.cache->is_auto || options.cache->is_shared ||
+      !options.cache->peers.empty()) {
     for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
       const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
       needs.data_bytes += catalogue.object(object).size_bytes;
@@ -206,6 +209,10 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     readers.count = local.world_size;
     needs.exchange = exchange_folder(
         env, store.identity + dataset.catalogue->digest().hex());
+  }
+  if (options.cache->is_shared) {
+    needs.dataset = dataset.catalogue->digest();
+    needs.exchange = shared_folder(env, store.identity + needs.dataset.hex());
   }
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
@@ -270,6 +277,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   }
   LEAT_TRY_VOID(check_locality());
   configure_order();
+  LEAT_TRY_VOID(check_first_within());
   data_digest = digest_of_data().hex();
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());
   LEAT_TRY(const Launch launch, launch_of(options, env));
