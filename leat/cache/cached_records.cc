@@ -51,7 +51,8 @@ void CachedStore::find(FindRequest request, std::stop_token stop,
       level = take({.key = key_of(request.id),
                     .hint = request.hint,
                     .bytes = request.into,
-                    .has_etag = !request.id.object.etag.empty()},
+                    .has_etag = !request.id.object.etag.empty(),
+                    .is_made = request.id.made_by.has_value()},
                    request.into);
     }
     if (request.observer != nullptr) {
@@ -64,7 +65,7 @@ void CachedStore::find(FindRequest request, std::stop_token stop,
           metrics_->add(Metric::kCacheDecodedHits, 1);
         }
         // Nobody reads those any more, so no use would ever end them.
-        forget(key_of(bytes_of(request.id)));
+        if (!sharing_with_.keeps_bytes) forget(key_of(bytes_of(request.id)));
       }
     }
     done(level);  // After this the store may be gone.
@@ -77,8 +78,9 @@ void CachedStore::keep(const RecordId& id, std::span<const std::byte> record,
   Use use{.key = key_of(id),
           .hint = hint,
           .bytes = record,
-          .has_etag = !id.object.etag.empty()};
-  if (id.made_by) {
+          .has_etag = !id.object.etag.empty(),
+          .is_made = id.made_by.has_value()};
+  if (id.made_by && !sharing_with_.keeps_bytes) {
     use.instead_of = key_of(bytes_of(id));
   }
   decide_fetched(use);

@@ -25,6 +25,7 @@ struct CachedStore::Flight {
   std::stop_token stop;
   ReadDone done;
   TimePoint began;
+  bool has_waited = false;     ///< For another process to bring it.
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 
   /// Of the last of them in the plan. REQUIRES: there is one.
@@ -52,13 +53,16 @@ TierPlan plan_of(std::vector<CacheTier>& tiers) {
 
 CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          std::vector<CacheTier> tiers,
-                         CachedStoreOptions options, Metrics* metrics)
+                         CachedStoreOptions options, Metrics* metrics,
+                         CacheSharing sharing)
     : StoreWrapper(std::move(inner)),
       options_(std::move(options)),
       metrics_(metrics),
       tiers_(std::move(tiers)),
       plan_(plan_of(tiers_)),
+      sharing_with_(std::move(sharing)),
       lookups_(std::make_unique<Executor>("leat-cache", options_.threads)),
+      turns_(make_turns()),
       writer_([this](const std::stop_token& stop) {
         name_this_thread("leat-cache-write");
         write_queued(stop);
@@ -72,6 +76,7 @@ CachedStore::~CachedStore() {
   lookups_.reset();  // Tasks that are done but have not returned yet.
   writer_.request_stop();
   writer_.join();
+  turns_.reset();  // The writer ends turns.
 }
 
 RecordKey CachedStore::key_of(const RecordId& id) const {
@@ -129,19 +134,9 @@ void CachedStore::read(ReadRequest request, std::stop_token stop,
       return;
     }
   }
-  if (!may_be_here(*flight)) return send(flight);
+  if (!is_somewhere(flight->key)) return send(flight);
   lookups_->submit(flight->request.hint->now,
                    [this, flight](std::size_t) { look_up(flight); });
-}
-
-bool CachedStore::may_be_here(const Flight& flight) const {
-  {
-    const MutexLock lock(mutex_);
-    if (unwritten_.contains(flight.key)) return true;
-  }
-  return std::ranges::any_of(tiers_, [&](const CacheTier& tier) {
-    return tier.tier->may_hold(flight.key);
-  });
 }
 
 void CachedStore::look_up(const FlightRef& flight) {
@@ -204,6 +199,16 @@ std::optional<std::size_t> CachedStore::find_in_tiers(
 }
 
 void CachedStore::send(const FlightRef& flight) {
+  if (turns_ == nullptr || flight->has_waited) return fetch(flight);
+  flight->has_waited = true;
+  turns_->ask(flight->key, flight->stop, [this, flight](bool is_there) {
+    if (!is_there) return fetch(flight);
+    lookups_->submit(flight->request.hint->now,
+                     [this, flight](std::size_t) { look_up(flight); });
+  });
+}
+
+void CachedStore::fetch(const FlightRef& flight) {
   ReadRequest request = flight->request;
   inner_->read(
       std::move(request), flight->stop,
@@ -215,6 +220,7 @@ void CachedStore::hear(const FlightRef& flight, Result<void> result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
     if (flight->request.hint->is_offered) offer(flight);
   }
+  if (!result || !flight->request.hint->is_offered) end_turn_of(flight->key);
   finish(flight, std::move(result));
 }
 

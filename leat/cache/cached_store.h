@@ -14,6 +14,8 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/mutex.h"
+#include "leat/cache/fetch_turns.h"
+#include "leat/cache/job_board.h"
 #include "leat/cache/record_policy.h"
 #include "leat/cache/segment_tier.h"
 #include "leat/cache/tier_plan.h"
@@ -53,6 +55,15 @@ struct CachedStoreOptions {
   Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
 
+/// What several jobs over the same tiers agree by; either may be null.
+struct CacheSharing {
+  std::unique_ptr<RecordClaims> claims = nullptr;
+  std::unique_ptr<JobBoard> board = nullptr;
+  /// What is made of a range does not take the place of its bytes: there is
+  /// room for those of all samples.
+  bool keeps_bytes = false;
+};
+
 /// Answers a read that has a hint from the tiers, fastest first, else from the
 /// inner store; what is then kept where, TierPlan says.
 ///
@@ -66,13 +77,17 @@ struct CachedStoreOptions {
 /// It keeps what callers make of a range just as well, in the same tiers and by
 /// the same policies: see RecordCache.
 ///
+/// With CacheSharing, what several jobs miss at once one of them brings, and
+/// what another has yet to read in its running epoch goes last.
+///
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
 /// Lifetime: as Store says. Destruction writes what is queued. `metrics` may be
 ///           null, else outlives the store.
 class CachedStore final : public StoreWrapper, public RecordCache {
  public:
   CachedStore(std::unique_ptr<Store> inner, std::vector<CacheTier> tiers,
-              CachedStoreOptions options, Metrics* metrics);
+              CachedStoreOptions options, Metrics* metrics,
+              CacheSharing sharing = {});
   ~CachedStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
@@ -92,6 +107,12 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void keep(const RecordId& id, std::span<const std::byte> record,
             const ReadHint& hint) override;
 
+  void take_turn(const RecordId& id, std::stop_token stop,
+                 std::function<void(bool is_there)> decided) override;
+  void end_turn(const RecordId& id) override;
+  /// Null unless jobs tell each other what they have yet to read.
+  UseBoard* board() const { return sharing_with_.board.get(); }
+
   /// Of all tiers, which act as one, and of all writers.
   std::uint64_t limit_bytes() const;
 
@@ -104,7 +125,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
 
   /// What follows from one decision.
   struct Write {
-    std::vector<TierStep> steps;
+    std::vector<TierStep> steps = {};
     AccessTime now = 0;
     RecordKey key = {};
     BufferRef bytes = nullptr;  // Of a kPut.
@@ -119,6 +140,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
     ReadHint hint;
     std::span<const std::byte> bytes;
     bool has_etag = true;
+    bool is_made = false;  ///< Of the bytes of a range.
     /// A record that goes where this one is taken.
     std::optional<RecordKey> instead_of = std::nullopt;
   };
@@ -130,13 +152,13 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void see(AccessTime now) LEAT_EXCLUDES(mutex_);
   /// A read is looked up that the plan has at `now`.
   void ask(AccessTime now) LEAT_EXCLUDES(mutex_);
-  bool may_be_here(const Flight& flight) const LEAT_EXCLUDES(mutex_);
   void look_up(const FlightRef& flight);
   std::optional<CacheLevel> take(const Use& use, std::span<std::byte> into);
   std::optional<std::size_t> find_in_tiers(const RecordKey& key,
                                            std::span<std::byte> into);
   bool copy_queued(const Use& use, std::span<std::byte> into);
   void send(const FlightRef& flight);
+  void fetch(const FlightRef& flight);
   void hear(const FlightRef& flight, Result<void> result);
   void answer_joined(const FlightRef& flight, const Result<void>& result);
   void decide_joined(const FlightRef& flight, const ReadHint& hint);
@@ -144,6 +166,27 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void finish(const FlightRef& flight, Result<void> result);
   void count_hit(ReadRequest& request, CacheLevel level);
   void count_level(CacheLevel level);
+
+  // shared_store.cc: what follows from CacheSharing.
+
+  /// The next use of what others have yet to read. Who comes later, and is
+  /// wanted as much, pushes none of it out.
+  static constexpr AccessTime kAtOnce = 0;
+  struct HeldForOthers {
+    PlannedRecord record;  ///< With the next use of this job.
+    std::uint64_t sample = 0;
+  };
+  bool is_somewhere(const RecordKey& key) const;
+  void see_files(bool has_new_files);
+  void see_others();
+  bool others_want(const ReadHint& hint) const;
+  bool is_wanted_soon(const Use& use) const;
+  AccessTime own_next_use(const ReadHint& hint) const;
+  void hold_for_others(const Use& use) LEAT_REQUIRES(deciding_);
+  void let_go_of_what_others_have_read();
+  void follow_allowance();
+  std::unique_ptr<FetchTurns> make_turns();
+  void end_turn_of(const RecordKey& key);
 
   PlannedRecord planned(const Use& use) const;
   bool has_room_in_queue(std::uint64_t bytes);
@@ -156,6 +199,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void queue(Write write, const Use& use, bool has_room);
   void write_queued(const std::stop_token& stop);
   void write_one(Write& write);
+  void do_steps(const Write& write);
   void put(const TierStep& step, const Write& write);
   void drop(std::size_t level, const RecordKey& key);
   void move(const TierStep& step, const Write& write);
@@ -184,10 +228,17 @@ class CachedStore final : public StoreWrapper, public RecordCache {
 
   mutable Mutex deciding_;  ///< Never held together with mutex_.
   TierPlan plan_ LEAT_GUARDED_BY(deciding_);
+  std::unordered_map<RecordKey, HeldForOthers, RecordKeyHash> for_others_
+      LEAT_GUARDED_BY(deciding_);
+  AccessTime latest_ LEAT_GUARDED_BY(deciding_) = 0;
+  /// What the policies were last told that tiers may hold.
+  std::vector<std::uint64_t> allowed_ LEAT_GUARDED_BY(deciding_);
   Mutex sharing_;  ///< Held by who changes a share, before the others.
 
+  CacheSharing sharing_with_;
   std::unique_ptr<Executor> lookups_;
-  std::jthread writer_;  // Last: joined before the rest dies.
+  std::unique_ptr<FetchTurns> turns_;  ///< Null: others are not asked.
+  std::jthread writer_;                // Last: joined before the rest dies.
 };
 
 }  // namespace leat

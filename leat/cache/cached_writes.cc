@@ -14,7 +14,7 @@ namespace leat {
 
 PlannedRecord CachedStore::planned(const Use& use) const {
   return {.key = use.key,
-          .next_use = use.hint.next_use,
+          .next_use = is_wanted_soon(use) ? kAtOnce : own_next_use(use.hint),
           .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
           .may_last = use.has_etag};
 }
@@ -40,12 +40,13 @@ void CachedStore::decide_used(std::size_t level, const Use& use) {
     const bool is_ours =
         !plan_.holds(level, use.key) && tiers_[level].tier->claim(use.key);
     plan_.used(level, planned(use), write.now, may_rise, is_ours, write.steps);
+    hold_for_others(use);
   }
   queue(std::move(write), use, may_rise);
 }
 
 void CachedStore::decide_fetched(const Use& use) {
-  if (!has_room_in_queue(use.bytes.size())) return;
+  if (!has_room_in_queue(use.bytes.size())) return end_turn_of(use.key);
   Write write{.now = use.hint.now, .key = use.key};
   AccessTime asked = 0;
   {
@@ -63,8 +64,11 @@ void CachedStore::decide_fetched(const Use& use) {
     if (use.instead_of && plan_.level_of(use.key)) {
       plan_.forget(*use.instead_of, write.steps);
     }
+    hold_for_others(use);
   }
+  const bool is_kept = !write.steps.empty();
   queue(std::move(write), use, /*has_room=*/true);
+  if (!is_kept) end_turn_of(use.key);
 }
 
 // Fetching and making take a while, in which the next epoch may have come to
@@ -73,7 +77,7 @@ void CachedStore::decide_fetched(const Use& use) {
 // be an epoch later.
 bool CachedStore::look_past_asked(const Use& use, AccessTime asked,
                                   PlannedRecord& record) const {
-  if (record.next_use > asked) return false;
+  if (record.next_use == kAtOnce || record.next_use > asked) return false;
   if (use.instead_of) {
     const auto told = plan_.next_use_of(*use.instead_of);
     if (told && *told > asked) {
@@ -165,16 +169,17 @@ void CachedStore::write_queued(const std::stop_token& stop) {
     if (write) write_one(*write);
     if (stop.stop_requested()) continue;
     if (SteadyClock().now() - refreshed >= options_.refresh_every) {
-      for (CacheTier& tier : tiers_) tier.tier->refresh();
+      see_files(/*has_new_files=*/true);
+      see_others();
       refreshed = caught_up = SteadyClock().now();
     } else if (SteadyClock().now() - caught_up >= options_.catch_up_every) {
-      for (CacheTier& tier : tiers_) tier.tier->catch_up();
+      see_others();
       caught_up = SteadyClock().now();
     }
   }
 }
 
-void CachedStore::write_one(Write& write) {
+void CachedStore::do_steps(const Write& write) {
   for (const TierStep& step : write.steps) {
     switch (step.what) {
       case TierStep::What::kPut:
@@ -191,7 +196,12 @@ void CachedStore::write_one(Write& write) {
         break;
     }
   }
+}
+
+void CachedStore::write_one(Write& write) {
+  do_steps(write);
   if (write.shared) tiers_[*write.shared].tier->set_share(write.share);
+  end_turn_of(write.key);
   const MutexLock lock(mutex_);
   is_writing_ = false;
   if (write.bytes != nullptr) {
@@ -250,7 +260,10 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
     may_free_own = free_after_ && now >= *free_after_;
   }
   (void)tier.make_room(record_cost(bytes.size()), may_free_own);
-  if (tier.insert(key, bytes)) return;
+  const std::uint64_t files = tier.files_made();
+  const bool is_held = tier.insert(key, bytes);
+  if (turns_ != nullptr && tier.files_made() != files) turns_->announce();
+  if (is_held) return;
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
   const MutexLock lock(deciding_);
   plan_.lost(level, key);

@@ -273,6 +273,7 @@ Result<std::uint32_t> SegmentTier::make_segment() {
   auto held = std::make_shared<Held>(*std::move(segment));
   held->is_mine = true;
   find_out_if_holes_work(*held);
+  ++files_made_;
   return add_segment(std::move(held));
 }
 

@@ -113,6 +113,8 @@ class SegmentTier {
   bool can_drop() const { return can_drop_; }
   std::uint64_t records() const;
   std::uint64_t segments() const;
+  /// Segments that this tier has made so far.
+  std::uint64_t files_made() const { return files_made_; }
   const SegmentTierOptions& options() const { return options_; }
 
  private:
@@ -175,6 +177,7 @@ class SegmentTier {
   TierHealth writing_health_;
   std::atomic<bool> can_drop_ = true;
   std::atomic<std::uint64_t> used_bytes_ = 0;
+  std::atomic<std::uint64_t> files_made_ = 0;
   std::atomic<std::uint64_t> allowed_bytes_;
 
   Mutex writing_;  ///< Taken before mutex_.

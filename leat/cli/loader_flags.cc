@@ -63,6 +63,10 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "belady, never_evict, lru or fifo; default: belady");
   app.add_option("--cache-form", cache_form,
                  "what is kept of pictures: encoded, decoded or auto");
+  app.add_flag("--cache-shared", cache_shared,
+               "share it with other jobs of this node that read the same");
+  app.add_option("--cache-first-within", cache_first_within,
+                 "of so many positions, deliver first what is cached");
   app.add_option("--cache-peers", cache_peers,
                  "host:port,...: memcached servers that all ranks share")
       ->delimiter(',');
@@ -86,7 +90,8 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   std::optional<CacheOptions> options;
   if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
       cache_disk_limit.empty() && cache_policy.empty() && cache_form.empty() &&
-      cache_peers.empty() && cache_peer_patience.empty()) {
+      cache_peers.empty() && cache_peer_patience.empty() && !cache_shared &&
+      cache_first_within == 0) {
     return options;
   }
   options.emplace();
@@ -116,6 +121,8 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
         "--cache-peers auto is for jobs in Python, whose ranks find each "
         "other; start `memcached -M -I 8m` and name it, host:port");
   }
+  options->is_shared = cache_shared;
+  options->first_within = cache_first_within;
   options->peers = cache_peers;
   if (!cache_peer_patience.empty()) {
     LEAT_TRY(options->peer_patience, parse_duration(cache_peer_patience));

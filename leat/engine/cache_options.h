@@ -39,6 +39,13 @@ struct CacheOptions {
   std::vector<std::string> peers;
   /// A peer from which nothing comes for this long is left alone for a while.
   Nanoseconds peer_patience = std::chrono::milliseconds(100);
+  /// The tiers are those of all jobs of this user and node that read the same
+  /// data and say so too, and what several of them miss one fetches. RAM is
+  /// then of all of them together, as the folder's limit is.
+  bool is_shared = false;
+  /// Of the next so many positions of a rank, those whose samples are cached
+  /// are delivered first; 0: every sample comes in its order.
+  std::uint64_t first_within = 0;
   /// Chooses the sizes, and the user's cache folder, from what is free.
   bool is_auto = false;
 };

@@ -34,6 +34,10 @@ constexpr std::uint64_t kLeastBytes = 64 * kMiB;
 /// these.
 constexpr std::uint64_t kLeastQueueBytes = 8 * kMiB;
 constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
+/// What others wrote is seen this often; sooner where they are other jobs, who
+/// may read the same at any time.
+constexpr Nanoseconds kCatchUp = std::chrono::milliseconds(50);
+constexpr Nanoseconds kSharedCatchUp = std::chrono::milliseconds(10);
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
@@ -133,10 +137,11 @@ Result<void> check_policy(const std::string& name) {
       fmt::format("the cache's policy \"{}\"; it is one of {}", name, known));
 }
 
-/// Of all local ranks where they can share it, else of this one alone.
+/// Of all local ranks where they can share it, else of this one alone: then
+/// `needs` has no exchange any more.
 Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
                                               std::uint64_t source,
-                                              const CacheNeeds& needs,
+                                              CacheNeeds& needs,
                                               CacheGround& ground,
                                               Metrics* metrics) {
   SegmentTierOptions options{.name = "ram",
@@ -153,11 +158,40 @@ Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
     }
     log_warning("each rank keeps its share of the RAM tier to itself: " +
                 files.error().message());
+    needs.exchange.clear();
   }
   options.limit_bytes = node_bytes / needs.local_ranks;
   options.expected_writers = 1;
   return SegmentTier::open(open_segment_memory(ground.ops), options, ground.ops,
                            ground.clock, metrics);
+}
+
+/// Where all jobs find each other: beside the records that they share.
+CacheSharing open_sharing(const CacheOptions& options, const CacheNeeds& needs,
+                          std::uint64_t tier_bytes) {
+  CacheSharing sharing;
+  const std::string& folder =
+      options.disk.empty() ? needs.exchange : options.disk;
+  if (!options.is_shared || folder.empty()) return sharing;
+  const auto tell = [&](std::string_view what, const Error& error) {
+    log_warning(
+        fmt::format("jobs that share the cache {}: {}", what, error.message()));
+  };
+  if (auto claims = RecordClaims::open(folder)) {
+    sharing.claims = *std::move(claims);
+  } else {
+    tell("fetch each for itself what several miss at once", claims.error());
+  }
+  if (auto board = JobBoard::open(folder, needs.dataset, needs.samples)) {
+    sharing.board = *std::move(board);
+  } else {
+    tell("do not know what the others have yet to read", board.error());
+  }
+  // By what they lie in: the bytes of samples, and what fills up pages.
+  const std::uint64_t bytes =
+      needs.data_bytes + needs.samples * needs.fields * record_cost(1) / 2;
+  sharing.keeps_bytes = needs.may_decode && bytes <= tier_bytes / 2;
+  return sharing;
 }
 
 /// Behind the tiers of this node: what they have is not asked of a peer.
@@ -185,6 +219,20 @@ Result<CacheForm> cache_form_of(std::string_view name) {
       "the cache's form \"{}\"; it is encoded, decoded or auto", name));
 }
 
+namespace {
+
+/// Short: the name of a socket has 108 bytes.
+std::string folder_of(const Env& env, const std::string& job) {
+  const std::string base = value_of(env, "XDG_RUNTIME_DIR").value_or("/tmp");
+  return fmt::format("{}/leat-ram-{}", base, xxh3_128(as_bytes(job)).hex());
+}
+
+}  // namespace
+
+std::string shared_folder(const Env& env, std::string_view what) {
+  return folder_of(env, fmt::format("{}\n{}\nshared", ::geteuid(), what));
+}
+
 std::string exchange_folder(const Env& env, std::string_view what) {
   std::string job = fmt::format("{}\n{}", ::geteuid(), what);
   bool is_named = false;
@@ -195,9 +243,7 @@ std::string exchange_folder(const Env& env, std::string_view what) {
     is_named = is_named || value;
   }
   if (!is_named) job += fmt::format("\n{}", ::getppid());
-  // Short: the name of a socket has 108 bytes.
-  const std::string base = value_of(env, "XDG_RUNTIME_DIR").value_or("/tmp");
-  return fmt::format("{}/leat-ram-{}", base, xxh3_128(as_bytes(job)).hex());
+  return folder_of(env, job);
 }
 
 Result<CacheOptions> choose_cache(const CacheOptions& options,
@@ -208,6 +254,9 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
   if (chosen.is_auto) {
     choose_sizes(chosen, needs, limits, env);
     return chosen;
+  }
+  if (chosen.is_shared && chosen.ram_bytes == 0 && chosen.disk.empty()) {
+    return refuse("shared=True shares ram= and disk=; give one of them");
   }
   if (chosen.disk.empty() && chosen.disk_limit_bytes) {
     return refuse("disk_limit= of a cache without disk=; name its folder");
@@ -241,7 +290,7 @@ std::string describe(const CacheOptions& options) {
 
 Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
                                              const CacheOptions& options,
-                                             const CacheNeeds& needs,
+                                             CacheNeeds needs,
                                              CacheGround& ground,
                                              Metrics* metrics) {
   if (!options.peers.empty()) {
@@ -280,8 +329,9 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
       CachedStoreOptions{
           .place = opened.endpoint + "\n",
           .queue_bytes =
-              std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes)},
-      metrics);
+              std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes),
+          .catch_up_every = options.is_shared ? kSharedCatchUp : kCatchUp},
+      metrics, open_sharing(options, needs, tier_bytes));
   opened.cached = cached.get();
   return std::unique_ptr<Store>(std::move(cached));
 }

@@ -7,6 +7,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/env.h"
+#include "leat/base/hash.h"
 #include "leat/base/result.h"
 #include "leat/cache/file_ops.h"
 #include "leat/engine/cache_options.h"
@@ -28,12 +29,17 @@ struct CacheNeeds {
   /// Where they hand it to each other; empty where they are not sure to be of
   /// one job: each then has its share to itself.
   std::string exchange;
+  /// Of the catalogue; asked by `is_shared`.
+  Hash128 dataset = {};
 };
 
 /// The folder that the ranks of this node's job, and no others, agree on: named
 /// after the user, the launcher's word for the job (else the parent process)
 /// and `what` they read.
 std::string exchange_folder(const Env& env, std::string_view what);
+
+/// The folder that all jobs of this user and node agree on that read `what`.
+std::string shared_folder(const Env& env, std::string_view what);
 
 /// The system that tiers stand on. Outlives them.
 struct CacheGround {
@@ -65,7 +71,7 @@ std::string describe(const CacheOptions& options);
 ///         the folder cannot be used at all
 Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
                                              const CacheOptions& options,
-                                             const CacheNeeds& needs,
+                                             CacheNeeds needs,
                                              CacheGround& ground,
                                              Metrics* metrics);
 

@@ -195,6 +195,7 @@ std::string Loader::state() const {
     if (!left || left->count() == 0) {
       ++state.epoch;
       state.position = 0;
+      state.left_behind.reset();
     }
   }
   return to_json(state);
@@ -210,6 +211,7 @@ Result<void> Loader::load_state(std::string_view json) {
   LEAT_TRY(const LoaderState state, parse_state(json));
   const LoaderState mine = m.state_now();
   LEAT_TRY_VOID(check_compatible(state, mine));
+  LEAT_TRY_VOID(m.check_left_behind(state));
   if (m.options.batch_size != 0) {
     // Given for each rank: the state's global batch is what goes on.
     const std::uint64_t before =
@@ -223,6 +225,7 @@ Result<void> Loader::load_state(std::string_view json) {
   }
   old_next = std::move(m.next_run);
   old = m.jump_to(state.epoch, state.position);
+  m.left_behind = state.left_behind.value_or(std::vector<std::uint64_t>());
   m.is_resuming = true;
   return {};
 }

@@ -131,6 +131,7 @@ void Loader::Machine::end_epoch() {
   give_stream_memory_back();
   epoch = run->epoch() + 1;
   position = 0;
+  left_behind.clear();
 }
 
 void Loader::Machine::keep_wait(const StallTimes& times) {
@@ -183,6 +184,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   has_delivered = true;
   is_resuming = false;
   position = work.position_after;
+  left_behind = work.left_behind;
   look_ahead();
 }
 

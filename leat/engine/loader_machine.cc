@@ -171,6 +171,8 @@ Result<void> Loader::Machine::open_catalogue() {
 void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
+  context->cached = store.cached;
+  context->board = store.cached == nullptr ? nullptr : store.cached->board();
 }
 
 std::uint64_t Loader::Machine::bytes_of_data() const {
@@ -222,6 +224,10 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     readers.first = rank.rank - local.rank;
     readers.count = local.world_size;
     needs.exchange = exchange_folder(env, store.identity + data_digest);
+  }
+  if (options.cache->is_shared) {
+    needs.dataset = dataset.catalogue->digest();
+    needs.exchange = shared_folder(env, store.identity + needs.dataset.hex());
   }
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
@@ -288,6 +294,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   }
   LEAT_TRY_VOID(check_locality());
   configure_order();
+  LEAT_TRY_VOID(check_first_within());
   data_digest = digest_of_data().hex();
   if (options.cache || options.tune.is_on) data_bytes = bytes_of_data();
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());

@@ -92,6 +92,8 @@ struct Loader::Machine {
   /// Where begin() starts and what state() saves.
   std::uint64_t epoch LEAT_GUARDED_BY(mutex) = 0;
   std::uint64_t position LEAT_GUARDED_BY(mutex) = 0;
+  /// Of that position: see LoaderState.
+  std::vector<std::uint64_t> left_behind LEAT_GUARDED_BY(mutex);
   bool is_begun LEAT_GUARDED_BY(mutex) = false;  ///< stats.back() is of `run`.
   bool has_delivered LEAT_GUARDED_BY(mutex) = false;
   bool has_ended LEAT_GUARDED_BY(mutex) = false;
@@ -195,6 +197,19 @@ struct Loader::Machine {
   Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const
       LEAT_REQUIRES(mutex);
 
+  // loader_first_within.cc: what is cached first.
+  std::uint64_t first_within() const {
+    return options.cache ? options.cache->first_within : 0;
+  }
+  /// Errors: kInvalidArgument: samples are not read one by one, or dealt by
+  /// locality
+  Result<void> check_first_within() const;
+  /// Errors: kInvalidArgument: a state that this loader cannot go on from
+  Result<void> check_left_behind(const LoaderState& state) const
+      LEAT_REQUIRES(mutex);
+  Result<std::optional<ReadyFirst>> ready_first(
+      const Steps& steps, const std::vector<std::uint64_t>& behind) const;
+
   /// By the fields that are delivered, once they are known; does nothing if it
   /// was done. REQUIRES: the cache is open, if there is one.
   Result<void> open_form(const std::vector<DeliveredField>& with);
@@ -248,8 +263,8 @@ struct Loader::Machine {
   Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex);
   Result<std::shared_ptr<EpochRun>> start(
       std::uint64_t which, std::uint64_t from, PlanLimits limits,
-      std::unique_ptr<HolderDealing> dealing = nullptr) const
-      LEAT_REQUIRES(mutex);
+      std::unique_ptr<HolderDealing> dealing = nullptr,
+      const std::vector<std::uint64_t>& behind = {}) const LEAT_REQUIRES(mutex);
   /// Makes `run` the one at (epoch, position), unless there is one; leaves it
   /// null while shards have yet to be indexed. What it does not need of earlier
   /// runs goes to `unused`.

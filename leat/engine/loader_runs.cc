@@ -94,28 +94,37 @@ std::optional<std::uint64_t> Loader::Machine::samples() const {
 }
 
 LoaderState Loader::Machine::state_now() const {
-  return {.epoch = epoch,
-          .position = position,
-          .seed = order.seed,
-          .global_batch_size = global_batch,
-          .samples = samples(),
-          .catalogue = data_digest,
-          .shuffle = order.shuffle,
-          .shuffle_window = order.window_blocks};
+  // Where one rank's is empty, another's may not be.
+  const bool is_reordered =
+      position != 0 &&
+      (!left_behind.empty() || (first_within() != 0 && rank.world_size > 1));
+  return {
+      .epoch = epoch,
+      .position = position,
+      .seed = order.seed,
+      .global_batch_size = global_batch,
+      .samples = samples(),
+      .catalogue = data_digest,
+      .shuffle = order.shuffle,
+      .shuffle_window = order.window_blocks,
+      .left_behind = is_reordered ? std::optional(left_behind) : std::nullopt,
+      .rank = rank};
 }
 
 Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
     std::uint64_t which, std::uint64_t from, PlanLimits limits,
-    std::unique_ptr<HolderDealing> dealing) const {
+    std::unique_ptr<HolderDealing> dealing,
+    const std::vector<std::uint64_t>& behind) const {
   LEAT_TRY(const Steps steps, steps_from(from));
   LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
   if (holders && dealing == nullptr) {
     LEAT_TRY(dealing, make_dealing(which));
   }
+  LEAT_TRY(std::optional<ReadyFirst> first, ready_first(steps, behind));
   return std::make_shared<EpochRun>(
       *context, which,
       EpochOrder(dataset.catalogue->samples(), order, blocks, which), steps,
-      limits, std::move(next), std::move(dealing));
+      limits, std::move(next), std::move(dealing), std::move(first));
 }
 
 Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
@@ -136,7 +145,7 @@ Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
   }
   PlanLimits limits;
   if (lookahead) limits.lookahead = lookahead->samples();
-  LEAT_TRY(run, start(epoch, position, limits));
+  LEAT_TRY(run, start(epoch, position, limits, nullptr, left_behind));
   look_ahead();
   return {};
 }
@@ -151,6 +160,7 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
                       (deals_to_holders(locality()) && to_epoch != 0))) {
     leave_parts();
   }
+  if (to_epoch != epoch || to_position != position) left_behind.clear();
   epoch = to_epoch;
   position = to_position;
   is_begun = false;

@@ -41,7 +41,7 @@ Error differs(std::string_view what, const T& saved, const T& mine,
 
 std::string to_json(const LoaderState& state) {
   nlohmann::ordered_json json = {
-      {"leat_state", LoaderState::kVersion},
+      {"leat_state", state.left_behind ? LoaderState::kVersion : 1},
       {"epoch", state.epoch},
       {"position", state.position},
       {"seed", state.seed},
@@ -51,8 +51,49 @@ std::string to_json(const LoaderState& state) {
       {"shuffle", std::string(name_of(state.shuffle))},
       {"shuffle_window", state.shuffle_window}};
   if (!state.samples) json["samples"] = nullptr;
+  if (state.left_behind) {
+    json["left_behind"] = *state.left_behind;
+    json["rank"] = state.rank.rank;
+    json["world_size"] = state.rank.world_size;
+  }
   return json.dump();
 }
+
+namespace {
+
+/// Nullopt if it is anything but a list of whole numbers.
+std::optional<std::vector<std::uint64_t>> numbers_in(
+    const nlohmann::json& list) {
+  if (!list.is_array()) return std::nullopt;
+  std::vector<std::uint64_t> numbers;
+  for (const nlohmann::json& one : list) {
+    if (!one.is_number_unsigned()) return std::nullopt;
+    numbers.push_back(one.get<std::uint64_t>());
+  }
+  return numbers;
+}
+
+/// A state of one rank goes on there alone.
+Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
+  const auto name = [](Rank rank) {
+    return fmt::format("{} of {}", rank.rank, rank.world_size);
+  };
+  if (saved.rank != mine.rank) {
+    return differs("samples delivered out of their order on rank",
+                   name(saved.rank), name(mine.rank),
+                   "with first_within= save and load the state of each rank, "
+                   "or save at the end of an epoch");
+  }
+  if (saved.rank.world_size != 1 &&
+      saved.global_batch_size != mine.global_batch_size) {
+    return differs("samples delivered out of their order and a global batch of",
+                   saved.global_batch_size, mine.global_batch_size,
+                   "give the same global_batch_size=");
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<LoaderState> parse_state(std::string_view text) {
   const nlohmann::json json =
@@ -98,6 +139,13 @@ Result<LoaderState> parse_state(std::string_view text) {
       .catalogue = string("catalogue"),
       .shuffle = Shuffle::kNone,
       .shuffle_window = static_cast<std::uint32_t>(number("shuffle_window"))};
+  if (const auto behind = json.find("left_behind"); behind != json.end()) {
+    state.left_behind = numbers_in(*behind);
+    if (!state.left_behind) missing = "left_behind";
+    state.rank = {
+        .rank = static_cast<std::uint32_t>(number("rank")),
+        .world_size = static_cast<std::uint32_t>(number("world_size"))};
+  }
   const std::string shuffle = string("shuffle");
   if (!missing.empty()) {
     return not_a_state(
@@ -137,6 +185,7 @@ Result<void> check_compatible(const LoaderState& saved,
     return differs("shuffle_window", saved.shuffle_window, mine.shuffle_window,
                    "give the same shuffle_window=");
   }
+  if (saved.left_behind) LEAT_TRY_VOID(check_rank(saved, mine));
   const std::optional<std::uint64_t> samples =
       mine.samples ? mine.samples : saved.samples;
   if (samples && saved.position > *samples) {

@@ -4,16 +4,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "leat/base/ids.h"
 #include "leat/base/result.h"
 #include "leat/plan/order.h"
 
 namespace leat {
 
 /// The delivered position and what the order is a function of: a few numbers,
-/// the same on every rank.
+/// the same on every rank, unless samples were passed over.
 struct LoaderState {
-  static constexpr int kVersion = 1;
+  /// Written as 1 where nothing was passed over.
+  static constexpr int kVersion = 2;
 
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< Samples delivered of it, over all ranks.
@@ -26,6 +29,10 @@ struct LoaderState {
   std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
   std::uint32_t shuffle_window = 0;
+  /// Positions of one rank that samples which were cached overtook
+  /// (plan/ready_first.h). Nullopt: nothing did, on any rank.
+  std::optional<std::vector<std::uint64_t>> left_behind = std::nullopt;
+  Rank rank = {};  ///< Whose they are.
 };
 
 std::string to_json(const LoaderState& state);
@@ -34,8 +41,10 @@ std::string to_json(const LoaderState& state);
 Result<LoaderState> parse_state(std::string_view json);
 
 /// Errors: kInvalidArgument if `saved` cannot go on where `mine` is set up:
-/// other data, seed or shuffle, or a position past the end. The global batch
-/// may differ: the order of samples does not depend on it.
+/// other data, seed or shuffle, or a position past the end; of a state with
+/// positions left behind, another rank or number of ranks. The global batch may
+/// differ, but of such a state on several ranks: the order of samples does not
+/// depend on it.
 Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine);
 

@@ -17,6 +17,8 @@ namespace {
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
   if (options.shuffle != ShuffleChoice::kStream) return std::nullopt;
+  // Jobs that share a cache tell each other of samples, by their numbers.
+  if (options.cache && options.cache->is_shared) return std::nullopt;
   const Result<Launch> said = read_launch(env);
   if (!said && !options.rank) return std::nullopt;
   Launch launch = said ? *said : Launch{};

@@ -55,6 +55,8 @@ class BatchWork {
   const std::uint64_t epoch;
   const std::uint64_t step;
   std::uint64_t position_after = 0;
+  /// Positions that were passed over so far: see plan/ready_first.h.
+  std::vector<std::uint64_t> left_behind;
 
   /// Set by the planner before it finishes the rows that it could not send.
   std::optional<Error> plan_error;

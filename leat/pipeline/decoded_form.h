@@ -108,6 +108,13 @@ class FormTrial {
 
 /// What a column of a sample has to do with its record.
 struct RecordWork {
+  RecordWork() = default;
+  RecordWork(const RecordWork&) = delete;
+  RecordWork& operator=(const RecordWork&) = delete;
+  ~RecordWork() {
+    if (turn_of != nullptr) turn_of->end_turn(id);
+  }
+
   const Cut* cut =
       nullptr;  ///< Null: its bytes are to be kept, out of a piece.
   RecordId id;
@@ -116,6 +123,8 @@ struct RecordWork {
   /// for, or is the bytes.
   std::uint64_t room_bytes = 0;
   std::unique_ptr<FormTrial> trial;
+  /// Other processes wait for us to make it, until it is offered or this dies.
+  RecordCache* turn_of = nullptr;
   Buffer made;
   /// Found or made; empty: there is none, the bytes are there instead. Written
   /// by whoever brings the last byte, or the thread that runs the ops.

@@ -73,7 +73,8 @@ RunRequests& RunRequests::operator+=(const RunRequests& more) {
 EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
                    EpochOrder order, Steps steps, PlanLimits limits,
                    std::optional<NextUse> next_use,
-                   std::unique_ptr<HolderDealing> dealing)
+                   std::unique_ptr<HolderDealing> dealing,
+                   std::optional<ReadyFirst> ready_first)
     : context_(context),
       epoch_(epoch),
       order_(std::move(order)),
@@ -81,6 +82,7 @@ EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
       needs_thread_(has_work_for_threads(context)),
       next_use_(std::move(next_use)),
       dealing_(std::move(dealing)),
+      ready_first_(std::move(ready_first)),
       memory_(context.budget),
       limits_(limits),
       planner_([this] {
@@ -178,6 +180,7 @@ bool EpochRun::begin_dealing(const std::stop_token& stop) {
 
 void EpochRun::plan(const std::stop_token& stop) {
   const bool is_dealt = begin_dealing(stop);
+  tell_board();
   for (std::uint64_t step = 0; is_dealt && step < steps_.count(); ++step) {
     if (!wait_for_leave(stop)) break;
     const std::vector<std::uint64_t> positions = positions_of(step);
@@ -190,6 +193,7 @@ void EpochRun::plan(const std::stop_token& stop) {
     auto batch = std::make_shared<BatchWork>(
         context_, epoch_, context_.first_step + step, std::move(ids));
     batch->position_after = context_.first_sample + steps_.position_after(step);
+    if (ready_first_) batch->left_behind = ready_first_->left_behind();
     for (std::size_t row = 0; row < batch->size(); ++row) {
       batch->sample(row).hits = &hits_;
       batch->sample(row).position = positions[row];
@@ -230,6 +234,10 @@ void EpochRun::plan(const std::stop_token& stop) {
 std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
   if (context_.locality == Locality::kSticky) {
     return positions_at_home(steps_, step, order_, context_.first_sample);
+  }
+  if (ready_first_) {
+    return ready_first_->next_step(
+        [this](std::uint64_t position) { return is_cached(position); });
   }
   const StepSlice slice = steps_.slice(step);
   std::vector<std::uint64_t> positions;
@@ -395,7 +403,9 @@ std::optional<ReadHint> EpochRun::hint_for(const SampleWork& sample) {
     return ReadHint{.now = next_use_->time_of(epoch_, sample.position),
                     .next_use = dealt_next_[sample.row]};
   }
-  return hint_for(sample.id, sample.position, sample.position + 1);
+  ReadHint hint = hint_for(sample.id, sample.position, sample.position + 1);
+  hint.sample = context_.in_dataset(sample.id).value;
+  return hint;
 }
 
 // All of a piece is used within its epoch; then comes the next one.
@@ -597,6 +607,7 @@ void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
 void EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
                       SampleWork& sample) {
   retried_ += sample.retries();
+  if (context_.board != nullptr) context_.board->used(epoch_, sample.id);
   const bool is_last = batch->finish(sample);
   const MutexLock lock(mutex_);
   --under_way_;

@@ -19,6 +19,7 @@
 #include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
+#include "leat/plan/ready_first.h"
 #include "leat/plan/steps.h"
 
 namespace leat {
@@ -63,11 +64,12 @@ class EpochRun {
  public:
   /// With `next_use`, reads say when they are wanted and when again. `dealing`
   /// says which samples are ours where the context's locality deals to holders,
-  /// else it is null.
+  /// else it is null. With `ready_first` what is cached comes first, within it.
   EpochRun(const RunContext& context, std::uint64_t epoch, EpochOrder order,
            Steps steps, PlanLimits limits,
            std::optional<NextUse> next_use = std::nullopt,
-           std::unique_ptr<HolderDealing> dealing = nullptr);
+           std::unique_ptr<HolderDealing> dealing = nullptr,
+           std::optional<ReadyFirst> ready_first = std::nullopt);
   ~EpochRun();
   EpochRun(const EpochRun&) = delete;
   EpochRun& operator=(const EpochRun&) = delete;
@@ -104,6 +106,8 @@ class EpochRun {
   void plan(const std::stop_token& stop);
   std::vector<std::uint64_t> positions_of(std::uint64_t step);
   bool is_ours(SampleId sample) const;
+  bool is_cached(std::uint64_t position) const;
+  void tell_board();
   Result<void> plan_batch(BatchWork& batch, std::size_t& planned,
                           const std::stop_token& stop);
   Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,
@@ -124,6 +128,9 @@ class EpochRun {
   Result<void> fetch_to_keep(SampleWork& sample, std::size_t field,
                              ByteRange range, std::unique_ptr<RecordWork> work,
                              const std::stop_token& stop);
+  bool find_made(SampleWork& sample, RecordWork& work,
+                 std::function<void()> send,
+                 std::function<void(Result<void>)> done);
   std::function<void(Result<void>)> arrival_of(SampleWork& sample);
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
                                 const std::stop_token& stop);
@@ -158,6 +165,7 @@ class EpochRun {
   // The planner's own.
   std::optional<NextUse> next_use_;
   std::unique_ptr<HolderDealing> dealing_;
+  std::optional<ReadyFirst> ready_first_;
   /// By row of the batch that is planned, if dealt to holders.
   std::vector<AccessTime> dealt_next_;
   std::map<std::uint64_t, PlannedPiece> pieces_;

@@ -1,4 +1,5 @@
-// The part of EpochRun that asks a cache for decoded samples. Whether there is
+// The part of EpochRun that asks a cache for samples, above all for decoded
+// ones. Whether there is
 // a record the index of the tier says at once, so the planner knows what to
 // reserve: for a record that is there, as much as it or the bytes take, for the
 // bytes come into the same place should it turn out to be bad; for one that is
@@ -67,7 +68,10 @@ Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
     return true;
   }
   // What nobody reads again is not worth making.
-  if (work->hint.next_use == kNever && !form->is_for_later_runs()) return false;
+  if (work->hint.next_use == kNever && !form->is_for_later_runs() &&
+      context_.board == nullptr) {
+    return false;
+  }
   work->trial = form->begin_trial();
   if (work->trial == nullptr && !is_kept) return false;
   work->room_bytes = work->cut->record_bytes().value_or(
@@ -153,13 +157,100 @@ Result<void> EpochRun::fetch_to_keep(SampleWork& sample, std::size_t f,
   fetched.bytes = into;
   // Its bytes are kept until a record takes their place: the next epoch may
   // want them before the ops have run.
-  const ReadHint hint = work->hint;
+  RecordWork* const to_make = work.get();
   fetched.record_work = std::move(work);
   sample.fetched.push_back(std::move(fetched));
   sample.times.reserved = SteadyClock().now();
   sample.pending.fetch_add(1, std::memory_order_relaxed);
-  send_reads(range, into, &sample, hint, arrival_of(sample));
+  auto send = [this, to_make, range, into, &sample, done = arrival_of(sample)] {
+    send_reads(range, into, &sample, to_make->hint, done);
+  };
+  if (context_.board == nullptr || to_make->cut == nullptr) {
+    send();
+    return {};
+  }
+  context_.decoded->records().take_turn(
+      to_make->id, stop_.get_token(),
+      [this, to_make, &sample, send = std::move(send),
+       done = arrival_of(sample)](bool is_there) {
+        if (is_there && find_made(sample, *to_make, send, done)) return;
+        to_make->turn_of = &context_.decoded->records();
+        send();
+      });
   return {};
+}
+
+/// Takes a record that another process has made into the room that was reserved
+/// for making it; `send` asks for the bytes instead. False: it has no room.
+bool EpochRun::find_made(SampleWork& sample, RecordWork& work,
+                         std::function<void()> send,
+                         std::function<void(Result<void>)> done) {
+  RecordCache& records = context_.decoded->records();
+  const std::optional<std::uint64_t> held = records.record_bytes(work.id);
+  if (!held || !is_plausible(*held, *work.cut) || *held > work.room_bytes) {
+    return false;
+  }
+  work.made = Buffer(*held);
+  records.find({.id = work.id,
+                .into = work.made.span(),
+                .observer = &sample,
+                .hint = work.hint},
+               stop_.get_token(),
+               [&sample, &work, send = std::move(send),
+                done = std::move(done)](std::optional<CacheLevel> level) {
+                 if (!level || !work.cut->can_read(work.made.span())) {
+                   return send();
+                 }
+                 sample.hits->count_decoded(*level);
+                 work.record = work.made.span();
+                 work.room_bytes = 0;
+                 work.trial.reset();  // Nothing was made: another one tries.
+                 done({});
+               });
+  return true;
+}
+
+/// Whether a cache has all that is read of a sample, in the form that it keeps.
+bool EpochRun::is_cached(std::uint64_t position) const {
+  const SampleId sample = order_.at(position);
+  const DecodedForm* form = context_.decoded;
+  const bool is_kept =
+      form != nullptr && form->keeps(context_.in_dataset(sample));
+  for (const DeliveredField& field : context_.fields) {
+    if (!field.is_fetched()) continue;
+    const ByteRange range = context_.catalogue.range(field.column, sample);
+    if (range.is_missing() || range.length_bytes == 0) continue;
+    RecordId id{.object = context_.object_id(range.object),
+                .offset = range.offset,
+                .length_bytes = range.length_bytes};
+    const Cut* cut = is_kept ? form->cut_of(field.column) : nullptr;
+    if (cut != nullptr) id.made_by = cut->name();
+    if (context_.cached == nullptr || !context_.cached->record_bytes(id)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Says what this run will read, to jobs that share the cache.
+void EpochRun::tell_board() {
+  if (context_.board == nullptr) return;
+  const std::uint64_t samples = order_.size();
+  const bool is_all = steps_.rank().world_size == 1 && !ready_first_ &&
+                      steps_.count() != 0 && steps_.slice(0).begin == 0 &&
+                      steps_.position_after(steps_.count() - 1) == samples;
+  std::vector<bool> wanted(samples, is_all);
+  const auto want = [&](std::uint64_t position) {
+    if (position < samples) wanted[order_.at(position).value] = true;
+  };
+  for (std::uint64_t step = 0; !is_all && step < steps_.count(); ++step) {
+    const StepSlice slice = steps_.slice(step);
+    for (std::uint64_t p = slice.begin; p < slice.end; ++p) want(p);
+  }
+  if (ready_first_) {
+    for (const std::uint64_t p : ready_first_->left_behind()) want(p);
+  }
+  context_.board->begin_epoch(epoch_, wanted);
 }
 
 }  // namespace leat

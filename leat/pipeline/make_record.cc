@@ -35,6 +35,7 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
         work.trial->costs.before_seconds = core_seconds() - begin;
       }
       context_.decoded->records().keep(work.id, *record, work.hint);
+      work.turn_of = nullptr;  // It ends when that is written.
       work.record = *record;
       sample.times.decoded = SteadyClock().now();
       return;

@@ -20,7 +20,9 @@
 #include "leat/plan/steps.h"
 #include "leat/runtime/executor.h"
 #include "leat/runtime/memory_budget.h"
+#include "leat/store/record_cache.h"
 #include "leat/store/store.h"
+#include "leat/store/use_board.h"
 
 namespace leat {
 
@@ -81,6 +83,10 @@ struct RunContext {
   LearnedShapes& shapes;
   /// Null where no cache keeps samples decoded.
   DecodedForm* decoded = nullptr;
+  /// Null where there is no cache on this node.
+  const RecordCache* cached = nullptr;
+  /// Null unless jobs that share the cache tell each other what they will read.
+  UseBoard* board = nullptr;
 
   /// How the samples of a step are dealt to ranks.
   Locality locality = Locality::kNone;

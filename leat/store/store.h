@@ -60,6 +60,9 @@ struct ReadHint {
   /// False: caches are asked for it, but do not keep it. Who reads it keeps
   /// parts of it: see record_cache.h.
   bool is_offered = true;
+  /// The number of the sample, where the range is of one alone: what jobs that
+  /// share a cache tell each other by.
+  std::optional<std::uint64_t> sample = std::nullopt;
 };
 
 struct ReadRequest {

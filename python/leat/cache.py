@@ -34,6 +34,14 @@ class Cache:
             and takes five to ten times the room; ``"auto"``, whichever is expected to
             take less time a sample, for all or for a share of them, by what the first
             samples cost. What is delivered is the same.
+        shared: other jobs of this user on this node that read the same data and say so
+            too use these tiers with it: ``ram`` is then what all of them hold together,
+            each reads what any has brought, what several miss at once one fetches and
+            makes, and what another has yet to read goes last.
+        first_within: of the next so many positions of a rank's order, those whose samples
+            are cached are delivered first; 0 keeps the order. Each epoch is still a
+            permutation, but of another order in every run, and a state is then of its
+            rank alone. For jobs with ``shared=True``: each meets what another has made.
         peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
             same for each; or ``"auto"``, which starts one on each node, on loopback
             or the job's own network, and ends it with the job. What one rank has
@@ -53,6 +61,8 @@ class Cache:
     disk_limit: str | int | None = None
     policy: Literal["belady", "never_evict", "lru", "fifo"] = "belady"
     form: Literal["encoded", "decoded", "auto"] = "encoded"
+    shared: bool = False
+    first_within: int = 0
     peers: Sequence[str] | Literal["auto"] = ()
     peer_memory: str | int | None = None
     peer_patience: str = "100ms"
@@ -72,6 +82,12 @@ class Cache:
             raise InvalidArgument(
                 'peer_memory= is for peers="auto"; servers that run have their own (-m)'
             )
+        if isinstance(self.first_within, bool) or not (
+            isinstance(self.first_within, int) and 0 <= self.first_within < 2**63
+        ):
+            raise InvalidArgument(
+                f"first_within={self.first_within!r}; it is a number of positions, 0 for none"
+            )
         if self.disk is None and self.disk_limit is not None:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
 
@@ -88,6 +104,8 @@ class Cache:
             "disk_limit": _text(self.disk_limit),
             "policy": str(self.policy),
             "form": str(self.form),
+            "shared": bool(self.shared),
+            "first_within": self.first_within,
         }
 
 
@@ -105,7 +123,10 @@ def options_of(
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
         nothing = dict.fromkeys(("ram", "disk", "disk_limit", "peer_patience"))
-        return {**nothing, "peers": [], "auto": True, "policy": "belady", "form": "encoded"}
+        return {
+            **nothing, "peers": [], "auto": True, "policy": "belady", "form": "encoded",
+            "shared": False, "first_within": 0,
+        }  # fmt: skip
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '
         'leat.Cache(ram="8GiB")'

@@ -286,11 +286,15 @@ class Loader:
         self._native.set_epoch(_count("epoch", epoch))
 
     def state_dict(self) -> dict[str, Any]:
-        """The delivered position: a few JSON values, the same on every rank."""
+        """The delivered position: a few JSON values, the same on every rank.
+
+        With ``first_within=`` of a cache it lists what was overtaken too, and is of
+        this rank alone.
+        """
         return json.loads(self._native.state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a state, at any world size.
+        """Goes on from a state, at any world size; from one of a rank, on that rank.
 
         Raises:
             leat.InvalidArgument: the state is of other data, seed or shuffle.

@@ -1,0 +1,97 @@
+// Open file description locks (fcntl(2), F_OFD_SETLK): those of flock are of
+// the whole file, and those of POSIX go when anything in the process closes it.
+//
+// One byte, past all that keys name, is locked for reading by everyone who has
+// the file open: who can lock it for writing is the last.
+
+#include "leat/cache/record_claims.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "leat/cache/segment_files.h"
+
+namespace leat {
+namespace {
+
+constexpr off_t kInUse = off_t{1} << 62;
+/// Whoever removes the file does it between two of these.
+constexpr int kMostTries = 100;
+
+/// 0 or the errno of what stood in the way.
+int set_lock(int fd, short kind, off_t at) {
+  struct flock lock {};
+  lock.l_type = kind;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = at;
+  lock.l_len = 1;
+  while (::fcntl(fd, F_OFD_SETLK, &lock) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool is_taken(int error) { return error == EAGAIN || error == EACCES; }
+
+off_t byte_of(const RecordKey& key) { return static_cast<off_t>(key.low >> 2); }
+
+}  // namespace
+
+Result<std::unique_ptr<RecordClaims>> RecordClaims::open(
+    const std::string& folder) {
+  std::string path = folder + "/claims";
+  for (int i = 0; i < kMostTries; ++i) {
+    OwnedFd file(::open(path.c_str(),
+                        O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
+                        0600));
+    if (!file) return file_error(-errno, "opening " + path);
+    const int error = set_lock(file.get(), F_RDLCK, kInUse);
+    if (is_taken(error)) continue;  // It is about to be removed.
+    if (error != 0) return file_error(-error, "locking a byte of " + path);
+    struct stat now {};
+    if (::fstat(file.get(), &now) != 0 || now.st_nlink == 0) continue;
+    return std::unique_ptr<RecordClaims>(
+        new RecordClaims(std::move(path), std::move(file)));
+  }
+  return Error(ErrorCode::kUnavailable,
+               path + " comes and goes; is somebody removing it?");
+}
+
+// Lets go first: of several that leave at once, one would else be in the way of
+// the other, and nobody the last.
+RecordClaims::~RecordClaims() {
+  (void)set_lock(file_.get(), F_UNLCK, kInUse);
+  if (set_lock(file_.get(), F_WRLCK, kInUse) != 0) return;
+  struct stat ours {};
+  struct stat there {};
+  if (::fstat(file_.get(), &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+      ours.st_ino == there.st_ino) {
+    ::unlink(path_.c_str());
+  }
+}
+
+bool RecordClaims::try_claim(const RecordKey& key) {
+  // Out of locks, say: then it is fetched twice.
+  return !is_taken(set_lock(file_.get(), F_WRLCK, byte_of(key)));
+}
+
+void RecordClaims::release(const RecordKey& key) {
+  (void)set_lock(file_.get(), F_UNLCK, byte_of(key));
+}
+
+void RecordClaims::announce() {
+  const char one = 0;
+  (void)!::write(file_.get(), &one, 1);
+}
+
+std::uint64_t RecordClaims::announcements() const {
+  struct stat now {};
+  if (::fstat(file_.get(), &now) != 0) return 0;
+  return static_cast<std::uint64_t>(now.st_size);
+}
+
+}  // namespace leat

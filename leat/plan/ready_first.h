@@ -1,0 +1,70 @@
+// The positions of a rank, those whose samples are at hand first.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+
+/// Deals the positions of one rank to its steps so that, of a window of them,
+/// those that are ready come first, each kind in its order. The window begins
+/// with the first one that was not dealt and has `window` positions, or those
+/// of a step: so none is overtaken by more. Every step has as many as before,
+/// and all steps together the same: so an epoch stays a permutation, of each
+/// rank's own positions.
+///
+/// What was passed over and not dealt yet is `left_behind`: with the position
+/// of the step it is all that a later run needs to go on.
+///
+/// Pure. Threads: one at a time.
+class ReadyFirst {
+ public:
+  /// `left_behind`: positions that stand in the place of as many of the first
+  /// ones of `steps`.
+  ///
+  /// Errors:
+  ///   kInvalidArgument  they do not ascend, or one of them would be dealt
+  ///                     twice: the state is damaged, or of another rank
+  static Result<ReadyFirst> make(const Steps& steps, std::uint64_t samples,
+                                 std::uint64_t window,
+                                 const std::vector<std::uint64_t>& left_behind);
+
+  using IsReady = std::function<bool(std::uint64_t position)>;
+  /// Those of the next step; padding, at or past `samples`, stays where it is.
+  /// Calls `is_ready` at most once for each position of the window.
+  /// REQUIRES: steps are left.
+  std::vector<std::uint64_t> next_step(const IsReady& is_ready);
+
+  /// As of the steps that were dealt: ascending, in front of what was not
+  /// looked at. Empty once all that is dealt comes before all that is not.
+  std::vector<std::uint64_t> left_behind() const;
+
+ private:
+  ReadyFirst(const Steps& steps, std::uint64_t samples, std::uint64_t window)
+      : steps_(steps), samples_(samples), window_(window) {}
+  std::uint64_t samples_in(std::uint64_t step) const;
+  bool pull();
+  std::uint64_t reach(std::uint64_t needed) const;
+
+  Steps steps_;
+  std::uint64_t samples_;
+  std::uint64_t window_;
+  std::uint64_t step_ = 0;  ///< That is dealt next.
+  // Of the position that enters the window next.
+  std::uint64_t pulled_step_ = 0;
+  std::uint64_t pulled_row_ = 0;
+  struct Waiting {
+    std::uint64_t position = 0;
+    std::uint64_t number = 0;  ///< Of those that came into the pool.
+  };
+  std::deque<Waiting> pool_;  ///< In order.
+  std::uint64_t pulled_ = 0;
+  /// Positions of the pool in front of one that was dealt.
+  std::size_t passed_ = 0;
+};
+
+}  // namespace leat
