@@ -36,7 +36,12 @@ Result<nlohmann::ordered_json> ledger_json(const LedgerCounts& counts,
       {"request_dollars", cost.gets + cost.lists},
       {"transfer_dollars", cost.nat},
       {"stalled_dollars", cost_of(stalled, prices, billing).hours}};
-  if (counts.joules) told["processor_joules"] = *counts.joules;
+  if (counts.processor_joules) {
+    told["processor_joules"] = *counts.processor_joules;
+  }
+  if (counts.accelerator_joules) {
+    told["accelerator_joules"] = *counts.accelerator_joules;
+  }
   return told;
 }
 

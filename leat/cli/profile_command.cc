@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -164,10 +165,19 @@ ProfileSettings settings_of(const ProfileFlags& flags,
           .cores = effective_limits().cpus};
 }
 
+/// Energy of so many seconds, at the mean of the powers that runs drew.
+std::optional<double> joules_in(double seconds,
+                                const std::vector<double>& watts) {
+  if (watts.empty()) return std::nullopt;
+  return seconds * std::accumulate(watts.begin(), watts.end(), 0.0) /
+         static_cast<double>(watts.size());
+}
+
 /// Of so many steps of all ranks, cold, as they were measured.
 Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
-                       const LedgerFlags& flags) {
+                       const TrainingTrials& trials, const LedgerFlags& flags) {
   constexpr double kSteps = 1000;
+  const double seconds = kSteps * report["step_seconds"].get<double>();
   const double batches = kSteps * step.devices * step.nodes;
   const Json& asked = report["fetch_a_batch"];
   const auto count = [&](const char* name) {
@@ -179,7 +189,11 @@ Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
                                   .get_bytes = count("bytes")},
                         .stalled_accelerator_seconds =
                             batches * (step.preparation + step.fetch),
-                        .accelerators_a_node = step.devices},
+                        .accelerators_a_node = step.devices,
+                        .processor_joules =
+                            joules_in(seconds, trials.cold_processor_watts),
+                        .accelerator_joules =
+                            joules_in(seconds, trials.cold_accelerator_watts)},
                        flags));
   Json ledger = {{"steps", kSteps}};
   ledger.update(told);
@@ -224,7 +238,7 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
-  LEAT_TRY(report["ledger"], ledger_of(measured, report, flags.ledger));
+  LEAT_TRY(report["ledger"], ledger_of(measured, report, trials, flags.ledger));
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -193,6 +194,8 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
   LEAT_TRY_VOID(write_spec(place, options));
   std::ranges::copy(variables_for(place), std::back_inserter(launch.variables));
   LEAT_TRY(const auto commands, launch_commands(place.command, launch));
+  std::optional<PowerLog> power;
+  if (options.reads_power) power.emplace();
   LEAT_TRY_VOID(run_commands(place, commands, stop));
   Trial trial;
   const std::size_t ranks = launch.nodes.size() * launch.processes_per_node;
@@ -200,6 +203,10 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     LEAT_TRY(RankRecord record, read_record(place.run_folder, rank, options));
     trial.ranks.push_back(std::move(record));
+  }
+  if (power) {
+    trial.power = power->stop_and_tell(trial.ranks.front().measured_from,
+                                       trial.ranks.front().measured_until);
   }
   trial.opened_files = read_opened_files(place.run_folder);
   return trial;
