@@ -48,7 +48,7 @@ void await_end_of(pid_t child) {
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& words,
-                           const std::filesystem::path& log) {
+                           const std::filesystem::path& log, ChildInput input) {
   const OwnedFd file(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error(errno, log.string());
@@ -73,7 +73,8 @@ Result<Child> Child::start(const std::vector<std::string>& words,
     keep({.words = arguments,
           .log = file.get(),
           .lifeline = lifeline_read.get(),
-          .report = report_write.get()});
+          .report = report_write.get(),
+          .keeps_input_open = input == ChildInput::kOpen});
   }
   report_write = OwnedFd();
   if (const int why = why_not_started(report_read.get()); why != 0) {

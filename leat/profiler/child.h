@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <stop_token>
 #include <string>
@@ -13,6 +14,11 @@
 
 namespace leat {
 
+enum class ChildInput : std::uint8_t {
+  kEmpty,
+  kOpen,  ///< Nothing comes, and it ends when we do.
+};
+
 /// A program in a session of its own, its output in a file. It and all that it
 /// started, in whatever session, end with it, when this is destroyed, and when
 /// we end in any way, SIGKILL and a closed terminal among them (keeper.h).
@@ -21,14 +27,15 @@ namespace leat {
 /// Threads: one.
 class Child {
  public:
-  /// Starts `words` (found on PATH) with our environment, nothing on its
-  /// standard input and no signal blocked.
+  /// Starts `words` (found on PATH) with our environment and no signal
+  /// blocked.
   ///
   /// Errors:
   ///   kInvalidArgument    there is no such program; or the errors of the file
   ///   kResourceExhausted  no process or pipe can be made
   static Result<Child> start(const std::vector<std::string>& words,
-                             const std::filesystem::path& log);
+                             const std::filesystem::path& log,
+                             ChildInput input = ChildInput::kEmpty);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;

@@ -100,6 +100,20 @@ TEST_F(ChildTest, TheProgramHasNoDescriptorOfOurs) {
   EXPECT_EQ(content(log_), "0\n1\n2\n3\n") << "3 is that of ls";
 }
 
+TEST_F(ChildTest, InputIsEmptyOrStaysOpen) {
+  const auto script = "echo $PPID > \"$0/keeper\"; cat; echo end";
+  auto empty = start(script);
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(*empty->wait(60s, {}), 0);
+  EXPECT_EQ(content(log_), "end\n");
+
+  auto open = Child::start({"sh", "-c", script, folder_.string()}, log_,
+                           ChildInput::kOpen);
+  ASSERT_TRUE(open);
+  EXPECT_FALSE(open->wait(200ms, {})) << "cat waits for more";
+  EXPECT_EQ(content(log_), "end\n");
+}
+
 TEST_F(ChildTest, WhatTheProgramLeftBehindEndsWithIt) {
   auto child = start(std::string(kStubborn) +
                      "until test -s \"$0/rank\"; do sleep 0.01; done");

@@ -131,6 +131,13 @@ void end_descendants() {
   ::_exit(127);
 }
 
+/// An input of which nothing comes, for as long as the keeper lives.
+void keep_input_open() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  ::dup2(ends[0], STDIN_FILENO);
+}
+
 /// Puts the descriptors into their places, which may be one another's now.
 void take_descriptors(const KeptProgram& program) {
   const int log = ::fcntl(program.log, F_DUPFD, kReport + 1);
@@ -152,6 +159,7 @@ void take_descriptors(const KeptProgram& program) {
 
 void keep(const KeptProgram& program) {
   take_descriptors(program);
+  if (program.keeps_input_open) keep_input_open();
   ::prctl(PR_SET_NAME, "leat-keeper");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::setsid();

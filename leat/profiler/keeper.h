@@ -17,6 +17,8 @@ struct KeptProgram {
   int log;                       ///< Takes its standard output and error.
   int lifeline;                  ///< Read end; at its end, so do we.
   int report;                    ///< Takes an int, errno, if it cannot start.
+  /// Else its standard input is empty. So it ends when we do.
+  bool keeps_input_open;
 };
 
 /// Ends with the program's exit status, 128 + N after a signal N.
