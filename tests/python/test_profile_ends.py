@@ -66,11 +66,13 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
     project.mkdir()
     numbers.mkdir()
     (project / "train.py").write_text(TRAINING)
-    # In a session of its own, so that a signal to its group is not for the tests.
+    # In a session of its own, so that a signal to its group is not for the tests, who
+    # may have been told to ignore the end of their terminal, as by nohup.
     started = subprocess.Popen(
         ["leat", "profile", "--nproc-per-node", "2", *([] if scratch else ["--no-scratch"]), "--",
          sys.executable, "train.py", str(numbers)],
         cwd=project, env={**os.environ, "HOME": str(project)}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
