@@ -9,6 +9,7 @@ void LedgerFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--node-per-hour", node_per_hour,
                  "dollars that a machine costs")
+      ->envname("LEAT_NODE_PER_HOUR")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--nat", is_behind_nat, "GETs pass a NAT gateway");
 }

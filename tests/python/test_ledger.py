@@ -94,6 +94,36 @@ def test_a_profile_has_the_power_of_the_steps_that_count(data, tmp_path, acceler
     assert told == pytest.approx(250, rel=0.2), "watts"
 
 
+def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
+    for name, value in {"LEAT_NODE_PER_HOUR": "36", "RANK": "0", "WORLD_SIZE": "2",
+                        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    with leat.Loader(str(data / "b"), batch_size=5, fields=("data",)) as loader:
+        for _ in range(2):
+            for _ in loader:
+                pass
+        waited = sum(epoch["wait_seconds"] for epoch in loader.stats())
+        metrics = loader.metrics()
+
+    assert metrics["leat_pipeline_stalled_nanoseconds_total"] == pytest.approx(1e9 * waited) and waited > 0
+    # Half of a cent a second; each of a few waits is rounded to a billionth of a dollar.
+    assert metrics["leat_pipeline_stalled_nanodollars_total"] == pytest.approx(1e9 * waited * 0.005, abs=50)
+
+
+@pytest.mark.parametrize("price", ["much", "-1", "nan", "1e300", "3 "])
+def test_a_price_that_is_none_is_refused(price, data, monkeypatch):
+    monkeypatch.setenv("LEAT_NODE_PER_HOUR", price)
+
+    with pytest.raises(leat.InvalidArgument, match="LEAT_NODE_PER_HOUR="):
+        leat.Loader(str(data / "b"), batch_size=5)
+
+
+def test_a_command_takes_the_price_from_the_environment(data, tmp_path):
+    ledger = bench(tmp_path, str(data / "b"), LEAT_NODE_PER_HOUR="3600")["ledger"]
+
+    assert ledger["stalled_dollars"] == pytest.approx(ledger["stalled_accelerator_seconds"]) and ledger["stalled_dollars"] > 0
+
+
 def test_a_provider_that_nobody_knows_is_wrong_usage(data):
     done = subprocess.run(["leat", "bench", str(data / "b"), "--global-batch-size", "10", "--provider", "ibm"],
                           capture_output=True, text=True, timeout=60)  # fmt: skip
