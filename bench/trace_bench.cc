@@ -1,5 +1,6 @@
 // What drawing a sample into a trace costs: batches of 256, whose requests were
-// in flight at once, few of them or as many as a loader looks ahead.
+// in flight at once, few of them or as many as a loader looks ahead; or whose
+// bytes had come with others'.
 
 #include <benchmark/benchmark.h>
 
@@ -18,6 +19,7 @@ constexpr int kBatch = 256;
 
 void trace_sample(benchmark::State& state) {
   const auto in_flight = static_cast<int>(state.range(0));
+  const auto with_fetch = static_cast<int>(state.range(1));
   const std::string path =
       std::filesystem::temp_directory_path() / "leat-trace-bench.json";
   auto trace = leat::Trace::open(path, 0);
@@ -33,7 +35,8 @@ void trace_sample(benchmark::State& state) {
     samples.clear();
     for (int i = 0; i < kBatch; ++i) {
       const leat::TimePoint fetched = begin + microseconds(20) * i;
-      times[i] = {fetched - microseconds(20) * in_flight,
+      const bool is_there = i * 100 >= kBatch * with_fetch;
+      times[i] = {is_there ? fetched : fetched - microseconds(20) * in_flight,
                   fetched,
                   fetched + microseconds(15),
                   fetched + microseconds(18),
@@ -58,7 +61,9 @@ void trace_sample(benchmark::State& state) {
       static_cast<double>(state.iterations()) * kBatch,
       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(trace_sample)->Arg(16)->Arg(256)->Arg(16'000);
+BENCHMARK(trace_sample)
+    ->ArgNames({"in flight", "% with a fetch"})
+    ->ArgsProduct({{16, 256, 16'000}, {0, 100}});
 
 }  // namespace
 

@@ -20,6 +20,7 @@
 #include "leat/cli/loader_flags.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
+#include "leat/runtime/accelerator_energy.h"
 #include "leat/runtime/energy.h"
 #include "leat/runtime/launcher.h"
 
@@ -95,11 +96,10 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
 }
 
 /// Of this rank: what opening and training asked for.
-Result<nlohmann::ordered_json> ledger_of(const BenchFlags& flags,
-                                         const Metrics& opening,
-                                         const Loader& loader,
-                                         std::optional<double> joules,
-                                         const Env& env) {
+Result<nlohmann::ordered_json> ledger_of(
+    const BenchFlags& flags, const Metrics& opening, const Loader& loader,
+    EnergyMeter& processors, const AcceleratorEnergyMeter& accelerators,
+    const Env& env) {
   LEAT_TRY(const Launch launch, read_launch(env));
   const auto sum = [&](Metric metric) {
     return static_cast<double>(opening.value(metric) +
@@ -113,7 +113,8 @@ Result<nlohmann::ordered_json> ledger_of(const BenchFlags& flags,
                       .stalled_accelerator_seconds =
                           std::chrono::duration<double>(stalled).count(),
                       .accelerators_a_node = launch.local.world_size,
-                      .joules = joules},
+                      .processor_joules = processors.joules(),
+                      .accelerator_joules = accelerators.joules()},
                      flags.ledger);
 }
 
@@ -144,7 +145,8 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
   LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
-  EnergyMeter energy;
+  EnergyMeter processors;
+  const AcceleratorEnergyMeter accelerators;
   Metrics opening;
   LEAT_TRY(LoaderSource source,
            open_for_loader(flags.url, flags.store.store_options(), catalogue,
@@ -169,8 +171,8 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   if (const Dataset dataset = loader->dataset(); dataset.catalogue != nullptr) {
     report["samples"] = dataset.catalogue->samples();
   }
-  LEAT_TRY(report["ledger"],
-           ledger_of(flags, opening, *loader, energy.joules(), context.env));
+  LEAT_TRY(report["ledger"], ledger_of(flags, opening, *loader, processors,
+                                       accelerators, context.env));
   if (flags.is_json) {
     context.out << report.dump() << '\n';
   } else {

@@ -9,6 +9,7 @@ void LedgerFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--node-per-hour", node_per_hour,
                  "dollars that a machine costs")
+      ->envname("LEAT_NODE_PER_HOUR")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--nat", is_behind_nat, "GETs pass a NAT gateway");
 }
@@ -36,7 +37,12 @@ Result<nlohmann::ordered_json> ledger_json(const LedgerCounts& counts,
       {"request_dollars", cost.gets + cost.lists},
       {"transfer_dollars", cost.nat},
       {"stalled_dollars", cost_of(stalled, prices, billing).hours}};
-  if (counts.joules) told["processor_joules"] = *counts.joules;
+  if (counts.processor_joules) {
+    told["processor_joules"] = *counts.processor_joules;
+  }
+  if (counts.accelerator_joules) {
+    told["accelerator_joules"] = *counts.accelerator_joules;
+  }
   return told;
 }
 

@@ -26,7 +26,9 @@ struct LedgerCounts {
   /// Of all accelerators: time in which they stood still for data.
   double stalled_accelerator_seconds = 0;
   std::uint32_t accelerators_a_node = 1;
-  std::optional<double> joules;  ///< Of the machine's processors.
+  /// Of the machine's processors and accelerators, whoever used them.
+  std::optional<double> processor_joules;
+  std::optional<double> accelerator_joules;
 };
 
 /// Requests, bytes, stalled accelerator-seconds and dollars; energy where it

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <random>
@@ -24,6 +25,7 @@
 #include "leat/cli/profile_report.h"
 #include "leat/cli/read_text.h"
 #include "leat/profile/step_parts.h"
+#include "leat/profiler/node_list.h"
 #include "leat/profiler/relay.h"
 #include "leat/profiler/scratch.h"
 #include "leat/profiler/session.h"
@@ -39,8 +41,9 @@ using Json = nlohmann::ordered_json;
 struct ProfileFlags {
   std::vector<std::string> command;
   std::optional<std::uint32_t> processes;
-  std::vector<std::string> nodes;
-  std::string master_address = "127.0.0.1";
+  std::vector<std::string> node_prefixes;
+  std::string nodes;
+  std::optional<std::string> master_address;
   std::uint32_t steps = 50;
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
@@ -126,22 +129,36 @@ std::vector<std::string> words_in(const std::string& text) {
   return words;
 }
 
-Result<LaunchPlan> launch_plan(const ProfileFlags& flags) {
+/// The nodes that the flags name, and the address of the first, maybe empty.
+Result<NodeCommands> nodes_of(const ProfileFlags& flags, const Env& env) {
+  if (flags.nodes.empty()) {
+    NodeCommands commands;
+    for (const std::string& prefix : flags.node_prefixes) {
+      commands.prefixes.push_back(words_in(prefix));
+    }
+    return commands;
+  }
+  if (flags.node_prefixes.empty()) return commands_on_nodes(flags.nodes, env);
+  return Error(ErrorCode::kInvalidArgument,
+               "--nodes names all nodes, and --node one: give one of the two");
+}
+
+Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
+  LEAT_TRY(const NodeCommands nodes, nodes_of(flags, env));
   LaunchPlan plan{
       .processes_per_node = flags.processes.value_or(1),
-      .uses_torchrun = flags.processes.has_value() || !flags.nodes.empty(),
-      .master_address = flags.master_address,
+      .uses_torchrun = flags.processes.has_value() || !nodes.prefixes.empty(),
+      .master_address = flags.master_address.value_or(nodes.first_address),
       // Of the ports that nobody is told to use; any will do.
       .master_port =
-          static_cast<std::uint16_t>(20000 + std::random_device()() % 10000)};
-  if (!flags.nodes.empty()) plan.nodes.clear();
-  for (const std::string& node : flags.nodes) {
-    plan.nodes.push_back(words_in(node));
-  }
+          static_cast<std::uint16_t>(20000 + std::random_device()() % 10000),
+      .folder = std::filesystem::current_path(),
+      .path = value_of(env, "PATH").value_or("")};
+  if (!nodes.prefixes.empty()) plan.nodes = nodes.prefixes;
   if (plan.processes_per_node == 0) {
     return Error(ErrorCode::kInvalidArgument, "--nproc-per-node 0");
   }
-  if (plan.nodes.size() > 1 && plan.master_address == "127.0.0.1") {
+  if (plan.nodes.size() > 1 && plan.master_address.empty()) {
     return Error(ErrorCode::kInvalidArgument,
                  "--master-addr: the address at which the other nodes reach "
                  "the first");
@@ -164,10 +181,19 @@ ProfileSettings settings_of(const ProfileFlags& flags,
           .cores = effective_limits().cpus};
 }
 
+/// Energy of so many seconds, at the mean of the powers that runs drew.
+std::optional<double> joules_in(double seconds,
+                                const std::vector<double>& watts) {
+  if (watts.empty()) return std::nullopt;
+  return seconds * std::accumulate(watts.begin(), watts.end(), 0.0) /
+         static_cast<double>(watts.size());
+}
+
 /// Of so many steps of all ranks, cold, as they were measured.
 Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
-                       const LedgerFlags& flags) {
+                       const TrainingTrials& trials, const LedgerFlags& flags) {
   constexpr double kSteps = 1000;
+  const double seconds = kSteps * report["step_seconds"].get<double>();
   const double batches = kSteps * step.devices * step.nodes;
   const Json& asked = report["fetch_a_batch"];
   const auto count = [&](const char* name) {
@@ -179,7 +205,11 @@ Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
                                   .get_bytes = count("bytes")},
                         .stalled_accelerator_seconds =
                             batches * (step.preparation + step.fetch),
-                        .accelerators_a_node = step.devices},
+                        .accelerators_a_node = step.devices,
+                        .processor_joules =
+                            joules_in(seconds, trials.cold_processor_watts),
+                        .accelerator_joules =
+                            joules_in(seconds, trials.cold_accelerator_watts)},
                        flags));
   Json ledger = {{"steps", kSteps}};
   ledger.update(told);
@@ -224,13 +254,13 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
-  LEAT_TRY(report["ledger"], ledger_of(measured, report, flags.ledger));
+  LEAT_TRY(report["ledger"], ledger_of(measured, report, trials, flags.ledger));
   return report;
 }
 
 Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   LEAT_TRY_VOID(flags.ledger.check());
-  LEAT_TRY(const LaunchPlan launch, launch_plan(flags));
+  LEAT_TRY(const LaunchPlan launch, launch_plan(flags, context.env));
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
   if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
     return Error(ErrorCode::kInvalidArgument,
@@ -261,14 +291,17 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->required();
   app.add_option("--nproc-per-node", flags->processes,
                  "processes on each node, started by torchrun");
-  app.add_option("--node", flags->nodes,
+  app.add_option("--nodes", flags->nodes,
+                 "\"slurm\": those of the allocation, by srun; or hosts, by "
+                 "ssh: node[01-03,07],gpu5");
+  app.add_option("--node", flags->node_prefixes,
                  "what to put in front of the command to run it on a node, "
                  "once for each: \"ssh host\"")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--master-addr", flags->master_address,
-                 "where the other nodes reach the first")
-      ->capture_default_str();
+                 "where the other nodes reach the first, where that is not the "
+                 "name that --nodes gives it");
   app.add_option("--steps", flags->steps, "measured in each run")
       ->capture_default_str();
   app.add_option("--warmup", flags->warmup, "steps left out before them")

@@ -79,7 +79,7 @@ Result<Loader::Iteration> Loader::begin() {
   m.stats.push_back({.epoch = m.epoch});
   m.look_ahead();
   EpochStats& stats = m.stats.back();
-  stats.wait = SteadyClock().now() - entered;
+  m.count_wait(SteadyClock().now() - entered);
   stats.stalls[Stall::kHandover] = stats.wait;
   return Iteration{++m.iteration};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -111,12 +112,20 @@ void Loader::Machine::count_requests() {
   now.ahead = is_ahead ? next_run->requests().sent : 0;
 }
 
+void Loader::Machine::count_wait(Nanoseconds wait) {
+  stats.back().wait += wait;
+  metrics->add(Metric::kPipelineStalledNanoseconds, wait.count());
+  metrics->add(Metric::kPipelineStalledNanodollars,
+               std::llround(std::chrono::duration<double>(wait).count() *
+                            nanodollars_a_second));
+}
+
 void Loader::Machine::end_epoch() {
   EpochStats& at = stats.back();
   const TimePoint now = SteadyClock().now();
   if (delivered_at) training += *waiting_since - *delivered_at;
   delivered_at.reset();
-  at.wait += now - *waiting_since;
+  count_wait(now - *waiting_since);
   at.stalls[Stall::kHandover] += now - *waiting_since;
   at.elapsed = now - begun;
   if (trace != nullptr) trace->end_epoch(*waiting_since);
@@ -162,7 +171,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
                     *waiting_since - *delivered_at, is_late);
   }
   delivered_at = now;
-  at.wait += now - *waiting_since;
+  count_wait(now - *waiting_since);
   at.elapsed = now - begun;
   waiting_since.reset();
   if (work.error) return;

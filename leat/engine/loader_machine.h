@@ -121,6 +121,8 @@ struct Loader::Machine {
   Nanoseconds training LEAT_GUARDED_BY(mutex){0};
   std::deque<StepWait> waits LEAT_GUARDED_BY(mutex);  // See take_waits().
 
+  /// Of this rank's accelerator: its part of its node's price.
+  double nanodollars_a_second = 0;
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
   ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
@@ -303,6 +305,8 @@ struct Loader::Machine {
       LEAT_REQUIRES(mutex);
   /// With several ranks each has its own file: "t.json", "t.rank3.json".
   std::string of_this_rank(const std::string& file) const;
+  /// Of the epoch that runs, and in the metrics.
+  void count_wait(Nanoseconds wait) LEAT_REQUIRES(mutex);
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);

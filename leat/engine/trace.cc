@@ -16,12 +16,13 @@
 namespace leat {
 namespace {
 
-// Not the ids of real threads, which a merged trace of torch's has too.
-// Far apart, since as many samples may be under way as memory holds.
-constexpr std::uint32_t kTraining = 1'900'000'000;
-constexpr std::uint32_t kBatches = 1'900'000'001;
-constexpr std::uint32_t kFetches = 2'000'000'000;
-constexpr std::uint32_t kDecodes = 2'050'000'000;
+// Not the ids of real threads, which a merged trace of torch's has too: Linux
+// has none above 4,194,304. Far apart, since as many samples may be under way
+// as memory holds; short, since each sample's text has five.
+constexpr std::uint32_t kTraining = 5'000'000;
+constexpr std::uint32_t kBatches = 5'000'001;
+constexpr std::uint32_t kFetches = 6'000'000;
+constexpr std::uint32_t kDecodes = 8'000'000;
 
 constexpr std::string_view kEnd = "\n]}\n";
 
@@ -30,13 +31,24 @@ constexpr std::size_t kFlushBytes = 256 << 10;
 /// Of an event, what is neither its beginning, a name nor arguments.
 constexpr std::size_t kMostOfEvent = 64 + 3 * TraceText::kMostDigits;
 
-/// Arrows begin, go on and end; the end points to the slice around it.
-constexpr std::string_view kBegin = "s";
-constexpr std::string_view kOn = "t";
-constexpr std::string_view kEnding = R"(f","bp":"e)";
-
 /// What a slice lasts at least, to be seen at all.
 constexpr Nanoseconds kLeast{1};
+/// A fetch that takes less found its bytes there: they came with another's.
+constexpr Nanoseconds kLeastFetch{1000};
+/// A transform that takes less is told with the decoding, and not drawn.
+constexpr Nanoseconds kLeastTransform{10'000};
+
+/// Names of slices, with what stands around them in an event's text.
+constexpr std::string_view kFetch = R"(,"name":"fetch","ts":)";
+constexpr std::string_view kDecode = R"(,"name":"decode","ts":)";
+constexpr std::string_view kTransform = R"(,"name":"transform","ts":)";
+constexpr std::string_view kBatch = R"(,"name":"batch","ts":)";
+constexpr std::string_view kStep = R"(,"name":"step","ts":)";
+constexpr std::string_view kWait = R"(,"name":"wait","ts":)";
+
+std::string named(std::string_view name) {
+  return fmt::format(R"(,"name":"{}","ts":)", name);
+}
 
 std::int64_t wall_clock_nanoseconds() {
   return std::chrono::duration_cast<Nanoseconds>(
@@ -64,8 +76,10 @@ Trace::Trace(std::FILE* file, std::string path, std::uint32_t rank)
       pid_(getpid()),
       base_(SteadyClock().now()),
       slice_begin_(fmt::format(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":", pid_)),
-      arrow_begin_(fmt::format(
-          R"(","cat":"leat","name":"sample","pid":{},"tid":)", pid_)),
+      arrow_begin_(arrow_of("s")),
+      arrow_on_(arrow_of("t")),
+      // It points to the slice around it.
+      arrow_end_(arrow_of(R"(f","bp":"e)")),
       fetches_{.name = "fetch", .first_tid = kFetches},
       decodes_{.name = "decode", .first_tid = kDecodes},
       batches_{.name = "batches", .first_tid = kBatches} {
@@ -81,6 +95,13 @@ Trace::Trace(std::FILE* file, std::string path, std::uint32_t rank)
   text_.put(begin);
   name_thread(kTraining, "training");
   flush();
+}
+
+std::string Trace::arrow_of(std::string_view kind) const {
+  return fmt::format(
+      ",\n"
+      R"({{"ph":"{}","cat":"leat","name":"sample","pid":{},"tid":)",
+      kind, pid_);
 }
 
 Trace::~Trace() {
@@ -113,28 +134,22 @@ std::uint32_t Trace::lane(Lanes& lanes, Interval time) {
 }
 
 void Trace::slice(std::uint32_t tid, std::string_view name, Interval time,
-                  std::string_view args) {
-  text_.make_room(slice_begin_.size() + name.size() + args.size() +
+                  std::string_view end) {
+  text_.make_room(slice_begin_.size() + name.size() + end.size() +
                   kMostOfEvent);
   text_.put(slice_begin_);
   text_.put(tid);
-  text_.put(R"(,"name":")");
   text_.put(name);
-  text_.put(R"(","ts":)");
   text_.put(time.begin - base_);
   text_.put(R"(,"dur":)");
   text_.put(time.end - time.begin);
-  text_.put(R"(,"args":{)");
-  text_.put(args);
-  text_.put("}}");
+  text_.put(end);
 }
 
-void Trace::arrow(std::string_view kind, std::uint64_t id, std::uint32_t tid,
+void Trace::arrow(std::string_view begin, std::uint64_t id, std::uint32_t tid,
                   TimePoint at) {
-  text_.make_room(kind.size() + arrow_begin_.size() + kMostOfEvent);
-  text_.put(",\n{\"ph\":\"");
-  text_.put(kind);
-  text_.put(arrow_begin_);
+  text_.make_room(begin.size() + kMostOfEvent);
+  text_.put(begin);
   text_.put(tid);
   text_.put(R"(,"id":)");
   text_.put(id);
@@ -143,31 +158,48 @@ void Trace::arrow(std::string_view kind, std::uint64_t id, std::uint32_t tid,
   text_.put("}");
 }
 
-void Trace::add_sample(const TracedSample& sample, std::string_view batch_args,
-                       TimePoint batch_at, std::uint32_t batch_tid) {
+// Most of what a trace costs is the kernel's copy of its text: a sample has no
+// byte that the batch has, to which its arrow leads.
+void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
+                       std::uint32_t batch_tid) {
   const SampleTimes& times = *sample.times;
-  args_.clear();
-  args_.make_room(batch_args.size() + kMostOfEvent);
-  args_.put(R"("sample":)");
-  args_.put(sample.id.value);
-  args_.put(",");
-  args_.put(batch_args);
-  const std::string_view args = args_.view();
-  const Interval fetch = at_least({times.reserved, times.fetched});
-  const std::uint32_t fetch_tid = lane(fetches_, fetch);
-  slice(fetch_tid, "fetch", fetch, args);
-  for (const Delay& delay : times.delays) {
-    slice(fetch_tid, to_string(delay.cause), at_least(delay.time));
-  }
   const Interval work = at_least({times.fetched, times.finished});
   const std::uint32_t work_tid = lane(decodes_, work);
   const TimePoint decoded = std::clamp(times.decoded, work.begin, work.end);
-  slice(work_tid, "decode", at_least({work.begin, decoded}), args);
-  if (decoded < work.end) slice(work_tid, "transform", {decoded, work.end});
+  const Nanoseconds transform = work.end - decoded;
+  const bool is_drawn = transform >= kLeastTransform;
+  const Nanoseconds told = is_drawn ? Nanoseconds(0) : transform;
+  slice(work_tid, kDecode, at_least({work.begin, decoded}),
+        args_of(sample.id, told));
+  if (is_drawn) slice(work_tid, kTransform, {decoded, work.end});
+  // An arrow is at the slice that began last before it, in the file too.
   const std::uint64_t id = next_arrow_++;
-  arrow(kBegin, id, fetch_tid, fetch.begin);
-  arrow(kOn, id, work_tid, work.begin);
-  arrow(kEnding, id, batch_tid, batch_at);
+  if (times.fetched - times.reserved >= kLeastFetch) {
+    const Interval fetch = {times.reserved, times.fetched};
+    const std::uint32_t fetch_tid = lane(fetches_, fetch);
+    slice(fetch_tid, kFetch, fetch, args_of(sample.id));
+    arrow(arrow_begin_, id, fetch_tid, fetch.begin);
+    for (const Delay& delay : times.delays) {
+      slice(fetch_tid, named(to_string(delay.cause)), at_least(delay.time));
+    }
+    arrow(arrow_on_, id, work_tid, work.begin);
+  } else {
+    arrow(arrow_begin_, id, work_tid, work.begin);
+  }
+  arrow(arrow_end_, id, batch_tid, batch_at);
+}
+
+std::string_view Trace::args_of(SampleId sample, Nanoseconds transform) {
+  args_.clear();
+  args_.make_room(kMostOfEvent);
+  args_.put(R"(,"args":{"sample":)");
+  args_.put(sample.value);
+  if (transform > Nanoseconds(0)) {
+    args_.put(R"(,"transform_us":)");
+    args_.put(transform);
+  }
+  args_.put("}}");
+  return args_.view();
 }
 
 void Trace::add(const TracedBatch& batch) {
@@ -176,29 +208,29 @@ void Trace::add(const TracedBatch& batch) {
   for (const TracedSample& sample : batch.samples) {
     last = std::max(last, sample.times->finished);
   }
-  const std::string args =
-      fmt::format(R"("epoch":{},"step":{})", batch.epoch, batch.step);
+  const std::string args = fmt::format(R"(,"args":{{"epoch":{},"step":{}}}}})",
+                                       batch.epoch, batch.step);
   const Interval put_together = at_least({last, batch.ready});
   const std::uint32_t tid = lane(batches_, put_together);
-  slice(tid, "batch", put_together, args);
+  slice(tid, kBatch, put_together, args);
   for (const TracedSample& sample : batch.samples) {
-    add_sample(sample, args, put_together.begin, tid);
+    add_sample(sample, put_together.begin, tid);
   }
   if (given_ != TimePoint()) {
-    slice(kTraining, "step", at_least({given_, batch.wait.begin}));
+    slice(kTraining, kStep, at_least({given_, batch.wait.begin}));
   }
   const Interval wait = at_least(batch.wait);
-  slice(kTraining, "wait", wait, args);
+  slice(kTraining, kWait, wait, args);
   const std::uint64_t id = next_arrow_++;
-  arrow(kBegin, id, tid, put_together.begin);
-  arrow(kEnding, id, kTraining, wait.begin);
+  arrow(arrow_begin_, id, tid, put_together.begin);
+  arrow(arrow_end_, id, kTraining, wait.begin);
   given_ = wait.end;
   if (text_.size() >= kFlushBytes) flush();
 }
 
 void Trace::end_epoch(TimePoint asked) {
   if (is_full_ || given_ == TimePoint()) return;
-  slice(kTraining, "step", at_least({given_, asked}));
+  slice(kTraining, kStep, at_least({given_, asked}));
   given_ = {};  // What comes before the next epoch is no step.
   flush();
 }

@@ -33,7 +33,9 @@ struct TracedBatch {
 /// Writes Chrome's trace format (JSON object format), which Perfetto and
 /// chrome://tracing open: a slice for each fetch, decode and transform on lanes
 /// of their own, for each batch as it is put together, and for each wait and
-/// step of training; arrows (flow events) join what belongs together.
+/// step of training; arrows (flow events) join what belongs together. A sample
+/// whose bytes were there, since they had come with another's, has no fetch; a
+/// transform of under 10 us is an argument of its decoding ("transform_us").
 ///
 /// Times are those of the wall clock, from `baseTimeNanoseconds` on, as in the
 /// traces of torch.profiler, so that both can be laid over one another
@@ -73,12 +75,16 @@ class Trace {
 
   std::uint32_t lane(Lanes& lanes, Interval time);
   void name_thread(std::uint32_t tid, const std::string& name);
+  /// `name` with what stands around it, `end` from its arguments on.
   void slice(std::uint32_t tid, std::string_view name, Interval time,
-             std::string_view args = {});
-  void arrow(std::string_view kind, std::uint64_t id, std::uint32_t tid,
+             std::string_view end = "}");
+  std::string arrow_of(std::string_view kind) const;
+  void arrow(std::string_view begin, std::uint64_t id, std::uint32_t tid,
              TimePoint at);
-  void add_sample(const TracedSample& sample, std::string_view batch_args,
-                  TimePoint batch_at, std::uint32_t batch_tid);
+  void add_sample(const TracedSample& sample, TimePoint batch_at,
+                  std::uint32_t batch_tid);
+  /// With a transform, where one was too short to be drawn.
+  std::string_view args_of(SampleId sample, Nanoseconds transform = {});
   void metadata(std::uint32_t tid, std::string_view name,
                 std::string_view args);
   void flush();
@@ -89,6 +95,8 @@ class Trace {
   const TimePoint base_;
   const std::string slice_begin_;
   const std::string arrow_begin_;
+  const std::string arrow_on_;
+  const std::string arrow_end_;
   TraceText text_;
   TraceText args_;  // Of the sample that is being added.
   std::uint64_t written_bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -107,6 +109,77 @@ TEST_F(TraceTest, JoinsEachSampleFromItsFetchToItsStep) {
       EXPECT_LE(times[i - 1].second, times[i].first + 1e-3) << tid;
     }
   }
+}
+
+TEST_F(TraceTest, ASampleWhoseBytesWereThereHasNoFetchAndAllItsArrows) {
+  auto trace = Trace::open(path(), 0);
+  ASSERT_TRUE(trace);
+  const TimePoint just_under = at(1) + std::chrono::nanoseconds(999);
+  const TimePoint just_over = at(1) + std::chrono::nanoseconds(1000);
+  const SampleTimes there{at(1), just_under, at(2), at(3), {}};
+  const SampleTimes fetched{at(1), just_over, at(2), at(3), {}};
+  const std::vector<TracedSample> samples = {{SampleId{7}, &there},
+                                             {SampleId{8}, &fetched}};
+
+  (*trace)->add({.samples = samples, .ready = at(4), .wait = {at(4), at(5)}});
+  trace->reset();
+
+  std::vector<nlohmann::json> events;
+  const nlohmann::json json = read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "M") events.push_back(event);
+  }
+  std::ranges::stable_sort(events, {}, [](const nlohmann::json& event) {
+    return event["ts"].get<double>();
+  });
+  // Of each thread the last one that began: what an arrow there belongs to.
+  std::map<std::int64_t, std::string> slice_at;
+  std::multiset<std::string> joined;
+  std::vector<std::uint64_t> with_fetch;
+  for (const auto& event : events) {
+    const std::string phase = event["ph"];
+    if (phase == "X") {
+      slice_at[event["tid"]] = event["name"];
+      if (event["name"] == "fetch")
+        with_fetch.push_back(event["args"]["sample"]);
+    } else {
+      joined.insert(phase + " " + slice_at[event["tid"]]);
+    }
+  }
+  EXPECT_THAT(with_fetch, ::testing::ElementsAre(8));
+  EXPECT_EQ(joined, (std::multiset<std::string>{"f batch", "f batch", "f wait",
+                                                "s batch", "s decode",
+                                                "s fetch", "t decode"}));
+}
+
+TEST_F(TraceTest, ATransformTooShortToBeSeenIsToldAndNotDrawn) {
+  auto trace = Trace::open(path(), 0);
+  ASSERT_TRUE(trace);
+  const auto after = [&](std::int64_t ns) { return at(2) + Nanoseconds(ns); };
+  const SampleTimes brief{at(0), at(1), at(2), after(9'999), {}};
+  const SampleTimes longer{at(0), at(1), at(2), after(10'000), {}};
+  const SampleTimes none{at(0), at(1), at(2), at(2), {}};
+  const std::vector<TracedSample> samples = {
+      {SampleId{7}, &brief}, {SampleId{8}, &longer}, {SampleId{9}, &none}};
+
+  (*trace)->add({.samples = samples, .ready = at(4), .wait = {at(4), at(5)}});
+  trace->reset();
+
+  std::map<std::uint64_t, nlohmann::json> decodes;
+  std::vector<double> drawn;
+  const nlohmann::json json = read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["name"] == "decode") {
+      decodes[event["args"]["sample"]] = event["args"];
+    } else if (event["name"] == "transform") {
+      drawn.push_back(event["dur"]);
+    }
+  }
+  ASSERT_EQ(decodes.size(), 3u);
+  EXPECT_EQ(decodes[7].value("transform_us", 0.0), 9.999);
+  EXPECT_FALSE(decodes[8].contains("transform_us"));
+  EXPECT_FALSE(decodes[9].contains("transform_us"));
+  EXPECT_THAT(drawn, ::testing::ElementsAre(10.0));
 }
 
 TEST_F(TraceTest, IsWholeAtAnyTime) {

@@ -52,6 +52,8 @@ enum class Metric : std::uint8_t {
   kPipelineDecodeWarnings,
   kPipelineFreshSlots,
   kPipelineSlotBytes,
+  kPipelineStalledNanoseconds,
+  kPipelineStalledNanodollars,
   kCount,
 };
 
@@ -132,6 +134,12 @@ inline constexpr std::array kCatalog = {
                "Batch slots allocated anew; a rise means batches are kept."},
     MetricSpec{"leat_pipeline_slot_bytes", MetricKind::kGauge,
                "Bytes of batch slots, in use or waiting to be used again."},
+    MetricSpec{"leat_pipeline_stalled_nanoseconds_total", MetricKind::kCounter,
+               "Time that training waited for batches, in which this rank's "
+               "accelerator stood still."},
+    MetricSpec{"leat_pipeline_stalled_nanodollars_total", MetricKind::kCounter,
+               "Price of that time: this rank's part of what its node costs by "
+               "LEAT_NODE_PER_HOUR; 0 where that is not set."},
 };
 
 static_assert(kCatalog.size() == static_cast<std::size_t>(Metric::kCount));

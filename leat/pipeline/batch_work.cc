@@ -156,8 +156,9 @@ FieldArray BatchWork::raw_array(std::size_t column) {
   return array;
 }
 
-bool BatchWork::finish(SampleWork& sample) {
-  sample.times.finished = SteadyClock().now();
+BatchWork::RowEnd BatchWork::finish(SampleWork& sample) {
+  const TimePoint now = SteadyClock().now();
+  sample.times.finished = now;
   // A sample that failed early has no later moments of its own.
   TimePoint at = sample.times.reserved;
   for (TimePoint* moment : {&sample.times.fetched, &sample.times.decoded}) {
@@ -165,12 +166,15 @@ bool BatchWork::finish(SampleWork& sample) {
     at = *moment;
   }
   sample.fetched.clear();  // Its bytes and their reservations go back now.
-  if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return {.is_last = false, .at = now};
+  }
   last_row = sample.row;
   put_together();
-  ready = SteadyClock().now();
+  const TimePoint end = SteadyClock().now();
+  ready = end;
   is_ready.store(true, std::memory_order_release);
-  return true;
+  return {.is_last = true, .at = end};
 }
 
 void BatchWork::put_together() {

@@ -43,11 +43,16 @@ class BatchWork {
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
 
   /// Runs the row's ops and copies its numbers; on an executor thread.
+  /// REQUIRES: times.decoded says when that began.
   Result<void> fill(SampleWork& sample, std::size_t thread);
 
-  /// Counts a row as done, well or not. True for the last one, which has then
-  /// put the batch together and set `ready`.
-  bool finish(SampleWork& sample);
+  struct RowEnd {
+    bool is_last;
+    TimePoint at;  ///< The clock, as it was read last.
+  };
+  /// Counts a row as done, well or not. The last one has then put the batch
+  /// together and set `ready`.
+  RowEnd finish(SampleWork& sample);
 
   /// The bytes are the user's from now on.
   void hand_over() { reservation_.release(); }

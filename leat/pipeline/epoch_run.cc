@@ -283,13 +283,8 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
     LEAT_TRY_VOID(wait_for_leave(stop));
     ++planned_samples_;
     SampleWork& sample = batch.sample(planned);
-    Result<void> sent = fetch(sample, stop);
-    if (!sent) sample.fail(std::move(sent).error());
+    begin_fetch(sample, stop);
     ++planned;
-    // The planner's own share of `pending`: from here the reads decide.
-    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(planning_, sample);
-    }
     if (stop.stop_requested()) return cancelled();
   }
   return {};
@@ -307,11 +302,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
       held_ = &sample;
       has_held_arrived_ = false;
     }
-    Result<void> sent = fetch(sample, stop);
-    if (!sent) sample.fail(std::move(sent).error());
-    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(planning_, sample);
-    }
+    begin_fetch(sample, stop);
     {
       MutexLock lock(mutex_);
       changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
@@ -377,6 +368,20 @@ Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
       context_.pieces == nullptr ? "" : " or shuffle_window=", stop);
 }
 
+void EpochRun::begin_fetch(SampleWork& sample, const std::stop_token& stop) {
+  if (Result<void> sent = fetch(sample, stop); !sent) {
+    sample.fail(std::move(sent).error());
+  }
+  // Set where a read of its own was sent.
+  const bool has_reads = sample.times.reserved != TimePoint();
+  if (!has_reads) sample.times.reserved = SteadyClock().now();
+  const TimePoint reserved = sample.times.reserved;
+  // The planner's own share of `pending`: from here the reads decide.
+  if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    arrive(planning_, sample, has_reads ? SteadyClock().now() : reserved);
+  }
+}
+
 Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
@@ -387,7 +392,6 @@ Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
     }
   }
   if (shares_piece(sample)) release_planned_piece(sample.id);
-  sample.times.reserved = SteadyClock().now();
   return {};
 }
 
@@ -474,7 +478,7 @@ std::function<void(Result<void>)> EpochRun::arrival_of(SampleWork& sample) {
   return [this, batch = planning_, &sample](Result<void> result) {
     if (!result) sample.fail(std::move(result).error());
     if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(batch, sample);
+      arrive(batch, sample, SteadyClock().now());
     }
   };
 }
@@ -516,7 +520,6 @@ Result<void> EpochRun::fetch_from_piece(SampleWork& sample, std::size_t f,
        .piece = piece,
        .bytes = piece->bytes.span().subspan(range.offset - piece->begin,
                                             range.length_bytes)});
-  sample.times.reserved = SteadyClock().now();
   sample.pending.fetch_add(1, std::memory_order_relaxed);
   piece->when_done([this, batch = planning_, &sample](const Piece& whole) {
     if (std::optional<Error> error = whole.error()) {
@@ -524,7 +527,7 @@ Result<void> EpochRun::fetch_from_piece(SampleWork& sample, std::size_t f,
     }
     sample.waited_with(whole);
     if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(batch, sample);
+      arrive(batch, sample, SteadyClock().now());
     }
   });
   return {};
@@ -567,8 +570,8 @@ void EpochRun::release_planned_piece(SampleId sample) {
 }
 
 void EpochRun::arrive(const std::shared_ptr<BatchWork>& batch,
-                      SampleWork& sample) {
-  sample.times.fetched = SteadyClock().now();
+                      SampleWork& sample, TimePoint now) {
+  sample.times.fetched = now;
   {
     const MutexLock lock(mutex_);
     if (held_ == &sample) {
@@ -584,34 +587,40 @@ void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
                        SampleWork& sample) {
   if (sample.has_failed() || stop_.stop_requested()) {
     if (stop_.stop_requested()) sample.fail(cancelled());
-    return finish(batch, sample);
+    finish(batch, sample);
+    return;
   }
   if (!needs_thread_) {
     // Copying a few numbers costs less than waking a thread to do it.
+    sample.times.decoded = SteadyClock().now();
     if (Result<void> filled = batch->fill(sample, 0); !filled) {
       sample.fail(std::move(filled).error());
     }
-    return finish(batch, sample);
+    finish(batch, sample);
+    return;
   }
   context_.executor.submit(
-      sample.order, [this, batch, &sample](std::size_t thread) {
+      sample.order, [this, batch, &sample](Executor::Turn& turn) {
+        sample.times.decoded = turn.began;  // Until here: for a thread.
         if (stop_.stop_requested()) {
           sample.fail(cancelled());
-        } else if (Result<void> filled = batch->fill(sample, thread); !filled) {
+        } else if (Result<void> filled = batch->fill(sample, turn.thread);
+                   !filled) {
           sample.fail(std::move(filled).error());
         }
-        finish(batch, sample);
+        turn.ended = finish(batch, sample);
       });
 }
 
-void EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
-                      SampleWork& sample) {
+TimePoint EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
+                           SampleWork& sample) {
   retried_ += sample.retries();
   if (context_.board != nullptr) context_.board->used(epoch_, sample.id);
-  const bool is_last = batch->finish(sample);
+  const BatchWork::RowEnd end = batch->finish(sample);
   const MutexLock lock(mutex_);
   --under_way_;
-  if (is_last || under_way_ == 0) changed_.notify_all();
+  if (end.is_last || under_way_ == 0) changed_.notify_all();
+  return end.at;
 }
 
 }  // namespace leat

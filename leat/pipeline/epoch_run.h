@@ -116,6 +116,7 @@ class EpochRun {
   Result<void> reserve_slots(BatchWork& batch, const std::stop_token& stop);
   Result<Reservation> reserve(std::uint64_t bytes, std::string_view what,
                               const std::stop_token& stop);
+  void begin_fetch(SampleWork& sample, const std::stop_token& stop);
   Result<void> fetch(SampleWork& sample, const std::stop_token& stop);
   Result<void> fetch_field(SampleWork& sample, std::size_t field,
                            const std::stop_token& stop);
@@ -145,9 +146,11 @@ class EpochRun {
   void send_reads(ByteRange range, std::span<std::byte> into,
                   ReadObserver* observer, std::optional<ReadHint> hint,
                   const std::function<void(Result<void>)>& done);
-  void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample,
+              TimePoint now);
   void run_ops(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
-  void finish(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  /// When it was finished, by the clock.
+  TimePoint finish(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
   Result<void> wait_for_leave(const std::stop_token& stop);
 
   struct PlannedPiece {

@@ -119,7 +119,6 @@ Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
 
 Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
   const Catalogue& catalogue = context_.catalogue;
-  sample.times.decoded = SteadyClock().now();  // Until here: for a thread.
   for (SampleWork::Fetched& fetched : sample.fetched) {
     if (fetched.record_work != nullptr) make_record(sample, fetched, thread);
   }

@@ -2,18 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "leat/base/owned_fd.h"
 #include "leat/base/system_error.h"
+#include "leat/profiler/keeper.h"
 #include "leat/runtime/spawn.h"
 
 namespace leat {
@@ -21,47 +22,86 @@ namespace {
 
 using std::chrono_literals::operator""ms;
 
-/// How soon an end or a stop is noticed, and how long a group has to end.
+/// How soon an end or a stop is noticed.
 constexpr auto kTick = 10ms;
-constexpr auto kPatience = 2000ms;
+
+Error cannot(std::string_view what) {
+  return Error(ErrorCode::kResourceExhausted,
+               fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+/// Whom a keeper starts says here why not; nothing once it runs.
+int why_not_started(int report) {
+  int why = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(report, &why, sizeof why);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof why ? why : 0;
+}
+
+void await_end_of(pid_t child) {
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
 
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& words,
-                           const std::filesystem::path& log) {
+                           const std::filesystem::path& log, ChildInput input) {
   const OwnedFd file(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error(errno, log.string());
-  LEAT_TRY(const pid_t pid, spawn(words, {.output = file.get(),
-                                          .errors = file.get(),
-                                          .leads_group = true}));
-  return Child(pid);
+  std::array<int, 2> lifeline{};
+  if (::pipe2(lifeline.data(), O_CLOEXEC) != 0) return cannot("a pipe");
+  const OwnedFd lifeline_read(lifeline[0]);
+  OwnedFd lifeline_write(lifeline[1]);
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return cannot("a pipe");
+  const OwnedFd report_read(report[0]);
+  OwnedFd report_write(report[1]);
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (const std::string& word : words) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return cannot("starting " + words.front());
+  if (keeper == 0) {
+    keep({.words = arguments,
+          .log = file.get(),
+          .lifeline = lifeline_read.get(),
+          .report = report_write.get(),
+          .keeps_input_open = input == ChildInput::kOpen});
+  }
+  report_write = OwnedFd();
+  if (const int why = why_not_started(report_read.get()); why != 0) {
+    await_end_of(keeper);
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} cannot be started: {}", words.front(),
+                             std::strerror(why)));
+  }
+  return Child(keeper, std::move(lifeline_write));
 }
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+Child::Child(Child&& other) noexcept
+    : keeper_(std::exchange(other.keeper_, 0)),
+      lifeline_(std::move(other.lifeline_)) {}
 
 Child::~Child() { end(); }
 
-// Also after the leader has gone: what it started may be left in the group.
 void Child::end() {
-  if (pid_ == 0) return;
-  const pid_t group = std::exchange(pid_, 0);
-  ::kill(-group, SIGTERM);
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (::kill(-group, 0) == 0 && std::chrono::steady_clock::now() < until) {
-    (void)exit_status_of(group);
-    std::this_thread::sleep_for(kTick);
-  }
-  ::kill(-group, SIGKILL);
-  while (::waitpid(group, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  lifeline_ = OwnedFd();
+  if (keeper_ != 0) await_end_of(std::exchange(keeper_, 0));
 }
 
 Result<int> Child::wait(Nanoseconds limit, const std::stop_token& stop) {
   const TimePoint until = SteadyClock().now() + limit;
   while (true) {
-    if (const std::optional<int> status = exit_status_of(pid_)) {
-      end();
+    if (const std::optional<int> status = exit_status_of(keeper_)) {
+      keeper_ = 0;
       return *status;
     }
     if (stop.stop_requested()) {

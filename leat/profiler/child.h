@@ -2,33 +2,46 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "leat/base/clock.h"
+#include "leat/base/owned_fd.h"
 #include "leat/base/result.h"
 
 namespace leat {
 
-/// A program in a process group of its own, its output in a file. Destroyed, it
-/// and what it started in that group are killed.
+enum class ChildInput : std::uint8_t {
+  kEmpty,
+  kOpen,  ///< Nothing comes, and it ends when we do.
+};
+
+/// A program in a session of its own, its output in a file. It and all that it
+/// started, in whatever session, end with it, when this is destroyed, and when
+/// we end in any way, SIGKILL and a closed terminal among them (keeper.h).
+/// They are told to (SIGTERM), and killed two seconds later.
 ///
 /// Threads: one.
 class Child {
  public:
-  /// Starts `words` (found on PATH) with our environment.
+  /// Starts `words` (found on PATH) with our environment and no signal
+  /// blocked.
   ///
   /// Errors:
-  ///   kInvalidArgument  there is no such program; or the errors of the file
+  ///   kInvalidArgument    there is no such program; or the errors of the file
+  ///   kResourceExhausted  no process or pipe can be made
   static Result<Child> start(const std::vector<std::string>& words,
-                             const std::filesystem::path& log);
+                             const std::filesystem::path& log,
+                             ChildInput input = ChildInput::kEmpty);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
-  /// Blocks until it has ended; its exit status, 128 + N after a signal N.
+  /// Blocks until it has ended, and all that it started; its exit status,
+  /// 128 + N after a signal N.
   ///
   /// Errors:
   ///   kDeadlineExceeded  it ran for longer than `limit`; it is killed
@@ -36,9 +49,11 @@ class Child {
   Result<int> wait(Nanoseconds limit, const std::stop_token& stop);
 
  private:
-  explicit Child(pid_t pid) : pid_(pid) {}
+  Child(pid_t keeper, OwnedFd lifeline)
+      : keeper_(keeper), lifeline_(std::move(lifeline)) {}
   void end();
-  pid_t pid_;
+  pid_t keeper_;
+  OwnedFd lifeline_;  ///< The keeper ends everything once it is closed.
 };
 
 }  // namespace leat

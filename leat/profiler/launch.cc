@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/profiler/shell_word.h"
+
 namespace leat {
 namespace {
 
@@ -47,7 +49,42 @@ std::vector<std::string> torchrun_words(const LaunchPlan& plan,
   return words;
 }
 
+/// For a shell on another machine. Where the connection ends before the command
+/// does, so does the input, and all that the command started in its session.
+std::string remote_line(std::span<const std::string> words,
+                        const LaunchPlan& plan) {
+  std::string script = "exec 3<&0 </dev/null; ";
+  if (!plan.folder.empty()) {
+    script += fmt::format("cd {} || exit; ", shell_word(plan.folder));
+  }
+  if (!plan.path.empty()) {
+    script += fmt::format("PATH={}; export PATH; ", shell_word(plan.path));
+  }
+  script +=
+      "{ read -r gone <&3; kill -TERM 0; } >/dev/null 2>&1 & "
+      "exec " +
+      shell_line(words) + " 3<&-";
+  // By a shell that we know, whatever the user's is.
+  return "exec sh -c " + shell_word(script);
+}
+
+std::vector<std::string> behind(std::vector<std::string> prefix,
+                                std::vector<std::string> words,
+                                const LaunchPlan& plan) {
+  if (goes_through_shell(prefix)) {
+    prefix.push_back(remote_line(words, plan));
+  } else {
+    std::ranges::move(words, std::back_inserter(prefix));
+  }
+  return prefix;
+}
+
 }  // namespace
+
+bool goes_through_shell(std::span<const std::string> prefix) {
+  return !prefix.empty() &&
+         prefix.front().substr(prefix.front().rfind('/') + 1) == "ssh";
+}
 
 Result<std::vector<std::vector<std::string>>> launch_commands(
     std::span<const std::string> command, const LaunchPlan& plan) {
@@ -71,7 +108,7 @@ Result<std::vector<std::vector<std::string>>> launch_commands(
   std::vector<std::vector<std::string>> commands;
   commands.reserve(plan.nodes.size());
   for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
-    std::vector<std::string> words = plan.nodes[node];
+    std::vector<std::string> words = plan.wrapper;
     if (!plan.variables.empty()) words.emplace_back("env");
     std::ranges::copy(plan.variables, std::back_inserter(words));
     std::ranges::copy(command.first(own), std::back_inserter(words));
@@ -79,7 +116,7 @@ Result<std::vector<std::vector<std::string>>> launch_commands(
       std::ranges::copy(torchrun_words(plan, node), std::back_inserter(words));
     }
     std::ranges::copy(command.subspan(own), std::back_inserter(words));
-    commands.push_back(std::move(words));
+    commands.push_back(behind(plan.nodes[node], std::move(words), plan));
   }
   return commands;
 }

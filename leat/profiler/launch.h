@@ -14,13 +14,19 @@ struct LaunchPlan {
   /// Without it the command runs as it is; REQUIRES then one process.
   bool uses_torchrun = false;
   /// In front of the command on each node ("ssh host", "ip netns exec ns1"),
-  /// as words; one empty prefix for this machine alone.
+  /// as words; one empty prefix for this machine alone. ssh gives words to a
+  /// shell, in the user's home: they are put so that it finds them as they are,
+  /// in `folder`, and what they start ends when ssh's standard input does.
   std::vector<std::vector<std::string>> nodes = {{}};
   /// Where the first node is reached by the others, with more than one node.
   std::string master_address = "127.0.0.1";
   std::uint16_t master_port = 0;
+  /// On each node in front of the rest, such as a scratch layer.
+  std::vector<std::string> wrapper{};
   /// NAME=VALUE, for the script.
   std::vector<std::string> variables{};
+  std::string folder{};  ///< Where the command runs.
+  std::string path{};    ///< PATH, for nodes that are reached by ssh.
 };
 
 /// The command for each node: `python [options] script …` becomes `… python
@@ -31,5 +37,9 @@ struct LaunchPlan {
 ///                     does not begin with python
 Result<std::vector<std::vector<std::string>>> launch_commands(
     std::span<const std::string> command, const LaunchPlan& plan);
+
+/// Whether the words behind this prefix go through a shell on another machine,
+/// as they do behind ssh.
+bool goes_through_shell(std::span<const std::string> prefix);
 
 }  // namespace leat

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -41,13 +45,12 @@ TEST(LaunchTest, TorchrunStandsAfterPythonsOwnOptions) {
 }
 
 TEST(LaunchTest, EachNodeHasItsPrefixAndItsRank) {
-  const auto commands =
-      launch_commands(Words{"python", "train.py"},
-                      {.processes_per_node = 2,
-                       .uses_torchrun = true,
-                       .nodes = {{"ssh", "a"}, {"ip", "netns", "exec", "b"}},
-                       .master_address = "10.0.0.1",
-                       .master_port = 1234});
+  const auto commands = launch_commands(
+      Words{"python", "train.py"}, {.processes_per_node = 2,
+                                    .uses_torchrun = true,
+                                    .nodes = {{}, {"ip", "netns", "exec", "b"}},
+                                    .master_address = "10.0.0.1",
+                                    .master_port = 1234});
 
   ASSERT_TRUE(commands);
   ASSERT_EQ(commands->size(), 2u);
@@ -56,6 +59,75 @@ TEST(LaunchTest, EachNodeHasItsPrefixAndItsRank) {
                           "torch.distributed.run", "--nproc-per-node", "2",
                           "--nnodes", "2", "--node-rank", "1", "--master-addr",
                           "10.0.0.1", "--master-port", "1234", "train.py"));
+}
+
+TEST(LaunchTest, WhatWrapsACommandStandsOnItsNode) {
+  EXPECT_THAT(one({"./train.sh"}, {.nodes = {{"srun", "--nodelist=a"}},
+                                   .wrapper = {"unshare", "sh"},
+                                   .variables = {"A=b"}}),
+              ElementsAre("srun", "--nodelist=a", "unshare", "sh", "env", "A=b",
+                          "./train.sh"));
+}
+
+/// What a shell is given behind ssh, run by one here; what it says.
+std::string said_by(const Words& command, LaunchPlan plan, const char* input) {
+  plan.nodes = {{"/usr/bin/ssh", "a"}};
+  const Words words = one(command, plan);
+  EXPECT_EQ(words.size(), 3u);
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  EXPECT_EQ(::pipe(in.data()) + ::pipe(out.data()), 0);
+  const pid_t shell = ::fork();
+  if (shell == 0) {
+    ::setsid();
+    ::dup2(in[0], 0);
+    ::dup2(out[1], 1);
+    for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
+    ::execlp("sh", "sh", "-c", words.back().c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(in[0]);
+  ::close(out[1]);
+  std::string said;
+  std::array<char, 256> piece;
+  while (true) {
+    const ssize_t got = ::read(out[0], piece.data(), piece.size());
+    if (got <= 0) break;
+    said.append(piece.data(), static_cast<std::size_t>(got));
+    if (said.ends_with(input)) ::close(std::exchange(in[1], -1));
+  }
+  int status = 0;
+  ::waitpid(shell, &status, 0);
+  ::close(out[0]);
+  if (in[1] >= 0) ::close(in[1]);
+  return said + (WIFSIGNALED(status)
+                     ? "signal " + std::to_string(WTERMSIG(status))
+                     : "status " + std::to_string(WEXITSTATUS(status)));
+}
+
+TEST(LaunchTest, BehindSshWordsArriveAsTheyAre) {
+  const Words command = {
+      "sh",    "-c",        "pwd; printf '%s|' \"$@\"; exit 7",
+      "x",     "two words", "it's",
+      "$HOME", "*",         "",
+      "a;b"};
+
+  EXPECT_EQ(said_by(command, {.folder = "/usr/bin"}, "never"),
+            "/usr/bin\ntwo words|it's|$HOME|*||a;b|status 7");
+  EXPECT_EQ(
+      said_by({"sh", "-c", "echo $PATH $A"},
+              {.variables = {"A=b c"}, .path = "/bin:/usr/b in"}, "never"),
+      "/bin:/usr/b in b c\nstatus 0");
+  EXPECT_EQ(
+      said_by({"sh", "-c", "read -r line; echo \"<$line>\""}, {}, "never"),
+      "<>\nstatus 0")
+      << "its own input is empty";
+}
+
+TEST(LaunchTest, WhatRunsBehindSshEndsWithTheConnection) {
+  EXPECT_EQ(
+      said_by({"sh", "-c", "echo begun; sleep 1000; echo on"}, {}, "begun\n"),
+      "begun\nsignal 15");
 }
 
 TEST(LaunchTest, SaysWhatTorchrunCannotStart) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -10,6 +11,9 @@ namespace leat {
 namespace {
 
 using Json = nlohmann::json;
+
+/// No machine is up for longer, and nanoseconds of it can be counted.
+constexpr std::chrono::years kMostUptime{100};
 
 Error wrong(std::string_view what) {
   return Error(ErrorCode::kCorrupt,
@@ -61,6 +65,15 @@ Result<std::optional<double>> optional_seconds_in(const Json& record,
   return std::optional(value);
 }
 
+/// A time of the monotonic clock; its beginning where there is none.
+Result<TimePoint> time_in(const Json& record, const char* name) {
+  LEAT_TRY(const std::optional<double> seconds,
+           optional_seconds_in(record, name));
+  const std::chrono::duration<double> since_start(seconds.value_or(0));
+  if (since_start > kMostUptime) return wrong(fmt::format("\"{}\"", name));
+  return TimePoint(std::chrono::duration_cast<Nanoseconds>(since_start));
+}
+
 std::string text_in(const Json& record, const char* name) {
   const auto found = record.find(name);
   const bool is_text = found != record.end() && found->is_string();
@@ -85,6 +98,8 @@ Result<RankRecord> parse_record(std::string_view json) {
   }
   LEAT_TRY(result.supply_cpu_seconds,
            optional_seconds_in(record, "supply_cpu_seconds"));
+  LEAT_TRY(result.measured_from, time_in(record, "measured_from_seconds"));
+  LEAT_TRY(result.measured_until, time_in(record, "measured_until_seconds"));
   result.rows = optional_count_in(record, "rows");
   result.epoch_batches = optional_count_in(record, "epoch_batches");
   result.workers = optional_count_in(record, "workers");

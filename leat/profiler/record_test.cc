@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "leat/profiler/trial.h"
@@ -10,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using std::chrono_literals::operator""ms;
 
 TEST(RecordTest, ReadsWhatTheHookWrites) {
   const auto record = parse_record(
@@ -17,7 +19,8 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
           "wait_seconds": [0.1, 0], "supply_seconds": [], "rows": 32,
           "seen": 12, "loader": "a.B", "accelerator": null, "torch": "2.1",
           "supply_cpu_seconds": 0.25, "epoch_batches": 40, "workers": 3,
-          "gradient_bytes": 4096, "gradient_buckets": 2})");
+          "gradient_bytes": 4096, "gradient_buckets": 2,
+          "measured_from_seconds": 7.5, "measured_until_seconds": 9})");
 
   ASSERT_TRUE(record);
   EXPECT_EQ(record->rank, 3u);
@@ -32,6 +35,8 @@ TEST(RecordTest, ReadsWhatTheHookWrites) {
   EXPECT_EQ(record->workers, 3u);
   EXPECT_EQ(record->gradient_bytes, 4096u);
   EXPECT_EQ(record->gradient_buckets, 2u);
+  EXPECT_EQ(record->measured_from, TimePoint(7500ms));
+  EXPECT_EQ(record->measured_until, TimePoint(9000ms));
 }
 
 TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
@@ -45,6 +50,8 @@ TEST(RecordTest, WhatAScriptSpoiltIsAnErrorThatSaysHow) {
   EXPECT_EQ(refusal("[1]", R"(, "rank": 0})"), "accepted");
   EXPECT_THAT(refusal("[1]", R"(, "rank": 0, "supply_cpu_seconds": -1})"),
               HasSubstr("supply_cpu_seconds"));
+  EXPECT_THAT(refusal("[1]", R"(, "rank": 0, "measured_from_seconds": 1e300})"),
+              HasSubstr("measured_from_seconds"));
   EXPECT_THAT(refusal("[1]", R"(, "rank": 0)"), HasSubstr("no JSON object"));
   EXPECT_THAT(refusal("[1]", "}"), HasSubstr("no count \"rank\""));
   EXPECT_THAT(refusal("[1]", R"(, "rank": -1})"), HasSubstr("\"rank\""));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/profiler/child.h"
+#include "leat/profiler/shell_word.h"
 
 namespace leat {
 namespace {
@@ -70,19 +71,11 @@ std::vector<Path> mounts_below(const Path& folder) {
   return mounts;
 }
 
-std::string quoted(const Path& path) {
-  std::string text = "'";
-  for (const char c : path.string()) {
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return text + "'";
-}
-
 std::string script_for(std::span<const Path> folders, const Path& run_folder) {
   const Path place = run_folder / "scratch";
   std::string script = fmt::format(
       "set -e; here=$PWD; s={}; mkdir -p \"$s\"; mount -t tmpfs tmpfs \"$s\"; ",
-      quoted(place));
+      shell_word(place.string()));
   std::size_t kept = 0;
   std::size_t number = 0;
   for (const Path& folder : outermost(folders)) {
@@ -91,16 +84,16 @@ std::string script_for(std::span<const Path> folders, const Path& run_folder) {
     for (const Path& mount : mounts) {
       script +=
           fmt::format("mkdir \"$s/k{0}\"; mount --rbind {1} \"$s/k{0}\"; ",
-                      kept++, quoted(mount));
+                      kept++, shell_word(mount.string()));
     }
     script += fmt::format(
         "mkdir \"$s/l{0}\" \"$s/u{0}\" \"$s/w{0}\"; "
         "mount --bind {1} \"$s/l{0}\"; mount -t overlay overlay -o "
         "lowerdir=\"$s/l{0}\",upperdir=\"$s/u{0}\",workdir=\"$s/w{0}\" {1}; ",
-        number++, quoted(folder));
+        number++, shell_word(folder.string()));
     for (std::size_t i = 0; i < mounts.size(); ++i) {
       script += fmt::format("mount --rbind \"$s/k{}\" {}; ", first + i,
-                            quoted(mounts[i]));
+                            shell_word(mounts[i].string()));
     }
   }
   return script + "cd \"$here\"; exec \"$@\"";

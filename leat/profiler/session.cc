@@ -99,7 +99,9 @@ class Session {
                      {.warmup = options_.warmup,
                       .steps = options_.steps,
                       .drained = further * options_.steps,
-                      .notes_files = notes_files},
+                      .notes_files = notes_files,
+                      .reads_power = mode == Relay::Mode::kCold &&
+                                     options_.launch.nodes.size() == 1},
                      stop_);
   }
 
@@ -224,6 +226,11 @@ class Session {
       trials_.cold_step_seconds = late->step_seconds;
       trials_.cold_wait_seconds = late->wait_seconds;
       trials_.cold_batches = batches;
+      const auto add = [](auto& all, const std::optional<double>& watts) {
+        if (watts) all.push_back(*watts);
+      };
+      add(trials_.cold_processor_watts, trial.power.processors);
+      add(trials_.cold_accelerator_watts, trial.power.accelerators);
     }
   }
 

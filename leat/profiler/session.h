@@ -45,6 +45,10 @@ struct TrainingTrials {
   /// Of the slowest rank of the last cold run: each step, and of it next().
   std::vector<double> cold_step_seconds;
   std::vector<double> cold_wait_seconds;
+  /// What this machine drew in cold runs, where that can be read; not of
+  /// trainings over several nodes.
+  std::vector<double> cold_processor_watts;
+  std::vector<double> cold_accelerator_watts;
   /// Batches that all ranks drew in a cold run.
   std::uint64_t cold_batches = 0;
   /// What a timer inside the script would say, of the cold runs: the share of

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -111,21 +112,18 @@ std::vector<std::string> variables_for(const TrialPlace& place) {
   return variables;
 }
 
-Result<void> run_commands(const TrialPlace& place,
-                          const std::vector<std::vector<std::string>>& commands,
+Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
                           const std::stop_token& stop) {
+  LEAT_TRY(const auto commands, launch_commands(place.command, launch));
   std::vector<Child> children;
   children.reserve(commands.size());
   for (std::size_t node = 0; node < commands.size(); ++node) {
-    std::vector<std::string> words;
-    if (!place.scratch_folders.empty()) {
-      words = scratch_words(place.scratch_folders, place.run_folder,
-                            ::geteuid() == 0);
-    }
-    std::ranges::copy(commands[node], std::back_inserter(words));
     LEAT_TRY(Child child,
-             Child::start(words,
-                          place.run_folder / fmt::format("node{}.log", node)));
+             Child::start(commands[node],
+                          place.run_folder / fmt::format("node{}.log", node),
+                          goes_through_shell(launch.nodes[node])
+                              ? ChildInput::kOpen
+                              : ChildInput::kEmpty));
     children.push_back(std::move(child));
   }
   for (std::size_t node = 0; node < children.size(); ++node) {
@@ -192,14 +190,23 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
   LEAT_TRY_VOID(empty_run_folder(place));
   LEAT_TRY_VOID(write_spec(place, options));
   std::ranges::copy(variables_for(place), std::back_inserter(launch.variables));
-  LEAT_TRY(const auto commands, launch_commands(place.command, launch));
-  LEAT_TRY_VOID(run_commands(place, commands, stop));
+  if (!place.scratch_folders.empty()) {
+    launch.wrapper = scratch_words(place.scratch_folders, place.run_folder,
+                                   ::geteuid() == 0);
+  }
+  std::optional<PowerLog> power;
+  if (options.reads_power) power.emplace();
+  LEAT_TRY_VOID(run_commands(place, launch, stop));
   Trial trial;
   const std::size_t ranks = launch.nodes.size() * launch.processes_per_node;
   trial.ranks.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     LEAT_TRY(RankRecord record, read_record(place.run_folder, rank, options));
     trial.ranks.push_back(std::move(record));
+  }
+  if (power) {
+    trial.power = power->stop_and_tell(trial.ranks.front().measured_from,
+                                       trial.ranks.front().measured_until);
   }
   trial.opened_files = read_opened_files(place.run_folder);
   return trial;

@@ -10,6 +10,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/profiler/launch.h"
+#include "leat/profiler/power_log.h"
 
 namespace leat {
 
@@ -24,6 +25,7 @@ struct TrialOptions {
   /// Rows a rank has in the whole job, where batches are replayed.
   std::optional<std::uint64_t> rows{};
   bool notes_files = false;
+  bool reads_power = false;
 };
 
 /// Where and how every run of a profile is made.
@@ -54,14 +56,20 @@ struct RankRecord {
   std::uint64_t gradient_buckets = 0;
   std::optional<std::uint64_t> rows;  ///< Of its first batch.
   std::uint64_t seen = 0;             ///< Batches, warm-up included.
-  std::string loader;                 ///< Class of the training's loader.
-  std::string accelerator;            ///< Name of the device, or empty.
-  std::string torch;                  ///< Version, or empty.
+  /// From when until when its steps were measured, by the monotonic clock; the
+  /// same for none.
+  TimePoint measured_from{};
+  TimePoint measured_until{};
+  std::string loader;       ///< Class of the training's loader.
+  std::string accelerator;  ///< Name of the device, or empty.
+  std::string torch;        ///< Version, or empty.
 };
 
 struct Trial {
   std::vector<RankRecord> ranks;  ///< In order of rank, all of them.
   std::vector<std::filesystem::path> opened_files;
+  /// Of this machine, while rank 0 was measured.
+  Watts power{};
 };
 
 /// Runs the command as `launch` says and reads what the ranks wrote. Blocks.

@@ -91,7 +91,10 @@ Executor::Work Executor::work() const {
 
 void Executor::run(std::size_t thread, const std::stop_token& stop) {
   MutexLock lock(mutex_);
+  TimePoint ended{};       // The task before.
+  bool has_waited = true;  // Since then.
   while (true) {
+    has_waited |= waiting_.empty() || running_ >= active_;
     changed_.wait(lock, stop, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
       return !waiting_.empty() && running_ < active_;
     });
@@ -101,10 +104,12 @@ void Executor::run(std::size_t thread, const std::stop_token& stop) {
     waiting_.pop();
     ++running_;
     lock.unlock();
-    const TimePoint began = clock_.now();
-    task(thread);
+    Turn turn{.thread = thread, .began = has_waited ? clock_.now() : ended};
+    task(turn);
     task = nullptr;  // What it holds goes before the lock is taken again.
-    const Nanoseconds took = clock_.now() - began;
+    ended = turn.ended ? *turn.ended : clock_.now();
+    has_waited = false;
+    const Nanoseconds took = ended - turn.began;
     if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, -1);
     lock.lock();
     --running_;  // Whoever ends one takes the next: nobody has to be woken.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <stop_token>
 #include <string>
@@ -26,8 +27,17 @@ namespace leat {
 ///           joins. A dropped task is destroyed, which frees what it holds.
 class Executor {
  public:
-  /// Told which of the threads runs it, in [0, threads).
-  using Task = std::function<void(std::size_t thread)>;
+  /// A task's time on a thread. The clock is read once a task: each begins
+  /// when the one before ended, where that thread did not wait in between.
+  struct Turn {
+    std::size_t thread;  ///< In [0, threads).
+    TimePoint began;
+    /// Set by a task that has just read the clock as the last thing it did.
+    std::optional<TimePoint> ended{};
+    /// So that a task may be a function of the thread alone.
+    operator std::size_t() const { return thread; }  // NOLINT: see above.
+  };
+  using Task = std::function<void(Turn& turn)>;
 
   /// REQUIRES: threads > 0. `metrics` may be null, else outlives the executor.
   /// `most` is what set_active() may ask for; 0: `threads`.

@@ -107,6 +107,54 @@ TEST(ExecutorTest, WhoWasNeverWantedIsMadeWhenMoreMay) {
   EXPECT_EQ(executor.threads(), 4);
 }
 
+TEST(ExecutorTest, ATaskBeginsWhenTheOneBeforeSaidThatItEnded) {
+  std::vector<TimePoint> began;
+  std::latch begin(1);
+  std::latch done(3);
+  const TimePoint told = SteadyClock().now() - std::chrono::hours(1);
+  Executor executor("test", 1);
+  executor.submit(0, [&](Executor::Turn& turn) {
+    begin.wait();  // Until the others wait for their turn.
+    turn.ended = told;
+    done.count_down();
+  });
+  for (std::uint64_t i = 1; i < 3; ++i) {
+    executor.submit(i, [&](Executor::Turn& turn) {
+      began.push_back(turn.began);
+      done.count_down();
+    });
+  }
+  const TimePoint before = SteadyClock().now();
+  begin.count_down();
+  done.wait();
+
+  EXPECT_EQ(began[0], told);
+  EXPECT_GE(began[1], before) << "by the clock, where the task did not say";
+}
+
+TEST(ExecutorTest, AfterAWaitTheClockIsReadAgain) {
+  Executor executor("test", 1);
+  std::latch first(1);
+  executor.submit(0, [&](Executor::Turn& turn) {
+    turn.ended = turn.began - std::chrono::hours(1);
+    first.count_down();
+  });
+  first.wait();
+  // It counts, with the lock held, in the moment in which the thread looks for
+  // another task.
+  while (executor.work().tasks < 1) std::this_thread::yield();
+  const TimePoint before = SteadyClock().now();
+  TimePoint began;
+  std::latch second(1);
+  executor.submit(0, [&](Executor::Turn& turn) {
+    began = turn.began;
+    second.count_down();
+  });
+  second.wait();
+
+  EXPECT_GE(began, before);
+}
+
 TEST(ExecutorTest, TellsWhatItsThreadsHaveDone) {
   std::latch done(3);
   Executor executor("test", 2);

@@ -67,28 +67,6 @@ std::optional<std::uint32_t> take_number(std::string_view& text) {
   return value;
 }
 
-/// The count of node `node` in Slurm's "4(x2),3": two nodes of four, then one
-/// of three. Nullopt if it is none, or has no such node.
-std::optional<std::uint32_t> count_of_node(std::string_view counts,
-                                           std::uint32_t node) {
-  std::uint64_t nodes = 0;
-  while (true) {
-    const auto count = take_number(counts);
-    if (!count) return std::nullopt;
-    std::optional<std::uint32_t> times = 1;
-    if (counts.starts_with("(x")) {
-      counts.remove_prefix(2);
-      times = take_number(counts);
-      if (!times || !counts.starts_with(')')) return std::nullopt;
-      counts.remove_prefix(1);
-    }
-    nodes += *times;
-    if (node < nodes) return count;
-    if (!counts.starts_with(',')) return std::nullopt;
-    counts.remove_prefix(1);
-  }
-}
-
 Result<std::optional<std::uint32_t>> read_local_size(const Variables& variables,
                                                      const Env& env) {
   if (!variables.each_nodes.empty()) {
@@ -143,6 +121,26 @@ bool is_launched(const Variables& variables, const Env& env) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> count_of_node(std::string_view counts,
+                                           std::uint32_t node) {
+  std::uint64_t nodes = 0;
+  while (true) {
+    const auto count = take_number(counts);
+    if (!count) return std::nullopt;
+    std::optional<std::uint32_t> times = 1;
+    if (counts.starts_with("(x")) {
+      counts.remove_prefix(2);
+      times = take_number(counts);
+      if (!times || !counts.starts_with(')')) return std::nullopt;
+      counts.remove_prefix(1);
+    }
+    nodes += *times;
+    if (node < nodes) return count;
+    if (!counts.starts_with(',')) return std::nullopt;
+    counts.remove_prefix(1);
+  }
+}
 
 Result<Launch> read_launch(const Env& env) {
   for (const Variables& variables : kLaunchers) {

@@ -1,6 +1,7 @@
 // Which process of how many this is, as its launcher says.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "leat/base/env.h"
@@ -27,5 +28,10 @@ struct Launch {
 ///   kInvalidArgument  a variable is not a number, one of a pair is missing, or
 ///                     a rank is not below its size; the message names it
 Result<Launch> read_launch(const Env& env);
+
+/// The count of node `node` in Slurm's "4(x2),3": two nodes of four, then one
+/// of three. Nullopt if it is none, or has no such node.
+std::optional<std::uint32_t> count_of_node(std::string_view counts,
+                                           std::uint32_t node);
 
 }  // namespace leat

@@ -30,10 +30,8 @@ class SpawnPlan {
     sigemptyset(&usual);
     sigaddset(&usual, SIGPIPE);
     posix_spawnattr_setsigdefault(&attributes_, &usual);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-    if (options.leads_group) flags |= POSIX_SPAWN_SETPGROUP;
-    posix_spawnattr_setflags(&attributes_, static_cast<short>(flags));
+    posix_spawnattr_setflags(&attributes_,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~SpawnPlan() {
     posix_spawn_file_actions_destroy(&files_);

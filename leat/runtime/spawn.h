@@ -13,8 +13,6 @@ namespace leat {
 struct SpawnOptions {
   int output = 1;  ///< The file that its standard output goes to,
   int errors = 2;  ///< and its standard error.
-  /// It leads a process group, with which all that it starts can be ended.
-  bool leads_group = false;
 };
 
 /// Starts `words` (a program, searched in PATH, and its arguments) without a

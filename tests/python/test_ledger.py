@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import subprocess
+import sys
+import time
 
 import pytest
 
 import leat
+from profiling import profile, report_of
 
 
 def bench(folder, *words: str, **variables: str) -> dict:
@@ -45,6 +49,79 @@ def test_the_ledger_is_what_the_bucket_counted(data, tmp_path):
     assert ledger["stalled_dollars"] == pytest.approx(waited * 0.005)
     assert ledger["request_dollars"] == pytest.approx(ledger["gets"] * 4e-7 + ledger["lists"] * 5e-6)
     assert ledger["transfer_dollars"] == pytest.approx(ledger["bytes"] * 0.045e-9)
+
+
+@pytest.fixture
+def accelerators(tmp_path):
+    """Variables for which a program finds an NVML that knows devices of so many watts."""
+    folder = pathlib.Path(leat.testing.find_binary()).resolve().parent.parent / "testing/nvml"
+    if not folder.exists():
+        pytest.skip(f"the NVML that tests bring is not built: there is no {folder}")
+
+    def of(*devices: str) -> dict[str, str]:
+        (tmp_path / "devices").write_text("".join(f"{device}\n" for device in devices))
+        return {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(tmp_path / "devices")}
+
+    return of
+
+
+def test_energy_of_accelerators_is_what_nvml_counts(data, tmp_path, accelerators):
+    begin = time.monotonic()
+    ledger = bench(tmp_path, str(data / "b"), "--step-time", "40ms", **accelerators("250 W", "50 W"))["ledger"]
+    took = time.monotonic() - begin
+
+    assert 12 * 0.04 * 300 <= ledger["accelerator_joules"] <= 300 * took
+
+
+@pytest.mark.parametrize("devices", [["250 W", "error 3"], []], ids=["one does not tell", "no driver"])
+def test_energy_that_cannot_be_read_is_left_out(devices, data, tmp_path, accelerators):
+    assert "accelerator_joules" not in bench(tmp_path, str(data / "b"), **accelerators(*devices))["ledger"]
+
+
+def test_a_profile_has_the_power_of_the_steps_that_count(data, tmp_path, accelerators):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/train.py").write_text(
+        "import leat, time\n"
+        f"for batch in leat.Loader({str(data / 'b')!r}, batch_size=1, fields=('data',)): time.sleep(0.1)\n"
+    )
+
+    report = report_of(profile(
+        tmp_path / "project", "--steps", "8", "--warmup", "1", "--repeats", "1", "--",
+        sys.executable, "train.py", **accelerators("250 W"),
+    ))  # fmt: skip
+
+    told = report["ledger"]["accelerator_joules"] / (1000 * report["step_seconds"])
+    assert told == pytest.approx(250, rel=0.2), "watts"
+
+
+def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
+    for name, value in {"LEAT_NODE_PER_HOUR": "36", "RANK": "0", "WORLD_SIZE": "2",
+                        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    with leat.Loader(str(data / "b"), batch_size=5, fields=("data",)) as loader:
+        for _ in range(2):
+            for _ in loader:
+                pass
+        waited = sum(epoch["wait_seconds"] for epoch in loader.stats())
+        metrics = loader.metrics()
+
+    assert metrics["leat_pipeline_stalled_nanoseconds_total"] == pytest.approx(1e9 * waited) and waited > 0
+    # Half of a cent a second; each of a few waits is rounded to a billionth of a dollar.
+    assert metrics["leat_pipeline_stalled_nanodollars_total"] == pytest.approx(1e9 * waited * 0.005, abs=50)
+
+
+@pytest.mark.parametrize("price", ["much", "-1", "nan", "1e300", "3 "])
+def test_a_price_that_is_none_is_refused(price, data, monkeypatch):
+    monkeypatch.setenv("LEAT_NODE_PER_HOUR", price)
+
+    with pytest.raises(leat.InvalidArgument, match="LEAT_NODE_PER_HOUR="):
+        leat.Loader(str(data / "b"), batch_size=5)
+
+
+def test_a_command_takes_the_price_from_the_environment(data, tmp_path):
+    ledger = bench(tmp_path, str(data / "b"), LEAT_NODE_PER_HOUR="3600")["ledger"]
+
+    assert ledger["stalled_dollars"] == pytest.approx(ledger["stalled_accelerator_seconds"]) and ledger["stalled_dollars"] > 0
 
 
 def test_a_provider_that_nobody_knows_is_wrong_usage(data):

@@ -81,6 +81,8 @@ class Recorder:
             "wait_seconds": tally.wait_seconds,
             "seen": tally.seen,
             "supply_seconds": supply,
+            "measured_from_seconds": on_monotonic_clock(tally.measured_from),
+            "measured_until_seconds": on_monotonic_clock(tally.measured_until),
             "supply_cpu_seconds": cpu,
             "rows": tally.rows,
             "epoch_batches": tally.epoch_batches,
@@ -123,6 +125,9 @@ class Tally:
         self.workers: int | None = None
         self.step_seconds: list[float] = []
         self.wait_seconds: list[float] = []
+        #: When the steps that count began and ended, by time.perf_counter().
+        self.measured_from: float | None = None
+        self.measured_until: float | None = None
 
 
 class Timed:
@@ -160,6 +165,9 @@ class Timed:
         if tally.rows is None:
             tally.rows = rows_of(batch)
         if self._given is not None and tally.seen > recorder.warmup + 1:
+            if tally.measured_from is None:
+                tally.measured_from = self._given
+            tally.measured_until = given
             tally.step_seconds.append(given - self._given)
             tally.wait_seconds.append(given - asked)
             if len(tally.step_seconds) == recorder.steps:
@@ -265,6 +273,11 @@ def finish_device_work() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
+
+
+def on_monotonic_clock(at: float | None) -> float | None:
+    """Of time.perf_counter(), which may be another clock."""
+    return None if at is None else at + (time.monotonic() - time.perf_counter())
 
 
 def accelerator() -> str | None:

@@ -1,0 +1,27 @@
+// Nothing that we start outlives us.
+#pragma once
+#include <span>
+
+namespace leat {
+
+/// What a process does that stands between us and a program of somebody's: it
+/// starts the program, and ends it with all that came of it, in whatever
+/// session or process group, once the program has ended or we have. It is the
+/// subreaper of all of them (Linux: prctl(2)), so that none escapes by losing
+/// its parent.
+///
+/// To call after fork(), in the child: it closes every other descriptor, and
+/// its memory is ours as it was. It hears no terminal and no SIGTERM.
+struct KeptProgram {
+  std::span<char* const> words;  ///< Found on PATH; the last one null.
+  int log;                       ///< Takes its standard output and error.
+  int lifeline;                  ///< Read end; at its end, so do we.
+  int report;                    ///< Takes an int, errno, if it cannot start.
+  /// Else its standard input is empty. So it ends when we do.
+  bool keeps_input_open;
+};
+
+/// Ends with the program's exit status, 128 + N after a signal N.
+[[noreturn]] void keep(const KeptProgram& program);
+
+}  // namespace leat

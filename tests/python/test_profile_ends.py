@@ -1,0 +1,99 @@
+"""`leat profile` killed: nothing of what it started goes on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+# Its processes tell their numbers outside of what is covered by a scratch layer.
+TRAINING = """
+import os, pathlib, sys, time
+from torch.utils.data import DataLoader, Dataset
+
+TOLD = pathlib.Path(sys.argv[1])
+
+def tell(name):
+    (TOLD / f"{name}-{os.getpid()}").touch()
+
+class Items(Dataset):
+    def __len__(self):
+        return 1000
+    def __getitem__(self, index):
+        tell("worker")
+        return index
+
+if __name__ == "__main__":
+    tell("rank")
+    (TOLD / f"launcher-{os.getppid()}").touch()
+    for _ in DataLoader(Items(), num_workers=1):
+        time.sleep(0.2)
+"""
+
+
+def told(folder: pathlib.Path) -> dict[int, str]:
+    """What the processes of the training are, by their numbers."""
+    names = (path.name.split("-") for path in folder.iterdir())
+    return {int(pid): name for name, pid in names}
+
+
+def lives(pid: int) -> bool:
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(what, seconds: float = 60) -> bool:
+    ends = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM], ids=lambda way: way.name)
+@pytest.mark.parametrize("scratch", [True, False], ids=["scratch", "no scratch"])
+def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
+    project, numbers = tmp_path / "project", tmp_path / "numbers"
+    project.mkdir()
+    numbers.mkdir()
+    (project / "train.py").write_text(TRAINING)
+    # In a session of its own, so that a signal to its group is not for the tests, who
+    # may have been told to ignore the end of their terminal, as by nohup.
+    started = subprocess.Popen(
+        ["leat", "profile", "--nproc-per-node", "2", *([] if scratch else ["--no-scratch"]), "--",
+         sys.executable, "train.py", str(numbers)],
+        cwd=project, env={**os.environ, "HOME": str(project)}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        wanted = ["launcher", "rank", "rank", "worker", "worker"]
+        wait_until(lambda: started.poll() is not None or sorted(told(numbers).values()) == wanted)
+        if started.poll() is not None:
+            said = started.stderr.read()
+            if "no scratch file system can be mounted" in said:
+                pytest.skip(said)
+            pytest.fail(said)
+        processes = told(numbers)
+        assert sorted(processes.values()) == wanted
+        assert all(map(lives, processes))
+
+        os.killpg(started.pid, way)
+        started.wait(60)
+
+        assert wait_until(lambda: not any(map(lives, processes)), 30), {
+            name: lives(pid) for pid, name in processes.items()
+        }
+    finally:
+        started.kill()
+        started.wait()
+        started.stderr.close()

@@ -1,0 +1,125 @@
+"""`leat profile --nodes`: hosts by ssh and nodes of a Slurm allocation, by programs that stand in for both."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+from profiling import profile, report_of
+
+# In the user's home, by the user's shell, with an environment of its own.
+SSH = """#!/bin/sh
+[ "$1 $2" = "-o BatchMode=yes" ] || exit 255
+echo "$3" >> "$STAND_INS/ssh"
+cd "$STAND_INS/home"
+exec env -i HOME="$STAND_INS/home" PATH=/usr/bin:/bin LD_LIBRARY_PATH="$LD_LIBRARY_PATH" sh -c "$4"
+"""
+SRUN = """#!/bin/sh
+while :; do
+  case "$1" in
+    --nodelist=*) echo "$1" >> "$STAND_INS/srun"; shift ;;
+    --cpus-per-task=*) echo "$1" >> "$STAND_INS/cores"; shift ;;
+    --*) shift ;;
+    *) break ;;
+  esac
+done
+exec "$@"
+"""
+# Each node's rank writes a file, and reads what the working directory holds.
+TRAINING = """
+import os, pathlib, time, torch.distributed
+from torch.utils.data import DataLoader
+torch.distributed.init_process_group("gloo")
+assert pathlib.Path("here").read_text() == "here"
+pathlib.Path(f"checkpoint{os.environ['RANK']}").touch()
+together = torch.zeros(1)
+for _ in DataLoader(list(range(1000)), batch_size=2):
+    time.sleep(0.05 if os.environ["WORLD_SIZE"] == "1" else 0.45)
+    torch.distributed.all_reduce(together)
+"""
+
+
+@pytest.fixture
+def stand_ins(tmp_path) -> dict[str, str]:
+    """Variables for which ssh and srun are programs that run the command here."""
+    folder = tmp_path / "stand-ins"
+    (folder / "home").mkdir(parents=True)
+    for name, text in {"ssh": SSH, "srun": SRUN}.items():
+        (folder / "bin").mkdir(exist_ok=True)
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    return {"STAND_INS": str(folder), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def project(tmp_path) -> pathlib.Path:
+    # A name that a shell would take apart.
+    folder = tmp_path / "it's a project"
+    folder.mkdir()
+    (folder / "here").write_text("here")
+    (folder / "train.py").write_text(TRAINING)
+    return folder
+
+
+def check(report: dict, project: pathlib.Path) -> None:
+    assert report["settings"]["nodes"] == 2
+    assert report["parts"]["compute"]["seconds"] < report["parts"]["network"]["seconds"]
+    assert sorted(path.name for path in project.iterdir()) == ["here", "train.py"], "what nodes write goes away"
+
+
+def told(stand_ins: dict[str, str], name: str) -> list[str]:
+    return pathlib.Path(stand_ins["STAND_INS"], name).read_text().split()
+
+
+def test_nodes_of_an_allocation_are_started_by_srun(project, stand_ins):
+    report = report_of(profile(
+        project, "--nodes", "slurm", "--master-addr", "localhost", "--nproc-per-node", "1",
+        "--steps", "4", "--warmup", "1", "--repeats", "1", "--", sys.executable, "train.py",
+        **stand_ins, SLURM_JOB_NODELIST="node[01-02]", SLURM_JOB_CPUS_PER_NODE="4,2",
+    ))  # fmt: skip
+
+    check(report, project)
+    nodes = told(stand_ins, "srun")
+    # A look and a cold run on both, alone on the first, replayed on both.
+    assert set(nodes) == {"--nodelist=node01", "--nodelist=node02"}
+    assert nodes.count("--nodelist=node01") == nodes.count("--nodelist=node02") + 1
+    assert set(told(stand_ins, "cores")) == {"--cpus-per-task=4", "--cpus-per-task=2"}
+
+
+def test_hosts_are_reached_by_ssh(project, stand_ins):
+    report = report_of(profile(
+        project, "--nodes", "me@node[1-2]", "--master-addr", "localhost", "--nproc-per-node", "1",
+        "--steps", "4", "--warmup", "1", "--repeats", "1", "--", pathlib.Path(sys.executable).name, "train.py",
+        **{**stand_ins, "PATH": f"{stand_ins['PATH']}:{pathlib.Path(sys.executable).parent}"},
+    ))  # fmt: skip
+
+    check(report, project)
+    assert set(told(stand_ins, "ssh")) == {"me@node1", "me@node2"}
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--nodes", "slurm"], "SLURM_JOB_NODELIST is not set"),
+    (["--nodes", "node[3-1]"], "no range of numbers"),
+    (["--nodes", "-oProxyCommand=x,b"], "is no name of a node"),
+    (["--nodes", "a,b", "--node", "ssh c"], "give one of the two"),
+])  # fmt: skip
+def test_nodes_that_cannot_be_are_wrong_usage(words, says, project):
+    done = profile(project, *words, "--", sys.executable, "train.py")
+
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_machine_without_srun_is_told_so(project, tmp_path):
+    leat = pathlib.Path(shutil.which("leat")).resolve().parent
+    done = profile(
+        project, "--no-scratch", "--nodes", "slurm", "--", sys.executable, "train.py",
+        SLURM_JOB_NODELIST="a", PATH=str(leat),
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert "srun cannot be started" in done.stderr
