@@ -144,14 +144,15 @@ class FetchTurnsTest : public TempFolderTest {
               [answer](bool is_there) { answer->set_value(is_there); });
     return answer->get_future();
   }
-  /// Waits until the thread of any has looked again, twice.
-  void wait_for_looks() const {
-    for (const int before = looks_; looks_ < before + 3;)
-      std::this_thread::yield();
-  }
   static bool is_open(const std::future<bool>& answer) {
     return answer.wait_for(std::chrono::seconds(0)) !=
            std::future_status::ready;
+  }
+
+  /// Waits until the tiers have been looked at again, twice, or it is decided.
+  void wait_for_looks(const std::future<bool>& waiting) const {
+    const int before = looks_;
+    while (looks_ < before + 3 && is_open(waiting)) std::this_thread::yield();
   }
 
   Mutex mutex_;
@@ -164,7 +165,7 @@ TEST_F(FetchTurnsTest, TheFirstBringsItAndTheOthersWaitUntilItIsThere) {
   const auto b = turns();
   EXPECT_FALSE(ask(*a, kOne).get());
   auto waiting = ask(*b, kOne);
-  wait_for_looks();
+  wait_for_looks(waiting);
   EXPECT_TRUE(is_open(waiting));
 
   put(kOne);
@@ -198,7 +199,7 @@ TEST_F(FetchTurnsTest, OneOfTheSameProcessWaitsToo) {
   const auto a = turns();
   EXPECT_FALSE(ask(*a, kOne).get());
   auto waiting = ask(*a, kOne);
-  wait_for_looks();
+  wait_for_looks(waiting);
   EXPECT_TRUE(is_open(waiting));
 
   put(kOne);
@@ -211,7 +212,7 @@ TEST_F(FetchTurnsTest, AKilledFetcherKeepsNobodyWaiting) {
   const pid_t child = claim_in_child();
   const auto a = turns();
   auto waiting = ask(*a, kOne);
-  wait_for_looks();
+  wait_for_looks(waiting);
   EXPECT_TRUE(is_open(waiting));
 
   kill(child);
