@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/check.h"
 #include "leat/cache/segment_format.h"
 #include "leat/engine/loader_machine.h"
 #include "leat/runtime/log.h"
@@ -17,6 +18,8 @@ namespace {
 /// included; of a disk, what most that are rented give at least.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
+/// Of the thread that writes records: a copy and a checksum.
+constexpr double kWriteBytesPerSecond = 2e9;
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -30,6 +33,7 @@ double cost_of(double bytes) {
 
 Result<void> Loader::Machine::open_form(RecordCache* records) {
   const bool is_for = DecodedForm::is_for(fields);
+  LEAT_CHECK(options.cache->form.has_value());
   if (options.cache->form == CacheForm::kDecoded && !is_for) {
     return Error(
         ErrorCode::kInvalidArgument,
@@ -76,6 +80,7 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
         seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
         costs.encoded_bytes / static_cast<double>(usual.in_flight);
   }
+  costs.before_seconds += costs.decoded_bytes / kWriteBytesPerSecond;
   costs.encoded_bytes = cost_of(costs.encoded_bytes);
   costs.decoded_bytes = cost_of(costs.decoded_bytes);
   const FormLimits limits = {
@@ -85,6 +90,9 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
                         static_cast<double>(usual.cores) / usual.local_ranks),
       .hit_bytes_per_second = options.cache->disk.empty() ? kRamBytesPerSecond
                                                           : kDiskBytesPerSecond,
+      .epochs = options.epochs
+                    ? *options.epochs - std::min(*options.epochs, found.epoch)
+                    : 0,
       // A piece of a shard is read for all its samples, or for none.
       .may_mix = context->pieces == nullptr};
   const FormChoice choice = choose_form(costs, limits);

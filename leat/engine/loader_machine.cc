@@ -177,6 +177,12 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
                                          const Launch& launch, const Env& env) {
   if (!options.cache) return {};
   const Catalogue& catalogue = *dataset.catalogue;
+  if (!options.cache->form) {
+    // Without an end nobody knows whether what records cost comes back.
+    options.cache->form = options.cache->is_auto && options.epochs
+                              ? CacheForm::kAuto
+                              : CacheForm::kEncoded;
+  }
   CacheNeeds needs{
       .samples = catalogue.samples(),
       .fields = std::max<std::uint64_t>(

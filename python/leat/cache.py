@@ -104,8 +104,8 @@ def options_of(
     if isinstance(cache, Cache):
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "peer_patience"))
-        return {**nothing, "peers": [], "auto": True, "policy": "belady", "form": "encoded"}
+        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_patience"))
+        return {**nothing, "peers": [], "auto": True, "policy": "belady"}
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '
         'leat.Cache(ram="8GiB")'
