@@ -33,7 +33,8 @@ struct CacheOptions {
   std::optional<std::uint64_t> disk_limit_bytes;
   /// What is kept when not all fits: belady, never_evict, lru or fifo.
   std::string policy = "belady";
-  CacheForm form = CacheForm::kEncoded;
+  /// nullopt: encoded, or, with `is_auto` where the epochs are known, auto.
+  std::optional<CacheForm> form;
   /// memcached servers, "host:port", that all ranks of the job share, the same
   /// ones for each; empty: no peers.
   std::vector<std::string> peers;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/check.h"
 #include "leat/cache/segment_format.h"
 #include "leat/engine/loader_machine.h"
 #include "leat/runtime/log.h"
@@ -17,6 +18,8 @@ namespace {
 /// included; of a disk, what most that are rented give at least.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
+/// Of the thread that writes records: a copy and a checksum.
+constexpr double kWriteBytesPerSecond = 2e9;
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -33,6 +36,7 @@ Result<void> Loader::Machine::open_form(
   if (!options.cache || has_form) return {};
   RecordCache* const records = this->records();
   const bool is_for = DecodedForm::is_for(with);
+  LEAT_CHECK(options.cache->form.has_value());
   if (options.cache->form == CacheForm::kDecoded && !is_for) {
     return Error(
         ErrorCode::kInvalidArgument,
@@ -90,6 +94,7 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
   const std::uint64_t samples = form_samples.value_or(
       static_cast<std::uint64_t>(static_cast<double>(data_bytes) /
                                  std::max(1.0, costs.encoded_bytes)));
+  costs.before_seconds += costs.decoded_bytes / kWriteBytesPerSecond;
   costs.encoded_bytes = cost_of(costs.encoded_bytes);
   costs.decoded_bytes = cost_of(costs.decoded_bytes);
   const FormLimits limits = {
@@ -99,6 +104,9 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
                         static_cast<double>(usual.cores) / usual.local_ranks),
       .hit_bytes_per_second = options.cache->disk.empty() ? kRamBytesPerSecond
                                                           : kDiskBytesPerSecond,
+      .epochs = options.epochs
+                    ? *options.epochs - std::min(*options.epochs, found.epoch)
+                    : 0,
       .may_mix = form_may_mix};
   const FormChoice choice = choose_form(costs, limits);
   tell(explain_form(costs, limits, choice));

@@ -57,7 +57,8 @@ Result<void> Loader::Machine::check_locality() const {
                   " deals samples to the ranks whose cache holds them, and "
                   "there is none; give cache= with ram= or disk=");
   }
-  if (options.cache->form != CacheForm::kEncoded) {
+  if (options.cache->form.value_or(CacheForm::kEncoded) !=
+      CacheForm::kEncoded) {
     return refuse(name +
                   " simulates caches of bytes, and this one may keep samples "
                   "decoded; leave form= out");

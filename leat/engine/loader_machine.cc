@@ -231,6 +231,12 @@ CacheNeeds Loader::Machine::cache_needs(const Launch& launch) const {
 Result<void> Loader::Machine::open_cache(const Limits& limits,
                                          const Launch& launch, const Env& env) {
   if (!options.cache) return {};
+  if (!options.cache->form) {
+    // Without an end nobody knows whether what records cost comes back.
+    options.cache->form = options.cache->is_auto && options.epochs
+                              ? CacheForm::kAuto
+                              : CacheForm::kEncoded;
+  }
   CacheNeeds needs = cache_needs(launch);
   LEAT_TRY(options.cache, choose_cache(*options.cache, needs, limits, env));
   if (options.cache->is_auto && launch.local.rank == 0) {

@@ -81,6 +81,8 @@ class BatchWork {
   std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
   void make_record(SampleWork& sample, SampleWork::Fetched& fetched,
                    std::size_t thread);
+  bool finds_room(const SampleWork& sample, const SampleWork::Fetched& fetched,
+                  RecordWork& work) const;
   std::optional<std::span<const std::byte>> made_record(
       const SampleWork::Fetched& fetched, RecordWork& work, std::size_t thread);
   double try_whole(const SampleWork& sample, const SampleWork::Fetched& fetched,

@@ -1,5 +1,6 @@
 #include "leat/pipeline/decoded_form.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -52,6 +53,7 @@ void DecodedForm::begin_trials(OnFound on_found) {
   const MutexLock lock(mutex_);
   on_found_ = std::move(on_found);
   trials_left_ = kTrials;
+  is_open_ = true;
 }
 
 std::unique_ptr<FormTrial> DecodedForm::begin_trial() {
@@ -67,19 +69,21 @@ void DecodedForm::learn_record(std::uint64_t bytes) {
   }
 }
 
-void DecodedForm::end_trial(const FormCosts* costs) {
+void DecodedForm::end_trial(const FormTrial& trial, bool has_record) {
   Findings found;
   OnFound told;
   {
     const MutexLock lock(mutex_);
     ++findings_.tried;
-    if (costs != nullptr) {
+    findings_.epoch = std::max(findings_.epoch, trial.epoch);
+    if (has_record) {
+      const FormCosts& costs = trial.costs;
       ++findings_.with_record;
-      findings_.costs.encoded_bytes += costs->encoded_bytes;
-      findings_.costs.decoded_bytes += costs->decoded_bytes;
-      findings_.costs.whole_seconds += costs->whole_seconds;
-      findings_.costs.before_seconds += costs->before_seconds;
-      findings_.costs.rest_seconds += costs->rest_seconds;
+      findings_.costs.encoded_bytes += costs.encoded_bytes;
+      findings_.costs.decoded_bytes += costs.decoded_bytes;
+      findings_.costs.whole_seconds += costs.whole_seconds;
+      findings_.costs.before_seconds += costs.before_seconds;
+      findings_.costs.rest_seconds += costs.rest_seconds;
     }
     if (findings_.tried < kTrials) return;
     found = findings_;
@@ -94,6 +98,7 @@ void DecodedForm::end_trial(const FormCosts* costs) {
     }
   }
   told(found);
+  is_open_ = false;
 }
 
 FormTrial::~FormTrial() {
@@ -102,8 +107,8 @@ FormTrial::~FormTrial() {
   ++form_->trials_left_;
 }
 
-void FormTrial::end(const FormCosts* found) {
-  std::exchange(form_, nullptr)->end_trial(found);
+void FormTrial::end(bool has_record) {
+  std::exchange(form_, nullptr)->end_trial(*this, has_record);
 }
 
 }  // namespace leat

@@ -13,6 +13,7 @@
 #include "leat/pipeline/cut.h"
 #include "leat/pipeline/delivered_field.h"
 #include "leat/plan/cache_form.h"
+#include "leat/runtime/memory_budget.h"
 #include "leat/store/record_cache.h"
 
 namespace leat {
@@ -37,6 +38,7 @@ class DecodedForm {
   struct Findings {
     std::uint32_t tried = 0;
     std::uint32_t with_record = 0;
+    std::uint64_t epoch = 0;  ///< The latest that they were of.
     FormCosts costs;
   };
   /// Called once, by whoever ends the last trial.
@@ -65,6 +67,8 @@ class DecodedForm {
 
   /// From now on samples are tried, until `on_found` has been told.
   void begin_trials(OnFound on_found);
+  /// Whether they still are: nobody has chosen a form.
+  bool is_open() const { return is_open_; }
   /// Null unless another sample is to be tried.
   std::unique_ptr<FormTrial> begin_trial();
 
@@ -74,12 +78,13 @@ class DecodedForm {
 
  private:
   friend class FormTrial;
-  void end_trial(const FormCosts* costs);
+  void end_trial(const FormTrial& trial, bool has_record);
 
   RecordCache& records_;
   std::map<std::size_t, std::shared_ptr<const CutChain>> cuts_;
   bool is_for_later_runs_ = false;
   std::atomic<double> share_ = 0;
+  std::atomic<bool> is_open_ = false;
   std::atomic<std::uint64_t> longest_ = 0;
 
   Mutex mutex_;
@@ -97,12 +102,13 @@ class FormTrial {
 
   /// What has been seen of it so far.
   FormCosts costs;
+  std::uint64_t epoch = 0;
   /// It had a decoded record, and that is what it cost.
-  void end_with_record() { end(&costs); }
-  void end_without_record() { end(nullptr); }
+  void end_with_record() { end(true); }
+  void end_without_record() { end(false); }
 
  private:
-  void end(const FormCosts* found);
+  void end(bool has_record);
   DecodedForm* form_;  // Null once it has ended.
 };
 
@@ -122,6 +128,10 @@ struct RecordWork {
   /// Bytes reserved for a record that is still to be made; 0: it was looked
   /// for, or is the bytes.
   std::uint64_t room_bytes = 0;
+  /// It was planned before a form was chosen: whether a record is made, and
+  /// whether there is room for one, is seen when its ops run.
+  bool is_open = false;
+  Reservation late_room;  ///< Of such a one.
   std::unique_ptr<FormTrial> trial;
   /// Other processes wait for us to make it, until it is offered or this dies.
   RecordCache* turn_of = nullptr;

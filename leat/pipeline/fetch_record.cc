@@ -73,7 +73,13 @@ Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
     return false;
   }
   work->trial = form->begin_trial();
-  if (work->trial == nullptr && !is_kept) return false;
+  if (work->trial == nullptr && !is_kept) {
+    // Of a piece that is kept whole, no sample is made before the next epoch.
+    work->is_open = form->is_open() && !shares_piece(sample);
+    if (!work->is_open) return false;
+    LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work), stop));
+    return true;
+  }
   work->room_bytes = work->cut->record_bytes().value_or(
       room_for(range.length_bytes, form->longest_record()));
   if (!memory_.can_fit(work->room_bytes + range.length_bytes)) {

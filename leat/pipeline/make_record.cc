@@ -24,6 +24,7 @@ double core_seconds() {
 void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
                             std::size_t thread) {
   RecordWork& work = *fetched.record_work;
+  if (work.is_open && !finds_room(sample, fetched, work)) return;
   if (work.cut != nullptr && work.room_bytes == 0) return;  // It was found.
   if (work.cut != nullptr) {
     if (work.trial != nullptr) {
@@ -31,10 +32,11 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
     }
     const double begin = core_seconds();
     if (const auto record = made_record(fetched, work, thread)) {
+      context_.decoded->records().keep(work.id, *record, work.hint);
       if (work.trial != nullptr) {
         work.trial->costs.before_seconds = core_seconds() - begin;
+        work.trial->epoch = epoch;
       }
-      context_.decoded->records().keep(work.id, *record, work.hint);
       work.turn_of = nullptr;  // It ends when that is written.
       work.record = *record;
       sample.times.decoded = SteadyClock().now();
@@ -44,6 +46,21 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
   RecordId bytes_id = work.id;
   bytes_id.made_by.reset();
   context_.decoded->records().keep(bytes_id, fetched.bytes, work.hint);
+}
+
+/// Of a sample that was planned before a form was chosen, whose bytes the cache
+/// has been offered: whether it is to be decoded instead, and can be.
+bool BatchWork::finds_room(const SampleWork& sample,
+                           const SampleWork::Fetched& fetched,
+                           RecordWork& work) const {
+  if (!context_.decoded->keeps(context_.in_dataset(sample.id))) return false;
+  const auto bytes = work.cut->record_bytes_for(fetched.bytes);
+  if (!bytes || !*bytes) return false;
+  std::optional<Reservation> room = context_.budget.try_reserve(**bytes);
+  if (!room) return false;
+  work.late_room = *std::move(room);
+  work.room_bytes = **bytes;
+  return true;
 }
 
 /// nullopt: there is none of this sample, or it is longer than what was

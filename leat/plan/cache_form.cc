@@ -55,6 +55,11 @@ FormChoice predict_form(const FormCosts& costs, const FormLimits& limits,
                                      bytes_a_sample(costs, decoded_share) /
                                      limits.hit_bytes_per_second);
   }
+  choice.first_core_seconds =
+      decoded_share * (costs.rest_seconds + costs.before_seconds) +
+      (1 - decoded_share) * costs.whole_seconds;
+  choice.first_seconds =
+      std::max(costs.fetch_seconds, choice.first_core_seconds / limits.cores);
   return choice;
 }
 
@@ -72,12 +77,22 @@ FormChoice choose_form(const FormCosts& costs, const FormLimits& limits) {
   for (const double share : shares) {
     choices.push_back(predict_form(costs, limits, share));
   }
-  for (const auto of : {&FormChoice::seconds, &FormChoice::core_seconds}) {
-    const double least = (*std::ranges::min_element(choices, {}, of)).*of;
+  const auto overall = [&](double first, double later) {
+    const auto epochs = static_cast<double>(limits.epochs);
+    return limits.epochs == 0 ? later : (first + (epochs - 1) * later) / epochs;
+  };
+  const auto keep_least = [&](const auto& of) {
+    const double least = of(*std::ranges::min_element(choices, {}, of));
     std::erase_if(choices, [&](const FormChoice& choice) {
-      return choice.*of > least * (1 + kMargin);
+      return of(choice) > least * (1 + kMargin);
     });
-  }
+  };
+  keep_least([&](const FormChoice& choice) {
+    return overall(choice.first_seconds, choice.seconds);
+  });
+  keep_least([&](const FormChoice& choice) {
+    return overall(choice.first_core_seconds, choice.core_seconds);
+  });
   return choices.front();
 }
 
@@ -100,6 +115,12 @@ std::string explain_form(const FormCosts& costs, const FormLimits& limits,
       told(decoded));
   if (choice.decoded_share > 0 && choice.decoded_share < 1) {
     text += "; both: " + told(choice);
+  }
+  if (limits.epochs != 0) {
+    text += fmt::format(
+        "; the first of {} epochs: encoded {:.2f} ms a sample, decoded {:.2f}",
+        limits.epochs, 1e3 * encoded.first_seconds,
+        1e3 * decoded.first_seconds);
   }
   return text;
 }

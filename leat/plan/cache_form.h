@@ -14,7 +14,7 @@ struct FormCosts {
   double fetch_seconds = 0;
   // Of a core.
   double whole_seconds = 0;   ///< For all ops, from the bytes.
-  double before_seconds = 0;  ///< From the bytes to the decoded record.
+  double before_seconds = 0;  ///< From the bytes to the record in its tier.
   double rest_seconds = 0;    ///< From there on.
 };
 
@@ -25,6 +25,9 @@ struct FormLimits {
   double cores = 1;
   /// That hits can be read with; 0: without end.
   double hit_bytes_per_second = 0;
+  /// Epochs that are left, with the running one, in which nothing hits yet; 0:
+  /// so many that it does not count.
+  std::uint64_t epochs = 0;
   /// Samples of both forms beside each other are an answer too.
   bool may_mix = true;
 };
@@ -35,14 +38,18 @@ struct FormChoice {
   double hit_share = 0;      ///< Of the reads, from the second epoch on.
   double seconds = 0;       ///< A sample: fetching, hits or cores, the slowest.
   double core_seconds = 0;  ///< A sample, of cores.
+  // The same of the epoch that makes the records.
+  double first_seconds = 0;
+  double first_core_seconds = 0;
 };
 
 /// What that share leads to.
 FormChoice predict_form(const FormCosts& costs, const FormLimits& limits,
                         double decoded_share);
 
-/// The share with the least seconds a sample, by a margin that measuring can
-/// tell; of those, with the least of cores; of those, the smallest.
+/// The share with the least seconds a sample, over all epochs that are left, by
+/// a margin that measuring can tell; of those, with the least of cores; of
+/// those, the smallest.
 FormChoice choose_form(const FormCosts& costs, const FormLimits& limits);
 
 /// "decoded: of 1,281,167 samples of 110 KiB, decoded 590 KiB, … ", for a log.

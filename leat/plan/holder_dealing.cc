@@ -212,6 +212,8 @@ class HolderDealing::Simulation {
       const std::uint64_t position = all.begin + i;
       const SampleId sample = order.at(
           position < options_.samples ? position : position % options_.samples);
+      __builtin_prefetch(&holder_[sample.value]);  // Anywhere in memory.
+      __builtin_prefetch(&number_[sample.value]);
       dealt_[i] = {
           .position = position, .sample = sample, .next_use = next_use(sample)};
     }

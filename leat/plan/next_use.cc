@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 
 #include "leat/base/check.h"
 
@@ -72,15 +73,41 @@ AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
 AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
                                 std::uint64_t position) {
   forget_before(epoch);
-  for (; epoch < options_.end_epoch; ++epoch, position = 0) {
-    const std::uint64_t at =
-        options_.first_sample + order_of(epoch).position_of(sample);
-    const Cut& cut = cut_of(epoch);
-    if (cut.is_elsewhere(at)) continue;
-    const std::uint64_t read = first_read(cut, {at, at + 1}, position);
-    if (read != kNone) return time_of(epoch, read);
+  constexpr std::size_t kTogether = EpochOrder::kTogether;
+  const std::uint64_t first = options_.first_sample;
+  // By themselves the first few, where ranks that are few meet it again, and
+  // what is left at the end.
+  std::uint64_t alone = options_.order.shuffle == Shuffle::kFull ? 2 : kNever;
+  while (epoch < options_.end_epoch) {
+    if (alone > 0 || options_.end_epoch - epoch < kTogether) {
+      const std::uint64_t at = order_of(epoch).position_of(sample);
+      const AccessTime read = read_at(epoch, first + at, position);
+      if (read != kNever) return read;
+      if (alone > 0) --alone;
+      ++epoch;
+      position = 0;
+      continue;
+    }
+    (void)order_of(epoch + kTogether - 1);
+    const auto orders =
+        std::span(orders_).subspan(epoch - first_epoch_).first<kTogether>();
+    for (const std::uint64_t at : EpochOrder::positions_of(orders, sample)) {
+      const AccessTime read = read_at(epoch, first + at, position);
+      if (read != kNever) return read;
+      ++epoch;
+      position = 0;
+    }
   }
   return kNever;
+}
+
+/// When these ranks read what stands at `at` of an epoch, from `from` on.
+AccessTime NextUse::read_at(std::uint64_t epoch, std::uint64_t at,
+                            std::uint64_t from) const {
+  const Cut& cut = cut_of(epoch);
+  if (cut.is_elsewhere(at)) return kNever;
+  const std::uint64_t read = first_read(cut, {at, at + 1}, from);
+  return read == kNone ? kNever : time_of(epoch, read);
 }
 
 AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,

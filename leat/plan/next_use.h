@@ -40,7 +40,8 @@ struct NextUseOptions {
 /// shuffle adds what EpochOrder::position_of says; blocks are told in closed
 /// form.
 ///
-/// Memory: the orders from the epoch asked for to the furthest looked at.
+/// Memory: the orders from the epoch asked for to the furthest looked at, and a
+/// few behind it.
 /// Threads: one at a time.
 class NextUse {
  public:
@@ -92,6 +93,8 @@ class NextUse {
         later_(later),
         first_epoch_(options.epoch) {}
 
+  AccessTime read_at(std::uint64_t epoch, std::uint64_t at,
+                     std::uint64_t from) const;
   const EpochOrder& order_of(std::uint64_t epoch);
   const Cut& cut_of(std::uint64_t epoch) const {
     return epoch == options_.epoch ? running_ : later_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "leat/plan/permutation.h"
+
 namespace leat {
 namespace {
 
@@ -77,7 +79,7 @@ NextUseOptions any_job() {
   options.order.window_blocks = *rc::gen::inRange<std::uint32_t>(1, 6);
   options.blocks =
       shards(options.samples, *rc::gen::inRange<std::uint64_t>(1, 60));
-  options.ranks.world_size = *rc::gen::inRange<std::uint32_t>(1, 7);
+  options.ranks.world_size = *rc::gen::inRange<std::uint32_t>(1, 12);
   options.ranks.first =
       *rc::gen::inRange<std::uint32_t>(0, options.ranks.world_size);
   options.ranks.count = *rc::gen::inRange<std::uint32_t>(
@@ -89,7 +91,7 @@ NextUseOptions any_job() {
     options.tail = Tail::kKeep;
   }
   options.epoch = *rc::gen::inRange<std::uint64_t>(0, 3);
-  options.end_epoch = options.epoch + *rc::gen::inRange<std::uint64_t>(0, 5);
+  options.end_epoch = options.epoch + *rc::gen::inRange<std::uint64_t>(0, 12);
   options.start = *rc::gen::inRange<std::uint64_t>(0, options.samples + 1);
   return options;
 }
@@ -236,6 +238,30 @@ RC_GTEST_PROP(NextUseProperty, AWindowHoldsItsBlocksAndNoOthers, ()) {
     RC_ASSERT(at >= window.begin);
     RC_ASSERT(at < window.end);
   }
+}
+
+// So many that orders are no tables, and epochs are looked through together.
+TEST(NextUseTest, OneRankOfManyMeetsItWhereWalkingFindsIt) {
+  const NextUseOptions options{.samples = Permutation::kTableBelow + 100,
+                               .order = {.seed = 5},
+                               .global_batch = 120,
+                               .ranks = {17, 1, 60},
+                               .start = 1234,
+                               .end_epoch = 91};
+  const std::vector<Read> reads = all_reads(options);
+  NextUse next_use = *NextUse::make(options);
+
+  std::uint64_t met = 0;
+  for (std::uint64_t epoch : {0, 1, 40}) {
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      const SampleId sample{i * 13};
+      const AccessTime next = next_use.at_or_after(sample, epoch, 2000);
+      ASSERT_EQ(next, brute_force(options, reads, sample, epoch, 2000));
+      if (next != kNever) ++met;
+    }
+  }
+  EXPECT_GT(met, 500u);
+  EXPECT_LT(met, 900u);  // Some are not met before the end.
 }
 
 TEST(NextUseTest, RefusesRanksThatAreNot) {

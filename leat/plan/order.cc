@@ -168,6 +168,23 @@ std::uint64_t EpochOrder::position_of(SampleId sample) const {
   return sample.value;
 }
 
+std::array<std::uint64_t, EpochOrder::kTogether> EpochOrder::positions_of(
+    std::span<const EpochOrder, kTogether> epochs, SampleId sample) {
+  static_assert(kTogether == Permutation::kTogether);
+  if (epochs[0].shape_->full.has_value()) {
+    std::array<const Permutation*, kTogether> orders;
+    for (std::size_t i = 0; i < kTogether; ++i) {
+      orders[i] = &*epochs[i].shape_->full;
+    }
+    return Permutation::positions_of(orders, sample.value);
+  }
+  std::array<std::uint64_t, kTogether> found;
+  for (std::size_t i = 0; i < kTogether; ++i) {
+    found[i] = epochs[i].position_of(sample);
+  }
+  return found;
+}
+
 PositionRun EpochOrder::window_of(std::uint64_t block) const {
   LEAT_CHECK(shape_->block.has_value());
   return shape_->block->window_of(block);

@@ -1,5 +1,7 @@
 // Which sample stands at which position of an epoch.
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -109,6 +111,13 @@ class EpochOrder {
   SampleId at(std::uint64_t position) const;
   /// REQUIRES: sample < size(). position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
+
+  /// How many positions_of() looks through together.
+  static constexpr std::size_t kTogether = 4;
+  /// The same of several epochs of one job, in little more time than of one
+  /// where the shuffle is full.
+  static std::array<std::uint64_t, kTogether> positions_of(
+      std::span<const EpochOrder, kTogether> epochs, SampleId sample);
 
   /// The positions among which all samples of a block stand: those of its
   /// window. O(1). REQUIRES: a shuffle with windows, block < blocks->blocks().

@@ -106,14 +106,49 @@ std::uint64_t Permutation::position_of(std::uint64_t value) const {
   return x;
 }
 
-std::uint64_t Permutation::encipher(std::uint64_t x) const {
-  // x / side_ by the reciprocal is right or one too small.
-  std::uint64_t left = multiply_high(x, reciprocal_);
-  std::uint64_t right = x - left * side_;
-  if (right >= side_) {
-    right -= side_;
-    ++left;
+std::array<std::uint64_t, Permutation::kTogether> Permutation::positions_of(
+    const std::array<const Permutation*, kTogether>& orders,
+    std::uint64_t value) {
+  std::array<std::uint64_t, kTogether> found;
+  const Permutation& first = *orders[0];
+  if (first.table_ != nullptr) {
+    for (std::size_t i = 0; i < kTogether; ++i) {
+      found[i] = orders[i]->position_of(value);
+    }
+    return found;
   }
+  const std::uint64_t side = first.side_;
+  std::array<Pair, kTogether> pairs;
+  pairs.fill(first.split(value));
+  for (std::size_t round = kRounds; round-- > 0;) {
+    for (std::size_t i = 0; i < kTogether; ++i) {
+      pairs[i] = round_back(pairs[i], orders[i]->keys_[round], side);
+    }
+  }
+  for (std::size_t i = 0; i < kTogether; ++i) {
+    found[i] = pairs[i].left * side + pairs[i].right;
+    while (found[i] >= first.n_) found[i] = orders[i]->decipher(found[i]);
+  }
+  return found;
+}
+
+Permutation::Pair Permutation::split(std::uint64_t x) const {
+  // x / side_ by the reciprocal is right or one too small.
+  const std::uint64_t left = multiply_high(x, reciprocal_);
+  const std::uint64_t right = x - left * side_;
+  if (right >= side_) return {left + 1, right - side_};
+  return {left, right};
+}
+
+Permutation::Pair Permutation::round_back(Pair after, std::uint64_t key,
+                                          std::uint64_t side) {
+  const std::uint64_t f = round_function(after.left, key, side);
+  return {after.right >= f ? after.right - f : after.right + side - f,
+          after.left};
+}
+
+std::uint64_t Permutation::encipher(std::uint64_t x) const {
+  auto [left, right] = split(x);
   for (const std::uint64_t key : keys_) {
     std::uint64_t sum = left + round_function(right, key, side_);
     if (sum >= side_) sum -= side_;
@@ -123,18 +158,11 @@ std::uint64_t Permutation::encipher(std::uint64_t x) const {
 }
 
 std::uint64_t Permutation::decipher(std::uint64_t x) const {
-  std::uint64_t left = multiply_high(x, reciprocal_);
-  std::uint64_t right = x - left * side_;
-  if (right >= side_) {
-    right -= side_;
-    ++left;
-  }
+  Pair pair = split(x);
   for (auto key = keys_.rbegin(); key != keys_.rend(); ++key) {
-    const std::uint64_t f = round_function(left, *key, side_);
-    const std::uint64_t before = right >= f ? right - f : right + side_ - f;
-    right = std::exchange(left, before);
+    pair = round_back(pair, *key, side_);
   }
-  return left * side_ + right;
+  return pair.left * side_ + pair.right;
 }
 
 }  // namespace leat

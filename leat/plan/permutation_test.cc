@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -68,6 +69,41 @@ RC_GTEST_PROP(PermutationProperty, InvertsItselfAtAnyLengthTo2To42,
     RC_ASSERT(order.at(p) < n);
     RC_ASSERT(order.position_of(order.at(p)) == p);
     RC_ASSERT(order.at(order.position_of(p)) == p);
+  }
+}
+
+RC_GTEST_PROP(PermutationProperty, SeveralTogetherAreEachByItself,
+              (std::uint64_t seed)) {
+  const auto bits = *rc::gen::inRange<unsigned>(1, 43);
+  const auto n = *rc::gen::inRange<std::uint64_t>(
+      std::uint64_t{1} << (bits - 1), std::uint64_t{1} << bits);
+  std::vector<Permutation> orders;
+  std::array<const Permutation*, Permutation::kTogether> pointers;
+  for (std::uint64_t i = 0; i < Permutation::kTogether; ++i) {
+    orders.emplace_back(n, seed, i);
+  }
+  for (std::size_t i = 0; i < orders.size(); ++i) pointers[i] = &orders[i];
+  for (int i = 0; i < 50; ++i) {
+    const auto value = *rc::gen::inRange<std::uint64_t>(0, n);
+    const auto found = Permutation::positions_of(pointers, value);
+    for (std::size_t j = 0; j < orders.size(); ++j) {
+      RC_ASSERT(found[j] == orders[j].position_of(value));
+    }
+  }
+}
+
+// Just past a square many a result lies beyond the end, and is dealt again.
+TEST(PermutationTest, SeveralTogetherWalkOnPastTheEnd) {
+  for (const std::uint64_t n : {64 * 64 + 1, 65 * 65 - 1}) {
+    const Permutation a(n, 1, 0);
+    const Permutation b(n, 1, 1);
+    for (std::uint64_t value = 0; value < n; ++value) {
+      const auto found = Permutation::positions_of({&a, &b, &b, &a}, value);
+      ASSERT_EQ(found[0], a.position_of(value));
+      ASSERT_EQ(found[1], b.position_of(value));
+      ASSERT_EQ(found[2], found[1]);
+      ASSERT_EQ(found[3], found[0]);
+    }
   }
 }
 

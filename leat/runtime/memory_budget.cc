@@ -54,6 +54,18 @@ Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,
   if (!has_room || stop.stop_requested()) {
     return Error(ErrorCode::kCancelled, "waiting for memory was cancelled");
   }
+  return take(bytes);
+}
+
+std::optional<Reservation> MemoryBudget::try_reserve(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (!waiting_.empty() || capacity_bytes_ - used_bytes_ < bytes) {
+    return std::nullopt;
+  }
+  return take(bytes);
+}
+
+Reservation MemoryBudget::take(std::uint64_t bytes) {
   used_bytes_ += bytes;
   if (metrics_ != nullptr) {
     metrics_->add(Metric::kRuntimeReservedBytes,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -64,6 +65,9 @@ class MemoryBudget {
   ///   kCancelled          `stop` fired first
   Result<Reservation> reserve(std::uint64_t bytes, const std::stop_token& stop);
 
+  /// The same at once or not at all: nullopt where it would have to wait.
+  std::optional<Reservation> try_reserve(std::uint64_t bytes);
+
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t used_bytes() const;
   /// How many reserve() calls are waiting.
@@ -71,6 +75,7 @@ class MemoryBudget {
 
  private:
   friend class Reservation;
+  Reservation take(std::uint64_t bytes) LEAT_REQUIRES(mutex_);
   void give_back(std::uint64_t bytes);
 
   const std::uint64_t capacity_bytes_;

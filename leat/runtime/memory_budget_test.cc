@@ -63,6 +63,28 @@ TEST(MemoryBudgetTest, ASmallRequestNeverOvertakesALargeOne) {
   end.count_down();
 }
 
+TEST(MemoryBudgetTest, WhoWouldHaveToWaitMayAskInVain) {
+  MemoryBudget budget(100);
+  std::optional<Reservation> first = budget.try_reserve(60);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(budget.used_bytes(), 60u);
+  EXPECT_FALSE(budget.try_reserve(41));
+
+  std::latch end(1);
+  std::jthread waits([&] {
+    Result<Reservation> held = budget.reserve(70, {});
+    EXPECT_TRUE(held);
+    end.wait();
+  });
+  until_waiting(budget, 1);
+  EXPECT_FALSE(budget.try_reserve(10));  // There is room, but not its turn.
+  first.reset();
+  until_waiting(budget, 0);
+
+  EXPECT_EQ(budget.try_reserve(30)->bytes(), 30u);
+  end.count_down();
+}
+
 TEST(MemoryBudgetTest, AStopEndsTheWaitAndLetsTheNextOneIn) {
   MemoryBudget budget(100);
   Result<Reservation> held = budget.reserve(60, {});

@@ -122,10 +122,10 @@ def options_of(
     if isinstance(cache, Cache):
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "peer_patience"))
+        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_patience"))
         return {
-            **nothing, "peers": [], "auto": True, "policy": "belady", "form": "encoded",
-            "shared": False, "first_within": 0,
+            **nothing, "peers": [], "auto": True, "policy": "belady", "shared": False,
+            "first_within": 0,
         }  # fmt: skip
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '

@@ -77,8 +77,10 @@ CacheOptions cache_of(const py::dict& given) {
     options.disk_limit_bytes = bytes("disk_limit");
   }
   options.policy = py::cast<std::string>(given["policy"]);
-  options.form =
-      value_or_raise(cache_form_of(py::cast<std::string>(given["form"])));
+  if (!given["form"].is_none()) {
+    options.form =
+        value_or_raise(cache_form_of(py::cast<std::string>(given["form"])));
+  }
   options.is_shared = py::cast<bool>(given["shared"]);
   options.first_within = py::cast<std::uint64_t>(given["first_within"]);
   options.peers = py::cast<std::vector<std::string>>(given["peers"]);

@@ -381,6 +381,26 @@ TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
   EXPECT_EQ(stats[5].gets, 0u);
 }
 
+TEST_F(DecodedCacheTest, WhatTakesItsSizesFromTheMachineChoosesByItself) {
+  // Both forms of each take one page: what is decoded costs no room.
+  LoaderOptions options = with_ops("decode_image,resize:20/20,random_crop:16");
+  options.cache = CacheOptions{.is_auto = true};
+  options.epochs = 6;
+
+  const auto stats = run(options, 6);
+
+  ASSERT_EQ(decisions_.size(), 1u);
+  EXPECT_EQ(decisions_[0].setting, Setting::kDecodedShare);
+  EXPECT_NE(decisions_[0].reason.find("the first of 6 epochs"),
+            std::string::npos);
+  EXPECT_GT(stats[5].decoded_hits, 0u);
+
+  // Nobody knows whether another epoch will read what this one would make.
+  options.epochs.reset();
+  EXPECT_EQ(run(options, 3)[2].decoded_hits, 0u);
+  EXPECT_TRUE(decisions_.empty());
+}
+
 TEST_F(DecodedCacheTest, WhereNoPictureHasARecordAutoKeepsBytes) {
   const char* const ops = "decode_image,random_resized_crop:8";
 

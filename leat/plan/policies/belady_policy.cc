@@ -39,6 +39,10 @@ class BeladyPolicy final : public CachePolicy {
   bool admit(SampleId sample, std::uint64_t bytes, AccessTime now,
              AccessTime next_use, std::vector<SampleId>& drop) override {
     if (!is_seen(now, next_use)) return false;
+    if (!occupancy_.has_room(bytes) && fits_for_furthest(bytes, next_use)) {
+      admit_for_furthest(sample, bytes, next_use, drop);
+      return true;
+    }
     if (!occupancy_.has_room(bytes) && !make_room(bytes, next_use, drop)) {
       return false;
     }
@@ -86,6 +90,30 @@ class BeladyPolicy final : public CachePolicy {
 
   bool is_seen(AccessTime now, AccessTime next_use) const {
     return next_use != kNever && (next_use < now || next_use - now < window_);
+  }
+
+  /// Whether it is kept if the furthest one alone is dropped for it.
+  bool fits_for_furthest(std::uint64_t bytes, AccessTime next_use) const {
+    if (heap_.empty() || heap_.front().next_use <= next_use) return false;
+    const std::uint64_t freed =
+        occupancy_.cost(table_[heap_.front().slot].bytes);
+    return occupancy_.taken() - freed + occupancy_.cost(bytes) <=
+           occupancy_.capacity();
+  }
+
+  /// One for one, as mostly: it takes the slot and, in the heap, sinks from the
+  /// place of the furthest, which is half of dropping and adding.
+  void admit_for_furthest(SampleId sample, std::uint64_t bytes,
+                          AccessTime next_use, std::vector<SampleId>& drop) {
+    const Kept furthest = table_[heap_.front().slot];
+    drop.push_back({furthest.sample});
+    occupancy_.remove(furthest.bytes);
+    table_.remove({furthest.sample});
+    const std::uint32_t slot = table_.add(
+        sample,
+        {.bytes = bytes, .sample = static_cast<std::uint32_t>(sample.value)});
+    occupancy_.add(bytes);
+    sink(0, {next_use, slot});
   }
 
   /// Drops samples used after `next_use`, furthest first, until `bytes` fit. If
