@@ -311,12 +311,12 @@ def test_local_ranks_keep_for_each_other_what_they_index(small, serve, tmp_path)
     plain = indexed(small, tmp_path / "b", 2, epochs=8, more=7)
     assert epochs_of(ranks) == epochs_of(plain)
     assert served.counters()["list"] == 1
-    misses = [[epoch["cache"]["misses"] for epoch in rank["all"]] for rank in ranks]
-    # Each hears of what the other wrote a little later.
-    assert [sum(rank) for rank in misses] != [0, 0] and [rank[-1] for rank in misses] == [0, 0]
-    for rank in ranks:
-        assert rank["all"][-1]["requests"]["get"] == 0
-        assert rank["all"][-1]["content_hash"] == plain[ranks.index(rank)]["all"][-1]["content_hash"]
+    misses = [sum(rank["all"][epoch]["cache"]["misses"] for rank in ranks) for epoch in (0, 7)]
+    # Both fields of each sample; each hears of what the other wrote a little later.
+    assert misses[0] > SMALL and misses[1] <= misses[0] // 10
+    for rank, expected in zip(ranks, plain, strict=True):
+        assert rank["all"][7]["requests"]["get"] <= misses[1]
+        assert rank["all"][7]["content_hash"] == expected["all"][7]["content_hash"]
 
 
 LOCALITIES = ["sticky", "remap", "balance"]
