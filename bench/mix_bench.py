@@ -238,11 +238,12 @@ def mix_rows(found: dict[str, dict[str, list[float]]], jobs: list[Job]) -> list[
         row: dict[str, Any] = {"part": "mix", "way": way}
         for name in ("throughput", "makespan"):
             median, mad = spread(values[name])
-            row |= {name: round(median, 3), f"{name}_mad": round(mad, 3)}
+            row[name] = f"{median:.3f} ± {mad:.3f}"
         if "error" in values:
             row["error_percent"] = round(statistics.median(values["error"]), 1)
         for job in jobs:
-            row[job["name"]] = round(statistics.median(values[f"speed of {job['name']}"]), 2)
+            speed = statistics.median(values[f"speed of {job['name']}"])
+            row[job["name"]] = f"{speed:.2f}"
         rows.append(row)
     if "agent" in found:
         errors = {job["name"]: found["agent"].get(f"error of {job['name']}") for job in jobs}
@@ -364,13 +365,15 @@ def run_steady(mix: dict[str, Any], root: pathlib.Path, folder: pathlib.Path, op
         }  # fmt: skip
         values = interleave(ways, options.runs)
         end_all(arena)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    medians = []
     for way, of in values.items():
         median, mad = spread(of["value"])
-        rows.append({"part": "steady", "way": way, "throughput": round(median, 3), "throughput_mad": round(mad, 3)})
+        medians.append(median)
+        rows.append({"part": "steady", "way": way, "throughput": f"{median:.3f} ± {mad:.3f}"})
     rows[1]["way"] = f"best of {len(tried)}: {best}"
     rows.append({"part": "steady", "way": "agent over best, %",
-                 "throughput": round(100 * (rows[0]["throughput"] / rows[1]["throughput"] - 1), 1)})  # fmt: skip
+                 "throughput": round(100 * (medians[0] / medians[1] - 1), 1)})  # fmt: skip
     return rows
 
 

@@ -67,5 +67,20 @@ TEST(JobFitTest, WhatIsSlowerThanItsFiguresSayIsCappedAndRecovers) {
   EXPECT_GE(fit.speed().compute_ceiling, 800);
 }
 
+TEST(JobFitTest, AJobThatWaitsForItsOtherNodesIsAsWasForetold) {
+  JobSpeed seen{.compute_ceiling = 200, .rate_per_thread = 100};
+  const Grant grant{.threads = 8};
+  const Pace elsewhere{.offered = 200, .reached = 200, .ceiling = 800};
+  JobFit fit(0);
+
+  for (int i = 0; i < 20; ++i) {
+    fit.observe(report_of(seen, grant, 200, 1), grant, elsewhere);
+  }
+
+  EXPECT_NEAR(fit.predicted_rate(), 200, 1);
+  EXPECT_GT(fit.confidence(), 0.9);
+  EXPECT_EQ(fit.speed(elsewhere.ceiling).compute_ceiling, 800);
+}
+
 }  // namespace
 }  // namespace leat

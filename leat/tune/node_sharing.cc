@@ -13,6 +13,7 @@ namespace {
 constexpr double kDrift = 0.1;           // Of a figure, relative.
 constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
 constexpr std::uint32_t kGainReports = 3;
+constexpr double kLongestReport = 2;
 constexpr double kNewSeconds = 3;  // After a change, for what is just known.
 // What one node goes beyond another's offer: figures differ by that from
 // report to report.
@@ -77,11 +78,11 @@ void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
   const bool was_idle = job.is_idle();
   const bool asks = report.samples > 0 || report.reads > 0 ||
                     report.tasks > 0 || report.wait_seconds > 0;
-  // What is no time changes nothing.
+  // However long a report says it is of, one alone makes nobody idle.
   if (asks) {
     job.idle_seconds = 0;
-  } else if (report.seconds > 0 && std::isfinite(report.seconds)) {
-    job.idle_seconds += report.seconds;
+  } else if (report.seconds > 0) {
+    job.idle_seconds += std::min(report.seconds, kLongestReport);
   }
   if (was_idle == job.is_idle()) return;
   event_ = was_idle ? "a job reads again" : "a job asks for nothing";

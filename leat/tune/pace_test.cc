@@ -126,6 +126,9 @@ TEST(PaceTest, AShareThatWouldNotLiftTheLeastIsNotGiven) {
   EXPECT_EQ(nodes.rate_of("wide"), 200);
   EXPECT_LE(nodes.threads_of("wide", 0), 3);
   EXPECT_GE(nodes.threads_of("hungry", 0), 5);
+  // What it would be given here is what the other hears.
+  EXPECT_GE(nodes.job_on("wide", 0).offered, 500);
+  EXPECT_LE(nodes.job_on("wide", 1).offered, 300);
 }
 
 TEST(PaceTest, WithoutAWordMoreIsGivenThanHelps) {
@@ -146,7 +149,7 @@ TEST(PaceTest, WhenTheSlowestGetsRoomAllRiseTogether) {
   ASSERT_EQ(nodes.rate_of("wide"), 200);
 
   for (const std::string job : {"a", "b", "c"}) nodes.go(job);
-  nodes.run(40);
+  nodes.run(15);
 
   // Not in many small steps: the second said what it could give.
   EXPECT_EQ(nodes.rate_of("wide"), 600);
