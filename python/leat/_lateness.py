@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import json
+import threading
 import time
 from typing import Any
 
@@ -42,6 +43,7 @@ class Lateness:
         self._unsent: collections.deque[Any] = collections.deque()
         self._unread: collections.deque[Any] = collections.deque()
         self._of_epoch: dict[int, Any] = {}
+        self._reading = threading.Lock()  # Whoever asks may be another thread.
 
     def watch(self, work: Any) -> None:
         """From now on ``work`` measures what this rank itself does in a step."""
@@ -79,8 +81,9 @@ class Lateness:
     def worst(self, epoch: int) -> dict[str, Any] | None:
         """The rank that the others waited for, as far as is known; on rank 0."""
         self._read()
-        lateness = self._of_epoch.get(epoch)
-        return None if lateness is None else lateness.worst()
+        with self._reading:
+            lateness = self._of_epoch.get(epoch)
+            return None if lateness is None else lateness.worst()
 
     def _tell(self) -> None:
         waits = self._native.take_waits()
@@ -115,6 +118,10 @@ class Lateness:
                 self._store.ask(lambda store: store.set(key, json.dumps(told)))
 
     def _read(self) -> None:
+        with self._reading:
+            self._read_locked()
+
+    def _read_locked(self) -> None:
         for _ in range(len(self._unread)):
             place, mine = self._unread.popleft()
             keys = [self._key(place, rank) for rank in self._others]

@@ -8,7 +8,13 @@
 #error "LEAT_VERSION comes from CMake"
 #endif
 
+// What several threads may call at once says so, here as in C++ ("Threads:"); an
+// interpreter without a GIL need not bring it back for this module.
+#if PYBIND11_VERSION_HEX >= 0x020D0000
+PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
+#else
 PYBIND11_MODULE(_native, module) {
+#endif
   module.doc() = "The engine of leat. Use the package leat, not this.";
   module.attr("__version__") = LEAT_VERSION;
   leat::bind_dataset(module);

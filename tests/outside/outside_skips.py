@@ -20,6 +20,9 @@ NOT_OURS = {
     "test_ind_worker_queue": OF_A_PROCESS + "a copy of the dataset that worker_init_fn changes",
     "test_dataset_not_reset": OF_A_PROCESS + "a copy of the dataset that later changes do not reach",
     "test_worker_seed": OF_A_PROCESS + "a torch.initial_seed() of its own",
+    "test_worker_init_fn_forkserver": OF_A_PROCESS + "to fail at what cannot be pickled",
+    "test_in_order_index_ds": OF_A_PROCESS + "a dataset that keeps its first worker's id",
+    "test_out_of_order_index_ds": OF_A_PROCESS + "a dataset that keeps its first worker's id",
     "test_segfault": OF_A_PROCESS + "to crash alone",
     "test_excessive_thread_creation_warning": "warns of 1,000 processes; threads= bounds ours",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import multiprocessing
 import os
 import signal
 
@@ -23,6 +24,8 @@ def pytest_configure(config):
     # A shell starts what runs in its background with Ctrl-C ignored, and so would be
     # every program that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # As before Python 3.14: torch's own workers get what tests define on the spot.
+    multiprocessing.set_start_method("fork")
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         _real_stderr = os.dup(2)
 

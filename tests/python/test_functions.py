@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import random
+import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -326,6 +328,10 @@ def test_it_ends_while_functions_run(tmp_path, ending):
     assert (done.returncode, done.stdout.strip()) == (0, "end"), done.stderr
 
 
+def has_gil() -> bool:
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is one core with any lock")
 def test_threads_that_take_turns_in_python_are_told_of_the_lock(tmp_path):
     for number in range(400):
@@ -341,4 +347,14 @@ def test_threads_that_take_turns_in_python_are_told_of_the_lock(tmp_path):
             list(loader)
         verdicts = [epoch["verdict"] for epoch in loader.stats()]
 
-    assert any("interpreter's lock (GIL)" in verdict for verdict in verdicts), verdicts
+    is_told = any("interpreter's lock (GIL)" in verdict for verdict in verdicts)
+    assert is_told == has_gil(), verdicts
+
+
+def test_an_interpreter_without_a_gil_stays_so():
+    done = run_python(
+        "import sys, leat; print(getattr(sys, '_is_gil_enabled', lambda: True)())",
+        PYTHONWARNINGS="error",  # Which it would say it with.
+    )
+
+    assert done.stdout.strip() == str(not sysconfig.get_config_var("Py_GIL_DISABLED")), done.stderr
