@@ -26,14 +26,15 @@ void write_objects(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Pace pace() {
+WorldTimes pace() {
   using std::chrono::seconds;
   const char* const whole = std::getenv("LEAT_WHOLE_CREDENTIAL_EPOCH");
   if (whole == nullptr || std::string_view(whole) != "1") return {};
   return {.lifetime = seconds(20), .epoch = seconds(180)};
 }
 
-CredentialWorld::CredentialWorld(Pace pace, std::chrono::milliseconds takes)
+CredentialWorld::CredentialWorld(WorldTimes pace,
+                                 std::chrono::milliseconds takes)
     : issuer_({.lifetime = pace.lifetime, .takes = takes}),
       issuer_server_([this](const testing::ServerRequest& request) {
         return issuer_.answer(request);

@@ -17,14 +17,14 @@
 namespace leat {
 
 /// How long credentials and epochs last.
-struct Pace {
+struct WorldTimes {
   std::chrono::milliseconds lifetime{2000};
   std::chrono::milliseconds epoch{15'000};
 };
 
 /// The pace of the suite; of LEAT_WHOLE_CREDENTIAL_EPOCH=1, credentials of 20 s
 /// and an epoch of three minutes.
-Pace pace();
+WorldTimes pace();
 
 /// The bucket `data` of 240 small objects, and one issuer.
 class CredentialWorld {
@@ -33,7 +33,8 @@ class CredentialWorld {
   static constexpr std::uint64_t kInFlight = 4;
 
   /// `takes` is how long the issuer takes to give.
-  explicit CredentialWorld(Pace pace, std::chrono::milliseconds takes = {});
+  explicit CredentialWorld(WorldTimes pace,
+                           std::chrono::milliseconds takes = {});
   ~CredentialWorld();
   CredentialWorld(const CredentialWorld&) = delete;
   CredentialWorld& operator=(const CredentialWorld&) = delete;

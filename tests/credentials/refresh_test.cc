@@ -86,14 +86,14 @@ const Link kLinks[] = {
 };
 
 /// As many as there must be, less two for a machine that is slow.
-std::size_t fewest_refreshes(const Pace& pace) {
+std::size_t fewest_refreshes(const WorldTimes& pace) {
   // Told in whole seconds, they last up to one more.
   const auto longest = pace.lifetime + std::chrono::seconds(1);
   return static_cast<std::size_t>(pace.epoch / longest) - 2;
 }
 
 TEST(CredentialRefreshTest, EveryLinkCarriesAnEpochAcrossManyExpiries) {
-  const Pace at = pace();
+  const WorldTimes at = pace();
   std::vector<std::unique_ptr<CredentialWorld>> worlds;
   std::vector<std::future<Result<EpochStats>>> epochs;
   for (const Link& link : kLinks) {
