@@ -33,6 +33,8 @@ double seconds_now() {
 
 }  // namespace
 
+// The names and handles are NVML's.
+// NOLINTBEGIN(readability-identifier-naming,performance-no-int-to-ptr)
 extern "C" {
 
 int nvmlInit_v2() { return devices().empty() ? kDriverNotLoaded : kSuccess; }
@@ -73,3 +75,4 @@ int nvmlDeviceGetTotalEnergyConsumption(void* device,
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming,performance-no-int-to-ptr)
