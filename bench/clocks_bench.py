@@ -10,16 +10,14 @@ Look at: `clocks, %`.
 
 from __future__ import annotations
 
-import argparse
 import os
 import pathlib
 import subprocess
-import tempfile
 
-from leat.testing import Bucket, find_binary
+from leat.testing import find_binary
 from measure import interleave, report, spread
 from micro import binary
-from trace_bench import cpu_of_a_sample, make
+from trace_bench import arguments, cheapest_pipelines, cpu_of_a_sample
 
 MORE_EPOCHS = 2
 
@@ -43,37 +41,22 @@ def clocks_of_a_sample(words: list[str], samples: int, folder: pathlib.Path) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--samples", type=int, default=60_000)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
-    if args.quick:
-        args.runs, args.samples = 1, 4000
-
+    args = arguments(__doc__)
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        make(folder, args.samples)
-        with Bucket(folder, latency="0ms", repeat=f"objects/x.bin:{args.samples}") as bucket:
-            pipelines = {
-                "records of shards, local": [str(folder / "shards")],
-                "objects of a bucket": ["s3://objects", "--endpoint-url", bucket.url, "--no-sign-request"],
-            }
-            for pipeline, words in pipelines.items():
-                found = interleave(
-                    {"cpu": lambda: cpu_of_a_sample(words, None),
-                     "clocks": lambda: clocks_of_a_sample(words, args.samples, folder)},
-                    args.runs,
-                )  # fmt: skip
-                cpu, cpu_spread = spread(found["cpu"]["cpu"])
-                calls, _ = spread(found["clocks"]["calls"])
-                nanoseconds, ns_spread = spread(found["clocks"]["ns"])
-                rows.append({
-                    "pipeline": pipeline, "calls a sample": round(calls, 2), "ns a call": nanoseconds, "+-": ns_spread,
-                    "CPU a sample, us": cpu, "+- ": cpu_spread, "clocks, %": round(calls * nanoseconds / cpu / 10, 2),
-                })  # fmt: skip
+    with cheapest_pipelines(args.samples) as (pipelines, folder):
+        for pipeline, words in pipelines.items():
+            found = interleave(
+                {"cpu": lambda: cpu_of_a_sample(words, None),
+                 "clocks": lambda: clocks_of_a_sample(words, args.samples, folder)},
+                args.runs,
+            )  # fmt: skip
+            cpu, cpu_spread = spread(found["cpu"]["cpu"])
+            calls, _ = spread(found["clocks"]["calls"])
+            nanoseconds, ns_spread = spread(found["clocks"]["ns"])
+            rows.append({
+                "pipeline": pipeline, "calls a sample": round(calls, 2), "ns a call": nanoseconds, "+-": ns_spread,
+                "CPU a sample, us": cpu, "+- ": cpu_spread, "clocks, %": round(calls * nanoseconds / cpu / 10, 2),
+            })  # fmt: skip
     report("clocks: always on, of a sample", rows, args.json)
 
 

@@ -10,6 +10,7 @@ the second epoch. Look at: `trace, us`, and `trace, %` of the CPU without it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import pathlib
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
 
 from leat.testing import Bucket, find_binary
 from measure import interleave, report, spread
@@ -50,8 +52,21 @@ def cpu_of_a_sample(words: list[str], trace: pathlib.Path | None) -> dict[str, f
     return told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+@contextlib.contextmanager
+def cheapest_pipelines(samples: int) -> Iterator[tuple[dict[str, list[str]], pathlib.Path]]:
+    """By name, the words that `leat bench` takes for each; and a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        make(folder, samples)
+        with Bucket(folder, latency="0ms", repeat=f"objects/x.bin:{samples}") as bucket:
+            yield {
+                "records of shards, local": [str(folder / "shards")],
+                "objects of a bucket": ["s3://objects", "--endpoint-url", bucket.url, "--no-sign-request"],
+            }, folder
+
+
+def arguments(doc: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--samples", type=int, default=60_000)
     parser.add_argument("--quick", action="store_true")
@@ -59,30 +74,27 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.runs, args.samples = 1, 4000
+    return args
 
+
+def main() -> None:
+    args = arguments(__doc__)
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        make(folder, args.samples)
+    with cheapest_pipelines(args.samples) as (pipelines, folder):
         trace = folder / "t.json"
-        with Bucket(folder, latency="0ms", repeat=f"objects/x.bin:{args.samples}") as bucket:
-            pipelines = {
-                "records of shards, local": [str(folder / "shards")],
-                "objects of a bucket": ["s3://objects", "--endpoint-url", bucket.url, "--no-sign-request"],
-            }
-            for pipeline, words in pipelines.items():
-                found = interleave(
-                    {"plain": lambda: cpu_of_a_sample(words, None), "traced": lambda: cpu_of_a_sample(words, trace)},
-                    args.runs,
-                )
-                plain, plain_spread = spread(found["plain"]["cpu"])
-                traced, traced_spread = spread(found["traced"]["cpu"])
-                rows.append({
-                    "pipeline": pipeline, "plain, us": plain, "+-": plain_spread, "traced, us": traced,
-                    "+- ": traced_spread, "trace, us": round(traced - plain, 2),
-                    "trace, %": 100 * (traced - plain) / plain,
-                    "bytes a sample": statistics.median(found["traced"]["bytes"]),
-                })  # fmt: skip
+        for pipeline, words in pipelines.items():
+            found = interleave(
+                {"plain": lambda: cpu_of_a_sample(words, None), "traced": lambda: cpu_of_a_sample(words, trace)},
+                args.runs,
+            )
+            plain, plain_spread = spread(found["plain"]["cpu"])
+            traced, traced_spread = spread(found["traced"]["cpu"])
+            rows.append({
+                "pipeline": pipeline, "plain, us": plain, "+-": plain_spread, "traced, us": traced,
+                "+- ": traced_spread, "trace, us": round(traced - plain, 2),
+                "trace, %": 100 * (traced - plain) / plain,
+                "bytes a sample": statistics.median(found["traced"]["bytes"]),
+            })  # fmt: skip
     report("trace: CPU of a sample", rows, args.json)
 
 

@@ -453,9 +453,12 @@ class _Iterator:
 
 
 def _pace_of(native: Any, store: Any, name: str) -> Pace | None:
-    """None if all ranks are on this node."""
-    _, local_rank, local_size = _native.launched()
-    if native.world_size <= local_size:
+    """None if all ranks are on this node, or the launcher does not say who is."""
+    try:
+        launched_size, local_rank, local_size = _native.launched()
+    except InvalidArgument:  # Lightning says part of it.
+        return None
+    if launched_size != native.world_size or launched_size <= local_size:
         return None
     return Pace(native, store, name, native.rank - local_rank)
 

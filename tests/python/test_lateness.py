@@ -12,6 +12,7 @@ import pytest
 
 import leat
 from leat import _lateness, _native
+from fake_store import FakeStore
 from small_datasets import make_blobs
 
 RANKS = 4
@@ -108,25 +109,6 @@ def test_the_slow_rank_and_what_slows_it_are_named(blobs, serve, cause, named):
     assert 0.02 < late["fraction"] <= 1
 
 
-class Store:
-    """Of torch's stores, what is used."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-
-    def set(self, key: str, value: str) -> None:
-        self.values[key] = value.encode()
-
-    def get(self, key: str) -> bytes:
-        return self.values[key]
-
-    def check(self, keys: list[str]) -> bool:
-        return all(key in self.values for key in keys)
-
-    def delete_key(self, key: str) -> bool:
-        return self.values.pop(key, None) is not None
-
-
 class Native:
     """A rank whose waits are said."""
 
@@ -158,7 +140,7 @@ def two_ranks(store, waits=(0.0, 1000.0)) -> list[_lateness.Lateness]:
 
 
 def test_rank_0_waits_for_nobody_and_reads_what_comes_later():
-    store = Store()
+    store = FakeStore()
     first, second = two_ranks(store)
     for _ in range(2 * _lateness.STEPS):
         step(first)
@@ -173,7 +155,7 @@ def test_rank_0_waits_for_nobody_and_reads_what_comes_later():
 
 
 def test_a_rank_that_never_tells_is_given_up():
-    store = Store()
+    store = FakeStore()
     first, _ = two_ranks(store)
     for _ in range(50 * _lateness.STEPS):
         step(first)
@@ -181,7 +163,7 @@ def test_a_rank_that_never_tells_is_given_up():
 
 
 def test_the_steps_of_an_iterator_that_was_left_are_not_anothers():
-    store = Store()
+    store = FakeStore()
     first, second = two_ranks(store)
     for rank in (first, second):
         for _ in range(5):
@@ -194,7 +176,7 @@ def test_the_steps_of_an_iterator_that_was_left_are_not_anothers():
     assert first._of_epoch[1].steps == 3
 
 
-class Gone(Store):
+class Gone(FakeStore):
     def set(self, key: str, value: str) -> None:
         raise RuntimeError("Connection reset by peer")
 

@@ -15,6 +15,7 @@ import urllib.request
 import pytest
 
 from leat import _pace
+from fake_store import FakeStore
 from small_datasets import make_blobs
 
 PATIENCE = 120
@@ -33,25 +34,6 @@ with leat.Loader(sys.argv[1], global_batch_size=32, max_in_flight=32, tune=False
             time.sleep(16 / 120)
             dist.barrier()
 """
-
-
-class Store:
-    """Of torch's stores, what is used."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-
-    def set(self, key: str, value: str) -> None:
-        self.values[key] = value.encode()
-
-    def get(self, key: str) -> bytes:
-        return self.values[key]
-
-    def multi_get(self, keys: list[str]) -> list[bytes]:
-        return [self.values[key] for key in keys]
-
-    def check(self, keys: list[str]) -> bool:
-        return all(key in self.values for key in keys)
 
 
 class Native:
@@ -89,7 +71,7 @@ def heard(rank):
 
 
 def test_every_node_hears_what_is_least_elsewhere(monkeypatch):
-    ranks = ranks_of(Store(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30), (8, 7, 60), (8, 6, 60))
+    ranks = ranks_of(FakeStore(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30), (8, 7, 60), (8, 6, 60))
     run(ranks, monkeypatch, 2)
 
     assert [heard(rank) for rank in ranks] == [(5, 4, 60)] * 2 + [(7, 6, 60)] * 2 + [(5, 4, 60)] * 2
@@ -100,7 +82,7 @@ def test_every_node_hears_what_is_least_elsewhere(monkeypatch):
 
 
 def test_nothing_is_said_of_what_is_not_known(monkeypatch):
-    store = Store()
+    store = FakeStore()
     ranks = ranks_of(store, (9, 8, 50), (7, 8, 40), None, None)
     run(ranks[:3], monkeypatch, 2)
     assert all(heard(rank) is None for rank in ranks), "one has said nothing at all"
@@ -110,7 +92,7 @@ def test_nothing_is_said_of_what_is_not_known(monkeypatch):
 
 
 def test_the_store_is_asked_once_a_second(monkeypatch):
-    ranks = ranks_of(Store(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
+    ranks = ranks_of(FakeStore(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     asked = []
@@ -121,7 +103,7 @@ def test_the_store_is_asked_once_a_second(monkeypatch):
     assert len(asked) <= 4 * 3
 
 
-class Gone(Store):
+class Gone(FakeStore):
     def set(self, key: str, value: str) -> None:
         raise RuntimeError("Connection reset by peer")
 
