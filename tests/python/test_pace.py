@@ -18,7 +18,7 @@ from leat import _pace
 from fake_store import FakeStore
 from small_datasets import make_blobs
 
-PATIENCE = 120
+PATIENCE = 40
 
 # Two ranks that go in step, until they are ended: 120 samples a second, each.
 PROGRAM = """
@@ -189,4 +189,4 @@ def test_a_free_node_gives_what_the_crowded_one_can_follow(tmp_path, serve):
         # Both rise once there is room.
         for neighbour in crowd:
             neighbour.kill()
-        wait_until(lambda: crowded.shares()["wide"] == 32 and free.shares()["wide"] >= 20, nodes)
+        wait_until(lambda: crowded.shares()["wide"] == 32 and free.shares()["wide"] > 13, nodes)
