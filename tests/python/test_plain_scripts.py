@@ -106,6 +106,7 @@ def profiled_and_gone(script: pathlib.Path, folder: pathlib.Path, bucket: leat.t
     return report
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="torch's own workers pickle these datasets there, and cannot")
 @pytest.mark.parametrize("name", PROFILED)
 def test_a_script_waits_for_its_bucket_and_with_leat_in_torchs_place_far_less(name, bucket, short_path):
     ours = short_path / name
