@@ -199,7 +199,8 @@ def test_few_items_are_waited_for_in_turn_once_they_become_slow():
     assert len(data.in_turn) <= 17  # Timed as one, and one more.
 
 
-def test_threads_that_had_one_core_are_compared_with_none_now_and_then():
+def test_threads_that_had_one_core_are_compared_with_none_now_and_then(monkeypatch):
+    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: True)
     turns = Turns()
     turns.saw_cores(1.7)
     assert not turns.are_suspected  # They compute side by side.
@@ -221,6 +222,17 @@ def test_threads_that_had_one_core_are_compared_with_none_now_and_then():
         turns.had_batch()
     assert not turns.are_taken
     assert turns.are_suspected  # Compared again.
+
+
+def test_without_a_lock_threads_that_compute_are_compared_too(monkeypatch):
+    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: False)
+    turns = Turns()
+    turns.saw_cores(0.1)
+    assert not turns.are_suspected  # They wait.
+    turns.saw_cores(2.0)
+    assert turns.are_suspected
+    turns.compare(in_turn=1.0, at_once=2.3)
+    assert turns.are_taken
 
 
 def test_more_threads_are_hired_while_they_bring_more_cores():
@@ -255,6 +267,7 @@ def test_threads_tell_their_own_time_on_a_core():
 
 @pytest.mark.parametrize("cores", [1.0, 2.0])
 def test_items_that_hold_the_interpreter_go_back_to_the_calling_thread(monkeypatch, cores):
+    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: True)
     monkeypatch.setattr("leat.torch.threads._cores_since", lambda begin, cpu: cores)
     monkeypatch.setattr(Turns, "compare", lambda self, in_turn, at_once: decide(self, in_turn, at_once))
     compared = []

@@ -1,20 +1,30 @@
 """Whether threads gain anything, where what they run holds the interpreter's lock (GIL).
 
 Items that compute in Python take turns, whatever the number of threads, and are
-quicker one after another in one thread, which has nobody to wake.
+quicker one after another in one thread, which has nobody to wake. An interpreter
+without that lock lets them compute side by side, and not always quicker: what two of
+them use, both count.
 """
 
 from __future__ import annotations
+
+import math
+import sys
 
 _ONE_CORE = (0.8, 1.2)
 _FIRST_PAUSE = 16
 _LONGEST_PAUSE = 1024
 
 
+def has_lock() -> bool:
+    """Whether this interpreter runs one thread at a time."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 class Turns:
     """Suspects from the cores that threads had together; decides by comparing.
 
-    While threads had one core, half of a batch is fetched in turn and half by
+    While threads had one core, or any number where nothing makes them take turns, half of a batch is fetched in turn and half by
     threads, now and then: after 16 batches, and after twice as many each time.
     """
 
@@ -23,11 +33,12 @@ class Turns:
         self.are_suspected = False  # The next batch is to be compared.
         self._pause = _FIRST_PAUSE
         self._left = 0  # Batches until this is asked again.
+        self._least, self._most = _ONE_CORE if has_lock() else (_ONE_CORE[0], math.inf)
 
     def saw_cores(self, cores: float) -> None:
         """What a batch fetched by threads had: CPU seconds over seconds."""
         self._left = max(0, self._left - 1)
-        self.are_suspected = self._left == 0 and _ONE_CORE[0] < cores < _ONE_CORE[1]
+        self.are_suspected = self._left == 0 and self._least < cores < self._most
 
     def compare(self, in_turn: float, at_once: float) -> None:
         """What an item of the same batch took in turn, and by threads."""
