@@ -19,10 +19,15 @@ def profile(
     )  # fmt: skip
 
 
-def report_of(done: subprocess.CompletedProcess[str]) -> dict:
-    if "no scratch file system can be mounted" in done.stderr:
+def skip_without_scratch(said: str) -> None:
+    """By what `leat profile` wrote to its standard error."""
+    if "no scratch file system can be mounted" in said:
         pytest.skip("leat profile keeps a script's files in a scratch file system, and this machine lets it "
-                    f"mount none (it takes root, or user namespaces): {done.stderr}")  # fmt: skip
+                    f"mount none (it takes root, or user namespaces): {said}")  # fmt: skip
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict:
+    skip_without_scratch(done.stderr)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     if "stay in memory" in report["proof"]["why_no_warm"]:

@@ -56,7 +56,8 @@ def accelerators(tmp_path):
     """Variables for which a program finds an NVML that knows devices of so many watts."""
     folder = pathlib.Path(leat.testing.find_binary()).resolve().parent.parent / "testing/nvml"
     if not folder.exists():
-        pytest.skip(f"the NVML that tests bring is not built: there is no {folder}")
+        pytest.skip("no accelerator is needed, but the stand-in for NVML, which is built with the C++ tests "
+                    f"(./dev build): there is no {folder}")  # fmt: skip
 
     def of(*devices: str) -> dict[str, str]:
         (tmp_path / "devices").write_text("".join(f"{device}\n" for device in devices))

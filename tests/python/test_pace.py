@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from leat import _pace
+from leat import _pace, loader
 from fake_store import FakeStore
 from small_datasets import make_blobs
 
@@ -112,6 +112,13 @@ def test_training_goes_on_when_the_store_is_gone(monkeypatch):
     ranks = ranks_of(Gone(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
     run(ranks, monkeypatch, 3)
     assert all(heard(rank) is None for rank in ranks)
+
+
+@pytest.mark.parametrize("launched, has_pace", [((4, 0, 2), True), ((4, 0, 4), False), ((1, 0, 1), False)])
+def test_only_ranks_whose_launcher_says_who_shares_a_node_have_a_pace(monkeypatch, launched, has_pace):
+    monkeypatch.setattr(loader._native, "launched", lambda: launched)  # All ranks, and those of this node.
+
+    assert (loader._pace_of(Native(0, 4, None), FakeStore(), "x") is not None) == has_pace
 
 
 def free_port() -> int:

@@ -49,16 +49,17 @@ RANK = """
 def at():
     """What runs a command in node i."""
     if os.geteuid() != 0:
-        pytest.skip("namespaces take root")
+        pytest.skip("each node is a network namespace, and to make one takes root")
     for program, package in (("ip", "iproute2"), ("memcached", "memcached")):
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is missing: apt install {package}")
+            pytest.skip(f"each node runs {program}, which is missing: apt install {package}")
     pytest.importorskip("torch", reason="torch is missing: pip install torch")
     with contextlib.ExitStack() as stack:
         try:
             enter = stack.enter_context(network(NODES, f"leat-peers-{os.getpid()}-"))
         except subprocess.CalledProcessError as error:
-            pytest.skip(f"no namespaces here: {error.stderr.strip()}")
+            pytest.skip("each node is a network namespace, and this machine lets root make none "
+                        f"(a container without CAP_NET_ADMIN?): {error.stderr.strip()}")  # fmt: skip
         yield enter
 
 

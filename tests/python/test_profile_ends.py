@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from profiling import skip_without_scratch
+
 # Its processes tell their numbers outside of what is covered by a scratch layer.
 TRAINING = """
 import os, pathlib, sys, time
@@ -80,8 +82,7 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
         wait_until(lambda: started.poll() is not None or sorted(told(numbers).values()) == wanted)
         if started.poll() is not None:
             said = started.stderr.read()
-            if "no scratch file system can be mounted" in said:
-                pytest.skip(said)
+            skip_without_scratch(said)
             pytest.fail(said)
         processes = told(numbers)
         assert sorted(processes.values()) == wanted

@@ -397,18 +397,23 @@ def test_what_cannot_be_dealt_is_said_before_the_shards_are_read(small, fresh_ca
         leat.Loader(small, **options)
 
 
-@pytest.mark.parametrize("batches", [1, 4])
-def test_who_scans_and_keeps_dies_in_its_epoch(small, tmp_path, batches):
-    options = {"memory": STOPS, "tiers": {"ram": "64MiB"}, "epochs": 2}
-    with Job(small, tmp_path / "a", 2, **options) as job:
+def left_by_the_scanner(data, folder, batches, more=0, **options):
+    """What the other of two ranks tells, when who scans is killed after so many batches."""
+    with Job(data, folder, 2, **options) as job:
         scanner = job.start(0, waits=True, pause=batches)
-        other = job.start(1, pause=1, more=1)
+        other = job.start(1, pause=1, more=more)
         job.let_go(scanner)
         job.expect(scanner, "paused")
         job.expect(other, "paused")
         kill(scanner)
         job.let_go(other)
-        rank = job.ended(other)
+        return job.ended(other)
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_who_scans_and_keeps_dies_in_its_epoch(small, tmp_path, batches):
+    options = {"memory": STOPS, "tiers": {"ram": "64MiB"}, "epochs": 2}
+    rank = left_by_the_scanner(small, tmp_path / "a", batches, more=1, **options)
     expected = indexed(small, tmp_path / "b", 2, epochs=2, more=1)[1]
     assert epochs_of([rank]) == epochs_of([expected])
     assert [epoch["content_hash"] for epoch in rank["all"]] == [
@@ -439,15 +444,7 @@ def test_the_scan_is_taken_over_from_the_dead(small, serve, tmp_path):
 
 @pytest.mark.parametrize("batches", [1, 4])
 def test_who_scans_dies_in_its_epoch(small, tmp_path, batches):
-    with Job(small, tmp_path / "a", 2, memory=STOPS) as job:
-        scanner = job.start(0, waits=True, pause=batches)
-        other = job.start(1, pause=1)
-        job.let_go(scanner)
-        job.expect(scanner, "paused")
-        job.expect(other, "paused")
-        kill(scanner)
-        job.let_go(other)
-        rank = job.ended(other)
+    rank = left_by_the_scanner(small, tmp_path / "a", batches, memory=STOPS)
     check_same([rank], indexed(small, tmp_path / "b", 2)[1:])
 
 
