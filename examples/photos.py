@@ -53,18 +53,25 @@ def _cut_all(folder: pathlib.Path) -> None:
 
 
 def _cut(name: str, count: int, folder: pathlib.Path, seed: str) -> None:
-    package, path = SOURCES[name]
-    photo = Image.open(pathlib.Path(package.__file__).parent / path).convert("RGB")
+    photo = open_photo(name)
     draw = random.Random(seed)
     folder.mkdir(parents=True)
     for number in range(count):
-        # As large as fits, or down to a third of that, at any place.
-        scale = min(photo.width / SIZE[0], photo.height / SIZE[1]) * draw.uniform(0.33, 1)
-        width, height = SIZE[0] * scale, SIZE[1] * scale
-        left = draw.uniform(0, photo.width - width)
-        top = draw.uniform(0, photo.height - height)
-        crop = photo.resize(SIZE, Image.BILINEAR, (left, top, left + width, top + height))
-        crop.save(folder / f"{number:04}.jpg", quality=88)
+        cut(photo, SIZE, draw).save(folder / f"{number:04}.jpg", quality=88)
+
+
+def open_photo(name: str) -> Image.Image:
+    package, path = SOURCES[name]
+    return Image.open(pathlib.Path(package.__file__).parent / path).convert("RGB")
+
+
+def cut(photo: Image.Image, size: tuple[int, int], draw: random.Random) -> Image.Image:
+    """A part of it in that size: as large as fits, or down to a third of that, at any place."""
+    scale = min(photo.width / size[0], photo.height / size[1]) * draw.uniform(0.33, 1)
+    width, height = size[0] * scale, size[1] * scale
+    left = draw.uniform(0, photo.width - width)
+    top = draw.uniform(0, photo.height - height)
+    return photo.resize(size, Image.BILINEAR, (left, top, left + width, top + height))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // line is a message that can be said again, or an error that says why.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "leat/agent/wire/messages.h"
@@ -14,7 +15,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   if (!reader.add(bytes)) return 0;
   while (const auto line = reader.next()) {
     if (const auto read = leat::parse_loader_line(*line)) {
-      LEAT_CHECK(read->registration.has_value() != read->rates.has_value());
+      LEAT_CHECK(read->registration.has_value() + read->rates.has_value() +
+                     read->trace.has_value() ==
+                 1);
+      if (read->trace) {
+        const std::string again = leat::line_of(*read->trace);
+        LEAT_CHECK(again.size() <= leat::kMostLineBytes);
+        LEAT_CHECK(leat::parse_loader_line(again)->trace == read->trace);
+      }
       if (read->rates) (void)leat::line_of(*read->rates);
       if (read->registration) {
         LEAT_CHECK(leat::line_of(*read->registration).size() <=

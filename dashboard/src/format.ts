@@ -29,6 +29,11 @@ export function bytes(value: Maybe): string {
   return `${number(left, 2)} ${units[unit]}`;
 }
 
+export function dollars(value: Maybe): string {
+  if (value === null || value === undefined) return NOT_KNOWN;
+  return `$${value.toLocaleString("en", { maximumSignificantDigits: 3 })}`;
+}
+
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;

@@ -1,7 +1,7 @@
 // The table of jobs, and the node's figures above it.
 
 import { byId, keyed, make, mark, say, Table } from "./dom";
-import { bytes, duration, number, percent } from "./format";
+import { bytes, dollars, duration, number, percent } from "./format";
 import { chip, either, jobOf, none, type Page } from "./parts";
 import type { Job, Node } from "./view";
 
@@ -37,7 +37,7 @@ function showFacts(node: Node, jobs: Job[]): void {
 
 const HEADS = [
   { text: "Job" }, { text: "Bound by" }, { text: "Samples/s", isNumber: true }, { text: "Predicted", isNumber: true },
-  { text: "Confidence", isNumber: true }, { text: "Waiting", isNumber: true }, { text: "Threads", isNumber: true },
+  { text: "Confidence", isNumber: true }, { text: "Waiting", isNumber: true }, { text: "Waiting cost", isNumber: true }, { text: "Threads", isNumber: true },
   { text: "Requests", isNumber: true }, { text: "Bandwidth", isNumber: true }, { text: "RAM", isNumber: true },
   { text: "Disk", isNumber: true }, { text: "Ranks", isNumber: true }, { text: "User", isNumber: true }, { text: "Since", isNumber: true },
 ];
@@ -52,6 +52,7 @@ function cellsOf(job: Job, now: number): string[] {
     number(job.predicted_rate),
     percent(job.confidence),
     percent(job.wait_fraction),
+    dollars(job.stalled_dollars),
     share.threads === null ? BOUND : number(share.threads),
     share.in_flight === null ? BOUND : number(share.in_flight),
     share.bytes_per_second === null ? BOUND : `${bytes(share.bytes_per_second)}/s`,

@@ -9,6 +9,7 @@ import { Jobs } from "./jobs";
 import type { Page } from "./parts";
 import { Poll, type State } from "./poll";
 import { watchTheme } from "./theme";
+import { Trace } from "./trace";
 import { Shares, Speed } from "./trends";
 import { Known } from "./view";
 
@@ -23,6 +24,7 @@ const jobs = new Jobs(page, show);
 const decisions = new Decisions(page);
 const trends = [new Shares(page), new Speed(page)];
 const bars = [new Waits(page), new CacheTiers(page)];
+const trace = new Trace(page);
 
 function show(): void {
   const { known } = page;
@@ -35,7 +37,7 @@ function show(): void {
   say(byId("objective"), OBJECTIVES[known.node.objective] ?? known.node.objective);
   say(byId("clock"), clock(known.node.time_seconds));
   jobs.update(known.node);
-  for (const part of [...trends, ...bars, decisions]) part.update();
+  for (const part of [...trends, ...bars, trace, decisions]) part.update();
 }
 
 function drawAnew(): void {

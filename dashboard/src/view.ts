@@ -24,6 +24,7 @@ export interface Job {
   compute_ceiling: number | null;
   wait_fraction: number | null;
   stalls: Record<string, number | null>;
+  stalled_dollars: number | null;
   bottleneck: string;
   cache: {
     ram_hits: number;

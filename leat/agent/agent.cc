@@ -34,6 +34,7 @@ constexpr double kTickSeconds = 1;
 constexpr int kPollMilliseconds = 200;
 constexpr std::size_t kMostUnsent = 65536;  // Who reads nothing is hung up on.
 constexpr double kSmoothed = 0.7;           // Of the load of other programs.
+constexpr double kWatchedSeconds = 5;       // After somebody asked for a trace.
 
 struct Connection {
   OwnedFd socket;
@@ -82,7 +83,24 @@ class PollingAgent final : public Agent {
     return view;
   }
 
+  std::optional<JobTrace> trace(const std::string& job) override {
+    const MutexLock lock(mutex_);
+    if (std::ranges::find(view_.jobs, job, &JobView::id) == view_.jobs.end()) {
+      return std::nullopt;
+    }
+    Watched& watched = watched_[job];
+    watched.until = seconds_of(SteadyClock().now()) + kWatchedSeconds;
+    return watched.trace;
+  }
+
  private:
+  /// A job whose trace somebody looks at. At most as many as there are jobs.
+  struct Watched {
+    double until = 0;
+    double asked = 0;
+    JobTrace trace = {};
+  };
+
   NodeResources resources(double outside) const {
     NodeResources node = options_.node;
     node.threads = std::max(
@@ -101,8 +119,37 @@ class PollingAgent final : public Agent {
         if (found == connections_.end()) continue;
         say(found->second, line_of(told.share, told.pace));
       }
+      ask_for_traces(now);
       drop_what_is_over();
     }
+  }
+
+  void ask_for_traces(double now) {
+    std::vector<std::string> jobs;
+    {
+      const MutexLock lock(mutex_);
+      std::erase_if(watched_, [&](const auto& entry) {
+        return entry.second.until < now;
+      });
+      for (auto& [job, watched] : watched_) {
+        if (now < watched.asked + kTickSeconds) continue;
+        watched.asked = now;
+        jobs.push_back(job);
+      }
+    }
+    for (const std::string& job : jobs) {
+      const std::optional<MemberId> member = book_.first_member(job);
+      const auto found =
+          member ? connections_.find(*member) : connections_.end();
+      if (found != connections_.end()) say(found->second, trace_request_line());
+    }
+  }
+
+  /// Of who was not asked it is passed over.
+  void take_trace(MemberId member, JobTrace trace) {
+    const MutexLock lock(mutex_);
+    const auto found = watched_.find(book_.job_of(member));
+    if (found != watched_.end()) found->second.trace = std::move(trace);
   }
 
   /// Waits a little for anybody; true if somebody has come or gone.
@@ -183,6 +230,10 @@ class PollingAgent final : public Agent {
         book_.report(id, *said->rates);
         continue;
       }
+      if (said->trace) {
+        take_trace(id, *said->trace);
+        continue;
+      }
       connection.is_registered = has_registered = true;
       book_.join(id, connection.peer.user, connection.peer.pid,
                  *said->registration, unix_now());
@@ -260,6 +311,7 @@ class PollingAgent final : public Agent {
 
   mutable Mutex mutex_;
   NodeView view_ LEAT_GUARDED_BY(mutex_);
+  std::map<std::string, Watched> watched_ LEAT_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "leat/agent/node_view.h"
+#include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
 #include "leat/tune/node_sharing.h"
 
@@ -29,7 +30,7 @@ struct AgentOptions {
 /// group are turned away. What one connection can hold is bounded, and so is
 /// how many there are.
 ///
-/// Threads:  view() from any; it has one of its own.
+/// Threads:  view() and trace() from any; it has one of its own.
 /// Lifetime: destruction hangs up, removes the socket and joins.
 class Agent {
  public:
@@ -37,6 +38,11 @@ class Agent {
 
   virtual ~Agent() = default;
   virtual NodeView view() const = 0;
+
+  /// What the first rank of a job did in its last steps, as it told last; one
+  /// of no steps until then. Asking has it told about once a second, for some
+  /// seconds. Returns at once. nullopt: no such job, by its id in view().
+  virtual std::optional<JobTrace> trace(const std::string& job) = 0;
 };
 
 /// Errors: those of listen_at()

@@ -63,6 +63,22 @@ WireRegistration named(const std::string& job) {
           .dataset_samples = 1000};
 }
 
+/// What each has in the end, who reads as fast as it may meanwhile.
+std::map<MemberId, Share> after_half_a_minute(JobBook& book,
+                                              std::map<MemberId, Rank>& ranks) {
+  std::map<MemberId, Share> shares;
+  for (int second = 0; second < 30; ++second) {
+    book.tick(second, second);
+    for (const auto& [member, told] : book.take_shares()) {
+      shares[member] = told.share;
+    }
+    for (auto& [member, rank] : ranks) {
+      book.report(member, rank.after_a_second(shares[member]));
+    }
+  }
+  return shares;
+}
+
 TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
   JobBook book({.threads = 8}, {});
   std::map<MemberId, Rank> ranks;
@@ -74,17 +90,8 @@ TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
   }
   book.join(3, 0, 103, named("light"), 0);
   ranks.emplace(3, JobSpeed{.compute_ceiling = 100, .rate_per_thread = 100});
-  std::map<MemberId, Share> shares;
 
-  for (int second = 0; second < 30; ++second) {
-    book.tick(second, second);
-    for (const auto& [member, told] : book.take_shares()) {
-      shares[member] = told.share;
-    }
-    for (auto& [member, rank] : ranks) {
-      book.report(member, rank.after_a_second(shares[member]));
-    }
-  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
 
   EXPECT_GE(*shares[1].threads, 3u);
   EXPECT_GE(*shares[2].threads, 3u);
@@ -99,6 +106,22 @@ TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
   EXPECT_EQ(view.jobs[0].bottleneck, "training");
   EXPECT_FALSE(view.decisions.empty());
   EXPECT_FALSE(view.history.empty());
+}
+
+TEST(JobBookTest, TheJobThatIsSoonerDoneGoesFirst) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    WireRegistration said = named(member == 1 ? "long" : "short");
+    said.epochs = member == 1 ? 100000 : 100;
+    book.join(member, 0, static_cast<int>(member), said, 0);
+    ranks.emplace(member, JobSpeed{.rate_per_thread = 100});
+  }
+
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+
+  EXPECT_EQ(*shares[2].threads, 6u);
+  EXPECT_EQ(*shares[1].threads, 2u);  // The floor: half of an even share.
 }
 
 TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
@@ -120,6 +143,7 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
         .cache_misses = 40,
         .ram_bytes = 1000,
         .disk_bytes = 2000,
+        .stalled_dollars = 0.5,
         .stalls = {{"storage", 6}, {"decode", member == 1 ? 4 : 0}}};
     book.report(member, rates);
   }
@@ -138,6 +162,7 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   EXPECT_EQ(job.misses, 80u);
   EXPECT_EQ(job.ram_bytes, 2000u);
   EXPECT_EQ(job.disk_bytes, 4000u);
+  EXPECT_EQ(job.stalled_dollars, 1.0);
 }
 
 TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
@@ -302,6 +327,42 @@ TEST_F(AgentTest, TellsWhoRegistersItsShare) {
   EXPECT_GE(*said->share->threads, 1u);
   EXPECT_EQ(open->view().jobs.size(), 1u);
   EXPECT_EQ(open->view().jobs[0].pids, std::vector<std::int32_t>{::getpid()});
+}
+
+/// What is said next that is no share.
+AgentMessage next_but_shares(int socket, LineReader& reader) {
+  while (true) {
+    const std::string line = hear(socket, reader);
+    const auto said = parse_agent_line(line);
+    EXPECT_TRUE(said) << line;
+    if (!said || !said->share) return said ? *said : AgentMessage{};
+  }
+}
+
+TEST_F(AgentTest, AsksAJobForItsTraceWhileSomebodyLooks) {
+  const auto open = agent();
+  auto socket = connect_to(options_.socket);
+  ASSERT_TRUE(socket);
+  EXPECT_FALSE(open->trace("job-1")) << "nobody is here yet";
+  const JobTrace told{.begin_seconds = 5,
+                      .steps = {{.epoch = 1, .step = 2, .size = 3}}};
+  // Nobody has asked: it is passed over.
+  say(socket->get(), line_of(named("a")) + line_of(told));
+  LineReader reader;
+  ASSERT_TRUE(parse_agent_line(hear(socket->get(), reader))->share);
+  const std::string id = open->view().jobs.at(0).id;
+
+  ASSERT_TRUE(open->trace(id));
+  EXPECT_TRUE(open->trace(id)->steps.empty());
+  EXPECT_TRUE(next_but_shares(socket->get(), reader).wants_trace);
+  say(socket->get(), line_of(told));
+
+  for (int i = 0; i < 6000 && open->trace(id)->steps.empty(); ++i) {
+    ::usleep(10'000);
+  }
+  EXPECT_EQ(*open->trace(id), told);
+  EXPECT_TRUE(next_but_shares(socket->get(), reader).wants_trace) << "again";
+  EXPECT_FALSE(open->trace("job-99"));
 }
 
 TEST_F(AgentTest, TheSocketIsPrivate) {

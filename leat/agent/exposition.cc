@@ -164,6 +164,13 @@ constexpr auto kRows = std::to_array<Row>({
          s.add(fraction, {{"job", j.id}, {"cause", cause}});
        }
      }},
+    {"leat_agent_stalled_dollars_total", "counter", "job",
+     "Price of the time that the job waited for data, where its "
+     "LEAT_NODE_PER_HOUR says what the node costs.",
+     nullptr,
+     [](const JobView& j, Samples& s) {
+       if (j.stalled_dollars > 0) s.add(j.stalled_dollars, {{"job", j.id}});
+     }},
     {"leat_agent_cache_hits_total", "counter", "job tier",
      "Reads that a tier of the cache answered.", nullptr,
      [](const JobView& j, Samples& s) {

@@ -68,8 +68,8 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
            "leat_agent_node_requests 512\n",
            "leat_agent_jobs 1\n",
            "leat_agent_decisions_total 4\n",
-           "leat_agent_job_info{job=\"job-1\",name=\"resnet50\","
-           "dataset=\"s3://photos/train\",user=\"1000\"} 1\n",
+           ("leat_agent_job_info{job=\"job-1\",name=\"resnet50\","
+            "dataset=\"s3://photos/train\",user=\"1000\"} 1\n"),
            "leat_agent_job_start_timestamp_seconds{job=\"job-1\"} 1800000000\n",
            "leat_agent_share_threads{job=\"job-1\"} 6\n",
            "leat_agent_share_requests{job=\"job-1\"} 32\n",
@@ -80,6 +80,7 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
            "leat_agent_ceiling_samples_per_second{job=\"job-1\"} 2520\n",
            "leat_agent_prediction_confidence_ratio{job=\"job-1\"} 0.8\n",
            "leat_agent_wait_ratio{job=\"job-1\"} 0.1\n",
+           "leat_agent_stalled_dollars_total{job=\"job-1\"} 0.25\n",
            "leat_agent_cache_hits_total{job=\"job-1\",tier=\"disk\"} 16800\n",
            "leat_agent_cache_misses_total{job=\"job-1\"} 16800\n",
            "leat_agent_cache_bytes{job=\"job-1\",tier=\"disk\"} 17179869184\n",
@@ -96,12 +97,14 @@ TEST(ExpositionTest, LeavesOutWhatIsNotKnown) {
   view.jobs[0].compute_ceiling.reset();
   view.jobs[0].share = {};
   view.jobs[0].found_rate = NAN;
+  view.jobs[0].stalled_dollars = 0;
 
   const std::string text = exposition(view);
 
   EXPECT_THAT(text, AllOf(Not(HasSubstr("predicted_samples_per_second{")),
                           Not(HasSubstr("ceiling_samples_per_second{")),
                           Not(HasSubstr("leat_agent_share_threads{")),
+                          Not(HasSubstr("stalled_dollars_total{")),
                           Not(HasSubstr("found_samples_per_second{"))));
 }
 

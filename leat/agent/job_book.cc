@@ -100,6 +100,9 @@ void JobBook::admit(const std::string& id, Job& job) {
     ask.cache.ram_bytes += static_cast<double>(said.ram_bytes);
     ask.cache.disk_bytes += static_cast<double>(said.disk_bytes);
     ask.dataset_samples = static_cast<double>(said.dataset_samples);
+    ask.samples_to_do += ask.dataset_samples *
+                         static_cast<double>(said.epochs) /
+                         static_cast<double>(said.world_size);
   }
   sharing_.leave(id);
   sharing_.arrive(id, ask);
@@ -261,6 +264,19 @@ std::map<MemberId, JobBook::Told> JobBook::take_shares() {
   return shares;
 }
 
+std::optional<MemberId> JobBook::first_member(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || found->second.members.empty()) {
+    return std::nullopt;
+  }
+  return found->second.members.front();
+}
+
+std::string JobBook::job_of(MemberId member) const {
+  const auto found = members_.find(member);
+  return found == members_.end() ? "" : found->second.job;
+}
+
 std::vector<std::int32_t> JobBook::pids() const {
   std::vector<std::int32_t> pids;
   for (const auto& [id, member] : members_) pids.push_back(member.pid);
@@ -270,6 +286,9 @@ std::vector<std::int32_t> JobBook::pids() const {
 }
 
 namespace {
+
+/// Of a rank, to be a price.
+constexpr double kMostDollars = 1e9;
 
 // Whatever it says, the sum over ranks is still a number.
 std::uint64_t shown(double count) {
@@ -313,6 +332,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     view.peer_hits += shown(said.peer_hits);
     view.ram_bytes += shown(said.ram_bytes);
     view.disk_bytes += shown(said.disk_bytes);
+    view.stalled_dollars += std::min(said.stalled_dollars, kMostDollars);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =

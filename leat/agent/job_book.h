@@ -52,6 +52,11 @@ class JobBook {
   std::map<MemberId, Told> take_shares();
 
   std::vector<std::int32_t> pids() const;
+  /// Of a job, by its id, the rank that has been here longest; nullopt: no such
+  /// job.
+  std::optional<MemberId> first_member(const std::string& id) const;
+  /// The id of the job of a member; empty: no such member.
+  std::string job_of(MemberId member) const;
   std::size_t members() const { return members_.size(); }
   /// What of a NodeView is known here: its jobs, decisions, history, objective.
   NodeView view() const;

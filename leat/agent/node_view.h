@@ -29,7 +29,8 @@ struct JobView {
   std::optional<double> compute_ceiling;  ///< Samples a second.
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
-  std::string bottleneck;  ///< "storage", "decode", "training", …
+  double stalled_dollars = 0;  ///< Price of its waits so far; 0: not known.
+  std::string bottleneck;      ///< "storage", "decode", "training", …
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "leat/agent/public_text.h"
+#include "leat/agent/wire/job_trace_json.h"
 
 namespace leat {
 namespace {
@@ -76,6 +77,7 @@ Json job_of(const JobView& job) {
           {"compute_ceiling", or_null(job.compute_ceiling)},
           {"wait_fraction", job.wait_fraction},
           {"stalls", std::move(stalls)},
+          {"stalled_dollars", known(job.stalled_dollars)},
           {"bottleneck", public_text(job.bottleneck)},
           {"cache", cache_of(job)}};
 }
@@ -132,6 +134,12 @@ std::string view_json(const NodeView& view, const ViewSince& since) {
                  {"decisions", std::move(decisions)},
                  {"history", history_of(view, since.points_after)}};
   return all.dump();
+}
+
+std::string trace_json(std::string_view job, const JobTrace& trace) {
+  return Json{
+      {"format", 1}, {"job", public_text(job)}, {"trace", json_of(trace)}}
+      .dump();
 }
 
 }  // namespace leat

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "leat/agent/node_view.h"
+#include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
 
 namespace leat {
@@ -22,6 +23,9 @@ struct ViewSince {
 /// JSON in UTF-8, and they come as public_text(). A number that is not finite
 /// is null.
 std::string view_json(const NodeView& view, const ViewSince& since = {});
+
+/// The same of a trace: docs/reference/agent-view.md.
+std::string trace_json(std::string_view job, const JobTrace& trace);
 
 /// The view that `text` tells of, whoever wrote it. What is missing, null or of
 /// another type is as in a new NodeView; counts that none can have are 0.

@@ -99,6 +99,7 @@ JobView job_of(const Json& told) {
       job.stalls[public_text(cause)] = number_of(fraction).value_or(0);
     }
   }
+  job.stalled_dollars = number_of(told, "stalled_dollars");
   const Json& cache = member(told, "cache");
   read_count(cache, "ram_hits", job.ram_hits);
   read_count(cache, "disk_hits", job.disk_hits);

@@ -49,6 +49,7 @@ TEST(ViewJsonTest, SaysEveryFieldOfAJob) {
   EXPECT_EQ(job.at("compute_ceiling"), 2520);
   EXPECT_EQ(job.at("wait_fraction"), view.jobs[0].wait_fraction);
   EXPECT_EQ(job.at("stalls").size(), 2u);
+  EXPECT_EQ(job.at("stalled_dollars"), 0.25);
   EXPECT_EQ(job.at("bottleneck"), "decode");
   EXPECT_EQ(job.at("cache"), json({{"ram_hits", 21000},
                                    {"disk_hits", 8400},

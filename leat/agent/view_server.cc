@@ -77,8 +77,11 @@ bool is_address(int family, std::string_view text) {
 
 class ViewService final : public HttpService {
  public:
-  ViewService(std::vector<std::string> names, ViewSource view)
-      : names_(std::move(names)), view_(std::move(view)) {}
+  ViewService(std::vector<std::string> names, ViewSource view,
+              TraceSource trace)
+      : names_(std::move(names)),
+        view_(std::move(view)),
+        trace_(std::move(trace)) {}
 
   std::unique_ptr<Exchange> begin(const RequestHead& head) override {
     return std::make_unique<ViewExchange>(*this, head);
@@ -125,6 +128,7 @@ class ViewService final : public HttpService {
       }
       return reply_of(200, "application/json", view_json(view_(), *since));
     }
+    if (path == "/api/trace" && trace_) return answer_trace(query);
     if (path == "/metrics") {
       return reply_of(200, "text/plain; version=0.0.4; charset=utf-8",
                       exposition(view_()));
@@ -133,17 +137,32 @@ class ViewService final : public HttpService {
       if (file.path == path)
         return reply_of(200, file.type, std::string(file.body));
     }
-    return refusal(404, "nothing here: see /, /api/node and /metrics");
+    return refusal(404,
+                   "nothing here: see /, /api/node, /api/trace and /metrics");
+  }
+
+  Reply answer_trace(std::string_view query) const {
+    constexpr std::string_view kJob = "job=";
+    if (!query.starts_with(kJob)) {
+      return refusal(400, "/api/trace takes job=ID, of /api/node's jobs");
+    }
+    const std::string job(query.substr(kJob.size()));
+    const std::optional<JobTrace> trace = trace_(job);
+    if (!trace) return refusal(404, "no job has this id: see /api/node");
+    return reply_of(200, "application/json", trace_json(job, *trace));
   }
 
   const std::vector<std::string> names_;
   const ViewSource view_;
+  const TraceSource trace_;
 };
 
 class HttpViewServer final : public ViewServer {
  public:
-  HttpViewServer(const ViewServerOptions& options, ViewSource view)
-      : host_(options.host), service_(options.names, std::move(view)) {}
+  HttpViewServer(const ViewServerOptions& options, ViewSource view,
+                 TraceSource trace)
+      : host_(options.host),
+        service_(options.names, std::move(view), std::move(trace)) {}
 
   Result<void> open(std::uint16_t port) {
     HttpServerOptions http;
@@ -170,8 +189,9 @@ class HttpViewServer final : public ViewServer {
 }  // namespace
 
 Result<std::unique_ptr<ViewServer>> open_view_server(
-    const ViewServerOptions& options, ViewSource view) {
-  auto server = std::make_unique<HttpViewServer>(options, std::move(view));
+    const ViewServerOptions& options, ViewSource view, TraceSource trace) {
+  auto server = std::make_unique<HttpViewServer>(options, std::move(view),
+                                                 std::move(trace));
   LEAT_TRY_VOID(server->open(options.port));
   return server;
 }

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "leat/agent/node_view.h"
+#include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
 
 namespace leat {
@@ -29,11 +31,16 @@ struct ViewServerOptions {
 /// be soon back.
 using ViewSource = std::function<NodeView()>;
 
+/// Agent::trace(), likewise; none: there are no traces to show.
+using TraceSource = std::function<std::optional<JobTrace>(const std::string&)>;
+
 /// Answers GET and HEAD of
 ///
 ///   /                  the page                             /assets/NAME
 ///   /api/node          view_json(); `?points_after=UNIX_TIME` and
 ///                      `&decisions_after=NUMBER` leave out what is older
+///   /api/trace?job=ID  trace_json(): asking has the job tell it for some
+///                      seconds
 ///   /metrics           exposition()
 ///
 /// and anything else with 400 (a query that it cannot read), 403 (asked for by
@@ -41,9 +48,8 @@ using ViewSource = std::function<NodeView()>;
 /// of other origins, and the page may load nothing from elsewhere.
 ///
 /// Threads:  any; it has one of its own.
-/// Lifetime: destruction closes all connections and joins. What `view` refers
-/// to
-///           must live as long.
+/// Lifetime: destruction closes all connections and joins. What `view` and
+///           `trace` refer to must live as long.
 class ViewServer {
  public:
   virtual ~ViewServer() = default;
@@ -56,7 +62,7 @@ class ViewServer {
 ///   kInvalidArgument   `host` is not an address
 ///   kUnavailable       the address is taken or not of this machine
 Result<std::unique_ptr<ViewServer>> open_view_server(
-    const ViewServerOptions& options, ViewSource view);
+    const ViewServerOptions& options, ViewSource view, TraceSource trace = {});
 
 /// True if a request with this Host header may be answered: it names an
 /// address, "localhost" or one of `names`, with or without a port. A page

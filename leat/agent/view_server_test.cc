@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "leat/agent/exposition.h"
@@ -25,9 +26,13 @@ using ::testing::StartsWith;
 class ViewServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto opened = open_view_server({.port = 0, .names = {"Node-7"}}, [this] {
-      return testing::sample_node(2, ++seconds_);
-    });
+    const auto trace = [](const std::string& job) -> std::optional<JobTrace> {
+      if (job != "job-1") return std::nullopt;
+      return testing::sample_trace(30);
+    };
+    auto opened = open_view_server(
+        {.port = 0, .names = {"Node-7"}},
+        [this] { return testing::sample_node(2, ++seconds_); }, trace);
     ASSERT_TRUE(opened) << opened.error().message();
     server_ = *std::move(opened);
   }
@@ -67,6 +72,21 @@ TEST_F(ViewServerTest, LeavesOutWhatTheQuerySays) {
   EXPECT_EQ(body, view_json(testing::sample_node(2, 30),
                             {.points_after = testing::kSampleBegin + 28.5,
                              .decisions_after = 2}));
+}
+
+TEST_F(ViewServerTest, AnswersWithTheTraceOfAJob) {
+  const auto [head, body] = ask("GET /api/trace?job=job-1");
+
+  EXPECT_THAT(head, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(head, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_EQ(body, trace_json("job-1", testing::sample_trace(30)));
+  const auto json = nlohmann::json::parse(body);
+  EXPECT_EQ(json.at("job"), "job-1");
+  EXPECT_EQ(json.at("trace").at("steps").size(), JobTrace::kMostSteps);
+  EXPECT_THAT(ask("GET /api/trace?job=job-9").first,
+              StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(ask("GET /api/trace?jobs=1").first, StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(ask("GET /api/trace").first, StartsWith("HTTP/1.1 400"));
 }
 
 TEST_F(ViewServerTest, RefusesAQueryThatItCannotRead) {

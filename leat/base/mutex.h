@@ -18,14 +18,33 @@
 
 namespace leat {
 
+/// Who finds it held looks again for about a microsecond before it sleeps: most
+/// of ours are held for less, and putting a thread to sleep and waking it takes
+/// longer.
 class LEAT_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
-  void lock() LEAT_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
+  void lock() LEAT_THREAD_ANNOTATION(acquire_capability()) {
+    for (int looks = 0; looks < kMostLooks; ++looks) {
+      if (mutex_.try_lock()) return;
+      pause();
+    }
+    mutex_.lock();
+  }
   void unlock() LEAT_THREAD_ANNOTATION(release_capability()) {
     mutex_.unlock();
   }
 
  private:
+  /// A pause is 5 to 50 ns, by the processor.
+  static constexpr int kMostLooks = 30;
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+  }
+
   std::mutex mutex_;
 };
 

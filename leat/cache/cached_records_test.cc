@@ -236,6 +236,21 @@ TEST_F(MadeRecordsTest, AFlippedByteIsAMissAndIsWrittenAnew) {
   EXPECT_EQ(find("a"), CacheLevel::kDisk);
 }
 
+// Nothing of it waits in a queue, however short that is.
+TEST_F(MadeRecordsTest, InMemoryTheyAreWrittenAtOnce) {
+  options_.queue_bytes = 1;
+  open(tier(CacheLevel::kRam, 50));
+  for (int i = 0; i < 50; ++i) {
+    const std::string key = std::to_string(i);
+    const std::string made = made_of(key);
+    store_->keep(id_of(key), as_bytes(made), {.now = 0, .next_use = 1000});
+    EXPECT_EQ(metrics_.value(Metric::kCacheInserts), i + 1);
+  }
+
+  EXPECT_EQ(metrics_.value(Metric::kCacheRefusals), 0);
+  EXPECT_EQ(find("0"), CacheLevel::kRam);
+}
+
 TEST_F(MadeRecordsTest, ALookUpThatIsStoppedFindsNothing) {
   open(tier(CacheLevel::kRam, 10));
   keep("a", 0, 1000);

@@ -26,6 +26,7 @@ struct CachedStore::Flight {
   ReadDone done;
   TimePoint began;
   bool has_waited = false;     ///< For another process to bring it.
+  bool is_decided = false;     ///< Whether it is kept: see decide_sent().
   std::vector<Joined> joined;  // Guarded by the store's mutex.
 
   /// Of the last of them in the plan. REQUIRES: there is one.
@@ -59,7 +60,11 @@ CachedStore::CachedStore(std::unique_ptr<Store> inner,
       options_(std::move(options)),
       metrics_(metrics),
       tiers_(std::move(tiers)),
+      is_in_memory_(std::ranges::all_of(
+          tiers_,
+          [](const CacheTier& t) { return t.level == CacheLevel::kRam; })),
       plan_(plan_of(tiers_)),
+      allowed_(tiers_.size(), kNotTold),
       sharing_with_(std::move(sharing)),
       lookups_(std::make_unique<Executor>("leat-cache", options_.threads)),
       turns_(make_turns()),
@@ -209,6 +214,7 @@ void CachedStore::send(const FlightRef& flight) {
 }
 
 void CachedStore::fetch(const FlightRef& flight) {
+  decide_sent(flight);
   ReadRequest request = flight->request;
   inner_->read(
       std::move(request), flight->stop,
@@ -220,6 +226,7 @@ void CachedStore::hear(const FlightRef& flight, Result<void> result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
     if (flight->request.hint->is_offered) offer(flight);
   }
+  if (!result && flight->is_decided) lose(flight->key);
   if (!result || !flight->request.hint->is_offered) end_turn_of(flight->key);
   finish(flight, std::move(result));
 }
@@ -232,7 +239,25 @@ void CachedStore::offer(const FlightRef& flight) {
       use.hint = Flight::latest_hint(flight->joined);
     }
   }
+  if (flight->is_decided) return keep_decided(use);
   decide_fetched(use);
+}
+
+void CachedStore::decide_sent(const FlightRef& flight) {
+  if (!options_.decides_when_sent || !flight->request.hint->is_offered) return;
+  const Use use = use_of(*flight);
+  Write write{.now = use.hint.now};
+  {
+    const MutexLock lock(deciding_);
+    if (plan_.level_of(use.key)) return;  // By another read of it.
+    plan_.fetched(planned(use), write.now, write.steps);
+  }
+  flight->is_decided = true;
+  // What it pushes out goes now; it is written when it is here.
+  std::erase_if(write.steps, [](const TierStep& step) {
+    return step.what == TierStep::What::kPut;
+  });
+  queue(std::move(write), use, /*has_room=*/false);
 }
 
 void CachedStore::finish(const FlightRef& flight, Result<void> result) {

@@ -46,6 +46,10 @@ struct CachedStoreOptions {
   /// left of the same source is not freed before this one has been through an
   /// epoch.
   AccessTime epoch_time = kEpochTime;
+  /// A read that nobody has is decided when it is sent, not when it comes: so
+  /// a policy that goes by the order of reads alone is told that of the plan,
+  /// whichever comes first. One that knows what comes next needs it not.
+  bool decides_when_sent = false;
   std::size_t threads = 4;  ///< That look records up.
   /// Copies of records that wait to be written; past it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
@@ -70,7 +74,8 @@ struct CacheSharing {
 /// Look-ups run on threads of its own, in the order of `hint.now`: so the
 /// caller waits for no disk, and a hit for no window of requests. Writing runs
 /// on one more thread and delays nobody; what comes faster than a tier can
-/// write is not kept, and counted. A range that is wanted while it is already
+/// write is not kept, and counted. (But into memory who has made a record
+/// copies it at once, by itself.) A range that is wanted while it is already
 /// on its way is not asked for twice. No failure of a tier is ever a failure of
 /// a read.
 ///
@@ -110,6 +115,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void take_turn(const RecordId& id, std::stop_token stop,
                  std::function<void(bool is_there)> decided) override;
   void end_turn(const RecordId& id) override;
+  bool is_coming(const RecordId& id) const override;
   /// Null unless jobs tell each other what they have yet to read.
   UseBoard* board() const { return sharing_with_.board.get(); }
 
@@ -128,7 +134,9 @@ class CachedStore final : public StoreWrapper, public RecordCache {
     std::vector<TierStep> steps = {};
     AccessTime now = 0;
     RecordKey key = {};
-    BufferRef bytes = nullptr;  // Of a kPut.
+    std::span<const std::byte> body = {};  // Of a kPut.
+    BufferRef bytes = nullptr;  // What that lies in; null: it is lent.
+    bool* is_done = nullptr;    // By who waits for it; guarded by turn_.
     /// Of a set_share(): for the tier of this level, once the steps are done.
     std::optional<std::size_t> shared = std::nullopt;
     std::optional<std::uint64_t> share = std::nullopt;
@@ -169,46 +177,59 @@ class CachedStore final : public StoreWrapper, public RecordCache {
 
   // shared_store.cc: what follows from CacheSharing.
 
-  /// The next use of what others have yet to read. Who comes later, and is
-  /// wanted as much, pushes none of it out.
-  static constexpr AccessTime kAtOnce = 0;
+  /// The next use of bytes that stay beside what is made of them: that is
+  /// pushed out for them, and never the other way round.
+  static constexpr AccessTime kAlways = 0;
   struct HeldForOthers {
     PlannedRecord record;  ///< With the next use of this job.
     std::uint64_t sample = 0;
+    AccessTime told = 0;  ///< To the policy: that of whoever is next.
   };
   bool is_somewhere(const RecordKey& key) const;
   void see_files(bool has_new_files);
   void see_others();
-  bool others_want(const ReadHint& hint) const;
-  bool is_wanted_soon(const Use& use) const;
-  AccessTime own_next_use(const ReadHint& hint) const;
-  void hold_for_others(const Use& use) LEAT_REQUIRES(deciding_);
-  void let_go_of_what_others_have_read();
-  void follow_allowance();
+  AccessTime own_next_use(const Use& use) const;
+  AccessTime next_use_of_any(AccessTime own, std::uint64_t sample,
+                             AccessTime now) const;
+  void hold_for_others(const Use& use, const PlannedRecord& own, AccessTime any)
+      LEAT_REQUIRES(deciding_);
+  void follow_others() LEAT_REQUIRES(turn_);
+  void follow_allowance() LEAT_REQUIRES(turn_);
   std::unique_ptr<FetchTurns> make_turns();
   void end_turn_of(const RecordKey& key);
 
   PlannedRecord planned(const Use& use) const;
+  AccessTime next_use_of_any(const Use& use, const PlannedRecord& own) const;
   bool has_room_in_queue(std::uint64_t bytes);
   void decide_used(std::size_t level, const Use& use);
   void decide_fetched(const Use& use);
+  void decide_sent(const FlightRef& flight);
+  void keep_decided(const Use& use);
+  void lose(const RecordKey& key);
   /// Of a use that nobody has asked for yet. True if that is another one than
   /// was told, because the one that was told has been asked for.
   bool look_past_asked(const Use& use, AccessTime asked,
                        PlannedRecord& record) const LEAT_REQUIRES(deciding_);
+  void plan_fetched(const Use& use, Write& write);
+  void write_at_once(const Use& use);
   void queue(Write write, const Use& use, bool has_room);
   void write_queued(const std::stop_token& stop);
-  void write_one(Write& write);
-  void do_steps(const Write& write);
-  void put(const TierStep& step, const Write& write);
+  bool write_next() LEAT_REQUIRES(turn_);
+  void write_one(Write& write) LEAT_REQUIRES(turn_);
+  void do_steps(const Write& write) LEAT_REQUIRES(turn_);
+  void put(const TierStep& step, const Write& write) LEAT_REQUIRES(turn_);
   void drop(std::size_t level, const RecordKey& key);
-  void move(const TierStep& step, const Write& write);
+  void move(const TierStep& step, const Write& write) LEAT_REQUIRES(turn_);
   void insert(std::size_t level, const RecordKey& key,
-              std::span<const std::byte> bytes, AccessTime now);
+              std::span<const std::byte> bytes, AccessTime now)
+      LEAT_REQUIRES(turn_);
+  bool insert_later(std::size_t level, const RecordKey& key,
+                    std::span<const std::byte> bytes) LEAT_REQUIRES(turn_);
 
   const CachedStoreOptions options_;
   Metrics* const metrics_;
   std::vector<CacheTier> tiers_;  // The vector and the tiers need no lock.
+  const bool is_in_memory_;       ///< All of them.
 
   mutable Mutex mutex_;
   std::unordered_map<RecordKey, FlightRef, RecordKeyHash> flights_
@@ -219,12 +240,13 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   std::deque<Write> queue_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t queued_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t least_queue_ LEAT_GUARDED_BY(mutex_) = 0;
-  bool is_writing_ LEAT_GUARDED_BY(mutex_) = false;
+  std::size_t writing_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Begun, not done.
   /// The latest use that was looked up, of the running plan.
   AccessTime asked_ LEAT_GUARDED_BY(mutex_) = 0;
   /// When records left by earlier runs may be freed.
   std::optional<AccessTime> free_after_ LEAT_GUARDED_BY(mutex_);
-  CondVar changed_;
+  CondVar queued_;
+  CondVar drained_;
 
   mutable Mutex deciding_;  ///< Never held together with mutex_.
   TierPlan plan_ LEAT_GUARDED_BY(deciding_);
@@ -233,7 +255,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   AccessTime latest_ LEAT_GUARDED_BY(deciding_) = 0;
   /// What the policies were last told that tiers may hold.
   std::vector<std::uint64_t> allowed_ LEAT_GUARDED_BY(deciding_);
+  static constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
+  TimePoint follow_after_{};  ///< Of the writing thread.
   Mutex sharing_;  ///< Held by who changes a share, before the others.
+  Mutex turn_;     ///< Held by who writes what is queued, before the others.
 
   CacheSharing sharing_with_;
   std::unique_ptr<Executor> lookups_;

@@ -128,6 +128,7 @@ TEST_F(CachedStoreTest, OfReadsThatShareBytesTheLastSaysTheNextUse) {
 }
 
 TEST_F(CachedStoreTest, OfReadsThatShareAHitTheLastSaysTheNextUse) {
+  ops_.refuse_maps();  // So that a hit can be held up.
   open(tier(CacheLevel::kRam, 2));
   EXPECT_EQ(read("a", {.now = 4, .next_use = 104}), std::nullopt);
   std::latch may_read{1};

@@ -14,7 +14,7 @@ namespace leat {
 
 PlannedRecord CachedStore::planned(const Use& use) const {
   return {.key = use.key,
-          .next_use = is_wanted_soon(use) ? kAtOnce : own_next_use(use.hint),
+          .next_use = own_next_use(use),
           .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
           .may_last = use.has_etag};
 }
@@ -39,36 +39,91 @@ void CachedStore::decide_used(std::size_t level, const Use& use) {
     const MutexLock lock(deciding_);
     const bool is_ours =
         !plan_.holds(level, use.key) && tiers_[level].tier->claim(use.key);
-    plan_.used(level, planned(use), write.now, may_rise, is_ours, write.steps);
-    hold_for_others(use);
+    const PlannedRecord own = planned(use);
+    PlannedRecord record = own;
+    record.next_use = next_use_of_any(use, own);
+    plan_.used(level, record, write.now, may_rise, is_ours, write.steps);
+    hold_for_others(use, own, record.next_use);
   }
   queue(std::move(write), use, may_rise);
 }
 
 void CachedStore::decide_fetched(const Use& use) {
   if (!has_room_in_queue(use.bytes.size())) return end_turn_of(use.key);
-  Write write{.now = use.hint.now, .key = use.key};
+  Write write;
+  plan_fetched(use, write);
+  const bool is_kept = !write.steps.empty();
+  queue(std::move(write), use, /*has_room=*/true);
+  if (!is_kept) end_turn_of(use.key);
+}
+
+void CachedStore::plan_fetched(const Use& use, Write& write) {
+  write.now = use.hint.now;
+  write.key = use.key;
   AccessTime asked = 0;
   {
     const MutexLock lock(mutex_);
     asked = asked_;
   }
+  const MutexLock lock(deciding_);
+  PlannedRecord own = planned(use);
+  const bool is_late = look_past_asked(use, asked, own);
+  PlannedRecord record = own;
+  record.next_use = next_use_of_any(use, own);
+  // Who has asked since has told, or will.
+  if (!is_late || !plan_.level_of(use.key)) {
+    plan_.fetched(record, write.now, write.steps);
+  }
+  if (use.instead_of && plan_.level_of(use.key)) {
+    plan_.forget(*use.instead_of, write.steps);
+  }
+  hold_for_others(use, own, record.next_use);
+}
+
+/// Writes what was queued before it, too: steps are done in the order in which
+/// they were decided.
+void CachedStore::write_at_once(const Use& use) {
+  Write write;
+  plan_fetched(use, write);
+  if (write.steps.empty()) return end_turn_of(use.key);
+  write.body = use.bytes;
+  bool is_done = false;  // Guarded by turn_.
+  write.is_done = &is_done;
+  {
+    const MutexLock lock(mutex_);
+    queue_.push_back(std::move(write));
+  }
+  while (true) {
+    const MutexLock lock(turn_);
+    if (is_done) return;
+    (void)write_next();
+  }
+}
+
+/// It has come, and the plan may have it still.
+void CachedStore::keep_decided(const Use& use) {
+  if (!has_room_in_queue(use.bytes.size())) {
+    lose(use.key);
+    return end_turn_of(use.key);
+  }
+  Write write{.now = use.hint.now, .key = use.key};
   {
     const MutexLock lock(deciding_);
-    PlannedRecord record = planned(use);
-    const bool is_late = look_past_asked(use, asked, record);
-    // Who has asked since has told, or will.
-    if (!is_late || !plan_.level_of(use.key)) {
-      plan_.fetched(record, write.now, write.steps);
+    for (std::size_t i = 0; i < tiers_.size(); ++i) {
+      if (!plan_.holds(i, use.key)) continue;
+      write.steps.push_back({.what = TierStep::What::kPut, .level = i});
     }
-    if (use.instead_of && plan_.level_of(use.key)) {
-      plan_.forget(*use.instead_of, write.steps);
-    }
-    hold_for_others(use);
+    const PlannedRecord own = planned(use);
+    hold_for_others(use, own, next_use_of_any(use, own));
   }
   const bool is_kept = !write.steps.empty();
   queue(std::move(write), use, /*has_room=*/true);
   if (!is_kept) end_turn_of(use.key);
+}
+
+void CachedStore::lose(const RecordKey& key) {
+  const MutexLock lock(deciding_);
+  for (std::size_t i = 0; i < tiers_.size(); ++i) plan_.lost(i, key);
 }
 
 // Fetching and making take a while, in which the next epoch may have come to
@@ -77,7 +132,7 @@ void CachedStore::decide_fetched(const Use& use) {
 // be an epoch later.
 bool CachedStore::look_past_asked(const Use& use, AccessTime asked,
                                   PlannedRecord& record) const {
-  if (record.next_use == kAtOnce || record.next_use > asked) return false;
+  if (record.next_use == kAlways || record.next_use > asked) return false;
   if (use.instead_of) {
     const auto told = plan_.next_use_of(*use.instead_of);
     if (told && *told > asked) {
@@ -99,6 +154,7 @@ void CachedStore::queue(Write write, const Use& use, bool has_room) {
   if (has_put) {
     auto copy = std::make_shared<Buffer>(size);
     std::memcpy(copy->data(), use.bytes.data(), size);
+    write.body = copy->span();
     write.bytes = std::move(copy);
   }
   if (!has_room && write.steps.empty()) return;
@@ -107,7 +163,7 @@ void CachedStore::queue(Write write, const Use& use, bool has_room) {
   if (write.steps.empty()) return;
   if (has_put) unwritten_.insert_or_assign(write.key, write.bytes);
   queue_.push_back(std::move(write));
-  changed_.notify_all();
+  queued_.notify_all();
 }
 
 void CachedStore::forget(const RecordKey& key) {
@@ -119,7 +175,7 @@ void CachedStore::forget(const RecordKey& key) {
   if (write.steps.empty()) return;
   const MutexLock lock(mutex_);
   queue_.push_back(std::move(write));
-  changed_.notify_all();
+  queued_.notify_all();
 }
 
 void CachedStore::set_share(CacheLevel level,
@@ -137,7 +193,7 @@ void CachedStore::set_share(CacheLevel level,
     }
     const MutexLock lock(mutex_);
     queue_.push_back(std::move(write));
-    changed_.notify_all();
+    queued_.notify_all();
   }
 }
 
@@ -152,22 +208,21 @@ void CachedStore::write_queued(const std::stop_token& stop) {
   TimePoint refreshed = SteadyClock().now();
   TimePoint caught_up = refreshed;
   while (true) {
-    std::optional<Write> write;
     {
       MutexLock lock(mutex_);
-      changed_.wait_for(
+      queued_.wait_for(
           lock, stop, options_.catch_up_every,
           [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS { return !queue_.empty(); });
-      if (!queue_.empty()) {
-        write.emplace(std::move(queue_.front()));
-        queue_.pop_front();
-        is_writing_ = true;
-      } else if (stop.stop_requested()) {
-        return;
-      }
     }
-    if (write) write_one(*write);
-    if (stop.stop_requested()) continue;
+    bool has_written = false;
+    {
+      const MutexLock lock(turn_);
+      has_written = write_next();
+    }
+    if (stop.stop_requested()) {
+      if (!has_written) return;
+      continue;
+    }
     if (SteadyClock().now() - refreshed >= options_.refresh_every) {
       see_files(/*has_new_files=*/true);
       see_others();
@@ -177,6 +232,20 @@ void CachedStore::write_queued(const std::stop_token& stop) {
       caught_up = SteadyClock().now();
     }
   }
+}
+
+/// False: nothing is queued.
+bool CachedStore::write_next() {
+  std::optional<Write> write;
+  {
+    const MutexLock lock(mutex_);
+    if (queue_.empty()) return false;
+    write.emplace(std::move(queue_.front()));
+    queue_.pop_front();
+    ++writing_;
+  }
+  write_one(*write);
+  return true;
 }
 
 void CachedStore::do_steps(const Write& write) {
@@ -200,10 +269,18 @@ void CachedStore::do_steps(const Write& write) {
 
 void CachedStore::write_one(Write& write) {
   do_steps(write);
-  if (write.shared) tiers_[*write.shared].tier->set_share(write.share);
+  if (write.shared) {
+    tiers_[*write.shared].tier->set_share(write.share);
+    {
+      const MutexLock lock(deciding_);
+      allowed_[*write.shared] = kNotTold;
+    }
+    follow_allowance();
+  }
   end_turn_of(write.key);
+  if (write.is_done != nullptr) *write.is_done = true;
   const MutexLock lock(mutex_);
-  is_writing_ = false;
+  --writing_;
   if (write.bytes != nullptr) {
     queued_bytes_ -= write.bytes->size();
     const auto found = unwritten_.find(write.key);
@@ -211,7 +288,7 @@ void CachedStore::write_one(Write& write) {
       unwritten_.erase(found);
     }
   }
-  changed_.notify_all();
+  if (queue_.empty()) drained_.notify_all();
 }
 
 void CachedStore::drop(std::size_t level, const RecordKey& key) {
@@ -230,7 +307,7 @@ void CachedStore::put(const TierStep& step, const Write& write) {
     while (level < tiers_.size() && !plan_.holds(level, write.key)) ++level;
   }
   if (level == tiers_.size()) return;
-  insert(level, write.key, write.bytes->span(), write.now);
+  insert(level, write.key, write.body, write.now);
 }
 
 void CachedStore::move(const TierStep& step, const Write& write) {
@@ -261,7 +338,11 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
   }
   (void)tier.make_room(record_cost(bytes.size()), may_free_own);
   const std::uint64_t files = tier.files_made();
-  const bool is_held = tier.insert(key, bytes);
+  bool is_held = tier.insert(key, bytes);
+  if (!is_held &&
+      tier.used_bytes() + record_cost(bytes.size()) > tier.allowed_bytes()) {
+    is_held = insert_later(level, key, bytes);
+  }
   if (turns_ != nullptr && tier.files_made() != files) turns_->announce();
   if (is_held) return;
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
@@ -269,10 +350,24 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
   plan_.lost(level, key);
 }
 
+/// The room that was planned is there once all that was decided since is done,
+/// and what others leave may have become less.
+bool CachedStore::insert_later(std::size_t level, const RecordKey& key,
+                               std::span<const std::byte> bytes) {
+  follow_allowance();
+  while (write_next()) {
+  }
+  {
+    const MutexLock lock(deciding_);
+    if (!plan_.holds(level, key)) return false;
+  }
+  return tiers_[level].tier->insert(key, bytes);
+}
+
 void CachedStore::drain() {
   MutexLock lock(mutex_);
-  changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-    return queue_.empty() && !is_writing_;
+  drained_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
+    return queue_.empty() && writing_ == 0;
   });
 }
 

@@ -52,6 +52,9 @@ class FetchTurns {
   /// over. Nothing happens to a key that is not ours to bring.
   void end(const RecordKey& key);
 
+  /// Whether another process brings it now. No I/O, one call of the system.
+  bool is_others(const RecordKey& key) const { return claims_->is_others(key); }
+
   /// Tells the others of a new file.
   void announce() { claims_->announce(); }
   /// As SharedTiers::see_others, by what was announced since the last time.

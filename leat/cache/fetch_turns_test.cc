@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -83,7 +84,10 @@ TEST_F(RecordClaimsTest, OneHasARecordAndTheOthersDoNot) {
   EXPECT_TRUE(b->try_claim(kTwo));
   b->release(kOne);  // Not its own.
   EXPECT_FALSE(b->try_claim(kOne));
+  EXPECT_TRUE(b->is_others(kOne));
+  EXPECT_FALSE(b->is_others(kTwo));  // Its own.
   a->release(kOne);
+  EXPECT_FALSE(b->is_others(kOne));
   EXPECT_TRUE(b->try_claim(kOne));
 }
 
@@ -254,52 +258,79 @@ TEST_F(FetchTurnsTest, TheEndDecidesWhatIsOpen) {
 
 using JobBoardTest = TempFolderTest;
 
-TEST_F(JobBoardTest, OthersWantWhatTheyHaveNotReadInTheirEpoch) {
+/// Turns of as many samples, in order.
+std::vector<ReadTurn> in_order(std::size_t samples) {
+  std::vector<ReadTurn> turns(samples);
+  std::iota(turns.begin(), turns.end(), 1);
+  return turns;
+}
+
+TEST_F(JobBoardTest, SaysInHowManyReadsAnotherComesToASample) {
   const auto a = board(7);
   const auto b = board(7);
-  std::vector<bool> wanted(20, true);
-  wanted[3] = false;
-  b->begin_epoch(1, wanted);
-  b->used(1, {4});
-  b->used(0, {5});    // Of an epoch that is over.
-  b->used(1, {900});  // No such sample.
-
+  std::vector<ReadTurn> turns = in_order(20);
+  turns[3] = 0;
+  b->begin_epoch({.epoch = 1, .turns = turns});
   a->look();
 
   EXPECT_EQ(a->others(), 1u);
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    EXPECT_EQ(a->others_want({i}), i != 3 && i != 4) << i;
-  }
-  EXPECT_FALSE(a->others_want({20}));
+  EXPECT_FALSE(a->wanted({3}));
+  EXPECT_FALSE(a->wanted({20}));
+  ASSERT_TRUE(a->wanted({5}));
+  EXPECT_EQ(a->wanted({5})->turns, 5u);
+  EXPECT_EQ(a->wanted({5})->jobs, 1u);
+
+  b->used(1, {0}, 24);   // In the next epoch the fourth.
+  b->used(0, {5}, 0);    // Of an epoch that is over.
+  b->used(1, {900}, 0);  // No such sample.
+
+  EXPECT_EQ(a->wanted({5})->turns, 4u);
+  EXPECT_EQ(a->wanted({0})->turns, 22u);
+  EXPECT_EQ(a->wanted({0})->jobs, 0u);  // Not in the running one.
 }
 
-TEST_F(JobBoardTest, AnyOtherOfTheSameDatasetCounts) {
+TEST_F(JobBoardTest, RanksReadBesideEachOther) {
+  const auto a = board(7);
+  const auto b = board(7);
+  b->begin_epoch({.turns = in_order(20), .begin = 4, .ranks = 2});
+  a->look();
+  EXPECT_EQ(a->wanted({10})->turns, 6u);
+
+  b->used(0, {4}, 0);
+
+  EXPECT_EQ(a->wanted({10})->turns, 4u);
+}
+
+TEST_F(JobBoardTest, TheFirstOfAllOthersCounts) {
   const auto a = board(7);
   const auto b = board(7);
   const auto c = board(7);
   const auto stranger = board(8);
   const auto shorter = board(7, 10);
-  b->begin_epoch(0, {});
-  c->begin_epoch(0, {false, true});
+  b->begin_epoch({});
+  c->begin_epoch({.turns = {0, 9}});
 
   a->look();
 
   EXPECT_EQ(a->others(), 2u);
-  EXPECT_FALSE(a->others_want({0}));
-  EXPECT_TRUE(a->others_want({1}));
+  EXPECT_FALSE(a->wanted({0}));
+  EXPECT_EQ(a->wanted({1})->turns, 8u);
+  b->begin_epoch({.turns = {0, 4}});
+  EXPECT_EQ(a->wanted({1})->turns, 3u);
+  EXPECT_EQ(a->wanted({1})->jobs, 2u);
 }
 
 TEST_F(JobBoardTest, WhoIsGoneWantsNothing) {
   const auto a = board(7);
   auto b = board(7);
   a->look();
-  ASSERT_TRUE(a->others_want({0}));
+  ASSERT_TRUE(a->wanted({0}));
 
   b.reset();
   a->look();
 
   EXPECT_EQ(a->others(), 0u);
-  EXPECT_FALSE(a->others_want({0}));
+  EXPECT_FALSE(a->wanted({0}));
 }
 
 TEST_F(JobBoardTest, WhatADeadJobLeftIsRemovedAndForeignFilesPassedOver) {
@@ -308,7 +339,7 @@ TEST_F(JobBoardTest, WhatADeadJobLeftIsRemovedAndForeignFilesPassedOver) {
   std::filesystem::copy_file(*std::filesystem::directory_iterator(folder_),
                              dead);
   std::ofstream(folder_ + "/job-1.board") << std::string(5000, 'x');
-  std::ofstream(folder_ + "/job-2.board") << "LEATJOB1";
+  std::ofstream(folder_ + "/job-2.board") << "LEATJOB2";
 
   a->look();
 

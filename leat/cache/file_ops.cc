@@ -1,6 +1,7 @@
 #include "leat/cache/file_ops.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,6 +48,20 @@ int SystemFileOps::punch(int fd, std::uint64_t offset, std::uint64_t length) {
 
 int SystemFileOps::unlink(const std::string& path) {
   return uninterrupted([&] { return ::unlink(path.c_str()); });
+}
+
+int SystemFileOps::map(int fd, std::uint64_t length, Mapping& mapping) {
+  void* const at =
+      ::mmap(nullptr, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at == MAP_FAILED) return -errno;
+  mapping = Mapping(at, length);
+  (void)::madvise(at, length, MADV_DONTDUMP);  // A core would hold it all.
+  return 0;
+}
+
+Mapping::~Mapping() {
+  if (bytes_.empty()) return;
+  (void)::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 int read_all(FileOps& ops, int fd, std::span<std::byte> into,

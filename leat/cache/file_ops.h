@@ -6,8 +6,30 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace leat {
+
+/// Bytes of a file in the address space of this process, to be read; they go
+/// with it.
+class Mapping {
+ public:
+  Mapping() = default;
+  /// What mmap() gave.
+  Mapping(void* at, std::size_t length_bytes)
+      : bytes_(static_cast<const std::byte*>(at), length_bytes) {}
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
 
 /// Each answers as the system call of that name does, but in place of -1 with
 /// the negated errno; none is interrupted.
@@ -25,6 +47,9 @@ class FileOps {
   /// take no room.
   virtual int punch(int fd, std::uint64_t offset, std::uint64_t length) = 0;
   virtual int unlink(const std::string& path) = 0;
+  /// mmap() of the first `length` bytes, shared, into `mapping`; 0 or an errno.
+  /// The file may be shorter: what is past its end must not be read.
+  virtual int map(int fd, std::uint64_t length, Mapping& mapping) = 0;
 };
 
 /// The system's own.
@@ -37,6 +62,7 @@ class SystemFileOps : public FileOps {
                  std::uint64_t offset) override;
   int punch(int fd, std::uint64_t offset, std::uint64_t length) override;
   int unlink(const std::string& path) override;
+  int map(int fd, std::uint64_t length, Mapping& mapping) override;
 };
 
 /// Reads all of `into`; 0, or a negated errno: -ENODATA where the file ends.

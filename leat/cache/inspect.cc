@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -28,6 +29,8 @@ Result<std::vector<std::string>> paths_of(const std::string& folder) {
                              "leat.Cache(disk=) was given",
                              folder));
   }
+  (void)std::filesystem::directory_iterator(folder, error);
+  if (error) return file_error(-error.value(), "listing " + folder);
   std::vector<std::string> paths = segment_paths(folder);
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -81,10 +84,20 @@ SegmentReport inspect(const std::string& path, Bodies bodies, FileOps& ops,
   SegmentReport report{.path = path,
                        .allocated_bytes = allocated_bytes_of(path)};
   SegmentFiles::Opened file{.fd = OwnedFd(ops.open(path, O_RDONLY, 0))};
-  report.is_in_use = file.fd && !is_free(file.fd.get());
+  const int fd = file.fd.get();
+  report.is_in_use = file.fd && !is_free(fd);
+  const auto state = file.fd ? Segment::state_of(fd, ops) : std::nullopt;
+  report.is_ours = state && *state != FileState::kForeign;
+  report.is_damaged = state == FileState::kDamaged;
+  if (!state) {
+    report.unread = std::strerror(file.fd ? EIO : -fd);
+    return report;
+  }
   const std::optional<Segment> segment = Segment::open(std::move(file), ops);
-  report.is_ours = segment.has_value();
-  if (!segment) return report;
+  if (!segment) {
+    report.bad = report.is_damaged ? 1 : 0;
+    return report;
+  }
   Alive alive;
   report.bad = read_alive(*segment, alive);
   report.records = alive.size();

@@ -14,12 +14,15 @@ namespace leat {
 /// What one segment of a folder holds.
 struct SegmentReport {
   std::string path;
-  bool is_ours = true;     ///< False if it has no header that we know.
-  bool is_in_use = false;  ///< A live process writes it.
+  bool is_ours = true;      ///< False: foreign, of another version, or unread.
+  bool is_damaged = false;  ///< Its header is: that counts as bad.
+  std::string unread;       ///< Why it could not be read; empty if it was.
+  bool is_in_use = false;   ///< A live process writes it.
   std::uint64_t records = 0;
   std::uint64_t record_bytes = 0;
   std::uint64_t allocated_bytes = 0;  ///< On the disk, holes left out.
-  std::uint64_t bad = 0;              ///< Entries, and bodies if asked for.
+  /// Headers and entries, and bodies if asked for.
+  std::uint64_t bad = 0;
 };
 
 enum class Bodies : std::uint8_t { kTrust, kCheck };
@@ -30,6 +33,7 @@ enum class Bodies : std::uint8_t { kTrust, kCheck };
 ///
 /// Errors:
 ///   kNotFound   there is no such folder
+///   kPermissionDenied  it cannot be listed
 ///   kCancelled  `stop` fired first
 Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
                                                  Bodies bodies, FileOps& ops,

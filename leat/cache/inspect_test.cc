@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +12,8 @@
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
 #include "leat/cache/segment_tier.h"
+#include "leat/cache/testing/faulty_file_ops.h"
+#include "leat/metrics/metrics.h"
 
 namespace leat {
 namespace {
@@ -83,6 +87,88 @@ TEST_F(InspectTest, ClearsWhatNobodyUsesAndNothingElse) {
   EXPECT_EQ(cleared->removed, 1u);
   EXPECT_TRUE(segment_paths(folder_).empty());
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/notes.txt"));
+}
+
+/// Flips a bit of byte `at` of the only segment; where that is.
+std::string flip(const std::string& folder, long at) {
+  const std::string path = segment_paths(folder).front();
+  FILE* file = ::fopen(path.c_str(), "r+");
+  EXPECT_NE(file, nullptr);
+  ::fseek(file, at, SEEK_SET);
+  const int byte = ::fgetc(file);
+  ::fseek(file, at, SEEK_SET);
+  ::fputc(byte ^ 1, file);
+  ::fclose(file);
+  return path;
+}
+
+TEST_F(InspectTest, AHeaderWithABitFlippedIsBadAndNotForeign) {
+  for (const long at : {0L, 3L, 9L, 13L, 20L, 30L, 61L}) {
+    put_three();
+    const std::string path = flip(folder_, at);
+
+    const auto found = inspect_cache(folder_, Bodies::kCheck, ops_, {});
+
+    ASSERT_EQ(found->size(), 1u);
+    EXPECT_TRUE(found->front().is_ours) << at;
+    EXPECT_TRUE(found->front().is_damaged) << at;
+    EXPECT_EQ(found->front().bad, 1u) << at;
+    EXPECT_GT(found->front().allocated_bytes, 0u) << at;
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_F(InspectTest, AForeignFileIsNotBad) {
+  std::ofstream(folder_ + "/segment-0000000000000001.leat") << "not a segment";
+
+  const auto found = inspect_cache(folder_, Bodies::kCheck, ops_, {});
+
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_FALSE(found->front().is_ours);
+  EXPECT_EQ(found->front().bad, 0u);
+}
+
+TEST_F(InspectTest, WhatMayNotBeReadSaysWhy) {
+  put_three();
+  testing::FaultyFileOps ops;
+  ops.fail(testing::FileCall::kOpen, EACCES);
+
+  const auto found = inspect_cache(folder_, Bodies::kCheck, ops, {});
+
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().unread, "Permission denied");
+  EXPECT_FALSE(found->front().is_ours);
+}
+
+TEST_F(InspectTest, ASegmentWithADamagedHeaderIsRemovedByWhoTakesItsLock) {
+  put_three();
+  const std::string path = flip(folder_, 3);
+  const std::string foreign = folder_ + "/segment-0000000000000001.leat";
+  std::ofstream(foreign) << "not a segment";
+  Metrics metrics;
+
+  const auto tier =
+      *SegmentTier::open(*open_segment_folder(folder_, ops_),
+                         {.limit_bytes = kMiB}, ops_, clock_, &metrics);
+
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  EXPECT_EQ(metrics.value(Metric::kCacheBadRecords), 1);
+  EXPECT_EQ(tier->records(), 0u);
+}
+
+TEST_F(InspectTest, WhatALiveWriterHoldsBehindADamagedHeaderTakesItsRoom) {
+  const auto writer = open();
+  const std::string body(100 * kKiB, 'x');
+  for (std::uint64_t n = 0; n < 5; ++n) {
+    ASSERT_TRUE(writer->insert({.high = n, .low = n}, as_bytes(body)));
+  }
+  const std::string path = flip(folder_, 3);
+
+  const auto other = open();
+
+  EXPECT_TRUE(std::filesystem::exists(path));  // Its lock is taken.
+  EXPECT_LT(other->allowed_bytes(), kMiB - 5 * body.size());
 }
 
 TEST_F(InspectTest, AFolderThatIsNotThereIsAnError) {

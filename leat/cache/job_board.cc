@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,26 +21,84 @@ namespace leat {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-constexpr std::array<char, 8> kMagic = {'L', 'E', 'A', 'T', 'J', 'O', 'B', '1'};
+constexpr std::array<char, 8> kMagic = {'L', 'E', 'A', 'T', 'J', 'O', 'B', '2'};
 constexpr std::size_t kHeaderBytes = 32;
-constexpr std::string_view kSuffix = ".board";
+constexpr std::size_t kTurnsAt = kHeaderBytes + sizeof(std::uint64_t);
 
-/// True if that many bytes were there.
-bool read_whole(int fd, void* into, std::size_t size, off_t at) {
-  return ::pread(fd, into, size, at) == static_cast<ssize_t>(size);
+std::uint64_t bytes_for(std::uint64_t samples) {
+  return kTurnsAt + samples * sizeof(ReadTurn);
 }
 
 }  // namespace
 
+/// A board, as all who have mapped it see it.
+class JobBoard::Mapped {
+ public:
+  /// Null if it cannot be. REQUIRES: the file is as long as bytes_for().
+  static std::unique_ptr<Mapped> map(int fd, std::uint64_t samples,
+                                     bool is_mine) {
+    void* const at =
+        ::mmap(nullptr, bytes_for(samples),
+               is_mine ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return nullptr;
+    return std::unique_ptr<Mapped>(
+        new Mapped(static_cast<std::byte*>(at), samples));
+  }
+  ~Mapped() { ::munmap(bytes_, bytes_for(samples_)); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+
+  std::uint64_t samples() const { return samples_; }
+
+  void write_header(Hash128 dataset) {
+    std::memcpy(bytes_, kMagic.data(), kMagic.size());
+    std::memcpy(bytes_ + 8, &samples_, 8);
+    std::memcpy(bytes_ + 16, &dataset.high, 8);
+    std::memcpy(bytes_ + 24, &dataset.low, 8);
+  }
+  bool has_header(Hash128 dataset) const {
+    return std::memcmp(bytes_, kMagic.data(), kMagic.size()) == 0 &&
+           std::memcmp(bytes_ + 8, &samples_, 8) == 0 &&
+           std::memcmp(bytes_ + 16, &dataset.high, 8) == 0 &&
+           std::memcmp(bytes_ + 24, &dataset.low, 8) == 0;
+  }
+
+  // Others read while we write, each number by itself.
+  std::uint64_t over() const {
+    return __atomic_load_n(over_place(), __ATOMIC_RELAXED);
+  }
+  void set_over(std::uint64_t turns) {
+    __atomic_store_n(over_place(), turns, __ATOMIC_RELAXED);
+  }
+  ReadTurn turn(std::uint64_t sample) const {
+    return __atomic_load_n(turn_place(sample), __ATOMIC_RELAXED);
+  }
+  void set_turn(std::uint64_t sample, ReadTurn turn) {
+    __atomic_store_n(turn_place(sample), turn, __ATOMIC_RELAXED);
+  }
+
+ private:
+  Mapped(std::byte* bytes, std::uint64_t samples)
+      : bytes_(bytes), samples_(samples) {}
+  std::uint64_t* over_place() const {
+    return reinterpret_cast<std::uint64_t*>(bytes_ + kHeaderBytes);
+  }
+  ReadTurn* turn_place(std::uint64_t sample) const {
+    return reinterpret_cast<ReadTurn*>(bytes_ + kTurnsAt) + sample;
+  }
+
+  std::byte* const bytes_;
+  const std::uint64_t samples_;
+};
+
 JobBoard::JobBoard(std::string folder, std::string path, OwnedFd file,
-                   std::uint64_t samples, Hash128 dataset)
+                   std::unique_ptr<Mapped> board, Hash128 dataset)
     : folder_(std::move(folder)),
       path_(std::move(path)),
       file_(std::move(file)),
-      samples_(samples),
+      samples_(board->samples()),
       dataset_(dataset),
-      bits_((samples + 7) / 8),
-      wanted_(bits_.size()) {}
+      mine_(std::move(board)) {}
 
 Result<std::unique_ptr<JobBoard>> JobBoard::open(const std::string& folder,
                                                  Hash128 dataset,
@@ -56,48 +115,44 @@ Result<std::unique_ptr<JobBoard>> JobBoard::open(const std::string& folder,
   OwnedFd file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return file_error(-errno, "making " + path);
-  if (!try_lock_segment(file.get())) {
-    return file_error(-EAGAIN, "locking " + path);
+  const auto failed = [&](int error, const std::string& doing) {
+    ::unlink(path.c_str());
+    return file_error(-error, doing + path);
+  };
+  if (!try_lock_segment(file.get())) return failed(EAGAIN, "locking ");
+  // Its blocks too: of a disk that is full a map would end us.
+  if (const int error = ::posix_fallocate(
+          file.get(), 0, static_cast<off_t>(bytes_for(samples)));
+      error != 0) {
+    return failed(error, "making room for ");
   }
-  std::unique_ptr<JobBoard> board(
-      new JobBoard(folder, std::move(path), std::move(file), samples, dataset));
-  board->begin_epoch(0, std::vector<bool>(samples, true));
-  return board;
+  std::unique_ptr<Mapped> mine = Mapped::map(file.get(), samples, true);
+  if (mine == nullptr) return failed(errno, "mapping ");
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    mine->set_turn(i, static_cast<ReadTurn>(i + 1));
+  }
+  mine->write_header(dataset);
+  return std::unique_ptr<JobBoard>(new JobBoard(
+      folder, std::move(path), std::move(file), std::move(mine), dataset));
 }
 
 JobBoard::~JobBoard() { ::unlink(path_.c_str()); }
 
-std::vector<std::byte> JobBoard::header() const {
-  std::vector<std::byte> bytes(kHeaderBytes);
-  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
-  std::memcpy(bytes.data() + 8, &samples_, 8);
-  std::memcpy(bytes.data() + 16, &dataset_.high, 8);
-  std::memcpy(bytes.data() + 24, &dataset_.low, 8);
-  return bytes;
-}
-
-void JobBoard::begin_epoch(std::uint64_t epoch,
-                           const std::vector<bool>& wanted) {
-  const std::vector<std::byte> head = header();
+void JobBoard::begin_epoch(const Reading& reading) {
   const MutexLock lock(mutex_);
-  epoch_ = epoch;
-  std::ranges::fill(bits_, std::uint8_t{0});
-  for (std::uint64_t i = 0;
-       i < std::min<std::uint64_t>(samples_, wanted.size()); ++i) {
-    if (wanted[i]) bits_[i / 8] |= static_cast<std::uint8_t>(1U << i % 8);
+  epoch_ = reading.epoch;
+  ranks_ = reading.ranks;
+  mine_->set_over(reading.begin);
+  for (std::uint64_t i = 0; i < samples_; ++i) {
+    mine_->set_turn(i, i < reading.turns.size() ? reading.turns[i] : 0);
   }
-  // A disk that is full leaves a board that is too short, and passed over.
-  (void)!::pwrite(file_.get(), head.data(), head.size(), 0);
-  (void)!::pwrite(file_.get(), bits_.data(), bits_.size(), kHeaderBytes);
 }
 
-void JobBoard::used(std::uint64_t epoch, SampleId sample) {
+void JobBoard::used(std::uint64_t epoch, SampleId sample, ReadTurn next) {
   const MutexLock lock(mutex_);
   if (epoch != epoch_ || sample.value >= samples_) return;
-  std::uint8_t& byte = bits_[sample.value / 8];
-  byte &= static_cast<std::uint8_t>(~(1U << sample.value % 8));
-  (void)!::pwrite(file_.get(), &byte, 1,
-                  static_cast<off_t>(kHeaderBytes + sample.value / 8));
+  mine_->set_turn(sample.value, next);
+  mine_->set_over(mine_->over() + ranks_);
 }
 
 bool JobBoard::is_alive(const std::string& path, const OwnedFd& file) const {
@@ -111,13 +166,13 @@ bool JobBoard::is_alive(const std::string& path, const OwnedFd& file) const {
 void JobBoard::meet(const std::string& path) {
   Other other{
       .file = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW))};
-  // Its owner makes it before it locks it.
+  // Its owner makes it before it locks it, and has its length then.
   struct stat now {};
   if (!other.file || ::fstat(other.file.get(), &now) != 0) return;
-  if (static_cast<std::uint64_t>(now.st_size) < kHeaderBytes) return;
-  std::vector<std::byte> head(kHeaderBytes);
-  other.is_of_us = read_whole(other.file.get(), head.data(), kHeaderBytes, 0) &&
-                   head == header();
+  if (now.st_uid != ::geteuid() || now.st_size == 0) return;
+  if (static_cast<std::uint64_t>(now.st_size) == bytes_for(samples_)) {
+    other.board = Mapped::map(other.file.get(), samples_, false);
+  }
   others_.emplace(path, std::move(other));
 }
 
@@ -129,38 +184,41 @@ void JobBoard::look() {
     if (path == path_ || !path.ends_with(kSuffix)) continue;
     if (!others_.contains(path)) meet(path);
   }
-  std::vector<std::uint8_t> wanted((samples_ + 7) / 8);
-  std::size_t jobs = 0;
+  std::vector<std::shared_ptr<const Mapped>> boards;
   for (auto at = others_.begin(); at != others_.end();) {
-    Other& other = at->second;
+    const Other& other = at->second;
     if (!is_alive(at->first, other.file)) {
       at = others_.erase(at);
       continue;
     }
-    other.bits.resize(wanted.size());
-    if (other.is_of_us && read_whole(other.file.get(), other.bits.data(),
-                                     other.bits.size(), kHeaderBytes)) {
-      ++jobs;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        wanted[i] |= other.bits[i];
-      }
+    if (other.board != nullptr && other.board->has_header(dataset_)) {
+      boards.push_back(other.board);
     }
     ++at;
   }
   const MutexLock lock(mutex_);
-  wanted_ = std::move(wanted);
-  other_jobs_ = jobs;
+  boards_ = std::move(boards);
 }
 
-bool JobBoard::others_want(SampleId sample) const {
-  if (sample.value >= samples_) return false;
+std::optional<JobBoard::Wanted> JobBoard::wanted(SampleId sample) const {
+  if (sample.value >= samples_) return std::nullopt;
+  std::optional<Wanted> wanted;
   const MutexLock lock(mutex_);
-  return (wanted_[sample.value / 8] >> sample.value % 8 & 1U) != 0;
+  for (const auto& board : boards_) {
+    const std::uint64_t turn = board->turn(sample.value);
+    if (turn == 0) continue;
+    const std::uint64_t over = board->over();
+    const std::uint64_t turns = turn > over ? turn - over - 1 : 0;
+    if (!wanted) wanted = Wanted{.turns = turns};
+    wanted->turns = std::min(wanted->turns, turns);
+    if (turn <= samples_) ++wanted->jobs;
+  }
+  return wanted;
 }
 
 std::size_t JobBoard::others() const {
   const MutexLock lock(mutex_);
-  return other_jobs_;
+  return boards_.size();
 }
 
 }  // namespace leat

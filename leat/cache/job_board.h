@@ -1,10 +1,12 @@
-// What each of the jobs that share tiers has yet to read of their dataset.
+// When each of the jobs that share tiers reads what of their dataset.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/hash.h"
@@ -15,23 +17,27 @@
 
 namespace leat {
 
-/// One file a job, `job-ID.board`, in the folder that they share: a bit for
-/// each sample that the running epoch of the job has yet to read. Its owner
-/// holds `flock` on it. One whose lock is free belongs to a job that is gone,
-/// and is removed by whoever finds it.
+/// One file a job, `job-ID.board`, in the folder that they share: how far it is
+/// and the turn at which it reads each sample next. Its owner holds `flock` on
+/// it. One whose lock is free belongs to a job that is gone, and is removed by
+/// whoever finds it.
 ///
 /// It is a hint: what it says wrongly costs room in a cache, or a fetch.
 ///
-///     magic "LEATJOB1" · samples, 8 bytes · digest of the dataset, 16 bytes ·
-///     bits, sample 0 in the lowest of the first byte
+///     magic "LEATJOB2" · samples, 8 bytes · digest of the dataset, 16 bytes ·
+///     turns that are over, 8 bytes · turns, 4 bytes a sample
 ///
-/// Numbers are little-endian.
+/// Numbers are little-endian. The files are mapped: what one says the others
+/// see at once, without a call of the system. Those of other users are passed
+/// over, for who cuts a mapped file short ends whoever reads it.
 ///
 /// Threads: any; look() one at a time.
 class JobBoard final : public UseBoard {
  public:
-  /// More samples than this would be too much to read again and again.
+  /// More samples than this would be too much memory.
   static constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 24;
+  /// What the names of its files end with.
+  static constexpr std::string_view kSuffix = ".board";
 
   /// Errors: as SegmentFiles::create(); kInvalidArgument past kMostSamples
   static Result<std::unique_ptr<JobBoard>> open(const std::string& folder,
@@ -39,26 +45,30 @@ class JobBoard final : public UseBoard {
                                                 std::uint64_t samples);
   ~JobBoard() override;
 
-  void begin_epoch(std::uint64_t epoch,
-                   const std::vector<bool>& wanted) override;
-  void used(std::uint64_t epoch, SampleId sample) override;
+  void begin_epoch(const Reading& reading) override;
+  void used(std::uint64_t epoch, SampleId sample, ReadTurn next) override;
 
-  /// Reads what the other jobs have written. Blocks for a few small reads.
+  /// Sees which other jobs there are. Blocks for a listing of the folder.
   void look();
-  /// As of the last look(): whether any other job has yet to read it.
-  bool others_want(SampleId sample) const;
+  /// What the others do with a sample.
+  struct Wanted {
+    std::uint64_t turns = 0;  ///< Until the first of them reads it.
+    std::uint32_t jobs = 0;   ///< That read it in their running epoch.
+  };
+  /// Nullopt if none of them reads it again, as far as they know.
+  std::optional<Wanted> wanted(SampleId sample) const;
   /// Jobs beside this one, as of the last look().
   std::size_t others() const;
+  std::uint64_t samples() const { return samples_; }
 
  private:
+  class Mapped;
   struct Other {
     OwnedFd file;
-    bool is_of_us = false;  ///< Of the same dataset.
-    std::vector<std::uint8_t> bits;
+    std::shared_ptr<const Mapped> board;  ///< Null: of another length.
   };
   JobBoard(std::string folder, std::string path, OwnedFd file,
-           std::uint64_t samples, Hash128 dataset);
-  std::vector<std::byte> header() const;
+           std::unique_ptr<Mapped> board, Hash128 dataset);
   void meet(const std::string& path);
   bool is_alive(const std::string& path, const OwnedFd& file) const;
 
@@ -69,10 +79,10 @@ class JobBoard final : public UseBoard {
   const Hash128 dataset_;
 
   mutable Mutex mutex_;
+  const std::unique_ptr<Mapped> mine_;
   std::uint64_t epoch_ LEAT_GUARDED_BY(mutex_) = 0;
-  std::vector<std::uint8_t> bits_ LEAT_GUARDED_BY(mutex_);
-  std::vector<std::uint8_t> wanted_ LEAT_GUARDED_BY(mutex_);  ///< By others.
-  std::size_t other_jobs_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t ranks_ LEAT_GUARDED_BY(mutex_) = 1;
+  std::vector<std::shared_ptr<const Mapped>> boards_ LEAT_GUARDED_BY(mutex_);
   std::map<std::string, Other> others_;  // Of who calls look().
 };
 

@@ -43,7 +43,7 @@ off_t byte_of(const RecordKey& key) { return static_cast<off_t>(key.low >> 2); }
 
 Result<std::unique_ptr<RecordClaims>> RecordClaims::open(
     const std::string& folder) {
-  std::string path = folder + "/claims";
+  std::string path = folder + "/" + std::string(kFile);
   for (int i = 0; i < kMostTries; ++i) {
     OwnedFd file(::open(path.c_str(),
                         O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
@@ -77,6 +77,16 @@ RecordClaims::~RecordClaims() {
 bool RecordClaims::try_claim(const RecordKey& key) {
   // Out of locks, say: then it is fetched twice.
   return !is_taken(set_lock(file_.get(), F_WRLCK, byte_of(key)));
+}
+
+bool RecordClaims::is_others(const RecordKey& key) const {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte_of(key);
+  lock.l_len = 1;
+  return ::fcntl(file_.get(), F_OFD_GETLK, &lock) == 0 &&
+         lock.l_type != F_UNLCK;
 }
 
 void RecordClaims::release(const RecordKey& key) {

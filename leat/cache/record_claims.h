@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "leat/base/owned_fd.h"
 #include "leat/base/result.h"
@@ -22,6 +23,9 @@ namespace leat {
 ///          parent's claims for as long as it lives.
 class RecordClaims {
  public:
+  /// Its name in the folder.
+  static constexpr std::string_view kFile = "claims";
+
   /// Errors: as SegmentFiles::create(); kUnavailable where the file system has
   /// no such locks
   static Result<std::unique_ptr<RecordClaims>> open(const std::string& folder);
@@ -32,6 +36,8 @@ class RecordClaims {
   /// False: another RecordClaims, of this process or another, has it. True for
   /// what is ours already.
   bool try_claim(const RecordKey& key);
+  /// Whether try_claim() would say so.
+  bool is_others(const RecordKey& key) const;
   /// Nothing happens to what is not ours.
   void release(const RecordKey& key);
 

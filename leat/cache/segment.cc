@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 namespace leat {
 namespace {
 
 constexpr std::uint32_t kEntriesAtOnce = 1024;
+/// Read first: mostly there is nothing new, or little.
+constexpr std::uint32_t kEntriesAtFirst = 4;
 
 std::uint64_t place_of(std::uint32_t entry) {
   return kPageBytes + std::uint64_t{entry} * kEntryBytes;
@@ -27,8 +31,48 @@ std::optional<Segment> Segment::open(SegmentFiles::Opened file, FileOps& ops) {
   return Segment(std::move(file), ops, *header);
 }
 
+std::optional<FileState> Segment::state_of(int fd, FileOps& ops) {
+  SegmentBlock header{};
+  SegmentBlock entry{};  // Shorter files have zeros there.
+  for (auto& [block, offset] :
+       {std::pair{&header, std::uint64_t{0}}, std::pair{&entry, kPageBytes}}) {
+    const int error = read_all(ops, fd, *block, offset);
+    if (error != 0 && error != -ENODATA) return std::nullopt;
+  }
+  return file_state(header, entry);
+}
+
+SegmentHeader Segment::header_now() const {
+  SegmentBlock block;
+  if (read(0, block) != 0) return header_;
+  return parse_header(block).value_or(header_);
+}
+
 int Segment::read(std::uint64_t offset, std::span<std::byte> into) const {
   return read_all(*ops_, fd(), into, offset);
+}
+
+void Segment::map(std::uint64_t most_bytes) {
+  mapping_ =
+      SealedMapping::open(fd(), header_.data_begin() + most_bytes, *ops_);
+}
+
+int Segment::read_body(const RecordKey& key, std::uint64_t offset,
+                       std::uint32_t body_crc,
+                       std::span<std::byte> into) const {
+  const std::byte* const mapped =
+      mapping_ == nullptr ? nullptr : mapping_->find(offset, into.size());
+  if (mapped == nullptr) {
+    if (const int error = read(offset, into); error != 0) return error;
+    return record_crc(key, into) == body_crc ? 0 : -EBADMSG;
+  }
+  // Of the copy: what is mapped may change after it was checked.
+  std::memcpy(into.data(), mapped, into.size());
+  if (record_crc(key, into) == body_crc) return 0;
+  // Most likely it was punched out before we came, and our look has put zeroed
+  // pages there. No byte of a segment is used twice, so they can go again.
+  (void)ops_->punch(fd(), offset, whole_pages(into.size()));
+  return -EBADMSG;
 }
 
 // A file ends where its last body does, and what is past it is empty too.
@@ -37,10 +81,11 @@ Result<std::uint64_t> Segment::walk(std::uint32_t& at,
   std::uint64_t bad = 0;
   std::uint32_t bad_at_end = 0;
   std::vector<std::byte> chunk;
+  std::uint32_t most = kEntriesAtFirst;
   while (at + bad_at_end < header_.entry_count) {
     const std::uint32_t first = at + bad_at_end;
-    const std::uint32_t count =
-        std::min(kEntriesAtOnce, header_.entry_count - first);
+    const std::uint32_t count = std::min(most, header_.entry_count - first);
+    most = std::min(4 * most, kEntriesAtOnce);
     chunk.resize(count * kEntryBytes);
     const ssize_t got = ops_->pread(fd(), chunk, place_of(first));
     if (got < 0) {
@@ -88,11 +133,13 @@ bool Segment::has_room(std::uint64_t length_bytes,
   return written == 0 || written + whole_pages(length_bytes) <= most_bytes;
 }
 
-Result<void> Segment::take_over(std::uint64_t owner) {
+Result<void> Segment::sign(std::uint64_t owner, std::uint64_t leased_bytes) {
   SegmentHeader mine = header_;
   mine.owner = owner;
+  mine.leased_bytes = leased_bytes;
+  if (mine == header_) return {};
   const int error = write_all(*ops_, fd(), encode(mine), 0);
-  if (error != 0) return file_error(error, "taking over a segment");
+  if (error != 0) return file_error(error, "writing the header of a segment");
   header_ = mine;
   return {};
 }

@@ -8,25 +8,39 @@
 #include <span>
 
 #include "leat/base/result.h"
+#include "leat/cache/sealed_memory.h"
 #include "leat/cache/segment_files.h"
 #include "leat/cache/segment_format.h"
 
 namespace leat {
 
-/// Threads:  read() from any; everything else from one at a time.
-/// Lifetime: `ops` outlives it. The file is closed with it, and thereby
+/// Threads:  read() and read_body() from any; everything else from one at a
+/// time. Lifetime: `ops` outlives it. The file is closed with it, and thereby
 ///           unlocked.
 class Segment {
  public:
   /// Reads the header. Nullopt if it is none of ours.
   static std::optional<Segment> open(SegmentFiles::Opened file, FileOps& ops);
 
+  /// What the file behind `fd` is; nullopt if it cannot be read.
+  static std::optional<FileState> state_of(int fd, FileOps& ops);
+
   const SegmentHeader& header() const { return header_; }
+  /// As its writer has it now; as it was last if that cannot be read.
+  SegmentHeader header_now() const;
   int fd() const { return file_.fd.get(); }
   bool is_writable() const { return file_.is_writable; }
 
+  /// From now on bodies that begin in the first `most_bytes` are read where
+  /// they lie, if the file is memory that lets us (sealed_memory.h).
+  void map(std::uint64_t most_bytes);
+
   /// Fills `into` from `offset` on; 0 or a negated errno.
   int read(std::uint64_t offset, std::span<std::byte> into) const;
+  /// The same of a body, of which `into` has the length; -EBADMSG if what has
+  /// come is not the record of that key and checksum.
+  int read_body(const RecordKey& key, std::uint64_t offset,
+                std::uint32_t body_crc, std::span<std::byte> into) const;
 
   using Visit = std::function<void(const RecordEntry&)>;
   /// Calls `visit` for each entry after those that it was called for before,
@@ -43,8 +57,8 @@ class Segment {
   /// True if an entry and a body of this length still fit below `most_bytes`,
   /// or it is empty; one entry is left for each record, to drop it.
   bool has_room(std::uint64_t length_bytes, std::uint64_t most_bytes) const;
-  /// Makes it ours in its header.
-  Result<void> take_over(std::uint64_t owner);
+  /// Says in its header whose it is, and what that one has leased.
+  Result<void> sign(std::uint64_t owner, std::uint64_t leased_bytes);
   /// Writes the body, then its entry: seen whole or not at all. On an error
   /// nothing is there, and the same place is tried next time.
   Result<RecordEntry> append(const RecordKey& key, std::uint64_t source,
@@ -74,6 +88,7 @@ class Segment {
   Result<void> append_entry(const RecordEntry& entry);
 
   SegmentFiles::Opened file_;
+  std::unique_ptr<SealedMapping> mapping_;  // Null: bodies are read by pread().
   FileOps* ops_;
   SegmentHeader header_;
   std::uint32_t next_entry_ = 0;

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,13 +23,14 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/cache/exchange_folder.h"
+#include "leat/cache/sealed_memory.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -42,18 +42,6 @@ constexpr std::size_t kMostIds = 4096;
 constexpr int kPatienceMs = 200;
 
 Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
-
-std::optional<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return std::nullopt;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
-}
-
-const sockaddr* as_sockaddr(const sockaddr_un& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
 
 void be_impatient(int fd) {
   const timeval patience{.tv_sec = 0, .tv_usec = kPatienceMs * 1000};
@@ -168,9 +156,9 @@ class SegmentExchange final : public SegmentFiles {
   }
 
   Result<Opened> create(const SegmentHeader& header) override {
-    Opened made{.fd = OwnedFd(::memfd_create("leat-segment", MFD_CLOEXEC)),
-                .is_writable = true};
-    if (!made.fd) return failed("making memory for the RAM tier");
+    const int fd = make_sealed_memory();
+    if (fd < 0) return file_error(fd, "making memory for the RAM tier");
+    Opened made{.fd = OwnedFd(fd), .is_writable = true};
     if (!try_lock_segment(made.fd.get())) return failed("locking new memory");
     const int error = write_all(ops_, made.fd.get(), encode(header), 0);
     if (error != 0) return file_error(error, "writing to the RAM tier");
@@ -209,18 +197,27 @@ class SegmentExchange final : public SegmentFiles {
 
   void taken_over(std::uint64_t id, int fd) override { keep(id, fd); }
 
-  // Others may still hold it: cut off, it takes no memory, and its records are
-  // misses.
+  // Others may still hold it: without its pages it takes no memory, and its
+  // records are misses. It cannot be cut off, for others have mapped it.
   void remove(std::uint64_t id) override {
     const OwnedFd fd = shelf_.open_anew(id);
-    if (fd) (void)::ftruncate(fd.get(), 0);
+    struct stat now {};
+    if (fd && ::fstat(fd.get(), &now) == 0 && now.st_size > 0) {
+      (void)ops_.punch(fd.get(), 0,
+                       whole_pages(static_cast<std::uint64_t>(now.st_size)));
+    }
     shelf_.take(id);
     removed_.insert(id);
   }
 
   bool is_removed(int fd) const override {
-    struct stat now {};
-    return ::fstat(fd, &now) == 0 && now.st_size == 0;
+    SegmentBlock block;  // The header went with the rest.
+    const int error = read_all(ops_, fd, block, 0);
+    return error == -ENODATA || (error == 0 && !parse_header(block));
+  }
+
+  std::optional<OwnedFd> lock_leases() override {
+    return lock_folder(folder_, ops_);
   }
 
   std::string where() const override { return "memory, shared in " + folder_; }
@@ -239,7 +236,7 @@ class SegmentExchange final : public SegmentFiles {
     for (std::filesystem::directory_iterator at(folder_, error), end;
          !error && at != end; at.increment(error)) {
       const std::string path = at->path().string();
-      if (path != socket_path_ && path.ends_with(".sock")) {
+      if (path != socket_path_ && path.ends_with(kSocketSuffix)) {
         paths.push_back(path);
       }
     }
@@ -248,7 +245,7 @@ class SegmentExchange final : public SegmentFiles {
 
   /// A connection to another rank, which has been asked `question`.
   OwnedFd ask(const std::string& path, std::uint64_t question) {
-    const auto address = address_of(path);
+    const auto address = socket_address(path);
     if (!address) return OwnedFd();
     OwnedFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!fd) return OwnedFd();
@@ -329,43 +326,12 @@ class SegmentExchange final : public SegmentFiles {
   std::jthread server_;  // Last: joined before the rest dies.
 };
 
-/// Makes the folder, and makes sure that nobody else can put anything there.
-Result<void> make_private(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(
-      std::filesystem::path(folder).parent_path(), error);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return failed("making the folder " + folder);
-  }
-  struct stat now {};
-  if (::lstat(folder.c_str(), &now) != 0) return failed("looking at " + folder);
-  if (!S_ISDIR(now.st_mode) || now.st_uid != ::geteuid() ||
-      (now.st_mode & 077) != 0) {
-    return Error(ErrorCode::kPermissionDenied,
-                 folder + " is open to others; remove it");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SegmentFiles>> open_segment_exchange(
     const std::string& folder, FileOps& ops) {
-  LEAT_TRY_VOID(make_private(folder));
-  std::random_device draw;
-  const std::string path =
-      fmt::format("{}/{}-{:08x}.sock", folder, ::getpid(), draw());
-  const auto address = address_of(path);
-  if (!address) {
-    return Error(ErrorCode::kUnavailable,
-                 path + " is too long for the name of a socket");
-  }
-  OwnedFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!listener) return failed("making a socket");
-  if (::bind(listener.get(), as_sockaddr(*address), sizeof *address) != 0 ||
-      ::listen(listener.get(), SOMAXCONN) != 0) {
-    return failed("listening on " + path);
-  }
+  std::string path;
+  LEAT_TRY(OwnedFd listener, listen_in(folder, path));
   return std::unique_ptr<SegmentFiles>(std::make_unique<SegmentExchange>(
       folder, path, std::move(listener), ops));
 }

@@ -16,7 +16,8 @@ namespace leat {
 /// The folder is of one job on one node and of one user; it is made if it is
 /// not there, and refused if others could write in it. A rank that dies takes
 /// nothing with it: who has opened its segments keeps them, and one of them
-/// takes them over. Its socket is removed by whoever finds it dead.
+/// takes them over. Its socket is removed by whoever finds it dead: a rank of
+/// the same job, or any later one that sweeps.
 ///
 /// `ops` outlives it. One thread answers the others, until destruction.
 ///

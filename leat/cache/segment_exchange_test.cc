@@ -155,6 +155,25 @@ TEST_F(SegmentExchangeTest, WhatIsRemovedTakesNoMemoryThoughOthersHoldIt) {
   for (std::uint64_t n = 0; n < 40; ++n) EXPECT_FALSE(read(*b, n));
 }
 
+TEST_F(SegmentExchangeTest, WhatIsRemovedIsSeenToBeByWhoHoldsIt) {
+  const auto a = *open_segment_exchange(folder_, ops_);
+  const auto b = *open_segment_exchange(folder_, ops_);
+  const SegmentFiles::Opened made =
+      *a->create({.id = 7, .owner = 1, .entry_count = 64});
+  const std::string body(5 * kPageBytes, 'x');
+  ASSERT_EQ(write_all(ops_, made.fd.get(), as_bytes(body), kPageBytes), 0);
+  (void)*b->list();
+  const SegmentFiles::Opened opened = *b->open(7);
+  EXPECT_FALSE(b->is_removed(opened.fd.get()));
+
+  a->remove(7);
+
+  EXPECT_TRUE(b->is_removed(opened.fd.get()));
+  struct stat now {};
+  ASSERT_EQ(::fstat(opened.fd.get(), &now), 0);
+  EXPECT_EQ(now.st_blocks, 0);
+}
+
 TEST_F(SegmentExchangeTest, AFolderOpenToOthersIsRefused) {
   ASSERT_EQ(::mkdir(folder_.c_str(), 0700), 0);
   ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,15 @@ namespace leat {
 /// Tries to be the one writer of the file behind `fd`: flock on itself, which
 /// the kernel takes away when its process ends.
 bool try_lock_segment(int fd);
+
+/// For a segment, or who writes some: drawn at random, so that no two are
+/// alike.
+std::uint64_t draw_id();
+
+/// Locks a folder, for as long as the descriptor is open. Nullopt if another
+/// one has the lock for longer than is worth waiting for, or the folder cannot
+/// be opened; no descriptor where the file system has no locks.
+std::optional<OwnedFd> lock_folder(const std::string& path, FileOps& ops);
 
 /// Tells the segments that others have made, and makes new ones.
 ///
@@ -46,11 +56,19 @@ class SegmentFiles {
   /// Opens one of another writer. Errors: as list()
   virtual Result<Opened> open(std::uint64_t id) = 0;
 
+  /// What one takes, whether or not it can be opened.
+  virtual std::uint64_t allocated_bytes(std::uint64_t /*id*/) const {
+    return 0;
+  }
+
   /// REQUIRES: the caller holds its lock. Who still reads it may go on.
   virtual void remove(std::uint64_t id) = 0;
 
   /// True if remove() has been called for the file behind `fd`, by anybody.
   virtual bool is_removed(int fd) const = 0;
+
+  /// Held by who changes what it has leased of the limit: see lock_folder().
+  virtual std::optional<OwnedFd> lock_leases() { return OwnedFd(); }
 
   /// Says that the caller has the lock of another's segment now, by `fd`.
   virtual void taken_over(std::uint64_t /*id*/, int /*fd*/) {}

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <system_error>
 
@@ -27,6 +29,8 @@ namespace {
 constexpr std::string_view kPrefix = "segment-";
 constexpr std::string_view kMade = ".leat";
 constexpr std::string_view kNew = ".new";
+/// Who has the lock reads a few headers; but it may be stopped while it does.
+constexpr int kLockPatienceMs = 1000;
 
 /// The id in "segment-0123456789abcdef" + `suffix`.
 std::optional<std::uint64_t> id_of(std::string_view name,
@@ -87,6 +91,10 @@ class SegmentFolder final : public SegmentFiles {
     return opened;
   }
 
+  std::uint64_t allocated_bytes(std::uint64_t id) const override {
+    return allocated_bytes_of(path_of(id, kMade));
+  }
+
   void remove(std::uint64_t id) override {
     (void)ops_.unlink(path_of(id, kMade));
   }
@@ -94,6 +102,10 @@ class SegmentFolder final : public SegmentFiles {
   bool is_removed(int fd) const override {
     struct stat now {};
     return ::fstat(fd, &now) == 0 && now.st_nlink == 0;
+  }
+
+  std::optional<OwnedFd> lock_leases() override {
+    return lock_folder(path_, ops_);
   }
 
   std::string where() const override { return "the folder " + path_; }
@@ -158,6 +170,22 @@ std::uint64_t allocated_bytes_of(const std::string& path) {
 }
 
 bool try_lock_segment(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+std::optional<OwnedFd> lock_folder(const std::string& path, FileOps& ops) {
+  OwnedFd fd(ops.open(path, O_RDONLY | O_DIRECTORY, 0));
+  if (!fd) return std::nullopt;
+  for (int waited_ms = 0; !try_lock_segment(fd.get()); ++waited_ms) {
+    if (errno != EWOULDBLOCK) return OwnedFd();
+    if (waited_ms >= kLockPatienceMs) return std::nullopt;
+    (void)::poll(nullptr, 0, 1);
+  }
+  return fd;
+}
+
+std::uint64_t draw_id() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
 
 Error file_error(int negated_errno, std::string doing) {
   const int error = -negated_errno;

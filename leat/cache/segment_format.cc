@@ -52,6 +52,7 @@ SegmentBlock encode(const SegmentHeader& header) {
   put(block, 12, header.entry_count);
   put(block, 16, header.id);
   put(block, 24, header.owner);
+  put(block, 32, header.leased_bytes);
   seal(block);
   return block;
 }
@@ -78,11 +79,29 @@ std::optional<SegmentHeader> parse_header(
   }
   const SegmentHeader header{.id = get<std::uint64_t>(bytes, 16),
                              .owner = get<std::uint64_t>(bytes, 24),
-                             .entry_count = get<std::uint32_t>(bytes, 12)};
+                             .entry_count = get<std::uint32_t>(bytes, 12),
+                             .leased_bytes = get<std::uint64_t>(bytes, 32)};
   if (header.entry_count == 0 || header.entry_count > kMostEntries) {
     return std::nullopt;
   }
   return header;
+}
+
+FileState file_state(std::span<const std::byte, kEntryBytes> header,
+                     std::span<const std::byte, kEntryBytes> first_entry) {
+  if (parse_header(header)) return FileState::kGood;
+  const bool has_magic = get<std::uint64_t>(header, 0) == kHeaderMagic;
+  if (has_magic && is_sealed(header) &&
+      get<std::uint32_t>(header, 8) != kVersion) {
+    return FileState::kForeign;  // Of a version to come, which knows better.
+  }
+  const bool has_entry = get<std::uint32_t>(first_entry, 0) == kEntryMagic &&
+                         is_sealed(first_entry);
+  SegmentBlock mended{};
+  std::copy(header.begin(), header.end(), mended.begin());
+  put(mended, 0, kHeaderMagic);
+  const bool is_ours = has_magic || has_entry || is_sealed(mended);
+  return is_ours ? FileState::kDamaged : FileState::kForeign;
 }
 
 EntryState parse_entry(std::span<const std::byte, kEntryBytes> bytes,

@@ -9,6 +9,7 @@
 // All numbers are little-endian.
 //
 //     header  0 magic   8 version   12 entry_count   16 id   24 owner
+//             32 leased_bytes
 //             60 CRC32C of what is before it
 //     entry   0 magic   4 kind   8 key, high   16 key, low   24 source
 //             32 offset   40 length   48 CRC32C of key, length and body
@@ -53,6 +54,8 @@ struct SegmentHeader {
   std::uint64_t id = 0;     ///< Drawn at random; part of the file's name.
   std::uint64_t owner = 0;  ///< The tier that writes it; drawn at random.
   std::uint32_t entry_count = 0;
+  /// What the owner may fill, in all its segments together; the same in each.
+  std::uint64_t leased_bytes = 0;
 
   std::uint64_t data_begin() const {
     return kPageBytes + whole_pages(entry_count * kEntryBytes);
@@ -80,6 +83,17 @@ SegmentBlock encode(const RecordEntry& entry);
 /// Nullopt if the bytes are none: another format, torn, or flipped.
 std::optional<SegmentHeader> parse_header(
     std::span<const std::byte, kEntryBytes> bytes);
+
+/// What a file is that is named like a segment.
+enum class FileState : std::uint8_t {
+  kForeign,  ///< None of ours, or of another version.
+  kDamaged,  ///< A segment whose header is torn or flipped.
+  kGood,
+};
+/// By its first block and that of its index: where one is damaged, the other
+/// still tells whose it is.
+FileState file_state(std::span<const std::byte, kEntryBytes> header,
+                     std::span<const std::byte, kEntryBytes> first_entry);
 
 enum class EntryState : std::uint8_t {
   kEmpty,  ///< Nothing was written here yet.

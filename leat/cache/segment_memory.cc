@@ -1,7 +1,6 @@
-#include <sys/mman.h>
-
 #include <cerrno>
 
+#include "leat/cache/sealed_memory.h"
 #include "leat/cache/segment_files.h"
 
 namespace leat {
@@ -12,8 +11,8 @@ class SegmentMemory final : public SegmentFiles {
   explicit SegmentMemory(FileOps& ops) : ops_(ops) {}
 
   Result<Opened> create(const SegmentHeader& header) override {
-    const int fd = ::memfd_create("leat-segment", MFD_CLOEXEC);
-    if (fd < 0) return file_error(-errno, "making memory for the RAM tier");
+    const int fd = make_sealed_memory();
+    if (fd < 0) return file_error(fd, "making memory for the RAM tier");
     Opened made{.fd = OwnedFd(fd), .is_writable = true};
     const int error = write_all(ops_, fd, encode(header), 0);
     if (error != 0) return file_error(error, "writing to the RAM tier");

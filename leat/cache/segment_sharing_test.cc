@@ -54,8 +54,8 @@ class SegmentSharingTest : public ::testing::Test {
 TEST_F(SegmentSharingTest, EachSeesWhatTheOthersWriteAndDrop) {
   const auto a = open();
   const auto b = open();
-  ASSERT_TRUE(insert(*a, 1));
   ASSERT_TRUE(insert(*b, 2));
+  ASSERT_TRUE(insert(*a, 1));
   EXPECT_FALSE(read(*b, 1));
 
   a->refresh();

@@ -1,12 +1,20 @@
 #include "leat/cache/segment.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/units.h"
+#include "leat/cache/sealed_memory.h"
 #include "leat/cache/testing/faulty_file_ops.h"
 
 namespace leat {
@@ -183,6 +191,155 @@ TEST_F(SegmentTest, KeepsAnEntryForTheDropOfEachRecord) {
   }
   EXPECT_EQ(entries_of(writer).size(), 6u);
   EXPECT_FALSE(writer.has_room(4, kPageBytes * 100));
+}
+
+// --- mapped ------------------------------------------------------------------
+
+/// Memory that is sealed as told, and no more.
+class SealedAsTold final : public SegmentFiles {
+ public:
+  SealedAsTold(int seals, FileOps& ops) : seals_(seals), ops_(ops) {}
+  Result<Opened> create(const SegmentHeader& header) override {
+    Opened made{.fd = OwnedFd(::memfd_create("test", MFD_ALLOW_SEALING)),
+                .is_writable = true};
+    EXPECT_EQ(write_all(ops_, made.fd.get(), encode(header), 0), 0);
+    EXPECT_EQ(::fcntl(made.fd.get(), F_ADD_SEALS, seals_), 0);
+    return made;
+  }
+  Result<std::vector<std::uint64_t>> list() override { return {{}}; }
+  Result<Opened> open(std::uint64_t /*id*/) override {
+    return file_error(-ENOENT, "opening");
+  }
+  void remove(std::uint64_t /*id*/) override {}
+  bool is_removed(int /*fd*/) const override { return false; }
+  std::string where() const override { return "memory"; }
+
+ private:
+  const int seals_;
+  FileOps& ops_;
+};
+
+class MappedSegmentTest : public SegmentTest {
+ protected:
+  static constexpr std::uint64_t kLength = 3 * kPageBytes - 5;
+
+  RecordEntry append(Segment& segment, std::uint64_t n) {
+    const std::string body(kLength, static_cast<char>('a' + n % 26));
+    return *segment.append(key_of(n), 0, as_bytes(body));
+  }
+  /// 0, or why it is a miss; a hit is always the right bytes.
+  int read(const Segment& segment, std::uint64_t n, const RecordEntry& entry) {
+    std::string got(kLength, ' ');
+    const int error = segment.read_body(key_of(n), entry.offset, entry.body_crc,
+                                        std::as_writable_bytes(std::span(got)));
+    if (error == 0) {
+      EXPECT_EQ(got, std::string(kLength, static_cast<char>('a' + n % 26)));
+    }
+    return error;
+  }
+  std::uint64_t preads_of(const std::function<void()>& work) {
+    std::uint64_t preads = 0;
+    ops_.set_script([&](FileCall call) {
+      preads += call == FileCall::kPread ? 1 : 0;
+      return 0;
+    });
+    work();
+    ops_.heal();
+    return preads;
+  }
+};
+
+TEST_F(MappedSegmentTest, WhatIsWrittenLaterIsReadWhereItLiesToo) {
+  Segment segment = make();
+  segment.map(4 * 3 * kPageBytes);
+  std::vector<RecordEntry> entries;
+  for (std::uint64_t n = 0; n < 6; ++n) entries.push_back(append(segment, n));
+
+  const auto preads = preads_of([&] {
+    for (std::uint64_t n = 0; n < 6; ++n) {
+      EXPECT_EQ(read(segment, n, entries[n]), 0) << n;
+    }
+  });
+
+  EXPECT_EQ(preads, 2u);  // Those behind what was mapped.
+}
+
+TEST_F(MappedSegmentTest, APunchedRecordIsAMissThatTakesNoMemory) {
+  Segment segment = make();
+  segment.map(kMiB);
+  const RecordEntry kept = append(segment, 1);
+  const RecordEntry gone = append(segment, 2);
+  ASSERT_EQ(read(segment, 2, gone), 0);
+  ASSERT_TRUE(segment.drop(gone));
+  const std::uint64_t before = segment.allocated_bytes();
+
+  EXPECT_EQ(read(segment, 2, gone), -EBADMSG);
+
+  EXPECT_EQ(segment.allocated_bytes(), before);
+  EXPECT_EQ(read(segment, 1, kept), 0);
+}
+
+TEST_F(MappedSegmentTest, ARecordBehindTheEndOfItsFileIsAMiss) {
+  Segment segment = make();
+  segment.map(kMiB);
+  RecordEntry entry = append(segment, 1);
+  entry.offset += kPageBytes;  // As a hostile index may say.
+
+  EXPECT_EQ(read(segment, 1, entry), -ENODATA);
+  entry.offset = std::uint64_t{1} << 62;
+  EXPECT_EQ(read(segment, 1, entry), -ENODATA);
+}
+
+// Read where it lies, each of these could end the process, or take memory that
+// nobody can free.
+TEST_F(MappedSegmentTest, WhatIsNotSealedAsOursIsReadByPread) {
+  const std::vector<std::pair<int, bool>> cases = {
+      {F_SEAL_SHRINK | F_SEAL_SEAL, true},
+      {F_SEAL_SEAL, false},
+      {F_SEAL_SHRINK, false},
+      {F_SEAL_SHRINK | F_SEAL_SEAL | F_SEAL_WRITE, false},
+      {F_SEAL_SHRINK | F_SEAL_SEAL | F_SEAL_FUTURE_WRITE, false}};
+  for (const auto& [seals, is_mapped] : cases) {
+    SealedAsTold files(
+        seals & ~(F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE), ops_);
+    Segment segment = *Segment::open(
+        *files.create({.id = 1, .owner = 2, .entry_count = 64}), ops_);
+    const RecordEntry entry = append(segment, 3);
+    ASSERT_EQ(::fcntl(segment.fd(), F_ADD_SEALS, seals), 0);
+    segment.map(kMiB);
+
+    int error = -1;
+    const auto preads = preads_of([&] { error = read(segment, 3, entry); });
+
+    EXPECT_EQ(error, 0) << seals;
+    EXPECT_EQ(preads, is_mapped ? 0u : 1u) << seals;
+  }
+}
+
+TEST_F(MappedSegmentTest, MemoryThatShrinksUnderAReaderIsAMiss) {
+  SealedAsTold files(0, ops_);
+  Segment segment = *Segment::open(
+      *files.create({.id = 1, .owner = 2, .entry_count = 64}), ops_);
+  segment.map(kMiB);
+  const RecordEntry entry = append(segment, 3);
+  ASSERT_EQ(read(segment, 3, entry), 0);
+  ASSERT_EQ(::ftruncate(segment.fd(), 0), 0);
+
+  EXPECT_EQ(read(segment, 3, entry), -ENODATA);  // And no SIGBUS.
+}
+
+TEST_F(MappedSegmentTest, OurMemoryCannotBeCutOff) {
+  const Segment segment = make();
+
+  EXPECT_EQ(::ftruncate(segment.fd(), 0), -1);
+  EXPECT_EQ(errno, EPERM);
+}
+
+TEST(SealedMemoryTest, HolesAreNotFilledWhereMemoryIsStrictlyAccounted) {
+  EXPECT_TRUE(fills_every_hole("0\n"));
+  EXPECT_TRUE(fills_every_hole("1\n"));
+  EXPECT_FALSE(fills_every_hole("2\n"));
+  EXPECT_FALSE(fills_every_hole(""));
 }
 
 }  // namespace

@@ -100,7 +100,9 @@ class SegmentTier {
   void catch_up();
 
   /// Sees what other writers did since, takes over segments of dead ones, and
-  /// learns how many live ones share the limit.
+  /// learns how many live ones share the limit. Where another job has joined,
+  /// frees what is above the share and was never claimed; what was is for the
+  /// caller to drop.
   void refresh();
 
   /// What this tier holds of what it may drop, by record_cost().
@@ -136,36 +138,50 @@ class SegmentTier {
               const SegmentTierOptions& options, FileOps& ops,
               const Clock& clock, Metrics* metrics);
 
-  Result<std::uint32_t> segment_for(std::uint64_t length_bytes)
-      LEAT_REQUIRES(writing_);
-  Result<std::uint32_t> make_segment() LEAT_REQUIRES(writing_);
-  std::uint32_t add_segment(std::shared_ptr<Held> held) LEAT_REQUIRES(writing_);
-  Result<void> learn_segments() LEAT_REQUIRES(writing_);
-  void meet_segment(std::uint64_t id) LEAT_REQUIRES(writing_);
-  void try_take_over(std::uint32_t number) LEAT_REQUIRES(writing_);
-  void follow(std::uint32_t number) LEAT_REQUIRES(writing_);
-  void hear(std::uint32_t number, const RecordEntry& entry)
-      LEAT_REQUIRES(writing_);
-  void count_as_mine(std::uint32_t number) LEAT_REQUIRES(writing_);
-  void punch_gaps(Held& held, std::vector<RecordEntry> alive)
-      LEAT_REQUIRES(writing_);
-  void find_out_if_holes_work(Held& held) LEAT_REQUIRES(writing_);
-  void forget_segment(std::uint32_t number) LEAT_REQUIRES(writing_);
-  void share_limit() LEAT_REQUIRES(writing_);
-  void drop_held(const RecordKey& key) LEAT_REQUIRES(writing_);
-  void tidy(std::uint32_t number) LEAT_REQUIRES(writing_);
-  void compact(std::uint32_t number) LEAT_REQUIRES(writing_);
-  bool move_record(std::uint32_t from, const RecordEntry& entry)
-      LEAT_REQUIRES(writing_);
-  void punch_given_up() LEAT_REQUIRES(writing_);
-  bool drop_strangers(std::deque<RecordKey>& strangers, std::uint64_t bytes)
-      LEAT_REQUIRES(writing_);
   std::shared_ptr<Held> held_at(std::uint32_t number) const;
   std::uint32_t segment_count() const;
   bool is_at(const RecordKey& key, std::uint32_t number,
              const RecordEntry& entry) const;
   void give_up(const RecordKey& key, const Place& place);
   void add_used(Held& held, std::int64_t bytes);
+
+  // segment_tier_writes.cc
+  std::optional<bool> claim_known(const RecordKey& key) LEAT_REQUIRES(writing_);
+  Result<std::uint32_t> segment_for(std::uint64_t length_bytes)
+      LEAT_REQUIRES(writing_);
+  Result<std::uint32_t> make_segment() LEAT_REQUIRES(writing_);
+  void find_out_if_holes_work(Held& held) LEAT_REQUIRES(writing_);
+  std::uint32_t add_segment(std::shared_ptr<Held> held) LEAT_REQUIRES(writing_);
+  void drop_held(const RecordKey& key) LEAT_REQUIRES(writing_);
+  bool drop_strangers(std::deque<RecordKey>& strangers, std::uint64_t bytes)
+      LEAT_REQUIRES(writing_);
+
+  // segment_tier_cleaning.cc
+  void tidy(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void compact(std::uint32_t number) LEAT_REQUIRES(writing_);
+  bool move_record(std::uint32_t from, const RecordEntry& entry)
+      LEAT_REQUIRES(writing_);
+  void forget_segment(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void punch_given_up() LEAT_REQUIRES(writing_);
+  void punch_gaps(Held& held, std::vector<RecordEntry> alive)
+      LEAT_REQUIRES(writing_);
+
+  // segment_tier_others.cc
+  Result<void> learn_segments() LEAT_REQUIRES(writing_);
+  void meet_segment(std::uint64_t id) LEAT_REQUIRES(writing_);
+  bool reclaim_damaged(std::uint64_t id, const SegmentFiles::Opened& file)
+      LEAT_REQUIRES(writing_);
+  void follow(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void hear(std::uint32_t number, const RecordEntry& entry)
+      LEAT_REQUIRES(writing_);
+  void try_take_over(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void count_as_mine(std::uint32_t number) LEAT_REQUIRES(writing_);
+  void share_limit() LEAT_REQUIRES(writing_);
+  bool lease(std::uint64_t bytes) LEAT_REQUIRES(writing_);
+  bool has_segments() const LEAT_REQUIRES(writing_);
+  std::uint64_t most_leased() const LEAT_REQUIRES(writing_);
+  void return_lease() LEAT_REQUIRES(writing_);
+  bool publish_lease(std::uint64_t bytes) LEAT_REQUIRES(writing_);
 
   const SegmentTierOptions options_;
   const std::unique_ptr<SegmentFiles> files_;
@@ -185,6 +201,12 @@ class SegmentTier {
   std::deque<RecordKey> strangers_ LEAT_GUARDED_BY(writing_);
   std::deque<RecordKey> own_strangers_ LEAT_GUARDED_BY(writing_);
   std::optional<std::uint64_t> share_ LEAT_GUARDED_BY(writing_);
+  /// What others leave free for us: written in each of our headers.
+  std::uint64_t leased_bytes_ LEAT_GUARDED_BY(writing_) = 0;
+  /// More write here than were expected: another job does.
+  bool has_joiners_ LEAT_GUARDED_BY(writing_) = false;
+  /// Of files that are named like segments, and cannot be followed.
+  std::uint64_t unread_bytes_ LEAT_GUARDED_BY(writing_) = 0;
 
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<Held>> segments_ LEAT_GUARDED_BY(mutex_);

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "leat/base/buffer.h"
@@ -32,20 +34,35 @@ std::string body_of(std::uint64_t n, std::size_t length = 3000) {
   return body;
 }
 
-/// Both backings of one implementation.
-enum class Backing { kMemory, kFolder };
+/// The backings of one implementation, and memory that cannot be mapped.
+enum class Backing { kMemory, kUnmapped, kFolder };
+
+std::string name_of(const ::testing::TestParamInfo<Backing>& backing) {
+  switch (backing.param) {
+    case Backing::kMemory:
+      return "Memory";
+    case Backing::kUnmapped:
+      return "Unmapped";
+    case Backing::kFolder:
+      return "Folder";
+  }
+  return "";
+}
 
 class SegmentTierTest : public ::testing::TestWithParam<Backing> {
  protected:
   SegmentTierTest() {
     std::string name = ::testing::TempDir() + "leat-tier-XXXXXX";
     folder_ = ::mkdtemp(name.data());
+    if (GetParam() == Backing::kUnmapped) ops_.refuse_maps();
   }
   ~SegmentTierTest() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<SegmentFiles> files() {
-    if (GetParam() == Backing::kMemory) return open_segment_memory(ops_);
-    return *open_segment_folder(folder_, ops_);
+    if (GetParam() == Backing::kFolder) {
+      return *open_segment_folder(folder_, ops_);
+    }
+    return open_segment_memory(ops_);
   }
   std::unique_ptr<SegmentTier> open(std::uint64_t limit_bytes,
                                     std::uint64_t segment_bytes = 64 * kKiB) {
@@ -78,11 +95,9 @@ class SegmentTierTest : public ::testing::TestWithParam<Backing> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backings, SegmentTierTest,
-                         ::testing::Values(Backing::kMemory, Backing::kFolder),
-                         [](const auto& backing) {
-                           return backing.param == Backing::kMemory ? "Memory"
-                                                                    : "Folder";
-                         });
+                         ::testing::Values(Backing::kMemory, Backing::kUnmapped,
+                                           Backing::kFolder),
+                         name_of);
 
 TEST_P(SegmentTierTest, GivesBackWhatWasPutAndNothingElse) {
   const auto tier = open(kMiB);
@@ -197,7 +212,14 @@ TEST_P(SegmentTierTest, AFullDiskIsLeftAndTriedAgainLater) {
   EXPECT_EQ(metrics_.value(Metric::kCacheTierFailures), 1);
 }
 
-TEST_P(SegmentTierTest, AFailingDiskIsLeftForLongerEachTime) {
+/// Where each hit is a pread().
+using SegmentPreadTest = SegmentTierTest;
+INSTANTIATE_TEST_SUITE_P(Backings, SegmentPreadTest,
+                         ::testing::Values(Backing::kUnmapped,
+                                           Backing::kFolder),
+                         name_of);
+
+TEST_P(SegmentPreadTest, AFailingDiskIsLeftForLongerEachTime) {
   const auto tier = open(kMiB);
   ASSERT_TRUE(insert(*tier, 0));
   ops_.fail(FileCall::kPread, EIO);
@@ -215,7 +237,7 @@ TEST_P(SegmentTierTest, AFailingDiskIsLeftForLongerEachTime) {
   EXPECT_EQ(metrics_.value(Metric::kCacheTierFailures), 2);
 }
 
-TEST_P(SegmentTierTest, ASlowDiskIsLeft) {
+TEST_P(SegmentPreadTest, ASlowDiskIsLeft) {
   const auto tier = open(kMiB);
   ASSERT_TRUE(insert(*tier, 0));
   ops_.set_script([this](FileCall) {
@@ -225,6 +247,51 @@ TEST_P(SegmentTierTest, ASlowDiskIsLeft) {
 
   EXPECT_TRUE(read(*tier, 0));
   EXPECT_FALSE(tier->may_hold(key_of(0)));
+}
+
+using SegmentMemoryTest = SegmentTierTest;
+INSTANTIATE_TEST_SUITE_P(Memory, SegmentMemoryTest,
+                         ::testing::Values(Backing::kMemory));
+
+TEST_P(SegmentMemoryTest, AHitAsksTheSystemForNothing) {
+  const auto tier = open(kMiB);
+  for (std::uint64_t n = 0; n < 50; ++n) ASSERT_TRUE(insert(*tier, n));
+  const std::uint64_t calls = ops_.calls();
+
+  for (std::uint64_t n = 0; n < 50; ++n) EXPECT_TRUE(read(*tier, n));
+
+  EXPECT_EQ(ops_.calls(), calls);
+}
+
+// Whatever a reader that comes late finds, it is counted and not given out.
+TEST_P(SegmentMemoryTest, ReadersBesideAWriterSeeRightBytesOrNone) {
+  constexpr std::uint64_t kRecords = 40;
+  const auto tier = open(kMiB, /*segment_bytes=*/64 * kKiB);
+  std::atomic<bool> is_over = false;
+  std::atomic<std::uint64_t> hits = 0;
+  std::vector<std::jthread> readers;
+  for (std::uint64_t first : {0, 20}) {
+    readers.emplace_back([&, first] {
+      for (std::uint64_t n = first; !is_over || hits == 0; ++n) {
+        if (read(*tier, n % kRecords)) ++hits;
+      }
+    });
+  }
+  std::mt19937_64 draw(3);
+  for (int i = 0; i < 4000; ++i) {
+    const std::uint64_t n = draw() % kRecords;
+    if (tier->holds(key_of(n))) {
+      tier->drop(key_of(n));
+    } else {
+      ASSERT_TRUE(insert(*tier, n));
+    }
+  }
+  for (std::uint64_t n = 0; n < kRecords; ++n) insert(*tier, n);
+  is_over = true;
+  readers.clear();
+
+  for (std::uint64_t n = 0; n < kRecords; ++n) EXPECT_TRUE(read(*tier, n));
+  EXPECT_EQ(metrics_.value(Metric::kCacheBadRecords), 0);
 }
 
 using SegmentFolderTest = SegmentTierTest;

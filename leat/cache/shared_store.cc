@@ -1,8 +1,8 @@
 // The part of CachedStore that jobs share tiers by.
 //
-// What another job has yet to read in its running epoch counts as wanted next,
-// whatever this one knows of it: so it goes last, and makes no room for what
-// nobody waits for. Once all have read it, its own next use counts again.
+// A record is used next when the first of all jobs reads it, each by its own
+// order: they write on a board when that is. So what is held is what a policy
+// would hold that saw one stream of reads, theirs all together.
 
 #include <algorithm>
 #include <utility>
@@ -48,59 +48,99 @@ void CachedStore::see_files(bool has_new_files) {
 void CachedStore::see_others() {
   if (turns_ != nullptr) {
     turns_->see_others();
-    follow_allowance();
   } else {
     see_files(/*has_new_files=*/false);
   }
-  if (sharing_with_.board != nullptr) let_go_of_what_others_have_read();
-}
-
-bool CachedStore::others_want(const ReadHint& hint) const {
-  return sharing_with_.board != nullptr && hint.sample &&
-         sharing_with_.board->others_want({*hint.sample});
-}
-
-bool CachedStore::is_wanted_soon(const Use& use) const {
-  return (sharing_with_.keeps_bytes && !use.is_made) || others_want(use.hint);
+  {
+    const MutexLock lock(turn_);
+    follow_allowance();
+  }
+  if (sharing_with_.board == nullptr) return;
+  // All that is held is looked through: for a twentieth of the time at most.
+  const TimePoint now = SteadyClock().now();
+  if (now < follow_after_) return;
+  {
+    const MutexLock lock(turn_);
+    follow_others();
+  }
+  const TimePoint end = SteadyClock().now();
+  follow_after_ = end + 20 * (end - now);
 }
 
 /// What this job never reads again another one may, in an epoch to come, or one
 /// that begins later.
-AccessTime CachedStore::own_next_use(const ReadHint& hint) const {
+AccessTime CachedStore::own_next_use(const Use& use) const {
   constexpr AccessTime kAfterAllElse = kNever - 2;  // One less is a copy's.
-  if (sharing_with_.board == nullptr || hint.next_use != kNever) {
-    return hint.next_use;
+  if (sharing_with_.keeps_bytes && !use.is_made) return kAlways;
+  if (sharing_with_.board == nullptr || use.hint.next_use != kNever) {
+    return use.hint.next_use;
   }
   return kAfterAllElse;
 }
 
-void CachedStore::hold_for_others(const Use& use) {
-  latest_ = std::max(latest_, use.hint.now);
-  if (sharing_with_.keeps_bytes && !use.is_made) return;
-  if (!others_want(use.hint) || !plan_.level_of(use.key)) return;
-  PlannedRecord record = planned(use);
-  record.next_use = own_next_use(use.hint);
-  for_others_.insert_or_assign(
-      use.key, HeldForOthers{.record = record, .sample = *use.hint.sample});
+AccessTime CachedStore::next_use_of_any(const Use& use,
+                                        const PlannedRecord& own) const {
+  if (!use.hint.sample) return own.next_use;
+  return next_use_of_any(own.next_use, *use.hint.sample, use.hint.now);
 }
 
-void CachedStore::let_go_of_what_others_have_read() {
+/// On our clock: jobs are taken to go on as fast as this one. What several want
+/// in their running epochs counts as used sooner, by a little: it serves more.
+AccessTime CachedStore::next_use_of_any(AccessTime own, std::uint64_t sample,
+                                        AccessTime now) const {
+  constexpr std::uint64_t kTurnsAJob = 32;
+  const JobBoard* const board = sharing_with_.board.get();
+  if (board == nullptr || own == kAlways) return own;
+  const auto wanted = board->wanted({sample});
+  if (!wanted) return own;
+  const std::size_t others = board->others();
+  const std::uint64_t turns =
+      now % options_.epoch_time + wanted->turns +
+      kTurnsAJob * (others - std::min<std::size_t>(others, wanted->jobs));
+  const std::uint64_t epochs = now / options_.epoch_time;
+  const std::uint64_t samples = board->samples();
+  return std::min(
+      own, (epochs + turns / samples) * options_.epoch_time + turns % samples);
+}
+
+void CachedStore::hold_for_others(const Use& use, const PlannedRecord& own,
+                                  AccessTime any) {
+  latest_ = std::max(latest_, use.hint.now);
+  if (sharing_with_.board == nullptr || own.next_use == kAlways) return;
+  if (!use.hint.sample || !plan_.level_of(use.key)) return;
+  for_others_.insert_or_assign(
+      use.key,
+      HeldForOthers{.record = own, .sample = *use.hint.sample, .told = any});
+}
+
+/// Others go on, and what they have read they read no more: tells the policy of
+/// each record that is held whose next use has changed by more than a little.
+void CachedStore::follow_others() {
+  constexpr AccessTime kLittle = 32;
   sharing_with_.board->look();
   Write write;
   {
     const MutexLock lock(deciding_);
     write.now = latest_;
-    std::erase_if(for_others_, [&](const auto& held) LEAT_REQUIRES(deciding_) {
-      const HeldForOthers& it = held.second;
-      if (sharing_with_.board->others_want({it.sample})) return false;
-      if (const auto level = plan_.level_of(held.first)) {
-        PlannedRecord record = it.record;
-        look_past_asked({}, latest_, record);
-        plan_.used(*level, record, latest_, /*may_rise=*/false,
-                   /*is_ours=*/false, write.steps);
+    for (auto at = for_others_.begin(); at != for_others_.end();) {
+      HeldForOthers& it = at->second;
+      const auto level = plan_.level_of(at->first);
+      if (!level) {
+        at = for_others_.erase(at);
+        continue;
       }
-      return true;
-    });
+      ++at;
+      PlannedRecord record = it.record;
+      look_past_asked({}, latest_, record);
+      record.next_use = next_use_of_any(record.next_use, it.sample, latest_);
+      const AccessTime change = record.next_use > it.told
+                                    ? record.next_use - it.told
+                                    : it.told - record.next_use;
+      if (change <= kLittle) continue;
+      it.told = record.next_use;
+      plan_.used(*level, record, latest_, /*may_rise=*/false,
+                 /*is_ours=*/false, write.steps);
+    }
   }
   do_steps(write);
 }
@@ -109,18 +149,19 @@ void CachedStore::let_go_of_what_others_have_read() {
 /// come and go: what is above it goes by the policy, instead of whatever comes
 /// next being refused.
 void CachedStore::follow_allowance() {
-  Write write;
-  {
-    const MutexLock lock(deciding_);
-    allowed_.resize(tiers_.size());
-    for (std::size_t i = 0; i < tiers_.size(); ++i) {
-      const std::uint64_t allowed = tiers_[i].tier->allowed_bytes();
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    const std::uint64_t allowed = tiers_[i].tier->allowed_bytes();
+    Write write;
+    {
+      const MutexLock lock(deciding_);
       if (std::exchange(allowed_[i], allowed) == allowed) continue;
       plan_.set_capacity(i, allowed, write.steps);
+      write.now = latest_;
     }
-    write.now = latest_;
+    if (write.steps.empty()) continue;
+    do_steps(write);
+    tiers_[i].tier->refresh();  // Who waits for the room may have it now.
   }
-  do_steps(write);
 }
 
 void CachedStore::end_turn_of(const RecordKey& key) {
@@ -134,5 +175,9 @@ void CachedStore::take_turn(const RecordId& id, std::stop_token stop,
 }
 
 void CachedStore::end_turn(const RecordId& id) { end_turn_of(key_of(id)); }
+
+bool CachedStore::is_coming(const RecordId& id) const {
+  return turns_ != nullptr && turns_->is_others(key_of(id));
+}
 
 }  // namespace leat

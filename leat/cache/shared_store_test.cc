@@ -24,19 +24,25 @@ class SharedStoreTest : public testing::CachedStoreTest {
   /// Room for two records, and another job that has yet to read sample 0.
   SharedStoreTest() {
     other_ = *JobBoard::open(folder_, {}, kSamples);
-    std::vector<bool> wanted(kSamples);
-    wanted[0] = true;
-    other_->begin_epoch(0, wanted);
+    std::vector<ReadTurn> turns(kSamples);
+    turns[0] = 1;
+    other_->begin_epoch({.turns = turns});
+    options_.catch_up_every = std::chrono::milliseconds(1);
+    open_shared(/*keeps_bytes=*/false);
+  }
+  ~SharedStoreTest() override { store_.reset(); }
+
+  void open_shared(bool keeps_bytes) {
+    store_.reset();
     std::vector<CacheTier> tiers;
     tiers.push_back(tier(CacheLevel::kRam, 2));
-    options_.catch_up_every = std::chrono::milliseconds(1);
     store_ = std::make_unique<CachedStore>(
         std::make_unique<CountingStore>(reads_), std::move(tiers), options_,
         &metrics_,
         CacheSharing{.claims = *RecordClaims::open(folder_),
-                     .board = *JobBoard::open(folder_, {}, kSamples)});
+                     .board = *JobBoard::open(folder_, {}, kSamples),
+                     .keeps_bytes = keeps_bytes});
   }
-  ~SharedStoreTest() override { store_.reset(); }
 
   void read_sample(std::uint64_t sample, AccessTime next_use) {
     Reader reader;
@@ -51,12 +57,30 @@ class SharedStoreTest : public testing::CachedStoreTest {
     EXPECT_TRUE(reader.result);
     store_->drain();
   }
-  bool holds(std::uint64_t sample) const {
-    return store_
-        ->record_bytes({.object = {.key = std::to_string(sample), .etag = "e"},
-                        .length_bytes = kLength})
-        .has_value();
+  static RecordId id_of(std::uint64_t sample, std::optional<Hash128> made_by) {
+    return {.object = {.key = std::to_string(sample), .etag = "e"},
+            .length_bytes = kLength,
+            .made_by = made_by};
   }
+  bool holds(std::uint64_t sample,
+             std::optional<Hash128> made_by = std::nullopt) const {
+    return store_->record_bytes(id_of(sample, made_by)).has_value();
+  }
+  /// Keeps what was made of it.
+  void keep(std::uint64_t sample, AccessTime next_use) {
+    store_->keep(id_of(sample, kOps), as_bytes(std::string(kLength, 'm')),
+                 {.now = now_++, .next_use = next_use, .sample = sample});
+  }
+  /// When the other job reads them; all others never.
+  void other_reads(std::uint64_t first, ReadTurn first_turn,
+                   std::uint64_t second, ReadTurn second_turn) {
+    std::vector<ReadTurn> turns(kSamples);
+    turns[first] = first_turn;
+    turns[second] = second_turn;
+    other_->begin_epoch({.turns = turns});
+  }
+
+  static constexpr Hash128 kOps{.high = 1, .low = 2};
 
   AccessTime now_ = 1;
   std::unique_ptr<JobBoard> other_;
@@ -73,12 +97,55 @@ TEST_F(SharedStoreTest, WhatAnotherJobHasYetToReadGoesLast) {
   EXPECT_TRUE(holds(2));
 }
 
+TEST_F(SharedStoreTest, WhatAnotherJobReadsLaterGoesFirst) {
+  other_reads(0, 90, 1, 10);
+  read_sample(0, 9000);
+  read_sample(1, 9000);
+
+  read_sample(2, 50);
+
+  EXPECT_FALSE(holds(0));
+  EXPECT_TRUE(holds(1));
+  EXPECT_TRUE(holds(2));
+}
+
+// By itself a record would be later by what others have read since; one in
+// which all are beyond it waits for the next epoch.
+TEST_F(SharedStoreTest, TheOthersOrderIsFollowedAsTheyGoOn) {
+  other_reads(0, 1, 1, 60);
+  read_sample(0, 9000);
+  read_sample(1, 9000);
+
+  other_->used(0, {0}, 199);
+
+  int tries = 0;
+  for (; holds(0) && tries < 100'000; ++tries) read_sample(2, 90);
+  EXPECT_FALSE(holds(0)) << tries;
+  EXPECT_TRUE(holds(1));
+}
+
+TEST_F(SharedStoreTest, BytesPushOutWhatIsMadeAndNeverTheOtherWayRound) {
+  open_shared(/*keeps_bytes=*/true);
+  other_reads(0, 1, 1, 2);
+  keep(0, 2);
+  keep(1, 3);
+  ASSERT_TRUE(holds(0, kOps) && holds(1, kOps));
+
+  read_sample(5, 9000);
+  EXPECT_TRUE(holds(5));
+  read_sample(6, 9000);
+  keep(0, 2);
+
+  EXPECT_TRUE(holds(5) && holds(6));
+  EXPECT_FALSE(holds(0, kOps) || holds(1, kOps));
+}
+
 TEST_F(SharedStoreTest, OnceTheOtherHasReadItOurOwnNextUseCounts) {
   read_sample(0, 9000);
   read_sample(1, 5000);
   ASSERT_TRUE(holds(0));
 
-  other_->used(0, {0});
+  other_->used(0, {0}, 0);
 
   // It is seen within milliseconds: what comes then takes its place.
   int tries = 0;

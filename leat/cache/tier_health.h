@@ -16,6 +16,9 @@ namespace leat {
 /// Threads: any.
 class TierHealth {
  public:
+  /// A call of a tier that takes longer is a failure: worse than any store.
+  static constexpr Nanoseconds kSlow = std::chrono::seconds(2);
+
   /// `name` is "the RAM tier in memory"; `clock` and `metrics` (may be null)
   /// outlive it.
   TierHealth(std::string name, const Clock& clock, Metrics* metrics)

@@ -102,8 +102,11 @@ Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
   LEAT_TRY(const auto agent, open_agent(options));
   std::unique_ptr<ViewServer> page;
   if (flags.port) {
-    LEAT_TRY(page, open_view_server({.port = *flags.port},
-                                    [&agent] { return agent->view(); }));
+    LEAT_TRY(
+        page,
+        open_view_server(
+            {.port = *flags.port}, [&agent] { return agent->view(); },
+            [&agent](const std::string& job) { return agent->trace(job); }));
   }
   context.out << "listening on " << options.socket << std::endl;
   if (page != nullptr) context.out << "showing " << page->url() << std::endl;

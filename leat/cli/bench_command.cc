@@ -18,6 +18,7 @@
 #include "leat/cli/emulated_step.h"
 #include "leat/cli/ledger.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/cli/number_checks.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/runtime/accelerator_energy.h"
@@ -140,7 +141,7 @@ void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
 }
 
 Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
-  LEAT_TRY_VOID(flags.ledger.check());
+  LEAT_TRY_VOID(flags.ledger.prices());
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
@@ -185,9 +186,12 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   app.add_option("URL", flags->url, "s3://bucket/prefix, http(s)://…, a path")
       ->required();
-  app.add_option("--epochs", flags->epochs, "how many")->capture_default_str();
+  app.add_option("--epochs", flags->epochs, "how many")
+      ->check(count_between(1, kMostEpochs))
+      ->capture_default_str();
   app.add_option("--step-time", flags->step_time,
                  "how long each emulated training step takes")
+      ->check(duration_in_units())
       ->capture_default_str();
   flags->loader.add_to(app);
   flags->store.add_to(app);

@@ -9,6 +9,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "leat/base/units.h"
 #include "leat/bucket/bucket_server.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/number_checks.h"
 #include "leat/serve/open_file.h"
 #include "leat/serve/tls_identity.h"
 
@@ -196,6 +198,7 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
                  "BUCKET/FILE:COUNT: the file as that many objects, "
                  "FILE-00000000 and on, instead of all else in its folder");
   app.add_option("--seed", words->seed, "decides faults and latencies")
+      ->check(count_between(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   app.add_option("--credentials", words->credentials,
                  "KEY:SECRET that requests must be signed with; without, "

@@ -28,7 +28,15 @@ nlohmann::ordered_json to_json(const SegmentReport& report) {
           {"allocated_bytes", report.allocated_bytes},
           {"in_use", report.is_in_use},
           {"segment", report.is_ours},
+          {"damaged", report.is_damaged},
+          {"unread", report.unread},
           {"bad", report.bad}};
+}
+
+std::string remark_on(const SegmentReport& report) {
+  if (!report.unread.empty()) return ": " + report.unread;
+  if (report.is_damaged) return ": its header is damaged";
+  return report.is_ours ? "" : ": no segment of this version";
 }
 
 void print(const std::vector<SegmentReport>& reports, Bodies bodies,
@@ -41,8 +49,7 @@ void print(const std::vector<SegmentReport>& reports, Bodies bodies,
     all.bad += one.bad;
     out << fmt::format("{:>10} {:>10} {:>8} {}{}\n", one.records,
                        format_bytes(one.allocated_bytes),
-                       one.is_in_use ? "in use" : "", one.path,
-                       one.is_ours ? "" : ": no segment of this version");
+                       one.is_in_use ? "in use" : "", one.path, remark_on(one));
   }
   out << fmt::format("{:>10} {:>10} records in {} segments", all.records,
                      format_bytes(all.allocated_bytes), reports.size());
@@ -56,9 +63,13 @@ Result<void> run_look(const CacheFlags& flags, Bodies bodies,
   LEAT_TRY(const std::vector<SegmentReport> reports,
            inspect_cache(flags.path, bodies, ops, context.stop));
   std::uint64_t bad = 0;
+  std::uint64_t damaged = 0;
+  const SegmentReport* unread = nullptr;
   nlohmann::ordered_json json = nlohmann::json::array();
   for (const SegmentReport& report : reports) {
     bad += report.bad;
+    if (report.is_damaged) ++damaged;
+    if (!report.unread.empty()) unread = &report;
     json.push_back(to_json(report));
   }
   if (flags.is_json) {
@@ -68,11 +79,25 @@ Result<void> run_look(const CacheFlags& flags, Bodies bodies,
   } else {
     print(reports, bodies, context.out);
   }
-  if (bodies == Bodies::kTrust || bad == 0) return {};
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("{} records of {} are bad: a loader fetches them "
-                           "again; if it happens often, look at the disk",
-                           bad, flags.path));
+  if (bodies == Bodies::kTrust) return {};
+  if (unread != nullptr) {
+    return Error(ErrorCode::kPermissionDenied,
+                 fmt::format("{} could not be read: {}; verify as the user "
+                             "that wrote it",
+                             unread->path, unread->unread));
+  }
+  if (bad == 0) return {};
+  std::string what = fmt::format("{} records", bad - damaged);
+  if (damaged != 0) {
+    what = fmt::format("the headers of {} segments{}", damaged,
+                       bad == damaged ? "" : " and " + what);
+  }
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format(
+          "{} in {} are bad: a loader fetches again what they held and "
+          "gives their room back; if it happens often, look at the disk",
+          what, flags.path));
 }
 
 Result<void> run_clear(const CacheFlags& flags, CommandContext& context) {

@@ -1,8 +1,11 @@
 #include "leat/cli/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <ostream>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #ifndef LEAT_VERSION
@@ -26,12 +29,25 @@ std::string advice_for(const CLI::App& app) {
   return "; see leat --help";
 }
 
+/// What was printed must have arrived: a full disk is not a done command.
+ExitCode written(ExitCode code, CommandContext& context) {
+  errno = 0;
+  context.out.flush();
+  if (context.out.good()) return code;
+  context.err << "leat: what was printed could not be written to standard "
+                 "output"
+              << (errno == 0 ? std::string()
+                             : ": " + std::generic_category().message(errno))
+              << '\n';
+  return ExitCode::kFailed;
+}
+
 ExitCode explain(const CLI::App& app, const CLI::ParseError& wrong,
                  CommandContext& context) {
   // Asking for help or the version is an "error" to CLI11, whose code is 0.
   if (wrong.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     app.exit(wrong, context.out, context.err);
-    return ExitCode::kDone;
+    return written(ExitCode::kDone, context);
   }
   context.err << "leat: " << wrong.what() << advice_for(app) << '\n';
   return ExitCode::kWrongUsage;
@@ -39,8 +55,8 @@ ExitCode explain(const CLI::App& app, const CLI::ParseError& wrong,
 
 ExitCode run(const Run& chosen, CommandContext& context) {
   Result<void> done = chosen(context);
+  if (done) return written(ExitCode::kDone, context);
   context.out.flush();
-  if (done) return ExitCode::kDone;
   context.err << "leat: " << done.error().message() << '\n';
   return done.error().code() == ErrorCode::kInvalidArgument
              ? ExitCode::kWrongUsage

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <sstream>
+#include <streambuf>
 
 namespace leat {
 namespace {
@@ -85,6 +86,27 @@ TEST(CommandLineTest, FailureExitsWithOneAndItsMessage) {
 
   EXPECT_EQ(outcome.code, ExitCode::kFailed);
   EXPECT_EQ(outcome.err, "leat: it is down\n");
+}
+
+/// Takes nothing: a disk that is full.
+class FullBuffer : public std::streambuf {
+  int overflow(int) override { return traits_type::eof(); }
+};
+
+TEST(CommandLineTest, WhatCannotBeWrittenIsAFailure) {
+  for (const char* word : {"echo", "--help", "--version"}) {
+    FullBuffer full;
+    std::ostream out(&full);
+    std::ostringstream err;
+    CommandContext context{
+        .out = out, .err = err, .env = fake_env({}), .stop = {}};
+    const std::vector<const Command*> commands{&kEcho};
+    std::vector<std::string> words{word};
+    if (words.front() == "echo") words.emplace_back("hello");
+
+    EXPECT_EQ(run_command_line(words, commands, context), ExitCode::kFailed);
+    EXPECT_NE(err.str().find("standard output"), std::string::npos);
+  }
 }
 
 }  // namespace

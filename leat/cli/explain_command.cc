@@ -16,6 +16,7 @@
 #include "leat/cli/commands.h"
 #include "leat/cli/emulated_step.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/cli/number_checks.h"
 #include "leat/cli/read_text.h"
 #include "leat/engine/loader.h"
 #include "leat/tune/tuner.h"
@@ -128,9 +129,11 @@ std::function<Result<void>(CommandContext&)> add_explain(CLI::App& app) {
   app.add_option("--replay", flags->replay,
                  "a file that --tune-trace wrote, instead of running");
   app.add_option("--for", flags->duration, "how long to run")
+      ->check(duration_in_units())
       ->capture_default_str();
   app.add_option("--step-time", flags->step_time,
                  "how long each emulated training step takes")
+      ->check(duration_in_units())
       ->capture_default_str();
   flags->loader.add_to(app);
   flags->store.add_to(app);

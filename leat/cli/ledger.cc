@@ -2,7 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "leat/cli/number_checks.h"
+#include "leat/cli/read_text.h"
+
 namespace leat {
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = 1 << 20;
+
+}  // namespace
 
 void LedgerFlags::add_to(CLI::App& app) {
   app.add_option("--provider", provider, "whose prices: s3, gcs")
@@ -10,18 +18,21 @@ void LedgerFlags::add_to(CLI::App& app) {
   app.add_option("--node-per-hour", node_per_hour,
                  "dollars that a machine costs")
       ->envname("LEAT_NODE_PER_HOUR")
-      ->check(CLI::NonNegativeNumber);
+      ->check(amount_up_to(kMostHourly));
+  app.add_option("--prices", prices_file,
+                 "a TOML file of prices, in place of those that are shipped");
   app.add_flag("--nat", is_behind_nat, "GETs pass a NAT gateway");
 }
 
-Result<void> LedgerFlags::check() const {
-  LEAT_TRY_VOID(prices_of(provider));
-  return {};
+Result<Prices> LedgerFlags::prices() const {
+  if (prices_file.empty()) return prices_of(provider);
+  LEAT_TRY(const std::string text, read_text(prices_file, kMostFileBytes));
+  return prices_of(provider, text, prices_file);
 }
 
 Result<nlohmann::ordered_json> ledger_json(const LedgerCounts& counts,
                                            const LedgerFlags& flags) {
-  LEAT_TRY(const Prices prices, prices_of(flags.provider));
+  LEAT_TRY(const Prices prices, flags.prices());
   const Billing billing{.node_per_hour = flags.node_per_hour,
                         .is_behind_nat = flags.is_behind_nat};
   const RunCost cost = cost_of(counts.usage, prices, billing);

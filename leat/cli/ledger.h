@@ -13,12 +13,17 @@ namespace leat {
 /// Whose prices a run is counted at.
 struct LedgerFlags {
   std::string provider = "s3";
+  std::string prices_file;  // Empty: those that are shipped.
   double node_per_hour = 0;
   bool is_behind_nat = false;
 
   void add_to(CLI::App& app);
-  /// kInvalidArgument if there is no such provider: said before a long run.
-  Result<void> check() const;
+  /// To be asked before a long run, too.
+  ///
+  /// Errors:
+  ///   kInvalidArgument  no such provider; a file that is wrong
+  ///   kNotFound, kUnavailable  as read_text()
+  Result<Prices> prices() const;
 };
 
 struct LedgerCounts {

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <sstream>
+
+#include "leat/cli/number_checks.h"
+#include "leat/plan/steps.h"
 
 namespace leat {
 namespace {
@@ -22,20 +26,32 @@ Result<ShuffleChoice> shuffle_of(const std::string& text) {
 }  // namespace
 
 void LoaderFlags::add_to(CLI::App& app) {
-  app.add_option("--global-batch-size", global_batch_size,
-                 "samples a step over all ranks")
+  const auto count = [&](const char* name, auto& value, std::uint64_t most,
+                         const char* help, std::uint64_t least = 1) {
+    return app.add_option(name, value, help)->check(count_between(least, most));
+  };
+  const auto size = [&](const char* name, std::string& value,
+                        const char* help) {
+    return app.add_option(name, value, help)->check(size_in_bytes());
+  };
+  constexpr std::uint32_t kMostRanks =
+      std::numeric_limits<std::uint32_t>::max();
+  count("--global-batch-size", global_batch_size, Steps::kMax,
+        "samples a step over all ranks")
       ->capture_default_str();
-  app.add_option("--batch-size", batch_size,
-                 "samples a step of each rank, instead");
+  count("--batch-size", batch_size, Steps::kMax,
+        "samples a step of each rank, instead");
   app.add_option("--shuffle", shuffle, "true, false, full, block or stream")
       ->capture_default_str();
-  app.add_option("--seed", seed, "fixes the order and every random op");
+  count("--seed", seed, std::numeric_limits<std::uint64_t>::max(),
+        "fixes the order and every random op", 0);
   app.add_option("--locality", locality,
                  "deal samples to the ranks whose cache met them: none, "
                  "sticky, remap or balance")
       ->capture_default_str();
-  app.add_option("--shuffle-window", shuffle_window,
-                 "pieces of shards that a block shuffle mixes")
+  count("--shuffle-window", shuffle_window,
+        std::numeric_limits<std::uint32_t>::max(),
+        "pieces of shards that a block shuffle mixes")
       ->capture_default_str();
   app.add_option("--drop-last", drop_last,
                  "leave out what does not fill a step; default: as --shuffle");
@@ -46,34 +62,42 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--fields", fields, "such as image,label; default: all");
   app.add_option("--on-error", on_error, "raise or substitute")
       ->capture_default_str();
-  app.add_option("--memory", memory, "bytes on the way, of this node")
-      ->capture_default_str();
-  app.add_option("--threads", threads,
-                 "threads that decode, of this node; default: its CPUs");
-  app.add_option("--max-in-flight", max_in_flight,
-                 "requests in flight, of this node; default: 128");
+  size("--memory", memory, "bytes on the way, of this node");
+  count("--threads", threads, kMostThreads,
+        "threads that decode, of this node; default: its CPUs");
+  count("--max-in-flight", max_in_flight, kMostInFlight,
+        "requests in flight, of this node; default: 128");
   app.add_option("--cache", cache, "auto: chosen from what is free");
-  app.add_option("--cache-ram", cache_ram,
-                 "bytes of memory that keep what was fetched, of this node");
+  size("--cache-ram", cache_ram,
+       "bytes of memory that keep what was fetched, of this node");
   app.add_option("--cache-disk", cache_disk,
                  "a folder that keeps what was fetched, for later runs too");
-  app.add_option("--cache-disk-limit", cache_disk_limit,
-                 "bytes in it; default: half of what is free");
+  size("--cache-disk-limit", cache_disk_limit,
+       "bytes in it; default: half of what is free");
   app.add_option("--cache-policy", cache_policy,
-                 "belady, never_evict, lru or fifo; default: belady");
+                 "belady, windowed_belady, never_evict, lru or fifo; "
+                 "default: belady");
+  app.add_option(
+      "--cache-window", cache_window,
+      "of windowed_belady: how many reads of the job it looks ahead");
   app.add_option("--cache-form", cache_form,
                  "what is kept of pictures: encoded, decoded or auto");
   app.add_flag("--cache-shared", cache_shared,
                "share it with other jobs of this node that read the same");
-  app.add_option("--cache-first-within", cache_first_within,
-                 "of so many positions, deliver first what is cached");
+  count("--cache-first-within", cache_first_within, Steps::kMax,
+        "of so many positions, deliver first what is cached", 0);
   app.add_option("--cache-peers", cache_peers,
                  "host:port,...: memcached servers that all ranks share")
       ->delimiter(',');
+  app.add_option("--cache-peer-placement", cache_peer_placement,
+                 "where a record lies: key, or frequency, on the node that "
+                 "reads it most often; default: key");
   app.add_option("--cache-peer-patience", cache_peer_patience,
-                 "how long a peer may keep silent; default: 100 ms");
-  app.add_option("--rank", rank, "which rank to be; default: the launcher's");
-  app.add_option("--world-size", world_size, "of how many");
+                 "how long a peer may keep silent; default: 100 ms")
+      ->check(duration_in_units());
+  count("--rank", rank, kMostRanks - 1,
+        "which rank to be; default: the launcher's", 0);
+  count("--world-size", world_size, kMostRanks, "of how many");
   app.add_flag("--no-hash", has_no_hash,
                "no order and content hashes, when CPU is being measured");
   app.add_option("--trace", trace,
@@ -90,8 +114,9 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   std::optional<CacheOptions> options;
   if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
       cache_disk_limit.empty() && cache_policy.empty() && cache_form.empty() &&
-      cache_peers.empty() && cache_peer_patience.empty() && !cache_shared &&
-      cache_first_within == 0) {
+      cache_window == 0 && cache_peers.empty() &&
+      cache_peer_placement.empty() && cache_peer_patience.empty() &&
+      !cache_shared && cache_first_within == 0) {
     return options;
   }
   options.emplace();
@@ -112,6 +137,7 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
     LEAT_TRY(options->disk_limit_bytes, parse_bytes(cache_disk_limit));
   }
   if (!cache_policy.empty()) options->policy = cache_policy;
+  options->window = cache_window;
   if (!cache_form.empty()) {
     LEAT_TRY(options->form, cache_form_of(cache_form));
   }
@@ -124,6 +150,9 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   options->is_shared = cache_shared;
   options->first_within = cache_first_within;
   options->peers = cache_peers;
+  if (!cache_peer_placement.empty()) {
+    LEAT_TRY(options->peer_placement, peer_placement_of(cache_peer_placement));
+  }
   if (!cache_peer_patience.empty()) {
     LEAT_TRY(options->peer_patience, parse_duration(cache_peer_patience));
   }

@@ -35,11 +35,13 @@ struct LoaderFlags {
   std::string cache_disk;        // Empty: none.
   std::string cache_disk_limit;  // Empty: chosen.
   std::string cache_policy;      // Empty: belady.
-  std::string cache_form;        // Empty: as CacheOptions has it.
+  std::uint64_t cache_window = 0;
+  std::string cache_form;  // Empty: as CacheOptions has it.
   bool cache_shared = false;
   std::uint64_t cache_first_within = 0;
   std::vector<std::string> cache_peers;
-  std::string cache_peer_patience;  // Empty: 100 ms.
+  std::string cache_peer_placement;  // Empty: key.
+  std::string cache_peer_patience;   // Empty: 100 ms.
   std::optional<std::uint32_t> rank;
   std::optional<std::uint32_t> world_size;
   bool has_no_hash = false;

@@ -1,5 +1,8 @@
 // leat COMMAND ...    The program: its commands, its signals, its exit code.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -44,7 +47,17 @@ void watch_signals(const std::stop_source& stop) {
   std::_Exit(128 + signal);
 }
 
+/// Where the caller closed standard input, output or error, the next socket or
+/// file would take its number, and what is printed would go there. What is
+/// opened here refuses to be written to, so that it is told.
+void occupy_standard_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(file, F_GETFD) == -1) (void)::open("/dev/null", O_RDONLY);
+  }
+}
+
 int run(int argc, char** argv) {
+  occupy_standard_files();
   // Blocked before the first thread starts, so that only the watcher hears.
   const sigset_t signals = ending_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

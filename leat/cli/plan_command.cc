@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,9 +13,12 @@
 #include "leat/base/units.h"
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/ledger.h"
+#include "leat/cli/number_checks.h"
 #include "leat/cli/plan_report.h"
 #include "leat/cli/prices.h"
 #include "leat/cli/read_text.h"
+#include "leat/engine/read_sizes.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -33,22 +39,28 @@ struct PlanFlags {
   std::string step_time = "100ms";
   std::string latency = "55ms";
   std::string bandwidth = "0";
-  std::uint32_t max_in_flight = 64;
-  std::string provider = "s3";
-  double node_per_hour = 0;
-  bool is_behind_nat = false;
+  std::uint32_t max_in_flight = kDefaultInFlight;
+  LedgerFlags billing;
   bool are_peers_in_zones = false;
+  const CLI::App* of_a_dataset = nullptr;  // Whose options those are.
 };
 
 constexpr std::uint64_t kShardBytes = 128 * kMiB;
+constexpr std::uint64_t kMostRanks = 1 << 20;
+constexpr std::uint64_t kLookEvery = 16384;  // Samples, for a stop.
+constexpr std::uint64_t kMostStepsAhead = 1 << 20;
+constexpr std::uint64_t kMostBatch = 1 << 20;
 
-/// What node 0 of a DistributedSampler reads in each epoch.
-std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli) {
+/// What node 0 of a DistributedSampler reads in each epoch; less, if `stop`
+/// fires.
+std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli,
+                                                 const std::stop_token& stop) {
   std::vector<std::vector<SampleId>> epochs(deli.epochs);
   for (std::uint64_t epoch = 0; epoch < deli.epochs; ++epoch) {
     const EpochOrder order(deli.samples, {.seed = deli.seed}, nullptr, epoch);
     epochs[epoch].reserve(deli.samples / deli.nodes + 1);
     for (std::uint64_t p = 0; p < deli.samples; p += deli.nodes) {
+      if (p % kLookEvery < deli.nodes && stop.stop_requested()) return epochs;
       epochs[epoch].push_back(order.at(p));
     }
   }
@@ -71,19 +83,15 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   }
   Json deli = Json::array();
   for (const NamedDeli& run : file.deli) {
-    if (context.stop.stop_requested()) {
-      return Error(ErrorCode::kCancelled, "the simulation was stopped");
-    }
-    LEAT_TRY(const auto epochs, simulate_deli(run.options, dealt_in_turn(run)));
-    deli.push_back(deli_json(run, epochs));
+    Result<std::vector<DeliEpoch>> epochs = simulate_deli(
+        run.options, dealt_in_turn(run, context.stop), context.stop);
+    if (!epochs) return std::move(epochs).error().while_doing(run.name);
+    deli.push_back(deli_json(run, *epochs));
   }
   Json solar = Json::array();
   for (const NamedSolar& run : file.solar) {
-    if (context.stop.stop_requested()) {
-      return Error(ErrorCode::kCancelled, "the simulation was stopped");
-    }
     Result<std::vector<SolarEpoch>> epochs =
-        simulate_solar(run.options, nullptr);
+        simulate_solar(run.options, nullptr, context.stop);
     if (!epochs) return std::move(epochs).error().while_doing(run.name);
     solar.push_back(solar_json(run, *epochs));
   }
@@ -115,34 +123,45 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   return {};
 }
 
-Result<double> seconds_of(const std::string& text, const char* flag) {
-  Result<Nanoseconds> parsed = parse_duration(text);
-  if (!parsed) return std::move(parsed).error().while_doing(flag);
-  return std::chrono::duration<double>(*parsed).count();
+Result<double> seconds_of(const std::string& text) {
+  LEAT_TRY(const Nanoseconds parsed, parse_duration(text));
+  return std::chrono::duration<double>(parsed).count();
 }
 
-Result<std::uint64_t> bytes_of(const std::string& text, const char* flag) {
-  Result<std::uint64_t> parsed = parse_bytes(text);
-  if (!parsed) return std::move(parsed).error().while_doing(flag);
-  return *parsed;
+/// A loader asks as far ahead as it takes to be in time: for as much as may be
+/// in flight, and the step that comes.
+std::uint32_t steps_ahead(const PlanFlags& flags) {
+  const std::uint64_t in_flight =
+      std::uint64_t{flags.max_in_flight} * flags.nodes;
+  const std::uint64_t steps =
+      (in_flight + flags.global_batch_size - 1) / flags.global_batch_size;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(steps + 1, kMostStepsAhead));
 }
 
 Result<SweepOptions> sweep_options(const PlanFlags& flags) {
   SweepOptions options;
-  options.seed = flags.seed;
+  options.order.seed = flags.seed;
   options.global_batch = flags.global_batch_size;
-  options.ranks = flags.nodes * flags.ranks_per_node;
+  const std::uint64_t ranks = std::uint64_t{flags.nodes} * flags.ranks_per_node;
+  if (ranks > kMostRanks) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--nodes {} times --ranks-per-node {} are {} "
+                    "ranks: at most {} are simulated",
+                    flags.nodes, flags.ranks_per_node, ranks, kMostRanks));
+  }
+  options.ranks = static_cast<std::uint32_t>(ranks);
   options.nodes = flags.nodes;
   options.epochs = flags.epochs;
-  LEAT_TRY(options.ram_bytes, bytes_of(flags.ram, "--ram"));
-  LEAT_TRY(options.disk_bytes, bytes_of(flags.disk, "--disk"));
-  LEAT_TRY(options.times.compute_seconds,
-           seconds_of(flags.step_time, "--step-time"));
-  LEAT_TRY(options.times.get_seconds, seconds_of(flags.latency, "--latency"));
-  LEAT_TRY(const std::uint64_t bandwidth,
-           bytes_of(flags.bandwidth, "--bandwidth"));
+  LEAT_TRY(options.ram_bytes, parse_bytes(flags.ram));
+  LEAT_TRY(options.disk_bytes, parse_bytes(flags.disk));
+  LEAT_TRY(options.times.compute_seconds, seconds_of(flags.step_time));
+  LEAT_TRY(options.times.get_seconds, seconds_of(flags.latency));
+  LEAT_TRY(const std::uint64_t bandwidth, parse_bytes(flags.bandwidth));
   options.times.bytes_per_second = static_cast<double>(bandwidth);
   options.times.max_in_flight = flags.max_in_flight;
+  options.times.prefetch_steps = steps_ahead(flags);
   return options;
 }
 
@@ -151,13 +170,18 @@ void print_plan(const Json& plan, std::ostream& out) {
                      plan["samples"].get<std::uint64_t>(),
                      format_bytes(plan["bytes"].get<std::uint64_t>()));
   print_totals(plan["caches"], out);
-  const Json& packing = plan["packing"];
+  const std::string as_of = plan["prices_as_of"].get<std::string>();
   out << fmt::format(
-      "\nPacked into shards: {} GETs an epoch without a cache; costs {:.2f} "
-      "dollars once, saves {:.2f} an epoch{}.\n",
+      "prices: {}, {}\n", plan["provider"].get<std::string>(),
+      as_of.empty() ? "of a date that is not said" : "as of " + as_of);
+  const Json& packing = plan["packing"];
+  if (packing.is_null()) return;
+  out << fmt::format(
+      "\nPacked into shards: {} GETs an epoch without a cache; costs {} "
+      "dollars once, saves {} an epoch{}.\n",
       packing["gets_an_epoch"].get<std::uint64_t>(),
-      packing["dollars_once"].get<double>(),
-      packing["dollars_saved_an_epoch"].get<double>(),
+      format_dollars(packing["dollars_once"].get<double>()),
+      format_dollars(packing["dollars_saved_an_epoch"].get<double>()),
       packing["epochs_to_pay"].is_null()
           ? ": it never pays"
           : fmt::format(", pays after {}",
@@ -166,14 +190,14 @@ void print_plan(const Json& plan, std::ostream& out) {
 
 Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(SweepOptions options, sweep_options(flags));
-  LEAT_TRY(const Prices prices, prices_of(flags.provider));
+  LEAT_TRY(const Prices prices, flags.billing.prices());
   LEAT_TRY(const OpenedStore store, open_store(flags.dataset, context));
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
-  options.samples = opened.catalogue->samples();
-  options.total_bytes = opened.catalogue->total_bytes();
+  const Catalogue& catalogue = *opened.catalogue;
+  read_as_usual(opened.catalogue, options);
   LEAT_TRY(const auto rows, sweep(options, context.stop));
-  const Billing billing{.node_per_hour = flags.node_per_hour,
-                        .is_behind_nat = flags.is_behind_nat,
+  const Billing billing{.node_per_hour = flags.billing.node_per_hour,
+                        .is_behind_nat = flags.billing.is_behind_nat,
                         .are_peers_in_zones = flags.are_peers_in_zones};
   Json caches = Json::array();
   for (const SweepRow& row : rows) {
@@ -188,13 +212,18 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   const Json plan = {
       {"url", store.url},
       {"samples", options.samples},
-      {"bytes", options.total_bytes},
-      {"provider", flags.provider},
+      {"bytes", catalogue.total_bytes()},
+      {"layout", to_string(catalogue.layout())},
+      {"provider", flags.billing.provider},
       {"provider_gets_per_second", prices.gets_per_second},
+      {"prices_as_of", prices.as_of},
       {"caches", std::move(caches)},
-      {"packing", packing_json(cost_of_packing(
-                      options.samples, options.total_bytes, kShardBytes,
-                      BlockMap::kDefaultPieceBytes, prices))}};
+      {"packing",
+       catalogue.layout() == Layout::kShards
+           ? Json(nullptr)  // It is packed.
+           : packing_json(cost_of_packing(
+                 options.samples, catalogue.total_bytes(), kShardBytes,
+                 BlockMap::kDefaultPieceBytes, prices))}};
   if (flags.dataset.is_json) {
     context.out << dump_json(plan) << '\n';
   } else {
@@ -209,31 +238,45 @@ Result<void> run_plan(const PlanFlags& flags, CommandContext& context) {
                  "plan takes a URL, or a file of jobs by --simulate FILE: give "
                  "one of them");
   }
-  return flags.simulate_file.empty() ? run_dataset(flags, context)
-                                     : run_file(flags, context);
+  if (flags.simulate_file.empty()) return run_dataset(flags, context);
+  for (const CLI::Option* option : flags.of_a_dataset->get_options()) {
+    if (option->count() == 0) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} is of a dataset, and what --simulate runs is "
+                             "in its file: say it there, or give a URL",
+                             option->get_name()));
+  }
+  return run_file(flags, context);
 }
 
 void add_job_flags(CLI::App& app, PlanFlags& flags) {
-  const auto count = [&](const char* name, auto& value, const char* help) {
+  const auto count = [&](const char* name, auto& value, std::uint64_t most,
+                         const char* help, std::uint64_t least = 1) {
     app.add_option(name, value, help)
-        ->check(CLI::Range(1, 1 << 20))
+        ->check(count_between(least, most))
         ->capture_default_str();
   };
   const auto text = [&](const char* name, std::string& value,
-                        const char* help) {
-    app.add_option(name, value, help)->capture_default_str();
+                        const CLI::Validator& check, const char* help) {
+    app.add_option(name, value, help)->check(check)->capture_default_str();
   };
-  count("--global-batch-size", flags.global_batch_size, "of all ranks");
-  count("--nodes", flags.nodes, "how many machines train");
-  count("--ranks-per-node", flags.ranks_per_node, "processes on each");
-  count("--epochs", flags.epochs, "how many");
-  count("--max-in-flight", flags.max_in_flight, "requests of a rank at once");
-  app.add_option("--seed", flags.seed, "of the order");
-  text("--ram", flags.ram, "for the cache, of each node: 8GiB");
-  text("--disk", flags.disk, "the same on disk");
-  text("--step-time", flags.step_time, "what a training step computes");
-  text("--latency", flags.latency, "of a GET");
-  text("--bandwidth", flags.bandwidth,
+  count("--global-batch-size", flags.global_batch_size, kMostBatch,
+        "of all ranks");
+  count("--nodes", flags.nodes, kMostRanks, "how many machines train");
+  count("--ranks-per-node", flags.ranks_per_node, kMostRanks,
+        "processes on each");
+  count("--epochs", flags.epochs, kMostEpochs, "how many");
+  count("--max-in-flight", flags.max_in_flight, kMostInFlight,
+        "requests in flight, of a node");
+  count("--seed", flags.seed, std::numeric_limits<std::uint64_t>::max(),
+        "of the order", 0);
+  text("--ram", flags.ram, size_in_bytes(),
+       "for the cache, of each node: 8GiB");
+  text("--disk", flags.disk, size_in_bytes(), "the same on disk");
+  text("--step-time", flags.step_time, duration_in_units(),
+       "what a training step computes");
+  text("--latency", flags.latency, duration_in_units(), "of a GET");
+  text("--bandwidth", flags.bandwidth, size_in_bytes(),
        "bytes a second that a node receives; 0: no limit");
 }
 
@@ -243,16 +286,15 @@ std::function<Result<void>(CommandContext&)> add_plan(CLI::App& app) {
                  "s3://, http(s)://, file:// or a path");
   app.add_option("--simulate", flags->simulate_file,
                  "run the jobs that a TOML file describes instead");
-  add_job_flags(app, *flags);
-  app.add_option("--provider", flags->provider, "whose prices: s3, gcs")
-      ->capture_default_str();
-  app.add_option("--node-per-hour", flags->node_per_hour,
-                 "dollars that a machine costs")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--nat", flags->is_behind_nat, "GETs pass a NAT gateway");
-  app.add_flag("--peers-in-zones", flags->are_peers_in_zones,
-               "nodes are in different zones");
-  flags->dataset.store.add_to(app);
+  CLI::App* const of_a_dataset = app.add_option_group("of a dataset");
+  add_job_flags(*of_a_dataset, *flags);
+  flags->billing.add_to(*of_a_dataset);
+  // Not from the environment, which would contradict --simulate.
+  of_a_dataset->get_option("--node-per-hour")->envname("");
+  of_a_dataset->add_flag("--peers-in-zones", flags->are_peers_in_zones,
+                         "nodes are in different zones");
+  flags->dataset.store.add_to(*of_a_dataset);
+  flags->of_a_dataset = of_a_dataset;
   app.add_flag("--json", flags->dataset.is_json, "print one JSON object");
   app.footer(
       "Example:\n"

@@ -1,4 +1,5 @@
 // `leat plan` on a file of jobs and on a folder of this machine.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 
 #include "leat/cli/command_line.h"
 #include "leat/cli/commands.h"
+#include "leat/cli/plan_report.h"
 
 namespace leat {
 namespace {
@@ -39,7 +41,7 @@ class PlanCommandTest : public ::testing::Test {
     return (root_ / name).string();
   }
 
-  Outcome run(std::vector<std::string> words) const {
+  Outcome run(std::vector<std::string> words, std::stop_token stop = {}) const {
     words.insert(words.begin(), "plan");
     std::ostringstream out;
     std::ostringstream err;
@@ -47,7 +49,7 @@ class PlanCommandTest : public ::testing::Test {
         .out = out,
         .err = err,
         .env = fake_env({{"LEAT_CACHE_DIR", (root_ / "cache").string()}}),
-        .stop = {}};
+        .stop = std::move(stop)};
     const std::vector<const Command*> commands{&kPlanCommand};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
@@ -131,7 +133,7 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
 
   const Outcome outcome =
       run({(root_ / "data").string(), "--json", "--global-batch-size", "4",
-           "--nodes", "2", "--ram", "10KB", "--epochs", "20"});
+           "--nodes", "2", "--ram", "40KB", "--epochs", "20"});
 
   ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
   const auto told = nlohmann::json::parse(outcome.out);
@@ -144,10 +146,99 @@ TEST_F(PlanCommandTest, ComparesCachesForADataset) {
     if (cache["name"] != "belady") continue;
     has_belady = true;
     EXPECT_LT(cache["gets"], 20 * 40);
-    EXPECT_EQ(cache["tiers"][0]["capacity"], 10000);
+    EXPECT_EQ(cache["tiers"][0]["capacity"], 40000);
   }
   EXPECT_TRUE(has_belady);
   EXPECT_EQ(told["packing"]["gets_an_epoch"], 1);
+}
+
+TEST_F(PlanCommandTest, ThePricesMayBeTheUsers) {
+  put("data/0.jpg", "x");
+  const std::string data = (root_ / "data").string();
+  const std::string prices =
+      put("mine.toml", "[minio]\nget_per_1000 = 1000\ngets_per_second = 7\n");
+
+  const Outcome outcome =
+      run({data, "--json", "--global-batch-size", "1", "--epochs", "3",
+           "--prices", prices, "--provider", "minio"});
+
+  ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  const auto told = nlohmann::json::parse(outcome.out);
+  EXPECT_DOUBLE_EQ(told["caches"][0]["dollars"]["gets"], 3);
+  EXPECT_EQ(told["provider_gets_per_second"], 7);
+  EXPECT_EQ(told["prices_as_of"], "");
+  const Outcome wrong = run({data, "--prices", prices});
+  EXPECT_EQ(wrong.code, ExitCode::kWrongUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("mine.toml: no prices of a provider "
+                                   "\"s3\": there are minio"));
+}
+
+// Neither a name that is long nor a sum that is small breaks the table.
+TEST_F(PlanCommandTest, RowsAreAligned) {
+  const std::string named = "a name of a simulation that is really rather long";
+  const std::string file =
+      put("jobs.toml",
+          "[[simulation]]\nsamples = 10\nglobal_batch_size = 5\n"
+          "epochs = 2\nbilling = {get_per_1000 = 0.0004}\nname = \"" +
+              named + "\"\n[[simulation]]\nname = \"b\\nc\"\n" +
+              "samples = 10\nglobal_batch_size = 5\nepochs = 2\n");
+
+  const Outcome outcome = run({"--simulate", file});
+
+  ASSERT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("0.00000800\n"));  // 20 GETs.
+  std::istringstream lines(outcome.out);
+  std::string header;
+  std::string first;
+  std::string second;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_EQ(first.size(), header.size());
+  EXPECT_EQ(second.size(), header.size());
+}
+
+TEST(FormatDollarsTest, SaysThreeDigitsOfWhatIsSmall) {
+  EXPECT_EQ(format_dollars(0), "0");
+  EXPECT_EQ(format_dollars(1234.567), "1234.57");
+  EXPECT_EQ(format_dollars(12.2), "12.20");
+  EXPECT_EQ(format_dollars(0.1234), "0.123");
+  EXPECT_EQ(format_dollars(0.00043), "0.000430");
+}
+
+// A file says all of that itself: a flag beside it would do nothing.
+TEST_F(PlanCommandTest, AFileTakesNoFlagsOfADataset) {
+  const std::string file = put("jobs.toml", kJobs);
+  const std::vector<std::vector<std::string>> flags = {
+      {"--nodes", "2"},       {"--ram", "8GiB"},  {"--provider", "gcs"},
+      {"--prices", "x.toml"}, {"--nat"},          {"--peers-in-zones"},
+      {"--epochs", "3"},      {"--region", "eu"}, {"--node-per-hour", "1"}};
+  for (std::vector<std::string> words : flags) {
+    const std::string name = words.front();
+    words.insert(words.end(), {"--simulate", file});
+    const Outcome outcome = run(std::move(words));
+    EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
+    EXPECT_THAT(outcome.err, HasSubstr(name));
+  }
+}
+
+TEST_F(PlanCommandTest, AStopEndsEverySimulation) {
+  for (const char* kind : {"simulation", "deli", "solar"}) {
+    std::string jobs;
+    std::istringstream lines(kJobs);
+    bool is_wanted = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("[["))
+        is_wanted = line == fmt::format("[[{}]]", kind);
+      if (is_wanted) jobs += line + '\n';
+    }
+    std::stop_source stop;
+    stop.request_stop();
+    const Outcome outcome =
+        run({"--simulate", put("one.toml", jobs)}, stop.get_token());
+    EXPECT_EQ(outcome.code, ExitCode::kFailed) << kind;
+    EXPECT_THAT(outcome.err, HasSubstr("stopped")) << kind;
+  }
 }
 
 TEST_F(PlanCommandTest, WrongUsageSaysWhat) {
@@ -162,6 +253,12 @@ TEST_F(PlanCommandTest, WrongUsageSaysWhat) {
   EXPECT_THAT(wrong({"x", "--ram", "much"}), HasSubstr("--ram"));
   EXPECT_THAT(wrong({"x", "--provider", "ibm"}), HasSubstr("gcs, s3"));
   EXPECT_THAT(wrong({"x", "--nodes", "0"}), HasSubstr("--nodes"));
+  EXPECT_THAT(wrong({"x", "--nodes", "65536", "--ranks-per-node", "65536"}),
+              HasSubstr("4294967296 ranks"));
+  EXPECT_THAT(wrong({"x", "--seed", "-1"}), HasSubstr("--seed: -1 is not"));
+  EXPECT_THAT(wrong({"x", "--node-per-hour", "nan"}),
+              HasSubstr("--node-per-hour: nan is not a number from 0"));
+  EXPECT_THAT(wrong({"x", "--latency", "5"}), HasSubstr("--latency"));
   EXPECT_THAT(wrong({"--simulate", put("bad.toml", "[[simulation]]\n")}),
               HasSubstr("is missing"));
 }

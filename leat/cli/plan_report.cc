@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -13,6 +14,8 @@ namespace leat {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kNameWidth = 22;
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -73,6 +76,14 @@ std::string time_for_people(double seconds) {
   if (seconds < 120) return fmt::format("{:.1f} s", seconds);
   if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+/// A name in one line, whatever a file says.
+std::string in_a_line(const Json& name) {
+  std::string text = name.get<std::string>();
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+  return text;
 }
 
 }  // namespace
@@ -143,15 +154,29 @@ Json packing_json(const PackingCost& packing) {
                                 : Json(packing.epochs_to_pay)}};
 }
 
+std::string format_dollars(double dollars) {
+  constexpr int kCents = 2;
+  constexpr int kMostDecimals = 12;
+  if (dollars == 0) return "0";
+  // Three digits of what is less than a dollar.
+  const int leading = static_cast<int>(std::floor(std::log10(dollars)));
+  const int decimals = std::clamp(kCents - leading, kCents, kMostDecimals);
+  return fmt::format("{:.{}f}", dollars, decimals);
+}
+
 void print_totals(const Json& rows, std::ostream& out) {
-  out << fmt::format("{:<22} {:>7} {:>13} {:>10} {:>9} {:>10} {:>10} {:>9}\n",
-                     "cache", "hits*", "GETs", "read", "GETs/s", "run",
+  std::size_t widest = kNameWidth;
+  for (const Json& row : rows) {
+    widest = std::max(widest, in_a_line(row["name"]).size());
+  }
+  out << fmt::format("{:<{}} {:>7} {:>13} {:>10} {:>9} {:>10} {:>10} {:>11}\n",
+                     "cache", widest, "hits*", "GETs", "read", "GETs/s", "run",
                      "waiting", "dollars");
   for (const Json& row : rows) {
     const Json& hits = row["hit_ratio_later"];
     out << fmt::format(
-        "{:<22} {:>7} {:>13} {:>10} {:>8.0f}{} {:>10} {:>10} {:>9.2f}\n",
-        row["name"].get<std::string>(),
+        "{:<{}} {:>7} {:>13} {:>10} {:>8.0f}{} {:>10} {:>10} {:>11}\n",
+        in_a_line(row["name"]), widest,
         hits.is_null() ? "-"
                        : fmt::format("{:.1f} %", 100 * hits.get<double>()),
         row["gets"].get<std::uint64_t>(),
@@ -160,7 +185,7 @@ void print_totals(const Json& rows, std::ostream& out) {
         row["is_past_limit"].get<bool>() ? "!" : " ",
         time_for_people(row["seconds"].get<double>()),
         time_for_people(row["wait_seconds"].get<double>()),
-        row["dollars"]["total"].get<double>());
+        format_dollars(row["dollars"]["total"].get<double>()));
   }
   out << "* after the first epoch, peers included; ! past what the provider "
          "promises\n";

@@ -2,6 +2,7 @@
 #pragma once
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "leat/cli/simulation_file.h"
@@ -22,6 +23,9 @@ nlohmann::ordered_json deli_json(const NamedDeli& deli,
 nlohmann::ordered_json solar_json(const NamedSolar& solar,
                                   const std::vector<SolarEpoch>& epochs);
 nlohmann::ordered_json packing_json(const PackingCost& packing);
+
+/// Dollars with the digits that say something: "12.24", "0.00043", "0".
+std::string format_dollars(double dollars);
 
 /// One row each: `rows` are objects with "name" and what totals_json() says.
 void print_totals(const nlohmann::ordered_json& rows, std::ostream& out);

@@ -19,6 +19,32 @@ void read_prices(TomlReader& reader, Prices& prices) {
       reader.amount("gets_per_second", prices.gets_per_second);
 }
 
+Result<Prices> prices_in(std::string_view text, const std::string& name,
+                         std::string_view provider, bool must_say_source) {
+  LEAT_TRY(const toml::table root, parse_toml(text, name));
+  const toml::table* table =
+      root.get(provider) == nullptr ? nullptr : root.get(provider)->as_table();
+  if (table == nullptr) {
+    std::string known;
+    for (const auto& [key, node] : root) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: no prices of a provider \"{}\": there are {}",
+                             name, provider, known.empty() ? "none" : known));
+  }
+  TomlReader reader(*table, fmt::format("{}, {}", name, provider));
+  Prices prices;
+  read_prices(reader, prices);
+  // Of those that are shipped both must be there.
+  if (must_say_source || reader.has("as_of")) {
+    prices.as_of = reader.text("as_of");
+  }
+  if (must_say_source || reader.has("source")) (void)reader.text("source");
+  LEAT_TRY_VOID(reader.done());
+  return prices;
+}
+
 }  // namespace
 
 Result<PricesAndBilling> read_billing(const toml::table& table,
@@ -37,25 +63,13 @@ Result<PricesAndBilling> read_billing(const toml::table& table,
 }
 
 Result<Prices> prices_of(std::string_view provider) {
-  LEAT_TRY(const toml::table root, parse_toml(kPricesToml, "prices.toml"));
-  const toml::table* table =
-      root.get(provider) == nullptr ? nullptr : root.get(provider)->as_table();
-  if (table == nullptr) {
-    std::string known;
-    for (const auto& [key, node] : root) {
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", key.str());
-    }
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("no prices of a provider \"{}\": there are {}",
-                             provider, known));
-  }
-  TomlReader reader(*table, fmt::format("prices.toml, {}", provider));
-  Prices prices;
-  read_prices(reader, prices);
-  (void)reader.text("as_of");   // For people, as are the sources:
-  (void)reader.text("source");  // but they must be there.
-  LEAT_TRY_VOID(reader.done());
-  return prices;
+  return prices_in(kPricesToml, "prices.toml", provider,
+                   /*must_say_source=*/true);
+}
+
+Result<Prices> prices_of(std::string_view provider, std::string_view text,
+                         const std::string& name) {
+  return prices_in(text, name, provider, /*must_say_source=*/false);
 }
 
 }  // namespace leat

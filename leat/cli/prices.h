@@ -15,6 +15,14 @@ namespace leat {
 ///   kInvalidArgument  no provider of this name
 Result<Prices> prices_of(std::string_view provider);
 
+/// The same of prices that somebody wrote, as prices.toml is written; where
+/// they are from need not be said. `name` names them in messages.
+///
+/// Errors:
+///   kInvalidArgument  it is no such text; else as above
+Result<Prices> prices_of(std::string_view provider, std::string_view text,
+                         const std::string& name);
+
 struct PricesAndBilling {
   Prices prices;
   Billing billing;

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -21,12 +21,14 @@
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/ledger.h"
+#include "leat/cli/number_checks.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
 #include "leat/cli/read_text.h"
 #include "leat/profile/step_parts.h"
 #include "leat/profiler/node_list.h"
 #include "leat/profiler/relay.h"
+#include "leat/profiler/run_folder.h"
 #include "leat/profiler/scratch.h"
 #include "leat/profiler/session.h"
 #include "leat/profiler/trial.h"
@@ -56,33 +58,9 @@ struct ProfileFlags {
   bool is_json = false;
 };
 
-/// A folder of ours, gone with its owner.
-class RunFolder {
- public:
-  static Result<RunFolder> make() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "leat-profile-XXXXXX")
-            .string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      return Error(ErrorCode::kUnavailable,
-                   "no folder can be made for the runs in " +
-                       std::filesystem::temp_directory_path().string());
-    }
-    return RunFolder(name);
-  }
-  ~RunFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  RunFolder(RunFolder&& other) noexcept
-      : path_(std::exchange(other.path_, {})) {}
-  RunFolder& operator=(RunFolder&&) = delete;
-  const Path& path() const { return path_; }
-
- private:
-  explicit RunFolder(Path path) : path_(std::move(path)) {}
-  Path path_;
-};
+// More is a slip of the pen.
+constexpr std::uint64_t kMostSteps = 1000000;
+constexpr std::uint64_t kMostRepeats = 1000;
 
 /// Where sitecustomize.py and the hook lie: beside the package that this
 /// program belongs to, in a build tree or in a wheel.
@@ -106,7 +84,8 @@ Result<Path> hook_folder(const Env& env) {
 
 /// What a script may write to: where it runs, the user's home, and what the
 /// user names.
-std::vector<Path> scratch_folders(const ProfileFlags& flags, const Env& env) {
+Result<std::vector<Path>> scratch_folders(const ProfileFlags& flags,
+                                          const Env& env) {
   std::vector<Path> folders = {std::filesystem::current_path()};
   std::error_code failed;
   if (const auto home = value_of(env, "HOME")) {
@@ -116,8 +95,14 @@ std::vector<Path> scratch_folders(const ProfileFlags& flags, const Env& env) {
     }
   }
   for (const std::string& output : flags.outputs) {
-    const Path path = std::filesystem::weakly_canonical(output, failed);
-    if (!failed) folders.push_back(path);
+    const Path path = std::filesystem::canonical(output, failed);
+    if (failed || !std::filesystem::is_directory(path, failed)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("--outputs {}: no folder is there; make it, or "
+                               "leave it out",
+                               output));
+    }
+    folders.push_back(path);
   }
   return folders;
 }
@@ -225,7 +210,8 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
                 .hook_folder = hook,
                 .run_folder = folder.path(),
                 .python_path = value_of(context.env, "PYTHONPATH").value_or(""),
-                .limit = limit},
+                .limit = limit,
+                .held = folder.held()},
       .launch = launch,
       .steps = flags.steps,
       .warmup = flags.warmup,
@@ -235,7 +221,8 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
         if (::isatty(STDERR_FILENO) != 0) context.err << what << '\n';
       }};
   if (!flags.no_scratch) {
-    session.place.scratch_folders = scratch_folders(flags, context.env);
+    LEAT_TRY(session.place.scratch_folders,
+             scratch_folders(flags, context.env));
     LEAT_TRY_VOID(check_scratch(session.place.scratch_folders, folder.path(),
                                 context.stop));
   }
@@ -259,12 +246,15 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
 }
 
 Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
-  LEAT_TRY_VOID(flags.ledger.check());
+  LEAT_TRY_VOID(flags.ledger.prices());
   LEAT_TRY(const LaunchPlan launch, launch_plan(flags, context.env));
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
-  if (flags.steps < 2 || flags.repeats == 0 || flags.replayed == 0) {
+  // What takes minutes is not lost at its end.
+  if (!flags.html.empty() && !std::ofstream(flags.html, std::ios::app)) {
     return Error(ErrorCode::kInvalidArgument,
-                 "at least 2 --steps, 1 of --repeats and 1 of --replayed");
+                 fmt::format("--html {}: cannot be written: make its folder, "
+                             "or give a path that you may write",
+                             flags.html));
   }
   Result<Json> report = profile(flags, launch, limit, context);
   if (!flags.html.empty()) {
@@ -303,16 +293,21 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
                  "where the other nodes reach the first, where that is not the "
                  "name that --nodes gives it");
   app.add_option("--steps", flags->steps, "measured in each run")
+      ->check(count_between(2, kMostSteps))
       ->capture_default_str();
   app.add_option("--warmup", flags->warmup, "steps left out before them")
+      ->check(count_between(0, kMostSteps))
       ->capture_default_str();
   app.add_option("--repeats", flags->repeats, "runs under each condition")
+      ->check(count_between(1, kMostRepeats))
       ->capture_default_str();
   app.add_option("--replayed", flags->replayed,
                  "batches that are given again and again; at most "
                  "--warmup and one")
+      ->check(count_between(1, kMostSteps))
       ->capture_default_str();
   app.add_option("--limit", flags->limit, "most time for one run")
+      ->check(duration_in_units())
       ->capture_default_str();
   app.add_option("--outputs", flags->outputs,
                  "a folder that the script writes to, besides those below its "

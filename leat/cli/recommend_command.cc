@@ -14,6 +14,8 @@
 
 #include "leat/cli/commands.h"
 #include "leat/cli/machine_list.h"
+#include "leat/cli/number_checks.h"
+#include "leat/cli/plan_report.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
 #include "leat/cli/read_text.h"
@@ -142,16 +144,15 @@ std::string verdict(std::span<const Offer> offers, const Offer* choice,
   const Offer* fastest = choose(offers, {.hours = {}, .dollars = INFINITY});
   if (choice == nullptr) {
     return fmt::format(
-        "nothing is within the limit: the {} is {}, {:.2f} h and {:.2f} "
-        "dollars",
+        "nothing is within the limit: the {} is {}, {:.2f} h and {} dollars",
         flags.hours ? "fastest" : "cheapest",
         name_of(flags.hours ? *fastest : *cheapest, list),
         (flags.hours ? *fastest : *cheapest).hours,
-        (flags.hours ? *fastest : *cheapest).cost.total());
+        format_dollars((flags.hours ? *fastest : *cheapest).cost.total()));
   }
   std::string said =
-      fmt::format("{}: {:.2f} h, {:.2f} dollars", name_of(*choice, list),
-                  choice->hours, choice->cost.total());
+      fmt::format("{}: {:.2f} h, {} dollars", name_of(*choice, list),
+                  choice->hours, format_dollars(choice->cost.total()));
   if (dollars_per_hour(*cheapest, list) < dollars_per_hour(*fastest, list) &&
       cheapest->cost.total() < fastest->cost.total()) {
     return said +
@@ -198,12 +199,13 @@ void print(const Json& told, std::ostream& out) {
       continue;
     }
     if (!row["is_front"].get<bool>() && !row["is_choice"].get<bool>()) continue;
-    out << fmt::format("{:<24} {:>6.1f} ms {:>6.1f} % {:>9.2f} {:>10.2f}{}\n",
+    out << fmt::format("{:<24} {:>6.1f} ms {:>6.1f} % {:>9.2f} {:>10}{}\n",
                        fmt::format("{} x {}", row["count"].get<std::uint32_t>(),
                                    row["name"].get<std::string>()),
                        1e3 * row["step_seconds"].get<double>(),
                        100 * row["wait_fraction"].get<double>(),
-                       row["hours"].get<double>(), row["dollars"].get<double>(),
+                       row["hours"].get<double>(),
+                       format_dollars(row["dollars"].get<double>()),
                        row["is_choice"].get<bool>() ? "  <" : "");
   }
   out << '\n' << told["verdict"].get<std::string>() << '\n';
@@ -253,7 +255,8 @@ std::function<Result<void>(CommandContext&)> add_recommend(CLI::App& app) {
                  "the machine of the catalog that the report was made on; else "
                  "the first with its accelerator");
   const auto positive = [&](const char* name, auto& value, const char* help) {
-    return app.add_option(name, value, help)->check(CLI::PositiveNumber);
+    return app.add_option(name, value, help)
+        ->check(amount_up_to(kMostDollars, /*is_positive=*/true));
   };
   positive("--hours", flags->hours, "the cheapest that takes no longer");
   positive("--money", flags->money, "the fastest that costs no more dollars");

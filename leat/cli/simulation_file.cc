@@ -58,12 +58,26 @@ Result<TimeOptions> read_times(const toml::table& table,
   times.hit_seconds = reader.seconds("hit", 0);
   times.bytes_per_second =
       static_cast<double>(reader.bytes("bytes_per_second", 0));
-  times.max_in_flight =
-      narrow(reader.number("max_in_flight", 1, kMostInFlight, 64));
+  times.store_bytes_per_second =
+      static_cast<double>(reader.bytes("store_bytes_per_second", 0));
+  times.peer_bytes_per_second =
+      static_cast<double>(reader.bytes("peer_bytes_per_second", 0));
+  times.max_in_flight = narrow(
+      reader.number("max_in_flight", 1, kMostInFlight, kDefaultInFlight));
   times.prefetch_steps =
       narrow(reader.number("prefetch_steps", 0, kMostInFlight, 2));
   LEAT_TRY_VOID(reader.done());
   return times;
+}
+
+Result<PeerMemory> read_peers(const toml::table& table,
+                              const std::string& where) {
+  TomlReader reader(table, where);
+  PeerMemory peers;
+  peers.bytes = reader.bytes("memory");
+  peers.servers = narrow(reader.number("servers", 1, kMostRanks));
+  LEAT_TRY_VOID(reader.done());
+  return peers;
 }
 
 /// One size for all samples alike, or one a sample: those of the file, which
@@ -158,6 +172,7 @@ Result<NamedSimulation> read_simulation(const toml::table& table,
   simulation.name = reader.text("name", where);
   read_job(reader, simulation.options);
   const toml::array* tiers = reader.tables("tiers");
+  const toml::table* peers = reader.table("peers");
   const toml::table* times = reader.table("times");
   const toml::table* billing = reader.table("billing");
   LEAT_TRY_VOID(reader.done());
@@ -167,6 +182,10 @@ Result<NamedSimulation> read_simulation(const toml::table& table,
     LEAT_TRY(auto tier, read_tier(*tiers->get(i)->as_table(),
                                   fmt::format("{}, tier {}", where, i + 1)));
     simulation.options.tiers.push_back(std::move(tier));
+  }
+  if (peers != nullptr) {
+    LEAT_TRY(simulation.options.peer_memory,
+             read_peers(*peers, where + ", peers"));
   }
   if (times != nullptr) {
     LEAT_TRY(simulation.options.times, read_times(*times, where + ", times"));

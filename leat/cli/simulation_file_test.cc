@@ -28,7 +28,8 @@ epochs = 3
 scope = "rank"
 only_ranks = 1
 tiers = [{policy = "belady", capacity = "1MB"}, {policy = "windowed_belady", items = 5, window = 90}]
-times = {compute = "1s", get = "55ms", peer = "1ms", hit = "10us", bytes_per_second = "1GB", max_in_flight = 8, prefetch_steps = 3}
+peers = {memory = "2MB", servers = 2}
+times = {compute = "1s", get = "55ms", peer = "1ms", hit = "10us", bytes_per_second = "1GB", store_bytes_per_second = "2GB", peer_bytes_per_second = "3GB", max_in_flight = 8, prefetch_steps = 3}
 billing = {provider = "s3", get_per_1000 = 0.5, node_per_hour = 2, nat = true, peers_in_zones = true}
 
 [[deli]]
@@ -85,9 +86,14 @@ TEST(SimulationFileTest, EveryKeyIsRead) {
   EXPECT_EQ(job.tiers[0].capacity, 1000000u);
   EXPECT_EQ(job.tiers[1].unit, CapacityUnit::kItems);
   EXPECT_EQ(job.tiers[1].window, 90u);
+  ASSERT_TRUE(job.peer_memory.has_value());
+  EXPECT_EQ(job.peer_memory->bytes, 2000000u);
+  EXPECT_EQ(job.peer_memory->servers, 2u);
   ASSERT_TRUE(job.times.has_value());
   EXPECT_DOUBLE_EQ(job.times->get_seconds, 0.055);
   EXPECT_DOUBLE_EQ(job.times->bytes_per_second, 1e9);
+  EXPECT_DOUBLE_EQ(job.times->store_bytes_per_second, 2e9);
+  EXPECT_DOUBLE_EQ(job.times->peer_bytes_per_second, 3e9);
   EXPECT_EQ(job.times->max_in_flight, 8u);
   EXPECT_EQ(job.times->prefetch_steps, 3u);
   EXPECT_DOUBLE_EQ(simulation.prices.get_per_1000, 0.5);
@@ -207,6 +213,16 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   EXPECT_THAT(error_of(std::string(2 << 20, '#')), HasSubstr("not read"));
 }
 
+TEST(SimulationFileTest, ALoadersRequestsInFlightAreTheDefault) {
+  const auto file = parse_simulation_file(
+      "[[simulation]]\nsamples = 1\nglobal_batch_size = 1\nepochs = 1\n"
+      "times = {compute = \"1s\", get = \"1s\"}\n",
+      "jobs.toml");
+  ASSERT_TRUE(file.has_value());
+  EXPECT_EQ(file->simulations[0].options.times->max_in_flight,
+            kDefaultInFlight);
+}
+
 TEST(SimulationFileTest, ShippedPricesAreThereAndComplete) {
   for (const char* provider : {"s3", "gcs"}) {
     const auto prices = prices_of(provider);
@@ -214,6 +230,7 @@ TEST(SimulationFileTest, ShippedPricesAreThereAndComplete) {
     EXPECT_GT(prices->get_per_1000, 0) << provider;
     EXPECT_GT(prices->nat_per_gb, 0) << provider;
     EXPECT_GT(prices->gets_per_second, 0) << provider;
+    EXPECT_NE(prices->as_of, "") << provider;
   }
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -13,6 +15,7 @@
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/cli/number_checks.h"
 #include "leat/engine/loader.h"
 
 namespace leat {
@@ -33,7 +36,11 @@ struct Pass {
   std::uint64_t samples = 0;
   std::uint64_t found = 0;    ///< Reads that the folder answered.
   std::uint64_t fetched = 0;  ///< Reads that went to the store.
-  std::uint64_t refused = 0;  ///< Records that came faster than the disk.
+  std::uint64_t written = 0;  ///< Of those, what the folder took.
+  std::uint64_t refused = 0;  ///< What it was to take, and did not.
+
+  std::uint64_t reads() const { return found + fetched; }
+  std::uint64_t kept() const { return std::min(found + written, reads()); }
 };
 
 void show_progress(const Loader& loader, std::uint64_t samples,
@@ -48,11 +55,11 @@ void show_progress(const Loader& loader, std::uint64_t samples,
 Result<Pass> run_pass(Loader& loader, std::uint64_t all,
                       CommandContext& context) {
   Pass pass;
-  const auto refusals = [&] {
-    return static_cast<std::uint64_t>(
-        loader.metrics()->value(Metric::kCacheRefusals));
+  const auto count = [&](Metric metric) {
+    return static_cast<std::uint64_t>(loader.metrics()->value(metric));
   };
-  const std::uint64_t refused_before = refusals();
+  const std::uint64_t refused_before = count(Metric::kCacheRefusals);
+  const std::uint64_t written_before = count(Metric::kCacheInserts);
   TimePoint shown = SteadyClock().now();
   LEAT_TRY(const Loader::Iteration epoch, loader.begin());
   while (true) {
@@ -72,10 +79,12 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
     if (next.is_end()) break;
     pass.samples += next.batch().ids.size();
   }
+  loader.settle_cache();
   const EpochStats stats = loader.stats().back();
   pass.found = stats.disk_hits + stats.ram_hits;
   pass.fetched = stats.misses;
-  pass.refused = refusals() - refused_before;
+  pass.written = count(Metric::kCacheInserts) - written_before;
+  pass.refused = count(Metric::kCacheRefusals) - refused_before;
   return pass;
 }
 
@@ -84,6 +93,7 @@ Result<LoaderOptions> options_of(const WarmFlags& flags) {
   options.batch_size = 64;
   options.shuffle = ShuffleChoice::kNone;
   options.drop_last = false;
+  options.epochs = 1;  // Or the next one would be read ahead.
   options.hashes = false;
   options.rank = Rank{};
   options.max_in_flight = flags.max_in_flight;
@@ -108,33 +118,33 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
   options.batch_size = std::min(options.batch_size, all);
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(dataset), options, context.env));
-  LEAT_TRY(Pass last, run_pass(*loader, all, context));
-  std::uint64_t fetched = last.fetched;
-  // A second pass tells what was kept; what waits to be written is. What came
-  // faster than the disk could write was not: once more, while that helps.
-  for (bool is_worth_it = last.fetched != 0; is_worth_it;) {
-    const std::uint64_t found_before = last.found;
-    LEAT_TRY(last, run_pass(*loader, all, context));
-    fetched += last.fetched;
-    is_worth_it =
-        last.fetched != 0 && last.refused != 0 && last.found > found_before;
+  LEAT_TRY(Pass pass, run_pass(*loader, all, context));
+  std::uint64_t fetched = pass.fetched;
+  // What came faster than the disk could write, or while records of earlier
+  // runs were in its place, is fetched once more, as long as that helps.
+  for (std::optional<std::uint64_t> before;
+       pass.refused != 0 && (!before || pass.kept() > *before);) {
+    before = pass.kept();
+    LEAT_TRY(pass, run_pass(*loader, all, context));
+    fetched += pass.fetched;
   }
+  const std::uint64_t not_kept = pass.reads() - pass.kept();
   if (::isatty(STDERR_FILENO) != 0) context.err << '\n';
   if (flags.is_json) {
     context.out << nlohmann::ordered_json{{"samples", all},
                                           {"fetched", fetched},
-                                          {"kept", last.found},
-                                          {"not_kept", last.fetched}}
+                                          {"kept", pass.kept()},
+                                          {"not_kept", not_kept}}
                        .dump()
                 << '\n';
     return {};
   }
-  context.out << fmt::format("{} samples: {} reads are in {}", all, last.found,
+  context.out << fmt::format("{} samples: {} reads are in {}", all, pass.kept(),
                              flags.cache_disk);
-  if (last.fetched != 0) {
+  if (not_kept != 0) {
     context.out << fmt::format(
         ", {} are not: raise --cache-disk-limit, or look at the disk",
-        last.fetched);
+        not_kept);
   }
   context.out << '\n';
   return {};
@@ -148,11 +158,13 @@ std::function<Result<void>(CommandContext&)> add_warm(CLI::App& app) {
                  "the folder, as leat.Cache(disk=) will be given it")
       ->required();
   app.add_option("--cache-disk-limit", flags->cache_disk_limit,
-                 "bytes in it; default: half of what is free");
+                 "bytes in it; default: half of what is free")
+      ->check(size_in_bytes());
   app.add_option("--fields", flags->fields,
                  "those that training reads; default: all");
   app.add_option("--max-in-flight", flags->max_in_flight,
-                 "requests in flight; default: 128");
+                 "requests in flight; default: 128")
+      ->check(count_between(1, kMostInFlight));
   flags->store.add_to(app);
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(

@@ -47,8 +47,8 @@ std::function<Result<void>(CommandContext&)> add_what_if(CLI::App& app) {
       ->required();
   app.add_option("--with", flags->with,
                  "a step with several things otherwise at once: cached=0.5 "
-                 "cores=2 latency=0.1; load_ahead, bandwidth, accelerator, "
-                 "devices and nodes likewise")
+                 "cores=2 latency=0.1; load_ahead, workers, bandwidth, "
+                 "accelerator, devices and nodes likewise")
       ->expected(1, -1);
   app.add_option("--html", flags->html, "also write a page to look at");
   app.add_flag("--json", flags->is_json, "print one JSON object");

@@ -71,7 +71,7 @@ TEST_F(WhatIfCommandTest, JsonHasEveryCurveAndRemoval) {
 
   ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
   const Json told = Json::parse(done.out);
-  EXPECT_EQ(told["curves"].size(), 7u);
+  EXPECT_EQ(told["curves"].size(), 8u);
   EXPECT_NEAR(
       told["curves"]["cached"]["points"][5]["step_seconds"].get<double>(),
       0.125, 1e-9);

@@ -88,6 +88,9 @@ std::string change_in_words(const std::string& knob, double value) {
   if (knob == "load_ahead") {
     return "batches made while training computes (num_workers=1, or Leat)";
   }
+  if (knob == "workers") {
+    return fmt::format("{:.0f} workers a rank", value);
+  }
   if (knob == "cached") {
     return fmt::format("{:.0f} % of the bytes cached", 100 * value);
   }
@@ -203,7 +206,7 @@ void print_what_if(const Json& what_if, std::ostream& out) {
                          1e3 * change["step_seconds"].get<double>());
       before = ", or ";
     }
-    out << (removal["changes"].empty() ? "none of these changes\n" : "\n");
+    out << (removal["changes"].empty() ? "nothing that was measured\n" : "\n");
   }
   if (what_if["removals"].empty()) {
     out << "what would help: a faster accelerator; nothing else takes 2 % of "

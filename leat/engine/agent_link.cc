@@ -26,6 +26,8 @@ namespace leat {
 namespace {
 
 constexpr Nanoseconds kEvery = std::chrono::seconds(1);
+/// After the agent last asked for it.
+constexpr Nanoseconds kTraced = std::chrono::seconds(4);
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -49,7 +51,8 @@ WireRates wire_rates(const LoaderRates& rates) {
                  .threads = static_cast<double>(rates.threads),
                  .in_flight = static_cast<double>(rates.in_flight),
                  .ram_bytes = static_cast<double>(rates.ram_bytes),
-                 .disk_bytes = static_cast<double>(rates.disk_bytes)};
+                 .disk_bytes = static_cast<double>(rates.disk_bytes),
+                 .stalled_dollars = rates.stalled_dollars};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);
@@ -101,6 +104,7 @@ class PollingLink final : public AgentLink {
     WireRates rates = wire_rates(options_.rates());
     rates.elsewhere = options_.elsewhere();
     say(line_of(rates));
+    if (SteadyClock().now() < traced_until_) say(line_of(options_.trace()));
   }
 
   void wait_until(TimePoint due) {
@@ -147,7 +151,9 @@ class PollingLink final : public AgentLink {
     while (const auto line = reader_.next()) {
       const Result<AgentMessage> said = parse_agent_line(*line);
       if (!said) return lose();
-      if (said->share) {
+      if (said->wants_trace) {
+        traced_until_ = SteadyClock().now() + kTraced;
+      } else if (said->share) {
         options_.set_share(*said->share);
         if (said->pace) options_.set_pace(*said->pace);
       } else if (!std::exchange(has_warned_, true)) {
@@ -170,6 +176,7 @@ class PollingLink final : public AgentLink {
   LineReader reader_;
   std::string unsent_;
   bool has_warned_ = false;
+  TimePoint traced_until_{};
   std::jthread thread_;
 };
 

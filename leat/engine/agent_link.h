@@ -24,6 +24,8 @@ struct AgentLinkOptions {
   std::function<void(const Pace&)> set_pace;
   /// What other nodes say of it, if anything: goes with each report.
   std::function<std::optional<Pace>()> elsewhere;
+  /// What was done last; called about once a second while somebody looks.
+  std::function<JobTrace()> trace;
 };
 
 /// Looks for an agent once a second, registers, then reports once a second and

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
+#include "leat/cache/file_ops.h"
 
 namespace leat {
 
@@ -22,6 +24,15 @@ enum class CacheForm : std::uint8_t {
 /// "encoded", "decoded" or "auto". Errors: kInvalidArgument
 Result<CacheForm> cache_form_of(std::string_view name);
 
+/// On which server a record lies.
+enum class PeerPlacement : std::uint8_t {
+  kKey,        ///< The one that its key draws.
+  kFrequency,  ///< That of the node that reads it most often (NoPFS).
+};
+
+/// "key" or "frequency". Errors: kInvalidArgument
+Result<PeerPlacement> peer_placement_of(std::string_view name);
+
 /// Every name is the same in Python (`leat.Cache`) and in `leat`, there with
 /// `cache_` in front.
 struct CacheOptions {
@@ -31,13 +42,18 @@ struct CacheOptions {
   std::string disk;
   /// Bytes in that folder, of all jobs; nullopt: half of what is free there.
   std::optional<std::uint64_t> disk_limit_bytes;
-  /// What is kept when not all fits: belady, never_evict, lru or fifo.
+  /// What is kept when not all fits: one of cache_policy_names().
   std::string policy = "belady";
+  /// Of windowed_belady: how many reads of the job it looks ahead, at least 1;
+  /// 0 for the others.
+  std::uint64_t window = 0;
   /// nullopt: encoded, or, with `is_auto` where the epochs are known, auto.
   std::optional<CacheForm> form;
   /// memcached servers, "host:port", that all ranks of the job share, the same
   /// ones for each; empty: no peers.
   std::vector<std::string> peers;
+  /// kFrequency needs `epochs`, and servers as many as nodes, in their order.
+  PeerPlacement peer_placement = PeerPlacement::kKey;
   /// A peer from which nothing comes for this long is left alone for a while.
   Nanoseconds peer_patience = std::chrono::milliseconds(100);
   /// The tiers are those of all jobs of this user and node that read the same
@@ -47,6 +63,9 @@ struct CacheOptions {
   /// Of the next so many positions of a rank, those whose samples are cached
   /// are delivered first; 0: every sample comes in its order.
   std::uint64_t first_within = 0;
+  /// What the tiers stand on; null: the system's own calls. For tests, which
+  /// fail each.
+  std::shared_ptr<FileOps> file_ops = nullptr;
   /// Chooses the sizes, and the user's cache folder, from what is free.
   bool is_auto = false;
 };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "leat/base/clock.h"
 #include "leat/base/env.h"
@@ -29,6 +30,8 @@ struct CacheNeeds {
   /// Where they hand it to each other; empty where they are not sure to be of
   /// one job: each then has its share to itself.
   std::string exchange;
+  /// Where among the peers each sample lies; null: where its key draws it.
+  std::shared_ptr<const std::vector<std::uint16_t>> peer_of = nullptr;
   /// Of the catalogue; asked by `is_shared`.
   Hash128 dataset = {};
 };
@@ -41,6 +44,9 @@ std::string exchange_folder(const Env& env, std::string_view what);
 /// The folder that all jobs of this user and node agree on that read `what`.
 std::string shared_folder(const Env& env, std::string_view what);
 
+/// Removes what killed jobs of this user have left where those folders are.
+void sweep_exchange_folders(const Env& env, FileOps& ops);
+
 /// The system that tiers stand on. Outlives them.
 struct CacheGround {
   SystemFileOps ops;
@@ -52,12 +58,18 @@ struct CacheGround {
 /// and not more than the data needs. Reads a few files; blocks.
 ///
 /// Errors:
-///   kInvalidArgument  no tier and no peer at all, a limit without a folder, an
-///   unknown
-///                     policy
+///   kInvalidArgument  no tier and no peer at all, a limit without a folder or
+///                     of 0, an unknown policy, a window that is missing or is
+///                     not asked for
 Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,
                                   const Env& env);
+
+/// What is asked for and is not there, a sentence each with its remedy: more
+/// RAM than this process may have, or more of the disk than is free. Blocks as
+/// above.
+std::vector<std::string> doubts_about(const CacheOptions& options,
+                                      const Limits& limits);
 
 /// "1 GiB of RAM and 20 GiB in /nvme/leat", for logs.
 std::string describe(const CacheOptions& options);

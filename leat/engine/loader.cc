@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "leat/cache/cached_store.h"
 #include "leat/engine/loader_machine.h"
 #include "leat/engine/loader_state.h"
 
@@ -78,9 +79,8 @@ Result<Loader::Iteration> Loader::begin() {
   m.is_begun = true;
   m.stats.push_back({.epoch = m.epoch});
   m.look_ahead();
-  EpochStats& stats = m.stats.back();
-  m.count_wait(SteadyClock().now() - entered);
-  stats.stalls[Stall::kHandover] = stats.wait;
+  const TimePoint now = SteadyClock().now();
+  m.count_wait(now, {Stall::kHandover, now - entered});
   return Iteration{++m.iteration};
 }
 
@@ -261,8 +261,21 @@ std::vector<EpochStats> Loader::stats() const {
   return m.stats;
 }
 
+RecentStalls Loader::recent() const {
+  const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  return m.rolling.recent(SteadyClock().now());
+}
+
 std::shared_ptr<const Metrics> Loader::metrics() const {
   return machine_->metrics;
+}
+
+void Loader::settle_cache() {
+  const Result<Machine::Visit> visit = machine_->enter();
+  if (visit && machine_->store.cached != nullptr) {
+    machine_->store.cached->drain();
+  }
 }
 
 void Loader::close() {

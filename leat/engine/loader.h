@@ -16,6 +16,7 @@
 #include "leat/engine/loader_stats.h"
 #include "leat/engine/unindexed.h"
 #include "leat/metrics/metrics.h"
+#include "leat/metrics/rolling_stalls.h"
 #include "leat/pipeline/batch.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/explain.h"
@@ -129,6 +130,8 @@ class Loader {
 
   /// One entry for each epoch that was begun, the latest last.
   std::vector<EpochStats> stats() const;
+  /// The same of the last minute, whatever the epoch.
+  RecentStalls recent() const;
   std::shared_ptr<const Metrics> metrics() const;
 
   /// What it has done since it was opened. Any thread, at any time.
@@ -159,6 +162,10 @@ class Loader {
   /// Where its speed ends, by what was seen of it last. None: too little was
   /// seen, or the tuner is off.
   std::optional<Explanation> explanation() const;
+
+  /// Waits until what its cache was offered so far is written, or was not
+  /// taken. At once without a cache.
+  void settle_cache();
 
   /// Ends everything that runs. Batches stay. May be called twice.
   void close();

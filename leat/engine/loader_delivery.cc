@@ -49,11 +49,13 @@ void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {
   for (std::size_t row = 0; row < work.size(); ++row) {
     samples.push_back({work.batch.ids[row], &work.times_of(row)});
   }
-  trace->add({.epoch = work.epoch,
-              .step = work.step,
-              .samples = samples,
-              .ready = work.ready,
-              .wait = wait});
+  const TracedBatch batch{.epoch = work.epoch,
+                          .step = work.step,
+                          .samples = samples,
+                          .ready = work.ready,
+                          .wait = wait};
+  if (trace != nullptr) trace->add(batch);
+  if (recent.is_watched(wait.end)) recent.add(batch);
 }
 
 void Loader::Machine::begin_lookahead() {
@@ -112,8 +114,11 @@ void Loader::Machine::count_requests() {
   now.ahead = is_ahead ? next_run->requests().sent : 0;
 }
 
-void Loader::Machine::count_wait(Nanoseconds wait) {
+void Loader::Machine::count_wait(TimePoint now, const StallTimes& times) {
+  const Nanoseconds wait = times.total();
   stats.back().wait += wait;
+  stats.back().stalls += times;
+  rolling.add(now, times, 0);
   metrics->add(Metric::kPipelineStalledNanoseconds, wait.count());
   metrics->add(Metric::kPipelineStalledNanodollars,
                std::llround(std::chrono::duration<double>(wait).count() *
@@ -125,11 +130,11 @@ void Loader::Machine::end_epoch() {
   const TimePoint now = SteadyClock().now();
   if (delivered_at) training += *waiting_since - *delivered_at;
   delivered_at.reset();
-  count_wait(now - *waiting_since);
-  at.stalls[Stall::kHandover] += now - *waiting_since;
+  count_wait(now, {Stall::kHandover, now - *waiting_since});
   at.elapsed = now - begun;
   if (trace != nullptr) trace->end_epoch(*waiting_since);
   at.threads = thread_times() - threads_at_begin;
+  judge_form(at);
   at.verdict = verdict_of(at, share);
   const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
   (is_told ? log_info
@@ -162,16 +167,17 @@ void Loader::Machine::deliver(const BatchWork& work) {
   EpochStats& at = stats.back();
   const Interval wait{.begin = *waiting_since, .end = now};
   const StallTimes times = blame(wait, work.last_times(), work.ready);
-  at.stalls += times;
   if (!work.error) keep_wait(times);
-  if (trace != nullptr && !work.error) write_trace(work, wait);
+  if (!work.error && (trace != nullptr || recent.is_watched(now))) {
+    write_trace(work, wait);
+  }
   if (delivered_at) training += *waiting_since - *delivered_at;
   if (lookahead && delivered_at && !work.error) {
     lookahead->took(work.size(), work.longest_fetch(),
                     *waiting_since - *delivered_at, is_late);
   }
   delivered_at = now;
-  count_wait(now - *waiting_since);
+  count_wait(now, times);
   at.elapsed = now - begun;
   waiting_since.reset();
   if (work.error) return;
@@ -180,6 +186,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
     at.first_stalls = at.stalls;
   }
   at.samples += work.batch.ids.size();
+  rolling.add(now, {}, work.batch.ids.size());
   at.substituted += work.substituted;
   if (options.hashes) {
     at.content_hash += work.batch.content_hash;

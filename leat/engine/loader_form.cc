@@ -77,9 +77,17 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
   const auto tell = [this](const std::string& what) {
     (rank.rank == 0 ? log_info : log_debug)("the cache keeps samples " + what);
   };
+  FormChosen taken{
+      .decision = {.at_seconds = seconds(SteadyClock().now() - opened_at),
+                   .setting = Setting::kDecodedShare},
+      .epoch = found.epoch};
   if (2 * found.with_record < found.tried) {
-    tell(fmt::format("encoded: of {} samples, {} could be kept decoded",
-                     found.tried, found.with_record));
+    taken.decision.reason =
+        fmt::format("encoded: of {} samples, {} could be kept decoded",
+                    found.tried, found.with_record);
+    tell(taken.decision.reason);
+    const MutexLock lock(choosing);
+    form_chosen = std::move(taken);
     return;
   }
   FormCosts costs = found.costs;
@@ -109,20 +117,39 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
                     : 0,
       .may_mix = form_may_mix};
   const FormChoice choice = choose_form(costs, limits);
-  tell(explain_form(costs, limits, choice));
-  if (choice.decoded_share == 0) return;
-  const FormChoice before = predict_form(costs, limits, 0);
+  taken.decision.after = choice.decoded_share;
+  taken.decision.reason = explain_form(costs, limits, choice);
+  tell(taken.decision.reason);
+  if (choice.decoded_share != 0) {
+    taken.encoded_seconds = predict_form(costs, limits, 0).seconds;
+    taken.cores = limits.cores;
+    taken.decision.expected_gain = taken.encoded_seconds / choice.seconds - 1;
+  }
   {
     const MutexLock lock(choosing);
-    form_chosen =
-        Decision{.at_seconds = seconds(SteadyClock().now() - opened_at),
-                 .setting = Setting::kDecodedShare,
-                 .before = 0,
-                 .after = choice.decoded_share,
-                 .reason = explain_form(costs, limits, choice),
-                 .expected_gain = before.seconds / choice.seconds - 1};
+    form_chosen = std::move(taken);
   }
-  decoded->keep_share(choice.decoded_share);
+  if (choice.decoded_share != 0) decoded->keep_share(choice.decoded_share);
+}
+
+// The epoch after the choice still makes records. All encoded cannot be
+// measured beside it: against what the model said of that. Where training is
+// what takes the time, by what cores took.
+void Loader::Machine::judge_form(const EpochStats& at) {
+  constexpr double kWaits = 0.05;
+  const MutexLock lock(choosing);
+  if (!form_chosen || form_chosen->decision.found_gain ||
+      form_chosen->encoded_seconds <= 0 || at.samples == 0 ||
+      at.epoch <= form_chosen->epoch + 1) {
+    return;
+  }
+  const auto samples = static_cast<double>(at.samples);
+  const double took =
+      at.wait_fraction() >= kWaits
+          ? seconds(at.elapsed) / samples
+          : seconds(at.threads.cpu) / samples / form_chosen->cores;
+  if (took <= 0) return;
+  form_chosen->decision.found_gain = form_chosen->encoded_seconds / took - 1;
 }
 
 }  // namespace leat

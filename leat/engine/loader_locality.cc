@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "leat/cache/segment_format.h"
 #include "leat/engine/loader_machine.h"
+#include "leat/engine/read_sizes.h"
 
 namespace leat {
 namespace {
@@ -19,15 +19,6 @@ constexpr std::uint64_t kMostSimulated = 2'000'000'000;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-/// What the records of a range take of a tier.
-std::uint64_t cost_of(ByteRange range) {
-  if (range.is_missing() || range.length_bytes == 0) return 0;
-  const std::uint64_t reads = reads_for(range.length_bytes, kUsualPartBytes);
-  const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
-  return (reads - 1) * record_cost(each) +
-         record_cost(range.length_bytes - (reads - 1) * each);
 }
 
 /// Columns whose bytes are fetched; each once, whatever is made of it.
@@ -96,7 +87,7 @@ Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
                      columns = fetched_columns(fields)](SampleId sample) {
       std::uint64_t cost = 0;
       for (const std::size_t column : columns) {
-        cost += cost_of(catalogue->range(column, sample));
+        cost += read_size_of(catalogue->range(column, sample)).cost;
       }
       return cost;
     };

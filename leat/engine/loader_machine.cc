@@ -9,14 +9,15 @@
 
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/engine/read_sizes.h"
 #include "leat/index/build.h"
+#include "leat/plan/wait_model.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
 
-constexpr std::size_t kDefaultInFlight = 128;
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
 constexpr std::uint64_t kLeastMember = 1024;
 /// Dollars: what is more is no price of a machine.
@@ -121,7 +122,8 @@ void Loader::Machine::configure_order() {
       order.shuffle = Shuffle::kNone;
       break;
     case ShuffleChoice::kAuto:
-      order.shuffle = has_shards ? Shuffle::kBlock : Shuffle::kFull;
+      order.shuffle =
+          usual_shuffle(has_shards ? Layout::kShards : Layout::kObjects);
       break;
     case ShuffleChoice::kFull:
       order.shuffle = Shuffle::kFull;
@@ -154,15 +156,14 @@ RunContext Loader::Machine::context_over(
     Store& from, const Catalogue& catalogue,
     const std::vector<DeliveredField>& with,
     std::shared_ptr<const BlockMap> cut, MemoryBudget& within) {
-  // One rank reads whole pieces of shards; one of several would read W times
-  // what it delivers, so it reads sample by sample.
-  const bool reads_pieces = catalogue.layout() == Layout::kShards &&
-                            cut != nullptr && rank.world_size == 1;
   return RunContext{.store = from,
                     .prefix = store.prefix,
                     .catalogue = catalogue,
                     .fields = with,
-                    .pieces = reads_pieces ? cut : nullptr,
+                    .pieces = cut != nullptr && reads_pieces(catalogue.layout(),
+                                                             rank.world_size)
+                                  ? cut
+                                  : nullptr,
                     .windows = has_windows(order.shuffle) ? cut : nullptr,
                     .executor = *executor,
                     .budget = within,
@@ -170,6 +171,7 @@ RunContext Loader::Machine::context_over(
                     .metrics = *metrics,
                     .scratch = scratch,
                     .shapes = shapes,
+                    .part_bytes = part_bytes,
                     .decoded = decoded.get(),
                     .locality = locality(),
                     .readers = readers,
@@ -255,6 +257,16 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     needs.dataset = dataset.catalogue->digest();
     needs.exchange = shared_folder(env, store.identity + needs.dataset.hex());
   }
+  if (options.cache->peer_placement == PeerPlacement::kFrequency) {
+    const MutexLock lock(mutex);
+    LEAT_TRY(needs.peer_of, place_peers(local.world_size));
+  }
+  if (launch.local.rank == 0) {
+    for (const std::string& doubt : doubts_about(*options.cache, limits)) {
+      log_warning(doubt);
+    }
+  }
+  sweep_exchange_folders(env, cache_ground.ops);
   LEAT_TRY(store.store, wrap_in_cache(store, *options.cache, needs,
                                       cache_ground, metrics.get()));
   if (store.cached == nullptr) return {};
@@ -270,7 +282,15 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
 
 RecordCache* Loader::Machine::records() const { return store.cached; }
 
-void Loader::Machine::choose_what_is_open(const Limits& limits) {
+Result<void> Loader::Machine::choose_what_is_open(const Limits& limits) {
+  const auto check = [](const char* name, std::size_t given,
+                        std::size_t most) -> Result<void> {
+    if (given <= most) return {};
+    return refuse(fmt::format("{}={}; it is 1 to {}, or left out to be chosen",
+                              name, given, most));
+  };
+  LEAT_TRY_VOID(check("threads", options.threads, kMostThreads));
+  LEAT_TRY_VOID(check("max_in_flight", options.max_in_flight, kMostInFlight));
   share.threads_were_asked = options.threads != 0;
   if (options.threads == 0) options.threads = limits.threads();
   share.in_flight_was_asked = options.max_in_flight != 0;
@@ -279,6 +299,7 @@ void Loader::Machine::choose_what_is_open(const Limits& limits) {
     // The rest is for the model, the framework and what a user keeps.
     options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
   }
+  return {};
 }
 
 // Threads that wait for something else than a core, in a function of the
@@ -329,7 +350,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY(const double node_per_hour, read_node_per_hour(env));
   nanodollars_a_second = 1e9 * node_per_hour / 3600 / ranks;
   const Limits limits = effective_limits();
-  choose_what_is_open(limits);
+  LEAT_TRY_VOID(choose_what_is_open(limits));
   const std::size_t threads = std::max<std::size_t>(1, options.threads / ranks);
   const std::uint64_t memory = *options.memory_bytes / ranks;
   share.local_ranks = ranks;

@@ -16,6 +16,7 @@
 #include "leat/engine/loader.h"
 #include "leat/engine/loader_state.h"
 #include "leat/engine/loader_tuning.h"
+#include "leat/engine/recent_trace.h"
 #include "leat/engine/shard_stream.h"
 #include "leat/engine/stores.h"
 #include "leat/engine/trace.h"
@@ -48,12 +49,14 @@ struct Loader::Machine {
   Share most_cache;      ///< The same, of the tiers that there are.
   const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
+  RecentTrace recent;
   RankRun readers;  ///< Who reads what the cache of this rank keeps.
   /// Nullopt unless samples are dealt to holders.
   std::optional<HolderDealingOptions> holders;
   std::shared_ptr<Metrics> metrics;
   std::vector<DeliveredField> fields;
   LearnedShapes shapes;
+  PartBytes part_bytes;
   std::unique_ptr<MemoryBudget> budget;
   std::unique_ptr<SlotPool> slots;
   std::vector<ScratchRef> scratch;
@@ -127,13 +130,22 @@ struct Loader::Machine {
   TimePoint begun LEAT_GUARDED_BY(mutex);
   ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
   std::vector<EpochStats> stats LEAT_GUARDED_BY(mutex);
+  RollingStalls rolling LEAT_GUARDED_BY(mutex){SteadyClock().now()};
   /// A slot of each batch that the user may still hold.
   std::vector<std::weak_ptr<Slot>> handed_over LEAT_GUARDED_BY(mutex);
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
   mutable Mutex choosing;  ///< Taken last.
-  /// The form of the cache, once it has been chosen by what was measured.
-  std::optional<Decision> form_chosen LEAT_GUARDED_BY(choosing);
+  /// The form of the cache, once it has been chosen by what was measured, also
+  /// where it stays as it is.
+  struct FormChosen {
+    Decision decision;
+    std::uint64_t epoch = 0;  ///< In which it was.
+    /// A sample, all kept as bytes, by the model; 0: it was not asked.
+    double encoded_seconds = 0;
+    double cores = 1;
+  };
+  std::optional<FormChosen> form_chosen LEAT_GUARDED_BY(choosing);
 
   Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
   Share allowed LEAT_GUARDED_BY(mutex);      ///< As set_share() was told.
@@ -168,7 +180,7 @@ struct Loader::Machine {
 
   Result<void> configure(const Env& env);
   /// Puts into `options` what they leave open.
-  void choose_what_is_open(const Limits& limits);
+  Result<void> choose_what_is_open(const Limits& limits);
   /// What set_share() may give: what was asked for, or else a few times what
   /// was chosen.
   void choose_most(const Limits& limits);
@@ -185,6 +197,14 @@ struct Loader::Machine {
   Result<void> open_cache(const Limits& limits, const Launch& launch,
                           const Env& env);
   CacheNeeds cache_needs(const Launch& launch) const;
+
+  // loader_peers.cc
+  /// Where among the peers each sample lies, by how often nodes read it.
+  /// Errors: kInvalidArgument: it cannot be known, or not one server a node;
+  ///         as nodes_by_frequency
+  Result<std::shared_ptr<const std::vector<std::uint16_t>>> place_peers(
+      std::uint32_t local_ranks) const LEAT_REQUIRES(mutex);
+
   /// Of the tiers; null: there are none.
   RecordCache* records() const;
 
@@ -216,6 +236,8 @@ struct Loader::Machine {
   /// was done. REQUIRES: the cache is open, if there is one.
   Result<void> open_form(const std::vector<DeliveredField>& with);
   void choose_form_by(const DecodedForm::Findings& found);
+  /// Fills in what the form of the cache has brought, by an epoch that is over.
+  void judge_form(const EpochStats& at);
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;
   }
@@ -296,6 +318,11 @@ struct Loader::Machine {
   Observation observe();
   /// The most that is allowed now.
   Settings most_settings() const LEAT_REQUIRES(mutex);
+  /// As LoaderRates has it. A cache finds what it keeps by its range, and what
+  /// indexes shards reads them as they come.
+  std::uint64_t tunable_part_bytes() const {
+    return options.cache || stream != nullptr ? 0 : part_bytes.now();
+  }
   /// Brings into force what is allowed and chosen.
   void apply_settings();
   /// Takes what is allowed of a tier into `cache_share`, with a line if that
@@ -305,8 +332,8 @@ struct Loader::Machine {
       LEAT_REQUIRES(mutex);
   /// With several ranks each has its own file: "t.json", "t.rank3.json".
   std::string of_this_rank(const std::string& file) const;
-  /// Of the epoch that runs, and in the metrics.
-  void count_wait(Nanoseconds wait) LEAT_REQUIRES(mutex);
+  /// In the epoch that runs, the last minute and the metrics.
+  void count_wait(TimePoint now, const StallTimes& times) LEAT_REQUIRES(mutex);
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);

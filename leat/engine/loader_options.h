@@ -38,6 +38,10 @@ enum class ShuffleChoice : std::uint8_t {
   kStream
 };
 
+/// More than these are a slip of the pen.
+inline constexpr std::size_t kMostThreads = 4096;
+inline constexpr std::size_t kMostInFlight = std::size_t{1} << 20;
+
 struct LoaderOptions {
   /// Samples a step over all ranks; 0 if `batch_size` is given instead.
   std::uint64_t global_batch_size = 0;

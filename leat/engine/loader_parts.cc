@@ -166,8 +166,7 @@ void Loader::Machine::count_scan_wait() {
   waits_for_shards = false;
   const TimePoint now = SteadyClock().now();
   if (is_begun && waiting_since) {
-    count_wait(now - *waiting_since);
-    stats.back().stalls[Stall::kStorage] += now - *waiting_since;
+    count_wait(now, {Stall::kStorage, now - *waiting_since});
   }
   waiting_since = now;
 }

@@ -82,7 +82,8 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                        // Of shards that are yet to be indexed, not known.
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
-                                              : dataset.catalogue->samples()};
+                                              : dataset.catalogue->samples(),
+                       .epochs = options.epochs.value_or(0)};
   link = open_agent_link(
       {.paths = std::move(paths),
        .registration = std::move(who),
@@ -97,7 +98,8 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
            [this] {
              const MutexLock lock(mutex);
              return elsewhere;
-           }});
+           },
+       .trace = [this] { return recent.see(); }});
 }
 
 LoaderRates Loader::rates() const { return machine_->rates(); }
@@ -121,8 +123,13 @@ LoaderRates Loader::Machine::rates() {
     rates.wait += at.wait;
     rates.stalls += at.stalls;
   }
+  rates.stalled_dollars =
+      1e-9 *
+      static_cast<double>(metrics->value(Metric::kPipelineStalledNanodollars));
   rates.threads = share.threads;
   rates.in_flight = share.in_flight;
+  rates.epochs = stats.size();
+  rates.part_bytes = tunable_part_bytes();
   rates.lookahead = lookahead ? lookahead->samples() : 0;
   return rates;
 }
@@ -160,6 +167,7 @@ void Loader::Machine::apply_settings() {
       now.threads = std::min(now.threads, chosen->threads);
       now.in_flight = std::min(now.in_flight, chosen->in_flight);
       now.lookahead = chosen->lookahead;
+      if (chosen->part_bytes != 0) part_bytes.set(chosen->part_bytes);
     }
     share.threads = now.threads;
     share.in_flight = window = now.in_flight;

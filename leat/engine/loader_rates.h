@@ -17,13 +17,16 @@ struct StepWait {
 /// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
 /// rate takes two and subtracts.
 struct LoaderRates {
-  Nanoseconds elapsed{0};     ///< Since the loader was opened.
-  std::uint64_t samples = 0;  ///< Delivered.
-  std::uint64_t batches = 0;  ///< Delivered.
-  Nanoseconds wait{0};        ///< In iter() and next(); the sum of `stalls`.
-  Nanoseconds waiting{0};     ///< Beside `wait`: in a next() that is not over.
-  StallTimes stalls;          ///< As stats() has them, over all epochs.
-  Nanoseconds training{0};    ///< Between a batch and the asking for the next.
+  Nanoseconds elapsed{0};      ///< Since the loader was opened.
+  std::uint64_t samples = 0;   ///< Delivered.
+  std::uint64_t batches = 0;   ///< Delivered.
+  std::uint64_t epochs = 0;    ///< Begun.
+  Nanoseconds wait{0};         ///< In iter() and next(); the sum of `stalls`.
+  Nanoseconds waiting{0};      ///< Beside `wait`: in a next() that is not over.
+  StallTimes stalls;           ///< As stats() has them, over all epochs.
+  double stalled_dollars = 0;  ///< Price of `wait`, where LEAT_NODE_PER_HOUR
+                               ///< says what the node costs.
+  Nanoseconds training{0};     ///< Between a batch and the asking for the next.
 
   std::uint64_t reads = 0;  ///< Requests sent to the store, retried too.
   std::uint64_t read_bytes = 0;
@@ -45,8 +48,10 @@ struct LoaderRates {
   std::uint64_t disk_bytes = 0;
   std::uint64_t reserved_bytes = 0;  ///< Of memory=, now.
 
-  std::size_t threads = 1;      ///< That may work now.
-  std::size_t in_flight = 1;    ///< Requests that may be in flight now.
+  std::size_t threads = 1;    ///< That may work now.
+  std::size_t in_flight = 1;  ///< Requests that may be in flight now.
+  /// How long parts of large ranges are now; 0: they stay as they are.
+  std::uint64_t part_bytes = 0;
   std::uint64_t lookahead = 0;  ///< Samples, as EpochStats has it; 0: no limit.
 };
 

@@ -131,6 +131,7 @@ Observation Loader::Machine::observe() {
       .at_seconds = seconds(now.elapsed),
       .samples = now.samples,
       .batches = now.batches,
+      .epochs = now.epochs,
       .wait_seconds = seconds(now.wait + now.waiting),
       .storage_wait_seconds =
           seconds(now.stalls[Stall::kStorage] + now.stalls[Stall::kThrottled]),
@@ -147,6 +148,7 @@ Observation Loader::Machine::observe() {
       .threads = now.threads,
       .in_flight = now.in_flight,
       .lookahead = now.lookahead,
+      .part_bytes = now.part_bytes,
       .data_bytes = data_bytes};
   const MutexLock lock(mutex);
   const Settings most = most_settings();
@@ -167,7 +169,7 @@ std::vector<Decision> Loader::decisions() const {
   }
   {
     const MutexLock lock(m.choosing);
-    if (m.form_chosen) all.push_back(*m.form_chosen);
+    if (m.form_chosen) all.push_back(m.form_chosen->decision);
   }
   std::ranges::stable_sort(all, {}, &Decision::at_seconds);
   return all;

@@ -204,17 +204,29 @@ std::string_view Trace::args_of(SampleId sample, Nanoseconds transform) {
 
 void Trace::add(const TracedBatch& batch) {
   if (is_full_ || batch.samples.empty()) return;
-  TimePoint last = batch.samples.front().times->finished;
-  for (const TracedSample& sample : batch.samples) {
-    last = std::max(last, sample.times->finished);
-  }
+  const std::size_t samples = batch.samples.size();
+  const auto last = std::ranges::max_element(
+      batch.samples, {},
+      [](const TracedSample& sample) { return sample.times->finished; });
+  const std::size_t drawn = pace_.take(samples, batch.wait.end);
   const std::string args = fmt::format(R"(,"args":{{"epoch":{},"step":{}}}}})",
                                        batch.epoch, batch.step);
-  const Interval put_together = at_least({last, batch.ready});
+  const Interval put_together = at_least({last->times->finished, batch.ready});
   const std::uint32_t tid = lane(batches_, put_together);
-  slice(tid, kBatch, put_together, args);
-  for (const TracedSample& sample : batch.samples) {
-    add_sample(sample, put_together.begin, tid);
+  slice(
+      tid, kBatch, put_together,
+      drawn == samples
+          ? args
+          : fmt::format(
+                R"(,"args":{{"epoch":{},"step":{},"drawn":{},"samples":{}}}}})",
+                batch.epoch, batch.step, drawn, samples));
+  // The one that all waited for is drawn in the place of the nearest.
+  const auto critical = static_cast<std::size_t>(last - batch.samples.begin());
+  for (std::size_t i = 0; i < drawn; ++i) {
+    const std::size_t row = i * samples / drawn;
+    const std::size_t next = (i + 1) * samples / drawn;
+    const bool has_it = row <= critical && critical < next;
+    add_sample(batch.samples[has_it ? critical : row], put_together.begin, tid);
   }
   if (given_ != TimePoint()) {
     slice(kTraining, kStep, at_least({given_, batch.wait.begin}));

@@ -11,6 +11,7 @@
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
 #include "leat/engine/trace_lanes.h"
+#include "leat/engine/trace_pace.h"
 #include "leat/engine/trace_text.h"
 #include "leat/metrics/stalls.h"
 
@@ -36,10 +37,13 @@ struct TracedBatch {
 /// step of training; arrows (flow events) join what belongs together. A sample
 /// whose bytes were there, since they had come with another's, has no fetch; a
 /// transform of under 10 us is an argument of its decoding ("transform_us").
+/// Of very many samples a second some are drawn (trace_pace.h), evenly over
+/// each batch and always the one that finished last; the batch then says how
+/// many of how many ("drawn", "samples").
 ///
 /// Times are those of the wall clock, from `baseTimeNanoseconds` on, as in the
 /// traces of torch.profiler, so that both can be laid over one another
-/// (`leat.merge_traces`). What is in the file is a whole JSON text after each
+/// (`leat.trace.merge`). What is in the file is a whole JSON text after each
 /// batch. It ends by itself before it is too large to open.
 ///
 /// Threads: one at a time.
@@ -85,8 +89,6 @@ class Trace {
                   std::uint32_t batch_tid);
   /// With a transform, where one was too short to be drawn.
   std::string_view args_of(SampleId sample, Nanoseconds transform = {});
-  void metadata(std::uint32_t tid, std::string_view name,
-                std::string_view args);
   void flush();
 
   std::FILE* const file_;
@@ -103,6 +105,7 @@ class Trace {
   bool is_full_ = false;
   std::uint64_t next_arrow_ = 1;
   TimePoint given_{};  // The batch before, to training.
+  TracePace pace_;
   Lanes fetches_;
   Lanes decodes_;
   Lanes batches_;

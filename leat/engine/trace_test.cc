@@ -182,6 +182,54 @@ TEST_F(TraceTest, ATransformTooShortToBeSeenIsToldAndNotDrawn) {
   EXPECT_THAT(drawn, ::testing::ElementsAre(10.0));
 }
 
+TEST_F(TraceTest, OfVeryManySamplesSomeAreDrawnAndTheOneThatAllWaitedFor) {
+  constexpr std::uint64_t kBatch = 256;
+  constexpr std::uint64_t kBatches = 100;  // 256,000 samples a second.
+  constexpr std::uint64_t kLast = 77;
+  auto trace = Trace::open(path(), 0);
+  ASSERT_TRUE(trace);
+  for (std::uint64_t step = 0; step < kBatches; ++step) {
+    const int now = static_cast<int>(step);
+    const SampleTimes one{at(now - 2), at(now - 1), at(now), at(now), {}};
+    const SampleTimes late{at(now - 2), at(now), at(now + 1), at(now + 1), {}};
+    std::vector<TracedSample> samples;
+    for (std::uint64_t i = 0; i < kBatch; ++i) {
+      samples.push_back(
+          {SampleId{step * kBatch + i}, i == kLast ? &late : &one});
+    }
+    (*trace)->add({.step = step,
+                   .samples = samples,
+                   .ready = at(now + 1),
+                   .wait = {at(now), at(now + 1)}});
+  }
+  trace->reset();
+
+  std::map<std::uint64_t, std::uint64_t> drawn;  // By step.
+  std::map<std::uint64_t, std::uint64_t> told;
+  std::set<std::uint64_t> late;
+  std::map<std::int64_t, std::multiset<std::string>> arrows;
+  const nlohmann::json json = read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["name"] == "batch") {
+      told[event["args"]["step"]] = event["args"].value("drawn", kBatch);
+      EXPECT_EQ(event["args"].value("samples", kBatch), kBatch);
+    } else if (event["name"] == "decode") {
+      const std::uint64_t sample = event["args"]["sample"];
+      ++drawn[sample / kBatch];
+      if (sample % kBatch == kLast) late.insert(sample / kBatch);
+    } else if (event.contains("id")) {
+      arrows[event["id"]].insert(event["ph"]);
+    }
+  }
+  EXPECT_EQ(drawn, told);
+  EXPECT_EQ(drawn[0], kBatch);
+  EXPECT_EQ(drawn[kBatches - 1], 5u) << "5,000 a second";
+  EXPECT_EQ(late.size(), kBatches);
+  for (const auto& [id, phases] : arrows) {
+    EXPECT_TRUE(phases.contains("s") && phases.contains("f")) << id;
+  }
+}
+
 TEST_F(TraceTest, IsWholeAtAnyTime) {
   auto trace = Trace::open(path(), 0);
   ASSERT_TRUE(trace);

@@ -31,6 +31,10 @@ std::string_view to_string(Stall stall);
 /// Time by cause. Sums are exact: integer nanoseconds of one clock.
 class StallTimes {
  public:
+  StallTimes() = default;
+  /// All of it of one cause.
+  StallTimes(Stall stall, Nanoseconds time) { (*this)[stall] = time; }
+
   Nanoseconds& operator[](Stall stall) {
     return times_[static_cast<std::size_t>(stall)];
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -164,11 +165,20 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
   MutexLock lock(mutex_);
   if (changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
         return planned < limits_.samples &&
-               planned_samples_ - taken_ < limits_.lookahead;
+               planned_samples_ - taken_ < limits_.lookahead &&
+               to_make_ < most_to_make();
       })) {
     return {};
   }
   return cancelled();
+}
+
+/// What is planned to be made is read whoever makes it first: of that no more
+/// than keeps threads and connections busy, where what is cached comes first.
+std::uint64_t EpochRun::most_to_make() const {
+  constexpr std::uint64_t kLeast = 64;
+  if (!ready_first_) return std::numeric_limits<std::uint64_t>::max();
+  return std::max<std::uint64_t>(kLeast, largest_batch_);
 }
 
 /// Brings the dealing to where this run begins. False if stopped on the way.
@@ -206,6 +216,7 @@ void EpochRun::plan(const std::stop_token& stop) {
       batches_.push_back(batch);
       under_way_ += batch->size();
       begun_ += batch->size();
+      largest_batch_ = std::max<std::uint64_t>(largest_batch_, batch->size());
     }
     planning_ = batch;
     std::size_t planned = 0;
@@ -237,7 +248,8 @@ std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
   }
   if (ready_first_) {
     return ready_first_->next_step(
-        [this](std::uint64_t position) { return is_cached(position); });
+        [this](std::uint64_t position) { return is_cached(position); },
+        [this](std::uint64_t position) { return is_coming(position); });
   }
   const StepSlice slice = steps_.slice(step);
   std::vector<std::uint64_t> positions;
@@ -369,6 +381,7 @@ Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
 }
 
 void EpochRun::begin_fetch(SampleWork& sample, const std::stop_token& stop) {
+  if (context_.board != nullptr) sample.next_turn = turn_after(sample);
   if (Result<void> sent = fetch(sample, stop); !sent) {
     sample.fail(std::move(sent).error());
   }
@@ -467,9 +480,9 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   fetched.bytes = into;
   sample.fetched.push_back(std::move(fetched));
   sample.times.reserved = SteadyClock().now();
-  sample.pending.fetch_add(context_.reads_for(range.length_bytes),
-                           std::memory_order_relaxed);
-  send_reads(range, into, &sample, hint_for(sample), arrival_of(sample));
+  const std::uint32_t reads = context_.reads_for(range.length_bytes);
+  sample.pending.fetch_add(reads, std::memory_order_relaxed);
+  send_reads(range, reads, into, &sample, hint_for(sample), arrival_of(sample));
   return {};
 }
 
@@ -483,10 +496,10 @@ std::function<void(Result<void>)> EpochRun::arrival_of(SampleWork& sample) {
   };
 }
 
-void EpochRun::send_reads(ByteRange range, std::span<std::byte> into,
-                          ReadObserver* observer, std::optional<ReadHint> hint,
+void EpochRun::send_reads(ByteRange range, std::uint32_t reads,
+                          std::span<std::byte> into, ReadObserver* observer,
+                          std::optional<ReadHint> hint,
                           const std::function<void(Result<void>)>& done) {
-  const std::uint32_t reads = context_.reads_for(range.length_bytes);
   const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
   sent_ += reads;
   bytes_ += range.length_bytes;
@@ -550,10 +563,11 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
                                format_bytes(size)),
                    stop));
   memory_.hold(size);
+  const std::uint32_t reads = context_.reads_for(size);
   auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
-                                       context_.reads_for(size), &hits_);
+                                       reads, &hits_);
   pieces_.emplace(block, PlannedPiece{piece, plan.samples});
-  send_reads(plan.range, piece->bytes.span(), piece.get(),
+  send_reads(plan.range, reads, piece->bytes.span(), piece.get(),
              hint_for_piece(sample), [this, piece](Result<void> result) {
                // Counted first: after it the run may be gone.
                retried_ += piece->take_retries();
@@ -615,10 +629,14 @@ void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
 TimePoint EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
                            SampleWork& sample) {
   retried_ += sample.retries();
-  if (context_.board != nullptr) context_.board->used(epoch_, sample.id);
+  if (context_.board != nullptr) {
+    context_.board->used(epoch_, sample.id, sample.next_turn);
+  }
+  const bool was_to_make = sample.is_to_make;
   const BatchWork::RowEnd end = batch->finish(sample);
   const MutexLock lock(mutex_);
   --under_way_;
+  if (was_to_make && to_make_-- == most_to_make()) changed_.notify_all();
   if (end.is_last || under_way_ == 0) changed_.notify_all();
   return end.at;
 }

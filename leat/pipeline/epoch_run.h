@@ -107,7 +107,11 @@ class EpochRun {
   std::vector<std::uint64_t> positions_of(std::uint64_t step);
   bool is_ours(SampleId sample) const;
   bool is_cached(std::uint64_t position) const;
+  bool is_coming(std::uint64_t position) const;
+  std::vector<RecordId> records_of(std::uint64_t position) const;
   void tell_board();
+  ReadTurn turn_after(const SampleWork& sample);
+  std::uint64_t most_to_make() const LEAT_REQUIRES(mutex_);
   Result<void> plan_batch(BatchWork& batch, std::size_t& planned,
                           const std::stop_token& stop);
   Result<void> learn_shapes(BatchWork& batch, std::size_t& planned,
@@ -143,8 +147,10 @@ class EpochRun {
   std::optional<ReadHint> hint_for_piece(SampleId first);
   ReadHint hint_for(SampleId sample, std::uint64_t position,
                     std::uint64_t after);
-  void send_reads(ByteRange range, std::span<std::byte> into,
-                  ReadObserver* observer, std::optional<ReadHint> hint,
+  /// Calls `done` once for each of the `reads`.
+  void send_reads(ByteRange range, std::uint32_t reads,
+                  std::span<std::byte> into, ReadObserver* observer,
+                  std::optional<ReadHint> hint,
                   const std::function<void(Result<void>)>& done);
   void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample,
               TimePoint now);
@@ -190,6 +196,8 @@ class EpochRun {
   // Samples of batches that were begun, and of those that were taken.
   std::uint64_t begun_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t largest_batch_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t to_make_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Of those under way.
   std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Samples.
   SampleWork* held_ LEAT_GUARDED_BY(mutex_) = nullptr;
   bool has_held_arrived_ LEAT_GUARDED_BY(mutex_) = false;

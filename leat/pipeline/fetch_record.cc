@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "leat/pipeline/epoch_run.h"
@@ -31,6 +32,12 @@ std::uint64_t room_for(std::uint64_t length_bytes, std::uint64_t longest) {
 bool is_plausible(std::uint64_t record_bytes, const Cut& cut) {
   return record_bytes != 0 &&
          record_bytes == cut.record_bytes().value_or(record_bytes);
+}
+
+/// `reads` before it. Later than a turn can be is as late as one can be.
+ReadTurn turn_of(std::uint64_t reads) {
+  return static_cast<ReadTurn>(
+      std::min<std::uint64_t>(reads + 1, std::numeric_limits<ReadTurn>::max()));
 }
 
 }  // namespace
@@ -66,6 +73,11 @@ Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
       memory_.can_fit(std::max(*held, range.length_bytes))) {
     LEAT_TRY_VOID(find_record(sample, f, range, std::move(work), *held, stop));
     return true;
+  }
+  if (is_kept && !sample.is_to_make) {
+    const MutexLock lock(mutex_);
+    sample.is_to_make = true;
+    ++to_make_;
   }
   // What nobody reads again is not worth making.
   if (work->hint.next_use == kNever && !form->is_for_later_runs() &&
@@ -125,7 +137,7 @@ Result<void> EpochRun::find_record(SampleWork& sample, std::size_t f,
           found->record = record;
           return done({});
         }
-        send_reads(range, bytes, &sample, found->hint, done);
+        send_reads(range, 1, bytes, &sample, found->hint, done);
       });
   return {};
 }
@@ -169,7 +181,7 @@ Result<void> EpochRun::fetch_to_keep(SampleWork& sample, std::size_t f,
   sample.times.reserved = SteadyClock().now();
   sample.pending.fetch_add(1, std::memory_order_relaxed);
   auto send = [this, to_make, range, into, &sample, done = arrival_of(sample)] {
-    send_reads(range, into, &sample, to_make->hint, done);
+    send_reads(range, 1, into, &sample, to_make->hint, done);
   };
   if (context_.board == nullptr || to_make->cut == nullptr) {
     send();
@@ -216,12 +228,13 @@ bool EpochRun::find_made(SampleWork& sample, RecordWork& work,
   return true;
 }
 
-/// Whether a cache has all that is read of a sample, in the form that it keeps.
-bool EpochRun::is_cached(std::uint64_t position) const {
+/// All that is read of a sample, in the form that a cache keeps.
+std::vector<RecordId> EpochRun::records_of(std::uint64_t position) const {
   const SampleId sample = order_.at(position);
   const DecodedForm* form = context_.decoded;
   const bool is_kept =
       form != nullptr && form->keeps(context_.in_dataset(sample));
+  std::vector<RecordId> records;
   for (const DeliveredField& field : context_.fields) {
     if (!field.is_fetched()) continue;
     const ByteRange range = context_.catalogue.range(field.column, sample);
@@ -231,32 +244,56 @@ bool EpochRun::is_cached(std::uint64_t position) const {
                 .length_bytes = range.length_bytes};
     const Cut* cut = is_kept ? form->cut_of(field.column) : nullptr;
     if (cut != nullptr) id.made_by = cut->name();
-    if (context_.cached == nullptr || !context_.cached->record_bytes(id)) {
-      return false;
-    }
+    records.push_back(std::move(id));
   }
-  return true;
+  return records;
 }
 
-/// Says what this run will read, to jobs that share the cache.
+bool EpochRun::is_cached(std::uint64_t position) const {
+  return std::ranges::all_of(records_of(position), [&](const RecordId& id) {
+    return context_.cached != nullptr && context_.cached->record_bytes(id);
+  });
+}
+
+/// Whether another process is about to bring some of it.
+bool EpochRun::is_coming(std::uint64_t position) const {
+  return context_.cached != nullptr &&
+         std::ranges::any_of(records_of(position), [&](const RecordId& id) {
+           return context_.cached->is_coming(id);
+         });
+}
+
+/// Says what this run will read, to jobs that share the cache. What it takes as
+/// soon as it is cached has the next turn at any time.
 void EpochRun::tell_board() {
   if (context_.board == nullptr) return;
   const std::uint64_t samples = order_.size();
-  const bool is_all = steps_.rank().world_size == 1 && !ready_first_ &&
-                      steps_.count() != 0 && steps_.slice(0).begin == 0 &&
-                      steps_.position_after(steps_.count() - 1) == samples;
-  std::vector<bool> wanted(samples, is_all);
-  const auto want = [&](std::uint64_t position) {
-    if (position < samples) wanted[order_.at(position).value] = true;
+  UseBoard::Reading reading{.epoch = epoch_,
+                            .turns = std::vector<ReadTurn>(samples),
+                            .ranks = steps_.rank().world_size};
+  const auto read = [&](std::uint64_t position) {
+    if (position >= samples) return;
+    reading.turns[order_.at(position).value] =
+        ready_first_ ? 1 : turn_of(position);
   };
-  for (std::uint64_t step = 0; !is_all && step < steps_.count(); ++step) {
+  for (std::uint64_t step = 0; step < steps_.count(); ++step) {
     const StepSlice slice = steps_.slice(step);
-    for (std::uint64_t p = slice.begin; p < slice.end; ++p) want(p);
+    if (step == 0) reading.begin = slice.begin;
+    for (std::uint64_t p = slice.begin; p < slice.end; ++p) read(p);
   }
   if (ready_first_) {
-    for (const std::uint64_t p : ready_first_->left_behind()) want(p);
+    for (const std::uint64_t p : ready_first_->left_behind()) read(p);
   }
-  context_.board->begin_epoch(epoch_, wanted);
+  context_.board->begin_epoch(reading);
+}
+
+/// When it is read again, once it has been read now.
+ReadTurn EpochRun::turn_after(const SampleWork& sample) {
+  const std::optional<ReadHint> hint = hint_for(sample);
+  if (!hint || hint->next_use == kNever) return 0;
+  const std::uint64_t epochs = hint->next_use / kEpochTime - epoch_;
+  const std::uint64_t position = hint->next_use % kEpochTime;
+  return turn_of(epochs * order_.size() + (ready_first_ ? 0 : position));
 }
 
 }  // namespace leat

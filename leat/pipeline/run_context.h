@@ -1,6 +1,7 @@
 // What every epoch of a loader works with.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,6 +66,20 @@ constexpr std::uint32_t reads_for(std::uint64_t length_bytes,
       std::max<std::uint64_t>(length_bytes / part_bytes, 1));
 }
 
+/// How long parts are: a tuner may change that while ranges are read, each of
+/// which asks once. Threads: any.
+class PartBytes {
+ public:
+  std::uint64_t now() const { return bytes_.load(std::memory_order_relaxed); }
+  /// REQUIRES: not 0.
+  void set(std::uint64_t bytes) {
+    bytes_.store(bytes, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> bytes_ = kUsualPartBytes;
+};
+
 /// Borrowed by every EpochRun of a loader; all of it outlives them.
 struct RunContext {
   Store& store;
@@ -81,6 +96,7 @@ struct RunContext {
   Metrics& metrics;
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
+  const PartBytes& part_bytes;
   /// Null where no cache keeps samples decoded.
   DecodedForm* decoded = nullptr;
   /// Null where there is no cache on this node.
@@ -103,12 +119,10 @@ struct RunContext {
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;
-  std::uint64_t part_bytes = kUsualPartBytes;  ///< See reads_for().
 
-  /// Reads of at least `part_bytes`, and of less than twice that.
+  /// Asked once for each range: it may change.
   std::uint32_t reads_for(std::uint64_t length_bytes) const {
-    return static_cast<std::uint32_t>(
-        std::max<std::uint64_t>(length_bytes / part_bytes, 1));
+    return leat::reads_for(length_bytes, part_bytes.now());
   }
 
   /// The number of a sample in the dataset.

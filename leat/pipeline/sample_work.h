@@ -16,6 +16,7 @@
 #include "leat/pipeline/piece.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
+#include "leat/store/use_board.h"
 
 namespace leat {
 
@@ -58,6 +59,9 @@ class SampleWork final : public ReadObserver {
   bool is_valid = true;
   std::uint64_t position = 0;  ///< In the epoch; past its end for padding.
   std::uint64_t order = 0;
+  /// Of the running epoch on; for jobs that share the cache.
+  ReadTurn next_turn = 0;
+  bool is_to_make = false;  ///< A record, of it; see EpochRun.
   std::vector<Fetched> fetched;
   /// The bytes of a column; empty if it was not fetched, or has none.
   std::span<const std::byte> bytes_of(std::size_t column) const;

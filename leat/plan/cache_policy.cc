@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <utility>
 
 #include "leat/plan/policies/belady_policy.h"
+#include "leat/plan/policies/epoch_times_policy.h"
 #include "leat/plan/policies/never_evict_policy.h"
 #include "leat/plan/policies/queue_policy.h"
 
@@ -53,7 +55,9 @@ Result<std::unique_ptr<CachePolicy>> make_cache_policy(
   LEAT_TRY_VOID(check_spec(spec));
   if (spec.name == "belady") return make_belady_policy(spec, kNever);
   if (spec.name == "windowed_belady") {
-    return make_belady_policy(spec, spec.window);
+    auto policy = make_belady_policy(spec, spec.window);
+    if (spec.epoch_reads == 0) return policy;
+    return make_epoch_times_policy(std::move(policy), spec.epoch_reads);
   }
   if (spec.name == "never_evict") return make_never_evict_policy(spec);
   if (spec.name == "lru") return make_queue_policy(spec, OnUse::kRejoin);

@@ -94,6 +94,9 @@ struct CachePolicySpec {
   std::uint64_t capacity = 0;
   CapacityUnit unit = CapacityUnit::kBytes;
   AccessTime window = 0;  ///< windowed_belady: at least 1.
+  /// windowed_belady: reads of an epoch, where the times that it is told are
+  /// kEpochTime apart from epoch to epoch; 0: they are N apart, as it counts.
+  std::uint64_t epoch_reads = 0;
   /// never_evict: true of the samples that this tier may hold; null: of all.
   std::function<bool(SampleId)> planned = nullptr;
 };

@@ -148,6 +148,28 @@ TEST(CachePolicyTest, AWindowHoldsOnlyWhatIsUsedWithinIt) {
   EXPECT_EQ(drop, ids({1}));
 }
 
+TEST(CachePolicyTest, AWindowCountsReadsWhereTheClockLeapsFromEpochToEpoch) {
+  const auto policy = policy_of({.name = "windowed_belady",
+                                 .samples = 10,
+                                 .capacity = 100,
+                                 .window = 5,
+                                 .epoch_reads = 10});
+  const auto at = [](AccessTime epoch, AccessTime read) {
+    return epoch * kEpochTime + read;
+  };
+  std::vector<SampleId> drop;
+
+  EXPECT_TRUE(policy->admit(SampleId{1}, 1, at(0, 8), at(1, 2), drop));
+  EXPECT_FALSE(policy->admit(SampleId{2}, 1, at(0, 8), at(1, 3), drop));
+  EXPECT_FALSE(policy->admit(SampleId{3}, 1, at(0, 8), at(2, 2), drop));
+  // What a tier says of records that go last, or never.
+  EXPECT_FALSE(policy->admit(SampleId{4}, 1, at(0, 8), kNever - 1, drop));
+  EXPECT_FALSE(policy->admit(SampleId{5}, 1, at(0, 8), kNever, drop));
+  policy->used(SampleId{1}, at(1, 2), at(1, 7), drop);
+
+  EXPECT_EQ(drop, ids({1}));
+}
+
 TEST(CachePolicyTest, EveryPolicyRefusesASampleLargerThanItself) {
   for (const std::string_view name : cache_policy_names()) {
     const auto policy =

@@ -29,6 +29,10 @@ Result<void> check(const DeliOptions& options) {
   return {};
 }
 
+Error stopped() {
+  return Error(ErrorCode::kCancelled, "the simulation was stopped");
+}
+
 /// What the server was asked for and has not inserted yet.
 struct Fetch {
   double done = 0;
@@ -44,12 +48,14 @@ class Node {
   Node(const DeliOptions& options, std::unique_ptr<CachePolicy> cache)
       : options_(options), cache_(std::move(cache)) {}
 
-  DeliEpoch run_epoch(const std::vector<SampleId>& order) {
+  Result<DeliEpoch> run_epoch(const std::vector<SampleId>& order,
+                              const std::stop_token& stop) {
     DeliEpoch epoch;
     auto undrawn = order.begin();
     std::deque<SampleId> queue;
     std::vector<SampleId> batch;
     while (epoch.reads < order.size()) {
+      if (stop.stop_requested()) return stopped();
       batch.clear();
       while (batch.size() < options_.batch) {
         if (queue.size() <= options_.queue_threshold) {
@@ -121,7 +127,8 @@ class Node {
 
 Result<std::vector<DeliEpoch>> simulate_deli(
     const DeliOptions& options,
-    const std::vector<std::vector<SampleId>>& epochs) {
+    const std::vector<std::vector<SampleId>>& epochs,
+    const std::stop_token& stop) {
   LEAT_TRY_VOID(check(options));
   std::uint64_t samples = 0;
   for (const auto& order : epochs) {
@@ -134,7 +141,11 @@ Result<std::vector<DeliEpoch>> simulate_deli(
   Node node(options, std::move(cache));
   std::vector<DeliEpoch> counts;
   counts.reserve(epochs.size());
-  for (const auto& order : epochs) counts.push_back(node.run_epoch(order));
+  for (const auto& order : epochs) {
+    if (stop.stop_requested()) return stopped();  // Of orders cut short, too.
+    LEAT_TRY(const DeliEpoch epoch, node.run_epoch(order, stop));
+    counts.push_back(epoch);
+  }
   return counts;
 }
 

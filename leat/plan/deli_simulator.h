@@ -2,6 +2,7 @@
 // check.
 #pragma once
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "leat/base/ids.h"
@@ -45,8 +46,10 @@ struct DeliEpoch {
 ///
 /// Errors:
 ///   kInvalidArgument  a fetch size, capacity or batch of 0; seconds below 0
+///   kCancelled        `stop` fired
 Result<std::vector<DeliEpoch>> simulate_deli(
     const DeliOptions& options,
-    const std::vector<std::vector<SampleId>>& epochs);
+    const std::vector<std::vector<SampleId>>& epochs,
+    const std::stop_token& stop = {});
 
 }  // namespace leat

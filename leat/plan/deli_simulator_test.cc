@@ -106,5 +106,15 @@ TEST(DeliSimulatorTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(simulate_deli({.get_seconds = -1}, in_order(1)).has_value());
 }
 
+TEST(DeliSimulatorTest, StopsWhenItIsTold) {
+  std::stop_source stop;
+  stop.request_stop();
+
+  const auto stopped = simulate_deli({}, in_order(10), stop.get_token());
+
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace leat

@@ -53,7 +53,7 @@ NextUse::Cut NextUse::cut(const NextUseOptions& options, const Steps& first,
   Cut cut{.first = first,
           .last = last,
           .start = start,
-          .global_batch = options.global_batch,
+          .global_batch = Divisor(options.global_batch),
           .alike_end = start,
           .in_step = {}};
   // Padding may stand for any position.
@@ -75,11 +75,10 @@ AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
   forget_before(epoch);
   constexpr std::size_t kTogether = EpochOrder::kTogether;
   const std::uint64_t first = options_.first_sample;
-  // By themselves the first few, where ranks that are few meet it again, and
-  // what is left at the end.
+  // By themselves the first few, where ranks that are few meet it again.
   std::uint64_t alone = options_.order.shuffle == Shuffle::kFull ? 2 : kNever;
   while (epoch < options_.end_epoch) {
-    if (alone > 0 || options_.end_epoch - epoch < kTogether) {
+    if (alone > 0) {
       const std::uint64_t at = order_of(epoch).position_of(sample);
       const AccessTime read = read_at(epoch, first + at, position);
       if (read != kNever) return read;
@@ -92,6 +91,7 @@ AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
     const auto orders =
         std::span(orders_).subspan(epoch - first_epoch_).first<kTogether>();
     for (const std::uint64_t at : EpochOrder::positions_of(orders, sample)) {
+      if (epoch == options_.end_epoch) break;
       const AccessTime read = read_at(epoch, first + at, position);
       if (read != kNever) return read;
       ++epoch;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "leat/plan/cache_policy.h"
+#include "leat/plan/divisor.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
 
@@ -76,12 +77,12 @@ class NextUse {
     }
     /// Where these ranks read in each step before the last, from its begin on:
     /// what most look-ups end with. No such steps: `alike_end` is `start`.
-    std::uint64_t global_batch = 1;
+    Divisor global_batch{1};
     std::uint64_t alike_end = 0;
     StepSlice in_step;
     bool is_elsewhere(std::uint64_t position) const {
       if (position < start || position >= alike_end) return false;
-      const std::uint64_t in = (position - start) % global_batch;
+      const std::uint64_t in = global_batch.divide(position - start).remainder;
       return in < in_step.begin || in >= in_step.end;
     }
   };

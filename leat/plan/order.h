@@ -113,7 +113,7 @@ class EpochOrder {
   std::uint64_t position_of(SampleId sample) const;
 
   /// How many positions_of() looks through together.
-  static constexpr std::size_t kTogether = 4;
+  static constexpr std::size_t kTogether = 8;
   /// The same of several epochs of one job, in little more time than of one
   /// where the shuffle is full.
   static std::array<std::uint64_t, kTogether> positions_of(

@@ -24,20 +24,31 @@
 namespace leat {
 namespace {
 
-__extension__ using Uint128 = unsigned __int128;
+/// x as (left, right).
+struct Pair {
+  std::uint64_t left = 0;
+  std::uint64_t right = 0;
+};
 
-std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
-  return static_cast<std::uint64_t>((Uint128{a} * b) >> 64);
+Pair split(std::uint64_t x, const Divisor& side) {
+  const Divisor::Parts parts = side.divide(x);
+  return {parts.quotient, parts.remainder};
 }
 
 /// f: a number below `side` that looks random. A multiply-high takes the place
 /// of a remainder (D. Lemire, "Fast Random Integer Generation in an Interval",
 /// 2019); its bias is below side / 2^64.
-std::uint64_t round_function(std::uint64_t half, std::uint64_t key,
-                             std::uint64_t side) {
+inline std::uint64_t round_function(std::uint64_t half, std::uint64_t key,
+                                    std::uint64_t side) {
   std::uint64_t h = (half + key) * 0xbf58476d1ce4e5b9ULL;
   h = (h ^ (h >> 32)) * 0x94d049bb133111ebULL;
-  return multiply_high(h, side);
+  return Divisor::high_half(h, side);
+}
+
+/// Undoes one round.
+inline Pair round_back(Pair after, std::uint64_t key, std::uint64_t side) {
+  const std::uint64_t f = round_function(after.left, key, side);
+  return {after.right - f + (after.right < f ? side : 0), after.left};
 }
 
 /// The smallest s with s * s >= n. REQUIRES: n <= 2^62.
@@ -65,8 +76,7 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t seed,
     table_ = make_table(n, derive_key(seed, stream, 0));
     return;
   }
-  side_ = ceil_sqrt(n);
-  reciprocal_ = static_cast<std::uint64_t>((Uint128{1} << 64) / side_);
+  side_ = Divisor(ceil_sqrt(n));
   for (std::uint64_t i = 0; i < keys_.size(); ++i) {
     keys_[i] = derive_key(seed, stream, i);
   }
@@ -78,7 +88,8 @@ std::shared_ptr<const Permutation::Table> Permutation::make_table(
   table->at.resize(n);
   std::iota(table->at.begin(), table->at.end(), std::uint16_t{0});
   for (std::uint64_t left = n; left > 1; --left) {  // Fisher-Yates.
-    const std::uint64_t drawn = multiply_high(mix64(key ^ mix64(left)), left);
+    const std::uint64_t drawn =
+        Divisor::high_half(mix64(key ^ mix64(left)), left);
     std::swap(table->at[left - 1], table->at[drawn]);
   }
   table->position_of.resize(n);
@@ -117,13 +128,15 @@ std::array<std::uint64_t, Permutation::kTogether> Permutation::positions_of(
     }
     return found;
   }
-  const std::uint64_t side = first.side_;
+  const std::uint64_t side = first.side_.value();
   std::array<Pair, kTogether> pairs;
-  pairs.fill(first.split(value));
+  pairs.fill(split(value, first.side_));
   for (std::size_t round = kRounds; round-- > 0;) {
-    for (std::size_t i = 0; i < kTogether; ++i) {
-      pairs[i] = round_back(pairs[i], orders[i]->keys_[round], side);
+    // Written out, so that the pairs stay in registers.
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+      ((pairs[i] = round_back(pairs[i], orders[i]->keys_[round], side)), ...);
     }
+    (std::make_index_sequence<kTogether>());
   }
   for (std::size_t i = 0; i < kTogether; ++i) {
     found[i] = pairs[i].left * side + pairs[i].right;
@@ -132,37 +145,24 @@ std::array<std::uint64_t, Permutation::kTogether> Permutation::positions_of(
   return found;
 }
 
-Permutation::Pair Permutation::split(std::uint64_t x) const {
-  // x / side_ by the reciprocal is right or one too small.
-  const std::uint64_t left = multiply_high(x, reciprocal_);
-  const std::uint64_t right = x - left * side_;
-  if (right >= side_) return {left + 1, right - side_};
-  return {left, right};
-}
-
-Permutation::Pair Permutation::round_back(Pair after, std::uint64_t key,
-                                          std::uint64_t side) {
-  const std::uint64_t f = round_function(after.left, key, side);
-  return {after.right >= f ? after.right - f : after.right + side - f,
-          after.left};
-}
-
 std::uint64_t Permutation::encipher(std::uint64_t x) const {
-  auto [left, right] = split(x);
+  const std::uint64_t side = side_.value();
+  auto [left, right] = split(x, side_);
   for (const std::uint64_t key : keys_) {
-    std::uint64_t sum = left + round_function(right, key, side_);
-    if (sum >= side_) sum -= side_;
+    std::uint64_t sum = left + round_function(right, key, side);
+    if (sum >= side) sum -= side;
     left = std::exchange(right, sum);
   }
-  return left * side_ + right;
+  return left * side + right;
 }
 
 std::uint64_t Permutation::decipher(std::uint64_t x) const {
-  Pair pair = split(x);
+  const std::uint64_t side = side_.value();
+  Pair pair = split(x, side_);
   for (auto key = keys_.rbegin(); key != keys_.rend(); ++key) {
-    pair = round_back(pair, *key, side_);
+    pair = round_back(pair, *key, side);
   }
-  return pair.left * side_ + pair.right;
+  return pair.left * side + pair.right;
 }
 
 }  // namespace leat

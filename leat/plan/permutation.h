@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "leat/plan/divisor.h"
+
 namespace leat {
 
 /// The order of `n` things under a key: `at` and its inverse, each O(1).
@@ -36,10 +38,10 @@ class Permutation {
   std::uint64_t position_of(std::uint64_t value) const;
 
   /// How many positions_of() looks through together.
-  static constexpr std::size_t kTogether = 4;
+  static constexpr std::size_t kTogether = 8;
   /// Where `value` stands in each of them. What one look-up waits for is a
-  /// chain of multiplications, so four chains side by side take little more
-  /// time. REQUIRES: value < size(), which is the same of all.
+  /// chain of multiplications, so several side by side take little more time.
+  /// REQUIRES: value < size(), which is the same of all.
   static std::array<std::uint64_t, kTogether> positions_of(
       const std::array<const Permutation*, kTogether>& orders,
       std::uint64_t value);
@@ -54,19 +56,11 @@ class Permutation {
   static std::shared_ptr<const Table> make_table(std::uint64_t n,
                                                  std::uint64_t key);
 
-  /// x as (left, right).
-  struct Pair {
-    std::uint64_t left = 0;
-    std::uint64_t right = 0;
-  };
-  Pair split(std::uint64_t x) const;
-  static Pair round_back(Pair after, std::uint64_t key, std::uint64_t side);
   std::uint64_t encipher(std::uint64_t x) const;
   std::uint64_t decipher(std::uint64_t x) const;
 
   std::uint64_t n_;
-  std::uint64_t side_ = 1;        // The cipher permutes side_ * side_ >= n_.
-  std::uint64_t reciprocal_ = 0;  // floor(2^64 / side_), or 0 for a side of 1.
+  Divisor side_{1};  // The cipher permutes side * side >= n_.
   std::array<std::uint64_t, kRounds> keys_{};
   std::shared_ptr<const Table> table_;  // Null from kTableBelow on.
 };

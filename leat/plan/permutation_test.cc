@@ -98,11 +98,14 @@ TEST(PermutationTest, SeveralTogetherWalkOnPastTheEnd) {
     const Permutation a(n, 1, 0);
     const Permutation b(n, 1, 1);
     for (std::uint64_t value = 0; value < n; ++value) {
-      const auto found = Permutation::positions_of({&a, &b, &b, &a}, value);
+      const auto found =
+          Permutation::positions_of({&a, &b, &b, &a, &a, &a, &a, &b}, value);
       ASSERT_EQ(found[0], a.position_of(value));
       ASSERT_EQ(found[1], b.position_of(value));
       ASSERT_EQ(found[2], found[1]);
       ASSERT_EQ(found[3], found[0]);
+      ASSERT_EQ(found[6], found[0]);
+      ASSERT_EQ(found[7], found[1]);
     }
   }
 }

@@ -1,8 +1,10 @@
 #include "leat/plan/placement.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
-#include <numeric>
+#include <span>
 
 namespace leat {
 namespace {
@@ -39,6 +41,54 @@ Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,
       std::uint32_t& node = node_of[sample.value];
       if (node == kNoNode) node = rank / ranks_per_node;
     }));
+  }
+  return node_of;
+}
+
+Result<std::vector<std::uint16_t>> nodes_by_frequency(const NextUseOptions& job,
+                                                      std::uint16_t nodes) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
+  if (job.samples > kMostBytes / nodes) {
+    return Error(ErrorCode::kResourceExhausted,
+                 fmt::format("to place {} samples on {} nodes by how often "
+                             "they read them takes more than {} bytes: place "
+                             "them by key",
+                             job.samples, nodes, kMostBytes));
+  }
+  NextUseOptions whole = job;
+  whole.start = 0;
+  std::vector<std::uint8_t> reads(job.samples * nodes, 0);
+  const std::uint32_t ranks_per_node = job.ranks.world_size / nodes;
+  for (std::uint64_t epoch = 0; epoch < job.end_epoch; ++epoch) {
+    for (std::uint32_t rank = 0; rank < job.ranks.world_size; ++rank) {
+      LEAT_TRY_VOID(walk_epoch(whole, epoch, rank, [&](SampleId sample) {
+        std::uint8_t& of = reads[sample.value * nodes + rank / ranks_per_node];
+        if (of < 255) ++of;
+      }));
+    }
+  }
+  const auto of_sample = [&](std::uint64_t sample) {
+    return std::span(reads).subspan(sample * nodes, nodes);
+  };
+  // The most that any node reads it, most first.
+  std::vector<std::vector<std::uint32_t>> by_most(256);
+  for (std::uint64_t i = 0; i < job.samples; ++i) {
+    by_most[std::ranges::max(of_sample(i))].push_back(
+        static_cast<std::uint32_t>(i));
+  }
+  std::vector<std::uint16_t> node_of(job.samples);
+  std::vector<std::uint64_t> room(nodes, (job.samples + nodes - 1) / nodes);
+  for (auto samples = by_most.rbegin(); samples != by_most.rend(); ++samples) {
+    for (const std::uint32_t sample : *samples) {
+      const auto of = of_sample(sample);
+      std::size_t best = nodes;
+      for (std::size_t node = 0; node < nodes; ++node) {
+        if (room[node] == 0) continue;
+        if (best == nodes || of[node] > of[best]) best = node;
+      }
+      --room[best];
+      node_of[sample] = static_cast<std::uint16_t>(best);
+    }
   }
   return node_of;
 }

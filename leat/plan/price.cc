@@ -36,8 +36,9 @@ RunCost cost_of(const SimulationReport& report,
       options.only_ranks == 0
           ? 1
           : static_cast<double>(options.ranks) / options.only_ranks;
-  Usage usage{.lists =
-                  static_cast<double>(divide_up(options.samples, kKeysOfList))};
+  Usage usage{.lists = static_cast<double>(divide_up(
+                  options.objects == 0 ? options.samples : options.objects,
+                  kKeysOfList))};
   for (const EpochCounts& epoch : report.epochs) {
     usage.gets += scale * static_cast<double>(epoch.gets);
     usage.get_bytes += scale * static_cast<double>(epoch.get_bytes);

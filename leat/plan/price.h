@@ -1,6 +1,7 @@
 // What a run costs: requests, traffic and hours.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "leat/plan/simulator.h"
 
@@ -17,6 +18,7 @@ struct Prices {
   /// What it serves before it asks for less, as a provider says it: of a prefix
   /// or a bucket. 0: nothing is said.
   double gets_per_second = 0;
+  std::string as_of = {};  ///< When and where, for people; empty: not said.
 };
 
 /// Where a job runs.

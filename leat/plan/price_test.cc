@@ -5,11 +5,11 @@
 namespace leat {
 namespace {
 
-constexpr Prices kPrices{.get_per_1000 = 0.4,
-                         .list_per_1000 = 5,
-                         .put_per_1000 = 5,
-                         .nat_per_gb = 0.045,
-                         .zone_per_gb = 0.02};
+const Prices kPrices{.get_per_1000 = 0.4,
+                     .list_per_1000 = 5,
+                     .put_per_1000 = 5,
+                     .nat_per_gb = 0.045,
+                     .zone_per_gb = 0.02};
 
 SimulationReport two_epochs() {
   return {.epochs = {{.gets = 3000,
@@ -32,6 +32,12 @@ TEST(PriceTest, ARunIsRequestsTrafficAndHours) {
   EXPECT_DOUBLE_EQ(cost.peers, 0.02);
   EXPECT_DOUBLE_EQ(cost.hours, 6);
   EXPECT_DOUBLE_EQ(cost.total(), 1.6 + 0.015 + 0.09 + 0.02 + 6);
+}
+
+TEST(PriceTest, AListingNamesObjects) {
+  const SimulationOptions options{.samples = 250000, .objects = 1001};
+
+  EXPECT_DOUBLE_EQ(cost_of(two_epochs(), options, kPrices, {}).lists, 0.01);
 }
 
 TEST(PriceTest, WithinAZoneAndWithoutANatTrafficIsFree) {

@@ -57,7 +57,8 @@ Result<ReadyFirst> ReadyFirst::make(
   return made;
 }
 
-std::vector<std::uint64_t> ReadyFirst::next_step(const IsReady& is_ready) {
+std::vector<std::uint64_t> ReadyFirst::next_step(const Is& is_ready,
+                                                 const Is& is_coming) {
   LEAT_CHECK(step_ < steps_.count());
   const StepSlice slice = steps_.slice(step_);
   const std::uint64_t needed = samples_in(step_);
@@ -67,18 +68,21 @@ std::vector<std::uint64_t> ReadyFirst::next_step(const IsReady& is_ready) {
   }
   LEAT_CHECK(pool_.size() >= needed);
   std::vector<std::size_t> taken;  // Places in the pool.
-  for (std::size_t i = 0;
-       i < pool_.size() && pool_[i].number < end && taken.size() < needed;
-       ++i) {
-    if (is_ready(pool_[i].position)) taken.push_back(i);
-  }
   std::vector<bool> is_taken(pool_.size());
-  for (const std::size_t i : taken) is_taken[i] = true;
-  for (std::size_t i = 0; taken.size() < needed; ++i) {
-    if (is_taken[i]) continue;
-    is_taken[i] = true;
-    taken.push_back(i);
-  }
+  const auto take_all = [&](const auto& is_wanted) {
+    for (std::size_t i = 0; i < pool_.size() && taken.size() < needed; ++i) {
+      if (is_taken[i] || !is_wanted(pool_[i])) continue;
+      is_taken[i] = true;
+      taken.push_back(i);
+    }
+  };
+  take_all([&](const Waiting& it) {
+    return it.number < end && is_ready(it.position);
+  });
+  take_all([&](const Waiting& it) {
+    return it.number < end && !is_coming(it.position);
+  });
+  take_all([](const Waiting&) { return true; });
   std::vector<std::uint64_t> positions;
   std::size_t last = 0;
   for (const std::size_t i : taken) {

@@ -33,11 +33,12 @@ class ReadyFirst {
                                  std::uint64_t window,
                                  const std::vector<std::uint64_t>& left_behind);
 
-  using IsReady = std::function<bool(std::uint64_t position)>;
+  using Is = std::function<bool(std::uint64_t position)>;
   /// Those of the next step; padding, at or past `samples`, stays where it is.
-  /// Calls `is_ready` at most once for each position of the window.
-  /// REQUIRES: steps are left.
-  std::vector<std::uint64_t> next_step(const IsReady& is_ready);
+  /// Of those that are not ready the ones that somebody else makes ready come
+  /// last: they will be by the next step. Calls each at most once for each
+  /// position of the window. REQUIRES: steps are left.
+  std::vector<std::uint64_t> next_step(const Is& is_ready, const Is& is_coming);
 
   /// As of the steps that were dealt: ascending, in front of what was not
   /// looked at. Empty once all that is dealt comes before all that is not.

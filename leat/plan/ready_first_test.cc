@@ -35,9 +35,9 @@ bool never(std::uint64_t) { return false; }
 TEST(ReadyFirstTest, KeepsTheOrderWhereNothingIsReady) {
   ReadyFirst first = first_of(steps_of(10, 0, 4), 10, 8);
 
-  EXPECT_EQ(first.next_step(never), (Positions{0, 1, 2, 3}));
-  EXPECT_EQ(first.next_step(never), (Positions{4, 5, 6, 7}));
-  EXPECT_EQ(first.next_step(never), (Positions{8, 9}));
+  EXPECT_EQ(first.next_step(never, never), (Positions{0, 1, 2, 3}));
+  EXPECT_EQ(first.next_step(never, never), (Positions{4, 5, 6, 7}));
+  EXPECT_EQ(first.next_step(never, never), (Positions{8, 9}));
   EXPECT_TRUE(first.left_behind().empty());
 }
 
@@ -46,28 +46,39 @@ TEST(ReadyFirstTest, TakesWhatIsReadyWithinTheWindowFirst) {
   const auto is_odd = [](std::uint64_t p) { return p % 2 == 1; };
 
   // 7 is past the window of 0 to 5.
-  EXPECT_EQ(first.next_step(is_odd), (Positions{1, 3, 5, 0}));
+  EXPECT_EQ(first.next_step(is_odd, never), (Positions{1, 3, 5, 0}));
   EXPECT_EQ(first.left_behind(), (Positions{2, 4}));
   // The window is 2, 4, 6 and 7 now: it begins with what was passed over.
-  EXPECT_EQ(first.next_step(is_odd), (Positions{7, 2, 4, 6}));
+  EXPECT_EQ(first.next_step(is_odd, never), (Positions{7, 2, 4, 6}));
   EXPECT_TRUE(first.left_behind().empty());
-  EXPECT_EQ(first.next_step(is_odd), (Positions{9, 11, 8, 10}));
+  EXPECT_EQ(first.next_step(is_odd, never), (Positions{9, 11, 8, 10}));
+  EXPECT_TRUE(first.left_behind().empty());
+}
+
+TEST(ReadyFirstTest, PassesOverWhatSomebodyElseMakesReady) {
+  ReadyFirst first = first_of(steps_of(12, 0, 4), 12, 6);
+  const auto is_five = [](std::uint64_t p) { return p == 5; };
+  const auto is_even = [](std::uint64_t p) { return p % 2 == 0; };
+
+  EXPECT_EQ(first.next_step(is_five, is_even), (Positions{5, 1, 3, 0}));
+  // Unless there is nothing else.
+  EXPECT_EQ(first.next_step(never, is_even), (Positions{7, 2, 4, 6}));
   EXPECT_TRUE(first.left_behind().empty());
 }
 
 TEST(ReadyFirstTest, GoesOnFromWhatWasLeftBehind) {
   ReadyFirst first = first_of(steps_of(12, 4, 4), 12, 6, {2, 4});
 
-  EXPECT_EQ(first.next_step(never), (Positions{2, 4, 6, 7}));
-  EXPECT_EQ(first.next_step(never), (Positions{8, 9, 10, 11}));
+  EXPECT_EQ(first.next_step(never, never), (Positions{2, 4, 6, 7}));
+  EXPECT_EQ(first.next_step(never, never), (Positions{8, 9, 10, 11}));
 }
 
 TEST(ReadyFirstTest, LeavesPaddingWhereItIs) {
   const auto is_late = [](std::uint64_t p) { return p >= 3; };
   ReadyFirst first = first_of(steps_of(6, 0, 4, {}, Tail::kPad), 6, 6);
 
-  EXPECT_EQ(first.next_step(is_late), (Positions{3, 4, 5, 0}));
-  EXPECT_EQ(first.next_step(is_late), (Positions{1, 2, 6, 7}));
+  EXPECT_EQ(first.next_step(is_late, never), (Positions{3, 4, 5, 0}));
+  EXPECT_EQ(first.next_step(is_late, never), (Positions{1, 2, 6, 7}));
 }
 
 TEST(ReadyFirstTest, RefusesWhatCouldNotHaveBeenLeftBehind) {
@@ -95,6 +106,9 @@ RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
   const auto is_ready = [&](std::uint64_t p) {
     return mix64(p ^ salt) % 4 < share;
   };
+  const auto is_coming = [&](std::uint64_t p) {
+    return mix64(p + salt) % 4 < share;
+  };
   for (std::uint32_t r = 0; r < world; ++r) {
     const Rank rank{.rank = r, .world_size = world};
     const Steps all = steps_of(samples, 0, batch, rank, tail);
@@ -117,7 +131,7 @@ RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
       const auto run =
           *rc::gen::inRange<std::uint64_t>(1, all.count() - done + 1);
       for (std::uint64_t i = 0; i < run; ++i, ++done) {
-        const Positions now = first.next_step(is_ready);
+        const Positions now = first.next_step(is_ready, is_coming);
         RC_ASSERT(now.size() == all.slice(done).size());
         dealt.insert(dealt.end(), now.begin(), now.end());
       }

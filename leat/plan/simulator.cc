@@ -17,15 +17,53 @@ Error invalid(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+std::uint64_t units_of(const SimulationOptions& options) {
+  return options.unit == ReadUnit::kBlock ? options.blocks->blocks()
+                                          : options.samples;
+}
+
+/// What a unit takes of a tier.
+const std::vector<std::uint64_t>& costs_of(const SimulationOptions& options) {
+  return options.costs.empty() ? options.sizes : options.costs;
+}
+
+template <class T>
+T entry_of(const std::vector<T>& one_or_each, SampleId unit) {
+  return one_or_each.size() == 1 ? one_or_each.front()
+                                 : one_or_each[unit.value];
+}
+
+Result<void> check_sizes(const SimulationOptions& options) {
+  const std::uint64_t units = units_of(options);
+  const auto check = [&](const char* what, std::size_t given) -> Result<void> {
+    if (given == 1 || given == units) return {};
+    return invalid(
+        fmt::format("{} {} for {} samples: give one for all, or one for each",
+                    given, what, units));
+  };
+  LEAT_TRY_VOID(check("sizes", options.sizes.size()));
+  LEAT_TRY_VOID(check("costs", costs_of(options).size()));
+  if (options.requests.empty()) return {};
+  return check("requests", options.requests.size());
+}
+
+Result<void> check_unit(const SimulationOptions& options) {
+  if (options.unit == ReadUnit::kSample) return {};
+  if (options.ranks == 1 && has_windows(options.order.shuffle) &&
+      options.blocks != nullptr && options.tail != Tail::kPad &&
+      options.placement == Placement::kAny &&
+      options.locality == Locality::kNone) {
+    return {};
+  }
+  return invalid(
+      "whole blocks are read by one rank, in a block shuffle without padding, "
+      "placement or locality: read samples instead");
+}
+
 Result<void> check_counts(const SimulationOptions& options) {
   if (options.samples == 0)
     return invalid("a simulation needs samples: 0 given");
   if (options.epochs == 0) return invalid("a simulation needs epochs: 0 given");
-  if (options.sizes.size() != 1 && options.sizes.size() != options.samples) {
-    return invalid(fmt::format(
-        "{} sizes for {} samples: give one for all, or one for each",
-        options.sizes.size(), options.samples));
-  }
   if (options.nodes == 0 || options.ranks == 0 ||
       options.ranks % options.nodes != 0) {
     return invalid(fmt::format(
@@ -41,10 +79,18 @@ Result<void> check_counts(const SimulationOptions& options) {
                     "most {}, or 0 for all",
                     options.only_ranks, together, options.ranks));
   }
-  if (options.only_ranks != 0 && options.scope == CacheScope::kPeers) {
+  const bool has_peers =
+      options.scope == CacheScope::kPeers || options.peer_memory.has_value();
+  if (options.only_ranks != 0 && has_peers) {
     return invalid("only_ranks with peers: peers need all ranks, leave it out");
   }
-  return {};
+  if (!options.peer_memory.has_value()) return {};
+  if (options.scope == CacheScope::kPeers) {
+    return invalid(
+        "nodes that read each other's tiers (scope peers), and servers beside "
+        "them: leave one of them out");
+  }
+  return check(*options.peer_memory, options.nodes);
 }
 
 /// A policy has a table of 4 bytes a sample, and each cache its own policies.
@@ -76,11 +122,16 @@ Result<void> check_memory(const SimulationOptions& options) {
 Result<void> check_tiers(const SimulationOptions& options) {
   for (const TierSpec& tier : options.tiers) {
     if (options.placement == Placement::kAny) continue;
-    if (tier.policy != "never_evict" || tier.unit != CapacityUnit::kBytes) {
+    if (tier.policy != "never_evict") {
       return invalid(fmt::format(
-          "a placement says what a tier of never_evict holds, in bytes, and "
-          "this one is {}: leave the placement out, or change the tier",
+          "a placement says what a tier of never_evict holds, and this one is "
+          "{}: leave the placement out, or change the policy",
           tier.policy));
+    }
+    if (tier.unit != CapacityUnit::kBytes) {
+      return invalid(
+          "a placement fills tiers by their size in bytes, and this one has "
+          "items: give capacity, or leave the placement out");
     }
   }
   if (options.times.has_value() && options.times->max_in_flight == 0) {
@@ -145,6 +196,9 @@ class Simulation {
       steps_.push_back(steps);
     }
     if (deals_to_holders(options_.locality)) LEAT_TRY_VOID(build_dealing());
+    if (options_.peer_memory.has_value()) {
+      servers_.emplace(*options_.peer_memory, options_.samples, options_.sizes);
+    }
     if (options_.times.has_value()) {
       clock_.emplace(*options_.times, ranks_, options_.ranks / options_.nodes);
     }
@@ -184,8 +238,7 @@ class Simulation {
         .unit = options_.tiers.front().unit,
         .cost =
             [this](SampleId sample) {
-              return options_.sizes.size() == 1 ? options_.sizes.front()
-                                                : options_.sizes[sample.value];
+              return entry_of(costs_of(options_), sample);
             },
         .is_balanced = options_.locality == Locality::kBalance,
         .epochs = options_.epochs};
@@ -219,7 +272,7 @@ class Simulation {
           capacities.push_back(tier.capacity);
         }
         LEAT_TRY(auto tiers, place_by_frequency(job(first_rank), capacities,
-                                                options_.sizes));
+                                                costs_of(options_)));
         tier_of_ =
             std::make_shared<const std::vector<std::uint8_t>>(std::move(tiers));
       }
@@ -238,7 +291,7 @@ class Simulation {
       LEAT_TRY(auto may_hold, planned(first_rank, i));
       LEAT_TRY(auto policy,
                make_cache_policy({.name = tier.policy,
-                                  .samples = options_.samples,
+                                  .samples = units_of(options_),
                                   .capacity = tier.capacity,
                                   .unit = tier.unit,
                                   .window = tier.window,
@@ -258,7 +311,7 @@ class Simulation {
       LEAT_TRY(next_use, NextUse::make(readers));
     }
     caches_.emplace_back(std::move(policies), std::move(next_use),
-                         options_.sizes);
+                         costs_of(options_), options_.unit == ReadUnit::kBlock);
     return {};
   }
 
@@ -270,6 +323,9 @@ class Simulation {
                            std::vector<std::uint64_t>(options_.tiers.size())};
     const double seconds = clock_.has_value() ? clock_->seconds() : 0;
     const double waited = clock_.has_value() ? clock_->wait_seconds() : 0;
+    if (options_.unit == ReadUnit::kBlock) {
+      is_block_read_.assign(options_.blocks->blocks(), false);
+    }
     if (dealing_ != nullptr) LEAT_TRY_VOID(dealing_->seek(epoch, 0, stop));
     for (std::uint64_t k = 0; k < steps_.front().count(); ++k) {
       if (stop.stop_requested()) {
@@ -313,8 +369,21 @@ class Simulation {
     }
     const StepSlice slice = steps_[rank].slice(step);
     for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
-      read(rank, sample_at(p), epoch, p, counts);
+      if (options_.unit == ReadUnit::kBlock) {
+        read_block(sample_at(p), epoch, p, counts);
+      } else {
+        read(rank, sample_at(p), epoch, p, counts);
+      }
     }
+  }
+
+  /// The block of `sample`, if this epoch has not read it.
+  void read_block(SampleId sample, std::uint64_t epoch, std::uint64_t position,
+                  EpochCounts& counts) {
+    const std::uint64_t block = options_.blocks->block_of(sample);
+    if (is_block_read_[block]) return;
+    is_block_read_[block] = true;
+    read(0, SampleId{block}, epoch, position, counts);
   }
 
   void read_dealt(std::uint64_t epoch, EpochCounts& counts) {
@@ -331,32 +400,44 @@ class Simulation {
     const std::size_t cache = rank / ranks_per_cache_;
     // Asked before the read: what comes from a peer may then be held here too.
     const std::size_t tier = caches_[cache].read(sample, epoch, position, told);
-    const std::uint64_t bytes = options_.sizes.size() == 1
-                                    ? options_.sizes.front()
-                                    : options_.sizes[sample.value];
-    ++counts.reads;
+    const std::uint64_t bytes = entry_of(options_.sizes, sample);
+    const std::uint32_t requests =
+        options_.requests.empty() ? 1 : entry_of(options_.requests, sample);
+    counts.reads += requests;
     Source source = Source::kTier;
+    std::uint32_t from = 0;
     if (tier != TierStack::kMiss) {
-      ++counts.tier_hits[tier];
-    } else if (options_.scope == CacheScope::kPeers &&
-               peer_holds(cache, sample)) {
-      source = Source::kPeer;
-      ++counts.peer_hits;
+      counts.tier_hits[tier] += requests;
+    } else if (const auto node = peer_with(cache, sample)) {
+      counts.peer_hits += requests;
       counts.peer_bytes += bytes;
+      from = *node;
+      // A server on the reader's own node sends nothing through a link.
+      if (from != rank / (options_.ranks / options_.nodes)) {
+        source = Source::kPeer;
+      }
     } else {
       source = Source::kStore;
-      ++counts.gets;
-      ++gets_[rank];
+      counts.gets += requests;
+      gets_[rank] += requests;
       counts.get_bytes += bytes;
     }
-    if (clock_.has_value()) clock_->need(rank, source, bytes);
+    if (!clock_.has_value()) return;
+    for (std::uint32_t i = 0; i < requests; ++i) {
+      clock_->need(rank, source, bytes / requests, from);
+    }
   }
 
-  bool peer_holds(std::size_t cache, SampleId sample) const {
+  /// The node that has what this cache has not.
+  std::optional<std::uint32_t> peer_with(std::size_t cache, SampleId sample) {
+    if (servers_.has_value()) return servers_->find(sample);
+    if (options_.scope != CacheScope::kPeers) return std::nullopt;
     for (std::size_t peer = 0; peer < caches_.size(); ++peer) {
-      if (peer != cache && caches_[peer].holds(sample)) return true;
+      if (peer != cache && caches_[peer].holds(sample)) {
+        return static_cast<std::uint32_t>(peer);
+      }
     }
-    return false;
+    return std::nullopt;
   }
 
   const SimulationOptions& options_;
@@ -366,6 +447,8 @@ class Simulation {
   std::vector<Steps> steps_;                // Of each rank, of a whole epoch.
   std::unique_ptr<HolderDealing> dealing_;  // Null: dealt without it.
   std::vector<std::uint64_t> gets_;         // Of each rank, in this step.
+  std::optional<PeerServers> servers_;
+  std::vector<bool> is_block_read_;  // In this epoch.
   std::optional<WaitModel> clock_;
   std::shared_ptr<const std::vector<std::uint32_t>> node_of_;
   std::shared_ptr<const std::vector<std::uint8_t>> tier_of_;  // Of one cache.
@@ -376,6 +459,8 @@ class Simulation {
 Result<SimulationReport> simulate(const SimulationOptions& options,
                                   const std::stop_token& stop) {
   LEAT_TRY_VOID(check_counts(options));
+  LEAT_TRY_VOID(check_unit(options));
+  LEAT_TRY_VOID(check_sizes(options));
   LEAT_TRY_VOID(check_tiers(options));
   LEAT_TRY_VOID(check_locality(options));
   LEAT_TRY_VOID(check_memory(options));

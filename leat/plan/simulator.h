@@ -11,6 +11,7 @@
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/dealing.h"
 #include "leat/plan/next_use.h"
+#include "leat/plan/peer_memory.h"
 #include "leat/plan/wait_model.h"
 
 namespace leat {
@@ -37,10 +38,26 @@ enum class Placement : std::uint8_t {
   kFrequency,   ///< What the node reads most often in all epochs (NoPFS).
 };
 
+/// What is asked for at once.
+enum class ReadUnit : std::uint8_t {
+  kSample,
+  /// A block, when an epoch meets its first sample: of one rank, in an order
+  /// with windows. Tiers hold blocks.
+  kBlock,
+};
+
 struct SimulationOptions {
   std::uint64_t samples = 0;
-  /// Bytes: one entry for all samples alike, or one a sample.
+  ReadUnit unit = ReadUnit::kSample;
+  /// Bytes: one entry for all units alike, or one a unit; so are the next two.
   std::vector<std::uint64_t> sizes = {1};
+  /// What a unit takes of a tier, of which headers and whole pages make more
+  /// than its bytes; empty: `sizes`.
+  std::vector<std::uint64_t> costs = {};
+  /// GETs that a unit which no cache holds takes; empty: one each.
+  std::vector<std::uint32_t> requests = {};
+  /// What a listing has to name; 0: as many as samples.
+  std::uint64_t objects = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;
   std::uint64_t global_batch = 0;
@@ -52,6 +69,8 @@ struct SimulationOptions {
   std::vector<TierSpec> tiers = {};  ///< From the fastest down, of each cache.
   CacheScope scope = CacheScope::kNode;
   Placement placement = Placement::kAny;
+  /// Absent: none. Not with CacheScope::kPeers.
+  std::optional<PeerMemory> peer_memory = std::nullopt;
   /// Caches that are their own are much alike: looks at the first so many ranks
   /// (whole nodes if they share). 0: at all.
   std::uint32_t only_ranks = 0;
@@ -61,7 +80,7 @@ struct SimulationOptions {
 
 /// Of one epoch, over all ranks that were looked at.
 struct EpochCounts {
-  std::uint64_t reads = 0;
+  std::uint64_t reads = 0;  ///< As many as GETs if there were no cache.
   std::vector<std::uint64_t> tier_hits = {};
   std::uint64_t peer_hits = 0;
   /// Summed over steps: the GETs of the rank that has most, less those of the

@@ -259,6 +259,75 @@ TEST(SimulatorTest, PartitionsThatHoldAllReadTheStoreOnce) {
   EXPECT_GT(total(report, &EpochCounts::peer_hits), 0u);
 }
 
+// Behind the tiers: what one rank has fetched, all find.
+TEST(SimulatorTest, ServersThatHoldAllReadTheStoreOnce) {
+  SimulationOptions options = job_of(6000, 4, 5, "belady", 300);
+  options.sizes = {100};
+  const SimulationReport alone = run(options);
+  options.peer_memory = PeerMemory{.bytes = 250000, .servers = 3};
+
+  const SimulationReport report = run(options);
+
+  EXPECT_EQ(total(report, &EpochCounts::gets), 6000u);
+  EXPECT_EQ(report.epochs[0].gets, 6000u);
+  // The tiers keep what they would have kept; servers answer what was fetched.
+  for (std::size_t e = 0; e < report.epochs.size(); ++e) {
+    EXPECT_EQ(report.epochs[e].tier_hits, alone.epochs[e].tier_hits);
+  }
+  EXPECT_EQ(total(report, &EpochCounts::peer_hits),
+            total(alone, &EpochCounts::gets) - 6000);
+}
+
+// A share of the samples is drawn: of those the store is read once, of the rest
+// as without servers.
+TEST(SimulatorTest, SmallServersHoldAShareOfTheSamples) {
+  SimulationOptions options = job_of(20000, 4, 5, "belady", 500);
+  options.sizes = {100};
+  const auto alone =
+      static_cast<double>(total(run(options), &EpochCounts::gets));
+  // 0.9 x 3 x 333,333 bytes: 45 % of the data.
+  options.peer_memory = PeerMemory{.bytes = 333333, .servers = 3};
+
+  const auto gets =
+      static_cast<double>(total(run(options), &EpochCounts::gets));
+
+  EXPECT_NEAR(gets, .45 * 20000 + .55 * alone, .02 * alone);
+}
+
+TEST(SimulatorTest, AServerOnTheOwnNodeSendsThroughNoLink) {
+  SimulationOptions options = job_of(400, 2, 4, "belady", 0);
+  options.tiers.clear();
+  options.sizes = {100};
+  options.peer_memory = PeerMemory{.bytes = 1000000, .servers = 1};
+  options.times = TimeOptions{.peer_seconds = 1};
+
+  const SimulationReport report = run(options);
+
+  // The second node reads all of its samples from the first.
+  EXPECT_GT(report.epochs[1].seconds, 1);
+  options.nodes = 1;
+  EXPECT_EQ(run(options).epochs[1].seconds, 0);
+}
+
+TEST(SimulatorTest, RefusesServersThatCannotBe) {
+  SimulationOptions options = job_of(400, 2, 4, "belady", 10);
+  const auto refusal = [&] {
+    const auto report = simulate(options);
+    return report.has_value() ? std::string() : report.error().message();
+  };
+  options.peer_memory = PeerMemory{.bytes = 100, .servers = 3};
+  EXPECT_NE(refusal().find("3 servers of peers on 2 nodes"), std::string::npos);
+  options.peer_memory->servers = 0;
+  EXPECT_NE(refusal().find("take at least one"), std::string::npos);
+  options.peer_memory->servers = 2;
+  EXPECT_EQ(refusal(), "");
+  options.scope = CacheScope::kPeers;
+  EXPECT_NE(refusal().find("leave one of them out"), std::string::npos);
+  options.scope = CacheScope::kNode;
+  options.only_ranks = 1;
+  EXPECT_NE(refusal().find("peers need all ranks"), std::string::npos);
+}
+
 // NoPFS' four regimes: the data S against the fastest tier d1, all tiers of a
 // node D, and all nodes N·D.
 TEST(SimulatorTest, TheFourRegimesOfNoPfs) {
@@ -371,6 +440,40 @@ TEST(SimulatorTest, WhatCannotBeSimulatedSaysWhy) {
   EXPECT_NE(message([](Options& o) { o.placement = Placement::kFrequency; }),
             "");
   EXPECT_NE(message([](Options& o) { o.times = {.max_in_flight = 0}; }), "");
+  EXPECT_NE(message([](Options& o) { o.costs = {1, 2}; }), "");
+  EXPECT_NE(message([](Options& o) { o.requests = {1, 2}; }), "");
+  EXPECT_NE(message([](Options& o) { o.unit = ReadUnit::kBlock; }), "");
+}
+
+// The one that is there names what is wrong, and nothing that is right.
+TEST(SimulatorTest, APlacementSaysWhatItMissesOfATier) {
+  SimulationOptions options = job_of(100, 2, 2, "lru", 10);
+  options.placement = Placement::kFrequency;
+  EXPECT_NE(simulate(options).error().message().find("this one is lru"),
+            std::string::npos);
+  options.tiers[0].policy = "never_evict";
+  options.tiers[0].unit = CapacityUnit::kItems;
+  const std::string said = simulate(options).error().message();
+  EXPECT_NE(said.find("has items"), std::string::npos);
+  EXPECT_EQ(said.find("never_evict"), std::string::npos);
+}
+
+TEST(SimulatorTest, CostsFillATierAndRequestsAreCounted) {
+  SimulationOptions options;
+  options.samples = 10;
+  options.sizes = {7};
+  options.costs = {100};
+  options.requests = {2, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  options.global_batch = 10;
+  options.epochs = 2;
+  options.tiers = {{.policy = "never_evict", .capacity = 499}};
+  const SimulationReport report = run(options);
+
+  EXPECT_EQ(report.epochs[0].gets, 11u);
+  EXPECT_EQ(report.epochs[0].get_bytes, 70u);
+  EXPECT_EQ(report.epochs[1].get_bytes, 6u * 7u);  // Four fit.
+  EXPECT_EQ(report.epochs[1].reads, 11u);
+  EXPECT_EQ(report.epochs[1].gets + report.epochs[1].tier_hits[0], 11u);
 }
 
 // Of equal sizes, what RAM and disk hit together is what one tier of both

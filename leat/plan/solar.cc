@@ -44,19 +44,30 @@ Nodes deal_runs(std::span<const SampleId> batch, std::uint32_t nodes) {
   return dealt;
 }
 
+Error stopped() {
+  return Error(ErrorCode::kCancelled, "the simulation was stopped");
+}
+
+/// Now and then: a token costs more to ask than a look-up.
+bool is_time_to_look(std::uint64_t turn) { return turn % 16384 == 0; }
+
 class EpochPath {
  public:
-  EpochPath(const SolarOptions& options)
-      : options_(options), epochs_(options.epochs) {
-    costs_.resize(epochs_ * epochs_, 0);
-    for (std::uint64_t u = 0; u < epochs_; ++u) fill_costs(u);
-  }
+  EpochPath(const SolarOptions& options, const std::stop_token& stop)
+      : options_(options), stop_(stop), epochs_(options.epochs) {}
 
-  std::vector<std::uint64_t> find() const {
+  /// To be called once.
+  Result<std::vector<std::uint64_t>> find() {
+    costs_.resize(epochs_ * epochs_, 0);
+    for (std::uint64_t u = 0; u < epochs_; ++u) {
+      fill_costs(u);
+      if (stop_.stop_requested()) return stopped();
+    }
     std::vector<std::uint64_t> path = nearest();
     for (bool is_better = true; is_better;) {
       is_better = false;
       for (std::size_t i = 1; i + 1 < path.size(); ++i) {
+        if (stop_.stop_requested()) return stopped();
         for (std::size_t j = i + 1; j < path.size(); ++j) {
           const std::uint64_t before = length(path, i, j);
           std::reverse(path.begin() + static_cast<std::ptrdiff_t>(i),
@@ -88,11 +99,13 @@ class EpochPath {
     std::vector<std::uint32_t> left_on(n, 0);
     const EpochOrder order(n, {.seed = options_.seed}, nullptr, u);
     for (std::uint64_t p = n - reach; p < n; ++p) {
+      if (is_time_to_look(p) && stop_.stop_requested()) return;
       left_on[order.at(p).value] = node_of(p) + 1;
     }
     for (std::uint64_t v = 0; v < epochs_; ++v) {
       const EpochOrder next(n, {.seed = options_.seed}, nullptr, v);
       for (std::uint64_t p = 0; p < reach; ++p) {
+        if (is_time_to_look(p) && stop_.stop_requested()) return;
         const std::uint32_t node = left_on[next.at(p).value];
         const bool is_there = options_.dealing == Dealing::kRuns
                                   ? node == node_of(p) + 1
@@ -132,6 +145,7 @@ class EpochPath {
   }
 
   const SolarOptions& options_;
+  const std::stop_token& stop_;
   const std::uint64_t epochs_;
   std::vector<std::uint64_t> costs_;
 };
@@ -148,11 +162,13 @@ class SolarRun {
     }
   }
 
-  SolarEpoch run_epoch(std::size_t index, const SeeStep& see_step) {
+  Result<SolarEpoch> run_epoch(std::size_t index, const SeeStep& see_step,
+                               const std::stop_token& stop) {
     SolarEpoch epoch{.epoch = path_[index]};
     std::vector<SampleId> batch;
     for (std::uint64_t begin = 0; begin < options_.samples;
          begin += options_.global_batch) {
+      if (stop.stop_requested()) return stopped();
       const std::uint64_t end =
           std::min(begin + options_.global_batch, options_.samples);
       batch.clear();
@@ -271,7 +287,8 @@ Nodes deal_batch(std::span<const SampleId> batch, std::uint32_t nodes,
 }
 
 Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
-                                               const SeeStep& see_step) {
+                                               const SeeStep& see_step,
+                                               const std::stop_token& stop) {
   constexpr std::uint64_t kMostEpochs = 4096;  // Their pairs are in memory.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,
                              .global_batch = options.global_batch,
@@ -285,7 +302,7 @@ Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
                                "the most; keep them as numbered",
                                options.epochs, kMostEpochs));
     }
-    path = EpochPath(options).find();
+    LEAT_TRY(path, EpochPath(options, stop).find());
   }
   std::vector<std::unique_ptr<CachePolicy>> caches;
   caches.reserve(options.nodes);
@@ -300,7 +317,8 @@ Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
   std::vector<SolarEpoch> epochs;
   epochs.reserve(options.epochs);
   for (std::size_t i = 0; i < options.epochs; ++i) {
-    epochs.push_back(run.run_epoch(i, see_step));
+    LEAT_TRY(const SolarEpoch epoch, run.run_epoch(i, see_step, stop));
+    epochs.push_back(epoch);
   }
   return epochs;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -60,7 +61,9 @@ using SeeStep =
 
 /// Errors:
 ///   kInvalidArgument  as Steps::make; more than 4,096 epochs to be ordered
-Result<std::vector<SolarEpoch>> simulate_solar(const SolarOptions& options,
-                                               const SeeStep& see_step);
+///   kCancelled        `stop` fired
+Result<std::vector<SolarEpoch>> simulate_solar(
+    const SolarOptions& options, const SeeStep& see_step,
+    const std::stop_token& stop = {});
 
 }  // namespace leat

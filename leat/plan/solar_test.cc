@@ -123,5 +123,31 @@ TEST(SolarTest, RefusesABatchThatDoesNotDivide) {
           .has_value());
 }
 
+// Each part of it hears a stop: the order that is found, and the run.
+TEST(SolarTest, StopsWhenItIsTold) {
+  std::stop_source stop;
+  stop.request_stop();
+  for (const Choice choice : {Choice::kAsNumbered, Choice::kFewestLoads}) {
+    const auto stopped = simulate_solar(ladder(Dealing::kHolders, choice),
+                                        nullptr, stop.get_token());
+    ASSERT_FALSE(stopped.has_value());
+    EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+  }
+}
+
+TEST(SolarTest, StopsInTheMiddleOfAnEpoch) {
+  std::stop_source stop;
+  std::uint64_t steps = 0;
+  const auto stopped = simulate_solar(
+      ladder(Dealing::kHolders),
+      [&](std::uint64_t, std::uint64_t, const auto&) {
+        if (++steps == 3) stop.request_stop();
+      },
+      stop.get_token());
+
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(steps, 3u);
+}
+
 }  // namespace
 }  // namespace leat

@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
+
+#include "leat/base/check.h"
+#include "leat/plan/permutation.h"
+#include "leat/plan/steps.h"
 
 namespace leat {
 namespace {
@@ -13,6 +18,10 @@ namespace {
 constexpr std::uint64_t kMostSamples = 50000;
 constexpr std::uint64_t kLeastSteps = 20;
 constexpr std::uint64_t kMostEpochs = 10;
+// Of blocks.
+constexpr std::uint64_t kLeastWindows = 20;
+constexpr std::uint64_t kMostBlockSamples = 1000000;
+constexpr std::uint64_t kDrawnBy = 1;  // A seed: which units stand for all.
 
 struct Candidate {
   std::string name;
@@ -48,12 +57,108 @@ std::uint64_t scaled(std::uint64_t value, double share) {
       std::llround(static_cast<double>(value) * share));
 }
 
+/// What is simulated in place of a job: some of its units.
+struct Stand {
+  std::uint64_t samples = 0;
+  std::shared_ptr<const BlockMap> blocks = nullptr;
+  std::vector<std::uint64_t> units = {};  // Their numbers in the job.
+  Tail tail = Tail::kDrop;
+  double share = 1;  // Of the job's data.
+  double times = 1;  // An epoch of the job is so many of it.
+};
+
+/// What an epoch of the job delivers.
+std::uint64_t delivered(const SweepOptions& options) {
+  return options.tail == Tail::kDrop
+             ? options.samples - options.samples % options.global_batch
+             : options.samples;
+}
+
+std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
+  std::vector<std::uint64_t> numbers(end);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+/// All of the job, or so many of its samples: whole steps.
+Stand stand_of_samples(const SweepOptions& options, std::uint64_t most) {
+  if (options.samples <= most) {
+    return {.samples = options.samples,
+            .units = numbers_below(options.samples),
+            .tail = options.tail};
+  }
+  Stand stand{.samples = most - most % options.global_batch,
+              .tail = Tail::kKeep};
+  const Permutation drawn(options.samples, kDrawnBy, 0);
+  stand.units.reserve(stand.samples);
+  for (std::uint64_t i = 0; i < stand.samples; ++i) {
+    stand.units.push_back(drawn.at(i));
+  }
+  return stand;
+}
+
+/// The same in whole blocks, each as it is.
+Stand stand_of_blocks(const SweepOptions& options, std::uint64_t most) {
+  const BlockMap& blocks = *options.blocks;
+  const std::uint64_t most_blocks =
+      std::uint64_t{kLeastWindows} * options.order.window_blocks;
+  Stand stand{.tail = Tail::kKeep};
+  const Permutation drawn(blocks.blocks(), kDrawnBy, 0);
+  std::vector<std::uint64_t> chosen;
+  std::vector<SampleSpan> spans;
+  while (chosen.size() < blocks.blocks() &&
+         (spans.size() < most ||
+          (chosen.size() < most_blocks && spans.size() < kMostBlockSamples))) {
+    const std::uint64_t block = drawn.at(chosen.size());
+    const auto object = static_cast<std::uint32_t>(chosen.size());
+    const std::uint64_t first = blocks.first_sample(block);
+    const std::uint64_t count = blocks.first_sample(block + 1) - first;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      spans.push_back(
+          {.object = ObjectIndex{object}, .begin = i, .end = i + 1});
+      if (options.unit == ReadUnit::kSample) stand.units.push_back(first + i);
+    }
+    chosen.push_back(block);
+  }
+  if (chosen.size() == blocks.blocks()) {
+    return {.samples = options.samples,
+            .blocks = options.blocks,
+            .units = numbers_below(options.unit == ReadUnit::kBlock
+                                       ? blocks.blocks()
+                                       : options.samples),
+            .tail = options.tail};
+  }
+  stand.samples = spans.size();
+  // Each an object of its own, so that none is cut or joined.
+  stand.blocks = std::make_shared<BlockMap>(
+      BlockMap::cut(spans, /*piece_bytes=*/options.samples));
+  if (options.unit == ReadUnit::kBlock) stand.units = std::move(chosen);
+  return stand;
+}
+
+Stand stand_of(const SweepOptions& options) {
+  const std::uint64_t most =
+      std::max(kMostSamples, kLeastSteps * options.global_batch);
+  Stand stand = has_windows(options.order.shuffle)
+                    ? stand_of_blocks(options, most)
+                    : stand_of_samples(options, most);
+  if (stand.samples == options.samples) return stand;
+  stand.share =
+      static_cast<double>(stand.samples) / static_cast<double>(options.samples);
+  stand.times = static_cast<double>(delivered(options)) /
+                static_cast<double>(stand.samples);
+  return stand;
+}
+
 SimulationOptions job_of(const SweepOptions& options,
-                         const Candidate& candidate, std::uint64_t bytes) {
+                         const Candidate& candidate) {
   SimulationOptions job;
   job.samples = options.samples;
-  job.sizes = {bytes};
-  job.order.seed = options.seed;
+  job.objects = options.objects;
+  job.unit = options.unit;
+  job.order = options.order;
+  job.blocks = options.blocks;
+  job.tail = options.tail;
   job.global_batch = options.global_batch;
   job.ranks = options.ranks;
   job.nodes = options.nodes;
@@ -70,54 +175,69 @@ SimulationOptions job_of(const SweepOptions& options,
   return job;
 }
 
-EpochCounts scaled_up(EpochCounts epoch, double share) {
-  const double factor = 1 / share;
+EpochCounts scaled_up(EpochCounts epoch, double times) {
   for (std::uint64_t* count : {&epoch.reads, &epoch.peer_hits, &epoch.gets,
                                &epoch.get_bytes, &epoch.peer_bytes}) {
-    *count = scaled(*count, factor);
+    *count = scaled(*count, times);
   }
-  for (std::uint64_t& hits : epoch.tier_hits) hits = scaled(hits, factor);
-  epoch.seconds *= factor;
-  epoch.wait_seconds *= factor;
+  for (std::uint64_t& hits : epoch.tier_hits) hits = scaled(hits, times);
+  epoch.seconds *= times;
+  epoch.wait_seconds *= times;
   return epoch;
 }
 
-/// Runs `job` in small and writes down what it is in full.
-Result<SimulationReport> run_scaled(const SimulationOptions& job,
-                                    const std::stop_token& stop) {
+/// What stands for `job`, without caches.
+SimulationOptions standing_for(const SimulationOptions& job, const Stand& stand,
+                               const SweepOptions& options) {
   SimulationOptions small = job;
-  small.samples = std::min(
-      job.samples, std::max(kMostSamples, kLeastSteps * job.global_batch));
+  small.samples = stand.samples;
+  small.blocks = stand.blocks;
+  small.tail = stand.tail;
   small.epochs = std::min(job.epochs, kMostEpochs);
-  const double share =
-      static_cast<double>(small.samples) / static_cast<double>(job.samples);
-  for (TierSpec& tier : small.tiers) {
-    tier.capacity = scaled(tier.capacity, share);
+  small.sizes.clear();
+  for (const std::uint64_t unit : stand.units) {
+    const ReadSize read = options.read_size(unit);
+    small.sizes.push_back(read.bytes);
+    small.costs.push_back(read.cost);
+    small.requests.push_back(read.requests);
   }
-  LEAT_TRY(const SimulationReport told, simulate(small, stop));
-  SimulationReport report;
-  report.epochs.reserve(job.epochs);
-  for (std::uint64_t i = 0; i < job.epochs; ++i) {
-    report.epochs.push_back(
-        scaled_up(told.epochs[std::min(i, small.epochs - 1)], share));
-  }
-  return report;
+  return small;
 }
 
 }  // namespace
 
 Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
                                     const std::stop_token& stop) {
+  LEAT_CHECK(options.read_size != nullptr);
   if (options.samples == 0) {
     return Error(ErrorCode::kInvalidArgument,
                  "the dataset has no samples: there is nothing to plan");
   }
-  const std::uint64_t bytes =
-      std::max<std::uint64_t>(1, options.total_bytes / options.samples);
+  // What is wrong with the whole is told, and not of what stands for it.
+  LEAT_TRY_VOID(Steps::make({.samples = options.samples,
+                             .global_batch = options.global_batch,
+                             .rank = {0, options.ranks},
+                             .tail = options.tail}));
+  const Stand stand = stand_of(options);
+  const std::vector<Candidate> all = candidates(options);
+  SimulationOptions small =
+      standing_for(job_of(options, all.front()), stand, options);
   std::vector<SweepRow> rows;
-  for (const Candidate& candidate : candidates(options)) {
-    SimulationOptions job = job_of(options, candidate, bytes);
-    LEAT_TRY(SimulationReport report, run_scaled(job, stop));
+  for (const Candidate& candidate : all) {
+    SimulationOptions job = job_of(options, candidate);
+    small.scope = job.scope;
+    small.placement = job.placement;
+    small.tiers = job.tiers;
+    for (TierSpec& tier : small.tiers) {
+      tier.capacity = scaled(tier.capacity, stand.share);
+    }
+    LEAT_TRY(const SimulationReport told, simulate(small, stop));
+    SimulationReport report;
+    report.epochs.reserve(job.epochs);
+    for (std::uint64_t i = 0; i < job.epochs; ++i) {
+      report.epochs.push_back(
+          scaled_up(told.epochs[std::min(i, small.epochs - 1)], stand.times));
+    }
     rows.push_back({candidate.name, std::move(job), std::move(report)});
   }
   return rows;

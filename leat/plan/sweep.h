@@ -1,6 +1,8 @@
 // One job under several caches: the table that `leat plan URL` prints.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -10,11 +12,22 @@
 
 namespace leat {
 
+/// Of one sample or block that is read.
+struct ReadSize {
+  std::uint64_t bytes = 0;
+  std::uint64_t cost = 0;  ///< What it takes of a tier.
+  std::uint32_t requests = 1;
+};
+
 struct SweepOptions {
   std::uint64_t samples = 0;
-  std::uint64_t total_bytes =
-      0;  ///< Of all samples: their mean stands for each.
-  std::uint64_t seed = 0;
+  std::uint64_t objects = 0;  ///< 0: as many as samples.
+  ReadUnit unit = ReadUnit::kSample;
+  /// Of a unit, by its number. Asked of those that are simulated.
+  std::function<ReadSize(std::uint64_t unit)> read_size = {};
+  OrderOptions order = {};
+  std::shared_ptr<const BlockMap> blocks = nullptr;
+  Tail tail = Tail::kDrop;
   std::uint64_t global_batch = 0;
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;
@@ -25,19 +38,23 @@ struct SweepOptions {
 };
 
 struct SweepRow {
-  std::string name;           ///< "belady", "never_evict + peers", "belady x2".
-  SimulationOptions options;  ///< At full size: what the report is of.
-  SimulationReport report;    ///< Of all epochs.
+  std::string name;  ///< "belady", "never_evict + peers", "belady x2".
+  /// At full size: what the report is of. Without the sizes of its reads.
+  SimulationOptions options;
+  SimulationReport report;  ///< Of all epochs.
 };
 
 /// No cache; each policy at the size that was asked for; peers; Belady's at
 /// half, twice and four times that size.
 ///
-/// A dataset larger than 50,000 samples (or 20 steps) stands in a smaller one
-/// with caches in proportion, and epochs past the tenth repeat the tenth: what
-/// policies hit depends on proportions. Counts and seconds are of the full job.
+/// A dataset larger than 50,000 samples (or 20 steps; of pieces of shards, 20
+/// windows or a million samples) is told from as many of its own, drawn at
+/// random, with caches in proportion, and epochs past the tenth repeat the
+/// tenth: what policies hit depends on proportions. Counts and seconds are of
+/// the full job.
 ///
 /// Errors: as simulate()
+/// REQUIRES: read_size; blocks where the order has windows.
 Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
                                     const std::stop_token& stop = {});
 

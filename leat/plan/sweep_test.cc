@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 namespace leat {
 namespace {
 
+ReadSize of_100_bytes(std::uint64_t) { return {.bytes = 100, .cost = 100}; }
+
 SweepOptions job_of(std::uint64_t samples) {
   return {.samples = samples,
-          .total_bytes = samples * 100,
+          .read_size = of_100_bytes,
           .global_batch = 400,
           .ranks = 4,
           .nodes = 2,
@@ -53,7 +57,9 @@ TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
   ASSERT_TRUE(rows.has_value());
   const SweepRow& told = row(*rows, "belady");
 
-  const auto full = simulate(told.options);
+  SimulationOptions whole = told.options;
+  whole.sizes = {100};
+  const auto full = simulate(whole);
 
   ASSERT_TRUE(full.has_value());
   for (std::size_t e = 0; e < 3; ++e) {
@@ -62,6 +68,82 @@ TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
     EXPECT_NEAR(told.report.epochs[e].seconds, full->epochs[e].seconds,
                 .02 * full->epochs[e].seconds);
   }
+}
+
+// What a tier takes for a sample is more than its bytes, and each its own.
+TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {
+  SweepOptions options = job_of(800);
+  options.read_size = [](std::uint64_t sample) {
+    return ReadSize{.bytes = 10, .cost = sample % 2 == 0 ? 100U : 300U};
+  };
+  options.epochs = 2;
+  options.ram_bytes = 0;
+  options.disk_bytes = 80000;  // Of 160,000; by the bytes all would fit.
+  options.nodes = 1;
+  const auto rows = sweep(options);
+  ASSERT_TRUE(rows.has_value());
+
+  // Never evicting keeps what comes while it fits: about half, more of the
+  // small ones at the end.
+  const EpochCounts& second = row(*rows, "never_evict").report.epochs[1];
+  EXPECT_GT(second.tier_hits[0], 380u);
+  EXPECT_LT(second.tier_hits[0], 480u);
+  EXPECT_EQ(second.get_bytes, 10 * second.gets);
+}
+
+TEST(SweepTest, AStepThatIsDroppedIsNotRead) {
+  SweepOptions options = job_of(4100);
+  options.epochs = 1;
+
+  EXPECT_EQ(gets_of(row(*sweep(options), "no cache")), 4000u);
+}
+
+/// Of one rank: blocks of ten samples, read whole.
+SweepOptions job_of_blocks(std::uint64_t blocks) {
+  std::vector<SampleSpan> spans;
+  for (std::uint64_t i = 0; i < 10 * blocks; ++i) {
+    spans.push_back(
+        {ObjectIndex{static_cast<std::uint32_t>(i / 10)}, i % 10, i % 10 + 1});
+  }
+  SweepOptions options = job_of(10 * blocks);
+  options.unit = ReadUnit::kBlock;
+  options.order = {.shuffle = Shuffle::kBlock, .window_blocks = 4};
+  options.blocks = std::make_shared<BlockMap>(BlockMap::cut(spans, 10));
+  options.read_size = [](std::uint64_t) {
+    return ReadSize{.bytes = 1000, .cost = 1000, .requests = 2};
+  };
+  options.ranks = 1;
+  options.nodes = 1;
+  options.objects = blocks;
+  options.global_batch = 20;
+  options.ram_bytes = 0;
+  options.disk_bytes = 500 * blocks;  // Half of them.
+  return options;
+}
+
+TEST(SweepTest, BlocksAreReadOnceAnEpochAndKeptWhole) {
+  const auto rows = sweep(job_of_blocks(100));
+  ASSERT_TRUE(rows.has_value()) << rows.error().message();
+
+  EXPECT_EQ(gets_of(row(*rows, "no cache")), 12u * 200u);
+  const SweepRow& held = row(*rows, "never_evict");
+  EXPECT_EQ(gets_of(held), 200u + 11u * 100u);
+  EXPECT_EQ(held.report.epochs[1].tier_hits[0], 100u);
+  EXPECT_EQ(held.report.epochs[1].get_bytes, 50u * 1000u);
+  // Knowing when a window comes is worth something against age.
+  EXPECT_LE(gets_of(row(*rows, "belady")), gets_of(held));
+  EXPECT_GT(gets_of(row(*rows, "lru")), gets_of(held));
+}
+
+TEST(SweepTest, ManyBlocksAreToldFromSome) {
+  SweepOptions options = job_of_blocks(10000);  // 100,000 samples.
+  options.epochs = 3;
+  const auto rows = sweep(options);
+  ASSERT_TRUE(rows.has_value()) << rows.error().message();
+
+  EXPECT_NEAR(static_cast<double>(gets_of(row(*rows, "no cache"))), 60000, 60);
+  EXPECT_NEAR(static_cast<double>(gets_of(row(*rows, "never_evict"))), 40000,
+              400);
 }
 
 TEST(SweepTest, WithoutRoomThereIsNoCacheToCompare) {

@@ -6,8 +6,11 @@ namespace leat {
 
 TierStack::TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
                      std::optional<NextUse> next_use,
-                     const std::vector<std::uint64_t>& sizes)
-    : tiers_(std::move(tiers)), next_use_(std::move(next_use)), sizes_(sizes) {}
+                     const std::vector<std::uint64_t>& sizes, bool holds_blocks)
+    : tiers_(std::move(tiers)),
+      next_use_(std::move(next_use)),
+      sizes_(sizes),
+      holds_blocks_(holds_blocks) {}
 
 std::size_t TierStack::read(SampleId sample, std::uint64_t epoch,
                             std::uint64_t position,
@@ -60,7 +63,16 @@ bool TierStack::holds(SampleId sample) const {
 AccessTime TierStack::next_use_of(SampleId sample) {
   if (told_ && sample == reading_) return *told_;
   if (!next_use_.has_value()) return kNever;
-  return next_use_->at_or_after(sample, epoch_, position_ + 1);
+  if (!holds_blocks_) {
+    return next_use_->at_or_after(sample, epoch_, position_ + 1);
+  }
+  // A window that has begun has read its blocks, as near as makes no matter.
+  const std::uint64_t block = sample.value;
+  const AccessTime next =
+      next_use_->block_at_or_after(block, epoch_, position_ + 1);
+  const bool has_begun = next == next_use_->time_of(epoch_, position_ + 1);
+  if (sample != reading_ && !has_begun) return next;
+  return next_use_->block_at_or_after(block, epoch_, Steps::kMax);
 }
 
 bool TierStack::offer(SampleId sample, std::size_t first_tier) {

@@ -20,11 +20,12 @@ namespace leat {
 class TierStack {
  public:
   /// `next_use` says when the ranks that share this cache read a sample again;
-  /// none if no policy asks. `sizes` has one entry, or one a sample, and
-  /// outlives this.
+  /// none if no policy asks. `sizes`, what each takes of a tier, has one entry,
+  /// or one a sample, and outlives this. With `holds_blocks` what is read and
+  /// held are blocks of `next_use`, each once an epoch.
   TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
             std::optional<NextUse> next_use,
-            const std::vector<std::uint64_t>& sizes);
+            const std::vector<std::uint64_t>& sizes, bool holds_blocks = false);
 
   /// What is returned if no tier holds the sample.
   static constexpr std::size_t kMiss = static_cast<std::size_t>(-1);
@@ -51,6 +52,7 @@ class TierStack {
   std::vector<std::unique_ptr<CachePolicy>> tiers_;
   std::optional<NextUse> next_use_;
   const std::vector<std::uint64_t>& sizes_;
+  const bool holds_blocks_;
   std::vector<SampleId> drop_;  // Of the policy that is asked.
   std::uint64_t epoch_ = 0;     // Of the running read, and its position:
   std::uint64_t position_ = 0;

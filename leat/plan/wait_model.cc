@@ -9,38 +9,63 @@ namespace leat {
 
 WaitModel::WaitModel(const TimeOptions& options, std::uint32_t ranks,
                      std::uint32_t ranks_per_node)
-    : options_(options), ranks_per_node_(ranks_per_node), ranks_(ranks) {
+    : options_(options),
+      ranks_per_node_(ranks_per_node),
+      places_(
+          std::max(1U, options.max_in_flight / std::max(1U, ranks_per_node))),
+      ranks_(ranks) {
   LEAT_CHECK(ranks > 0 && ranks_per_node > 0);
   LEAT_CHECK(options.max_in_flight > 0);
-  link_free_.resize((ranks - 1) / ranks_per_node + 1, 0.0);
+  const std::size_t nodes = (ranks - 1) / ranks_per_node + 1;
+  receives_.resize(nodes, 0.0);
+  sends_.resize(nodes, 0.0);
 }
 
-void WaitModel::need(std::uint32_t rank, Source source, std::uint64_t bytes) {
+void WaitModel::need(std::uint32_t rank, Source source, std::uint64_t bytes,
+                     std::uint32_t from) {
   RankState& state = ranks_[rank];
   if (source == Source::kTier) {
     state.tier_free = std::max(state.tier_free, open_) + options_.hit_seconds;
     state.ready = std::max(state.ready, state.tier_free);
     return;
   }
-  // Places come into being when they are first used, all free from the start.
-  double place_free = 0;
-  if (state.places.size() == options_.max_in_flight) {
-    std::pop_heap(state.places.begin(), state.places.end(), std::greater<>());
-    place_free = state.places.back();
-    state.places.pop_back();
+  const bool is_peer = source == Source::kPeer;
+  const double latency = is_peer ? options_.peer_seconds : options_.get_seconds;
+  double done = open_ + latency;
+  if (!is_peer) {
+    done = std::max(done, take_place(state) + latency);
+    pass(store_sends_, options_.store_bytes_per_second, bytes, latency, done);
+  } else {
+    pass(sends_[from], options_.peer_bytes_per_second, bytes, latency, done);
   }
-  double done =
-      std::max(open_, place_free) +
-      (source == Source::kPeer ? options_.peer_seconds : options_.get_seconds);
-  if (options_.bytes_per_second > 0) {
-    double& link = link_free_[rank / ranks_per_node_];
-    link = std::max(
-        link + static_cast<double>(bytes) / options_.bytes_per_second, done);
-    done = link;
+  pass(receives_[rank / ranks_per_node_], options_.bytes_per_second, bytes,
+       latency, done);
+  if (!is_peer) {
+    state.places.push_back(done);
+    std::push_heap(state.places.begin(), state.places.end(), std::greater<>());
   }
-  state.places.push_back(done);
-  std::push_heap(state.places.begin(), state.places.end(), std::greater<>());
   state.ready = std::max(state.ready, done);
+}
+
+/// When the place is free that a GET takes. Places come into being when they
+/// are first used, all free from the start.
+double WaitModel::take_place(RankState& state) const {
+  if (state.places.size() < places_) return 0;
+  std::pop_heap(state.places.begin(), state.places.end(), std::greater<>());
+  const double free = state.places.back();
+  state.places.pop_back();
+  return free;
+}
+
+/// Through a link that others use, too. It is busy from when the first byte of
+/// the step's requests can be there: who waits for a place holds up nobody
+/// else.
+void WaitModel::pass(double& link_free, double bytes_per_second,
+                     std::uint64_t bytes, double latency, double& done) const {
+  if (bytes_per_second == 0) return;
+  const double takes = static_cast<double>(bytes) / bytes_per_second;
+  link_free = std::max(link_free, open_ + latency - takes) + takes;
+  done = std::max(done, link_free);
 }
 
 void WaitModel::end_step() {

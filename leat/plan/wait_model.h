@@ -6,16 +6,25 @@
 
 namespace leat {
 
+/// Requests of a node in flight, as a loader has it if nobody says another.
+inline constexpr std::uint32_t kDefaultInFlight = 128;
+
 /// What things take. All seconds are at least 0; 0 means at once.
 struct TimeOptions {
   double compute_seconds = 0;  ///< Of the training step, a batch.
   double get_seconds = 0;      ///< From sending a GET to its last byte,
-                               ///< with the link to itself.
-  double peer_seconds = 0;     ///< The same, from another node's cache.
+                               ///< with all links to itself.
+  double peer_seconds = 0;     ///< The same, from another node.
   double hit_seconds = 0;      ///< Of a rank, a sample, one after another.
-  /// Of a node, over GETs and peers together; 0: no limit.
+  /// What a node receives, GETs and peers together; 0: no limit.
   double bytes_per_second = 0;
-  std::uint32_t max_in_flight = 64;  ///< Of a rank. At least 1.
+  /// What the store sends to all nodes together; 0: no limit.
+  double store_bytes_per_second = 0;
+  /// What a node sends to others that read from it; 0: no limit.
+  double peer_bytes_per_second = 0;
+  /// GETs of a node, whose ranks share them, one each at least; peers are asked
+  /// beside them. At least 1.
+  std::uint32_t max_in_flight = kDefaultInFlight;
   /// How many steps ahead of the one handed over are requested; 0: a step is
   /// requested when training asks for it.
   std::uint32_t prefetch_steps = 2;
@@ -25,8 +34,10 @@ struct TimeOptions {
 enum class Source : std::uint8_t { kTier, kPeer, kStore };
 
 /// The clock of a synchronous job: a step starts when the last rank has its
-/// batch. Requests are sent in plan order, as soon as the window and one of the
-/// rank's `max_in_flight` places are free. Nothing is random.
+/// batch. Requests are sent in plan order, as soon as the window and, for a
+/// GET, one of the rank's `max_in_flight` places are free. What comes through a
+/// link comes after all that was asked of it before, and no sooner than its
+/// latency. Nothing is random.
 ///
 /// Threads: one at a time.
 class WaitModel {
@@ -35,8 +46,11 @@ class WaitModel {
   WaitModel(const TimeOptions& options, std::uint32_t ranks,
             std::uint32_t ranks_per_node);
 
-  /// `rank` needs a sample for the running step. O(log max_in_flight).
-  void need(std::uint32_t rank, Source source, std::uint64_t bytes);
+  /// `rank` needs a sample for the running step; `from` is the node that has
+  /// it, if a peer. O(log max_in_flight).
+  /// REQUIRES: a rank and a node that there are.
+  void need(std::uint32_t rank, Source source, std::uint64_t bytes,
+            std::uint32_t from = 0);
   /// All have said what they need: the step is handed over and computed.
   void end_step();
 
@@ -51,10 +65,18 @@ class WaitModel {
     double tier_free = 0;
     double ready = 0;  // When the running step's batch is complete.
   };
+  double take_place(RankState& state) const;
+  void pass(double& link_free, double bytes_per_second, std::uint64_t bytes,
+            double latency, double& done) const;
+
   const TimeOptions options_;
   const std::uint32_t ranks_per_node_;
+  const std::uint32_t places_;  // Of each rank: its requests in flight.
   std::vector<RankState> ranks_;
-  std::vector<double> link_free_;   // Of each node.
+  // When the last byte asked for so far is through:
+  std::vector<double> receives_;  // Of each node.
+  std::vector<double> sends_;     // Of each node, to others.
+  double store_sends_ = 0;
   std::deque<double> handed_over_;  // The last `prefetch_steps` steps.
   double open_ = 0;                 // When the running step may be requested.
   double now_ = 0;

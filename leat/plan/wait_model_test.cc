@@ -71,6 +71,59 @@ TEST(WaitModelTest, ABandwidthIsALimitHoweverManyAreInFlight) {
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 0.75 + 4.5);
 }
 
+TEST(WaitModelTest, TheStoreSendsToAllNodesThroughOneLink) {
+  WaitModel model(
+      {.get_seconds = 0.75, .store_bytes_per_second = 100, .prefetch_steps = 0},
+      2, 1);
+  for (int i = 0; i < 5; ++i) model.need(0, Source::kStore, 50);
+  for (int i = 0; i < 5; ++i) model.need(1, Source::kStore, 50);
+  // What a peer sends does not go through it.
+  model.need(0, Source::kPeer, 1000000, 1);
+  model.end_step();
+
+  EXPECT_DOUBLE_EQ(model.wait_seconds(), 0.75 + 4.5);
+}
+
+TEST(WaitModelTest, EachNodeSendsThroughALinkOfItsOwn) {
+  WaitModel model(
+      {.peer_seconds = 0.75, .peer_bytes_per_second = 100, .prefetch_steps = 0},
+      3, 1);
+  for (int i = 0; i < 10; ++i) model.need(0, Source::kPeer, 50, 1);
+  model.end_step();
+  EXPECT_DOUBLE_EQ(model.wait_seconds(), 0.75 + 4.5);
+  for (int i = 0; i < 5; ++i) model.need(0, Source::kPeer, 50, 1);
+  for (int i = 0; i < 5; ++i) model.need(0, Source::kPeer, 50, 2);
+  model.end_step();
+  EXPECT_DOUBLE_EQ(model.wait_seconds(), 0.75 + 4.5 + 0.75 + 2.0);
+}
+
+TEST(WaitModelTest, PeersAreAskedBesideTheGetsInFlight) {
+  WaitModel model({.get_seconds = 1,
+                   .peer_seconds = 0.5,
+                   .max_in_flight = 1,
+                   .prefetch_steps = 0},
+                  1, 1);
+  for (int i = 0; i < 4; ++i) model.need(0, Source::kPeer, 1);
+  model.need(0, Source::kStore, 1);
+  model.end_step();
+
+  EXPECT_DOUBLE_EQ(model.wait_seconds(), 1.0);
+}
+
+// A rank that waits for its own places leaves the link to the others.
+TEST(WaitModelTest, WhoWaitsForAPlaceHoldsUpNobodyElse) {
+  WaitModel model({.get_seconds = 1,
+                   .store_bytes_per_second = 1000,
+                   .max_in_flight = 1,
+                   .prefetch_steps = 0},
+                  2, 1);
+  for (int i = 0; i < 5; ++i) model.need(0, Source::kStore, 1);
+  for (int i = 0; i < 5; ++i) model.need(1, Source::kStore, 1);
+  model.end_step();
+
+  EXPECT_NEAR(model.wait_seconds(), 5.0, 0.01);
+}
+
 TEST(WaitModelTest, TheSlowestRankHoldsAllUp) {
   WaitModel model({.get_seconds = 1, .max_in_flight = 1, .prefetch_steps = 0},
                   2, 1);
@@ -79,6 +132,15 @@ TEST(WaitModelTest, TheSlowestRankHoldsAllUp) {
   model.end_step();
 
   EXPECT_DOUBLE_EQ(model.wait_seconds(), 3.0);
+}
+
+TEST(WaitModelTest, RequestsInFlightAreOfANode) {
+  WaitModel model({.get_seconds = 1, .max_in_flight = 4, .prefetch_steps = 0},
+                  4, 2);
+  for (int i = 0; i < 8; ++i) model.need(3, Source::kStore, 1);
+  model.end_step();
+
+  EXPECT_DOUBLE_EQ(model.wait_seconds(), 4.0);  // Two at a time, of a rank.
 }
 
 TEST(WaitModelTest, HitsAndPeersTakeTheirOwnTime) {

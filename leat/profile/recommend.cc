@@ -76,10 +76,10 @@ class Judge {
                     .nodes = count};
     if (training_.gradient_bytes > 0) {
       setting.interconnect =
-          exchange(was.interconnect, was.devices, old.interconnect,
-                   machine.accelerators, machine.interconnect);
-      setting.network =
-          exchange(was.network, was.nodes, old.network, count, machine.network);
+          exchange(was.interconnect, was.devices, way(old, old.interconnect),
+                   machine.accelerators, way(machine, machine.interconnect));
+      setting.network = exchange(was.network, was.nodes, way(old, old.network),
+                                 count, way(machine, machine.network));
     }
     return setting;
   }
@@ -99,21 +99,31 @@ class Judge {
     return before > was.cold_supply ? after * was.cold_supply / before : after;
   }
 
-  double ring(std::uint32_t members, const Link& link) const {
-    return ring_seconds(training_.gradient_buckets, training_.gradient_bytes,
-                        members, link);
+  /// A link, and how many buckets the library of torch's that uses it has under
+  /// way at once: gloo's two threads, where there are only processors, have one
+  /// each; NCCL reduces one after the other.
+  struct Way {
+    const Link& link;
+    double at_once;
+  };
+  static Way way(const Machine& machine, const Link& link) {
+    return {link, machine.accelerator.empty() ? 2.0 : 1.0};
   }
 
-  /// A ring's time on `link`, times the share that was exposed on `old`. None
+  double ring(std::uint32_t members, const Way& way) const {
+    return ring_seconds(training_.gradient_buckets, training_.gradient_bytes,
+                        members, way.link, way.at_once);
+  }
+
+  /// A ring's time on that way, times the share that was exposed on `old`. None
   /// where a measured one cannot be compared, since `old` is not known.
   std::optional<double> exchange(double measured,
-                                 std::uint32_t measured_members,
-                                 const Link& old, std::uint32_t members,
-                                 const Link& link) const {
-    if (measured_members < 2) return ring(members, link);
+                                 std::uint32_t measured_members, const Way& old,
+                                 std::uint32_t members, const Way& on) const {
+    if (measured_members < 2) return ring(members, on);
     const double whole = ring(measured_members, old);
     if (whole <= 0) return std::nullopt;
-    return measured / whole * ring(members, link);
+    return measured / whole * ring(members, on);
   }
 
   std::string why_not(const Machine& machine, std::uint32_t count) const {
@@ -157,12 +167,14 @@ bool is_better(const Offer& a, const Offer& b) {
 }  // namespace
 
 double ring_seconds(double buckets, double bytes, std::uint32_t members,
-                    const Link& link) {
+                    const Link& link, double at_once) {
   if (members < 2) return 0;
   const double hops = 2.0 * (members - 1);
   const double traffic =
       link.bytes_per_second > 0 ? bytes / link.bytes_per_second : 0;
-  return hops * buckets * link.latency_seconds + hops / members * traffic;
+  const double carried = hops / members * traffic;
+  return std::max(carried,
+                  carried / at_once + hops * buckets * link.latency_seconds);
 }
 
 Result<std::vector<Offer>> judge(const WholeTraining& training,

@@ -65,11 +65,16 @@ struct Offer {
   std::string why_not;
 };
 
-/// What `ring_seconds` of a ring of `members` takes to reduce gradients: 2 (n -
-/// 1) messages a bucket, and each byte 2 (n - 1) / n times (Patarasuk and Yuan,
-/// 2009).
+/// What a ring of `members` takes to reduce gradients: 2 (n - 1) messages a
+/// bucket, and each byte 2 (n - 1) / n times (Patarasuk and Yuan, 2009). Where
+/// `at_once` buckets are under way together, one's messages are awaited while
+/// the link carries the others' bytes: a bucket takes its bytes, or a part in
+/// `at_once` of them and its messages, whichever is longer; `link`'s latency is
+/// what a message adds then.
+///
+/// REQUIRES: at_once >= 1
 double ring_seconds(double buckets, double bytes, std::uint32_t members,
-                    const Link& link);
+                    const Link& link, double at_once = 1);
 
 /// Judges 1, 2, 4, … of each machine, up to its `most`. In the order of
 /// `machines`, then by count.

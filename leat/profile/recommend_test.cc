@@ -53,6 +53,27 @@ TEST(RingTest, EveryBucketPaysLatencyAndEveryByteBandwidth) {
   EXPECT_NEAR(ring_seconds(3, 0, 4, link), 6 * 3e-3, 1e-9);
 }
 
+TEST(RingTest, BucketsUnderWayTogetherWaitWhileTheLinkCarriesTheOthersBytes) {
+  const Link link{.latency_seconds = 1e-3, .bytes_per_second = 1e9};
+
+  EXPECT_NEAR(ring_seconds(3, 1e9, 4, link, 2), 1.5, 1e-9) << "hidden";
+  EXPECT_NEAR(ring_seconds(3, 2e6, 4, link, 2), 3e-3 / 2 + 6 * 3e-3, 1e-9);
+  EXPECT_NEAR(ring_seconds(3, 0, 4, link, 2), 6 * 3e-3, 1e-9);
+}
+
+TEST(JudgeTest, WithoutAcceleratorsTwoBucketsAreUnderWayAtOnce) {
+  WholeTraining whole = training();
+  whole.gradient_bytes = 1e8;
+  whole.gradient_buckets = 4;
+  Machine processors = kSmall;
+  processors.accelerator = "";
+  processors.most = 4;
+
+  const auto offers = judged(whole, {processors});
+
+  EXPECT_NEAR(offers[2].step.network, 0.15, 1e-9) << "6 * 4e-4 is hidden";
+}
+
 TEST(JudgeTest, WhereItWasMeasuredItTakesWhatWasMeasured) {
   const Prices prices{.get_per_1000 = 0.0004};
 

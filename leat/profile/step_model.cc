@@ -102,8 +102,15 @@ double StepModel::cores_supply(const Setting& setting) const {
   return measured_.warm_supply * after / before;
 }
 
+double StepModel::workers_supply(const Setting& setting, double seconds) const {
+  if (!setting.workers || !measured_.workers) return seconds;
+  return seconds * std::max(*measured_.workers, 1U) /
+         std::max(*setting.workers, 1U);
+}
+
 double StepModel::warm_supply(const Setting& setting) const {
-  return std::max(unhindered_supply_, cores_supply(setting));
+  return std::max(workers_supply(setting, unhindered_supply_),
+                  cores_supply(setting));
 }
 
 double StepModel::overlap_at(double cached) const {
@@ -133,10 +140,19 @@ double StepModel::made_supply(const Setting& setting, double warm) const {
   }
   if (measured_.workers) {
     const double fetch = measured_.cold_supply - unhindered_supply_;
-    return std::max(warm, unhindered_supply_ + missed * slower * fetch);
+    return std::max(warm, workers_supply(setting, unhindered_supply_ +
+                                                      missed * slower * fetch));
   }
   return warm +
          missed * slower * (measured_.cold_supply - measured_.warm_supply);
+}
+
+double StepModel::stall_at(const Setting& setting, double training) const {
+  const double cold = cold_supply(setting, warm_supply(setting));
+  const bool is_ahead =
+      setting.loads_ahead || (setting.workers && *setting.workers > 0 &&
+                              measured_.workers == std::uint32_t{0});
+  return stall(training, cold, is_ahead ? 1 : overlap_at(setting.cached));
 }
 
 PredictedStep StepModel::predict(const Setting& setting) const {
@@ -147,18 +163,18 @@ PredictedStep StepModel::predict(const Setting& setting) const {
       .network = setting.network.value_or(
           ring(measured_.network, measured_.nodes, setting.nodes))};
   const double training = step.seconds();
-  const double warm = warm_supply(setting);
-  const double cold = cold_supply(setting, warm);
-  const double warm_overlap = setting.loads_ahead ? 1 : warm_overlap_;
-  const double cold_overlap =
-      setting.loads_ahead ? 1 : overlap_at(setting.cached);
-  const double all = stall(training, cold, cold_overlap);
+  Setting end = setting;
+  end.cached = 0;
+  const double most = stall_at(end, training);
   if (!measured_.has_warm) {
-    step.fetch = all;
+    step.fetch = most;
     return step;
   }
-  step.preparation = std::min(stall(training, warm, warm_overlap), all);
-  step.fetch = all - step.preparation;
+  end.cached = 1;
+  const double least = std::min(stall_at(end, training), most);
+  const double all = std::clamp(stall_at(setting, training), least, most);
+  step.preparation = least;
+  step.fetch = all - least;
   return step;
 }
 

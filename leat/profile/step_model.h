@@ -38,9 +38,12 @@ struct MeasuredStep {
 struct Setting {
   double cached = 0;         ///< Share of bytes that come from memory: 0 to 1.
   bool loads_ahead = false;  ///< Batches are made while training computes.
-  double cores = 1;          ///< Of a node, as a multiple of what was measured.
-  double bandwidth = 1;      ///< From the store, likewise.
-  double latency = 1;        ///< Of the store, likewise.
+  /// Processes that make a rank's batches; none: as many as were measured.
+  /// Only where MeasuredStep::workers is known. One or more load ahead.
+  std::optional<std::uint32_t> workers{};
+  double cores = 1;      ///< Of a node, as a multiple of what was measured.
+  double bandwidth = 1;  ///< From the store, likewise.
+  double latency = 1;    ///< Of the store, likewise.
   /// A batch's bytes, none of them cached, take no less: the network is full.
   double least_fetch = 0;
   double accelerator = 1;  ///< Its speed, likewise.
@@ -78,10 +81,13 @@ struct PredictedStep {
 /// where the measured ones were busy, if the loader uses them: so many workers
 /// are no faster than their CPU time over their number. While one of them
 /// waits for bytes, the others have its core: what the store takes is added to
-/// what a worker computes, and not to what the cores do.
+/// what a worker computes, and not to what the cores do. n workers instead of m
+/// take m / n of the time, as far as the cores go.
 /// Devices and nodes: exposed communication grows as a ring's traffic does, as
 /// (n - 1) / n (Patarasuk and Yuan, 2009): a lower bound, since what was hidden
 /// may come out.
+/// Cached: what was measured are its ends, between which no step is shorter
+/// than with everything cached or longer than with nothing.
 ///
 /// Threads: any; it does not change.
 class StepModel {
@@ -105,10 +111,12 @@ class StepModel {
   explicit StepModel(const MeasuredStep& measured);
 
   double cores_supply(const Setting& setting) const;
+  double workers_supply(const Setting& setting, double seconds) const;
   double warm_supply(const Setting& setting) const;
   double overlap_at(double cached) const;
   double cold_supply(const Setting& setting, double warm) const;
   double made_supply(const Setting& setting, double warm) const;
+  double stall_at(const Setting& setting, double training) const;
 
   MeasuredStep measured_;
   /// What a batch takes with its bytes in memory and more cores than needed.

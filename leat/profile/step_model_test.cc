@@ -123,6 +123,32 @@ MeasuredStep two_workers(double cores) {
           .cores = cores};
 }
 
+TEST(StepModelTest, MoreWorkersMakeMoreBatchesAsFarAsTheCoresGo) {
+  const StepModel model = model_of(two_workers(2));
+  const auto input = [&](std::uint32_t workers) {
+    const PredictedStep step = model.predict({.workers = workers});
+    return step.preparation + step.fetch;
+  };
+
+  EXPECT_NEAR(input(1), 0.6, 0.0011);
+  EXPECT_NEAR(input(2), 0.3, 0.0011);
+  EXPECT_NEAR(input(4), 0.15, 0.0011);
+  EXPECT_NEAR(input(16), 0.1, 0.0011);  // 200 ms of CPU time on two cores.
+}
+
+TEST(StepModelTest, AWorkerWhereThereWasNoneLoadsAhead) {
+  const StepModel model = model_of({.compute = 0.1,
+                                    .preparation = 0.02,
+                                    .fetch = 0.03,
+                                    .warm_supply = 0.02,
+                                    .cold_supply = 0.05,
+                                    .workers = 0});
+
+  EXPECT_NEAR(model.predict({}).seconds(), 0.15, 1e-9);
+  EXPECT_NEAR(model.predict({.workers = 0}).seconds(), 0.15, 1e-9);
+  EXPECT_NEAR(model.predict({.workers = 1}).seconds(), 0.1, 1e-9);
+}
+
 TEST(StepModelTest, AWorkerThatWaitsForBytesLeavesItsCoreToTheOthers) {
   for (const double cores : {1.0, 2.0}) {
     const StepModel model = model_of(two_workers(cores));

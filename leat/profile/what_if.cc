@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -30,6 +31,9 @@ void turn(Setting& setting, Knob knob, double value) {
       break;
     case Knob::kCached:
       setting.cached = value;
+      break;
+    case Knob::kWorkers:
+      setting.workers = static_cast<std::uint32_t>(value);
       break;
     case Knob::kCores:
       setting.cores = value;
@@ -59,6 +63,10 @@ std::string_view why_not(const MeasuredStep& measured, Knob knob) {
     case Knob::kCached:
       return measured.has_warm ? ""
                                : "preparation and fetch were not told apart";
+    case Knob::kWorkers:
+      return measured.workers ? ""
+                              : "no worker processes of torch's DataLoader "
+                                "made the batches";
     case Knob::kCores:
       if (!measured.has_warm) return "preparation was not told from fetch";
       return measured.preparation_cpu ? ""
@@ -83,16 +91,22 @@ std::string_view why_not(const MeasuredStep& measured, Knob knob) {
   }
 }
 
-std::span<const double> values_of(Knob knob) {
-  switch (knob) {
-    case Knob::kCached:
-      return kShares;
-    case Knob::kDevices:
-    case Knob::kNodes:
-      return kCounts;
-    default:
-      return kFactors;
-  }
+bool is_count(Knob knob) {
+  return knob == Knob::kWorkers || knob == Knob::kDevices ||
+         knob == Knob::kNodes;
+}
+
+/// What was measured is among them.
+std::vector<double> values_of(const MeasuredStep& measured, Knob knob) {
+  if (knob == Knob::kCached) return {kShares.begin(), kShares.end()};
+  if (!is_count(knob)) return {kFactors.begin(), kFactors.end()};
+  const double here = knob == Knob::kWorkers   ? measured.workers.value_or(1)
+                      : knob == Knob::kDevices ? measured.devices
+                                               : measured.nodes;
+  std::vector<double> values(kCounts.begin(), kCounts.end());
+  const auto after = std::ranges::lower_bound(values, here);
+  if (after == values.end() || *after != here) values.insert(after, here);
+  return values;
 }
 
 double part_of(const PredictedStep& step, StepPart part) {
@@ -112,8 +126,12 @@ double part_of(const PredictedStep& step, StepPart part) {
 }
 
 /// The knob's value where the work in the way is `factor` times less.
-double value_at(Knob knob, double factor) {
+double value_at(const MeasuredStep& measured, Knob knob, double factor) {
   switch (knob) {
+    case Knob::kLoadAhead:
+      return 1;
+    case Knob::kWorkers:
+      return std::ceil(std::max(measured.workers.value_or(1), 1U) * factor);
     case Knob::kCached:
       return factor >= kMostFactor ? 1 : 1 - 1 / factor;
     case Knob::kLatency:
@@ -124,10 +142,12 @@ double value_at(Knob knob, double factor) {
 }
 
 std::span<const Knob> knobs_against(StepPart part) {
-  static constexpr std::array kFetch = {Knob::kLoadAhead, Knob::kBandwidth,
-                                        Knob::kLatency, Knob::kCached};
-  static constexpr std::array kPreparation = {Knob::kLoadAhead, Knob::kCores};
-  static constexpr std::array kInput = {Knob::kLoadAhead};
+  static constexpr std::array kFetch = {Knob::kLoadAhead, Knob::kWorkers,
+                                        Knob::kBandwidth, Knob::kLatency,
+                                        Knob::kCached};
+  static constexpr std::array kPreparation = {Knob::kLoadAhead, Knob::kWorkers,
+                                              Knob::kCores};
+  static constexpr std::array kInput = {Knob::kLoadAhead, Knob::kWorkers};
   switch (part) {
     case StepPart::kFetch:
       return kFetch;
@@ -145,24 +165,34 @@ struct Found {
   double factor = 1;
 };
 
+/// Whether batches are made while training computes, as far as is known.
+bool loads_ahead(const MeasuredStep& measured, const Setting& setting) {
+  return setting.loads_ahead || measured.is_pipelined ||
+         setting.workers.value_or(measured.workers.value_or(0)) > 0;
+}
+
 /// The least turn of this knob that removes the part, if any does.
 std::optional<Found> least(const StepModel& model, const Setting& from,
                            StepPart part, Knob knob) {
-  if (!why_not(model.measured(), knob).empty()) return std::nullopt;
-  if (knob == Knob::kLoadAhead && from.loads_ahead) return std::nullopt;
+  const MeasuredStep& measured = model.measured();
+  if (!why_not(measured, knob).empty()) return std::nullopt;
+  const PredictedStep before = model.predict(from);
   const auto with = [&](double factor) {
     Setting setting = from;
-    turn(setting, knob, knob == Knob::kLoadAhead ? 1 : value_at(knob, factor));
+    turn(setting, knob, value_at(measured, knob, factor));
     return model.predict(setting);
   };
   const auto is_removed = [&](double factor) {
     const PredictedStep step = with(factor);
-    return part_of(step, part) <= kRemoved * step.seconds();
+    return part_of(step, part) <= kRemoved * step.seconds() &&
+           before.seconds() - step.seconds() >= part_of(before, part) / 2;
   };
   if (knob == Knob::kLoadAhead) {
-    if (!is_removed(1)) return std::nullopt;
+    if (loads_ahead(measured, from) || !is_removed(1)) return std::nullopt;
     return Found{{knob, 1, with(1).seconds()}, 1};
   }
+  // One worker where there was none is loading ahead.
+  if (knob == Knob::kWorkers && is_removed(1)) return std::nullopt;
   if (!is_removed(kMostFactor)) return std::nullopt;
   double low = 1;
   double high = kMostFactor;
@@ -170,14 +200,23 @@ std::optional<Found> least(const StepModel& model, const Setting& from,
     const double middle = std::sqrt(low * high);
     (is_removed(middle) ? high : low) = middle;
   }
-  return Found{{knob, value_at(knob, high), with(high).seconds()}, high};
+  return Found{{knob, value_at(measured, knob, high), with(high).seconds()},
+               high};
 }
 
-StepPart largest_stall(const PredictedStep& step, bool has_warm) {
-  StepPart largest = StepPart::kInterconnect;
-  for (const StepPart part : {StepPart::kNetwork, StepPart::kPreparation,
-                              has_warm ? StepPart::kFetch : StepPart::kInput}) {
-    if (part_of(step, part) > part_of(step, largest)) largest = part;
+/// The largest worth removing that is none of `stay`, if there is one.
+std::optional<StepPart> largest_stall(const PredictedStep& step, bool has_warm,
+                                      const std::vector<StepPart>& stay) {
+  std::optional<StepPart> largest;
+  double most = kWorthRemoving * step.seconds();
+  for (const StepPart part :
+       {StepPart::kInterconnect, StepPart::kNetwork, StepPart::kPreparation,
+        has_warm ? StepPart::kFetch : StepPart::kInput}) {
+    if (std::ranges::count(stay, part) > 0 || part_of(step, part) <= most) {
+      continue;
+    }
+    largest = part;
+    most = part_of(step, part);
   }
   return largest;
 }
@@ -186,7 +225,7 @@ StepPart largest_stall(const PredictedStep& step, bool has_warm) {
 
 std::string_view to_string(Knob knob) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Knob::kCount)>
-      kNames = {"load_ahead", "cached",      "cores",   "bandwidth",
+      kNames = {"load_ahead", "cached",      "workers", "cores", "bandwidth",
                 "latency",    "accelerator", "devices", "nodes"};
   return kNames.at(static_cast<std::size_t>(knob));
 }
@@ -202,22 +241,24 @@ Result<void> turn(Setting& setting, const MeasuredStep& measured,
                    fmt::format("{} cannot be judged: {}", knob, missing));
     }
     const bool is_share = one == Knob::kCached || one == Knob::kLoadAhead;
-    const bool is_count = one == Knob::kDevices || one == Knob::kNodes;
+    // Without workers the training's own process makes batches.
     if (!(is_share ? value >= 0 && value <= 1
-                   : value > 0 && value <= kMostAsked) ||
-        (is_count && value != std::floor(value))) {
+                   : (value > 0 || (value == 0 && one == Knob::kWorkers)) &&
+                         value <= kMostAsked) ||
+        (is_count(one) && value != std::floor(value))) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("{}={:g}: {}", knob, value,
-                               is_share   ? "from 0 to 1"
-                               : is_count ? "a whole number from 1 on"
-                                          : "a multiple above 0"));
+                               is_share        ? "from 0 to 1"
+                               : is_count(one) ? "a whole number from 1 on"
+                                               : "a multiple above 0"));
     }
     turn(setting, one, value);
     return {};
   }
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("\"{}\" is none of load_ahead, cached, cores, "
-                           "bandwidth, latency, accelerator, devices, nodes",
+               fmt::format("\"{}\" is none of load_ahead, cached, workers, "
+                           "cores, bandwidth, latency, accelerator, devices, "
+                           "nodes",
                            knob));
 }
 
@@ -229,7 +270,7 @@ std::vector<Curve> what_if_curves(const StepModel& model) {
                 .points = {},
                 .why_not = std::string(why_not(model.measured(), knob))};
     if (curve.why_not.empty()) {
-      for (const double value : values_of(knob)) {
+      for (const double value : values_of(model.measured(), knob)) {
         Setting setting = model.measured_setting();
         turn(setting, knob, value);
         curve.points.push_back(
@@ -244,23 +285,27 @@ std::vector<Curve> what_if_curves(const StepModel& model) {
 std::vector<Removal> removals(const StepModel& model) {
   std::vector<Removal> removals;
   Setting setting = model.measured_setting();
-  // Each takes one knob out of play, or is the last.
+  std::vector<StepPart> stay;
+  // Each takes one knob out of play, or a part.
   while (removals.size() < static_cast<std::size_t>(Knob::kCount)) {
     const PredictedStep step = model.predict(setting);
-    const StepPart part = largest_stall(step, model.measured().has_warm);
-    if (part_of(step, part) <= kWorthRemoving * step.seconds()) break;
-    Removal removal{part, part_of(step, part), {}};
+    const auto part = largest_stall(step, model.measured().has_warm, stay);
+    if (!part) break;
+    Removal removal{*part, part_of(step, *part), {}};
     std::vector<Found> found;
-    for (const Knob knob : knobs_against(part)) {
-      if (const auto one = least(model, setting, part, knob)) {
+    for (const Knob knob : knobs_against(*part)) {
+      if (const auto one = least(model, setting, *part, knob)) {
         found.push_back(*one);
       }
     }
     std::ranges::stable_sort(found, {}, &Found::factor);
     for (const Found& one : found) removal.changes.push_back(one.change);
     removals.push_back(std::move(removal));
-    if (found.empty()) break;
-    turn(setting, found.front().change.knob, found.front().change.value);
+    if (found.empty()) {
+      stay.push_back(*part);
+    } else {
+      turn(setting, found.front().change.knob, found.front().change.value);
+    }
   }
   return removals;
 }

@@ -16,6 +16,7 @@ namespace leat {
 enum class Knob : std::uint8_t {
   kLoadAhead,    ///< 1: batches are made while training computes.
   kCached,       ///< Share of bytes that come from memory: 0 to 1.
+  kWorkers,      ///< Processes that make a rank's batches: how many.
   kCores,        ///< Of a node, as a multiple.
   kBandwidth,    ///< From the store, as a multiple.
   kLatency,      ///< Of the store, as a multiple: 0.5 is half.
@@ -70,14 +71,16 @@ struct Removal {
 };
 
 /// The bottlenecks of a step, each with the smallest changes that remove it:
-/// the largest stall first, then what is the largest after that change. Ends
-/// when no stall takes more than 2 % of the step, or nothing removes the
-/// largest.
+/// the largest stall first, then what is the largest after that change, past
+/// those that nothing removes. Ends when no other takes more than 2 % of the
+/// step.
 ///
-/// A stall is removed when it is under 1 % of the step. Changes are ranked by
+/// A stall is removed when it is under 1 % of the step and at least half of its
+/// time is saved, not waited for something else. Changes are ranked by
 /// the factor by which they shrink the work in its way: caching three quarters
-/// is as large as four times the bandwidth. Loading ahead costs nothing and
-/// goes first. No change is larger than a factor of 64.
+/// is as large as four times the bandwidth, or as four workers for one. Loading
+/// ahead costs nothing and goes first, where the loader did not do so. No
+/// change is larger than a factor of 64.
 std::vector<Removal> removals(const StepModel& model);
 
 }  // namespace leat

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,9 @@ TEST(WhatIfTest, EveryCurveGoesThroughWhatWasMeasured) {
 
   const std::vector<Curve> curves = what_if_curves(model);
 
-  ASSERT_EQ(curves.size(), 7u);
+  ASSERT_EQ(curves.size(), 8u);
   for (const Curve& curve : curves) {
-    if (curve.knob == Knob::kNodes) continue;
+    if (curve.knob == Knob::kNodes || curve.knob == Knob::kWorkers) continue;
     const double here = curve.knob == Knob::kCached    ? 0
                         : curve.knob == Knob::kDevices ? 2
                                                        : 1;
@@ -58,15 +59,108 @@ TEST(WhatIfTest, EveryCurveGoesThroughWhatWasMeasured) {
   }
 }
 
+/// Steps of all kinds of loaders, whose parts are what noise makes of them.
+MeasuredStep drawn(std::mt19937& random) {
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution(low, high)(random);
+  };
+  const auto is = [&] { return std::bernoulli_distribution(0.5)(random); };
+  MeasuredStep step{.compute = between(0.005, 0.1),
+                    .interconnect = is() ? between(0, 0.02) : 0,
+                    .preparation = between(0, 0.1),
+                    .fetch = is() ? between(0, 0.1) : 0,
+                    .warm_supply = between(0, 0.2),
+                    .is_pipelined = is(),
+                    .cores = 2};
+  step.cold_supply = step.warm_supply + between(0, 0.2);
+  if (!step.is_pipelined && is()) step.workers = is() ? 0 : 2;
+  if (is()) step.preparation_cpu = between(0, 0.3);
+  if (is()) step.latency_share = between(0, 1);
+  return step;
+}
+
 TEST(WhatIfTest, TurningAKnobTheGoodWayNeverHurts) {
-  for (const Curve& curve : what_if_curves(model_of(kAll))) {
-    const double sign = curve.knob == Knob::kLatency ? -1 : 1;
-    for (std::size_t i = 1; i < curve.points.size(); ++i) {
-      EXPECT_GE(sign * (curve.points[i].speedup - curve.points[i - 1].speedup),
-                -1e-9)
-          << to_string(curve.knob) << " at " << curve.points[i].value;
+  std::mt19937 random(7);
+  for (int draw = 0; draw < 1000; ++draw) {
+    for (const Curve& curve :
+         what_if_curves(draw == 0 ? model_of(kAll) : model_of(drawn(random)))) {
+      const double sign = curve.knob == Knob::kLatency ? -1 : 1;
+      for (std::size_t i = 1; i < curve.points.size(); ++i) {
+        ASSERT_GE(
+            sign * (curve.points[i].speedup - curve.points[i - 1].speedup),
+            -1e-9)
+            << draw << ": " << to_string(curve.knob) << " at "
+            << curve.points[i].value;
+      }
     }
   }
+}
+
+TEST(RemovalsTest, EachChangeSavesTimeAndIsOneThatTheLoaderCanMake) {
+  std::mt19937 random(8);
+  for (int draw = 0; draw < 1000; ++draw) {
+    const MeasuredStep measured = drawn(random);
+    const StepModel model = model_of(measured);
+    double before = model.predict(model.measured_setting()).seconds();
+    std::vector<StepPart> parts;
+    for (const Removal& removal : removals(model)) {
+      parts.push_back(removal.part);
+      for (const Change& change : removal.changes) {
+        ASSERT_LE(change.step_seconds, before - removal.seconds / 2 + 1e-9)
+            << draw << ": " << to_string(change.knob);
+        if (change.knob == Knob::kLoadAhead) {
+          ASSERT_FALSE(measured.is_pipelined) << draw;
+          ASSERT_EQ(measured.workers.value_or(0), 0u) << draw;
+        }
+        if (change.knob == Knob::kWorkers) {
+          ASSERT_TRUE(measured.workers) << draw;
+        }
+      }
+      if (!removal.changes.empty()) {
+        before = removal.changes.front().step_seconds;
+      }
+    }
+  }
+}
+
+TEST(RemovalsTest, AStallThatNothingRemovesDoesNotHideTheNext) {
+  // Nothing is known of preparation but its time.
+  const auto found = removals(model_of({.compute = 0.1,
+                                        .preparation = 0.2,
+                                        .fetch = 0.1,
+                                        .warm_supply = 0.3,
+                                        .cold_supply = 0.4,
+                                        .is_pipelined = true}));
+
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].part, StepPart::kPreparation);
+  EXPECT_THAT(found[0].changes, IsEmpty());
+  EXPECT_EQ(found[1].part, StepPart::kFetch);
+  EXPECT_EQ(found[1].changes.at(0).knob, Knob::kCached);
+}
+
+TEST(RemovalsTest, WhereOneBatchTakesLongerThanAStepMoreWorkersMakeThem) {
+  // 35 ms a batch in the training's own process, 15 of compute.
+  const MeasuredStep alone = {.compute = 0.015,
+                              .preparation = 0.02,
+                              .fetch = 0.015,
+                              .warm_supply = 0.02,
+                              .cold_supply = 0.035,
+                              .workers = 0};
+
+  const auto found = removals(model_of(alone));
+
+  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found[0].changes.size(), 1u);
+  EXPECT_EQ(found[0].part, StepPart::kPreparation);
+  EXPECT_EQ(found[0].changes[0].knob, Knob::kWorkers);
+  EXPECT_EQ(found[0].changes[0].value, 2);
+  EXPECT_THAT(found[0].changes[0].step_seconds, DoubleNear(0.0175, 1e-9));
+  ASSERT_EQ(found[1].changes.size(), 2u);
+  EXPECT_EQ(found[1].changes[0].knob, Knob::kCached);
+  EXPECT_EQ(found[1].changes[1].knob, Knob::kWorkers);
+  EXPECT_EQ(found[1].changes[1].value, 3);
+  EXPECT_THAT(found[1].changes[1].step_seconds, DoubleNear(0.015, 1e-9));
 }
 
 TEST(WhatIfTest, WhatWasNotMeasuredHasNoCurveAndSaysWhy) {
@@ -169,6 +263,7 @@ TEST(TurnTest, RefusesWhatCannotBeOrWasNotMeasured) {
   EXPECT_THAT(refusal("latency", NAN), HasSubstr("a multiple above 0"));
   EXPECT_THAT(refusal("devices", 1.5), HasSubstr("a whole number"));
   EXPECT_THAT(refusal("nodes", 2), HasSubstr("--node for each"));
+  EXPECT_THAT(refusal("workers", 2), HasSubstr("no worker processes"));
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ void await_end_of(pid_t child) {
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& words,
-                           const std::filesystem::path& log, ChildInput input) {
+                           const std::filesystem::path& log, ChildInput input,
+                           int held) {
   const OwnedFd file(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error(errno, log.string());
@@ -74,7 +75,8 @@ Result<Child> Child::start(const std::vector<std::string>& words,
           .log = file.get(),
           .lifeline = lifeline_read.get(),
           .report = report_write.get(),
-          .keeps_input_open = input == ChildInput::kOpen});
+          .keeps_input_open = input == ChildInput::kOpen,
+          .held = held});
   }
   report_write = OwnedFd();
   if (const int why = why_not_started(report_read.get()); why != 0) {

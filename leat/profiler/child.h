@@ -28,14 +28,16 @@ enum class ChildInput : std::uint8_t {
 class Child {
  public:
   /// Starts `words` (found on PATH) with our environment and no signal
-  /// blocked.
+  /// blocked. `held`, or -1, is kept open until all has ended; the program does
+  /// not have it.
   ///
   /// Errors:
   ///   kInvalidArgument    there is no such program; or the errors of the file
   ///   kResourceExhausted  no process or pipe can be made
   static Result<Child> start(const std::vector<std::string>& words,
                              const std::filesystem::path& log,
-                             ChildInput input = ChildInput::kEmpty);
+                             ChildInput input = ChildInput::kEmpty,
+                             int held = -1);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;

@@ -38,6 +38,7 @@ constexpr int kTickMilliseconds = 10;
 /// Where the keeper has its descriptors: all above are closed.
 constexpr int kLifeline = 3;
 constexpr int kReport = 4;
+constexpr int kHeld = 5;
 
 /// Those who live, and whose children they are: {process, parent}.
 std::vector<std::pair<pid_t, pid_t>> living_processes() {
@@ -140,22 +141,29 @@ void keep_input_open() {
 
 /// Puts the descriptors into their places, which may be one another's now.
 void take_descriptors(const KeptProgram& program) {
-  const int log = ::fcntl(program.log, F_DUPFD, kReport + 1);
-  const int lifeline = ::fcntl(program.lifeline, F_DUPFD, kReport + 1);
-  const int report = ::fcntl(program.report, F_DUPFD, kReport + 1);
+  const auto aside = [](int fd) { return ::fcntl(fd, F_DUPFD, kHeld + 1); };
+  const int log = aside(program.log);
+  const int lifeline = aside(program.lifeline);
+  const int report = aside(program.report);
+  const int held = program.held < 0 ? -1 : aside(program.held);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::dup3(lifeline, kLifeline, O_CLOEXEC);
   ::dup3(report, kReport, O_CLOEXEC);
-  if (::syscall(SYS_close_range, kReport + 1, ~0U, 0U) == 0) return;
-  for (long fd = ::sysconf(_SC_OPEN_MAX) - 1; fd > kReport; --fd) {
-    ::close(static_cast<int>(fd));
-  }
+  if (held >= 0) ::dup3(held, kHeld, O_CLOEXEC);
+  close_descriptors_from(held >= 0 ? kHeld + 1 : kHeld);
 }
 
 }  // namespace
+
+void close_descriptors_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
+  for (long fd = ::sysconf(_SC_OPEN_MAX) - 1; fd >= first; --fd) {
+    ::close(static_cast<int>(fd));
+  }
+}
 
 void keep(const KeptProgram& program) {
   take_descriptors(program);

@@ -19,9 +19,14 @@ struct KeptProgram {
   int report;                    ///< Takes an int, errno, if it cannot start.
   /// Else its standard input is empty. So it ends when we do.
   bool keeps_input_open;
+  /// Stays open until all has ended, and is not the program's; or -1.
+  int held;
 };
 
 /// Ends with the program's exit status, 128 + N after a signal N.
 [[noreturn]] void keep(const KeptProgram& program);
+
+/// Closes all descriptors of this process from that one on.
+void close_descriptors_from(int first);
 
 }  // namespace leat

@@ -98,4 +98,29 @@ Result<void> read_into_page_cache(std::span<const std::filesystem::path> files,
   return {};
 }
 
+KeptPages::KeptPages(std::span<const std::filesystem::path> files,
+                     std::uint64_t most_bytes) {
+  // A process may have 65,530 mappings, and needs some for itself.
+  constexpr std::size_t kMostMappings = 30'000;
+  for (const std::filesystem::path& path : files) {
+    const OpenedFile file(path);
+    const std::uint64_t size = file.size_bytes();
+    if (size == 0) continue;
+    if (bytes_ + size > most_bytes || mapped_.size() == kMostMappings) return;
+    void* const mapped =
+        ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd(), 0);
+    if (mapped == MAP_FAILED) return;
+    if (::mlock(mapped, size) != 0) {
+      ::munmap(mapped, size);
+      return;
+    }
+    mapped_.emplace_back(mapped, size);
+    bytes_ += size;
+  }
+}
+
+KeptPages::~KeptPages() {
+  for (const auto& [mapped, size] : mapped_) ::munmap(mapped, size);
+}
+
 }  // namespace leat

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <span>
 #include <stop_token>
+#include <utility>
+#include <vector>
 
 #include "leat/base/result.h"
 
@@ -27,5 +29,27 @@ void drop_from_page_cache(std::span<const std::filesystem::path> files);
 ///   kCancelled  `stop` fired
 Result<void> read_into_page_cache(std::span<const std::filesystem::path> files,
                                   const std::stop_token& stop);
+
+/// Keeps what the page cache holds of files there, for as long as this lives
+/// and as far as the kernel allows (mlock(2)): a machine that is short of
+/// memory, or gives back what it thinks is idle, takes it from files first.
+///
+/// Threads: one.
+class KeptPages {
+ public:
+  /// Of the first files, at most `most_bytes` in all.
+  KeptPages(std::span<const std::filesystem::path> files,
+            std::uint64_t most_bytes);
+  ~KeptPages();
+  KeptPages(const KeptPages&) = delete;
+  KeptPages& operator=(const KeptPages&) = delete;
+
+  /// Of how many bytes; fewer than asked for where the kernel allows no more.
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::pair<void*, std::size_t>> mapped_;
+  std::uint64_t bytes_ = 0;
+};
 
 }  // namespace leat

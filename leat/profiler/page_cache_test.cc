@@ -44,6 +44,26 @@ TEST_F(PageCacheTest, DroppedPagesAreGoneAndReadOnesAreThere) {
   EXPECT_EQ(residency_of(files_).resident_bytes, 0u);
 }
 
+TEST_F(PageCacheTest, WhatIsKeptStaysWhenItIsDropped) {
+  ASSERT_TRUE(read_into_page_cache(files_, {}));
+  {
+    const KeptPages kept(files_, kBytes);
+    if (kept.bytes() == 0)
+      GTEST_SKIP() << "no memory may be locked here: raise ulimit -l";
+    EXPECT_EQ(kept.bytes(), kBytes);
+    drop_from_page_cache(files_);
+    EXPECT_EQ(residency_of(files_).resident_bytes, kBytes);
+  }
+
+  if (is_in_memory()) return;
+  drop_from_page_cache(files_);
+  EXPECT_EQ(residency_of(files_).resident_bytes, 0u) << "it is free again";
+}
+
+TEST_F(PageCacheTest, NoMoreIsKeptThanAsked) {
+  EXPECT_EQ(KeptPages(files_, kBytes - 1).bytes(), 0u);
+}
+
 TEST_F(PageCacheTest, AStopEndsTheReading) {
   std::stop_source stop;
   stop.request_stop();

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "leat/runtime/limits.h"
+
 namespace leat {
 namespace {
 
@@ -20,6 +22,9 @@ constexpr int kMostFillRuns = 2;
 /// run, and each run is to find all of it read.
 constexpr std::uint32_t kFirstReadsFurther = 3;
 constexpr std::uint32_t kFillReadsFurther = 2;
+/// One part in so many of memory may be kept for files while a run is to find
+/// them there.
+constexpr std::uint64_t kKeptOfMemory = 4;
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -34,7 +39,7 @@ double share_resident(const Residency& files) {
 class Session {
  public:
   Session(const SessionOptions& options, const std::stop_token& stop)
-      : options_(options), stop_(stop) {}
+      : options_(options), stop_(stop), steps_(options.steps) {}
 
   Result<TrainingTrials> run() {
     LEAT_TRY_VOID(look());
@@ -67,6 +72,7 @@ class Session {
     trials_.rows = first.rows.value_or(0);
     trials_.epoch_batches = first.epoch_batches.value_or(0);
     trials_.workers = first.workers;
+    steps_ = whole_turns(options_.steps, first.workers);
     trials_.gradient_bytes = first.gradient_bytes;
     trials_.gradient_buckets = first.gradient_buckets;
     trials_.loader = first.loader;
@@ -97,8 +103,8 @@ class Session {
     }
     return run_trial(options_.place, options_.launch,
                      {.warmup = options_.warmup,
-                      .steps = options_.steps,
-                      .drained = further * options_.steps,
+                      .steps = steps_,
+                      .drained = further * steps_,
                       .notes_files = notes_files,
                       .reads_power = mode == Relay::Mode::kCold &&
                                      options_.launch.nodes.size() == 1},
@@ -160,21 +166,14 @@ class Session {
   }
 
   Result<void> measure(Condition condition) {
-    const bool is_replayed = condition < Condition::kWarm;
     LaunchPlan launch = options_.launch;
     if (condition == Condition::kAlone) launch.processes_per_node = 1;
     if (condition < Condition::kNodes) launch.nodes.resize(1);
-    if (!is_replayed) {
-      LEAT_TRY_VOID(prepare_files(condition));
-      LEAT_TRY(const Trial done,
-               run_real(condition == Condition::kWarm ? Relay::Mode::kWarm
-                                                      : Relay::Mode::kCold));
-      keep(condition, done);
-      return {};
-    }
+    if (condition == Condition::kWarm) return measure_warm();
+    if (condition == Condition::kCold) return measure_cold();
     TrialOptions trial = {
         .warmup = options_.warmup,
-        .steps = options_.steps,
+        .steps = steps_,
         // None is fetched in a step that counts.
         .replayed = std::min(options_.replayed, options_.warmup + 1)};
     if (trials_.rows > 0) trial.rows = trials_.rows;
@@ -184,15 +183,24 @@ class Session {
     return {};
   }
 
-  Result<void> prepare_files(Condition condition) {
-    if (!trials_.why_no_warm.empty() || files_.empty()) return {};
-    if (condition == Condition::kWarm) {
-      LEAT_TRY_VOID(read_into_page_cache(files_, stop_));
-      trials_.warm_files.push_back(residency_of(files_));
-    } else {
+  Result<void> measure_warm() {
+    LEAT_TRY_VOID(read_into_page_cache(files_, stop_));
+    std::optional<KeptPages> kept;
+    kept.emplace(files_, effective_limits().memory_bytes / kKeptOfMemory);
+    LEAT_TRY(const Trial done, run_real(Relay::Mode::kWarm));
+    kept.reset();
+    if (!files_.empty()) trials_.warm_files.push_back(residency_of(files_));
+    keep(Condition::kWarm, done);
+    return {};
+  }
+
+  Result<void> measure_cold() {
+    if (trials_.why_no_warm.empty() && !files_.empty()) {
       drop_from_page_cache(files_);
       trials_.cold_files.push_back(residency_of(files_));
     }
+    LEAT_TRY(const Trial done, run_real(Relay::Mode::kCold));
+    keep(Condition::kCold, done);
     return {};
   }
 
@@ -245,12 +253,19 @@ class Session {
 
   const SessionOptions& options_;
   const std::stop_token& stop_;
+  std::uint32_t steps_;
   std::vector<std::filesystem::path> files_;
   bool reads_store_ = false;
   TrainingTrials trials_;
 };
 
 }  // namespace
+
+std::uint32_t whole_turns(std::uint32_t steps,
+                          std::optional<std::uint64_t> workers) {
+  if (workers.value_or(0) < 2 || *workers > steps) return steps;
+  return steps - static_cast<std::uint32_t>(steps % *workers);
+}
 
 Result<TrainingTrials> run_session(const SessionOptions& options,
                                    const std::stop_token& stop) {

@@ -22,6 +22,8 @@ struct SessionOptions {
   TrialPlace place;
   /// How the whole training is started; fewer processes come of it.
   LaunchPlan launch;
+  /// Measured in each run; as many fewer as make each of a rank's workers give
+  /// equally many batches (whole_turns).
   std::uint32_t steps = 50;
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
@@ -54,7 +56,8 @@ struct TrainingTrials {
   /// What a timer inside the script would say, of the cold runs: the share of
   /// the slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;
-  /// Files that the script read, as it found them in warm and in cold runs.
+  /// Files that the script read: what was in memory after warm runs, and before
+  /// cold ones.
   std::size_t files = 0;
   std::vector<Residency> warm_files;
   std::vector<Residency> cold_files;
@@ -74,6 +77,13 @@ struct TrainingTrials {
   std::string accelerator;
   std::string torch;
 };
+
+/// The most of `steps` in which each of a rank's workers gives equally many
+/// batches. They begin together and end together, so a batch of each comes soon
+/// after the other and then none for long: a mean over more depends on where it
+/// was cut. All, where there are more workers than steps.
+std::uint32_t whole_turns(std::uint32_t steps,
+                          std::optional<std::uint64_t> workers);
 
 /// Runs the training once to see what it does, then under every condition that
 /// it has, `repeats` times, in turns. Blocks.

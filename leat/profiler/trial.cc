@@ -63,6 +63,20 @@ std::string telling_lines(const Path& log) {
   return text->substr(begin + 1);
 }
 
+std::string script_failed(int status, const Path& log) {
+  std::string told = fmt::format("the script failed with status {}:\n{}",
+                                 status, telling_lines(log));
+  for (const char* lacking :
+       {"environment variable RANK expected", "KeyError: 'RANK'",
+        "KeyError: 'LOCAL_RANK'", "KeyError: 'WORLD_SIZE'"}) {
+    if (told.find(lacking) == std::string::npos) continue;
+    return told +
+           "It takes its rank from torchrun: give --nproc-per-node 1, "
+           "or as many as it is to have on a node.";
+  }
+  return told;
+}
+
 /// Where the script's temporary files go. Kept from run to run, since compiled
 /// kernels may be among them, and gone with the run folder.
 Path temporary_folder(const TrialPlace& place) {
@@ -123,16 +137,20 @@ Result<void> run_commands(const TrialPlace& place, const LaunchPlan& launch,
                           place.run_folder / fmt::format("node{}.log", node),
                           goes_through_shell(launch.nodes[node])
                               ? ChildInput::kOpen
-                              : ChildInput::kEmpty));
+                              : ChildInput::kEmpty,
+                          place.held));
     children.push_back(std::move(child));
   }
   for (std::size_t node = 0; node < children.size(); ++node) {
     LEAT_TRY(const int status, children[node].wait(place.limit, stop));
+    if (const Result<std::string> why =
+            read_file(place.run_folder / "refused")) {
+      return Error(ErrorCode::kInvalidArgument, *why);
+    }
     if (status == 0) continue;
     return Error(ErrorCode::kUnavailable,
-                 fmt::format("the script failed with status {}:\n{}", status,
-                             telling_lines(place.run_folder /
-                                           fmt::format("node{}.log", node))));
+                 script_failed(status, place.run_folder /
+                                           fmt::format("node{}.log", node)));
   }
   return {};
 }
@@ -152,6 +170,17 @@ Result<RankRecord> read_record(const Path& folder, std::size_t rank,
   LEAT_TRY(RankRecord record, parse_record(*text));
   if (record.rank != rank) {
     return Error(ErrorCode::kCorrupt, "a record of another rank");
+  }
+  if (record.step_seconds.size() < options.steps &&
+      record.seen > options.warmup + options.steps) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("rank {} got {} batches, and {} of the {} steps could be "
+                    "timed: a step is from one batch to the next of the same "
+                    "epoch, so epochs need several: smaller batches, or fewer "
+                    "--steps",
+                    rank, record.seen, record.step_seconds.size(),
+                    options.steps));
   }
   if (record.step_seconds.size() < options.steps) {
     return Error(

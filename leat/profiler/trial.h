@@ -37,6 +37,8 @@ struct TrialPlace {
   std::vector<std::filesystem::path> scratch_folders;
   std::string python_path;  ///< PYTHONPATH as it was.
   Nanoseconds limit{};      ///< A run that takes longer has failed.
+  /// Kept open for as long as anything of a run lives (run_folder.h); or -1.
+  int held = -1;
 };
 
 /// What one rank wrote down.

@@ -54,7 +54,8 @@ class RecordCache {
                     FindDone done) = 0;
 
   /// Offers a record, which is copied if it is taken. Where one that was made
-  /// is taken, that of the bytes of the same range goes. Does not block.
+  /// is taken, that of the bytes of the same range goes. Waits for no disk and
+  /// no store.
   virtual void keep(const RecordId& id, std::span<const std::byte> record,
                     const ReadHint& hint) = 0;
 
@@ -65,6 +66,8 @@ class RecordCache {
   virtual void take_turn(const RecordId& id, std::stop_token stop,
                          std::function<void(bool is_there)> decided) = 0;
   virtual void end_turn(const RecordId& id) = 0;
+  /// Whether another process has the turn of it now.
+  virtual bool is_coming(const RecordId& id) const = 0;
 };
 
 }  // namespace leat

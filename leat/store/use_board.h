@@ -1,4 +1,4 @@
-// What a job has yet to read, for others that read the same.
+// What a job has yet to read, and when, for others that read the same.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,19 +7,29 @@
 
 namespace leat {
 
+/// When a sample is read, counted in reads of all of the job's ranks since its
+/// running epoch began: 1 is the first of that epoch, and those of the next
+/// follow without a gap. 0: not at all.
+using ReadTurn = std::uint32_t;
+
 /// Where a run of an epoch says what it will read and what it has read.
 ///
 /// Threads: any.
 class UseBoard {
  public:
+  /// The part of an epoch that a run reads.
+  struct Reading {
+    std::uint64_t epoch = 0;
+    std::vector<ReadTurn> turns = {};  ///< Of all samples, by number.
+    std::uint64_t begin = 0;           ///< Turns that are over.
+    std::uint32_t ranks = 1;           ///< That read beside this one.
+  };
   virtual ~UseBoard() = default;
 
-  /// From now on all samples of `wanted`, by number, are yet to be read.
-  virtual void begin_epoch(std::uint64_t epoch,
-                           const std::vector<bool>& wanted) = 0;
-  /// The sample is not read again in this epoch. What an epoch says that is not
-  /// the one begun last is passed over.
-  virtual void used(std::uint64_t epoch, SampleId sample) = 0;
+  virtual void begin_epoch(const Reading& reading) = 0;
+  /// The sample was read, and is again at `next`. What an epoch says that is
+  /// not the one begun last is passed over.
+  virtual void used(std::uint64_t epoch, SampleId sample, ReadTurn next) = 0;
 };
 
 }  // namespace leat

@@ -185,9 +185,9 @@ std::vector<double> normalised_rates(const NodeResources& node,
     Grant grant = grants[i];
     grant.threads = std::min(grant.threads, claims[i].most_threads);
     grant.in_flight = std::min(grant.in_flight, claims[i].most_in_flight);
-    const double rate = std::min(predict(claims[i].speed, grant).rate,
-                                 claims[i].outside_ceiling);
-    rates.push_back(std::min(1.0, rate / alone));
+    const double rate = std::min({predict(claims[i].speed, grant).rate,
+                                  claims[i].outside_ceiling, claims[i].wanted});
+    rates.push_back(claims[i].worth * std::min(1.0, rate / alone));
   }
   std::sort(rates.begin(), rates.end());
   return rates;

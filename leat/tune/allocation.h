@@ -30,9 +30,16 @@ std::string_view to_string(Objective objective);
 /// One job that wants a share.
 struct Claim {
   JobSpeed speed;
+  double worth = 1;  ///< What its rate / rate alone counts by; in (0, 1].
   /// What its ranks on other nodes reach: more would lift nothing, so it is not
   /// given.
   double outside_ceiling = kUnbounded;
+  /// What it was seen to do, and room to do more: beyond it nothing is kept for
+  /// it, its floor neither.
+  double wanted = kUnbounded;
+  /// Of a claim that nothing bounds: of its even share of the bandwidth no more
+  /// than this is kept for it.
+  double used_bytes_per_second = kUnbounded;
   double most_threads = kUnbounded;      ///< That its user allows; at least 1.
   double most_in_flight = kUnbounded;    ///< That its user allows; at least 1.
   double most_cache_bytes = kUnbounded;  ///< That its user allows; may be 0.
@@ -70,7 +77,7 @@ void deal_out_cache(const NodeResources& node, std::span<const Claim> claims,
                     std::span<Grant> grants);
 
 /// What an objective compares, of each claim that something bounds, in
-/// ascending order: rate / rate alone, in [0, 1].
+/// ascending order: worth * rate / rate alone, in [0, 1].
 std::vector<double> normalised_rates(const NodeResources& node,
                                      std::span<const Claim> claims,
                                      std::span<const Grant> grants);

@@ -14,7 +14,11 @@ constexpr std::uint32_t kPatience =
 // The same of a job of several nodes, which hear of each other with a delay.
 constexpr std::uint32_t kPatienceBetweenNodes = 8;
 constexpr double kExplainedCapRise = 1.05;
-constexpr double kCapRise = 1.003;  // By each report.
+constexpr double kCapRise = 1.003;              // By each report.
+constexpr double kRoomyLoad = 0.75;             // Above, bursts of reads meet.
+constexpr double kLeastHope = 0.7;              // Of the latency that is found.
+constexpr double kHopeful = 0.9;                // By each report without room,
+constexpr std::uint32_t kLongWithoutRoom = 60;  // after so many.
 constexpr double kLeastConfidence = 0.3;
 
 constexpr std::array kCounts = {
@@ -66,7 +70,8 @@ bool is_credible(const JobReport& report) {
 }
 
 void JobFit::observe(const JobReport& report, const Grant& grant,
-                     const std::optional<Pace>& elsewhere) {
+                     const Surroundings& around) {
+  const std::optional<Pace>& elsewhere = around.elsewhere;
   if (!is_credible(report)) {
     error_ = std::min(2.0, error_ + 0.5);
     return;
@@ -81,12 +86,14 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
     now.dataset_bytes = 0;
     now.reads_per_sample *= missed_part_of(report);
     now.read_bytes_per_sample *= missed_part_of(report);
-    const double expected =
-        std::min(predict(now, limits_of(report, grant)).rate,
-                 elsewhere ? elsewhere->reached : kUnbounded);
+    const double here = predict(now, limits_of(report, grant)).rate;
+    const double there = elsewhere ? elsewhere->reached : kUnbounded;
+    const double expected = std::min(here, there);
     if (std::isfinite(expected) && expected > 0) {
       predicted_rate_ = expected;
-      if (settling_ == 0) {
+      // What is heard of other nodes is of a while ago.
+      const bool has_risen_there = there < here && found_rate_ > expected;
+      if (settling_ == 0 && !has_risen_there) {
         const double off = std::abs(found_rate_ / expected - 1);
         error_ = kKept * error_ + (1 - kKept) * std::min(off, 2.0);
       }
@@ -101,9 +108,29 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
   if (report.reads > 0) {
     latency_seconds_ = seen_.read_seconds / seen_.reads;
     bytes_per_read_ = seen_.read_bytes / seen_.reads;
+    learn_latency(report, around.link_load);
   }
   ++reports_;
   learn_cap(report, grant, elsewhere);
+}
+
+void JobFit::learn_latency(const JobReport& report, double link_load) {
+  const double found = report.read_seconds / report.reads;
+  const bool is_long = without_room_ >= kLongWithoutRoom;
+  if (latency_with_room_ <= 0) {
+    latency_with_room_ = found;
+  } else if (link_load < kRoomyLoad) {
+    latency_with_room_ =
+        is_long ? found : kKept * latency_with_room_ + (1 - kKept) * found;
+    without_room_ = 0;
+  } else {
+    // Not seen for long: less is believed until others are held back for it,
+    // and then it is seen.
+    if (is_long) latency_with_room_ *= kHopeful;
+    latency_with_room_ = std::clamp(
+        latency_with_room_, kLeastHope * latency_seconds_, latency_seconds_);
+    ++without_room_;
+  }
 }
 
 void JobFit::share_changed() {
@@ -159,7 +186,9 @@ JobSpeed JobFit::speed(double ceiling) const {
     speed.rate_per_thread = seen_.tasks / seen_.busy_seconds;
   }
   const double asked = seen_.cache_hits + seen_.cache_misses;
-  speed.reads_per_sample = (asked > 0 ? asked : seen_.reads) / seen_.samples;
+  // Of samples that were made: when it begins, more than were delivered.
+  speed.reads_per_sample =
+      (asked > 0 ? asked : seen_.reads) / std::max(seen_.samples, seen_.tasks);
   speed.latency_seconds = latency_seconds_;
   speed.read_bytes_per_sample = speed.reads_per_sample * bytes_per_read_;
   speed.dataset_bytes = dataset_samples_ * speed.read_bytes_per_sample;

@@ -35,6 +35,13 @@ JobReport together(std::span<const JobReport> ranks);
 /// there was.
 bool is_credible(const JobReport& report);
 
+/// What held around a job while a report was made.
+struct Surroundings {
+  std::optional<Pace> elsewhere = {};  ///< Of a job of several nodes.
+  /// Read by all, / what the node's link brings: near 1, reads wait for others.
+  double link_load = 0;
+};
+
 /// Fits a JobSpeed to reports as they come; the latest ones count most.
 ///
 /// A job that gets slower than its own figures say is taken at what was found:
@@ -49,7 +56,7 @@ class JobFit {
   /// several nodes what the others say: what these claim and the job does not
   /// reach costs that job alone, too.
   void observe(const JobReport& report, const Grant& grant,
-               const std::optional<Pace>& elsewhere = {});
+               const Surroundings& around = {});
   /// The next report mixes two shares, so that no cap is learned from it.
   void share_changed();
 
@@ -58,6 +65,9 @@ class JobFit {
   /// In [0, 1]: more after more reports, less the further these were from what
   /// had been predicted.
   double confidence() const;
+  /// Of a read where the link has room: what shares are decided by, or the wait
+  /// that others cause would count as the job's own. 0: not yet known.
+  double latency_with_room() const { return latency_with_room_; }
   /// That shares may be decided by speed().
   bool is_known() const;
   double found_rate() const { return found_rate_; }  ///< Samples a second.
@@ -65,6 +75,9 @@ class JobFit {
   double predicted_rate() const { return predicted_rate_; }
 
  private:
+  static constexpr std::uint32_t kNever = 1u << 30;
+
+  void learn_latency(const JobReport& report, double link_load);
   void learn_cap(const JobReport& report, const Grant& grant,
                  const std::optional<Pace>& elsewhere);
 
@@ -72,6 +85,8 @@ class JobFit {
   JobReport seen_;  ///< Sums in which older reports weigh less.
   /// Of reads; kept while all is answered by a cache.
   double latency_seconds_ = 0;
+  double latency_with_room_ = 0;
+  std::uint32_t without_room_ = kNever;  ///< Reports since the link had some.
   double bytes_per_read_ = 0;
   double found_rate_ = 0;
   double predicted_rate_ = 0;

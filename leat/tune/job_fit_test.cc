@@ -67,6 +67,42 @@ TEST(JobFitTest, WhatIsSlowerThanItsFiguresSayIsCappedAndRecovers) {
   EXPECT_GE(fit.speed().compute_ceiling, 800);
 }
 
+TEST(JobFitTest, WhatOthersAddToAReadIsNotItsOwn) {
+  JobSpeed truth{.reads_per_sample = 1,
+                 .read_bytes_per_sample = 1e5,
+                 .latency_seconds = 0.04};
+  const Grant grant{.in_flight = 16};
+  JobFit fit(0);
+  const auto observe = [&](double link_load) {
+    const double rate = predict(truth, grant).rate;
+    fit.observe(report_of(truth, grant, rate, 1), grant,
+                {.link_load = link_load});
+  };
+  for (int i = 0; i < 5; ++i) observe(0.5);
+
+  truth.latency_seconds = 0.06;
+  for (int i = 0; i < 20; ++i) observe(0.9);
+  EXPECT_NEAR(fit.latency_with_room(), 0.042, 0.0021);
+  EXPECT_NEAR(fit.speed().latency_seconds, 0.06, 0.001);
+
+  for (int i = 0; i < 20; ++i) observe(0.5);
+  EXPECT_NEAR(fit.latency_with_room(), 0.06, 0.001);
+}
+
+TEST(JobFitTest, WhatIsReadAheadIsNotNeededForEachSample) {
+  const JobSpeed truth{.compute_ceiling = 50,
+                       .reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5};
+  JobReport first = report_of(truth, {}, 50, 1);
+  first.reads = first.cache_misses = first.tasks = 150;
+  first.read_bytes = 150e5;
+  JobFit fit(0);
+
+  fit.observe(first, {});
+
+  EXPECT_NEAR(fit.speed().read_bytes_per_sample, 1e5, 1);
+}
+
 TEST(JobFitTest, AJobThatWaitsForItsOtherNodesIsAsWasForetold) {
   JobSpeed seen{.compute_ceiling = 200, .rate_per_thread = 100};
   const Grant grant{.threads = 8};
@@ -74,12 +110,32 @@ TEST(JobFitTest, AJobThatWaitsForItsOtherNodesIsAsWasForetold) {
   JobFit fit(0);
 
   for (int i = 0; i < 20; ++i) {
-    fit.observe(report_of(seen, grant, 200, 1), grant, elsewhere);
+    fit.observe(report_of(seen, grant, 200, 1), grant,
+                {.elsewhere = elsewhere});
   }
 
   EXPECT_NEAR(fit.predicted_rate(), 200, 1);
   EXPECT_GT(fit.confidence(), 0.9);
   EXPECT_EQ(fit.speed(elsewhere.ceiling).compute_ceiling, 800);
+}
+
+TEST(JobFitTest, RisingBeforeItIsHeardFromElsewhereCostsNoConfidence) {
+  const JobSpeed truth{.rate_per_thread = 200};
+  JobSpeed held = truth;
+  held.compute_ceiling = 30;  // Waiting for the others looks like training.
+  const Grant grant{.threads = 1};
+  const Surroundings around{
+      .elsewhere = Pace{.offered = 30, .reached = 30, .ceiling = 500}};
+  JobFit fit(0);
+  for (int i = 0; i < 20; ++i) {
+    fit.observe(report_of(held, grant, 30, 1), grant, around);
+  }
+
+  for (int i = 0; i < 3; ++i) {
+    fit.observe(report_of(truth, grant, 150, 1), grant, around);
+  }
+
+  EXPECT_GT(fit.confidence(), 0.9);
 }
 
 }  // namespace

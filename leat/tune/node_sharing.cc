@@ -1,53 +1,27 @@
 #include "leat/tune/node_sharing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 namespace leat {
 namespace {
 
-constexpr double kDrift = 0.1;           // Of a figure, relative.
-constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
-constexpr std::uint32_t kGainReports = 3;
 constexpr double kLongestReport = 2;
-constexpr double kNewSeconds = 3;  // After a change, for what is just known.
 // What one node goes beyond another's offer: figures differ by that from
 // report to report.
 constexpr double kAhead = 1.05;
+constexpr double kSoon = 1;  // Seconds: that much more or less is all the same.
+constexpr double kLeastWorth = 0.6;  // Of who has longest to go.
+// Of what a job read before, if it was more: by each report.
+constexpr double kKeptReads = 0.7;
 
-double outside_of(const NodeSharing::Job& job) {
-  return job.elsewhere ? kAhead * job.elsewhere->offered : kUnbounded;
+Grant within_ask(const NodeSharing::Job& job, Grant grant) {
+  grant.threads = std::min(grant.threads, std::max(1.0, job.ask.most_threads));
+  grant.in_flight =
+      std::min(grant.in_flight, std::max(1.0, job.ask.most_in_flight));
+  return grant;
 }
-
-bool differs(double a, double b) {
-  if (a == b) return false;
-  if (!std::isfinite(a) || !std::isfinite(b)) return true;
-  return std::abs(a - b) > kDrift * std::max(std::abs(a), std::abs(b));
-}
-
-bool has_drifted_from(const JobSpeed& now, const JobSpeed& then) {
-  return differs(now.compute_ceiling, then.compute_ceiling) ||
-         differs(now.rate_per_thread, then.rate_per_thread) ||
-         differs(now.reads_per_sample * now.latency_seconds,
-                 then.reads_per_sample * then.latency_seconds) ||
-         differs(now.read_bytes_per_sample, then.read_bytes_per_sample);
-}
-
-struct Shown {
-  Setting setting;
-  double (*value)(const Grant&);
-};
-constexpr std::array kShown = {
-    Shown{Setting::kThreads, [](const Grant& g) { return g.threads; }},
-    Shown{Setting::kInFlight, [](const Grant& g) { return g.in_flight; }},
-    Shown{Setting::kBytesPerSecond,
-          [](const Grant& g) { return g.bytes_per_second; }},
-    Shown{Setting::kRamBytes, [](const Grant& g) { return g.ram_bytes(); }},
-    Shown{Setting::kDiskBytes, [](const Grant& g) { return g.disk_bytes; }}};
 
 }  // namespace
 
@@ -68,10 +42,23 @@ void NodeSharing::leave(const std::string& job) {
 void NodeSharing::report(const std::string& job, const JobReport& report) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  found->second.fit.observe(report, found->second.grant,
-                            found->second.elsewhere);
-  watch_idleness(found->second, report);
-  look_for_gain(found->second);
+  Job& at = found->second;
+  if (is_credible(report)) {
+    at.samples_done += report.samples;
+    const double read = at.reading = report.read_bytes / report.seconds;
+    at.read_bytes_per_second =
+        std::max(read, read + kKeptReads * (at.read_bytes_per_second - read));
+  }
+  at.fit.observe(report, at.grant,
+                 {.elsewhere = at.elsewhere, .link_load = link_load()});
+  watch_idleness(at, report);
+  look_for_gain(at);
+}
+
+double NodeSharing::link_load() const {
+  double read = 0;
+  for (const auto& [id, job] : jobs_) read += job.reading;
+  return read / node_.bytes_per_second;
 }
 
 void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
@@ -90,36 +77,27 @@ void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
   has_said_nothing_to_gain_ = false;
 }
 
-void NodeSharing::look_for_gain(Job& job) {
-  if (job.decision == 0 || ++job.reports_since < kGainReports) return;
-  const std::uint64_t oldest = decided_ - decisions_.size() + 1;
-  if (job.decision >= oldest && job.rate_before > 0) {
-    decisions_[job.decision - oldest].found_gain =
-        job.fit.found_rate() / job.rate_before - 1;
-  }
-  job.decision = 0;
-}
-
 void NodeSharing::set_elsewhere(const std::string& job, const Pace& pace) {
   const auto found = jobs_.find(job);
   if (found != jobs_.end()) found->second.elsewhere = pace;
+}
+
+double NodeSharing::outside_of(const Job& job) {
+  return job.elsewhere ? kAhead * job.elsewhere->offered : kUnbounded;
 }
 
 JobSpeed NodeSharing::speed_of(const Job& job) {
   return job.fit.speed(job.elsewhere ? job.elsewhere->ceiling : 0);
 }
 
-Prediction NodeSharing::predict_with(const Job& job, Grant grant) {
-  grant.threads = std::min(grant.threads, std::max(1.0, job.ask.most_threads));
-  grant.in_flight =
-      std::min(grant.in_flight, std::max(1.0, job.ask.most_in_flight));
-  return predict(speed_of(job), grant);
+Prediction NodeSharing::predict_with(const Job& job, const Grant& grant) {
+  return predict(speed_of(job), within_ask(job, grant));
 }
 
 std::optional<Pace> NodeSharing::pace_of(const Job& job) {
   if (!job.fit.is_known()) return std::nullopt;
   const double reached = predict_with(job, job.grant).rate;
-  return Pace{.offered = job.offered > 0 ? job.offered : reached,
+  return Pace{.offered = std::max(job.offered, reached),
               .reached = reached,
               .ceiling = job.fit.speed().compute_ceiling};
 }
@@ -172,35 +150,41 @@ std::vector<Claim> NodeSharing::claims(
                     std::min(job.ask.cache.ram_bytes,
                              node_.cache_bytes - node_.disk_bytes) +
                     std::min(job.ask.cache.disk_bytes, node_.disk_bytes)};
-    if (job.fit.is_known()) claim.speed = speed_of(job);
+    if (job.fit.is_known()) {
+      claim.speed = speed_of(job);
+      claim.speed.latency_seconds = job.fit.latency_with_room();
+    }
+    claim.used_bytes_per_second = job.read_bytes_per_second;
     claims.push_back(claim);
+  }
+  if (options_.allocation.objective == Objective::kThroughput) {
+    prefer_short(jobs, claims);
   }
   return claims;
 }
 
-bool NodeSharing::has_drifted() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    const Job& job = entry.second;
-    const bool is_known = job.fit.is_known();
-    if (is_known != job.was_known) return true;
-    return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
-                        differs(outside_of(job), job.decided_outside));
-  });
-}
-
-bool NodeSharing::has_newly_known() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    const Job& job = entry.second;
-    return (job.fit.is_known() && !job.was_known) ||
-           std::isfinite(outside_of(job)) != std::isfinite(job.decided_outside);
-  });
-}
-
-void NodeSharing::note_what_was_decided_by() {
-  for (auto& [id, job] : jobs_) {
-    job.decided_by = speed_of(job);
-    job.decided_outside = outside_of(job);
-    job.was_known = job.fit.is_known();
+/// A job counts by how soon it could be done: its share is then free for those
+/// that have longer to go.
+void NodeSharing::prefer_short(const std::vector<JobEntry*>& jobs,
+                               std::vector<Claim>& claims) const {
+  double least = kUnbounded;
+  double longest = 0;
+  std::vector<double> left;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Job& job = jobs[i]->second;
+    const double samples = job.ask.samples_to_do - job.samples_done;
+    const double rate = rate_alone(node_, claims[i]);
+    left.push_back(samples > 0 && std::isfinite(rate) && rate > 0
+                       ? kSoon + samples / rate
+                       : 0);
+    if (left[i] <= 0) continue;
+    least = std::min(least, left[i]);
+    longest = std::max(longest, left[i]);
+  }
+  if (longest <= 0) return;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const double seconds = left[i] > 0 ? left[i] : longest;
+    claims[i].worth = std::max(kLeastWorth, least / seconds);
   }
 }
 
@@ -217,163 +201,8 @@ void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
       free[i].outside_ceiling = kUnbounded;
       most = allocate(shared(), free, options_.allocation)[i];
     }
-    job.offered = predict_with(job, most).rate;
+    job.offered = predict(claims[i].speed, within_ask(job, most)).rate;
   }
-}
-
-bool NodeSharing::is_overfull() const {
-  double threads = 0;
-  for (const auto& [id, job] : jobs_) {
-    if (!job.is_idle()) threads += job.grant.threads;
-  }
-  return threads >
-         std::max(std::floor(node_.threads), static_cast<double>(jobs_.size()));
-}
-
-bool NodeSharing::decide(double now) {
-  const std::vector<JobEntry*> jobs = working();
-  if (jobs.empty()) {
-    event_.clear();
-    has_arrival_ = has_room_ = false;
-    return false;
-  }
-  const double least_seconds =
-      std::min(options_.least_seconds,
-               has_newly_known() ? kNewSeconds : options_.least_seconds);
-  const bool may_change = now - changed_at_ >= least_seconds;
-  if (!has_arrival_ && !has_room_ && !may_change) return false;
-  const bool must_change = has_arrival_ || is_overfull();
-  if (!must_change && !has_room_ && !has_drifted()) return false;
-
-  const NodeResources node = shared();
-  const std::vector<Claim> wanted = claims(jobs);
-  std::vector<Grant> grants = allocate(node, wanted, options_.allocation);
-  make_offers(jobs, wanted, grants);
-  deal_out_cache(node, wanted, grants);
-  std::vector<Grant> present;
-  std::vector<CacheRoom> rooms;
-  for (const JobEntry* entry : jobs) {
-    present.push_back(entry->second.grant);
-    rooms.push_back(entry->second.ask.cache);
-  }
-  place_cache(node, rooms, grants);
-  const Objective objective = options_.allocation.objective;
-  const auto better = normalised_rates(node, wanted, grants);
-  const double gain =
-      relative_gain(objective, better, normalised_rates(node, wanted, present));
-  const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
-  if (!must_change && gain < least) {
-    note_what_was_decided_by();
-    if (gain < kLeastRoomGain && better.size() == jobs.size()) {
-      tell_nothing_to_gain(now);
-    }
-    const bool has_grown = has_room_ && give_free_cache(now, jobs, wanted);
-    has_room_ = false;
-    event_.clear();
-    return has_grown;
-  }
-  if (event_.empty()) {
-    event_ = must_change ? "other programs take cores" : "figures have changed";
-  }
-  apply(now, jobs, grants);
-  has_arrival_ = has_room_ = false;
-  event_.clear();
-  changed_at_ = now;
-  return true;
-}
-
-/// Memory that nobody holds is of no use to anybody.
-bool NodeSharing::give_free_cache(double now,
-                                  const std::vector<JobEntry*>& jobs,
-                                  const std::vector<Claim>& claims) {
-  std::vector<Grant> grants;
-  std::vector<CacheRoom> rooms;
-  for (const JobEntry* entry : jobs) {
-    grants.push_back(entry->second.grant);
-    rooms.push_back(entry->second.ask.cache);
-  }
-  const std::vector<Grant> before = grants;
-  deal_out_cache(shared(), claims, grants);
-  place_cache(shared(), rooms, grants);
-  const bool has_grown = !std::ranges::equal(
-      before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);
-  if (has_grown) apply(now, jobs, grants);
-  return has_grown;
-}
-
-void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
-                        const std::vector<Grant>& grants) {
-  note_what_was_decided_by();
-  std::size_t i = 0;
-  for (JobEntry* entry : jobs) {
-    auto& [id, job] = *entry;
-    const Grant before = std::exchange(job.grant, grants[i++]);
-    const bool is_new = !std::isfinite(before.threads);
-    const auto with = [&job = job](const Grant& grant) {
-      return job.was_known ? predict_with(job, grant) : Prediction{};
-    };
-    const Prediction was = with(before);
-    const Prediction is = with(job.grant);
-    bool has_changed = false;
-    for (const Shown& shown : kShown) {
-      const double old_value = shown.value(before);
-      const double new_value = shown.value(job.grant);
-      if (!std::isfinite(new_value)) continue;
-      const bool differs_here = shown.setting == Setting::kThreads
-                                    ? old_value != new_value
-                                    : differs(old_value, new_value);
-      if (!differs_here) continue;
-      Decision decision{.at_seconds = now,
-                        .job = id,
-                        .setting = shown.setting,
-                        .before = std::isfinite(old_value) ? old_value : 0,
-                        .after = new_value};
-      decision.reason =
-          job.was_known
-              ? fmt::format("{}; {} bounds this job", event_,
-                            to_string(is.bound))
-              : fmt::format("{}; an even share until more is known", event_);
-      if (!is_new && std::isfinite(is.rate) && was.rate > 0) {
-        decision.expected_gain = is.rate / was.rate - 1;
-      }
-      tell(std::move(decision));
-      if (!std::exchange(has_changed, true) && !is_new) {
-        job.decision = decided_;
-        job.rate_before = job.fit.found_rate();
-        job.reports_since = 0;
-      }
-    }
-    if (!has_changed) continue;
-    job.fit.share_changed();
-    if (!is_new) ++job.changes;
-  }
-}
-
-void NodeSharing::tell(Decision decision) {
-  decisions_.push_back(std::move(decision));
-  ++decided_;
-  if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
-}
-
-void NodeSharing::tell_nothing_to_gain(double now) {
-  if (std::exchange(has_said_nothing_to_gain_, true)) return;
-  double threads = 0;
-  bool all_train = true;
-  for (const auto& [id, job] : jobs_) {
-    threads += job.grant.threads;
-    all_train =
-        all_train && predict_with(job, job.grant).bound == Bound::kTraining;
-  }
-  tell({.at_seconds = now,
-        .job = {},
-        .setting = Setting::kThreads,
-        .before = threads,
-        .after = threads,
-        .reason = all_train
-                      ? "nothing to gain: every job waits for its training"
-                      : "nothing to gain: no other shares are faster",
-        .expected_gain = {},
-        .found_gain = {}});
 }
 
 }  // namespace leat

@@ -27,6 +27,7 @@ struct SharingOptions {
 
 /// What is known of a job when it comes.
 struct JobAsk {
+  double samples_to_do = 0;          ///< Of its ranks here; 0: not known.
   double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
   double most_in_flight = kUnbounded;
   double dataset_samples = 0;  ///< Of an epoch, of all ranks; 0: not known.
@@ -40,6 +41,9 @@ struct JobAsk {
 /// goes or another's figures have drifted, if that gains enough. One that asks
 /// for nothing for a while keeps its share, and the others have it too, but for
 /// its cache; when it reads again they give it back at once.
+///
+/// Bandwidth that one does not use others have at once, and who has enough is
+/// not held to it: its limits follow what jobs read (bandwidth_lending.h).
 ///
 /// Threads: one at a time.
 class NodeSharing {
@@ -69,7 +73,13 @@ class NodeSharing {
   struct Job {
     JobAsk ask;
     JobFit fit;
+    /// Its bandwidth is a limit: all together may be more than there is.
     Grant grant;
+    double samples_done = 0;
+    double planned_bytes_per_second = kUnbounded;  ///< Of a division of it.
+    double read_bytes_per_second = 0;              ///< Lately.
+    double reading = 0;       ///< The same, by its last report alone.
+    Grant told;               ///< By the latest lines of decisions.
     double idle_seconds = 0;  ///< Since it has asked for anything.
     bool is_idle() const { return idle_seconds >= kIdleSeconds; }
     std::optional<Pace> elsewhere;
@@ -95,7 +105,7 @@ class NodeSharing {
   /// What a job does with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
   /// How fast it goes with a grant, and within what its user allows.
-  static Prediction predict_with(const Job& job, Grant grant);
+  static Prediction predict_with(const Job& job, const Grant& grant);
   /// What its other nodes are to hear of it; nullopt: too little is known.
   static std::optional<Pace> pace_of(const Job& job);
 
@@ -106,9 +116,19 @@ class NodeSharing {
   /// What these share.
   NodeResources shared() const;
   std::vector<Claim> claims(const std::vector<JobEntry*>& jobs) const;
+  void prefer_short(const std::vector<JobEntry*>& jobs,
+                    std::vector<Claim>& claims) const;
+  double link_load() const;
+  bool deal_anew(double now, const std::vector<JobEntry*>& jobs);
+  /// Of bandwidth, in place of those that `grants` have.
+  void set_limits(const std::vector<JobEntry*>& jobs,
+                  const std::vector<Claim>& claims,
+                  std::vector<Grant>& grants) const;
+  bool lend(double now, const std::vector<JobEntry*>& jobs);
   bool has_drifted() const;
   bool is_overfull() const;
   bool has_newly_known() const;
+  static double outside_of(const Job& job);
   void watch_idleness(Job& job, const JobReport& report);
   /// Takes down what this node would give to each if nothing elsewhere bounded
   /// it, by the grants that are best as things are.

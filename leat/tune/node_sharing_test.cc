@@ -27,9 +27,10 @@ class World {
   explicit World(const NodeResources& node, const SharingOptions& options = {})
       : node_(node), sharing_(node, options) {}
 
-  void come(const std::string& job, const JobSpeed& truth, Lie lie = {}) {
+  void come(const std::string& job, const JobSpeed& truth, Lie lie = {},
+            const JobAsk& ask = {}) {
     jobs_[job] = {.truth = truth, .lie = std::move(lie)};
-    sharing_.arrive(job, {});
+    sharing_.arrive(job, ask);
     sharing_.decide(now_);
   }
   void go(const std::string& job) {
@@ -173,10 +174,75 @@ TEST(NodeSharingTest, ForetellsNoMoreThanItsUserAllows) {
   EXPECT_EQ(NodeSharing::predict_with(job, job.grant).bound, Bound::kInFlight);
 }
 
+constexpr NodeResources kLinked{.threads = 4, .bytes_per_second = 16e6};
+/// Takes all of that link.
+constexpr JobSpeed kReader{.compute_ceiling = 20000,
+                           .reads_per_sample = 1,
+                           .read_bytes_per_sample = 1000};
+
+TEST(NodeSharingTest, NoBandwidthIsKeptForWhoHasNotReadYet) {
+  World world(kLinked);
+  world.come("a", kReader);
+  world.run(10);
+  world.come("b", kLight);
+
+  EXPECT_GE(world.grant_of("a").bytes_per_second, 15e6);
+  EXPECT_GE(world.grant_of("b").bytes_per_second, 8e6);
+}
+
+TEST(NodeSharingTest, WhatOneStopsReadingOthersHaveAtOnce) {
+  World world(kLinked);
+  world.come("a", kReader);
+  world.come("b", kReader);
+  world.run(30);
+  const double before = world.grant_of("a").bytes_per_second +
+                        world.grant_of("b").bytes_per_second;
+  EXPECT_NEAR(before, 16e6, 1e5);
+
+  world.truth_of("b").compute_ceiling = 500;
+  world.run(6);
+
+  EXPECT_GE(world.grant_of("a").bytes_per_second, 14e6);
+}
+
+TEST(NodeSharingTest, OfTwoThatGainAlikeWhoIsSoonDoneGoesFirst) {
+  World world(kLinked);
+  world.come("long", kReader, {}, {.samples_to_do = 1e8});
+  world.come("short", kReader, {}, {.samples_to_do = 1e6});
+  world.come("unsaid", kReader);
+  world.run(20);
+
+  // But for the floors of the others.
+  EXPECT_GE(world.grant_of("short").bytes_per_second, 10e6);
+}
+
+TEST(NodeSharingTest, WhoDoesMoreThanItSaidIsNotSoonDone) {
+  World world(kLinked);
+  world.come("long", kReader, {}, {.samples_to_do = 1e8});
+  world.come("honest", kReader, {}, {.samples_to_do = 1e7});
+  world.come("liar", kReader, {}, {.samples_to_do = 1000});
+  world.run(20);
+
+  EXPECT_GE(world.grant_of("honest").bytes_per_second, 10e6);
+}
+
 TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {
   World world({.threads = 8});
   world.come("a", kLight);
   world.come("b", kHeavy);
+  world.run(30);
+  const int settled = world.changes();
+
+  world.run(600);
+
+  EXPECT_EQ(world.changes(), settled);
+}
+
+TEST(NodeSharingTest, LimitsOfSteadyReadersRest) {
+  World world(kLinked);
+  world.come("a", kReader);
+  world.come("b", kReader);
+  world.come("c", kLight);
   world.run(30);
   const int settled = world.changes();
 

@@ -18,6 +18,7 @@ void each_field(O& o, Visit visit) {
   visit("at_seconds", o.at_seconds);
   visit("samples", o.samples);
   visit("batches", o.batches);
+  visit("epochs", o.epochs);
   visit("wait_seconds", o.wait_seconds);
   visit("storage_wait_seconds", o.storage_wait_seconds);
   visit("memory_wait_seconds", o.memory_wait_seconds);
@@ -33,6 +34,7 @@ void each_field(O& o, Visit visit) {
   visit("threads", o.threads);
   visit("max_in_flight", o.in_flight);
   visit("lookahead", o.lookahead);
+  visit("part_bytes", o.part_bytes);
   visit("most_threads", o.most_threads);
   visit("most_in_flight", o.most_in_flight);
   visit("cores", o.cores);

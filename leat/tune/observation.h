@@ -17,6 +17,7 @@ struct Observation {
   // Counters.
   std::uint64_t samples = 0;  ///< Delivered.
   std::uint64_t batches = 0;  ///< Delivered.
+  std::uint64_t epochs = 0;   ///< Begun.
   double wait_seconds = 0;  ///< Training waited; also for what is yet to come.
   double storage_wait_seconds = 0;  ///< Of them, for bytes from the store.
   double memory_wait_seconds = 0;   ///< Of them, for bytes of memory=.
@@ -34,6 +35,9 @@ struct Observation {
   std::size_t threads = 1;      ///< That may work.
   std::size_t in_flight = 1;    ///< Requests that may be.
   std::uint64_t lookahead = 0;  ///< Samples planned ahead; 0: as memory allows.
+  /// Ranges of twice this and more are read in parts, each at least so long. 0:
+  /// that is not to be changed, for a cache keeps what parts are cut to.
+  std::uint64_t part_bytes = 0;
   std::size_t most_threads = 1;  ///< That the tuner may choose.
   std::size_t most_in_flight = 1;
   double cores = 1;                ///< That this process may use.

@@ -188,7 +188,7 @@ TEST(PaceTest, WhatOthersAreSaidToReachAndTheJobDoesNotIsNotBelieved) {
   JobFit fit(0);
 
   for (int i = 0; i < 20; ++i) {
-    fit.observe(report_of(truth, grant, 100, 1), grant, claimed);
+    fit.observe(report_of(truth, grant, 100, 1), grant, {.elsewhere = claimed});
   }
 
   EXPECT_LE(fit.speed(claimed.ceiling).compute_ceiling, 110);

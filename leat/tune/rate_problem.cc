@@ -31,11 +31,13 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
     rest_.threads -= even.threads;
     rest_.in_flight -= std::isfinite(even.in_flight) ? even.in_flight : 0;
     rest_.bytes_per_second -=
-        std::isfinite(even.bytes_per_second) ? even.bytes_per_second : 0;
+        std::isfinite(even.bytes_per_second)
+            ? std::min(even.bytes_per_second, claim.used_bytes_per_second)
+            : 0;
     rest_.cache_bytes -= even.cache_bytes;
     return;
   }
-  Party party{.claim = &claim, .alone = alone};
+  Party party{.claim = &claim, .alone = alone / claim.worth};
   party.seconds_per_sample = 1 / claim.speed.rate_per_thread;
   Grant promised = even;  // Without what a remainder brought some.
   promised.threads = std::min(
@@ -44,9 +46,11 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
       std::min(claim.most_in_flight, whole_part(node.in_flight, even_.size()));
   // Not bounded by what is outside: two nodes that each follow the other
   // would go down together.
-  party.least =
-      options_.floor * std::min(alone, predict(claim.speed, promised).rate);
-  party.most = std::max(party.least, std::min(alone, claim.outside_ceiling));
+  party.least = std::min(
+      claim.wanted,
+      options_.floor * std::min(alone, predict(claim.speed, promised).rate));
+  party.most = std::max(party.least,
+                        std::min({alone, claim.outside_ceiling, claim.wanted}));
   party.least_threads = std::max(1.0, whole(party.threads_for(party.least)));
   parties_.push_back(party);
   places_.push_back(index);

@@ -25,7 +25,7 @@ using Amounts = std::vector<double>;
 /// A claim that something bounds.
 struct Party {
   const Claim* claim = nullptr;
-  double alone = 1;
+  double alone = 1;  ///< Its rate, / its worth.
   double most = 0;   ///< Samples a second that could ever be.
   double least = 0;  ///< That the floor promises.
   double least_threads = 1;

@@ -3,8 +3,41 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace leat {
+namespace {
+
+/// The most that each demand may have for all to fit into `all`.
+double level_of(std::vector<double> demands, double all) {
+  std::sort(demands.begin(), demands.end());
+  for (std::size_t i = 0; i < demands.size(); ++i) {
+    const double equal = all / static_cast<double>(demands.size() - i);
+    if (demands[i] > equal) return equal;
+    all -= demands[i];
+  }
+  return kUnbounded;
+}
+
+void share_bandwidth(const NodeResources& node,
+                     const std::vector<Claim>& claims,
+                     const std::vector<Grant>& grants,
+                     std::vector<double>& rates) {
+  std::vector<double> bytes;
+  std::vector<double> demands;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const JobSpeed& speed = claims[i].speed;
+    bytes.push_back(speed.read_bytes_per_sample *
+                    missed_part(speed, grants[i].cache_bytes));
+    demands.push_back(bytes[i] > 0 ? rates[i] * bytes[i] : 0);
+  }
+  const double level = level_of(std::move(demands), node.bytes_per_second);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (bytes[i] > 0) rates[i] = std::min(rates[i], level / bytes[i]);
+  }
+}
+
+}  // namespace
 
 std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims) {
@@ -35,17 +68,7 @@ std::vector<double> rates_by_demand(const NodeResources& node,
         }
         demands.push_back(needs[i][r] > 0 ? rate * needs[i][r] : 0);
       }
-      std::sort(demands.begin(), demands.end());
-      levels[r] = kUnbounded;
-      double left = all[r];
-      for (std::size_t i = 0; i < demands.size(); ++i) {
-        const double equal = left / static_cast<double>(demands.size() - i);
-        if (demands[i] > equal) {
-          levels[r] = equal;
-          break;
-        }
-        left -= demands[i];
-      }
+      levels[r] = level_of(std::move(demands), all[r]);
     }
   }
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -67,14 +90,14 @@ std::vector<double> rates_of(const NodeResources& node,
     rates.push_back(predict(claims[i].speed, grants[i]).rate);
     used += rates[i] / claims[i].speed.rate_per_thread;
   }
-  if (used <= node.threads) return rates;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
+  for (std::size_t i = 0; used > node.threads && i < claims.size(); ++i) {
     Grant less = grants[i];
     less.threads =
         std::min(less.threads, rates[i] / claims[i].speed.rate_per_thread) *
         node.threads / used;
     rates[i] = std::min(rates[i], predict(claims[i].speed, less).rate);
   }
+  share_bandwidth(node, claims, grants, rates);
   return rates;
 }
 

@@ -13,7 +13,7 @@ std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims);
 
 /// Rates under grants. Where these are of more threads than there are, all
-/// that use theirs lose alike.
+/// that use theirs lose alike; of more bandwidth, it is divided by demand.
 std::vector<double> rates_of(const NodeResources& node,
                              const std::vector<Claim>& claims,
                              const std::vector<Grant>& grants);

@@ -134,7 +134,8 @@ class Simulator {
       nodes_[node].has_changed = true;
       if (is_decided_by_reports()) {
         nodes_[node].sharing.arrive(names_[index],
-                                    {.dataset_samples = job.dataset_samples});
+                                    {.samples_to_do = job.samples,
+                                     .dataset_samples = job.dataset_samples});
         nodes_[node].sharing.decide(now);
       }
     }

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "leat/tune/shared_rates.h"
+
 namespace leat {
 namespace {
 
@@ -70,6 +72,16 @@ TEST(SharingSimulatorTest, AJobOverNodesGoesAtItsSlowest) {
   // It takes no more on its free node than its other rank can follow.
   const SharingReport ours = run(pair, SharingPolicy::kThroughput);
   EXPECT_LE(ours.jobs[0].run_seconds, 205);
+}
+
+TEST(SharingSimulatorTest, LimitsOfMoreThanThereIsBringNoMore) {
+  const std::vector<Claim> claims(
+      2, {.speed = {.compute_ceiling = 90, .read_bytes_per_sample = 1}});
+  const std::vector<Grant> grants(2, {.bytes_per_second = 100});
+
+  const auto rates = rates_of({.bytes_per_second = 100}, claims, grants);
+
+  EXPECT_EQ(rates, (std::vector<double>{50, 50}));
 }
 
 TEST(SharingSimulatorTest, JobsWaitForAPlaceAndForTheirTime) {

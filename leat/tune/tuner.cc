@@ -25,14 +25,9 @@ constexpr double kLeastGain = 0.03;
 constexpr double kDrift = 1.4;
 constexpr std::size_t kDriftLooks = 2;
 
-// More than the model needs, since latencies vary.
-constexpr double kRequestsMargin = 1.3;
-constexpr double kTrainingMargin = 1.1;
-// Looking ahead pays where training waits though nothing is full.
-constexpr double kWaitsForLookahead = 0.15;
-// The model has seen one point: no further from it at once.
-constexpr double kLongestJump = 16;
-constexpr double kProbe = 1.5;
+// After an epoch that took as long the next one may be another world: a cache
+// is warm. Shorter ones are noise.
+constexpr double kLongEpochSeconds = 20;
 
 constexpr std::size_t kMostDecisions = 1000;
 
@@ -57,13 +52,6 @@ bool is_window(const StageRates& rates) {
          (rates.seconds >= kWindowSeconds && has_many(rates));
 }
 
-std::size_t up_to(double wanted, std::size_t most) {
-  if (!(wanted >= 1)) return 1;
-  if (wanted >= static_cast<double>(most))
-    return std::max<std::size_t>(1, most);
-  return static_cast<std::size_t>(std::ceil(wanted));
-}
-
 bool differ(double before, double now) {
   if (before <= 0 || now <= 0) return false;
   return now > before * kDrift || before > now * kDrift;
@@ -85,33 +73,10 @@ bool Tuner::rests(Knob knob, double at_seconds) const {
   return at_seconds < rests_[knob].until_seconds;
 }
 
-std::size_t Tuner::most_requests(const Observation& now,
-                                 const StageRates& rates) const {
-  std::size_t most = now.most_in_flight;
-  if (now.memory_bytes > 0 && rates.bytes_per_read >= 1) {
-    most =
-        std::min(most, up_to(std::floor(static_cast<double>(now.memory_bytes) /
-                                        rates.bytes_per_read),
-                             most));
-  }
-  return std::max<std::size_t>(1, most);
-}
-
-/// Twice as far, as far as memory holds; no further than now if that is less.
-std::uint64_t Tuner::most_lookahead(const Observation& now,
-                                    const StageRates& rates) const {
-  const double bytes = rates.bytes_per_read * rates.reads_per_sample;
-  double most = 2 * static_cast<double>(now.lookahead);
-  if (now.memory_bytes > 0 && bytes >= 1) {
-    most = std::min(most, static_cast<double>(now.memory_bytes) / bytes);
-  }
-  const auto samples = static_cast<std::uint64_t>(most);
-  return samples > now.lookahead ? samples : wanted_.lookahead;
-}
-
 // Within what may be chosen, from now on.
 bool Tuner::take_limits(const Observation& now, Step& step) {
-  const Settings is{now.threads, now.in_flight, wanted_.lookahead};
+  const Settings is{now.threads, now.in_flight, wanted_.lookahead,
+                    now.part_bytes};
   bool is_changed = is != wanted_;
   wanted_ = is;  // Somebody else's hand, or a limit of the loader's.
   if (!seen_.empty()) {
@@ -120,13 +85,14 @@ bool Tuner::take_limits(const Observation& now, Step& step) {
         last.most_in_flight != now.most_in_flight || last.cores != now.cores) {
       rests_ = {};
       store_rate_.reset();
+      read_model_.reset();
       world_ = "the limits moved";
       is_changed = true;
     }
   }
   const Settings within{std::min(is.threads, now.most_threads),
                         std::min(is.in_flight, now.most_in_flight),
-                        is.lookahead};
+                        is.lookahead, is.part_bytes};
   if (within != is) {
     decide(now, is, within, "no more is allowed", std::nullopt, step);
     wanted_ = within;
@@ -138,7 +104,8 @@ bool Tuner::take_limits(const Observation& now, Step& step) {
 Tuner::Step Tuner::observe(const Observation& now) {
   Step step;
   if (!has_begun_) {
-    wanted_ = {now.threads, now.in_flight, 0};
+    wanted_ = {now.threads, now.in_flight, 0, now.part_bytes};
+    epoch_began_seconds_ = now.at_seconds;
     has_begun_ = true;
   }
   const bool is_moved = take_limits(now, step);
@@ -149,6 +116,7 @@ Tuner::Step Tuner::observe(const Observation& now) {
     begin_anew(now);
     return step;
   }
+  if (take_epoch_end(now)) return step;
   if (trial_ && !trial_->has_taken_hold) {
     // What was under way before the change is not its doing.
     trial_->has_taken_hold =
@@ -175,6 +143,20 @@ Tuner::Step Tuner::observe(const Observation& now) {
   return step;
 }
 
+/// True if a long epoch has ended: what was measured in it says nothing of the
+/// next one. What rests may be tried again, once.
+bool Tuner::take_epoch_end(const Observation& now) {
+  if (now.epochs == seen_.back().epochs) return false;
+  const double took =
+      now.at_seconds - std::exchange(epoch_began_seconds_, now.at_seconds);
+  if (took < kLongEpochSeconds) return false;
+  for (Rest& rest : rests_) rest.until_seconds = now.at_seconds;
+  store_rate_.reset();
+  world_ = "an epoch has ended";
+  begin_anew(now);
+  return true;
+}
+
 bool Tuner::is_enough(const StageRates& rates) const {
   if (rates.samples == 0) return false;
   const double least = trial_ ? kMeasureSeconds : kFirstSeconds;
@@ -192,6 +174,11 @@ void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {
     step.lines.push_back(decisions_[i]);
   }
   const Trial trial = *std::exchange(trial_, std::nullopt);
+  if (trial.turned[kPartsKnob]) {
+    if (const auto model = read_model(trial.rates_before, rates)) {
+      read_model_ = model;
+    }
+  }
   const bool has_enough =
       bottleneck_of(rates, now, false) == Bottleneck::kTraining;
   const bool is_kept = gain >= kLeastGain || (has_enough && gain > -kLeastGain);
@@ -211,7 +198,8 @@ void Tuner::judge(const Observation& now, const StageRates& rates, Step& step) {
     drifts_ = 0;
     return;
   }
-  if (trial.turned[kRequestsKnob] && !trial.turned[kThreadsKnob]) {
+  if (trial.turned[kRequestsKnob] && !trial.turned[kThreadsKnob] &&
+      !trial.turned[kPartsKnob]) {
     store_rate_ = std::max(before, rates.samples_per_second);
   }
   decide(
@@ -257,6 +245,7 @@ void Tuner::watch_the_world(const StageRates& rates) {
   reference_ = rates;
   rests_ = {};
   store_rate_.reset();
+  read_model_.reset();
   world_ = what;
 }
 
@@ -277,98 +266,13 @@ void Tuner::seek(const Observation& now, const StageRates& rates, Step& step) {
               .decisions = 0,
               .began_seconds = now.at_seconds};
   const Settings& to = proposal->settings;
-  trial.turned = {to.threads != wanted_.threads,
-                  to.in_flight != wanted_.in_flight,
-                  to.lookahead != wanted_.lookahead};
+  trial.turned = {
+      to.threads != wanted_.threads, to.in_flight != wanted_.in_flight,
+      to.lookahead != wanted_.lookahead, to.part_bytes != wanted_.part_bytes};
   trial.decisions = decide(now, wanted_, to, reason, proposal->gain, step);
   wanted_ = to;
   trial_ = trial;
   begin_anew(now);
-}
-
-/// What the fastest speed that can be had needs of each.
-Settings Tuner::model_settings(const Observation& now,
-                               const StageRates& rates) const {
-  const std::size_t requests = most_requests(now, rates);
-  StageRates wished = rates;
-  if (wished.training_rate) *wished.training_rate *= kTrainingMargin;
-  const std::optional<double> speed =
-      speed_with(wished, {.threads = static_cast<double>(now.most_threads),
-                          .in_flight = static_cast<double>(requests),
-                          .cores = now.cores,
-                          .store_rate = store_rate_});
-  Settings found = wanted_;
-  if (!speed) return found;
-  if (const std::optional<double> thread = rates.per_thread()) {
-    // A hair less: two cores' worth is two threads, not three.
-    found.threads = up_to(*speed / *thread - 0.1, now.most_threads);
-  }
-  if (const std::optional<double> request = rates.per_request()) {
-    const double jump =
-        kLongestJump *
-        static_cast<double>(std::max<std::size_t>(1, now.in_flight));
-    found.in_flight =
-        up_to(std::min(jump, kRequestsMargin * *speed / *request), requests);
-  }
-  return found;
-}
-
-std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
-                                              const StageRates& rates) const {
-  const Bottleneck bottleneck = bottleneck_of(rates, now, false);
-  Settings to = wanted_;
-  const Settings model = model_settings(now, rates);
-  const std::size_t requests = most_requests(now, rates);
-  switch (bottleneck) {
-    case Bottleneck::kThreads: {
-      if (rests(kThreadsKnob, now.at_seconds)) return std::nullopt;
-      const auto probe = static_cast<double>(wanted_.threads) * 1.25;
-      to.threads = std::max(
-          {wanted_.threads, model.threads, up_to(probe, now.most_threads)});
-      break;
-    }
-    case Bottleneck::kRequests: {
-      if (rests(kRequestsKnob, now.at_seconds)) return std::nullopt;
-      const auto probe = static_cast<double>(wanted_.in_flight) * kProbe;
-      to.in_flight = std::max(
-          {wanted_.in_flight, model.in_flight, up_to(probe, requests)});
-      break;
-    }
-    case Bottleneck::kLookahead:
-      if (rates.wait_share < kWaitsForLookahead ||
-          rests(kLookaheadKnob, now.at_seconds)) {
-        return std::nullopt;
-      }
-      to.lookahead = most_lookahead(now, rates);
-      break;
-    case Bottleneck::kTraining:
-    case Bottleneck::kCores:
-    case Bottleneck::kStore:
-    case Bottleneck::kMemory:
-      return std::nullopt;
-  }
-  // The other one, where what was just given would wait for it.
-  if (!rests(kThreadsKnob, now.at_seconds)) {
-    to.threads = std::max(to.threads, model.threads);
-  }
-  if (!rests(kRequestsKnob, now.at_seconds)) {
-    to.in_flight = std::max(to.in_flight, model.in_flight);
-  }
-  if (to == wanted_) return std::nullopt;
-  const auto means = [&](const Settings& settings) {
-    return Means{.threads = static_cast<double>(settings.threads),
-                 .in_flight = static_cast<double>(settings.in_flight),
-                 .cores = now.cores,
-                 .store_rate = store_rate_};
-  };
-  Proposal proposal{.settings = to, .reason = {}, .gain = std::nullopt};
-  const std::optional<double> after = speed_with(rates, means(to));
-  if (after && bottleneck != Bottleneck::kLookahead) {
-    proposal.gain = std::max(0.0, *after / rates.samples_per_second - 1);
-  }
-  proposal.reason = fmt::format("bottleneck {}: {}", to_string(bottleneck),
-                                explain(rates, now, std::nullopt).reason);
-  return proposal;
 }
 
 std::size_t Tuner::decide(const Observation& now, const Settings& from,
@@ -394,6 +298,8 @@ std::size_t Tuner::decide(const Observation& now, const Settings& from,
       static_cast<double>(to.in_flight));
   add(Setting::kLookahead, static_cast<double>(from.lookahead),
       static_cast<double>(to.lookahead));
+  add(Setting::kPartBytes, static_cast<double>(from.part_bytes),
+      static_cast<double>(to.part_bytes));
   while (decisions_.size() > kMostDecisions) decisions_.pop_front();
   return made;
 }

@@ -11,6 +11,7 @@
 #include "leat/tune/decision.h"
 #include "leat/tune/explain.h"
 #include "leat/tune/observation.h"
+#include "leat/tune/read_model.h"
 #include "leat/tune/stage_rates.h"
 
 namespace leat {
@@ -21,6 +22,8 @@ struct Settings {
   std::size_t in_flight = 1;
   /// Samples to ask for ahead at least; 0: as `in_flight` alone would have it.
   std::uint64_t lookahead = 0;
+  /// See Observation::part_bytes; 0: as they are.
+  std::uint64_t part_bytes = 0;
 
   bool operator==(const Settings&) const = default;
 };
@@ -33,8 +36,13 @@ struct Settings {
 /// that change, lets it take hold, and measures. A change that did not gain is
 /// taken back and not tried again for a while, each time for longer. When the
 /// world changes (a read, a task or a step of training takes another time, the
-/// limits move), all may be tried again. While the loader waits for training,
-/// it changes nothing.
+/// limits move, a long epoch has ended), all may be tried again. While the
+/// loader waits for training, it changes nothing.
+///
+/// Parts of large ranges become shorter where reads could be more than there
+/// are ranges planned ahead, and longer where all requests are in flight and
+/// may not be more: first as a probe, then by what reads of two lengths took
+/// (read_model.h).
 ///
 /// Never beyond `most_threads`, `most_in_flight` or what memory holds.
 ///
@@ -63,6 +71,7 @@ class Tuner {
     kThreadsKnob,
     kRequestsKnob,
     kLookaheadKnob,
+    kPartsKnob,
     kKnobs
   };
 
@@ -92,12 +101,17 @@ class Tuner {
   bool take_limits(const Observation& now, Step& step);
   bool is_enough(const StageRates& rates) const;
   void judge(const Observation& now, const StageRates& rates, Step& step);
+  bool take_epoch_end(const Observation& now);
   void seek(const Observation& now, const StageRates& rates, Step& step);
   void watch_the_world(const StageRates& rates);
   std::optional<Proposal> propose(const Observation& now,
                                   const StageRates& rates) const;
   Settings model_settings(const Observation& now,
                           const StageRates& rates) const;
+  /// What parts should be, and the gain by the model, if it is known.
+  std::optional<Proposal> propose_parts(const Observation& now,
+                                        const StageRates& rates,
+                                        Bottleneck bottleneck) const;
   bool rests(Knob knob, double at_seconds) const;
   std::size_t most_requests(const Observation& now,
                             const StageRates& rates) const;
@@ -116,6 +130,9 @@ class Tuner {
   std::array<Rest, kKnobs> rests_;
   /// Samples a second beyond which more requests brought nothing.
   std::optional<double> store_rate_;
+  /// What a read takes by its length, once parts have had two.
+  std::optional<ReadModel> read_model_;
+  double epoch_began_seconds_ = 0;
   /// What stages took when last a trial ended.
   std::optional<StageRates> reference_;
   std::string world_;       ///< What changed since, for the next reason.

@@ -318,6 +318,124 @@ TEST(Tuner, ARecordedRunReplaysToTheSameDecisions) {
   }
 }
 
+/// Objects of 64 MiB over connections of 4 MB/s, of which four are planned
+/// ahead.
+SyntheticWorld large_objects() {
+  return {.latency_seconds = 0.05,
+          .connection_bytes_per_second = 4e6,
+          .range_bytes = 64 << 20,
+          .bytes_ahead = 256 << 20,
+          .task_seconds = 1e-3};
+}
+
+Observation limits_with_parts() {
+  Observation most = limits();
+  most.part_bytes = 8 << 20;
+  return most;
+}
+
+std::vector<Decision> of_parts(const Bench& bench) {
+  std::vector<Decision> found;
+  for (const Decision& line : bench.tuner.decisions()) {
+    if (line.setting == Setting::kPartBytes) found.push_back(line);
+  }
+  return found;
+}
+
+TEST(Tuner, CutsLargeObjectsIntoMorePartsWhereRequestsAreToSpare) {
+  Bench bench = bench_of(large_objects(), {.threads = 2, .in_flight = 128},
+                         limits_with_parts());
+  const double before = bench.pipeline.speed();
+
+  bench.run(40);
+
+  // Of 8 MiB there are 32 parts under way; of 1 MiB all of 256.
+  EXPECT_GE(bench.pipeline.speed(), 5 * before) << all(bench);
+  const std::vector<Decision> decisions = of_parts(bench);
+  ASSERT_GE(decisions.size(), 2u) << all(bench);
+  EXPECT_EQ(decisions[0].before, 8 << 20);
+  EXPECT_EQ(decisions[0].after, 2 << 20);
+  EXPECT_FALSE(decisions[0].expected_gain);  // One length tells nothing.
+  ASSERT_TRUE(decisions[0].found_gain);
+  EXPECT_GT(*decisions[0].found_gain, 1);
+  // Now it has a model: 50 ms, and a quarter of a second for each MiB, as far
+  // as a dozen objects tell.
+  EXPECT_EQ(decisions[1].after, 1 << 20);
+  EXPECT_NE(decisions[1].reason.find(" ms for each MiB"), std::string::npos)
+      << decisions[1].reason;
+  ASSERT_TRUE(decisions[1].expected_gain);
+  ASSERT_TRUE(decisions[1].found_gain);
+  EXPECT_NEAR(*decisions[1].found_gain, *decisions[1].expected_gain, 0.4);
+}
+
+TEST(Tuner, MakesPartsLongerWhereAllRequestsWaitForTheirFirstByte) {
+  SyntheticWorld far = large_objects();
+  far.latency_seconds = 0.2;
+  far.connection_bytes_per_second = 1e9;
+  far.bytes_ahead = 1e12;
+  Observation most = limits_with_parts();
+  most.most_in_flight = 4;
+  Bench bench = bench_of(far, {.threads = 2, .in_flight = 4}, most);
+  const double before = bench.pipeline.speed();
+
+  bench.run(60);
+
+  EXPECT_GE(bench.pipeline.speed(), 3 * before) << all(bench);
+  ASSERT_FALSE(of_parts(bench).empty());
+  EXPECT_GT(of_parts(bench).back().after, 8 << 20);
+}
+
+TEST(Tuner, LeavesPartsAsTheyAreWhereItIsNotToChangeThem) {
+  Bench bench = bench_of(large_objects(), {.threads = 2, .in_flight = 128},
+                         limits_with_parts());
+  Observation now = bench.pipeline.run(1);
+  for (int i = 0; i < 60; ++i) {
+    now = bench.pipeline.run(1);
+    now.part_bytes = 0;
+    EXPECT_EQ(bench.tuner.observe(now).settings.part_bytes, 0u);
+  }
+
+  EXPECT_TRUE(of_parts(bench).empty());
+}
+
+// What brought nothing rests for longer and longer, up to 320 s; a new epoch is
+// a new chance, once, unless epochs are short.
+std::size_t decisions_within(double epoch_seconds) {
+  Bench bench = bench_of({.latency_seconds = 0.02,
+                          .bytes_per_read = 100e3,
+                          .store_bytes_per_second = 20e6,
+                          .task_seconds = 1e-4},
+                         {.threads = 2, .in_flight = 8});
+  for (double t = 0; t < 1000; t += epoch_seconds) {
+    bench.pipeline.begin_epoch();
+    bench.run(epoch_seconds);
+  }
+  return bench.tuner.decisions().size();
+}
+
+TEST(Tuner, TriesAgainOnceALongEpochHasEnded) {
+  const std::size_t without = decisions_within(1000);
+  const std::size_t with_short = decisions_within(10);
+  const std::size_t with_long = decisions_within(50);
+
+  EXPECT_EQ(with_short, without);
+  EXPECT_GE(with_long, without + 8);
+}
+
+TEST(Tuner, SaysThatAnEpochHasEnded) {
+  Bench bench = bench_of({.latency_seconds = 0.02,
+                          .bytes_per_read = 100e3,
+                          .store_bytes_per_second = 20e6,
+                          .task_seconds = 1e-4},
+                         {.threads = 2, .in_flight = 8});
+  bench.run(100);
+  bench.pipeline.begin_epoch();
+  bench.run(10);
+
+  EXPECT_NE(all(bench).find("; an epoch has ended"), std::string::npos)
+      << all(bench);
+}
+
 RC_GTEST_PROP(Tuner, FindsMostOfTheBestOfAnyPipelineWithinItsLimits, ()) {
   const auto scaled = [](int low, int high, double unit) {
     return static_cast<double>(*rc::gen::inRange(low, high)) * unit;
@@ -348,6 +466,7 @@ RC_GTEST_PROP(Tuner, FindsMostOfTheBestOfAnyPipelineWithinItsLimits, ()) {
 RC_GTEST_PROP(Tuner, OfAnyObservationsKeepsWithinTheLimits, ()) {
   Tuner tuner;
   Observation now = limits();
+  now.part_bytes = *rc::gen::element<std::uint64_t>(0, 1 << 20, 8 << 20);
   for (int i = 0; i < 50; ++i) {
     const auto any = [](auto most) {
       return *rc::gen::inRange<decltype(most)>(0, most);
@@ -365,11 +484,18 @@ RC_GTEST_PROP(Tuner, OfAnyObservationsKeepsWithinTheLimits, ()) {
     now.training_seconds += any(10) / 7.0;
     now.most_threads = 1 + static_cast<std::size_t>(any(16));
     now.most_in_flight = 1 + static_cast<std::size_t>(any(512));
+    now.epochs += any(10) == 0 ? 1 : 0;
     const Tuner::Step step = tuner.observe(now);
     RC_ASSERT(step.settings.threads >= 1);
     RC_ASSERT(step.settings.in_flight >= 1);
     RC_ASSERT(step.settings.threads <= now.most_threads);
     RC_ASSERT(step.settings.in_flight <= now.most_in_flight);
+    RC_ASSERT((step.settings.part_bytes == 0) == (now.part_bytes == 0));
+    if (now.part_bytes != 0) {
+      RC_ASSERT(step.settings.part_bytes >= kLeastPartBytes);
+      RC_ASSERT(step.settings.part_bytes <= kMostPartBytes);
+    }
+    now.part_bytes = step.settings.part_bytes;
     now.threads = step.settings.threads;
     now.in_flight = step.settings.in_flight;
     now.lookahead =

@@ -27,7 +27,10 @@ class Cache:
             what is free there.
         policy: what is kept when not all fits. ``"belady"``, what is wanted
             soonest, by the known order; ``"never_evict"``, what came first;
-            ``"lru"`` and ``"fifo"``, to compare with.
+            ``"lru"``, ``"fifo"`` and ``"windowed_belady"``, which sees what is wanted within
+            ``window`` and nothing beyond, to compare with.
+        window: of ``policy="windowed_belady"``: how many reads of the job, all ranks
+            together, it looks ahead.
         form: what is kept of a picture. ``"encoded"``, its bytes; ``"decoded"``, what
             ``DecodeImage`` and the ops behind it make of them, up to the first that
             draws, calls a function or makes floats: a hit then saves that work too,
@@ -48,6 +51,10 @@ class Cache:
             fetched, the others find there.
         peer_memory: bytes of this node that its server of ``peers="auto"`` may use,
             at least 16 MiB; None for a quarter of what there is.
+        peer_placement: on which node's server a record lies. ``"key"``, the one that its
+            name draws; ``"frequency"``, that of the node whose ranks read it most often in
+            all epochs, so that more is read from a node's own server: needs ``epochs=``,
+            and as many servers as nodes, in the order of the nodes.
         peer_patience: how long a peer may keep silent before it is left alone for a
             while, and what it holds read from the bucket.
 
@@ -59,12 +66,14 @@ class Cache:
     ram: str | int | None = None
     disk: str | os.PathLike[str] | None = None
     disk_limit: str | int | None = None
-    policy: Literal["belady", "never_evict", "lru", "fifo"] = "belady"
+    policy: Literal["belady", "windowed_belady", "never_evict", "lru", "fifo"] = "belady"
+    window: int = 0
     form: Literal["encoded", "decoded", "auto"] = "encoded"
     shared: bool = False
     first_within: int = 0
     peers: Sequence[str] | Literal["auto"] = ()
     peer_memory: str | int | None = None
+    peer_placement: Literal["key", "frequency"] = "key"
     peer_patience: str = "100ms"
 
     def __post_init__(self) -> None:
@@ -88,6 +97,10 @@ class Cache:
             raise InvalidArgument(
                 f"first_within={self.first_within!r}; it is a number of positions, 0 for none"
             )
+        if isinstance(self.window, bool) or not (
+            isinstance(self.window, int) and 0 <= self.window < 2**63
+        ):
+            raise InvalidArgument(f"window={self.window!r}; it is a number of reads")
         if self.disk is None and self.disk_limit is not None:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
 
@@ -97,12 +110,14 @@ class Cache:
             peers = find_peers(world_size, _text(self.peer_memory))
         return {
             "peers": [str(peer) for peer in peers],
+            "peer_placement": str(self.peer_placement),
             "peer_patience": str(self.peer_patience),
             "auto": False,
             "ram": _text(self.ram),
             "disk": None if self.disk is None else os.fspath(self.disk),
             "disk_limit": _text(self.disk_limit),
             "policy": str(self.policy),
+            "window": self.window,
             "form": str(self.form),
             "shared": bool(self.shared),
             "first_within": self.first_within,
@@ -122,9 +137,9 @@ def options_of(
     if isinstance(cache, Cache):
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_patience"))
+        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_placement", "peer_patience"))
         return {
-            **nothing, "peers": [], "auto": True, "policy": "belady", "shared": False,
+            **nothing, "peers": [], "auto": True, "policy": "belady", "window": 0, "shared": False,
             "first_within": 0,
         }  # fmt: skip
     raise InvalidArgument(

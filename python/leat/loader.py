@@ -84,7 +84,8 @@ class Loader:
         tune_trace: a file for what the tuner sees, for ``leat explain --replay``.
         hashes: whether `stats` holds order and content hashes.
         trace: a file for a trace that Perfetto and chrome://tracing open: a
-            slice for each fetch, decode, batch, wait and step. With several ranks
+            slice for each fetch, decode, batch, wait and step; of more than 5,000
+            samples a second, that many are drawn. With several ranks
             each has its own: ``t.json`` becomes ``t.rank3.json``. `leat.trace.merge`
             lays it over others and over torch.profiler's.
         rank, world_size: who this is; None asks torch.distributed, if the program
@@ -317,6 +318,15 @@ class Loader:
             for epoch in epochs:
                 epoch["late_rank"] = self._lateness.worst(epoch["epoch"])
         return epochs
+
+    def recent(self) -> dict[str, Any]:
+        """The same of the last minute, whatever the epoch, to the second.
+
+        ``seconds`` (less than 60 at the beginning), ``samples`` and ``wait_seconds``
+        in them, and ``stalls``, which splits exactly that by cause. A wait is in it
+        from the moment that it ends.
+        """
+        return self._native.recent()
 
     def watch(self, module: Any) -> None:
         """Measures this rank's own work in each step of training ``module``.

@@ -77,6 +77,7 @@ CacheOptions cache_of(const py::dict& given) {
     options.disk_limit_bytes = bytes("disk_limit");
   }
   options.policy = py::cast<std::string>(given["policy"]);
+  options.window = py::cast<std::uint64_t>(given["window"]);
   if (!given["form"].is_none()) {
     options.form =
         value_or_raise(cache_form_of(py::cast<std::string>(given["form"])));
@@ -84,6 +85,10 @@ CacheOptions cache_of(const py::dict& given) {
   options.is_shared = py::cast<bool>(given["shared"]);
   options.first_within = py::cast<std::uint64_t>(given["first_within"]);
   options.peers = py::cast<std::vector<std::string>>(given["peers"]);
+  if (!given["peer_placement"].is_none()) {
+    options.peer_placement = value_or_raise(
+        peer_placement_of(py::cast<std::string>(given["peer_placement"])));
+  }
   if (!given["peer_patience"].is_none()) {
     options.peer_patience = value_or_raise(
         parse_duration(py::cast<std::string>(given["peer_patience"])));
@@ -157,6 +162,25 @@ std::vector<std::string> stats_of(const Loader& loader) {
     epochs.push_back(to_json(epoch, loader.options().hashes));
   }
   return epochs;
+}
+
+py::dict recent_of(const Loader& loader) {
+  const RecentStalls recent = loader.recent();
+  const auto seconds = [](Nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  py::dict stalls;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
+    const auto stall = static_cast<Stall>(i);
+    stalls[py::str(std::string(to_string(stall)))] =
+        seconds(recent.stalls[stall]);
+  }
+  py::dict told;
+  told["seconds"] = seconds(recent.elapsed);
+  told["samples"] = recent.samples;
+  told["wait_seconds"] = seconds(recent.stalls.total());
+  told["stalls"] = stalls;
+  return told;
 }
 
 std::vector<std::string> decisions_of(const Loader& loader) {
@@ -245,6 +269,7 @@ void bind_loader(py::module_& module) {
           [](const Loader& loader) { return loader.rank().world_size; })
       .def_property_readonly("dealing", &Loader::dealing)
       .def("stats", &stats_of)
+      .def("recent", &recent_of)
       .def("decisions", &decisions_of)
       .def("explain", &explanation_of)
       .def("metrics", &gauges_of)

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -30,12 +31,22 @@ std::uint64_t default_memory() {
   return std::max(kLeastMemory, memory / 4);
 }
 
+std::uint64_t checked_memory(const std::string& memory) {
+  const std::uint64_t bytes = value_or_raise(parse_bytes(memory));
+  const std::uint64_t there = effective_limits().memory_bytes;
+  if (bytes <= there) return bytes;
+  return value_or_raise(Result<std::uint64_t>(Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("peer_memory= of {} is more than the {} of memory that this "
+                  "node's processes may have; leave it out for a quarter of it",
+                  format_bytes(bytes), format_bytes(there)))));
+}
+
 std::unique_ptr<ServerProcess> start_server(
     const std::string& address, const std::optional<std::string>& memory) {
   ServerProcessOptions options;
   options.address = address;
-  options.memory_bytes =
-      memory ? value_or_raise(parse_bytes(*memory)) : default_memory();
+  options.memory_bytes = memory ? checked_memory(*memory) : default_memory();
   options.threads = std::min(4U, effective_limits().threads());
   auto started = [&] {
     const py::gil_scoped_release unlocked;

@@ -9,10 +9,12 @@
 //
 // It begins at 120 s.
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -31,10 +33,21 @@ int main(int argc, char** argv) {
   std::function<leat::NodeView()> view = [jobs] {
     return leat::testing::sample_node(jobs, 120);
   };
-  const auto server = leat::open_view_server({.port = 0}, [&] {
+  const auto see = [&] {
     const std::lock_guard lock(mutex);
     return view();
-  });
+  };
+  // The last job has not told of a step yet.
+  const auto trace =
+      [&](const std::string& job) -> std::optional<leat::JobTrace> {
+    const leat::NodeView node = see();
+    const auto found = std::ranges::find(node.jobs, job, &leat::JobView::id);
+    if (found == node.jobs.end()) return std::nullopt;
+    if (found + 1 == node.jobs.end()) return leat::JobTrace();
+    return leat::testing::sample_trace(node.time_seconds -
+                                       leat::testing::kSampleBegin);
+  };
+  const auto server = leat::open_view_server({.port = 0}, see, trace);
   if (!server) {
     std::cerr << server.error().message() << '\n';
     return 1;

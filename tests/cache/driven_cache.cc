@@ -1,5 +1,7 @@
 #include "tests/cache/driven_cache.h"
 
+#include <algorithm>
+
 namespace leat {
 namespace {
 
@@ -22,6 +24,13 @@ class Reader final : public ReadObserver {
 
 }  // namespace
 
+/// A read that has not come yet.
+struct DrivenCache::Late {
+  SampleId id;
+  std::string got;
+  Reader reader;
+};
+
 NextUse DrivenJob::next_use() const {
   return *NextUse::make({.samples = kDrivenSamples,
                          .global_batch = DrivenCache::kGlobalBatch,
@@ -43,7 +52,8 @@ SimulationOptions DrivenJob::simulation() const {
   options.only_ranks = 1;
   options.epochs = kDrivenEpochs;
   for (const DrivenTier& tier : tiers) {
-    options.tiers.push_back({.policy = policy, .capacity = tier.limit});
+    options.tiers.push_back(
+        {.policy = policy, .capacity = tier.limit, .window = window()});
   }
   return options;
 }
@@ -51,8 +61,10 @@ SimulationOptions DrivenJob::simulation() const {
 TierStack DrivenJob::stack(const std::vector<std::uint64_t>& sizes) const {
   std::vector<std::unique_ptr<CachePolicy>> policies;
   for (const DrivenTier& tier : tiers) {
-    policies.push_back(*make_cache_policy(
-        {.name = policy, .samples = kDrivenSamples, .capacity = tier.limit}));
+    policies.push_back(*make_cache_policy({.name = policy,
+                                           .samples = kDrivenSamples,
+                                           .capacity = tier.limit,
+                                           .window = window()}));
   }
   return {std::move(policies), next_use(), sizes};
 }
@@ -87,14 +99,25 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
          .policy = std::make_unique<RecordPolicy>(
              *make_cache_policy({.name = job_.policy,
                                  .samples = kDrivenSamples,
-                                 .capacity = tier.limit}),
+                                 .capacity = tier.limit,
+                                 .window = job_.window()}),
              kDrivenSamples),
          .is_lasting = !is_ram,
          .keeps_copies = !is_ram && job_.policy == "belady"});
   }
+  std::unique_ptr<Store> inner = std::move(store);
+  if (job_.late_reads != 0) {
+    auto held = std::make_unique<testing::HeldStore>(std::move(inner));
+    held_ = held.get();
+    inner = std::move(held);
+  }
   store_ = std::make_unique<CachedStore>(
-      std::move(store), std::move(tiers),
-      CachedStoreOptions{.place = "", .epoch_time = kDrivenSamples}, &metrics_);
+      std::move(inner), std::move(tiers),
+      CachedStoreOptions{
+          .place = "",
+          .epoch_time = kDrivenSamples,
+          .decides_when_sent = job_.policy == "lru" || job_.policy == "fifo"},
+      &metrics_);
   if (!deals_to_holders(job_.locality)) return;
   dealing_ = *HolderDealing::make(
       {.samples = kDrivenSamples,
@@ -105,6 +128,49 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
        .cost = [](SampleId id) { return record_cost(driven_length(id)); },
        .is_balanced = job_.locality == Locality::kBalance,
        .epochs = kDrivenEpochs});
+}
+
+DrivenCache::~DrivenCache() {
+  while (!late_.empty()) let_oldest_come();
+}
+
+void DrivenCache::let_oldest_come() {
+  held_->release_one();
+  Late& late = *late_.front();
+  late.reader.is_done.wait();
+  EXPECT_EQ(late.got, body_of(late.id));
+  late_.pop_front();
+}
+
+bool DrivenCache::read_ahead(SampleId id, std::uint64_t epoch,
+                             std::uint64_t position) {
+  auto late = std::make_unique<Late>();
+  late->id = id;
+  late->got.resize(driven_length(id));
+  const auto is_same = [&](const auto& other) { return other->id == id; };
+  const bool is_coming = std::ranges::any_of(late_, is_same);
+  const std::size_t held_before = held_->held().size();
+  store_->read(
+      {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
+       .into = std::as_writable_bytes(std::span(late->got)),
+       .observer = &late->reader,
+       .hint = ReadHint{.now = next_use_.time_of(epoch, position),
+                        .next_use =
+                            next_use_.at_or_after(id, epoch, position + 1)}},
+      {}, [done = &late->reader.is_done](const Result<void>& result) {
+        EXPECT_TRUE(result);
+        done->count_down();
+      });
+  const bool is_hit = held_->held().size() == held_before;
+  while (is_coming && std::ranges::any_of(late_, is_same)) let_oldest_come();
+  if (is_hit) {
+    late->reader.is_done.wait();
+  } else {
+    late_.push_back(std::move(late));
+  }
+  if (late_.size() > job_.late_reads) let_oldest_come();
+  store_->drain();
+  return is_hit;
 }
 
 std::optional<CacheLevel> DrivenCache::read(SampleId id, std::uint64_t epoch,

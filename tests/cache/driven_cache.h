@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <deque>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "leat/plan/simulator.h"
 #include "leat/plan/tier_stack.h"
 #include "leat/store/memory/memory_store.h"
+#include "leat/store/testing/faulty_store.h"
 
 namespace leat {
 
@@ -50,7 +52,14 @@ struct DrivenJob {
   std::string policy;
   std::vector<DrivenTier> tiers;
   Locality locality = Locality::kNone;
+  /// Reads of the store that are on their way while others are read; 0: each
+  /// has come before the next is asked for.
+  std::size_t late_reads = 0;
 
+  /// Of windowed_belady: less than an epoch, and more than a step.
+  AccessTime window() const {
+    return policy == "windowed_belady" ? kDrivenSamples * 3 / 4 : 0;
+  }
   NextUse next_use() const;
   SimulationOptions simulation() const;
   /// What simulate() asks, to be asked read by read. `sizes` outlives it.
@@ -62,6 +71,7 @@ class DrivenCache {
  public:
   /// Disks are folders in `folder`, which must be there.
   DrivenCache(DrivenJob job, const std::string& folder);
+  ~DrivenCache();
 
   /// Calls `visit(sample, epoch, position)` for each read of an epoch.
   template <class Visit>
@@ -84,6 +94,9 @@ class DrivenCache {
                                  std::uint64_t position);
   std::optional<CacheLevel> read_at(SampleId id, AccessTime now,
                                     AccessTime next_use);
+  /// As read(), but what the store is asked for comes `late_reads` later: true
+  /// if a tier had it, or another read was bringing it already.
+  bool read_ahead(SampleId id, std::uint64_t epoch, std::uint64_t position);
   /// The reads of rank 0 that holders are dealt, in an epoch. REQUIRES: one
   /// tier, and a locality that deals to holders.
   template <class Visit>
@@ -106,6 +119,9 @@ class DrivenCache {
   static constexpr std::uint64_t kGlobalBatch = 12;
 
  private:
+  struct Late;
+  void let_oldest_come();
+
   const DrivenJob job_;
   SystemFileOps ops_;
   SteadyClock clock_;
@@ -113,6 +129,8 @@ class DrivenCache {
   std::vector<std::string> etags_;
   NextUse next_use_;
   std::unique_ptr<HolderDealing> dealing_;  ///< Null: nobody is dealt to.
+  testing::HeldStore* held_ = nullptr;      ///< Null: no read is late.
+  std::deque<std::unique_ptr<Late>> late_;
   std::unique_ptr<CachedStore> store_;
 };
 

@@ -73,6 +73,35 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
   }
 }
 
+// What is on its way is not kept yet, and what it will push out still is: that
+// must make no difference to what a policy keeps.
+TEST_P(SimulatedHitsTest, ReadsThatComeLateHitWhatTheSimulatorSays) {
+  const auto& [level, policy] = GetParam();
+  const DrivenJob job{.ranks = 1,
+                      .policy = policy,
+                      .tiers = {{level, driven_bytes() / 2}},
+                      .late_reads = 16};
+  const SimulationReport simulated = *simulate(job.simulation());
+  std::uint64_t expected = 0;
+  std::uint64_t hits = 0;
+  DrivenCache driven(job, folder_);
+  for (std::uint64_t epoch = 0; epoch < kDrivenEpochs; ++epoch) {
+    expected += simulated.epochs[epoch].tier_hits[0];
+    driven.run_epoch(epoch,
+                     [&](SampleId id, std::uint64_t e, std::uint64_t at) {
+                       if (driven.read_ahead(id, e, at)) ++hits;
+                     });
+  }
+
+  ASSERT_GT(expected, 100u);
+  EXPECT_GE(hits, expected - expected / 100);
+  // Who reads what is on its way as the next epoch begins has more than the
+  // tier to hit, if it has kept the rest: here an eighth more.
+  if (policy != "belady") {
+    EXPECT_LE(hits, expected + expected / 100);
+  }
+}
+
 TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
   const auto& [level, policy] = GetParam();
   const std::uint64_t capacity = kDrivenSamples / 3 / 2 * record_cost(8000);
@@ -232,14 +261,14 @@ TEST_P(TiersTogetherTest, WhatASmallerTierPartsWithGoesToTheNext) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,
-                         ::testing::Values("belady", "never_evict", "lru",
-                                           "fifo"));
+                         ::testing::Values("belady", "windowed_belady",
+                                           "never_evict", "lru", "fifo"));
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, SimulatedHitsTest,
     ::testing::Combine(::testing::Values(CacheLevel::kRam, CacheLevel::kDisk),
-                       ::testing::Values("belady", "never_evict", "lru",
-                                         "fifo")),
+                       ::testing::Values("belady", "windowed_belady",
+                                         "never_evict", "lru", "fifo")),
     [](const auto& tested) {
       return std::string(std::get<0>(tested.param) == CacheLevel::kRam
                              ? "Ram_"

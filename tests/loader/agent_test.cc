@@ -109,6 +109,32 @@ TEST_F(LoaderAgentTest, CachesFollowTheSharesOfTheJobs) {
   }));
 }
 
+TEST_F(LoaderAgentTest, WhoLooksAtAJobSeesItsLastSteps) {
+  const auto open = agent();
+  auto one = loader();
+  ASSERT_TRUE(in_time([&] { return open->view().jobs.size() == 1; }));
+  const std::string id = open->view().jobs[0].id;
+  JobTrace seen;
+
+  ASSERT_TRUE(in_time([&] {
+    (void)must(run_epoch(*one));
+    seen = open->trace(id).value_or(JobTrace());
+    return !seen.steps.empty();
+  }));
+
+  for (const TraceStep& step : seen.steps) {
+    EXPECT_GT(step.size, 0u);
+    EXPECT_LE(step.asked, step.given);
+    EXPECT_LE(step.ready, step.given);
+    ASSERT_FALSE(step.samples.empty());
+    for (const TraceSample& sample : step.samples) {
+      EXPECT_LE(sample.reserved, sample.fetched);
+      EXPECT_LE(sample.fetched, sample.finished);
+      EXPECT_LE(sample.finished, step.samples[0].finished);
+    }
+  }
+}
+
 TEST_F(LoaderAgentTest, LoadersOutliveTheirAgentAndFindTheNext) {
   auto first = agent();
   auto one = loader();

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "leat/base/units.h"
+#include "leat/cache/segment_format.h"
 #include "tests/loader/world.h"
 
 namespace leat {
@@ -84,6 +87,44 @@ TEST(LoaderCacheTest, ALaterLoaderFindsWhatTheDiskHolds) {
   }
 }
 
+/// Gives all objects other bytes, and forgets the catalogue of what they were;
+/// what they take of a tier.
+std::uint64_t write_anew(const World& world) {
+  std::uint64_t cost = 0;
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(world.folder())) {
+    if (!file.is_regular_file() || file.file_size() == 0) continue;
+    cost += record_cost(file.file_size());
+    const std::string other(file.file_size(), 'x');
+    std::ofstream(file.path(), std::ios::binary) << other;
+  }
+  std::filesystem::remove_all(world.root() / "cache");
+  return cost;
+}
+
+// Within an epoch it may yet be asked for; by the next one it would have been.
+TEST(LoaderCacheTest, WhatAnEarlierRunLeftGoesOnceAnEpochHasNotAskedForIt) {
+  World world;
+  const std::string url = world.folder() + "/train";
+  const CacheOptions cache{.disk = (world.root() / "tier").string(),
+                           .disk_limit_bytes = write_anew(world)};
+  {
+    auto loader = must(world.load(url, with_cache(cache, 1)));
+    EXPECT_GT(run(*loader, 1)[0].misses, World::kSamples / 2);
+  }
+  (void)write_anew(world);
+
+  auto loader = must(world.load(url, with_cache(cache, 4)));
+  const std::vector<EpochStats> stats = run(*loader, 4);
+
+  EXPECT_EQ(stats[0].disk_hits, 0u);  // It was all left by the earlier run,
+  // and stood in the way of this one: but for what came while the next epoch
+  // was read ahead, and had gone by when it was to be written.
+  EXPECT_LT(stats[1].disk_hits, World::kSamples / 2);
+  EXPECT_EQ(stats[3].disk_hits, stats[0].misses);
+  EXPECT_EQ(stats[3].misses, 0u);
+}
+
 // Two ranks of a node, side by side: what one has fetched the other need not.
 TEST(LoaderCacheTest, LocalRanksShareTheirMemory) {
   World world;
@@ -126,6 +167,13 @@ TEST(LoaderCacheTest, WhatCannotBeIsRefused) {
 
   EXPECT_NE(refused({}).find("ram="), std::string::npos);
   EXPECT_NE(refused({.disk_limit_bytes = 1}).find("disk="), std::string::npos);
+  EXPECT_NE(refused({.disk = "c", .disk_limit_bytes = 0}).find("of 0 keeps"),
+            std::string::npos);
+  EXPECT_NE(
+      refused({.ram_bytes = kMiB, .policy = "windowed_belady"}).find("window="),
+      std::string::npos);
+  EXPECT_NE(refused({.ram_bytes = kMiB, .window = 5}).find("windowed_belady"),
+            std::string::npos);
   EXPECT_NE(refused({.ram_bytes = kMiB, .policy = "mru"}).find("belady"),
             std::string::npos);
 }

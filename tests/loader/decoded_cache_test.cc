@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "leat/base/clock.h"
 #include "leat/base/units.h"
 #include "leat/codec/testing/encode_image.h"
 #include "leat/codec/testing/tar_builder.h"
@@ -35,9 +39,11 @@ std::string jpeg(std::uint64_t i) {
 
 class DecodedCacheTest : public ::testing::Test {
  protected:
-  DecodedCacheTest() {
-    for (std::uint64_t i = 0; i < kPictures; ++i) {
-      const auto folder = world_.root() / "pictures" / (i % 2 ? "a" : "b");
+  DecodedCacheTest() { make_pictures(kPictures, "pictures"); }
+
+  void make_pictures(std::uint64_t count, const std::string& name) const {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto folder = world_.root() / name / (i % 2 ? "a" : "b");
       std::filesystem::create_directories(folder);
       std::ofstream(folder / fmt::format("{:03}.jpg", i), std::ios::binary)
           << jpeg(i);
@@ -362,6 +368,58 @@ TEST_F(DecodedCacheTest, AFunctionIsCalledOnceADelivery) {
   }
 }
 
+/// Lets nothing through before it is open.
+class Gate final : public UserFunction {
+ public:
+  Result<Value> call(const FunctionInput& input,
+                     const SampleRandom& /*random*/) const override {
+    is_open.wait(false);
+    ++calls;
+    ArrayValue same{.spec = input.spec, .bytes = Buffer(input.bytes.size())};
+    std::ranges::copy(input.bytes, same.bytes.span().begin());
+    return Value(std::move(same));
+  }
+  void open() const {
+    is_open = true;
+    is_open.notify_all();
+  }
+  mutable std::atomic<bool> is_open = false;
+  mutable std::atomic<std::uint64_t> calls = 0;
+};
+
+// What comes first is what is cached by then: so little is planned before.
+TEST_F(DecodedCacheTest, WithFirstWithinFewAreOnTheirWayToBeMade) {
+  constexpr std::uint64_t kMany = 200;
+  constexpr std::uint64_t kMost = 64;
+  make_pictures(kMany, "many");
+  for (const bool is_first : {false, true}) {
+    const auto gate = std::make_shared<const Gate>();
+    LoaderOptions options = with_form(CacheForm::kDecoded);
+    options.ops = *parse_ops("decode_image,resize:30/30,random_crop:24");
+    options.ops.push_back(
+        OpSpec{.name = "python", .params_json = "{}", .function = gate});
+    options.max_in_flight = 128;
+    options.drop_last = false;
+    options.epochs = 2;
+    if (is_first) options.cache->first_within = kMany;
+    auto loader = must(world_.load((world_.root() / "many").string(), options));
+    (void)must(loader->begin());
+    const auto gets = [&] { return loader->stats().back().gets; };
+    const std::uint64_t expected = is_first ? kMost : kMany;
+    const auto wait = [&] {
+      (void)must(loader->peek_within(std::chrono::milliseconds(1)));
+    };
+    for (int i = 0; gets() < expected && i < 60'000; ++i) wait();
+
+    for (int i = 0; i < 200; ++i) wait();
+
+    EXPECT_GE(gets(), expected);
+    EXPECT_LE(gets(), expected + 1);  // The first one tells the shape.
+    gate->open();
+    EXPECT_EQ(flat(must(run_epoch(*loader))).size(), kMany);
+  }
+}
+
 // --- which form --------------------------------------------------------------
 
 // Of all this has room for, a hit costs a core less decoded: whatever the
@@ -379,6 +437,51 @@ TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
   // Two epochs were planned before it was known.
   EXPECT_EQ(stats[5].decoded_hits, kPictures);
   EXPECT_EQ(stats[5].gets, 0u);
+}
+
+/// False if it takes longer than any machine should.
+bool comes_true(const std::function<bool()>& condition) {
+  const TimePoint begin = SteadyClock().now();
+  while (!condition()) {
+    if (SteadyClock().now() - begin > std::chrono::minutes(2)) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// All of an epoch is planned before the first sample is decoded, so before a
+// form is chosen; what comes after the samples that were tried is kept in it.
+TEST_F(DecodedCacheTest, WhatWasPlannedBeforeAutoChoseIsDecodedToo) {
+  const auto gate = std::make_shared<const Gate>();
+  LoaderOptions options = with_ops("decode_image,resize:30/30,random_crop:24");
+  options.ops.insert(
+      options.ops.begin() + 2,
+      OpSpec{.name = "python", .params_json = "{}", .function = gate});
+  options.threads = 1;  // Which takes samples in the order of the plan.
+  options.cache = CacheOptions{.disk = (world_.root() / "cache").string(),
+                               .disk_limit_bytes = 16 * kMiB,
+                               .form = CacheForm::kAuto};
+  world_.serve();
+  Dataset dataset = must(world_.open("s3://pictures"));
+  dataset.store_options.io_threads = 1;  // Which brings one after another.
+  auto loader = must(world_.load(std::move(dataset), options));
+  (void)must(loader->begin());
+  const bool is_planned = comes_true([&] {
+    return loader->metrics()->value(Metric::kCacheMisses) ==
+           static_cast<std::int64_t>(kPictures);
+  });
+  gate->open();
+  ASSERT_TRUE(is_planned);
+  ASSERT_TRUE(comes_true([&] { return gate->calls == kPictures; }));
+  ASSERT_EQ(loader->decisions().size(), 1u);
+  loader.reset();
+
+  options.cache->form = CacheForm::kDecoded;
+  auto later = must(world_.load("s3://pictures", options));
+  const Seen seen = must(run_epoch(*later));
+
+  // The very first to come is looked at before anything is known of any.
+  EXPECT_GE(seen.stats.decoded_hits, kPictures - 1);
 }
 
 TEST_F(DecodedCacheTest, WhatTakesItsSizesFromTheMachineChoosesByItself) {

@@ -90,7 +90,7 @@ def test_it_shows_what_the_agent_says(tab, node):
     assert "22.2 of 32" in text(tab, "#facts")
     jobs = rows(tab, "#jobs")
     assert [row[0] for row in jobs] == [f"{i + 1}{job['name']}{job['dataset']}" for i, job in enumerate(view["jobs"])]
-    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
+    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
 
     assert tab.evaluate("document.querySelectorAll('canvas').length") == 2
     assert [row[0] for row in rows(tab, "#shares")] == [f"{i + 1}{job['name']}" for i, job in enumerate(view["jobs"])]
@@ -106,10 +106,10 @@ def test_it_shows_what_the_agent_says(tab, node):
 
 def test_every_figure_has_a_name_and_a_table_with_a_caption(tab):
     figures = tab.evaluate("[...document.querySelectorAll('[role=img]')].map(one => one.getAttribute('aria-label'))")
-    assert len(figures) == 2 + 2 * 5
+    assert len(figures) == 2 + 2 * 5 + 1
     assert any("Now: resnet50 6, llm-tokens 7, " in name for name in figures)
     assert any(name == "llm-tokens: storage 7.1 %, decode 11 %" for name in figures)
-    for place in ("shares", "speed", "waits", "cache"):
+    for place in ("shares", "speed", "waits", "cache", "trace"):
         assert len(tab.evaluate(f"document.querySelector('#{place} details table caption').textContent")) > 10
     assert tab.evaluate("[...document.querySelectorAll('.chip')].every(one => /^[1-9]$/.test(one.textContent))")
 
@@ -165,6 +165,55 @@ def test_figures_move_on_and_are_read_with_the_pointer(tab, node):
     tab.eventually("document.getElementById('clock').textContent.endsWith('02:21')")
     tab.eventually(f"{readout}.startsWith(document.getElementById('clock').textContent)")
     assert "2 llm-tokens 4   3 clip 5" in tab.evaluate(readout)
+
+
+def choose_job(tab: chromium.Page, value: str) -> None:
+    tab.evaluate(f"(() => {{ const choice = document.getElementById('trace-job'); choice.value = '{value}'; "
+                 "choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
+
+
+def test_it_shows_the_trace_of_the_job_that_is_chosen(tab, node):
+    assert "Choose a job" in text(tab, "#trace")
+    assert tab.evaluate("[...document.querySelectorAll('#trace-job option')].map(one => one.textContent)") == [
+        "none", *(job["name"] for job in node.view()["jobs"])]  # fmt: skip
+    tab.requests.clear()
+
+    choose_job(tab, "job-2")
+
+    tab.eventually("document.querySelectorAll('#trace tbody tr').length === 12")
+    assert "/api/trace?job=job-2" in paths(tab)
+    assert tab.evaluate("[...document.querySelectorAll('.track .name')].map(one => one.textContent)") == [
+        "fetch", "cache", "decode", "batch", "wait", "step"]  # fmt: skip
+    # Of twelve steps four samples each; of the last step training is not over.
+    assert tab.evaluate("[...document.querySelectorAll('.track .slices')].map(one => one.children.length)") == [48, 48, 48, 12, 12, 11]
+    drawn = tab.evaluate("""[...document.querySelectorAll('.slices span')].map(one => {
+      const [place, all] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];
+      return place.width >= 1 && place.left >= all.left - 1 && place.right <= all.right + 1 && place.bottom <= all.bottom + 1;
+    })""")
+    assert len(drawn) == 179 and all(drawn)
+    name = tab.evaluate("document.querySelector('.timeline').getAttribute('aria-label')")
+    assert name.startswith("How samples of llm-tokens travelled, steps 2400 to 2411 of epoch 1: fetch 48, cache 48,")
+    first = tab.evaluate("[...document.querySelectorAll('#trace tbody tr:first-child > *')].map(one => one.textContent)")
+    assert first == ["2400", "32", "2.5 ms", "0", "60 ms", "3 ms", "30 ms", "2 ms", "50 ms"]
+
+    node.tell("at 125")  # It follows.
+
+    tab.eventually("document.querySelector('#trace tbody th').textContent === '2500'")
+    assert tab.errors == []
+
+
+def test_a_job_that_has_not_told_of_a_step_says_so_and_nobody_asks_for_none(tab):
+    choose_job(tab, "job-5")
+    tab.eventually("document.getElementById('trace').innerText.includes('has not told of a step yet')")
+
+    choose_job(tab, "")
+
+    assert "Choose a job" in text(tab, "#trace")
+    tab.requests.clear()
+    tab.eventually("performance.now() > 0")
+    time.sleep(2.2)
+    assert not [path for path in paths(tab) if path.startswith("/api/trace")]
+    assert [path for path in paths(tab) if path.startswith("/api/node")], "it goes on"
 
 
 def test_an_agent_that_began_anew_is_shown_from_its_beginning(tab, node):
@@ -266,11 +315,14 @@ def test_everything_can_be_done_with_the_keyboard(tab):
             tab.press(" ")
         if focused["what"] == "threads":
             tab.press("ArrowRight")
+        if focused["what"] == "trace-job":
+            tab.press("ArrowDown")
         if focused["what"] == "pause":
             tab.press("Enter")
             tab.press("Enter")
-    assert [what for what in ("pause", "system", "job-1", "job-5", "threads", "As a table", "JSON") if what not in reached.values()] == []
-    assert tab.evaluate("document.querySelector('[value=job-2]').getAttribute('aria-pressed')") == "true"
+    assert [what for what in ("pause", "system", "job-1", "job-5", "threads", "trace-job", "As a table", "JSON") if what not in reached.values()] == []
+    assert tab.evaluate("document.querySelector('button[value=job-2]').getAttribute('aria-pressed')") == "true"
+    tab.eventually("document.querySelector('.timeline').getAttribute('aria-label')?.startsWith('How samples of resnet50')")
     assert tab.evaluate("document.querySelectorAll('#waits .faint').length") == 4
     assert "Requests in flight of each job" in tab.evaluate("document.querySelector('#shares [role=img]').getAttribute('aria-label')")
 
@@ -289,6 +341,8 @@ def test_axe_finds_nothing(browser, node, scheme, words):
     browser.show_as(1600, scheme)  # It cannot judge what is scrolled out of sight.
     node.tell(words)
     open_page(browser, node)
+    choose_job(browser, "job-1")
+    browser.eventually("!document.querySelector('.timeline').hidden")
     browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
     browser.evaluate(AXE.read_text() + "; 0")

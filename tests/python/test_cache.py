@@ -88,14 +88,16 @@ def test_pieces_of_shards_are_kept_too(tmp_path, serve):
 
 # Training reads ahead, and what is on its way or waits to be written is as good as
 # kept: policies that know the order gain nothing by it, the others may.
-@pytest.mark.parametrize("policy", ["belady", "never_evict", "lru", "fifo"])
+@pytest.mark.parametrize("policy", ["belady", "windowed_belady", "never_evict", "lru", "fifo"])
 def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
     samples, epochs, half = 8000, 2, 4000 * COST
+    window = 5000 if policy == "windowed_belady" else 0
     file = tmp_path / "job.toml"
     file.write_text(
         f"[[simulation]]\nsamples = {samples}\nsample_bytes = {COST}\nseed = 5\n"
         f"global_batch_size = 4\nepochs = {epochs}\n"
-        f'tiers = [{{policy = "{policy}", capacity = {half}}}]\n'
+        f'tiers = [{{policy = "{policy}", capacity = {half}'
+        + (f", window = {window}" if window else "") + "}]\n"
     )
     planned = json.loads(leat_command("plan", "--simulate", str(file), "--json").stdout)
     total = planned["simulations"][0]["total"]
@@ -104,13 +106,13 @@ def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
     served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
     gets, stats = gets_of_epochs(
         served, epochs, seed=5, global_batch_size=4, memory="32KiB", max_in_flight=4,
-        cache=leat.Cache(ram=half, policy=policy),
+        cache=leat.Cache(ram=half, policy=policy, window=window),
     )  # fmt: skip
     hits = samples * epochs - sum(gets)
     assert hits == sum(epoch["cache"]["ram_hits"] for epoch in stats)
     assert total["tier_hits"][0] > 1000
     assert hits >= 0.99 * total["tier_hits"][0]
-    if policy in ("belady", "never_evict"):
+    if policy in ("belady", "windowed_belady", "never_evict"):
         assert hits <= 1.01 * total["tier_hits"][0]
 
 
@@ -244,6 +246,11 @@ def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
     [
         (lambda: leat.Cache(), "ram="),
         (lambda: leat.Cache(ram="1GiB", disk_limit="1GiB"), "disk="),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(disk="c", disk_limit=0)), "of 0 keeps nothing"),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="windowed_belady")), "window="),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, window=5)), "windowed_belady"),
+        (lambda: leat.Cache(ram=1, window=-1), "window="),
+        (lambda: leat.Cache(peers="auto", peer_memory="9999TiB")._options(1), "peer_memory="),
         (lambda: leat.Loader(".", batch_size=1, cache="huge"), "auto"),
         (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram="many")), "many"),
         (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="mru")), "belady"),
@@ -253,6 +260,14 @@ def test_what_cannot_be_is_refused(make, says, pictures, monkeypatch):
     monkeypatch.chdir(pictures)
     with pytest.raises(leat.InvalidArgument, match=says):
         make()
+
+
+def test_more_than_there_is_is_doubted(pictures, tmp_path, capfd):
+    cache = leat.Cache(ram="4000TiB", disk=tmp_path / "cache", disk_limit="900TiB")
+    with leat.Loader(pictures, batch_size=4, cache=cache, epochs=1) as loader:
+        next(iter(loader))
+    text = capfd.readouterr().err
+    assert "ram= of" in text and "more than the" in text and "disk_limit= of" in text
 
 
 def test_auto_says_what_it_chose(pictures, serve, fresh_cache):
@@ -304,6 +319,12 @@ def test_the_cache_command_looks_checks_and_clears(pictures, serve, tmp_path):
     with segment.open("r+b") as file:
         file.truncate(segment.stat().st_size - 1)
     assert leat_command("cache", "verify", str(folder)).returncode == 1
+    flipped = bytearray(segment.read_bytes())
+    flipped[3] ^= 1
+    segment.write_bytes(flipped)
+    done = leat_command("cache", "verify", str(folder))
+    assert done.returncode == 1 and "the headers of 1 segments in" in done.stderr
+    assert "its header is damaged" in done.stdout
     assert leat_command("cache", "clear", str(folder)).returncode == 0
     assert list(folder.iterdir()) == []
     missing = leat_command("cache", "ls", str(tmp_path / "none"))
@@ -347,6 +368,42 @@ def test_warm_says_what_had_no_room(pictures, serve, tmp_path):
     assert "are not: raise --cache-disk-limit" in done.stdout
     kept = int(done.stdout.split(" reads are in")[0].rsplit(" ", 1)[-1])
     assert 0 < kept <= N // 2
+
+
+# Nothing is read ahead into an epoch that never comes.
+@pytest.mark.parametrize("limit", ["256KiB", "700KiB", "2MiB"])
+def test_warm_asks_once_and_counts_what_is_there(serve, tmp_path, limit):
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "x.bin").write_bytes(b"x" * 1500)
+    served = serve(tmp_path / "many", latency="1ms", repeat="many/x.bin:300")
+    folder = tmp_path / "cache"
+    served.reset()
+    done = warm(served, folder, "--cache-disk-limit", limit, "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["fetched"] == 300 == served.counters()["get"]
+    seen = json.loads(leat_command("cache", "ls", str(folder), "--json").stdout)
+    assert said["kept"] == sum(segment["records"] for segment in seen)
+    assert said["kept"] + said["not_kept"] == 300
+    assert said["kept"] >= min(300, leat_bytes(limit) // COST - 1)
+
+
+def leat_bytes(text: str) -> int:
+    return int(text[:-3]) * {"KiB": 2**10, "MiB": MIB}[text[-3:]]
+
+
+def test_warm_takes_the_place_of_what_changed_since(serve, tmp_path, fresh_cache):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    folder = tmp_path / "cache"
+    served = None
+    for version in (b"a", b"b"):
+        for i in range(40):
+            (photos / f"{i}.bin").write_bytes(version * (1000 + i))
+        served = served or serve(photos)
+        done = warm(served, folder, "--cache-disk-limit", str(40 * COST), "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["kept"] == 40
 
 
 def test_warm_that_is_stopped_goes_on_where_it_was(pictures, serve, tmp_path):

@@ -1,5 +1,6 @@
 """Reference pages are what the program prints, and links lead somewhere."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -33,7 +34,7 @@ def names_in(value: object) -> set[str]:
 
 def test_the_page_about_the_agents_view_names_all_of_it() -> None:
     with sample_node.serve() as node:
-        names = names_in(node.view())
+        names = names_in(node.view()) | names_in(json.loads(node.get("/api/trace?job=job-1")))
 
     page = (ROOT / "docs/reference/agent-view.md").read_text()
     assert len(names) > 40

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -109,6 +112,30 @@ def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
     assert metrics["leat_pipeline_stalled_nanoseconds_total"] == pytest.approx(1e9 * waited) and waited > 0
     # Half of a cent a second; each of a few waits is rounded to a billionth of a dollar.
     assert metrics["leat_pipeline_stalled_nanodollars_total"] == pytest.approx(1e9 * waited * 0.005, abs=50)
+
+
+def test_the_agent_of_the_node_shows_what_a_job_has_waited_for(data, tmp_path):
+    with contextlib.ExitStack() as stack:
+        def run(*words: str) -> subprocess.Popen:
+            process = subprocess.Popen(
+                ["leat", *words], text=True, stdout=subprocess.PIPE,
+                env={**os.environ, "LEAT_AGENT": str(tmp_path / "a"), "LEAT_NODE_PER_HOUR": "3600"},
+            )  # fmt: skip
+            stack.callback(process.communicate)
+            stack.callback(process.kill)
+            return process
+
+        agent = run("agent", "--port", "0")
+        page = next(line.split()[1] for line in agent.stdout if line.startswith("showing "))
+        run("bench", str(data / "b"), "--global-batch-size", "5", "--epochs", "1000000", "--step-time", "1ms", "--no-hash", "--json")
+        price = None
+        ends = time.monotonic() + 60
+        while price is None and time.monotonic() < ends:
+            time.sleep(0.1)
+            with urllib.request.urlopen(page + "/metrics", timeout=60) as answer:
+                price = re.search(r'^leat_agent_stalled_dollars_total\{job="1"\} (\S+)$', answer.read().decode(), re.M)
+
+    assert price is not None and float(price[1]) > 0
 
 
 @pytest.mark.parametrize("price", ["much", "-1", "nan", "1e300", "3 "])

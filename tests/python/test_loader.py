@@ -773,6 +773,17 @@ def test_stats_split_the_wait_exactly(pictures, serve):
     assert epoch["samples"] == 56 and epoch["bytes_read"] > 56 * 300
 
 
+def test_the_last_minute_is_told_over_epochs(pictures):
+    with load(pictures, global_batch_size=8, epochs=2) as loader:
+        list(loader), list(loader)
+        told, epochs = loader.recent(), loader.stats()
+    assert told["samples"] == 2 * 56
+    assert 0 < told["seconds"] <= 60  # Both epochs are in it, unless they took longer.
+    for cause, seconds in told["stalls"].items():
+        assert seconds == pytest.approx(sum(epoch["stalls"][cause] for epoch in epochs), abs=1e-9)
+    assert told["wait_seconds"] == pytest.approx(sum(told["stalls"].values()), abs=1e-9)
+
+
 def test_each_epoch_says_what_it_waited_for(tmp_path):
     (tmp_path / "b").mkdir()
     for number in range(24):

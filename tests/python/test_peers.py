@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -64,6 +65,49 @@ def test_the_bucket_is_read_once_for_the_whole_run(data):
     hits = sum(epoch["cache"]["peer_hits"] for each in epochs for epoch in each)
     misses = sum(epoch["cache"]["misses"] for each in epochs for epoch in each)
     assert (hits, misses) == (600, 200)
+
+
+def _held(name):
+    """Values on a server."""
+    host, _, port = name.partition(":")
+    with socket.create_connection((host, int(port))) as connection, connection.makefile("rb") as replies:
+        connection.sendall(b"stats\r\n")
+        for line in iter(replies.readline, b"END\r\n"):
+            if line.startswith(b"STAT curr_items "):
+                return int(line.split()[2])
+    raise AssertionError("the server did not say")
+
+
+def test_samples_lie_evenly_where_the_plan_has_them(data):
+    servers = [_native.PeerServer("127.0.0.1", "64MiB") for _ in range(2)]
+    names = [server.name for server in servers]
+    cache = leat.Cache(peers=names, peer_placement="frequency", peer_patience="20s")
+    with Bucket(data, latency="1ms") as bucket:
+        loaders = _two_ranks(bucket, cache, epochs=3)
+        for _ in range(3):
+            for loader in loaders:
+                for _ in loader:
+                    pass
+        assert bucket.counters()["get"] == 200
+    for loader in loaders:
+        loader.close()
+    # Keys would draw 100 for each one time in eighteen.
+    assert [_held(name) for name in names] == [100, 100]
+
+
+def test_placement_says_what_it_needs(data):
+    def refusal(cache, **more):
+        with pytest.raises(leat.InvalidArgument) as error:
+            leat.Loader(str(data / "data" / "train"), global_batch_size=20, rank=0, world_size=2, cache=cache, **more)
+        return str(error.value)
+
+    two = leat.Cache(peers=["127.0.0.1:9", "127.0.0.1:10"], peer_placement="frequency")
+    assert "give epochs=" in refusal(two)
+    one = leat.Cache(peers=["127.0.0.1:9"], peer_placement="frequency")
+    assert "1 for 2 ranks" in refusal(one, epochs=3)
+    assert "leave that out" in refusal(two, epochs=3, locality="sticky")
+    assert "give peers=" in refusal(leat.Cache(ram="64MiB", peer_placement="frequency"), epochs=3)
+    assert "key or frequency" in refusal(leat.Cache(peers=["127.0.0.1:9"], peer_placement="luck"), epochs=3)
 
 
 def test_a_lost_server_costs_misses_alone(data):

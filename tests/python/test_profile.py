@@ -195,6 +195,9 @@ def test_the_users_own_sitecustomize_still_runs(data, project):
     ("raise SystemExit(3)", "the script failed with status 3"),
     ("print('hello')", "without iterating over a torch.utils.data.DataLoader"),
     ("from torch.utils.data import DataLoader\nfor _ in DataLoader([1, 2, 3]): pass", "gave 3 batches"),
+    ("from torch.utils.data import DataLoader\nloader = DataLoader([1])\nfor _ in range(9):\n    for _ in loader: pass",
+     "got 9 batches, and 0 of the 5 steps"),
+    ("import os; os.environ['LOCAL_RANK']", "It takes its rank from torchrun: give --nproc-per-node 1"),
     ("import time; time.sleep(60)", "did not end within 3 s"),
 ])  # fmt: skip
 def test_a_script_that_cannot_be_profiled_says_why(script, says, data, project):
@@ -205,16 +208,49 @@ def test_a_script_that_cannot_be_profiled_says_why(script, says, data, project):
 
     if "no scratch file system can be mounted" in done.stderr:
         pytest.skip(done.stderr)
-    assert done.returncode == (2 if "gave" in says or "without" in says else 1)
+    assert done.returncode == (2 if "batches" in says or "without" in says else 1)
     assert says in done.stderr
     assert [path.name for path in project.iterdir() if path.name != "train.py"] == ["checkpoint"]
+
+
+RANKS_OF_ITS_OWN = """
+import os, sys
+import torch.distributed, torch.multiprocessing
+from torch.utils.data import DataLoader
+
+def run(rank):
+    torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("ranks"), rank=rank, world_size=2)
+    for _ in range(99):
+        for _ in DataLoader(list(range(50))): pass
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(run, nprocs=2)
+    open(sys.argv[1], "w").close()
+"""
+
+
+def test_a_script_that_starts_its_ranks_itself_is_told_what_to_do(project, tmp_path_factory):
+    (project / "train.py").write_text(RANKS_OF_ITS_OWN)
+    after = tmp_path_factory.mktemp("after") / "training"
+
+    done = profile(project, "--steps", "5", "--warmup", "1", "--no-scratch", "--", sys.executable, "train.py", str(after))
+
+    assert done.returncode == 2
+    assert "joined 2 ranks where 1 was to be run" in done.stderr
+    assert "--nproc-per-node 2" in done.stderr
+    assert not after.exists()
 
 
 @pytest.mark.parametrize("words, says", [
     (["--nproc-per-node", "2", "--", "./train.sh"], "is not python"),
     (["--nproc-per-node", "0", "--", "python", "x.py"], "--nproc-per-node 0"),
     (["--node", "a", "--node", "b", "--", "python", "x.py"], "--master-addr"),
-    (["--steps", "1", "--", "python", "x.py"], "2 --steps"),
+    (["--steps", "1", "--", "python", "x.py"], "--steps: 1 is not"),
+    (["--html", "nowhere/page.html", "--", "python", "x.py"], "--html nowhere/page.html: cannot be written"),
+    (["--outputs", "nowhere", "--", "python", "x.py"], "--outputs nowhere: no folder is there"),
+    (["--nodes=-oProxyCommand=touch${IFS}checkpoint2", "--", "python", "x.py"], "no name of a node"),
+    (["--nodes=a,-v", "--", "python", "x.py"], '"-v", which is no name of a node'),
+    (["--nodes", "-v", "--", "python", "x.py"], "no name of a node"),
 ])  # fmt: skip
 def test_wrong_usage_is_said_before_anything_runs(words, says, project):
     done = profile(project, *words)

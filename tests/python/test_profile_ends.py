@@ -1,4 +1,4 @@
-"""`leat profile` killed: nothing of what it started goes on."""
+"""`leat profile` killed: nothing of what it started goes on, and nothing of it is left."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def wait_until(what, seconds: float = 60) -> bool:
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM], ids=lambda way: way.name)
 @pytest.mark.parametrize("scratch", [True, False], ids=["scratch", "no scratch"])
 def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
-    project, numbers = tmp_path / "project", tmp_path / "numbers"
-    project.mkdir()
-    numbers.mkdir()
+    project, numbers, temporary = (tmp_path / name for name in ("project", "numbers", "temporary"))
+    for folder in (project, numbers, temporary):
+        folder.mkdir()
     (project / "train.py").write_text(TRAINING)
     # In a session of its own, so that a signal to its group is not for the tests, who
     # may have been told to ignore the end of their terminal, as by nohup.
     started = subprocess.Popen(
         ["leat", "profile", "--nproc-per-node", "2", *([] if scratch else ["--no-scratch"]), "--",
          sys.executable, "train.py", str(numbers)],
-        cwd=project, env={**os.environ, "HOME": str(project)}, start_new_session=True,
+        cwd=project, env={**os.environ, "HOME": str(project), "TMPDIR": str(temporary)}, start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -87,6 +87,7 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
         processes = told(numbers)
         assert sorted(processes.values()) == wanted
         assert all(map(lives, processes))
+        assert list(temporary.glob("leat-profile-*"))
 
         os.killpg(started.pid, way)
         started.wait(60)
@@ -94,6 +95,8 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
         assert wait_until(lambda: not any(map(lives, processes)), 30), {
             name: lives(pid) for pid, name in processes.items()
         }
+        # What torchrun left is not ours: that name is too long for a temporary folder of its own.
+        assert wait_until(lambda: not list(temporary.glob("leat-profile-*")), 30)
     finally:
         started.kill()
         started.wait()

@@ -17,7 +17,7 @@ import leat
 import schema
 
 FIGURES = ["parts", "timeline", "waits", "recommendation",
-           *(f"what-if-{knob}" for knob in ("cached", "cores", "bandwidth", "latency", "accelerator", "devices", "nodes"))]  # fmt: skip
+           *(f"what-if-{knob}" for knob in ("cached", "workers", "cores", "bandwidth", "latency", "accelerator", "devices", "nodes"))]  # fmt: skip
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/reference/profile-report.schema.json").read_text())
 BLOCK = re.compile(r'(<script type="application/json" id="report">)(.*?)(</script>)', re.DOTALL)
 

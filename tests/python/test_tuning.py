@@ -79,3 +79,46 @@ def test_the_environment_turns_it_off(root, monkeypatch):
         for _ in loader:
             pass
         assert loader.explain() is None
+
+
+def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path):
+    """Memory holds four; each is a request until it is cut."""
+    (tmp_path / "large").mkdir()
+    for number in range(12):
+        (tmp_path / "large" / f"{number:02}").write_bytes(bytes([number]) * (4 << 20))
+    with leat.testing.Bucket(tmp_path, bandwidth="4MB/s") as bucket:
+        options = {"endpoint_url": bucket.url, "no_sign_request": True, "batch_size": 1, "memory": "20MiB"}
+        with leat.Loader(bucket.s3_url("large"), **options) as tuned:
+            for _ in range(PATIENCE):
+                for _ in tuned:
+                    pass
+                parts = [d for d in tuned.decisions() if d["setting"] == "part_bytes"]
+                if parts and parts[0]["found_gain"] is not None:
+                    break
+            for _ in tuned:
+                pass
+            epochs = tuned.stats()
+        bucket.reset_counters()
+        with leat.Loader(bucket.s3_url("large"), tune=False, **options) as plain:
+            for _ in plain:
+                pass
+            expected = plain.stats()[0]
+        plain_gets = bucket.counters()["get"]
+
+    assert parts[0]["after"] < 4 << 20
+    assert "requests in flight, of " in parts[0]["reason"]
+    assert {epoch["content_hash"] for epoch in epochs[:1]} == {expected["content_hash"]}
+    assert expected["requests"]["get"] == 12 <= plain_gets
+    if parts[-1]["after"] < 4 << 20:  # It was kept.
+        assert epochs[-1]["requests"]["get"] > 12
+    assert all(epoch["bytes_read"] == 12 * (4 << 20) for epoch in epochs)
+
+
+def test_with_a_cache_parts_stay_as_they_are(root, tmp_path):
+    trace = tmp_path / "tuner.jsonl"
+    for cache, expected in ((None, 8 << 20), (leat.Cache(ram="1MiB"), 0)):
+        with leat.Loader(str(root / "data"), batch_size=BATCH, cache=cache, tune_trace=trace) as loader:
+            for _ in loader:
+                pass
+        first = json.loads(trace.read_text().splitlines()[0])
+        assert first["part_bytes"] == expected

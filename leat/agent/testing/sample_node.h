@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "leat/agent/node_view.h"
+#include "leat/agent/wire/job_trace.h"
 
 namespace leat::testing {
 
@@ -68,6 +69,7 @@ inline JobView sample_job(std::size_t job, double seconds) {
                .wait_fraction = point.wait_fraction,
                .stalls = {{"decode", 0.6 * point.wait_fraction},
                           {"storage", 0.4 * point.wait_fraction}},
+               .stalled_dollars = 0.25,
                .bottleneck = std::string(kind.bottleneck),
                .ram_hits = reads * 5,
                .disk_hits = reads * 2,
@@ -127,6 +129,36 @@ inline NodeView sample_node(std::size_t jobs, double seconds) {
     }
   }
   return view;
+}
+
+/// Twelve steps of 50 ms each, of which every third is waited for: a cache is
+/// asked first, then the store for the other samples.
+inline JobTrace sample_trace(double seconds) {
+  JobTrace trace{.begin_seconds = kSampleBegin + seconds};
+  const auto first = std::uint64_t(seconds) * 20;
+  for (std::uint64_t i = 0; i < JobTrace::kMostSteps; ++i) {
+    const std::uint64_t begin = 100'000 + 50'000 * i;
+    TraceStep step{.epoch = 1,
+                   .step = first + i,
+                   .size = 32,
+                   .ready = begin + 2'000,
+                   .asked = begin + (i % 3 == 0 ? 0 : 2'500),
+                   .given = begin + 2'500};
+    for (std::uint64_t s = 0; s < 4; ++s) {
+      const bool is_cached = s % 2 == 1;
+      const std::uint64_t reserved = begin - 90'000 + 3'000 * s;
+      const std::uint64_t fetched = reserved + (is_cached ? 4'000 : 60'000);
+      step.samples.push_back({.id = 100 * i + s,
+                              .reserved = reserved,
+                              .fetched = fetched,
+                              .decoded = fetched + 15'000,
+                              .finished = s == 0 ? begin : fetched + 16'000,
+                              .cache_begin = reserved,
+                              .cache_end = reserved + 3'000});
+    }
+    trace.steps.push_back(std::move(step));
+  }
+  return trace;
 }
 
 /// Words that a page, a terminal or a parser could take for something else.

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "leat/agent/wire/job_trace_json.h"
+
 namespace leat {
 namespace {
 
@@ -37,7 +39,8 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"threads", &WireRates::threads},
     Key<WireRates, double>{"in_flight", &WireRates::in_flight},
     Key<WireRates, double>{"ram_bytes", &WireRates::ram_bytes},
-    Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes}};
+    Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes},
+    Key<WireRates, double>{"stalled_dollars", &WireRates::stalled_dollars}};
 constexpr std::array kTexts = {
     Key<WireRegistration, std::string>{"job", &WireRegistration::job},
     Key<WireRegistration, std::string>{"name", &WireRegistration::name},
@@ -116,6 +119,9 @@ Result<WireRegistration> read_registration(const Json& object) {
   }
   for (const auto& key : kLarge) {
     LEAT_TRY(read.*key.field, whole_of<std::uint64_t>(object, key.name));
+  }
+  if (object.contains("epochs")) {
+    LEAT_TRY(read.epochs, whole_of<std::uint64_t>(object, "epochs"));
   }
   if (read.threads == 0 || read.in_flight == 0 || read.local_ranks == 0 ||
       read.world_size == 0) {
@@ -200,6 +206,7 @@ std::string line_of(const WireRegistration& registration) {
   }
   for (const auto& key : kSmall) object[key.name] = registration.*key.field;
   for (const auto& key : kLarge) object[key.name] = registration.*key.field;
+  if (registration.epochs > 0) object["epochs"] = registration.epochs;
   return text_of({{"leat", kVersion}, {"register", std::move(object)}});
 }
 
@@ -225,6 +232,12 @@ std::string line_of(const Share& share, const std::optional<Pace>& pace) {
   return text_of(message);
 }
 
+std::string line_of(const JobTrace& trace) {
+  return text_of({{"trace", json_of(trace)}});
+}
+
+std::string trace_request_line() { return text_of({{"trace", true}}); }
+
 std::string error_line(std::string_view error) {
   return text_of({{"error", std::string(error.substr(0, kMostNameBytes))}});
 }
@@ -241,9 +254,13 @@ Result<LoaderMessage> parse_loader_line(std::string_view line) {
     LEAT_TRY(message.registration, read_registration(*found));
     return message;
   }
+  if (const auto trace = json.find("trace"); trace != json.end()) {
+    LEAT_TRY(message.trace, read_trace(*trace));
+    return message;
+  }
   const auto found = json.find("rates");
   if (found == json.end() || !found->is_object()) {
-    return wrong("has neither register nor rates");
+    return wrong("has neither register, rates nor trace");
   }
   LEAT_TRY(message.rates, read_rates(*found));
   LEAT_TRY(message.rates->elsewhere, read_pace(json, "elsewhere"));
@@ -258,9 +275,14 @@ Result<AgentMessage> parse_agent_line(std::string_view line) {
     message.error = found->get<std::string>().substr(0, kMostNameBytes);
     return message;
   }
+  if (const auto trace = json.find("trace"); trace != json.end()) {
+    if (*trace != true) return wrong("trace must be true");
+    message.wants_trace = true;
+    return message;
+  }
   const auto found = json.find("share");
   if (found == json.end() || !found->is_object()) {
-    return wrong("has neither share nor error");
+    return wrong("has neither share, trace nor error");
   }
   LEAT_TRY(message.share, read_share(*found));
   LEAT_TRY(message.pace, read_pace(json, "pace"));

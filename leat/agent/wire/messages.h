@@ -4,7 +4,10 @@
 //   loader -> agent   {"leat":1,"register":{...}}   first, once
 //                     {"rates":{...},"elsewhere":{...}}
 //                                                   about once a second
+//                     {"trace":{...}}               with it, while it is asked
 //   agent -> loader   {"share":{...},"pace":{...}}  whenever it changes
+//                     {"trace":true}                about once a second, while
+//                                                   somebody looks at the job
 //                     {"error":"..."}               before it hangs up
 //
 // There is no message that names another job: a loader speaks for itself. What
@@ -19,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
 #include "leat/tune/pace.h"
 #include "leat/tune/share.h"
@@ -42,6 +46,7 @@ struct WireRegistration {
   std::uint64_t ram_bytes = 0;  ///< Of its cache, the same; 0: no such tier.
   std::uint64_t disk_bytes = 0;
   std::uint64_t dataset_samples = 0;
+  std::uint64_t epochs = 0;  ///< That there will be; 0, or missing: not known.
 };
 
 /// engine/loader_rates.h in seconds: what only grows, and what holds now.
@@ -63,6 +68,7 @@ struct WireRates {
   double in_flight = 1;
   double ram_bytes = 0;
   double disk_bytes = 0;
+  double stalled_dollars = 0;  ///< Price of `wait_seconds`; 0: not known.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
   std::optional<Pace> elsewhere;  ///< Of one rank.
@@ -72,11 +78,13 @@ struct WireRates {
 struct LoaderMessage {
   std::optional<WireRegistration> registration;
   std::optional<WireRates> rates;
+  std::optional<JobTrace> trace;
 };
 /// What the agent says: one of these.
 struct AgentMessage {
   std::optional<Share> share;
   std::optional<Pace> pace;  ///< Of one rank; only beside a share.
+  bool wants_trace = false;
   std::string error;
 };
 
@@ -84,6 +92,8 @@ struct AgentMessage {
 std::string line_of(const WireRegistration& registration);
 std::string line_of(const WireRates& rates);
 std::string line_of(const Share& share, const std::optional<Pace>& pace = {});
+std::string line_of(const JobTrace& trace);
+std::string trace_request_line();
 std::string error_line(std::string_view error);
 
 /// Read a line without its end. Any bytes are a message or an error; numbers

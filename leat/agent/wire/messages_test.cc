@@ -26,7 +26,8 @@ TEST(WireTest, WhatIsSaidIsRead) {
                               .in_flight = 6,
                               .ram_bytes = 9,
                               .disk_bytes = 10,
-                              .dataset_samples = 7};
+                              .dataset_samples = 7,
+                              .epochs = 3};
   const auto read = parse_loader_line(without_end(line_of(said)));
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->registration);
@@ -35,12 +36,17 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(read->registration->ram_bytes, 9u);
   EXPECT_EQ(read->registration->disk_bytes, 10u);
   EXPECT_EQ(read->registration->dataset_samples, 7u);
+  EXPECT_EQ(read->registration->epochs, 3u);
 
-  const auto rates = parse_loader_line(without_end(line_of(
-      WireRates{.samples = 2.5, .threads = 3, .stalls = {{"storage", 1.5}}})));
+  const auto rates = parse_loader_line(
+      without_end(line_of(WireRates{.samples = 2.5,
+                                    .threads = 3,
+                                    .stalled_dollars = 0.25,
+                                    .stalls = {{"storage", 1.5}}})));
   ASSERT_TRUE(rates && rates->rates);
   EXPECT_EQ(rates->rates->samples, 2.5);
   EXPECT_EQ(rates->rates->threads, 3);
+  EXPECT_EQ(rates->rates->stalled_dollars, 0.25);
   EXPECT_EQ(rates->rates->stalls,
             (std::map<std::string, double>{{"storage", 1.5}}));
 

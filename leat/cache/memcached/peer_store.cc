@@ -10,18 +10,21 @@ namespace leat {
 /// One read from read() until its `done`.
 struct PeerStore::Flight {
   RecordKey key;
+  std::optional<std::size_t> placed;
   ReadRequest request;
   std::stop_token stop;
   ReadDone done;
   TimePoint began;
 };
 
-PeerStore::PeerStore(std::unique_ptr<Store> inner,
-                     std::unique_ptr<PeerTier> peers, std::string place,
-                     Metrics* metrics)
+PeerStore::PeerStore(
+    std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
+    std::string place, Metrics* metrics,
+    std::shared_ptr<const std::vector<std::uint16_t>> server_of)
     : StoreWrapper(std::move(inner)),
       place_(std::move(place)),
       metrics_(metrics),
+      server_of_(std::move(server_of)),
       peers_(std::move(peers)) {}
 
 PeerStore::~PeerStore() { LEAT_CHECK(in_flight_.load() == 0); }
@@ -34,20 +37,30 @@ RecordKey PeerStore::key_of(const ReadRequest& request) const {
                      .length_bytes = request.into.size()});
 }
 
+std::optional<std::size_t> PeerStore::place_of(const ReadHint& hint) const {
+  if (server_of_ == nullptr || !hint.sample ||
+      *hint.sample >= server_of_->size()) {
+    return std::nullopt;
+  }
+  return (*server_of_)[*hint.sample];
+}
+
 void PeerStore::read(ReadRequest request, std::stop_token stop, ReadDone done) {
   if (!request.hint || request.into.empty()) {
     return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
   auto flight = std::make_shared<Flight>();
   flight->key = key_of(request);
+  flight->placed = place_of(*request.hint);
   flight->request = std::move(request);
   flight->stop = std::move(stop);
   flight->done = std::move(done);
   flight->began = SteadyClock().now();
   in_flight_.fetch_add(1);
-  peers_->find(flight->key, flight->request.into, [this, flight](bool is_hit) {
-    heard_from_peer(flight, is_hit);
-  });
+  peers_->find(
+      flight->key, flight->request.into,
+      [this, flight](bool is_hit) { heard_from_peer(flight, is_hit); },
+      flight->placed);
 }
 
 void PeerStore::heard_from_peer(const FlightRef& flight, bool is_hit) {
@@ -68,10 +81,10 @@ void PeerStore::heard_from_peer(const FlightRef& flight, bool is_hit) {
 void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
   // Before `done`: after it the memory is another's.
   if (result) {
-    peers_->insert(flight->key, flight->request.into);
+    peers_->insert(flight->key, flight->request.into, flight->placed);
   } else {
     // Who waits for us to bring it need not.
-    peers_->drop(flight->key, flight->request.into.size());
+    peers_->drop(flight->key, flight->request.into.size(), flight->placed);
   }
   finish(flight, std::move(result));
 }

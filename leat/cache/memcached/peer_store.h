@@ -3,10 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/cache/memcached/peer_tier.h"
 #include "leat/metrics/metrics.h"
@@ -27,8 +29,12 @@ class PeerStore final : public StoreWrapper {
  public:
   /// `place` goes in front of url_of() in the name of each record: what tells
   /// endpoints apart. Never holds credentials.
-  PeerStore(std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
-            std::string place, Metrics* metrics);
+  /// `server_of`, if given, says where in PeerOptions::servers a sample that a
+  /// hint names lies: for all ranks alike. Else its key draws the server.
+  PeerStore(
+      std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
+      std::string place, Metrics* metrics,
+      std::shared_ptr<const std::vector<std::uint16_t>> server_of = nullptr);
   ~PeerStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
@@ -40,6 +46,7 @@ class PeerStore final : public StoreWrapper {
   using FlightRef = std::shared_ptr<Flight>;
 
   RecordKey key_of(const ReadRequest& request) const;
+  std::optional<std::size_t> place_of(const ReadHint& hint) const;
   void heard_from_peer(const FlightRef& flight, bool is_hit);
   void heard_from_store(const FlightRef& flight, Result<void> result);
   void finish(const FlightRef& flight, Result<void> result);
@@ -49,6 +56,7 @@ class PeerStore final : public StoreWrapper {
 
   const std::string place_;
   Metrics* const metrics_;
+  const std::shared_ptr<const std::vector<std::uint16_t>> server_of_;
   std::atomic<std::uint64_t> in_flight_ = 0;
   std::unique_ptr<PeerTier> peers_;  // Last: its threads call us.
 };

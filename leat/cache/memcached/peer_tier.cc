@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "leat/plan/peer_memory.h"
+
 namespace leat {
 namespace {
-
-/// Of a server's memory, what values may take: the rest is lost to pages that
-/// are partly filled, and to the luck of the draw between servers.
-constexpr double kUsableShare = 0.9;
 
 /// A server that moves bytes, but so slowly, is as good as none.
 constexpr int kMostPatiences = 20;
@@ -29,9 +28,18 @@ Error no_servers() {
 Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
   if (options.servers.empty()) return no_servers();
   std::set<std::string> names;
+  std::vector<std::string> given;
+  given.reserve(options.servers.size());
   for (const std::string& text : options.servers) {
     LEAT_TRY(const ServerName server, parse_server(text));
     names.insert(server.text());
+    given.push_back(server.text());
+  }
+  std::vector<std::size_t> as_given;
+  as_given.reserve(given.size());
+  for (const std::string& name : given) {
+    as_given.push_back(static_cast<std::size_t>(
+        std::distance(names.begin(), names.find(name))));
   }
   std::vector<ServerName> servers;
   servers.reserve(names.size());
@@ -39,8 +47,8 @@ Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
     LEAT_TRY(ServerName server, parse_server(name));
     servers.push_back(std::move(server));
   }
-  std::unique_ptr<PeerTier> tier(
-      new PeerTier(options, servers, {names.begin(), names.end()}));
+  std::unique_ptr<PeerTier> tier(new PeerTier(
+      options, servers, {names.begin(), names.end()}, std::move(as_given)));
   for (const auto& thread : tier->threads_) {
     if (!thread->is_usable()) {
       return Error(ErrorCode::kResourceExhausted,
@@ -53,8 +61,9 @@ Result<std::unique_ptr<PeerTier>> PeerTier::open(const PeerOptions& options) {
 
 PeerTier::PeerTier(const PeerOptions& options,
                    const std::vector<ServerName>& servers,
-                   const std::vector<std::string>& names)
-    : options_(options), rendezvous_(names) {
+                   const std::vector<std::string>& names,
+                   std::vector<std::size_t> as_given)
+    : options_(options), rendezvous_(names), as_given_(std::move(as_given)) {
   servers_.reserve(servers.size());
   for (std::size_t i = 0; i < servers.size(); ++i) {
     servers_.push_back(std::make_unique<Server>());
@@ -118,16 +127,23 @@ bool PeerTier::has_room_for(const RecordKey& key, const Server& server) const {
   if (options_.dataset_bytes == 0 || limit == 0) return true;
   const double expected = static_cast<double>(options_.dataset_bytes) /
                           static_cast<double>(servers_.size());
-  const double share = kUsableShare * static_cast<double>(limit) / expected;
+  const double share = kUsablePeerShare * static_cast<double>(limit) / expected;
   if (share >= 1) return true;
   constexpr double kAll = 18446744073709551616.0;  // 2^64
   // Not the half that chose the server.
   return static_cast<double>(mix64(key.high)) < share * kAll;
 }
 
+std::size_t PeerTier::server_of(const RecordKey& key,
+                                std::optional<std::size_t> server) const {
+  if (server && *server < as_given_.size()) return as_given_[*server];
+  return rendezvous_.server_of(key);
+}
+
 void PeerTier::find(const RecordKey& key, std::span<std::byte> into,
-                    std::function<void(bool is_hit)> done) {
-  const std::size_t number = rendezvous_.server_of(key);
+                    std::function<void(bool is_hit)> done,
+                    std::optional<std::size_t> placed) {
+  const std::size_t number = server_of(key, placed);
   Server& server = *servers_[number];
   if (into.empty() || into.size() > kMostPeerValueBytes ||
       !has_room_for(key, server)) {
@@ -182,8 +198,9 @@ void PeerTier::found(const PeerOperationRef& operation, std::size_t number,
   done(operation->answer == PeerAnswer::kYes);
 }
 
-void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record) {
-  const std::size_t number = rendezvous_.server_of(key);
+void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record,
+                      std::optional<std::size_t> placed) {
+  const std::size_t number = server_of(key, placed);
   Server& server = *servers_[number];
   if (record.empty() || record.size() > kMostPeerValueBytes ||
       !has_room_for(key, server)) {
@@ -194,7 +211,7 @@ void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record) {
   if (!server.is_up.load() || unsent > options_.most_unsent_bytes) {
     unsent_bytes_.fetch_sub(record.size());
     counts_.unsent.fetch_add(1);
-    return drop(key, record.size());  // Who waits for it need not.
+    return drop(key, record.size(), placed);  // Who waits for it need not.
   }
   auto copy = std::make_shared<Buffer>(record.size());
   std::memcpy(copy->data(), record.data(), record.size());
@@ -221,9 +238,10 @@ void PeerTier::inserted(const PeerOperation& operation) {
   }
 }
 
-void PeerTier::drop(const RecordKey& key, std::uint64_t record_bytes) {
+void PeerTier::drop(const RecordKey& key, std::uint64_t record_bytes,
+                    std::optional<std::size_t> placed) {
   if (record_bytes == 0 || record_bytes > kMostPeerValueBytes) return;
-  const std::size_t number = rendezvous_.server_of(key);
+  const std::size_t number = server_of(key, placed);
   auto operation = std::make_shared<PeerOperation>();
   operation->kind = PeerOperation::Kind::kDrop;
   operation->key = key;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,16 +81,21 @@ class PeerTier {
 
   /// Fills `into` with the record and tells `done` true; or false: `into` is
   /// then undefined. Returns at once; `done` runs once, maybe before that, and
-  /// must not block. `into` is the tier's until then.
+  /// must not block. `into` is the tier's until then. `placed`, a place in
+  /// PeerOptions::servers, is where a plan has the record instead of where its
+  /// key draws it: the same for all ranks.
   void find(const RecordKey& key, std::span<std::byte> into,
-            std::function<void(bool is_hit)> done);
+            std::function<void(bool is_hit)> done,
+            std::optional<std::size_t> placed = std::nullopt);
 
   /// Sends a copy of the record to its server, if there is room for it.
   /// Returns at once.
-  void insert(const RecordKey& key, std::span<const std::byte> record);
+  void insert(const RecordKey& key, std::span<const std::byte> record,
+              std::optional<std::size_t> placed = std::nullopt);
 
   /// Makes the server forget a record of this size. Returns at once.
-  void drop(const RecordKey& key, std::uint64_t record_bytes);
+  void drop(const RecordKey& key, std::uint64_t record_bytes,
+            std::optional<std::size_t> placed = std::nullopt);
 
   /// Waits until each server is up or has failed once, at most `timeout`; true
   /// if all are up.
@@ -113,7 +119,11 @@ class PeerTier {
   };
 
   PeerTier(const PeerOptions& options, const std::vector<ServerName>& servers,
-           const std::vector<std::string>& names);
+           const std::vector<std::string>& names,
+           std::vector<std::size_t> as_given);
+
+  std::size_t server_of(const RecordKey& key,
+                        std::optional<std::size_t> server) const;
 
   void start_threads(const std::vector<ServerName>& servers);
   bool has_room_for(const RecordKey& key, const Server& server) const;
@@ -125,6 +135,8 @@ class PeerTier {
 
   const PeerOptions options_;
   const Rendezvous rendezvous_;
+  const std::vector<std::size_t>
+      as_given_;  // Servers, as the options say them.
   const SteadyClock clock_;
   std::vector<std::unique_ptr<Server>> servers_;
   Counters counts_{};

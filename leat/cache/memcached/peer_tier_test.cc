@@ -122,6 +122,41 @@ TEST(PeerTierTest, OthersFindWhatOneInserted) {
   for (std::uint64_t i = 0; i < 50; ++i) EXPECT_TRUE(has(*reader, i, 1000));
 }
 
+TEST(PeerTierTest, APlanSaysOnWhichServerARecordLies) {
+  const auto a = start_server();
+  const auto b = start_server();
+  const auto tier = open_tier({a->name(), b->name()});
+  const auto only_a = open_tier({a->name()});
+  const auto only_b = open_tier({b->name()});
+  const auto placed = [&](std::size_t server, std::uint64_t number) {
+    std::string into(1000, ' ');
+    ReplyBox<Result<bool>> box;
+    tier->find(
+        key_of(number), std::as_writable_bytes(std::span(into)),
+        [&](bool is_hit) { box.put(is_hit); }, server);
+    return *box.take();
+  };
+  const auto insert_at = [&](std::size_t server, std::uint64_t number) {
+    const std::uint64_t before = tier->counts().inserts;
+    tier->insert(key_of(number), as_bytes(record_of(number, 1000)), server);
+    while (tier->counts().inserts == before) std::this_thread::yield();
+  };
+
+  // Keys alone would draw both servers for either ten.
+  for (std::uint64_t i = 0; i < 10; ++i) insert_at(0, i);
+  for (std::uint64_t i = 10; i < 20; ++i) insert_at(1, i);
+
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_TRUE(placed(i < 10 ? 0 : 1, i));
+    EXPECT_TRUE(has(i < 10 ? *only_a : *only_b, i, 1000));
+  }
+  tier->drop(key_of(0), 1000, 0);
+  tier->drop(key_of(10), 1000, 1);
+  // Answered after the drops: one connection to a server.
+  EXPECT_FALSE(placed(0, 0));
+  EXPECT_FALSE(placed(1, 10));
+}
+
 TEST(PeerTierTest, OfManyWhoMissOneBringsIt) {
   constexpr int kRanks = 4;
   const auto server = start_server();

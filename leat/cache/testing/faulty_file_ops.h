@@ -1,6 +1,7 @@
 // The system's file calls, which fail or dawdle when told to.
 #pragma once
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,7 +10,14 @@
 
 namespace leat::testing {
 
-enum class FileCall : std::uint8_t { kOpen, kPread, kPwrite, kPunch, kUnlink };
+enum class FileCall : std::uint8_t {
+  kOpen,
+  kPread,
+  kPwrite,
+  kPunch,
+  kUnlink,
+  kMap
+};
 
 /// Asks a script before each call: 0 lets it through, a negated errno is what
 /// the call answers. The script may take its time.
@@ -26,6 +34,8 @@ class FaultyFileOps final : public SystemFileOps {
     set_script([=](FileCall made) { return made == call ? -error : 0; });
   }
   void heal() { set_script(nullptr); }
+  /// From now on nothing can be mapped, whatever the script says.
+  void refuse_maps() { refuses_maps_ = true; }
   std::uint64_t calls() const { return calls_; }
 
   int open(const std::string& path, int flags, mode_t mode) override {
@@ -50,6 +60,11 @@ class FaultyFileOps final : public SystemFileOps {
     const int error = ask(FileCall::kUnlink);
     return error != 0 ? error : SystemFileOps::unlink(path);
   }
+  int map(int fd, std::uint64_t length, Mapping& mapping) override {
+    if (refuses_maps_) return -ENOMEM;
+    const int error = ask(FileCall::kMap);
+    return error != 0 ? error : SystemFileOps::map(fd, length, mapping);
+  }
 
  private:
   int ask(FileCall call) {
@@ -58,6 +73,7 @@ class FaultyFileOps final : public SystemFileOps {
   }
 
   Script script_;
+  bool refuses_maps_ = false;
   std::atomic<std::uint64_t> calls_ = 0;
 };
 

@@ -12,9 +12,14 @@ namespace leat {
 
 /// What a synthetic pipeline is bounded by.
 struct SyntheticWorld {
-  double latency_seconds = 0.01;
+  double latency_seconds = 0.01;  ///< Before the first byte.
+  double connection_bytes_per_second = 1e12;
   double reads_per_sample = 1;
   double bytes_per_read = 100e3;
+  /// Not 0: a sample is a range so long, read in parts, and no more bytes than
+  /// `bytes_ahead` are planned ahead; then the two above are not looked at.
+  double range_bytes = 0;
+  double bytes_ahead = 1e12;
   double store_bytes_per_second = 1e12;
   double task_seconds = 0.001;  ///< On a core, for a sample.
   double cores = 2;             ///< That nobody else takes.
@@ -34,10 +39,12 @@ class SyntheticPipeline {
   void set(Settings settings) {
     now_.threads = settings.threads;
     now_.in_flight = settings.in_flight;
+    if (settings.part_bytes != 0) now_.part_bytes = settings.part_bytes;
     now_.lookahead =
         std::max<std::uint64_t>(2 * settings.in_flight, settings.lookahead);
   }
   void change(SyntheticWorld world) { world_ = world; }
+  void begin_epoch() { ++now_.epochs; }
   void set_limits(std::size_t threads, std::size_t in_flight) {
     now_.most_threads = threads;
     now_.most_in_flight = in_flight;
@@ -47,10 +54,12 @@ class SyntheticPipeline {
   double speed(std::size_t threads, std::size_t in_flight) const {
     const SyntheticWorld& w = world_;
     const auto t = static_cast<double>(threads);
-    const double requests = static_cast<double>(in_flight) /
-                            (w.latency_seconds * w.reads_per_sample);
+    const double beside_each_other = std::min(static_cast<double>(in_flight),
+                                              w.bytes_ahead / bytes_per_read());
+    const double requests =
+        beside_each_other / (read_seconds() * reads_per_sample());
     const double bandwidth =
-        w.store_bytes_per_second / (w.bytes_per_read * w.reads_per_sample);
+        w.store_bytes_per_second / (bytes_per_read() * reads_per_sample());
     double speed = std::min(requests, bandwidth);
     if (w.task_seconds > 0) {
       speed = std::min(speed, std::min(t, w.cores) / w.task_seconds);
@@ -59,6 +68,20 @@ class SyntheticPipeline {
     return speed;
   }
   double speed() const { return speed(now_.threads, now_.in_flight); }
+
+  double reads_per_sample() const {
+    if (world_.range_bytes == 0) return world_.reads_per_sample;
+    return std::max(1.0, std::floor(world_.range_bytes /
+                                    static_cast<double>(now_.part_bytes)));
+  }
+  double bytes_per_read() const {
+    return world_.range_bytes == 0 ? world_.bytes_per_read
+                                   : world_.range_bytes / reads_per_sample();
+  }
+  double read_seconds() const {
+    return world_.latency_seconds +
+           bytes_per_read() / world_.connection_bytes_per_second;
+  }
 
   /// The best of all that the limits allow.
   double best() const {
@@ -79,21 +102,20 @@ class SyntheticPipeline {
     const double samples = std::floor(left_);
     left_ -= samples;
     const auto count = static_cast<std::uint64_t>(samples);
-    const double reads = samples * w.reads_per_sample;
+    const double reads = samples * reads_per_sample();
     const auto threads = static_cast<double>(now_.threads);
     const double slowed = std::max(1.0, threads / w.cores);
     const double bandwidth =
-        w.store_bytes_per_second / (w.bytes_per_read * w.reads_per_sample);
+        w.store_bytes_per_second / (bytes_per_read() * reads_per_sample());
     now_.at_seconds += seconds;
     now_.samples += count;
     now_.tasks += w.task_seconds > 0 ? count : 0;
     now_.reads += static_cast<std::uint64_t>(reads);
-    now_.read_bytes += static_cast<std::uint64_t>(reads * w.bytes_per_read);
+    now_.read_bytes += static_cast<std::uint64_t>(reads * bytes_per_read());
     // Where the store is what bounds it, requests queue there.
-    const double in_flight =
-        this->speed() >= 0.99 * bandwidth
-            ? static_cast<double>(now_.in_flight)
-            : speed * w.reads_per_sample * w.latency_seconds;
+    const double in_flight = this->speed() >= 0.99 * bandwidth
+                                 ? static_cast<double>(now_.in_flight)
+                                 : speed * reads_per_sample() * read_seconds();
     now_.read_seconds +=
         std::min(in_flight, static_cast<double>(now_.in_flight)) * seconds;
     now_.busy_seconds +=

@@ -98,6 +98,23 @@ class Recorder:
             json.dump(record, file)
         os.replace(path + ".part", path)
 
+    def refuse_ranks_of_its_own(self) -> None:
+        """Ends a script that starts its ranks itself: nobody could run fewer or tell them apart."""
+        distributed = getattr(sys.modules.get("torch"), "distributed", None)
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return
+        world_size = distributed.get_world_size()
+        if world_size == self.world_size:
+            return
+        with open(os.path.join(self.folder, "refused"), "w", encoding="utf-8") as file:
+            file.write(
+                f"the script joined {world_size} ranks where {self.world_size} was to be run: it starts them itself, as by "
+                "torch.multiprocessing.spawn. Let it take RANK, WORLD_SIZE and LOCAL_RANK from its environment, as torchrun "
+                f"sets them, and give --nproc-per-node {world_size}"
+            )
+        end_children()
+        os._exit(1)  # And so does what waits for it: nothing after the training runs.
+
     def wait_for_others(self) -> None:
         ends = time.monotonic() + PATIENCE_SECONDS
         names = [f"rank{rank}.json" for rank in range(self.world_size)]
@@ -160,6 +177,8 @@ class Timed:
             self._given = None
             return batch
         tally.seen += 1
+        if tally.seen == 1:
+            recorder.refuse_ranks_of_its_own()
         if recorder.furthest is None or tally.seen > recorder.furthest.seen:
             recorder.furthest = tally
         if tally.rows is None:

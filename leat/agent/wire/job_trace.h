@@ -1,0 +1,59 @@
+// What a loader did in the last moments, as it tells its agent: the latest
+// steps, and of each a few of its samples.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat {
+
+/// Times are microseconds since JobTrace::begin_seconds, at most
+/// kMostTraceTime; what was before is 0.
+inline constexpr std::uint64_t kMostTraceTime = 9'999'999'999;
+
+struct TraceSample {
+  std::uint64_t id = 0;
+  std::uint64_t reserved = 0;  ///< Its fetch begins.
+  std::uint64_t fetched = 0;   ///< Its last byte came.
+  std::uint64_t decoded = 0;
+  std::uint64_t finished = 0;  ///< It stood in its batch.
+  /// Of the fetch, when a cache or a peer was asked; both 0: none was.
+  std::uint64_t cache_begin = 0;
+  std::uint64_t cache_end = 0;
+
+  bool operator==(const TraceSample&) const = default;
+};
+
+struct TraceStep {
+  static constexpr std::size_t kMostSamples = 12;
+
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::uint64_t size = 0;   ///< Samples of the batch on this rank.
+  std::uint64_t ready = 0;  ///< The batch was put together.
+  /// When training asked for it, and when it was given; the step is from there
+  /// to the next one's asking.
+  std::uint64_t asked = 0;
+  std::uint64_t given = 0;
+  /// Some of them: the one that finished last, and others evenly.
+  std::vector<TraceSample> samples = {};
+
+  bool operator==(const TraceStep&) const = default;
+};
+
+/// Holds no key and no text of the user's: numbers alone.
+struct JobTrace {
+  static constexpr std::size_t kMostSteps = 12;
+
+  double begin_seconds = 0;           ///< Unix time.
+  std::vector<TraceStep> steps = {};  ///< The latest last.
+
+  bool operator==(const JobTrace&) const = default;
+};
+
+/// One JSON object: docs/reference/agent-view.md. Of more steps than may be the
+/// latest, of more samples the first.
+std::string to_json(const JobTrace& trace);
+
+}  // namespace leat

@@ -1,0 +1,29 @@
+// What options accept as numbers: wrong ones are refused by the option's name.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+
+namespace leat {
+
+/// Give these to Option::check(); what they refuse exits with 2, as
+/// "--epochs: -1 is not a whole number from 1 to 1000000".
+
+/// A whole number within a range; a sign or a fraction is refused.
+CLI::Validator count_between(std::uint64_t least, std::uint64_t most);
+
+/// A finite number within a range; with `is_positive`, above 0.
+CLI::Validator amount_up_to(double most, bool is_positive = false);
+
+/// As parse_bytes() has it: "64MiB".
+CLI::Validator size_in_bytes();
+
+/// As parse_duration() has it: "55ms".
+CLI::Validator duration_in_units();
+
+inline constexpr std::uint64_t kMostEpochs = 1000000;
+inline constexpr double kMostDollars = 1e12;
+/// Dollars that a node costs in an hour, as the engine has it.
+inline constexpr double kMostHourly = 1e6;
+
+}  // namespace leat

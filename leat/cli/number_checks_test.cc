@@ -1,0 +1,90 @@
+// Numbers that options take, and that what is refused names the option.
+#include "leat/cli/number_checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "leat/cli/command_line.h"
+#include "leat/cli/commands.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What a command says on standard error before it exits with 2.
+std::string refusal(std::vector<std::string> words) {
+  std::ostringstream out;
+  std::ostringstream err;
+  CommandContext context{
+      .out = out, .err = err, .env = fake_env({}), .stop = {}};
+  const std::vector<const Command*> commands{&kBenchCommand, &kExplainCommand,
+                                             &kProfileCommand,
+                                             &kRecommendCommand, &kWarmCommand};
+  const std::string said = words[0] + " " + words.back();
+  EXPECT_EQ(run_command_line(std::move(words), commands, context),
+            ExitCode::kWrongUsage)
+      << said;
+  return err.str();
+}
+
+TEST(NumberChecksTest, WhatIsWrongIsRefusedByName) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"bench", "x", "--threads", "-1"},
+      {"bench", "x", "--threads", "100000"},
+      {"bench", "x", "--max-in-flight", "-1"},
+      {"bench", "x", "--epochs", "-1"},
+      {"bench", "x", "--seed", "-1"},
+      {"bench", "x", "--global-batch-size", "1.5"},
+      {"bench", "x", "--cache-ram", "x"},
+      {"bench", "x", "--memory", "x"},
+      {"bench", "x", "--step-time", "x"},
+      {"bench", "x", "--node-per-hour", "inf"},
+      {"explain", "x", "--for", "5"},
+      {"warm", "x", "--cache-disk", "d", "--max-in-flight", "-1"},
+      {"warm", "x", "--cache-disk", "d", "--cache-disk-limit", "-1"},
+      {"profile", "x", "--limit", "5"},
+      {"profile", "x", "--node-per-hour", "nan"},
+      {"recommend", "x", "--catalog", "y", "--hours", "nan"},
+      {"recommend", "x", "--catalog", "y", "--hours", "-2"},
+      {"recommend", "x", "--catalog", "y", "--epochs", "0"}};
+  for (std::vector<std::string> words : wrong) {
+    const std::string named = words[words.size() - 2] + ": ";
+    // Before the command that profile runs, whose words are its own.
+    if (words[0] == "profile") words = {words[0], words[2], words[3]};
+    const std::string said = refusal(words);
+    EXPECT_THAT(said, HasSubstr(named));
+    EXPECT_LT(said.size(), 160u) << said;
+  }
+}
+
+TEST(NumberChecksTest, ARangeIncludesItsEnds) {
+  std::string text = "1";
+  EXPECT_EQ(count_between(1, 3)(text), "");
+  text = "3";
+  EXPECT_EQ(count_between(1, 3)(text), "");
+  for (const char* wrong : {"0", "4", "-1", "+1", "1.0", "0x1", "", " 1", "1 ",
+                            "18446744073709551617"}) {
+    text = wrong;
+    EXPECT_NE(count_between(1, 3)(text), "") << wrong;
+  }
+}
+
+TEST(NumberChecksTest, AnAmountIsFinite) {
+  std::string text = "0";
+  EXPECT_EQ(amount_up_to(10)(text), "");
+  EXPECT_NE(amount_up_to(10, /*is_positive=*/true)(text), "");
+  text = "1e1";
+  EXPECT_EQ(amount_up_to(10)(text), "");
+  for (const char* wrong : {"nan", "-nan", "inf", "-0.5", "10.01", "1e400"}) {
+    text = wrong;
+    EXPECT_NE(amount_up_to(10)(text), "") << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace leat

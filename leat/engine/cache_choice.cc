@@ -1,0 +1,182 @@
+// What a cache is to be: what was asked for, checked, and what was left open,
+// chosen from what is free.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "leat/base/units.h"
+#include "leat/cache/segment_files.h"
+#include "leat/cache/segment_format.h"
+#include "leat/engine/caches.h"
+#include "leat/plan/cache_policy.h"
+
+namespace leat {
+namespace {
+
+/// Of a picture, decoded, times its bytes, at most as a rule.
+constexpr std::uint64_t kUsualGrowth = 12;
+/// Less than this is not worth a tier that nobody asked for.
+constexpr std::uint64_t kLeastBytes = 64 * kMiB;
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// MemAvailable: what could be had without swapping.
+std::uint64_t free_memory_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string word; meminfo >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "MemAvailable:" && meminfo >> kib) return kib * kKiB;
+  }
+  return 0;
+}
+
+/// The nearest folder above `path` that is there.
+std::filesystem::path existing_part(std::filesystem::path path) {
+  std::error_code error;
+  path = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(path, error) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+/// What segments in `folder` take already is as good as free.
+std::uint64_t free_disk_bytes(const std::string& folder) {
+  struct statfs now {};
+  if (::statfs(existing_part(folder).c_str(), &now) != 0) return 0;
+  std::uint64_t bytes =
+      std::uint64_t{now.f_bavail} * static_cast<std::uint64_t>(now.f_bsize);
+  for (const std::string& path : segment_paths(folder)) {
+    bytes += allocated_bytes_of(path);
+  }
+  return bytes;
+}
+
+bool is_in_memory(const std::string& folder) {
+  constexpr long kTmpfs = 0x01021994;
+  constexpr long kRamfs = 0x858458f6;
+  struct statfs now {};
+  return ::statfs(existing_part(folder).c_str(), &now) != 0 ||
+         now.f_type == kTmpfs || now.f_type == kRamfs;
+}
+
+void choose_sizes(CacheOptions& options, const CacheNeeds& needs,
+                  const Limits& limits, const Env& env) {
+  // With pages that are not full.
+  const std::uint64_t enough =
+      needs.data_bytes * (needs.may_decode ? kUsualGrowth : 1) +
+      needs.samples * needs.fields * record_cost(1);
+  options.ram_bytes =
+      std::min({free_memory_bytes() / 4, limits.memory_bytes / 4, enough});
+  const auto folder = user_cache_folder(env);
+  if (!folder || is_in_memory(*folder)) return;
+  options.disk = *folder + "/records";
+  options.disk_limit_bytes =
+      std::min(free_disk_bytes(options.disk) / 2, enough);
+  if (*options.disk_limit_bytes < std::min(kLeastBytes, enough)) {
+    options.disk.clear();
+    options.disk_limit_bytes.reset();
+  }
+}
+
+Result<void> check_policy(const CacheOptions& options) {
+  const auto names = cache_policy_names();
+  if (std::ranges::find(names, options.policy) == names.end()) {
+    return refuse(fmt::format("the cache's policy \"{}\"; it is one of {}",
+                              options.policy, fmt::join(names, ", ")));
+  }
+  const bool has_window = options.policy == "windowed_belady";
+  if (has_window && options.window == 0) {
+    return refuse(
+        "the cache's policy \"windowed_belady\" without window=; give the "
+        "number of reads that it looks ahead");
+  }
+  if (!has_window && options.window != 0) {
+    return refuse(
+        fmt::format("window= is of the cache's policy "
+                    "\"windowed_belady\", and it is \"{}\"",
+                    options.policy));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CacheOptions> choose_cache(const CacheOptions& options,
+                                  const CacheNeeds& needs, const Limits& limits,
+                                  const Env& env) {
+  CacheOptions chosen = options;
+  LEAT_TRY_VOID(check_policy(chosen));
+  if (chosen.is_auto) {
+    choose_sizes(chosen, needs, limits, env);
+    return chosen;
+  }
+  if (chosen.is_shared && chosen.ram_bytes == 0 && chosen.disk.empty()) {
+    return refuse("shared=True shares ram= and disk=; give one of them");
+  }
+  if (chosen.disk.empty() && chosen.disk_limit_bytes) {
+    return refuse("disk_limit= of a cache without disk=; name its folder");
+  }
+  if (chosen.disk_limit_bytes == std::uint64_t{0}) {
+    return refuse(
+        "disk_limit= of 0 keeps nothing; give it bytes, or leave disk= out");
+  }
+  if (chosen.ram_bytes == 0 && chosen.disk.empty() && chosen.peers.empty()) {
+    return refuse(
+        "a cache of nothing; give ram=, such as \"8GiB\", disk= or peers=");
+  }
+  if (!chosen.disk.empty() && !chosen.disk_limit_bytes) {
+    chosen.disk_limit_bytes = free_disk_bytes(chosen.disk) / 2;
+  }
+  return chosen;
+}
+
+std::vector<std::string> doubts_about(const CacheOptions& options,
+                                      const Limits& limits) {
+  std::vector<std::string> doubts;
+  if (options.ram_bytes > limits.memory_bytes) {
+    doubts.push_back(fmt::format(
+        "the cache's ram= of {} is more than the {} of memory that this "
+        "process "
+        "may have: a dataset that fills it ends the job; give less, or disk=",
+        format_bytes(options.ram_bytes), format_bytes(limits.memory_bytes)));
+  }
+  if (options.disk.empty() || !options.disk_limit_bytes) return doubts;
+  const std::uint64_t free_bytes = free_disk_bytes(options.disk);
+  if (*options.disk_limit_bytes > free_bytes) {
+    doubts.push_back(fmt::format(
+        "the cache's disk_limit= of {} is more than the {} that {} has for it: "
+        "once that is full, nothing more is kept; give less, or leave it out "
+        "for half of what is free",
+        format_bytes(*options.disk_limit_bytes), format_bytes(free_bytes),
+        options.disk));
+  }
+  return doubts;
+}
+
+std::string describe(const CacheOptions& options) {
+  std::string text;
+  if (options.ram_bytes != 0) {
+    text = format_bytes(options.ram_bytes) + " of RAM";
+  }
+  if (!options.disk.empty()) {
+    text += fmt::format("{}{} in {}", text.empty() ? "" : " and ",
+                        format_bytes(*options.disk_limit_bytes), options.disk);
+  }
+  if (!options.peers.empty()) {
+    text +=
+        fmt::format("{}{} peer{}", text.empty() ? "" : " and ",
+                    options.peers.size(), options.peers.size() == 1 ? "" : "s");
+  }
+  return text.empty() ? "nothing: too little is free" : text;
+}
+
+}  // namespace leat

@@ -1,0 +1,79 @@
+#include "leat/engine/read_sizes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "leat/cache/segment_format.h"
+#include "leat/pipeline/run_context.h"
+
+namespace leat {
+namespace {
+
+ByteRange hull_of(ByteRange a, ByteRange b) {
+  if (a.is_missing()) return b;
+  if (b.is_missing() || b.object != a.object) return a;
+  const std::uint64_t begin = std::min(a.offset, b.offset);
+  const std::uint64_t end =
+      std::max(a.offset + a.length_bytes, b.offset + b.length_bytes);
+  return {.object = a.object, .offset = begin, .length_bytes = end - begin};
+}
+
+}  // namespace
+
+ReadSize read_size_of(ByteRange range) {
+  if (range.is_missing() || range.length_bytes == 0) return {.requests = 0};
+  const std::uint32_t reads = reads_for(range.length_bytes, kUsualPartBytes);
+  const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
+  return {.bytes = range.length_bytes,
+          .cost = (reads - 1) * record_cost(each) +
+                  record_cost(range.length_bytes - (reads - 1) * each),
+          .requests = reads};
+}
+
+void read_as_usual(std::shared_ptr<const Catalogue> catalogue,
+                   SweepOptions& job) {
+  std::vector<std::size_t> columns;
+  for (std::size_t i = 0; i < catalogue->fields().size(); ++i) {
+    if (catalogue->fields()[i].kind == FieldKind::kBytes) columns.push_back(i);
+  }
+  job.samples = catalogue->samples();
+  job.objects = catalogue->objects();
+  job.order.shuffle = usual_shuffle(catalogue->layout());
+  job.tail = Tail::kDrop;
+  if (has_windows(job.order.shuffle)) {
+    job.blocks = std::make_shared<BlockMap>(BlockMap::build(*catalogue));
+  }
+  if (!reads_pieces(catalogue->layout(), job.ranks)) {
+    job.unit = ReadUnit::kSample;
+    job.read_size = [catalogue = std::move(catalogue),
+                     columns = std::move(columns)](std::uint64_t sample) {
+      ReadSize sum{.requests = 0};
+      for (const std::size_t column : columns) {
+        const ReadSize one =
+            read_size_of(catalogue->range(column, SampleId{sample}));
+        sum.bytes += one.bytes;
+        sum.cost += one.cost;
+        sum.requests += one.requests;
+      }
+      return sum;
+    };
+    return;
+  }
+  job.unit = ReadUnit::kBlock;
+  job.read_size = [catalogue = std::move(catalogue),
+                   columns = std::move(columns),
+                   blocks = job.blocks](std::uint64_t block) {
+    ByteRange piece;
+    for (std::uint64_t id = blocks->first_sample(block);
+         id < blocks->first_sample(block + 1); ++id) {
+      for (const std::size_t column : columns) {
+        piece = hull_of(piece, catalogue->range(column, SampleId{id}));
+      }
+    }
+    return read_size_of(piece);
+  };
+}
+
+}  // namespace leat

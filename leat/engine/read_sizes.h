@@ -1,0 +1,31 @@
+// What a loader asks for at once, and what that takes: for who plans ahead.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "leat/dataset/catalogue.h"
+#include "leat/plan/sweep.h"
+
+namespace leat {
+
+/// `shuffle=True`: shards are mixed piece by piece.
+constexpr Shuffle usual_shuffle(Layout layout) {
+  return layout == Layout::kShards ? Shuffle::kBlock : Shuffle::kFull;
+}
+
+/// One rank reads whole pieces of shards; one of several would read W times
+/// what it delivers, so it reads sample by sample.
+constexpr bool reads_pieces(Layout layout, std::uint32_t world_size) {
+  return layout == Layout::kShards && world_size == 1;
+}
+
+/// Of a range that is fetched by itself, and kept as it is: in parts if it is
+/// long, a record of a tier each. Nothing of one that is missing or empty.
+ReadSize read_size_of(ByteRange range);
+
+/// Says of `job`, whose ranks and seed are set, which data it reads and how: as
+/// a loader with every option at its default reads all fields of `catalogue`.
+void read_as_usual(std::shared_ptr<const Catalogue> catalogue,
+                   SweepOptions& job);
+
+}  // namespace leat

@@ -1,0 +1,48 @@
+// The waits of the last minute.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "leat/base/clock.h"
+#include "leat/metrics/stalls.h"
+
+namespace leat {
+
+/// What happened in the seconds before a moment.
+struct RecentStalls {
+  Nanoseconds elapsed{0};     ///< What is told of: less at the beginning.
+  std::uint64_t samples = 0;  ///< Delivered.
+  StallTimes stalls;          ///< Of waits that ended in that time.
+};
+
+/// Waits by the second in which they ended, of the last kSeconds.
+///
+/// Threads: one at a time. An addition touches one second's entry: O(1).
+class RollingStalls {
+ public:
+  static constexpr std::size_t kSeconds = 60;
+
+  explicit RollingStalls(TimePoint now) : begun_(now) {}
+
+  /// A wait that ended now, for so many samples. Times do not go back.
+  void add(TimePoint now, const StallTimes& times, std::uint64_t samples);
+
+  /// Of the whole seconds before this one and of this one, kSeconds of them; a
+  /// wait that began before is in it as a whole.
+  RecentStalls recent(TimePoint now) const;
+
+ private:
+  struct Second {
+    std::int64_t number = -1;
+    std::uint64_t samples = 0;
+    StallTimes stalls;
+  };
+
+  std::int64_t number_of(TimePoint at) const;
+
+  TimePoint begun_;
+  std::array<Second, kSeconds> seconds_;
+};
+
+}  // namespace leat

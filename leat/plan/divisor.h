@@ -1,0 +1,38 @@
+// Division by a number that is known long before.
+#pragma once
+#include <cstdint>
+
+namespace leat {
+
+/// Divides by `value` with a multiplication, which takes a fraction of what a
+/// division does. REQUIRES: value > 0.
+class Divisor {
+ public:
+  explicit Divisor(std::uint64_t value)
+      : value_(value), reciprocal_(~std::uint64_t{0} / value) {}
+
+  struct Parts {
+    std::uint64_t quotient = 0;
+    std::uint64_t remainder = 0;
+  };
+  Parts divide(std::uint64_t x) const {
+    // By the reciprocal it is right or one too small.
+    const std::uint64_t quotient = high_half(x, reciprocal_);
+    const std::uint64_t remainder = x - quotient * value_;
+    if (remainder >= value_) return {quotient + 1, remainder - value_};
+    return {quotient, remainder};
+  }
+  std::uint64_t value() const { return value_; }
+
+  /// The upper 64 bits of a * b.
+  static std::uint64_t high_half(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Uint128 = unsigned __int128;
+    return static_cast<std::uint64_t>((Uint128{a} * b) >> 64);
+  }
+
+ private:
+  std::uint64_t value_;
+  std::uint64_t reciprocal_;
+};
+
+}  // namespace leat

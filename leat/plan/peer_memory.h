@@ -1,0 +1,49 @@
+// What servers hold that all ranks of a job share, as a simulation has it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Of a server's memory, what values may take: the rest is lost to pages that
+/// are partly filled, and to the luck of the draw between servers.
+inline constexpr double kUsablePeerShare = 0.9;
+
+/// Servers on the first nodes of a job, behind the tiers of each: what one rank
+/// has fetched is sent to the server that its number draws, and the others find
+/// it there. Nothing is evicted; of data that is larger, the share that fits is
+/// drawn by the samples' numbers.
+struct PeerMemory {
+  std::uint64_t bytes = 0;    ///< Of each; values take kUsablePeerShare of it.
+  std::uint32_t servers = 0;  ///< At most one a node.
+};
+
+/// Errors: kInvalidArgument, no servers, or more than nodes
+Result<void> check(const PeerMemory& memory, std::uint32_t nodes);
+
+/// Threads: one at a time.
+class PeerServers {
+ public:
+  /// `sizes` in bytes: one for all samples alike, or one a sample.
+  /// REQUIRES: at least one server.
+  PeerServers(const PeerMemory& memory, std::uint64_t samples,
+              const std::vector<std::uint64_t>& sizes);
+
+  /// The node of the server that has the sample; nullopt if none has: whoever
+  /// asked brings it, and from now on it is there if there is room for it.
+  std::optional<std::uint32_t> find(SampleId sample);
+
+ private:
+  bool has_room_for(std::uint64_t draw) const;
+
+  const std::uint32_t servers_;
+  bool has_room_for_all_ = true;
+  std::uint64_t below_ = 0;  // Else there is room for draws below this.
+  std::vector<bool> is_held_;
+};
+
+}  // namespace leat

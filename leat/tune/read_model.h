@@ -1,0 +1,48 @@
+// What a read takes by its length, and which length is best.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "leat/tune/stage_rates.h"
+
+namespace leat {
+
+/// Large ranges are read in parts. Of shorter ones more fit beside each other
+/// into the same memory, each with a connection of its own; of longer ones
+/// fewer wait for a first byte.
+inline constexpr std::uint64_t kLeastPartBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMostPartBytes = std::uint64_t{64} << 20;
+
+/// A read of n bytes takes latency + n × seconds_per_byte.
+struct ReadModel {
+  double latency_seconds = 0;
+  double seconds_per_byte = 0;  ///< Of one connection, among the others.
+
+  double seconds(double bytes) const {
+    return latency_seconds + bytes * seconds_per_byte;
+  }
+};
+
+/// The line through what reads of two lengths took. None: no reads, or of the
+/// same length.
+std::optional<ReadModel> read_model(const StageRates& one,
+                                    const StageRates& other);
+
+/// What bounds the bytes that are under way.
+struct PartLimits {
+  double requests = 1;  ///< That may be in flight.
+  double bytes = 0;     ///< Of all of them, as far as is planned ahead.
+};
+
+/// Bytes a second of reads of so many bytes: as many beside each other as the
+/// limits let.
+double bytes_a_second(const ReadModel& model, const PartLimits& limits,
+                      double read_bytes);
+
+/// Of parts from kLeastPartBytes to kMostPartBytes, by powers of two from
+/// `part_bytes`, the fastest; of those that are alike, the longest, which takes
+/// the fewest requests. `read_bytes`: of a read with parts as they are.
+std::uint64_t best_part(const ReadModel& model, const PartLimits& limits,
+                        std::uint64_t part_bytes, double read_bytes);
+
+}  // namespace leat

@@ -1,0 +1,143 @@
+"""What `leat plan URL` says of a bucket, and what a loader then asks of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+import leat
+from small_datasets import make_shards
+
+MIB = 2**20
+
+
+def plan(served, *flags: str) -> dict:
+    command = [
+        leat.testing.find_binary(), "plan", served.url, "--json",
+        "--endpoint-url", served.bucket.url, "--no-sign-request", *flags,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def row(said: dict, name: str) -> dict:
+    return next(cache for cache in said["caches"] if cache["name"] == name)
+
+
+def gets_of(served, epochs: int, **options) -> int:
+    """What the bucket counts of a loader that is told nothing else."""
+    with served.loader(epochs=epochs, **options) as loader:
+        served.reset()
+        for _ in range(epochs):
+            for _batch in loader:
+                pass
+    return served.counters()["get"]
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """4,000 objects of half a page to a page and a half, and more."""
+    folder = tmp_path_factory.mktemp("uneven")
+    sizes = random.Random(7)
+    for i in range(4000):
+        (folder / f"{i:04}.bin").write_bytes(bytes(sizes.randint(500, 6000)))
+    return folder
+
+
+@pytest.mark.parametrize("policy", ["belady", "never_evict"])
+def test_objects_hit_as_often_as_planned(serve, uneven, policy):
+    served = serve(uneven)
+    said = plan(served, "--ram", "8MiB", "--epochs", "4", "--global-batch-size", "20")
+    planned = row(said, policy)["gets"]
+
+    # What is on its way or waits to be written is found too: a window that is short.
+    live = gets_of(served, 4, global_batch_size=20, memory="256KiB", max_in_flight=8,
+                   cache=leat.Cache(ram=8 * MIB, policy=policy))  # fmt: skip
+
+    assert 8000 < planned < 14000
+    assert abs(live - planned) < 0.02 * 16000, (live, planned)
+
+
+def test_two_tiers_hit_as_often_as_planned(serve, uneven, tmp_path):
+    served = serve(uneven)
+    said = plan(served, "--ram", "4MiB", "--disk", "4MiB", "--epochs", "4", "--global-batch-size", "20")
+    planned = row(said, "belady")["gets"]
+
+    live = gets_of(served, 4, global_batch_size=20, memory="256KiB", max_in_flight=8,
+                   cache=leat.Cache(ram=4 * MIB, disk=str(tmp_path / "tier"), disk_limit=4 * MIB))  # fmt: skip
+
+    assert 8000 < planned < 14000
+    assert abs(live - planned) < 0.02 * 16000, (live, planned)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """60 shards of 0.4 MB, a piece each."""
+    folder = tmp_path_factory.mktemp("planned-shards")
+    make_shards(folder, shards=60, samples=10, size=40_000)
+    return folder
+
+
+def test_shards_are_planned_as_they_are_read(serve, shards):
+    served = serve(shards)
+    flags = ("--epochs", "4", "--global-batch-size", "20", "--ram", "12MiB")
+    said = plan(served, *flags)
+
+    assert said["layout"] == "shards" and said["packing"] is None
+    assert row(said, "no cache")["gets"] == gets_of(served, 4, global_batch_size=20) == 240
+    for policy in ("belady", "never_evict"):  # Half of the pieces fit.
+        live = gets_of(served, 4, global_batch_size=20, memory="8MiB", cache=leat.Cache(ram=12 * MIB, policy=policy))
+        planned = row(said, policy)["gets"]
+        # What waits to be written when an epoch ends, at most the memory's 20, is found too.
+        assert 140 < planned < 160
+        assert planned - 3 * 20 <= live <= planned + 0.02 * 240
+
+
+def test_ranks_of_shards_read_samples(serve, shards):
+    served = serve(shards)
+    said = plan(served, "--epochs", "1", "--global-batch-size", "20", "--ranks-per-node", "2")
+
+    live = [gets_of(served, 1, global_batch_size=20, rank=rank, world_size=2) for rank in (0, 1)]
+
+    # Of two fields.
+    assert row(said, "no cache")["gets"] == sum(live) == 1200
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "[[solar]]\nsamples = 4000000\nglobal_batch_size = 1000\nepochs = 200\nitems = 100000\n"
+        'epoch_order = "fewest_loads"\n',
+        "[[deli]]\nname = \"d\"\nsamples = 100000000\nepochs = 1\nfetch_size = 1024\nitems = 2048\n"
+        'batch_size = 512\ncompute = "1s"\nget = "1s"\nhit = "1s"\nfetch = "1s"\nfetch_sample = "1s"\n',
+    ],
+    ids=["solar", "deli"],
+)
+def test_a_long_simulation_ends_when_it_is_told(tmp_path, job):
+    file = tmp_path / "job.toml"
+    file.write_text(job)
+    command = [leat.testing.find_binary(), "plan", "--simulate", str(file)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        time.sleep(0.5)  # Sooner is as good: it must end whenever it is told.
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 1 and "stopped" in said
+
+
+@pytest.mark.parametrize("words", [("--version",), ("ops",), ("docs", "metrics")])
+def test_what_cannot_be_written_is_a_failure(words):
+    command = [leat.testing.find_binary(), *words]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "standard output" in done.stderr
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True,
+        check=False,
+    )  # fmt: skip
+    assert closed.returncode == 1 and "standard output" in closed.stderr
