@@ -47,7 +47,7 @@ struct Report {
     std::ofstream(path) << counted << ' ' << nanoseconds_a_call() << '\n';
   }
 };
-const Report report;
+const Report kReport;
 
 }  // namespace
 

@@ -1,18 +1,22 @@
 """Three trainings on one dataset at once: apart, sharing a cache, and meeting each other in it.
 
-    ./dev bench jobs [--runs 5] [--photographs 512] [--epochs 3] [--jobs 3] [--quick] [--json]
+    ./dev bench jobs [--shape imagenet|openimages] [--room decoded|resized] [--runs 3] [--photographs N]
+                     [--epochs 8] [--jobs 3] [--ways WAY ...] [--quick] [--json]
 
-Three processes with seeds and orders of their own read the same photographs (500 x 375, 37 KB) from a bucket 20 ms
-away: decode, resize to 256, random crop to 224, flip, normalise. All caches of a way together have 40 % of what all
-photographs take once resized. `torch` is a DataLoader each, with Pillow, as many workers as were fastest in a sweep
-before, and no cache: it has none. `apart` are three loaders of Leat with a third of the room each, keeping bytes or
-pictures; `shared` are the same with shared=True; `first` with first_within= all positions too.
+Three processes with seeds and orders of their own read the same photographs from a bucket 20 ms away: decode, resize to
+256, random crop to 224, flip, normalise, in batches of 32. `--shape` says how large they are: as ImageNet's (500 x 375,
+110 KB), 1,024 of them, or as Open Images' (1024 x 768, 315 KB), 512 of them. All caches of a way together have 40 % of
+what all photographs take decoded, three bytes a pixel; with `--room resized`, 40 % of what they take once resized, which
+is all that is kept of them. `torch` is a DataLoader each, with Pillow, as many workers as were fastest in a sweep
+before, and no cache: it has none. `apart` are three loaders of Leat with a third of the room each, keeping bytes,
+pictures or what they find better; `shared` are the same with shared=True; `first` with first_within= all positions too.
 
 What to look at: `makespan_s`, from the start to the end of the last; `of_torch` and `of_apart` divide by torch's and by
-the faster of the two that are apart; `gets` and `mb` are what the server counted, of one photograph and in all;
-`decoded` is how often a photograph was decoded in each of the jobs' epochs, on average. Every epoch of every run has
-to be a permutation. Before anything is timed each way runs once with hashes: the pixels of all epochs have to be those
-of a loader without a cache, and torch's bytes those of the files.
+the fastest of those that are apart; `gets` and `mb` are what the server counted, of one photograph and in all;
+`decoded` is how often a photograph was decoded in each of the jobs' epochs, on average; `cpu_s` is what all jobs took
+of cores, without torch's workers. Every epoch of every run has to be a permutation. Before anything is timed each way
+runs once with hashes, of two epochs: the pixels have to be those of a loader without a cache, and torch's bytes those
+of the files.
 """
 
 from __future__ import annotations
@@ -29,12 +33,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import grainy_photographs
 import leat
-from forms_bench import make_photographs
 from measure import interleave, report, spread
 
 BUCKET = "photographs"
-RECORD = 341 * 256 * 3 + 2 * 4096  # Of a picture that was resized, with its head and whole pages.
+RESIZED = 341 * 256 * 3
+PAGES = 2 * 4096  # A record's head, and what fills up its pages.
+SHARE = 0.4  # Of all photographs, that caches have room for.
+CHECKED_EPOCHS = 2
 TRAINING = pathlib.Path(__file__).parent / "jobs_training.py"
 
 
@@ -47,6 +54,7 @@ class Place:
         files = sorted(path for path in (root / BUCKET).rglob("*") if path.is_file())
         self.keys = [path.relative_to(root / BUCKET).as_posix() for path in files]
         digests = (hashlib.blake2b(path.read_bytes(), digest_size=16).digest() for path in files)
+        self.bytes_a_file = sum(path.stat().st_size for path in files) / len(files)
         self.bytes_digest = f"{sum(int.from_bytes(one, 'little') for one in digests) % 2**128:032x}"
 
     def told(self, seed: int, **more: Any) -> str:
@@ -106,6 +114,7 @@ def way(place: Place, told_of_each: list[str]) -> Callable[[], dict[str, float]]
         hits = sum(epoch.get("decoded_hits", 0) for epochs in found for epoch in epochs)
         return {
             "makespan_s": makespan,
+            "cpu_s": sum(epoch["cpu_seconds"] for epochs in found for epoch in epochs),
             "gets": counters["get"] / len(place.keys),
             "mb": counters["bytes"] / 1e6,
             "decoded": (deliveries - hits) / len(place.keys) / place.args.epochs,
@@ -127,62 +136,90 @@ def check_content(place: Place, ways: dict[str, list[str]]) -> None:
     """That all deliver the same pixels, and torch the files."""
     expected: dict[int, list[str]] = {}
     for name, told_of_each in ways.items():
-        for told in told_of_each:
-            seed = json.loads(told)["seed"]
-            if name != "torch" and seed not in expected:
-                plain = json.dumps({**json.loads(told), "hashes": True, "cache": None})
-                expected[seed] = [epoch["content"] for epoch in place.run([plain])[1][0]]
-        with_hashes = [json.dumps({**json.loads(told), "hashes": True}) for told in told_of_each]
-        for told, epochs in zip(told_of_each, place.run(with_hashes)[1]):
+        checked = [{**json.loads(told), "hashes": True, "epochs": CHECKED_EPOCHS} for told in told_of_each]
+        for told in checked:
+            if name != "torch" and told["seed"] not in expected:
+                plain = json.dumps({**told, "cache": None})
+                expected[told["seed"]] = [epoch["content"] for epoch in place.run([plain])[1][0]]
+        for told, epochs in zip(checked, place.run([json.dumps(told) for told in checked])[1]):
             content = [epoch["content"] for epoch in epochs]
             right = [place.bytes_digest] * len(epochs)
-            if content != (right if name == "torch" else expected[json.loads(told)["seed"]]):
+            if content != (right if name == "torch" else expected[told["seed"]]):
                 sys.exit(f"{name} delivered something else")
+
+
+def ways_of(place: Place, room: int) -> dict[str, list[str]]:
+    """What each job is told, by way."""
+    args = place.args
+    seeds = range(1, args.jobs + 1)
+    apart = {"ram": room // args.jobs}
+    together = {"ram": room, "form": "decoded", "shared": True}
+    caches: dict[str, dict[str, Any]] = {
+        "apart, encoded": {**apart, "form": "encoded"},
+        "apart, decoded": {**apart, "form": "decoded"},
+        "apart, auto": {**apart, "form": "auto"},
+        "shared": together,
+        "shared, first": {**together, "first_within": args.photographs},
+    }
+    ways = {}
+    if not args.ways or "torch" in args.ways:
+        workers = 2 if args.quick else best_workers(place, seeds)
+        ways["torch"] = [place.told(seed, loader="torch", workers=workers) for seed in seeds]
+    for name, cache in caches.items():
+        if not args.ways or name in args.ways:
+            ways[name] = [place.told(seed, loader="leat", cache=cache) for seed in seeds]
+    return ways
+
+
+def rows_of(found: dict[str, dict[str, list[float]]], ways: dict[str, list[str]]) -> list[dict[str, Any]]:
+    spans = {name: spread(values["makespan_s"])[0] for name, values in found.items()}
+    apart = min((span for name, span in spans.items() if name.startswith("apart")), default=None)
+    rows = []
+    for name, values in found.items():
+        median, deviation = spread(values.pop("makespan_s"))
+        workers = json.loads(ways[name][0]).get("workers")
+        row: dict[str, Any] = {"way": f"{name}, {workers} workers" if workers else name}
+        row |= {"makespan_s": f"{median:.2f} ± {deviation:.2f}"}
+        for column, span in (("of_torch", spans.get("torch")), ("of_apart", apart)):
+            row |= {column: f"{span / median:.2f} x"} if span else {}
+        rows.append(row | {key: f"{spread(numbers)[0]:.2f}" for key, numbers in values.items()})
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--photographs", type=int, default=512)
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--shape", choices=grainy_photographs.SHAPES, default="imagenet")
+    parser.add_argument("--room", choices=("decoded", "resized"), default="decoded")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--photographs", type=int, help="as many as the shape says, if left out")
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", help="these alone, as the table calls them")
     parser.add_argument("--quick", action="store_true", help="one run of few: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.quick:
-        args.photographs, args.runs = 128, 1
-    room = args.photographs * RECORD * 2 // 5
-    seeds = range(1, args.jobs + 1)
-    caches: dict[str, dict[str, Any]] = {
-        "apart, encoded": {"ram": room // args.jobs, "form": "encoded"},
-        "apart, decoded": {"ram": room // args.jobs, "form": "decoded"},
-        "shared": {"ram": room, "form": "decoded", "shared": True},
-        "shared, first": {"ram": room, "form": "decoded", "shared": True, "first_within": args.photographs},
-    }
+        args.photographs, args.runs, args.epochs = 128, 1, 3
+    shape = grainy_photographs.SHAPES[args.shape]
+    args.photographs = args.photographs or shape.count
+    pixel_bytes = RESIZED if args.room == "resized" else shape.pixel_bytes
+    room = int(args.photographs * (pixel_bytes + PAGES) * SHARE)
     with tempfile.TemporaryDirectory(prefix="leat-jobs-") as folder:
         os.environ["LEAT_CACHE_DIR"] = f"{folder}/cache"
-        os.environ["LEAT_AGENT"] = "off"
         root = pathlib.Path(folder) / "buckets"
-        root.mkdir()
-        make_photographs(root, args.photographs)
+        grainy_photographs.make(root / BUCKET, shape, args.photographs)
         with leat.testing.Bucket(root, latency="20ms") as bucket:
             place = Place(bucket, root, args)
-            workers = 2 if args.quick else best_workers(place, seeds)
-            ways = {"torch": [place.told(seed, loader="torch", workers=workers) for seed in seeds]}
-            for name, cache in caches.items():
-                ways[name] = [place.told(seed, loader="leat", cache=cache) for seed in seeds]
+            ways = ways_of(place, room)
             check_content(place, ways)
             found = interleave({name: way(place, told) for name, told in ways.items()}, args.runs)
-    spans = {name: spread(values["makespan_s"])[0] for name, values in found.items()}
-    apart = min(spans["apart, encoded"], spans["apart, decoded"])
-    rows = []
-    for name, values in found.items():
-        median, deviation = spread(values.pop("makespan_s"))
-        row: dict[str, Any] = {"way": f"{name}, {workers} workers" if name == "torch" else name}
-        row |= {"makespan_s": f"{median:.2f} ± {deviation:.2f}"}
-        row |= {"of_torch": f"{spans['torch'] / median:.2f} x", "of_apart": f"{apart / median:.2f} x"}
-        rows.append(row | {key: f"{spread(numbers)[0]:.2f}" for key, numbers in values.items()})
-    report(f"jobs: {args.jobs} on {args.photographs} photographs, {args.epochs} epochs", rows, args.json)
+    size = "{} x {}".format(*shape.size)
+    report(
+        f"jobs: {args.jobs} on {args.photographs} photographs of {size}, {place.bytes_a_file / 1e3:.0f} KB, "
+        f"{args.epochs} epochs, {room / 1e6:.0f} MB of cache",
+        rows_of(found, ways),
+        args.json,
+    )
 
 
 if __name__ == "__main__":

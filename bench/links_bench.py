@@ -57,14 +57,25 @@ def measured(count: int, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def fit(rows: list[dict[str, Any]]) -> tuple[float, float]:
-    """Latency and bytes a second of a link, with the least squares of relative errors."""
-    terms = []
-    for row in rows:
-        hops = 2 * (row["nodes"] - 1)
-        stall = row["joined"] - row["alone"]
-        terms.append([hops * row["buckets"] / stall, hops / row["nodes"] * row["bytes"] / stall])
-    (latency, seconds_a_byte), *_ = np.linalg.lstsq(np.array(terms), np.ones(len(terms)), rcond=None)
-    return max(float(latency), 0.0), 1 / max(float(seconds_a_byte), 1e-15)
+    """Latency and bytes a second of a link, with the least squares of relative errors.
+
+    Of the model of `leat recommend` on processors (leat/profile/recommend.h): two buckets
+    are under way at once. It has a corner, so all of a grid are tried, and a finer one.
+    """
+    hops, stall, buckets, size = (
+        np.array([of(row) for row in rows])
+        for of in (lambda row: 2 * (row["nodes"] - 1), lambda row: row["joined"] - row["alone"],
+                   lambda row: row["buckets"], lambda row: row["bytes"] / row["nodes"])
+    )  # fmt: skip
+    best = np.array([1e-3, 1e-8])  # Seconds of a message, and of a byte.
+    for width in (1e3, 10.0, 1.5, 1.1):
+        steps = np.geomspace(1 / width, width, 201)
+        latency, byte = (one[..., None] for one in np.meshgrid(best[0] * steps, best[1] * steps))
+        carried = hops * size * byte
+        told = np.maximum(carried, carried / 2 + hops * buckets * latency)
+        at = np.square(told / stall - 1).sum(axis=-1).argmin()
+        best = np.array([latency.flat[at], byte.flat[at]])
+    return float(best[0]), 1 / float(best[1])
 
 
 def foretold(row: dict[str, Any], latency: float, bandwidth: float, folder: pathlib.Path) -> float:

@@ -7,7 +7,8 @@
 nodes in network namespaces, with real loaders and `leat bucket`. `throughput` is the mean
 over jobs of the time that a job takes alone over the time that it took; `makespan` from
 the first arrival to the last end. Every arm delivers the same bytes (content hashes) and
-the buckets count as many GETs as the loaders sent. `error` is how far the agent's
+the buckets count as many GETs as the loaders sent. The last row is computed from the times
+alone: what no way could do much better than. `error` is how far the agent's
 prediction was off a second later, median over the seconds of a job; the row of the way
 has the median over jobs. `steady`: three jobs that stay, the agent beside the best of 64
 fixed splits. `training`: three jobs that wait for their training: what the agent costs,
@@ -41,6 +42,7 @@ except ImportError:  # Before Python 3.11.
 import leat
 import numpy as np
 from measure import interleave, report, spread
+from mix_bound import best_order
 from mix_nodes import FixedAgent, Node, RealAgent, Weights, even_shares, joined_namespaces, launch_environment
 from PIL import Image
 
@@ -201,9 +203,9 @@ def run_mix(
     with Arena(mix, root, folder, way) as arena:
         began = time.time()
         for job in coming:
-            while time.time() < began + job["arrives"]:
-                arena.watch()
-                time.sleep(0.2)
+            while (left := began + job["arrives"] - time.time()) > 0:
+                arena.watch()  # Once a second: the agent alone pays for being looked at.
+                time.sleep(min(1, left))
             arena.start(job)
         said = arena.results()
         errors = arena.agents[0].errors() if arena.agents else {}
@@ -256,6 +258,17 @@ def mix_rows(found: dict[str, dict[str, list[float]]], jobs: list[Job]) -> list[
                 "makespan": round(100 * (ours["makespan"] / theirs["makespan"] - 1), 1),
             })  # fmt: skip
     return rows
+
+
+def bound_row(mix: dict[str, Any], root: pathlib.Path, alone: dict[str, float]) -> dict[str, Any]:
+    """About what any way could bring at most."""
+    sample_bytes = {
+        job["name"]: sum(file.stat().st_size for file in (root / job["name"]).iterdir()) / job["objects"] for job in mix["jobs"]
+    }
+    link = int(mix["node"]["bandwidth"].removesuffix("MB")) * 1_000_000
+    throughput, makespan, order = best_order(mix["jobs"], alone, sample_bytes, link)
+    return {"part": "mix", "way": f"computed, at most: {' '.join(order)}", "throughput": f"{throughput:.3f}",
+            "makespan": f"{makespan:.3f}"}  # fmt: skip
 
 
 class Staying:
@@ -442,6 +455,7 @@ def main() -> None:
                 {way: lambda way=way: run_mix(mix, root, folder, way, alone, content, details) for way in ways}, options.runs
             )
             rows += mix_rows(found, mix["jobs"])
+            rows.append(bound_row(mix, root, alone))
             if options.decisions:
                 for one in details:
                     print(json.dumps(one), file=sys.stderr)

@@ -75,8 +75,8 @@ def started(bucket: leat.testing.Bucket, job: dict[str, Any], policy: str) -> An
     command = [
         leat.testing.find_binary(), "bench", "s3://many", "--json", "--no-sign-request", "--no-hash",
         "--global-batch-size", str(job["batch"]), "--drop-last", "false", "--seed", str(SEED),
-        "--epochs", str(job["epochs"]), "--cache-ram", str(job["capacity"]),
-        "--cache-policy", policy, "--step-time", job["step_time"],
+        "--epochs", str(job["epochs"]), "--step-time", job["step_time"],
+        *job.get("cache_flags", ["--cache-ram", str(job["capacity"]), "--cache-policy", policy]),
         "--memory", job["memory"], "--max-in-flight", job["in_flight"], "--threads", "1",
         "--locality", locality or "none",
     ]  # fmt: skip

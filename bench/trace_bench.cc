@@ -30,22 +30,23 @@ void trace_sample(benchmark::State& state) {
   std::int64_t batches = 0;
   std::int64_t of_this_file = 0;
   for (auto _ : state) {
-    // A sample each 20 microseconds, asked for `in_flight` samples before.
-    const leat::TimePoint begin = start + microseconds(20) * kBatch * batches;
+    // A sample each 200 microseconds, so that all are drawn; it was asked for
+    // `in_flight` samples before.
+    const leat::TimePoint begin = start + microseconds(200) * kBatch * batches;
     samples.clear();
     for (int i = 0; i < kBatch; ++i) {
-      const leat::TimePoint fetched = begin + microseconds(20) * i;
+      const leat::TimePoint fetched = begin + microseconds(200) * i;
       const bool is_there = i * 100 >= kBatch * with_fetch;
-      times[i] = {is_there ? fetched : fetched - microseconds(20) * in_flight,
+      times[i] = {is_there ? fetched : fetched - microseconds(200) * in_flight,
                   fetched,
-                  fetched + microseconds(15),
-                  fetched + microseconds(18),
+                  fetched + microseconds(150),
+                  fetched + microseconds(180),
                   {}};
       samples.push_back(
           {leat::SampleId{static_cast<std::uint64_t>(batches * kBatch + i)},
            &times[i]});
     }
-    const leat::TimePoint ready = begin + microseconds(20) * kBatch;
+    const leat::TimePoint ready = begin + microseconds(200) * kBatch;
     (*trace)->add({.epoch = 0,
                    .step = static_cast<std::uint64_t>(batches++),
                    .samples = samples,

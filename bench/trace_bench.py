@@ -4,7 +4,8 @@
 
 `leat bench --no-hash` over records of 4 KB in local tar shards, and objects of 4 KB in a
 bucket on this machine, each twice in turn: as it is, and with `--trace`. CPU is of all threads of the process, as getrusage tells it, of
-the second epoch. Look at: `trace, us`, and `trace, %` of the CPU without it.
+the second epoch, when the ten thousand samples that a trace shows first have been drawn.
+Look at: `trace, us`, and `trace, %` of the CPU without it.
 """
 
 from __future__ import annotations

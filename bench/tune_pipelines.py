@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import io
 import pathlib
+import sys
 import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 import leat
 import numpy as np
 from dropin_datasets import make_pictures
 from PIL import Image
+
+
+THREADS, REQUESTS = (1, 2, 4), (1, 4, 16, 64, 128, 256, 512)
+FINALISTS = 3
+SETTINGS = ("threads", "max_in_flight", "lookahead", "part_bytes")
+MEMORY = 256 << 20
 
 
 @dataclass
@@ -27,6 +34,7 @@ class Pipeline:
     loader: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, Any] | None = None
     step: float = 0.0  # Seconds of training a batch.
+    read_bytes: int = 0  # Of a read, for whoever reads ranges; 0: whole objects.
 
     def dataset(self, bucket: leat.testing.Bucket) -> leat.Dataset:
         url = bucket.s3_url(self.name)
@@ -43,9 +51,9 @@ PIPELINES = [
     Pipeline("shards", "the store's bandwidth", 64, {"latency": "20ms", "total_bandwidth": "24MB/s"}),
     Pipeline(
         "tokens", "a connection's bandwidth", 64, {"latency": "25ms", "bandwidth": "2MB/s"}, step=0.02,
-        tokens={"dtype": "uint16", "seq_len": 8192},
+        tokens={"dtype": "uint16", "seq_len": 8192}, read_bytes=1 << 20,
     ),
-    Pipeline("tiny", "latency", 64, {"latency": "150ms"}),
+    Pipeline("tiny", "latency", 16, {"latency": "150ms"}),
     Pipeline(
         "decode", "cores", 16, {"latency": "10ms"},
         loader={"ops": [leat.ops.DecodeImage(), leat.ops.Resize(224), leat.ops.Normalize(mean=[0.5] * 3, std=[0.5] * 3)]},
@@ -99,30 +107,62 @@ class Seen:
     """What runs of one pipeline must agree on, whatever their settings."""
 
     def __init__(self) -> None:
-        self.epochs: dict[int, tuple[str, str, int]] = {}
+        self.epochs: dict[int, tuple[Any, ...]] = {}
 
-    def check(self, name: str, epochs: list[dict[str, Any]]) -> None:
+    def check(self, name: str, epochs: list[dict[str, Any]], has_other_parts: bool) -> None:
+        """With parts of another length the same bytes come by another number of GETs."""
         for epoch in epochs:
             gets = epoch["requests"]["get"] - epoch["requests"]["retried"]
-            is_what = (epoch["order_hash"], epoch["content_hash"], gets)
-            expected = self.epochs.setdefault(epoch["epoch"], is_what)
+            is_what = (epoch["order_hash"], epoch["content_hash"], epoch["bytes_read"], gets)
+            if has_other_parts:
+                is_what = is_what[:-1]
+            expected = self.epochs.get(epoch["epoch"], is_what)[: len(is_what)]
             if expected != is_what:
                 raise SystemExit(f"{name}: epoch {epoch['epoch']} is {is_what}, elsewhere {expected}")
+            if not has_other_parts:
+                self.epochs[epoch["epoch"]] = is_what
 
 
 @dataclass
 class Run:
     rate: float  # Samples a second in the measured time.
+    measured_from: float  # Seconds after the start.
     last_change: float  # Seconds until the last change that was kept.
     peak_memory: int  # Of memory=, as far as batches showed.
     settings: str
 
 
+# When to begin to measure: so many seconds after the start, or once it says so, of such a time and loader.
+Settle = Union[float, Callable[[float, leat.Loader], bool]]
+
+
+def settled(most: float, quiet: float = 3) -> Settle:
+    """Once nothing has been tried for `quiet` seconds, since enough was seen; after `most` seconds whatever is."""
+    looked = since = 0.0
+
+    def is_over(now: float, loader: leat.Loader) -> bool:
+        nonlocal looked, since
+        if now >= most:
+            return True
+        if now < looked + 0.25:
+            return False
+        looked = now
+        # What was tried has no gain yet; what was taken back never has.
+        is_trying = any(
+            d["found_gain"] is None and not d["reason"].startswith(("taken back", "no more is allowed"))
+            for d in loader.decisions()[-4:]
+        )
+        since = 0.0 if is_trying or loader.explain() is None else (since or now)
+        return since > 0 and now >= since + quiet
+
+    return is_over
+
+
 def run(
-    pipeline: Pipeline, dataset: leat.Dataset, seen: Seen, settle: float | Callable[[float], bool], measure: float,
+    pipeline: Pipeline, dataset: leat.Dataset, seen: Seen, settle: Settle, measure: float,
     step: Callable[[float], float] | None = None, **options: Any,
 ) -> Run:  # fmt: skip
-    """Trains for `settle` seconds, or until it says so, then counts samples for `measure` seconds.
+    """Trains until it has settled, then counts samples for `measure` seconds.
 
     `step` says how long a step takes, so many seconds after the start.
     """
@@ -141,18 +181,50 @@ def run(
                 peak = max(peak, loader.metrics()["leat_runtime_reserved_bytes"])
                 if since:
                     counted += pipeline.batch
-                elif settle(now) if callable(settle) else now >= settle:
+                elif settle(now, loader) if callable(settle) else now >= settle:
                     since = now
                 if since and now >= since + measure:
                     until = now
                     break
-        seen.check(pipeline.name, loader.stats()[:-1])
         decisions = loader.decisions()
+        seen.check(pipeline.name, loader.stats()[:-1], any(d["setting"] == "part_bytes" for d in decisions))
         kept = [d for d in decisions if d["expected_gain"] is not None and (d["found_gain"] or 0) >= 0.03]
         last = max((d["at_seconds"] for d in kept), default=0.0)
         said = loader.explain()
-    now_set = {name: [d["after"] for d in decisions if d["setting"] == name] for name in ("threads", "max_in_flight")}
+    now_set = {name: [d["after"] for d in decisions if d["setting"] == name] for name in SETTINGS}
     settings = ", ".join(f"{name} {values[-1]:.0f}" for name, values in now_set.items() if values)
     if said:
         settings += f"; {said['bottleneck']}"
-    return Run(counted / (until - since), last, peak, settings)
+    return Run(counted / (until - since), since, last, peak, settings)
+
+
+def fixed(threads: int, requests: int) -> dict[str, Any]:
+    return {"tune": False, "threads": threads, "max_in_flight": requests}
+
+
+def checked(pipeline: Pipeline, done: Run) -> Run:
+    if done.peak_memory > MEMORY:
+        sys.exit(f"{pipeline.name}: {done.peak_memory} bytes held of {MEMORY}")
+    return done
+
+
+def best_of_grid(
+    way: Callable[[int, int, float], float], seconds: float, is_quick: bool
+) -> tuple[tuple[int, int], dict[tuple[int, int], float]]:
+    """The setting that `way(threads, requests, seconds)` is fastest with, and the rates of all.
+
+    A short look at each; of the best three, which may lie close together, a longer one.
+    """
+    grid = [(t, w) for t in THREADS for w in REQUESTS]
+    rates: dict[tuple[int, int], float] = {}
+
+    def look(settings: list[tuple[int, int]], seconds: float) -> tuple[int, int]:
+        for setting in settings:
+            rates[setting] = way(*setting, seconds)
+            print(f"grid {setting}: {rates[setting]:.1f}/s", file=sys.stderr)
+        return max(settings, key=rates.__getitem__)
+
+    if is_quick:
+        return look([(1, 1), (2, 64)], seconds / 4), rates
+    look(grid, seconds / 4)
+    return look(sorted(rates, key=rates.__getitem__)[-FINALISTS:], seconds), rates

@@ -1,0 +1,107 @@
+"""tf.data in a process of its own, for bench/tune_bench.py: see bench/tune_tensorflow.py."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import leat
+from tune_pipelines import Pipeline
+
+CALLS = (16, 64, 256)
+
+
+def can_import(python: str) -> bool:
+    try:
+        return subprocess.run([python, "-c", "import tensorflow"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def reads_of(pipeline: Pipeline, root: pathlib.Path) -> list[tuple[str, int, int]]:
+    """(path, offset, bytes) of what is read: whole objects, or ranges of them."""
+    reads = []
+    for file in sorted((root / pipeline.name).iterdir()):
+        size = file.stat().st_size
+        each = pipeline.read_bytes or size
+        path = f"/{pipeline.name}/{file.name}"
+        reads += [(path, begin, min(each, size - begin)) for begin in range(0, size, each)]
+    return reads
+
+
+def digest(root: pathlib.Path, reads: list[tuple[str, int, int]]) -> str:
+    """As the other process makes it, from the files."""
+    total = 0
+    for path, offset, size in reads:
+        with open(root / path[1:], "rb") as file:
+            file.seek(offset)
+            body = file.read(size)
+        place = f"{path} {offset} ".encode()
+        total += int.from_bytes(hashlib.sha256(place + body).digest()[:16], "big")
+    return f"{total % (1 << 128):032x}"
+
+
+class TensorFlow:
+    """Its process, whose bytes have been verified; every answer's GETs are those that the server counted."""
+
+    def __init__(self, python: str, pipeline: Pipeline, root: pathlib.Path, bucket: leat.testing.Bucket) -> None:
+        self._pipeline, self._bucket = pipeline, bucket
+        reads = reads_of(pipeline, root)
+        spec = {
+            "url": bucket.url, "kind": pipeline.name, "reads": reads, "batch": pipeline.batch,
+            "step": pipeline.step, **(pipeline.tokens or {}),
+        }  # fmt: skip
+        script = pathlib.Path(__file__).parent / "tune_tensorflow.py"
+        self._process = subprocess.Popen(
+            [python, str(script), json.dumps(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **os.environ, "PYTHONPATH": ""},
+        )  # fmt: skip
+        found = self._ask(verify=True)
+        if found != {"digest": digest(root, reads), "gets": len(reads)}:
+            sys.exit(f"{pipeline.name}: tf.data read {found}, not the {len(reads)} reads of the files")
+
+    def __enter__(self) -> TensorFlow:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _ask(self, **told: Any) -> dict[str, Any]:
+        before = self._bucket.counters()["get"]
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self._pipeline.name}: tf.data's process ended with {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        counted = self._bucket.counters()["get"] - before
+        if counted != answer["gets"]:
+            sys.exit(f"{self._pipeline.name}: tf.data sent {answer['gets']} GETs, the server counted {counted}")
+        return answer
+
+    def ways(
+        self, settle: float, seconds: float, is_quick: bool
+    ) -> tuple[dict[str, Callable[[], dict[str, float]]], dict[str, str]]:
+        """AUTOTUNE, and the best number of calls at once of a few; and what was chosen, in words."""
+        rates = {}
+        for calls in CALLS[: 1 if is_quick else None]:
+            rates[calls] = self._ask(calls=calls, settle=settle / 4, seconds=seconds / 2)["rate"]
+            print(f"tf.data, {calls} calls: {rates[calls]:.1f}/s", file=sys.stderr)
+        best = max(rates, key=rates.__getitem__)
+
+        def way(calls: int | str) -> Callable[[], dict[str, float]]:
+            return lambda: {"rate": self._ask(calls=calls, settle=settle, seconds=seconds)["rate"]}
+
+        ways = {"tf.data AUTOTUNE": way("AUTOTUNE"), "tf.data, calls": way(best)}
+        return ways, {"tf.data AUTOTUNE": "AUTOTUNE", "tf.data, calls": f"{best} calls"}
