@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <latch>
@@ -17,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "leat/base/owned_fd.h"
 #include "leat/cache/memcached/server_process.h"
 #include "leat/store/reply_box.h"
 
@@ -86,6 +88,33 @@ void insert(PeerTier& tier, std::uint64_t number, std::size_t bytes) {
   const std::uint64_t before = answered();
   tier.insert(key_of(number), as_bytes(record_of(number, bytes)));
   while (answered() == before) std::this_thread::yield();
+}
+
+/// As the server counts them: a piece is one.
+std::uint64_t items_in(const ServerProcess& server) {
+  const std::string name = server.name();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(
+      static_cast<std::uint16_t>(std::stoi(name.substr(name.find(':') + 1))));
+  const OwnedFd fd(socket(AF_INET, SOCK_STREAM, 0));
+  EXPECT_EQ(
+      connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+      0);
+  EXPECT_GT(send(fd.get(), "stats\r\n", 7, MSG_NOSIGNAL), 0);
+  std::string said;
+  while (said.find("END\r\n") == std::string::npos) {
+    std::array<char, 4096> some{};
+    const ssize_t got = recv(fd.get(), some.data(), some.size(), 0);
+    if (got <= 0) break;
+    said.append(some.data(), static_cast<std::size_t>(got));
+  }
+  const std::string what = "STAT curr_items ";
+  const std::size_t at = said.find(what);
+  EXPECT_NE(at, std::string::npos) << said;
+  return at == std::string::npos ? 0
+                                 : std::stoull(said.substr(at + what.size()));
 }
 
 TEST(PeerTierTest, KeepsRecordsOfAllSizesOverSeveralServers) {
@@ -193,6 +222,19 @@ TEST(PeerTierTest, DropsRecords) {
 
   EXPECT_FALSE(has(*tier, 1, 300'000));
   EXPECT_TRUE(has(*tier, 2, 300'000));
+}
+
+TEST(PeerTierTest, DropsEveryPieceOfARecord) {
+  const auto server = start_server();
+  const auto tier = open_tier({server->name()});
+  insert(*tier, 1, 300'000);
+  insert(*tier, 2, 300'000);
+  ASSERT_EQ(items_in(*server), 6u);
+
+  tier->drop(key_of(1), 300'000);
+  EXPECT_TRUE(has(*tier, 2, 300'000));  // Answered after the drop.
+
+  EXPECT_EQ(items_in(*server), 3u);
 }
 
 TEST(PeerTierTest, AServerThatIsFullRefusesAndKeepsWhatItHas) {
