@@ -1,16 +1,20 @@
 """A mix of trainings on two nodes: shared by the agent, evenly, by cgroup weights, and not at all.
 
-    ./dev bench mix [--runs 5] [--only mix,steady,training] [--ways agent,even,none,cgroup]
+    ./dev bench mix [--runs 5] [--only mix,steady,training] [--ways agent,even,fixed,none,cgroup]
                     [--steady-seconds 4] [--quick] [--json]
 
 `mix` is bench/mix.toml: six jobs that come and go, two of them with a rank on each of two
 nodes in network namespaces, with real loaders and `leat bucket`. `throughput` is the mean
 over jobs of the time that a job takes alone over the time that it took; `makespan` from
-the first arrival to the last end. Every arm delivers the same bytes (content hashes) and
-the buckets count as many GETs as the loaders sent. The last row is computed from the times
-alone: what no way could do much better than. `error` is how far the agent's
-prediction was off a second later, median over the seconds of a job; the row of the way
-has the median over jobs. `steady`: three jobs that stay, the agent beside the best of 64
+the first arrival to the last end; `total` is the sum of all times alone over the makespan:
+how many jobs went at full speed, on average. `even` divides a node equally among the jobs
+that are there, anew whenever one comes or goes; `fixed` into as many parts as jobs ever
+come to it, and each keeps its own. (A-Dloader compares itself with "allocating resources
+evenly across applications"; which of the two that is, its abstract does not say.) Every
+arm delivers the same bytes (content hashes) and the buckets count as many GETs as the
+loaders sent. The rows `computed` are what no way could do better than, from the times
+alone: mix_bound.py. `error` is how far the agent's prediction was off a second later,
+median over the seconds of a job; the row of the way has the median over jobs. `steady`: three jobs that stay, the agent beside the best of 64
 fixed splits. `training`: three jobs that wait for their training: what the agent costs,
 and whether it says that there is nothing to gain. Needs root, for namespaces.
 """
@@ -42,14 +46,15 @@ except ImportError:  # Before Python 3.11.
 import leat
 import numpy as np
 from measure import interleave, report, spread
-from mix_bound import best_order
+from mix_bound import FLOOR, best_order
 from mix_nodes import FixedAgent, Node, RealAgent, Weights, even_shares, joined_namespaces, launch_environment
 from PIL import Image
 
 HERE = pathlib.Path(__file__).parent
 JOB = HERE / "mix_job.py"
-WAYS = ("agent", "even", "none", "cgroup")
+WAYS = ("agent", "even", "fixed", "none", "cgroup")
 PATIENCE = 600
+MEASURES = ("throughput", "makespan", "total")
 Job = dict[str, Any]
 
 
@@ -85,6 +90,7 @@ class Arena:
 
     def __init__(self, mix: dict[str, Any], root: pathlib.Path, folder: pathlib.Path, way: str) -> None:
         self._node, self._root, self._folder, self._way = mix["node"], root, folder, way
+        self._jobs = mix["jobs"]
         self._link = int(self._node["bandwidth"].removesuffix("MB")) * 1_000_000
         self._stack = contextlib.ExitStack()
         self.agents: list[RealAgent] = []
@@ -105,9 +111,10 @@ class Arena:
         if self._way == "agent":
             self.agents = [RealAgent(node, pathlib.Path(where), self._link) for node in self.nodes]
             self.sockets = [agent.socket for agent in self.agents]
-        elif self._way == "even":
+        elif self._way in ("even", "fixed"):
             for node in self.nodes:
-                agent = FixedAgent(pathlib.Path(where) / f"even{node.number}", even_shares(each, self._link))
+                parts = sum(node.number in job["nodes"] for job in self._jobs) if self._way == "fixed" else None
+                agent = FixedAgent(pathlib.Path(where) / f"even{node.number}", even_shares(each, self._link, parts))
                 self._stack.callback(agent.close)
                 self.sockets[node.number] = agent.socket
         elif self._way == "cgroup":
@@ -216,9 +223,11 @@ def run_mix(
     for job in coming:
         content.check(job, said[job["name"]])
         speeds[job["name"]] = alone[job["name"]] / seconds_of(said[job["name"]])
+    makespan = max(rank["ended"] for ranks in said.values() for rank in ranks) - began
     found = {
         "throughput": statistics.mean(speeds.values()),
-        "makespan": max(rank["ended"] for ranks in said.values() for rank in ranks) - began,
+        "makespan": makespan,
+        "total": sum(alone.values()) / makespan,
         **{f"speed of {name}": speed for name, speed in speeds.items()},
         **{f"error of {name}": 100 * statistics.median(values) for name, values in errors.items() if values},
     }
@@ -238,7 +247,7 @@ def mix_rows(found: dict[str, dict[str, list[float]]], jobs: list[Job]) -> list[
     rows = []
     for way, values in found.items():
         row: dict[str, Any] = {"part": "mix", "way": way}
-        for name in ("throughput", "makespan"):
+        for name in MEASURES:
             median, mad = spread(values[name])
             row[name] = f"{median:.3f} ± {mad:.3f}"
         if "error" in values:
@@ -251,24 +260,26 @@ def mix_rows(found: dict[str, dict[str, list[float]]], jobs: list[Job]) -> list[
         errors = {job["name"]: found["agent"].get(f"error of {job['name']}") for job in jobs}
         rows.append({"part": "mix", "way": "error, %", **{n: round(statistics.median(e), 1) for n, e in errors.items() if e}})
         for way in set(found) - {"agent"}:
-            ours, theirs = ({k: statistics.median(found[w][k]) for k in ("throughput", "makespan")} for w in ("agent", way))
+            ours, theirs = ({name: statistics.median(found[w][name]) for name in MEASURES} for w in ("agent", way))
             rows.append({
                 "part": "mix", "way": f"agent over {way}, %",
-                "throughput": round(100 * (ours["throughput"] / theirs["throughput"] - 1), 1),
-                "makespan": round(100 * (ours["makespan"] / theirs["makespan"] - 1), 1),
+                **{name: round(100 * (ours[name] / theirs[name] - 1), 1) for name in MEASURES},
             })  # fmt: skip
     return rows
 
 
-def bound_row(mix: dict[str, Any], root: pathlib.Path, alone: dict[str, float]) -> dict[str, Any]:
-    """About what any way could bring at most."""
+def bound_rows(mix: dict[str, Any], root: pathlib.Path, alone: dict[str, float]) -> list[dict[str, Any]]:
+    """What any way could bring at most, without a floor and with that of the agent."""
     sample_bytes = {
         job["name"]: sum(file.stat().st_size for file in (root / job["name"]).iterdir()) / job["objects"] for job in mix["jobs"]
     }
     link = int(mix["node"]["bandwidth"].removesuffix("MB")) * 1_000_000
-    throughput, makespan, order = best_order(mix["jobs"], alone, sample_bytes, link)
-    return {"part": "mix", "way": f"computed, at most: {' '.join(order)}", "throughput": f"{throughput:.3f}",
-            "makespan": f"{makespan:.3f}"}  # fmt: skip
+    rows = []
+    for what, floor in (("at most", 0.0), (f"with a floor of {FLOOR}", FLOOR)):
+        throughput, makespan, order = best_order(mix["jobs"], alone, sample_bytes, link, floor)
+        rows.append({"part": "mix", "way": f"computed, {what}: {' '.join(order)}", "throughput": f"{throughput:.3f}",
+                     "makespan": f"{makespan:.3f}", "total": f"{sum(alone.values()) / makespan:.3f}"})  # fmt: skip
+    return rows
 
 
 class Staying:
@@ -455,7 +466,7 @@ def main() -> None:
                 {way: lambda way=way: run_mix(mix, root, folder, way, alone, content, details) for way in ways}, options.runs
             )
             rows += mix_rows(found, mix["jobs"])
-            rows.append(bound_row(mix, root, alone))
+            rows += bound_rows(mix, root, alone)
             if options.decisions:
                 for one in details:
                     print(json.dumps(one), file=sys.stderr)

@@ -120,14 +120,12 @@ class RealAgent:
         self.decisions |= {decision["number"]: decision for decision in shown["decisions"]}
 
     def errors(self) -> dict[str, list[float]]:
-        """|found / foretold - 1|, by job: each second by what was foretold the second before."""
-        by_job: dict[str, list[tuple[float, float | None]]] = {}
-        for (job, _), point in sorted(self.points.items()):
-            by_job.setdefault(self.names.get(job, job), []).append(point)
-        return {
-            job: [abs(now[0] / then[1] - 1) for then, now in zip(points, points[1:]) if then[1]]
-            for job, points in by_job.items()
-        }  # fmt: skip
+        """|found / foretold - 1|, by job and second: foretold before that second began."""
+        by_job: dict[str, list[float]] = {}
+        for (job, _), (found, foretold) in sorted(self.points.items()):
+            if foretold:
+                by_job.setdefault(self.names.get(job, job), []).append(abs(found / foretold - 1))
+        return by_job
 
 
 class FixedAgent:
@@ -191,11 +189,11 @@ class FixedAgent:
             connection.close()
 
 
-def even_shares(cores: int, bytes_per_second: int) -> Callable[[list[str]], dict[str, Shares]]:
-    """An equal part for each job that is there."""
+def even_shares(cores: int, bytes_per_second: int, parts: int | None = None) -> Callable[[list[str]], dict[str, Shares]]:
+    """An equal part for each job that is there, or always one of so many parts."""
 
     def shares(names: list[str]) -> dict[str, Shares]:
-        count = max(1, len(names))
+        count = parts or max(1, len(names))
         each = {"threads": max(1, cores // count), "bytes_per_second": bytes_per_second // count}
         return dict.fromkeys(names, each)
 

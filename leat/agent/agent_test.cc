@@ -47,6 +47,7 @@ class Rank {
     return rates_;
   }
   double rate() const { return rate_; }
+  void become(const JobSpeed& truth) { truth_ = truth; }
 
  private:
   JobSpeed truth_;
@@ -106,6 +107,22 @@ TEST(JobBookTest, RanksOfAJobShareItsShareAndJobsTheNode) {
   EXPECT_EQ(view.jobs[0].bottleneck, "training");
   EXPECT_FALSE(view.decisions.empty());
   EXPECT_FALSE(view.history.empty());
+}
+
+TEST(JobBookTest, APointHasWhatWasForetoldBeforeItWasFound) {
+  JobBook book({.threads = 8}, {});
+  std::map<MemberId, Rank> ranks;
+  book.join(1, 0, 101, named("a"), 0);
+  ranks.emplace(1, JobSpeed{.rate_per_thread = 100});
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+
+  ranks.at(1).become({.rate_per_thread = 50});
+  book.report(1, ranks.at(1).after_a_second(shares[1]));
+  book.tick(30, 30);
+
+  const JobPoint& latest = book.view().history.back();
+  EXPECT_NEAR(latest.predicted_rate, 800, 1);
+  EXPECT_NEAR(latest.found_rate, 400, 1);
 }
 
 TEST(JobBookTest, TheJobThatIsSoonerDoneGoesFirst) {

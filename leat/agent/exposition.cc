@@ -136,7 +136,7 @@ constexpr auto kRows = std::to_array<Row>({
        s.add(j.found_rate, {{"job", j.id}});
      }},
     {"leat_agent_predicted_samples_per_second", "gauge", "job",
-     "Speed that was predicted of the job with its share.", nullptr,
+     "Speed that had been predicted of the job for the same time.", nullptr,
      [](const JobView& j, Samples& s) {
        if (j.predicted_rate > 0) s.add(j.predicted_rate, {{"job", j.id}});
      }},

@@ -177,22 +177,27 @@ std::optional<Pace> JobBook::pace_of(const Job& job,
   return scaled(*pace, 1 / static_cast<double>(job.members.size()));
 }
 
+void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
+  const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+  history_.push_back({.time_seconds = unix_seconds,
+                      .job = id,
+                      .threads = job.last.threads,
+                      .in_flight = job.last.in_flight,
+                      .found_rate = known.fit.found_rate(),
+                      .predicted_rate = known.foretold_rate,
+                      .wait_fraction = std::min(
+                          1.0, job.last.wait_seconds / job.last.seconds)});
+  if (history_.size() > kKeptPoints) history_.pop_front();
+}
+
 void JobBook::tick(double now, double unix_seconds) {
+  std::vector<std::string> learned;
   for (auto& [id, job] : jobs_) {
     hear_of_elsewhere(id, job);
-    if (!learn(id, job)) continue;
-    const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
-    history_.push_back({.time_seconds = unix_seconds,
-                        .job = id,
-                        .threads = job.last.threads,
-                        .in_flight = job.last.in_flight,
-                        .found_rate = known.fit.found_rate(),
-                        .predicted_rate = NodeSharing::predicted_rate(known),
-                        .wait_fraction = std::min(
-                            1.0, job.last.wait_seconds / job.last.seconds)});
-    if (history_.size() > kKeptPoints) history_.pop_front();
+    if (learn(id, job)) learned.push_back(id);
   }
   sharing_.decide(now);
+  for (const std::string& id : learned) note(id, jobs_[id], unix_seconds);
   const auto& decided = sharing_.decisions();
   const std::uint64_t oldest = sharing_.decided() - decided.size() + 1;
   // What was found of earlier ones may have come since.
@@ -307,7 +312,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
                .world_size = job.registration.world_size,
                .since_seconds = job.since,
                .found_rate = known.fit.found_rate(),
-               .predicted_rate = NodeSharing::predicted_rate(known),
+               .predicted_rate = known.foretold_rate,
                .confidence = known.fit.confidence()};
   const Grant& grant = known.grant;
   const auto count = [](double value) {

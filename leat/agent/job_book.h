@@ -82,6 +82,8 @@ class JobBook {
 
   void admit(const std::string& id, Job& job);
   bool learn(const std::string& id, Job& job);
+  /// A point of the history.
+  void note(const std::string& id, const Job& job, double unix_seconds);
   void hear_of_elsewhere(const std::string& id, const Job& job);
   std::optional<Pace> pace_of(const Job& job,
                               const NodeSharing::Job& known) const;

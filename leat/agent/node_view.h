@@ -22,10 +22,11 @@ struct JobView {
   std::uint32_t world_size = 1;
   double since_seconds = 0;  ///< Unix time of its registration.
 
-  Share share = {};           ///< Of all local ranks together.
-  double found_rate = 0;      ///< Samples a second, over the last seconds.
-  double predicted_rate = 0;  ///< With this share; 0: not yet known.
-  double confidence = 0;      ///< In [0, 1].
+  Share share = {};       ///< Of all local ranks together.
+  double found_rate = 0;  ///< Samples a second, over the last seconds.
+  /// What had been predicted of that time; 0: not yet known.
+  double predicted_rate = 0;
+  double confidence = 0;                  ///< In [0, 1].
   std::optional<double> compute_ceiling;  ///< Samples a second.
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
@@ -46,7 +47,7 @@ struct JobPoint {
   double threads = 0;
   double in_flight = 0;
   double found_rate = 0;
-  double predicted_rate = 0;
+  double predicted_rate = 0;  ///< Of it, before it was found; 0: not known.
   double wait_fraction = 0;
 };
 

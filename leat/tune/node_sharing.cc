@@ -43,16 +43,23 @@ void NodeSharing::report(const std::string& job, const JobReport& report) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   Job& at = found->second;
+  if (at.unlearned) learn(at);
+  at.unlearned = report;
   if (is_credible(report)) {
     at.samples_done += report.samples;
     const double read = at.reading = report.read_bytes / report.seconds;
     at.read_bytes_per_second =
         std::max(read, read + kKeptReads * (at.read_bytes_per_second - read));
   }
-  at.fit.observe(report, at.grant,
-                 {.elsewhere = at.elsewhere, .link_load = link_load()});
-  watch_idleness(at, report);
-  look_for_gain(at);
+}
+
+void NodeSharing::learn(Job& job) {
+  const JobReport report = *std::exchange(job.unlearned, std::nullopt);
+  job.foretold_rate = job.expected_rate;
+  job.fit.observe(report, job.grant,
+                  {.elsewhere = job.elsewhere, .link_load = link_load()});
+  watch_idleness(job, report);
+  look_for_gain(job);
 }
 
 double NodeSharing::link_load() const {

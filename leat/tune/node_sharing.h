@@ -59,6 +59,7 @@ class NodeSharing {
   /// Its share is free from now on. Unknown ids are passed over, here and
   /// below.
   void leave(const std::string& job);
+  /// Learned from by decide(), once all jobs have said what they read.
   void report(const std::string& job, const JobReport& report);
   /// Of a job of several nodes: what the others say of it, in samples a second
   /// of as many ranks as are here. It is not given what these could not follow.
@@ -78,9 +79,14 @@ class NodeSharing {
     double samples_done = 0;
     double planned_bytes_per_second = kUnbounded;  ///< Of a division of it.
     double read_bytes_per_second = 0;              ///< Lately.
-    double reading = 0;       ///< The same, by its last report alone.
-    Grant told;               ///< By the latest lines of decisions.
-    double idle_seconds = 0;  ///< Since it has asked for anything.
+    double reading = 0;  ///< The same, by its last report alone.
+    std::optional<JobReport> unlearned;  ///< Its last one, until decide().
+    /// Samples a second that it was expected to do while it did fit's
+    /// found_rate(), before that was learned from; 0: not known.
+    double foretold_rate = 0;
+    double expected_rate = 0;  ///< The same, of what it does next.
+    Grant told;                ///< By the latest lines of decisions.
+    double idle_seconds = 0;   ///< Since it has asked for anything.
     bool is_idle() const { return idle_seconds >= kIdleSeconds; }
     std::optional<Pace> elsewhere;
     double offered = 0;   ///< See Pace; 0: not yet known.
@@ -111,6 +117,8 @@ class NodeSharing {
 
  private:
   using JobEntry = std::pair<const std::string, Job>;
+  void learn(Job& job);
+  bool decide_as_known(double now);
   /// All but those that are idle.
   std::vector<JobEntry*> working();
   /// What these share.

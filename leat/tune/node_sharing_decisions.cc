@@ -93,6 +93,15 @@ bool NodeSharing::is_overfull() const {
 }
 
 bool NodeSharing::decide(double now) {
+  for (auto& [id, job] : jobs_) {
+    if (job.unlearned) learn(job);
+  }
+  const bool has_changed = decide_as_known(now);
+  for (auto& [id, job] : jobs_) job.expected_rate = predicted_rate(job);
+  return has_changed;
+}
+
+bool NodeSharing::decide_as_known(double now) {
   const std::vector<JobEntry*> jobs = working();
   if (jobs.empty()) {
     event_.clear();

@@ -157,6 +157,41 @@ TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
   EXPECT_LE(world.threads_of("b"), 4);
 }
 
+TEST(NodeSharingTest, WhatAJobWasForetoldIsFromBeforeItWasSeen) {
+  World world({.threads = 8});
+  world.come("a", kHeavy);
+  world.run(10);
+  world.truth_of("a").rate_per_thread = 50;
+  world.run(1);
+  const NodeSharing::Job& job = world.sharing().jobs().begin()->second;
+  EXPECT_NEAR(job.foretold_rate, 800, 1);
+  EXPECT_NEAR(job.fit.found_rate(), 400, 1);
+  EXPECT_LT(job.expected_rate, 790);
+}
+
+TEST(NodeSharingTest, WhoReportsFirstIsNotTheSlowerForWhatOthersRead) {
+  NodeSharing sharing({.threads = 2, .bytes_per_second = 1e6}, {});
+  for (const std::string job : {"a", "b"}) sharing.arrive(job, {});
+  const auto second = [&](double now, double latency, double read_by_b) {
+    const Grant grant{.threads = 1, .in_flight = 4};
+    sharing.report("a", report_of({.reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1000,
+                                   .latency_seconds = latency},
+                                  grant, 4 / latency, 1));
+    sharing.report("b", report_of({.reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1000,
+                                   .latency_seconds = latency},
+                                  grant, read_by_b / 1000, 1));
+    sharing.decide(now);
+  };
+
+  for (int now = 1; now < 10; ++now) second(now, 0.04, 1000);
+  second(10, 0.08, 9.5e5);
+
+  EXPECT_NEAR(sharing.jobs().find("a")->second.fit.latency_with_room(), 0.04,
+              1e-9);
+}
+
 TEST(NodeSharingTest, ForetellsNoMoreThanItsUserAllows) {
   // Requests are not shared out, and this job may have four.
   const JobSpeed truth{.reads_per_sample = 1, .latency_seconds = 0.1};
