@@ -65,9 +65,8 @@ struct Cache {
 
   std::vector<leat::TierPlan::Tier> tiers_of(std::uint64_t records) const {
     std::vector<leat::TierPlan::Tier> tiers(1);
-    tiers[0].policy = std::make_unique<leat::RecordPolicy>(
-        *leat::make_cache_policy({.samples = records + 1, .capacity = limit}),
-        records + 1);
+    tiers[0].policy =
+        *leat::RecordPolicy::make({.samples = records + 1, .capacity = limit});
     return tiers;
   }
 
