@@ -39,9 +39,7 @@ struct Ground {
     tier = *leat::SegmentTier::open(leat::open_segment_memory(ops),
                                     {.name = "ram", .limit_bytes = limit}, ops,
                                     clock, nullptr);
-    policy = std::make_unique<leat::RecordPolicy>(
-        *leat::make_cache_policy({.samples = records, .capacity = limit}),
-        records);
+    policy = *leat::RecordPolicy::make({.samples = records, .capacity = limit});
     const leat::Buffer body(length);
     std::vector<leat::PlannedRecord> drop;
     for (std::uint64_t n = 0; n < records; ++n) {

@@ -16,7 +16,9 @@ PlannedRecord CachedStore::planned(const Use& use) const {
   return {.key = use.key,
           .next_use = own_next_use(use),
           .length_bytes = static_cast<std::uint32_t>(use.bytes.size()),
-          .may_last = use.has_etag};
+          .may_last = use.has_etag,
+          .sample = use.hint.sample ? SampleId{*use.hint.sample}
+                                    : PlannedRecord::kNoSample};
 }
 
 /// Takes it, if so.

@@ -1,8 +1,23 @@
 #include "leat/cache/record_policy.h"
 
+#include <utility>
+
 #include "leat/cache/segment_format.h"
 
 namespace leat {
+
+Result<std::unique_ptr<RecordPolicy>> RecordPolicy::make(CachePolicySpec spec) {
+  std::unique_ptr<RecordPolicy> made(new RecordPolicy(spec.samples));
+  if (spec.planned != nullptr) {
+    spec.planned = [of = made.get(),
+                    planned = std::move(spec.planned)](SampleId number) {
+      const SampleId sample = of->records_[number.value].sample;
+      return sample != PlannedRecord::kNoSample && planned(sample);
+    };
+  }
+  LEAT_TRY(made->policy_, make_cache_policy(spec));
+  return made;
+}
 
 void RecordPolicy::used(const PlannedRecord& record, AccessTime now,
                         AccessTime next_use, std::vector<PlannedRecord>& drop) {
@@ -21,12 +36,12 @@ bool RecordPolicy::admit(const PlannedRecord& record, AccessTime now,
     records_.emplace_back();
   }
   const SampleId number = free_.back();
+  records_[number.value] = record;
   if (!policy_->admit(number, record_cost(record.length_bytes), now, next_use,
                       dropped_)) {
     return false;
   }
   free_.pop_back();
-  records_[number.value] = record;
   number_of_.emplace(record.key, number);
   take_back(drop);
   return true;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "leat/base/result.h"
 #include "leat/cache/record_key.h"
 #include "leat/plan/cache_policy.h"
 
@@ -12,10 +13,14 @@ namespace leat {
 
 /// A record as those who decide know it.
 struct PlannedRecord {
+  static constexpr SampleId kNoSample{~std::uint64_t{0}};
+
   RecordKey key;
   AccessTime next_use = 0;
   std::uint32_t length_bytes = 0;
   bool may_last = true;  ///< Is worth something to a later run, too.
+  /// Of which it is all or a part; kNoSample: of several, or nobody said.
+  SampleId sample = kNoSample;
 };
 
 /// Gives each record that is held a number of its own, and takes it back when
@@ -25,10 +30,14 @@ struct PlannedRecord {
 /// Threads: one at a time.
 class RecordPolicy {
  public:
-  /// `most_records` is the number of samples that `policy` was made for: beyond
-  /// it nothing is admitted.
-  RecordPolicy(std::unique_ptr<CachePolicy> policy, std::uint64_t most_records)
-      : policy_(std::move(policy)), most_records_(most_records) {}
+  /// Of a policy over `spec.samples` records, in place of samples: beyond that
+  /// nothing is admitted. `spec.planned` is of samples all the same, and a
+  /// record of none that is known is not planned.
+  ///
+  /// Errors: as make_cache_policy
+  static Result<std::unique_ptr<RecordPolicy>> make(CachePolicySpec spec);
+  RecordPolicy(const RecordPolicy&) = delete;  // The policy asks this one.
+  RecordPolicy& operator=(const RecordPolicy&) = delete;
 
   bool holds(const RecordKey& key) const { return number_of_.contains(key); }
   /// As it was told last; null if it is not held. Valid until the next call.
@@ -48,9 +57,11 @@ class RecordPolicy {
   void set_capacity(std::uint64_t bytes, std::vector<PlannedRecord>& drop);
 
  private:
+  explicit RecordPolicy(std::uint64_t most_records)
+      : most_records_(most_records) {}
   void take_back(std::vector<PlannedRecord>& drop);
 
-  const std::unique_ptr<CachePolicy> policy_;
+  std::unique_ptr<CachePolicy> policy_;
   const std::uint64_t most_records_;
   std::unordered_map<RecordKey, SampleId, RecordKeyHash> number_of_;
   std::vector<PlannedRecord> records_;  // By number.

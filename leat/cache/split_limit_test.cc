@@ -49,8 +49,7 @@ class SplitLimitTest : public testing::CachedStoreTest {
     tiers.push_back(
         {.level = CacheLevel::kDisk,
          .tier = open_tier(&job.metrics),
-         .policy = std::make_unique<RecordPolicy>(
-             *make_cache_policy({.samples = 100, .capacity = kLimit}), 100),
+         .policy = *RecordPolicy::make({.samples = 100, .capacity = kLimit}),
          .is_lasting = true});
     job.store =
         std::make_unique<CachedStore>(std::make_unique<CountingStore>(reads_),

@@ -80,6 +80,10 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option(
       "--cache-window", cache_window,
       "of windowed_belady: how many reads of the job it looks ahead");
+  app.add_option("--cache-placement", cache_placement,
+                 "of never_evict: what tiers may hold: any, first_epoch, what "
+                 "this node reads then, or frequency, what it reads most "
+                 "often; default: any");
   app.add_option("--cache-form", cache_form,
                  "what is kept of pictures: encoded, decoded or auto");
   app.add_flag("--cache-shared", cache_shared,
@@ -114,7 +118,7 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   std::optional<CacheOptions> options;
   if (cache.empty() && cache_ram.empty() && cache_disk.empty() &&
       cache_disk_limit.empty() && cache_policy.empty() && cache_form.empty() &&
-      cache_window == 0 && cache_peers.empty() &&
+      cache_window == 0 && cache_placement.empty() && cache_peers.empty() &&
       cache_peer_placement.empty() && cache_peer_patience.empty() &&
       !cache_shared && cache_first_within == 0) {
     return options;
@@ -138,6 +142,9 @@ Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
   }
   if (!cache_policy.empty()) options->policy = cache_policy;
   options->window = cache_window;
+  if (!cache_placement.empty()) {
+    LEAT_TRY(options->placement, parse_placement(cache_placement));
+  }
   if (!cache_form.empty()) {
     LEAT_TRY(options->form, cache_form_of(cache_form));
   }

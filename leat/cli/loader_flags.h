@@ -36,7 +36,8 @@ struct LoaderFlags {
   std::string cache_disk_limit;  // Empty: chosen.
   std::string cache_policy;      // Empty: belady.
   std::uint64_t cache_window = 0;
-  std::string cache_form;  // Empty: as CacheOptions has it.
+  std::string cache_placement;  // Empty: any.
+  std::string cache_form;       // Empty: as CacheOptions has it.
   bool cache_shared = false;
   std::uint64_t cache_first_within = 0;
   std::vector<std::string> cache_peers;

@@ -139,8 +139,6 @@ void read_job(TomlReader& reader, SimulationOptions& options) {
                                                              "pad"};
   static constexpr std::array<std::string_view, 3> kScopes = {"node", "rank",
                                                               "peers"};
-  static constexpr std::array<std::string_view, 3> kPlacements = {
-      "any", "first_epoch", "frequency"};
   options.samples = reader.number("samples", 1, kMostSamples);
   read_sizes(reader, options);
   options.order.shuffle =
@@ -159,9 +157,8 @@ void read_job(TomlReader& reader, SimulationOptions& options) {
   options.scope =
       std::array{CacheScope::kNode, CacheScope::kRank,
                  CacheScope::kPeers}[reader.choice("scope", kScopes)];
-  options.placement = std::array{
-      Placement::kAny, Placement::kFirstEpoch,
-      Placement::kFrequency}[reader.choice("placement", kPlacements)];
+  options.placement =
+      static_cast<Placement>(reader.choice("placement", placement_names()));
   options.only_ranks = narrow(reader.number("only_ranks", 1, kMostRanks, 0));
 }
 

@@ -108,6 +108,25 @@ Result<void> check_policy(const CacheOptions& options) {
   return {};
 }
 
+Result<void> check_placement(const CacheOptions& options) {
+  if (options.placement == Placement::kAny) return {};
+  const auto name = to_string(options.placement);
+  if (options.policy != "never_evict") {
+    return refuse(fmt::format(
+        "the cache's placement=\"{}\" says what tiers of the policy "
+        "\"never_evict\" hold, and it is \"{}\"; give that policy, or leave "
+        "placement= out",
+        name, options.policy));
+  }
+  if (options.is_shared) {
+    return refuse(fmt::format(
+        "the cache's placement=\"{}\" goes by the order of one job, and "
+        "shared=True by those of all; leave one of them out",
+        name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CacheOptions> choose_cache(const CacheOptions& options,
@@ -115,6 +134,7 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const Env& env) {
   CacheOptions chosen = options;
   LEAT_TRY_VOID(check_policy(chosen));
+  LEAT_TRY_VOID(check_placement(chosen));
   if (chosen.is_auto) {
     choose_sizes(chosen, needs, limits, env);
     return chosen;

@@ -11,6 +11,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/cache/file_ops.h"
+#include "leat/plan/placement.h"
 
 namespace leat {
 
@@ -47,6 +48,9 @@ struct CacheOptions {
   /// Of windowed_belady: how many reads of the job it looks ahead, at least 1;
   /// 0 for the others.
   std::uint64_t window = 0;
+  /// Which samples the tiers may hold at all: of never_evict alone. kFrequency
+  /// needs `epochs`.
+  Placement placement = Placement::kAny;
   /// nullopt: encoded, or, with `is_auto` where the epochs are known, auto.
   std::optional<CacheForm> form;
   /// memcached servers, "host:port", that all ranks of the job share, the same

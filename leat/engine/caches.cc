@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -36,9 +37,17 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+/// Of the `index`-th tier; null: all samples.
+std::function<bool(SampleId)> planned_for(const CacheNeeds& needs,
+                                          std::size_t index) {
+  if (needs.planned.empty()) return nullptr;
+  return needs.planned[index];
+}
+
 Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
                             const CacheOptions& options,
-                            const CacheNeeds& needs) {
+                            const CacheNeeds& needs,
+                            std::function<bool(SampleId)> planned) {
   // What others hold, their policies know.
   const std::uint64_t limit =
       tier->options().limit_bytes / tier->options().expected_writers;
@@ -47,16 +56,17 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
                 needs.samples * needs.fields * (needs.may_decode ? 2 : 1) +
                     limit / kPartBytes + 1,
                 CachePolicySpec::kMaxSamples});
-  LEAT_TRY(std::unique_ptr<CachePolicy> policy,
-           make_cache_policy({.name = options.policy,
-                              .samples = records,
-                              .capacity = limit,
-                              .window = options.window,
-                              .epoch_reads = needs.samples}));
+  LEAT_TRY(std::unique_ptr<RecordPolicy> policy,
+           RecordPolicy::make({.name = options.policy,
+                               .samples = records,
+                               .capacity = limit,
+                               .window = options.window,
+                               .epoch_reads = needs.samples,
+                               .planned = std::move(planned)}));
   return CacheTier{
       .level = level,
       .tier = std::move(tier),
-      .policy = std::make_unique<RecordPolicy>(std::move(policy), records),
+      .policy = std::move(policy),
       .is_lasting = level == CacheLevel::kDisk,
       .keeps_copies = level == CacheLevel::kDisk && options.policy == "belady"};
 }
@@ -223,7 +233,8 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
     LEAT_TRY(auto tier, open_ram(options.ram_bytes, source, needs, ops,
                                  ground.clock, metrics));
     LEAT_TRY(CacheTier planned,
-             plan_tier(CacheLevel::kRam, std::move(tier), options, needs));
+             plan_tier(CacheLevel::kRam, std::move(tier), options, needs,
+                       planned_for(needs, tiers.size())));
     tiers.push_back(std::move(planned));
   }
   if (!options.disk.empty()) {
@@ -231,7 +242,8 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
         open_disk(options, needs, source, ops, ground.clock, metrics);
     if (!tier) return with_remedy(std::move(tier).error());
     LEAT_TRY(CacheTier planned,
-             plan_tier(CacheLevel::kDisk, *std::move(tier), options, needs));
+             plan_tier(CacheLevel::kDisk, *std::move(tier), options, needs,
+                       planned_for(needs, tiers.size())));
     tiers.push_back(std::move(planned));
   }
   if (tiers.empty()) return std::move(opened.store);

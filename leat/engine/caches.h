@@ -1,6 +1,7 @@
 // Puts the tiers of a cache in front of a store.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/env.h"
 #include "leat/base/hash.h"
+#include "leat/base/ids.h"
 #include "leat/base/result.h"
 #include "leat/cache/file_ops.h"
 #include "leat/engine/cache_options.h"
@@ -32,6 +34,8 @@ struct CacheNeeds {
   std::string exchange;
   /// Where among the peers each sample lies; null: where its key draws it.
   std::shared_ptr<const std::vector<std::uint16_t>> peer_of = nullptr;
+  /// Which samples each tier may hold, the fastest first; empty: all.
+  std::vector<std::function<bool(SampleId)>> planned = {};
   /// Of the catalogue; asked by `is_shared`.
   Hash128 dataset = {};
 };
@@ -59,8 +63,8 @@ struct CacheGround {
 ///
 /// Errors:
 ///   kInvalidArgument  no tier and no peer at all, a limit without a folder or
-///                     of 0, an unknown policy, a window that is missing or is
-///                     not asked for
+///                     of 0, an unknown policy, a window or a placement that
+///                     is missing or is not of that policy
 Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,
                                   const Env& env);

@@ -213,6 +213,7 @@ Result<void> Loader::load_state(std::string_view json) {
   LEAT_TRY_VOID(check_compatible(state, mine));
   LEAT_TRY_VOID(m.check_left_behind(state));
   if (m.options.batch_size != 0) {
+    LEAT_TRY_VOID(m.check_placed_for(state));
     // Given for each rank: the state's global batch is what goes on.
     const std::uint64_t before =
         std::exchange(m.global_batch, state.global_batch_size);

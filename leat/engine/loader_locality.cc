@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,18 @@ Result<void> Loader::Machine::check_locality() const {
   return {};
 }
 
+std::function<std::uint64_t(SampleId)> Loader::Machine::costs_of_samples()
+    const {
+  return [catalogue = dataset.catalogue,
+          columns = fetched_columns(fields)](SampleId sample) {
+    std::uint64_t cost = 0;
+    for (const std::size_t column : columns) {
+      cost += read_size_of(catalogue->range(column, sample)).cost;
+    }
+    return cost;
+  };
+}
+
 Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
   if (!deals_to_holders(locality())) return {};
   const CacheOptions& cache = *options.cache;
@@ -82,16 +95,7 @@ Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
       .unit = CapacityUnit::kBytes,
       .is_balanced = options.locality == Locality::kBalance,
       .epochs = options.epochs.value_or(kNever)};
-  if (dataset.catalogue != nullptr) {
-    holders->cost = [catalogue = dataset.catalogue,
-                     columns = fetched_columns(fields)](SampleId sample) {
-      std::uint64_t cost = 0;
-      for (const std::size_t column : columns) {
-        cost += read_size_of(catalogue->range(column, sample)).cost;
-      }
-      return cost;
-    };
-  }
+  if (dataset.catalogue != nullptr) holders->cost = costs_of_samples();
   // What is wrong with it is told now, and not by the first batch.
   LEAT_TRY_VOID(make_dealing(0));
   return {};

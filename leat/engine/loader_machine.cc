@@ -261,6 +261,10 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
     const MutexLock lock(mutex);
     LEAT_TRY(needs.peer_of, place_peers(local.world_size));
   }
+  if (options.cache->placement != Placement::kAny) {
+    const MutexLock lock(mutex);
+    LEAT_TRY(needs.planned, place_in_tiers(local.world_size));
+  }
   if (launch.local.rank == 0) {
     for (const std::string& doubt : doubts_about(*options.cache, limits)) {
       log_warning(doubt);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -198,12 +199,23 @@ struct Loader::Machine {
                           const Env& env);
   CacheNeeds cache_needs(const Launch& launch) const;
 
-  // loader_peers.cc
+  // loader_placement.cc
   /// Where among the peers each sample lies, by how often nodes read it.
   /// Errors: kInvalidArgument: it cannot be known, or not one server a node;
   ///         as nodes_by_frequency
   Result<std::shared_ptr<const std::vector<std::uint16_t>>> place_peers(
       std::uint32_t local_ranks) const LEAT_REQUIRES(mutex);
+  /// Errors: kInvalidArgument: it cannot be known what tiers are to hold
+  Result<void> check_placement() const;
+  /// Which samples each tier may hold, as CacheNeeds has it; by the order from
+  /// epoch 0 on, wherever training begins. REQUIRES: choose_cache() has made
+  /// the options, and `readers` are known.
+  /// Errors: kInvalidArgument: it cannot be known; as place_by_frequency
+  Result<std::vector<std::function<bool(SampleId)>>> place_in_tiers(
+      std::uint32_t local_ranks) const LEAT_REQUIRES(mutex);
+  /// Errors: kInvalidArgument: samples were placed for another global batch
+  Result<void> check_placed_for(const LoaderState& state) const
+      LEAT_REQUIRES(mutex);
 
   /// Of the tiers; null: there are none.
   RecordCache* records() const;
@@ -214,6 +226,9 @@ struct Loader::Machine {
   /// Fills in `holders`, once the cache is open and there is a catalogue;
   /// before that only checks what can be. Errors: as HolderDealing::make
   Result<void> plan_locality(std::uint32_t local_ranks) LEAT_REQUIRES(mutex);
+  /// What each sample takes of a tier, kept as it lies. REQUIRES: there is a
+  /// catalogue.
+  std::function<std::uint64_t(SampleId)> costs_of_samples() const;
   /// For a run that begins in epoch `which`.
   /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
   Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const

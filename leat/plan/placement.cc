@@ -1,13 +1,21 @@
 #include "leat/plan/placement.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <span>
+#include <utility>
+
+#include "leat/plan/next_use.h"
 
 namespace leat {
 namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"any", "first_epoch",
+                                                    "frequency"};
 
 /// Calls `read` with each sample that a rank reads in an epoch, in its order.
 template <class Read>
@@ -30,6 +38,22 @@ Result<void> walk_epoch(const NextUseOptions& job, std::uint64_t epoch,
 }
 
 }  // namespace
+
+std::string_view to_string(Placement placement) {
+  return kNames[static_cast<std::size_t>(placement)];
+}
+
+std::span<const std::string_view> placement_names() { return kNames; }
+
+Result<Placement> parse_placement(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found != kNames.end()) {
+    return static_cast<Placement>(found - kNames.begin());
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("placement=\"{}\"; it is one of {}", name,
+                           fmt::join(kNames, ", ")));
+}
 
 Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,
                                                      std::uint32_t nodes) {
@@ -122,6 +146,24 @@ Result<std::vector<std::uint8_t>> place_by_frequency(
     tier_of[sample] = static_cast<std::uint8_t>(tier - left.begin());
   }
   return tier_of;
+}
+
+std::function<bool(SampleId)> planned_on(
+    const std::vector<std::uint32_t>& node_of, std::uint32_t node) {
+  std::vector<bool> is_here(node_of.size());
+  for (std::size_t i = 0; i < node_of.size(); ++i) {
+    is_here[i] = node_of[i] == node;
+  }
+  return
+      [is_here = std::move(is_here)](SampleId id) { return is_here[id.value]; };
+}
+
+std::function<bool(SampleId)> planned_in(
+    std::shared_ptr<const std::vector<std::uint8_t>> tier_of,
+    std::size_t tier) {
+  return [tier_of = std::move(tier_of), tier](SampleId id) {
+    return (*tier_of)[id.value] == tier;
+  };
 }
 
 }  // namespace leat

@@ -1,12 +1,32 @@
 // Which node is to hold which sample, said before training starts.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
+#include "leat/base/ids.h"
 #include "leat/base/result.h"
-#include "leat/plan/next_use.h"
 
 namespace leat {
+
+struct NextUseOptions;  // next_use.h
+
+/// Which samples a node's tiers may hold: those of never_evict alone.
+enum class Placement : std::uint8_t {
+  kAny,
+  kFirstEpoch,  ///< What the node reads in the first epoch (CoorDL).
+  kFrequency,   ///< What the node reads most often in all epochs (NoPFS).
+};
+
+/// The name that users give: "any", "first_epoch" or "frequency".
+std::string_view to_string(Placement placement);
+/// All of them, in the order of the values.
+std::span<const std::string_view> placement_names();
+/// Errors: kInvalidArgument: it is none
+Result<Placement> parse_placement(std::string_view name);
 
 /// The node that reads each sample in the running epoch; kNoNode for what a
 /// dropped tail leaves out. Every node can tell it of every other, so it is a
@@ -41,5 +61,14 @@ Result<std::vector<std::uint8_t>> place_by_frequency(
     const NextUseOptions& job, const std::vector<std::uint64_t>& capacities,
     const std::vector<std::uint64_t>& sizes);
 inline constexpr std::uint8_t kNoTier = 0xff;
+
+/// What first_epoch_nodes() has on `node`, for CachePolicySpec::planned of each
+/// of its tiers. Takes a bit a sample.
+std::function<bool(SampleId)> planned_on(
+    const std::vector<std::uint32_t>& node_of, std::uint32_t node);
+
+/// What place_by_frequency() has in `tier`, for CachePolicySpec::planned of it.
+std::function<bool(SampleId)> planned_in(
+    std::shared_ptr<const std::vector<std::uint8_t>> tier_of, std::size_t tier);
 
 }  // namespace leat

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <string_view>
 #include <vector>
 
+#include "leat/plan/next_use.h"
 #include "leat/plan/steps.h"
 
 namespace leat {
@@ -118,6 +121,32 @@ TEST(NodesByFrequencyTest, RefusesWhatTakesTooMuchMemory) {
   ASSERT_FALSE(node_of.has_value());
   EXPECT_EQ(node_of.error().code(), ErrorCode::kResourceExhausted);
   EXPECT_NE(node_of.error().message().find("by key"), std::string::npos);
+}
+
+TEST(PlacementTest, IsNamedAsItIsRead) {
+  for (const std::string_view name : placement_names()) {
+    EXPECT_EQ(to_string(*parse_placement(name)), name);
+  }
+  EXPECT_FALSE(parse_placement("luck"));
+}
+
+TEST(PlacementTest, SaysOfEachNodeAndTierWhatItMayHold) {
+  const auto node_of = *first_epoch_nodes(job_of(100, 4, 1), 2);
+  const auto on_second = planned_on(node_of, 1);
+  const auto tier_of = std::make_shared<const std::vector<std::uint8_t>>(
+      *place_by_frequency(job_of(100, 2, 5), {10, 20}, {1}));
+  std::vector<std::uint64_t> in_tier(2);
+
+  for (SampleId id{0}; id.value < 100; ++id.value) {
+    EXPECT_EQ(on_second(id), node_of[id.value] == 1);
+    for (std::size_t tier : {0, 1}) {
+      const bool is_in = planned_in(tier_of, tier)(id);
+      EXPECT_EQ(is_in, (*tier_of)[id.value] == tier);
+      if (is_in) ++in_tier[tier];
+    }
+  }
+
+  EXPECT_EQ(in_tier, (std::vector<std::uint64_t>{10, 20}));
 }
 
 }  // namespace

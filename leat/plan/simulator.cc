@@ -110,11 +110,10 @@ class Simulation {
       const std::uint32_t caches = options_.ranks / ranks_per_cache_;
       if (node_of_ == nullptr) {
         LEAT_TRY(auto nodes, first_epoch_nodes(job(first_rank), caches));
-        node_of_ = std::make_shared<const std::vector<std::uint32_t>>(
+        node_of_ = std::make_unique<const std::vector<std::uint32_t>>(
             std::move(nodes));
       }
-      return Planned([nodes = node_of_, cache = first_rank / ranks_per_cache_](
-                         SampleId id) { return (*nodes)[id.value] == cache; });
+      return planned_on(*node_of_, first_rank / ranks_per_cache_);
     }
     if (options_.placement == Placement::kFrequency) {
       if (index == 0) {
@@ -128,9 +127,7 @@ class Simulation {
         tier_of_ =
             std::make_shared<const std::vector<std::uint8_t>>(std::move(tiers));
       }
-      return Planned([tiers = tier_of_, index](SampleId id) {
-        return (*tiers)[id.value] == index;
-      });
+      return planned_in(tier_of_, index);
     }
     return Planned(nullptr);
   }
@@ -302,7 +299,7 @@ class Simulation {
   std::optional<PeerServers> servers_;
   std::vector<bool> is_block_read_;  // In this epoch.
   std::optional<WaitModel> clock_;
-  std::shared_ptr<const std::vector<std::uint32_t>> node_of_;
+  std::unique_ptr<const std::vector<std::uint32_t>> node_of_;
   std::shared_ptr<const std::vector<std::uint8_t>> tier_of_;  // Of one cache.
 };
 

@@ -12,6 +12,7 @@
 #include "leat/plan/dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/peer_memory.h"
+#include "leat/plan/placement.h"
 #include "leat/plan/wait_model.h"
 
 namespace leat {
@@ -29,13 +30,6 @@ enum class CacheScope : std::uint8_t {
   kNode,   ///< The ranks of a node share one.
   kPeers,  ///< So they do, and read what other nodes' hold instead of the
            ///< store.
-};
-
-/// Which samples a node's tiers may hold: those of never_evict alone.
-enum class Placement : std::uint8_t {
-  kAny,
-  kFirstEpoch,  ///< What the node reads in the first epoch (CoorDL).
-  kFrequency,   ///< What the node reads most often in all epochs (NoPFS).
 };
 
 /// What is asked for at once.

@@ -31,6 +31,10 @@ class Cache:
             ``window`` and nothing beyond, to compare with.
         window: of ``policy="windowed_belady"``: how many reads of the job, all ranks
             together, it looks ahead.
+        placement: of ``policy="never_evict"``: which samples the tiers of a node may hold at
+            all. ``"any"``; ``"first_epoch"``, what its ranks read in the first epoch
+            (CoorDL); ``"frequency"``, what they read most often in all epochs, the fastest
+            tier first (NoPFS): needs ``epochs=``. To compare with.
         form: what is kept of a picture. ``"encoded"``, its bytes; ``"decoded"``, what
             ``DecodeImage`` and the ops behind it make of them, up to the first that
             draws, calls a function or makes floats: a hit then saves that work too,
@@ -68,6 +72,7 @@ class Cache:
     disk_limit: str | int | None = None
     policy: Literal["belady", "windowed_belady", "never_evict", "lru", "fifo"] = "belady"
     window: int = 0
+    placement: Literal["any", "first_epoch", "frequency"] = "any"
     form: Literal["encoded", "decoded", "auto"] = "encoded"
     shared: bool = False
     first_within: int = 0
@@ -118,6 +123,7 @@ class Cache:
             "disk_limit": _text(self.disk_limit),
             "policy": str(self.policy),
             "window": self.window,
+            "placement": str(self.placement),
             "form": str(self.form),
             "shared": bool(self.shared),
             "first_within": self.first_within,
@@ -139,8 +145,8 @@ def options_of(
     if isinstance(cache, str) and cache == "auto":
         nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_placement", "peer_patience"))
         return {
-            **nothing, "peers": [], "auto": True, "policy": "belady", "window": 0, "shared": False,
-            "first_within": 0,
+            **nothing, "peers": [], "auto": True, "policy": "belady", "window": 0, "placement": "any",
+            "shared": False, "first_within": 0,
         }  # fmt: skip
     raise InvalidArgument(
         f'cache={cache!r}; it is "auto" or a leat.Cache, such as '

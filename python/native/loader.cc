@@ -78,6 +78,8 @@ CacheOptions cache_of(const py::dict& given) {
   }
   options.policy = py::cast<std::string>(given["policy"]);
   options.window = py::cast<std::uint64_t>(given["window"]);
+  options.placement = value_or_raise(
+      parse_placement(py::cast<std::string>(given["placement"])));
   if (!given["form"].is_none()) {
     options.form =
         value_or_raise(cache_form_of(py::cast<std::string>(given["form"])));

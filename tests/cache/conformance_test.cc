@@ -69,9 +69,8 @@ std::shared_ptr<Store> open_cached(const Objects& objects) {
        .tier = *SegmentTier::open(open_segment_memory(ground->ops),
                                   {.name = "ram", .limit_bytes = kLimit},
                                   ground->ops, ground->clock, nullptr),
-       .policy = std::make_unique<RecordPolicy>(
-           *make_cache_policy({.samples = kRecords, .capacity = kLimit}),
-           kRecords)});
+       .policy =
+           *RecordPolicy::make({.samples = kRecords, .capacity = kLimit})});
   auto cached = std::make_unique<CachedStore>(
       open_memory_store({objects.begin(), objects.end()},
                         {.most_keys_per_page = 7}),

@@ -31,11 +31,30 @@ struct DrivenCache::Late {
   Reader reader;
 };
 
-NextUse DrivenJob::next_use() const {
-  return *NextUse::make({.samples = kDrivenSamples,
-                         .global_batch = DrivenCache::kGlobalBatch,
-                         .ranks = {0, 1, ranks},
-                         .end_epoch = kDrivenEpochs});
+NextUseOptions DrivenJob::reads() const {
+  return {.samples = kDrivenSamples,
+          .global_batch = DrivenCache::kGlobalBatch,
+          .ranks = {0, 1, ranks},
+          .end_epoch = kDrivenEpochs};
+}
+
+NextUse DrivenJob::next_use() const { return *NextUse::make(reads()); }
+
+std::vector<std::function<bool(SampleId)>> DrivenJob::planned() const {
+  std::vector<std::function<bool(SampleId)>> planned(tiers.size());
+  if (placement == Placement::kFirstEpoch) {
+    const auto node_of = *first_epoch_nodes(reads(), ranks);
+    std::ranges::fill(planned, planned_on(node_of, 0));
+  } else if (placement == Placement::kFrequency) {
+    std::vector<std::uint64_t> limits;
+    for (const DrivenTier& tier : tiers) limits.push_back(tier.limit);
+    const auto tier_of = std::make_shared<const std::vector<std::uint8_t>>(
+        *place_by_frequency(reads(), limits, simulation().sizes));
+    for (std::size_t i = 0; i < tiers.size(); ++i) {
+      planned[i] = planned_in(tier_of, i);
+    }
+  }
+  return planned;
 }
 
 SimulationOptions DrivenJob::simulation() const {
@@ -47,6 +66,7 @@ SimulationOptions DrivenJob::simulation() const {
   }
   options.global_batch = DrivenCache::kGlobalBatch;
   options.locality = locality;
+  options.placement = placement;
   options.ranks = ranks;
   options.nodes = ranks;
   options.only_ranks = 1;
@@ -60,11 +80,14 @@ SimulationOptions DrivenJob::simulation() const {
 
 TierStack DrivenJob::stack(const std::vector<std::uint64_t>& sizes) const {
   std::vector<std::unique_ptr<CachePolicy>> policies;
+  const auto planned_for = planned();
   for (const DrivenTier& tier : tiers) {
-    policies.push_back(*make_cache_policy({.name = policy,
-                                           .samples = kDrivenSamples,
-                                           .capacity = tier.limit,
-                                           .window = window()}));
+    policies.push_back(
+        *make_cache_policy({.name = policy,
+                            .samples = kDrivenSamples,
+                            .capacity = tier.limit,
+                            .window = window(),
+                            .planned = planned_for[policies.size()]}));
   }
   return {std::move(policies), next_use(), sizes};
 }
@@ -80,6 +103,7 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
     etags_.push_back(store->stat(std::to_string(i), {})->etag);
   }
   std::vector<CacheTier> tiers;
+  const auto planned_for = job_.planned();
   for (const DrivenTier& tier : job_.tiers) {
     const bool is_ram = tier.level == CacheLevel::kRam;
     auto files =
@@ -96,12 +120,11 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
               .allowed_metric = is_ram ? Metric::kCacheRamAllowedBytes
                                        : Metric::kCacheDiskAllowedBytes},
              ops_, clock_, &metrics_),
-         .policy = std::make_unique<RecordPolicy>(
-             *make_cache_policy({.name = job_.policy,
-                                 .samples = kDrivenSamples,
-                                 .capacity = tier.limit,
-                                 .window = job_.window()}),
-             kDrivenSamples),
+         .policy = *RecordPolicy::make({.name = job_.policy,
+                                        .samples = kDrivenSamples,
+                                        .capacity = tier.limit,
+                                        .window = job_.window(),
+                                        .planned = planned_for[tiers.size()]}),
          .is_lasting = !is_ram,
          .keeps_copies = !is_ram && job_.policy == "belady"});
   }
@@ -154,9 +177,10 @@ bool DrivenCache::read_ahead(SampleId id, std::uint64_t epoch,
       {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
        .into = std::as_writable_bytes(std::span(late->got)),
        .observer = &late->reader,
-       .hint = ReadHint{.now = next_use_.time_of(epoch, position),
-                        .next_use =
-                            next_use_.at_or_after(id, epoch, position + 1)}},
+       .hint =
+           ReadHint{.now = next_use_.time_of(epoch, position),
+                    .next_use = next_use_.at_or_after(id, epoch, position + 1),
+                    .sample = id.value}},
       {}, [done = &late->reader.is_done](const Result<void>& result) {
         EXPECT_TRUE(result);
         done->count_down();
@@ -187,7 +211,7 @@ std::optional<CacheLevel> DrivenCache::read_at(SampleId id, AccessTime now,
       {.object = {.key = std::to_string(id.value), .etag = etags_[id.value]},
        .into = std::as_writable_bytes(std::span(got)),
        .observer = &reader,
-       .hint = ReadHint{.now = now, .next_use = next_use}},
+       .hint = ReadHint{.now = now, .next_use = next_use, .sample = id.value}},
       {}, [&](const Result<void>& result) {
         EXPECT_TRUE(result);
         reader.is_done.count_down();

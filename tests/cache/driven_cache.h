@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
+#include "leat/plan/placement.h"
 #include "leat/plan/simulator.h"
 #include "leat/plan/tier_stack.h"
 #include "leat/store/memory/memory_store.h"
@@ -52,6 +54,7 @@ struct DrivenJob {
   std::string policy;
   std::vector<DrivenTier> tiers;
   Locality locality = Locality::kNone;
+  Placement placement = Placement::kAny;
   /// Reads of the store that are on their way while others are read; 0: each
   /// has come before the next is asked for.
   std::size_t late_reads = 0;
@@ -60,7 +63,10 @@ struct DrivenJob {
   AccessTime window() const {
     return policy == "windowed_belady" ? kDrivenSamples * 3 / 4 : 0;
   }
+  NextUseOptions reads() const;
   NextUse next_use() const;
+  /// What each of its tiers may hold; null: anything.
+  std::vector<std::function<bool(SampleId)>> planned() const;
   SimulationOptions simulation() const;
   /// What simulate() asks, to be asked read by read. `sizes` outlives it.
   TierStack stack(const std::vector<std::uint64_t>& sizes) const;

@@ -175,14 +175,14 @@ TEST_P(SimulatedHitsTest, ATierIsResizedAsTheSimulatorsIs) {
   EXPECT_GT(hits, 0u);
 }
 
-/// RAM before disk, of each policy.
-class TiersTogetherTest : public ::testing::TestWithParam<std::string> {
+/// RAM before disk.
+class BothTiersTest : public ::testing::Test {
  protected:
-  TiersTogetherTest() {
+  BothTiersTest() {
     std::string name = ::testing::TempDir() + "leat-hits-XXXXXX";
     folder_ = ::mkdtemp(name.data());
   }
-  ~TiersTogetherTest() override { std::filesystem::remove_all(folder_); }
+  ~BothTiersTest() override { std::filesystem::remove_all(folder_); }
 
   /// Reads all epochs; each read comes from where the simulator's does.
   /// `before(read)` is called first, `resize` with it.
@@ -208,9 +208,26 @@ class TiersTogetherTest : public ::testing::TestWithParam<std::string> {
     return hits;
   }
 
+  /// As simulate() says, too, in all.
+  static void expect_simulated(const DrivenJob& job,
+                               const std::vector<std::uint64_t>& hits) {
+    const SimulationReport simulated = *simulate(job.simulation());
+    for (std::size_t tier : {0, 1}) {
+      std::uint64_t expected = 0;
+      for (const EpochCounts& epoch : simulated.epochs) {
+        expected += epoch.tier_hits[tier];
+      }
+      EXPECT_EQ(hits[tier], expected);
+    }
+  }
+
   std::string folder_;
   int runs_ = 0;
 };
+
+/// Of each policy.
+class TiersTogetherTest : public BothTiersTest,
+                          public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(TiersTogetherTest, EachReadComesFromTheTierThatTheSimulatorSays) {
   for (const std::uint32_t ranks : {1, 3}) {
@@ -224,14 +241,7 @@ TEST_P(TiersTogetherTest, EachReadComesFromTheTierThatTheSimulatorSays) {
     const std::vector<std::uint64_t> hits =
         run(job, [](std::uint64_t, TierStack&, DrivenCache&) {});
 
-    const SimulationReport simulated = *simulate(job.simulation());
-    for (std::size_t tier : {0, 1}) {
-      std::uint64_t expected = 0;
-      for (const EpochCounts& epoch : simulated.epochs) {
-        expected += epoch.tier_hits[tier];
-      }
-      EXPECT_EQ(hits[tier], expected);
-    }
+    expect_simulated(job, hits);
     EXPECT_GT(hits[0] + hits[1], 0u);
   }
 }
@@ -258,6 +268,41 @@ TEST_P(TiersTogetherTest, WhatASmallerTierPartsWithGoesToTheNext) {
 
   EXPECT_GT(hits[0], 0u);
   EXPECT_GT(hits[1], 0u);
+}
+
+TEST_F(BothTiersTest, WhatEachMayHoldIsSaidBeforehand) {
+  const auto nothing = [](std::uint64_t, TierStack&, DrivenCache&) {};
+  for (const std::uint32_t ranks : {1, 3}) {
+    const std::uint64_t all = driven_bytes() / ranks;
+    std::uint64_t most = 0;
+    for (const Placement placement :
+         {Placement::kAny, Placement::kFirstEpoch, Placement::kFrequency}) {
+      SCOPED_TRACE(std::string(to_string(placement)) + ", " +
+                   std::to_string(ranks) + " ranks");
+      // More than a rank reads in an epoch, where there are several.
+      const DrivenJob job{
+          .ranks = ranks,
+          .policy = "never_evict",
+          .tiers = {{CacheLevel::kRam, all * 30 / 100},
+                    {CacheLevel::kDisk, all * (ranks == 1 ? 40 : 80) / 100}},
+          .placement = placement};
+
+      const std::vector<std::uint64_t> hits = run(job, nothing);
+
+      expect_simulated(job, hits);
+      EXPECT_GT(hits[0], 0u);
+      EXPECT_GT(hits[1], 0u);
+      if (ranks == 1) continue;
+      // Its part of the first epoch alone is less than fits; what it reads most
+      // often, more than what came first.
+      if (placement == Placement::kFirstEpoch) {
+        EXPECT_LT(hits[0] + hits[1], most);
+      } else {
+        EXPECT_GT(hits[0] + hits[1], most);
+        most = hits[0] + hits[1];
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,

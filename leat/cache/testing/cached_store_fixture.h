@@ -102,17 +102,14 @@ class CachedStoreTest : public ::testing::Test {
     auto files = level == CacheLevel::kRam
                      ? open_segment_memory(ops_)
                      : *open_segment_folder(folder_, ops_);
-    return {
-        .level = level,
-        .tier = *SegmentTier::open(
-            std::move(files),
-            {.limit_bytes = limit, .segment_bytes = 64 * kKiB, .source = 1},
-            ops_, clock_, &metrics_),
-        .policy = std::make_unique<RecordPolicy>(
-            *make_cache_policy(
+    return {.level = level,
+            .tier = *SegmentTier::open(
+                std::move(files),
+                {.limit_bytes = limit, .segment_bytes = 64 * kKiB, .source = 1},
+                ops_, clock_, &metrics_),
+            .policy = *RecordPolicy::make(
                 {.name = policy, .samples = records + 1, .capacity = limit}),
-            records + 1),
-        .is_lasting = level == CacheLevel::kDisk};
+            .is_lasting = level == CacheLevel::kDisk};
   }
   /// REQUIRES: no store is open, or it would still hold the folder's segments.
   template <class... Tiers>

@@ -1,0 +1,179 @@
+// On which node's server each sample lies, and in which tier of a node, where
+// the plan says it and not the samples' keys or their turn.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "leat/engine/loader_machine.h"
+#include "leat/engine/read_sizes.h"
+#include "leat/plan/next_use.h"
+#include "leat/plan/placement.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kMostReads = 2'000'000'000;  // Minutes to count.
+/// At 17 bytes each while they are placed.
+constexpr std::uint64_t kMostPlaced = 128'000'000;
+
+Error refusal(std::string_view option, std::string_view why) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{} {}; or leave it out", option, why));
+}
+
+Result<void> check_reads(std::string_view option, std::uint64_t epochs,
+                         std::uint64_t samples) {
+  if (epochs <= kMostReads / std::max<std::uint64_t>(1, samples)) return {};
+  return refusal(option,
+                 fmt::format("counts the reads of all epochs, of {} samples "
+                             "in {} epochs: past {}",
+                             samples, epochs, kMostReads));
+}
+
+std::string option_of(Placement placement) {
+  return fmt::format("the cache's placement=\"{}\"", to_string(placement));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const std::vector<std::uint16_t>>>
+Loader::Machine::place_peers(std::uint32_t local_ranks) const {
+  constexpr std::string_view kOption = "peer_placement=\"frequency\"";
+  const auto refuse = [](std::string_view why) {
+    return refusal(kOption, why);
+  };
+  const std::size_t servers = options.cache->peers.size();
+  if (servers == 0)
+    return refuse("is of peers, and there are none; give peers=");
+  if (!options.epochs) {
+    return refuse("counts the reads of all epochs; give epochs=");
+  }
+  if (dataset.catalogue == nullptr) {
+    return refuse("needs an index of the shards; make one with `leat index`");
+  }
+  if (options.locality != Locality::kNone) {
+    return refuse(
+        "places samples where ranks read their runs of each step, "
+        "and locality= deals them otherwise; leave that out");
+  }
+  if (rank.world_size % local_ranks != 0 ||
+      servers != rank.world_size / local_ranks ||
+      servers > std::numeric_limits<std::uint16_t>::max()) {
+    return refuse(fmt::format(
+        "has a server on each node, in their order, and here are {} for {} "
+        "ranks, {} on this node; name one a node",
+        servers, rank.world_size, local_ranks));
+  }
+  NextUseOptions job = next_use_options(0, 0);
+  LEAT_TRY_VOID(check_reads(kOption, *options.epochs, job.samples));
+  job.end_epoch = *options.epochs;
+  LEAT_TRY(auto nodes,
+           nodes_by_frequency(job, static_cast<std::uint16_t>(servers)));
+  return std::make_shared<const std::vector<std::uint16_t>>(std::move(nodes));
+}
+
+Result<void> Loader::Machine::check_placement() const {
+  const std::string option = option_of(options.cache->placement);
+  const auto refuse = [&](std::string_view why) {
+    return refusal(option, why);
+  };
+  if (options.cache->ram_bytes == 0 && options.cache->disk.empty()) {
+    return refuse(
+        "says what tiers hold, and there are none; give ram= or "
+        "disk=");
+  }
+  if (dataset.catalogue == nullptr) {
+    return refuse("needs an index of the shards; make one with `leat index`");
+  }
+  if (options.locality != Locality::kNone) {
+    return refuse(
+        "places samples where ranks read their runs of each step, "
+        "and locality= deals them otherwise; leave that out");
+  }
+  if (blocks != nullptr &&
+      reads_pieces(dataset.catalogue->layout(), rank.world_size)) {
+    return refuse(
+        "places samples, and one rank reads shards in pieces of many; give "
+        "shuffle=\"full\", which reads each by itself");
+  }
+  if (readers.first % readers.count != 0 ||
+      rank.world_size % readers.count != 0) {
+    return refuse(fmt::format(
+        "goes by nodes of as many ranks each, in their order, and here ranks "
+        "{} to {} of {} are on one; start as many on each",
+        readers.first, readers.first + readers.count - 1, rank.world_size));
+  }
+  if (dataset.catalogue->samples() > kMostPlaced) {
+    return refuse(
+        fmt::format("places {} samples at most, and here are {}; "
+                    "pack them",
+                    kMostPlaced, dataset.catalogue->samples()));
+  }
+  if (options.cache->placement != Placement::kFrequency) return {};
+  if (!options.epochs) {
+    return refuse("counts the reads of all epochs; give epochs=");
+  }
+  if (options.cache->form != CacheForm::kEncoded) {
+    return refuse(
+        "fills tiers by what samples take as they lie, and this cache may keep "
+        "them decoded; give form=\"encoded\"");
+  }
+  return check_reads(option, *options.epochs, dataset.catalogue->samples());
+}
+
+Result<std::vector<std::function<bool(SampleId)>>>
+Loader::Machine::place_in_tiers(std::uint32_t local_ranks) const {
+  LEAT_TRY_VOID(check_placement());
+  const CacheOptions& cache = *options.cache;
+  // What these ranks may write of each tier, as wrap_in_cache() opens them.
+  std::vector<std::uint64_t> capacities;
+  const auto add = [&](std::uint64_t bytes) {
+    capacities.push_back(bytes / local_ranks * readers.count);
+  };
+  if (cache.ram_bytes / local_ranks != 0) add(cache.ram_bytes);
+  if (!cache.disk.empty()) add(*cache.disk_limit_bytes);
+  std::vector<std::function<bool(SampleId)>> planned;
+  NextUseOptions job = next_use_options(0, 0);
+  if (cache.placement == Placement::kFirstEpoch) {
+    LEAT_TRY(const auto nodes,
+             first_epoch_nodes(job, rank.world_size / readers.count));
+    planned.assign(capacities.size(),
+                   planned_on(nodes, readers.first / readers.count));
+    return planned;
+  }
+  job.end_epoch = *options.epochs;
+  const auto cost_of = costs_of_samples();
+  std::vector<std::uint64_t> costs(job.samples);
+  for (std::uint64_t i = 0; i < job.samples; ++i) {
+    costs[i] = cost_of(SampleId{i});
+  }
+  LEAT_TRY(auto tiers, place_by_frequency(job, capacities, costs));
+  const auto tier_of =
+      std::make_shared<const std::vector<std::uint8_t>>(std::move(tiers));
+  for (std::size_t tier = 0; tier < capacities.size(); ++tier) {
+    planned.push_back(planned_in(tier_of, tier));
+  }
+  return planned;
+}
+
+Result<void> Loader::Machine::check_placed_for(const LoaderState& state) const {
+  if (!options.cache || options.cache->placement == Placement::kAny ||
+      state.global_batch_size == global_batch) {
+    return {};
+  }
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the state is of a global batch of {}, and {} was placed for "
+                  "one of {}; give global_batch_size={}",
+                  state.global_batch_size, option_of(options.cache->placement),
+                  global_batch, state.global_batch_size));
+}
+
+}  // namespace leat
