@@ -66,10 +66,13 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
     LEAT_TRY(Loader::Next next,
              loader.next_within(epoch, std::chrono::milliseconds(50)));
     if (context.stop.stop_requested()) {
-      return Error(ErrorCode::kCancelled,
-                   fmt::format("warm was stopped after {} of {} samples; what "
-                               "was fetched stays, and is not fetched again",
-                               pass.samples, all));
+      loader.settle_cache();
+      return Error(
+          ErrorCode::kCancelled,
+          fmt::format("warm was stopped after {} of {} samples; the {} reads "
+                      "that it has written stay, and are not fetched again",
+                      pass.samples, all,
+                      count(Metric::kCacheInserts) - written_before));
     }
     if (SteadyClock().now() - shown > std::chrono::milliseconds(200)) {
       show_progress(loader, pass.samples, all, context.err);
