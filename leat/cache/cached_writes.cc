@@ -9,6 +9,13 @@
 #include "leat/cache/cached_store.h"
 
 namespace leat {
+namespace {
+
+/// What an earlier run left and a rank has not read in so many epochs for each
+/// rank of the node, none reads.
+constexpr AccessTime kEpochsARank = 4;
+
+}  // namespace
 
 // --- deciding ----------------------------------------------------------------
 
@@ -333,10 +340,15 @@ void CachedStore::move(const TierStep& step, const Write& write) {
 void CachedStore::insert(std::size_t level, const RecordKey& key,
                          std::span<const std::byte> bytes, AccessTime now) {
   SegmentTier& tier = *tiers_[level].tier;
+  // By then each rank has met nearly all that it may.
+  const AccessTime most =
+      kEpochsARank * tier.options().expected_writers * options_.epoch_time;
+  const bool wants_strangers = tier.wants_strangers();
   bool may_free_own = false;
   {
     const MutexLock lock(mutex_);
-    may_free_own = free_after_ && now >= *free_after_;
+    const AccessTime after = free_after_.value_or(kNever);
+    may_free_own = now >= after && (!wants_strangers || now - after >= most);
   }
   (void)tier.make_room(record_cost(bytes.size()), may_free_own);
   const std::uint64_t files = tier.files_made();

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "leat/cache/segment.h"
@@ -15,6 +16,9 @@ struct SegmentTier::Held {
   Segment segment;
   bool is_mine = false;      ///< Changes once, under `writing_` and `mutex_`.
   bool is_emptying = false;  ///< Nothing new goes into it.
+  /// Whose writer was gone when we looked, and which was left for a rank of
+  /// ours that is yet to come: of that writer, by its number.
+  std::optional<std::uint64_t> left_of;
   std::atomic<std::uint64_t> alive_bytes = 0;  ///< By record_cost().
 };
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
@@ -245,6 +246,163 @@ TEST_F(SegmentSharingTest, BytesOfATornBodyAreReclaimed) {
 
   EXPECT_LT(allocated(), kMiB);
   EXPECT_TRUE(read(*tier, 1));
+}
+
+/// Ranks of one job over what an earlier run has left: in 8 segments of 8
+/// records each, as full as the limit lets them be.
+class EarlierRunTest : public SegmentSharingTest {
+ protected:
+  static constexpr std::uint64_t kRecords = 64;
+  const std::string body_ = std::string(kPageBytes, 'x');
+  const std::uint64_t limit_ = kRecords * record_cost(kPageBytes);
+
+  EarlierRunTest() { run_before(1); }
+
+  /// Fills the folder, anew, with so many ranks.
+  void run_before(std::uint32_t ranks) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    std::vector<std::unique_ptr<SegmentTier>> earlier;
+    earlier.reserve(ranks);
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      earlier.push_back(open_rank(ranks));
+    }
+    for (std::uint64_t n = 0; n < kRecords; ++n) {
+      EXPECT_TRUE(earlier[n % ranks]->insert(key_of(n), as_bytes(body_))) << n;
+    }
+    earlier.front()->refresh();
+    EXPECT_EQ(earlier.front()->segments(), 8u);
+  }
+
+  std::unique_ptr<SegmentTier> open_rank(std::uint32_t ranks) {
+    return open_rank(ranks, limit_);
+  }
+  std::unique_ptr<SegmentTier> open_rank(std::uint32_t ranks,
+                                         std::uint64_t limit_bytes) {
+    return *SegmentTier::open(*open_segment_folder(folder_, ops_),
+                              {.limit_bytes = limit_bytes,
+                               .expected_writers = ranks,
+                               .segment_bytes = 8 * kPageBytes},
+                              ops_, clock_, &metrics_);
+  }
+  /// Of its own, in records.
+  static std::uint64_t own(const SegmentTier& tier) {
+    return tier.used_bytes() / record_cost(kPageBytes);
+  }
+};
+
+TEST_F(EarlierRunTest, EachRankTakesOverItsShareAndNothingIsLost) {
+  const auto a = open_rank(4);
+  EXPECT_EQ(own(*a), 16u);
+  EXPECT_EQ(a->records(), kRecords);
+  EXPECT_EQ(a->allowed_bytes(), limit_ / 4);
+  a->refresh();  // The others are late.
+  EXPECT_EQ(own(*a), 16u);
+  EXPECT_EQ(a->records(), kRecords);
+
+  const auto b = open_rank(4);
+  const auto c = open_rank(4);
+  const auto d = open_rank(4);
+
+  for (const auto* rank : {&a, &b, &c, &d}) {
+    (*rank)->refresh();
+    EXPECT_EQ(own(**rank), 16u);
+    EXPECT_EQ((*rank)->records(), kRecords);
+    EXPECT_EQ((*rank)->allowed_bytes(), limit_ / 4);
+  }
+}
+
+TEST_F(EarlierRunTest, OfMoreOrFewerRanksThanNowNothingIsLost) {
+  for (const std::uint32_t ranks : {1U, 2U, 8U}) {
+    run_before(4);
+    std::vector<std::unique_ptr<SegmentTier>> now;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      now.push_back(open_rank(ranks));
+      EXPECT_EQ(own(*now.back()), kRecords / ranks) << r << " of " << ranks;
+      EXPECT_EQ(now.back()->records(), kRecords);
+    }
+    for (const auto& rank : now) {
+      rank->refresh();
+      EXPECT_EQ(own(*rank), kRecords / ranks) << ranks;
+      EXPECT_EQ(rank->allowed_bytes(), limit_ / ranks) << ranks;
+    }
+  }
+}
+
+TEST_F(EarlierRunTest, WhatFitsIntoNoShareIsTakenOverOnceAllRanksAreHere) {
+  const auto a = open_rank(3);
+  const auto b = open_rank(3);
+  const auto c = open_rank(3);
+  EXPECT_EQ(own(*a) + own(*b) + own(*c), 48u);
+  EXPECT_EQ(c->records(), kRecords);
+
+  for (int i = 0; i < 2; ++i) {  // Each sees that all are here, then takes.
+    a->refresh();
+    b->refresh();
+    c->refresh();
+  }
+
+  EXPECT_EQ(own(*a) + own(*b) + own(*c), kRecords);
+  for (const auto* rank : {&a, &b, &c}) {
+    EXPECT_LE(own(**rank), 24u);
+    EXPECT_EQ((*rank)->records(), kRecords);
+  }
+}
+
+TEST_F(EarlierRunTest, OfOneRankWhatItHasNotReadInAnEpochIsNotWanted) {
+  const auto alone = open_rank(1);
+  for (std::uint64_t n = 0; n < kRecords; ++n) alone->claim(key_of(n));
+  EXPECT_FALSE(alone->wants_strangers());  // It has seen all there is.
+}
+
+TEST_F(EarlierRunTest, IsWantedByAllIfARankOfFourWantsAnEighth) {
+  const auto a = open_rank(4);
+  ASSERT_EQ(own(*a), 16u);
+  std::vector<std::uint64_t> mine;
+  for (std::uint64_t n = 0; n < kRecords; ++n) {
+    if (a->claim(key_of(n))) mine.push_back(n);
+  }
+  EXPECT_EQ(mine.size(), 16u);
+  const auto b = open_rank(4);
+  EXPECT_FALSE(b->wants_strangers());
+  std::uint64_t claimed = 0;
+  for (std::uint64_t n = 0; n < kRecords && claimed < 2; ++n) {
+    EXPECT_FALSE(b->wants_strangers());
+    claimed += b->claim(key_of(n)) ? 1 : 0;
+    (void)b->claim(key_of(n));  // Once is enough.
+  }
+
+  EXPECT_TRUE(b->wants_strangers());
+}
+
+TEST_F(EarlierRunTest, BeyondASmallerLimitItGoes) {
+  for (const std::uint64_t part : {2U, 16U}) {  // 16: less than a segment each.
+    run_before(1);
+    const auto a = open_rank(2, limit_ / part);
+    const auto b = open_rank(2, limit_ / part);
+
+    for (int i = 0; i < 3; ++i) {
+      a->refresh();
+      b->refresh();
+    }
+
+    EXPECT_LE(a->used_bytes() + b->used_bytes(), limit_ / part);
+    EXPECT_EQ(a->records(), own(*a) + own(*b));
+    EXPECT_GE(a->records(), kRecords / part / 2);
+  }
+}
+
+TEST_F(EarlierRunTest, AnotherJobThatJoinsIsNoRankOfOurs) {
+  const auto a = open_rank(2);
+  const auto b = open_rank(2);
+  ASSERT_EQ(own(*a) + own(*b), kRecords);
+
+  const auto other = open_rank(1);
+  a->refresh();
+  b->refresh();
+
+  EXPECT_LE(a->used_bytes(), limit_ / 3);
+  EXPECT_LE(b->used_bytes(), limit_ / 3);
 }
 
 }  // namespace

@@ -67,8 +67,7 @@ Result<std::unique_ptr<SegmentTier>> SegmentTier::open(
     }
     tier->writing_health_.failed(made.error().message());
   }
-  (void)tier->drop_strangers(tier->strangers_, 0);
-  (void)tier->drop_strangers(tier->own_strangers_, 0);
+  tier->shed_strangers();
   return tier;
 }
 

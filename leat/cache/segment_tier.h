@@ -53,8 +53,9 @@ struct SegmentTierOptions {
 /// Lifetime: `ops`, `clock` and `metrics` (may be null) outlive it.
 class SegmentTier {
  public:
-  /// Takes over what dead writers left, as far as the limit goes. Blocks: reads
-  /// every index.
+  /// Takes over what dead writers left, as far as the limit goes; where others
+  /// are expected, as far as its share of that goes, and the rest once they are
+  /// here. Blocks: reads every index.
   ///
   /// Errors: as SegmentFiles::create(): nothing can be kept there
   static Result<std::unique_ptr<SegmentTier>> open(
@@ -89,6 +90,11 @@ class SegmentTier {
   /// have room: first those of other sources, then, if `of_own_source`, the
   /// rest. True if there is room now.
   bool make_room(std::uint64_t bytes, bool of_own_source);
+
+  /// True if what was taken over of our source is of use to the ranks that
+  /// share this tier, though most of it is yet to be claimed: of what all of
+  /// them read, each claims its part.
+  bool wants_strangers() const;
 
   /// Says how much of the limit this writer may take from now on; nullopt: an
   /// even part of it. What is above that and was never claimed is freed; the
@@ -143,6 +149,7 @@ class SegmentTier {
   bool is_at(const RecordKey& key, std::uint32_t number,
              const RecordEntry& entry) const;
   void give_up(const RecordKey& key, const Place& place);
+  bool claim_if_mine(Known& known) LEAT_REQUIRES(mutex_);
   void add_used(Held& held, std::int64_t bytes);
 
   // segment_tier_writes.cc
@@ -174,9 +181,11 @@ class SegmentTier {
   void follow(std::uint32_t number) LEAT_REQUIRES(writing_);
   void hear(std::uint32_t number, const RecordEntry& entry)
       LEAT_REQUIRES(writing_);
+  bool may_take_over(const Held& held) const LEAT_REQUIRES(writing_);
   void try_take_over(std::uint32_t number) LEAT_REQUIRES(writing_);
   void count_as_mine(std::uint32_t number) LEAT_REQUIRES(writing_);
   void share_limit() LEAT_REQUIRES(writing_);
+  void shed_strangers() LEAT_REQUIRES(writing_);
   bool lease(std::uint64_t bytes) LEAT_REQUIRES(writing_);
   bool has_segments() const LEAT_REQUIRES(writing_);
   std::uint64_t most_leased() const LEAT_REQUIRES(writing_);
@@ -203,8 +212,11 @@ class SegmentTier {
   std::optional<std::uint64_t> share_ LEAT_GUARDED_BY(writing_);
   /// What others leave free for us: written in each of our headers.
   std::uint64_t leased_bytes_ LEAT_GUARDED_BY(writing_) = 0;
+  /// This one and all others, when they were last looked for.
+  std::uint64_t live_writers_ LEAT_GUARDED_BY(writing_) = 1;
   /// More write here than were expected: another job does.
   bool has_joiners_ LEAT_GUARDED_BY(writing_) = false;
+  bool is_over_limit_ LEAT_GUARDED_BY(writing_) = false;  ///< With all others.
   /// Of files that are named like segments, and cannot be followed.
   std::uint64_t unread_bytes_ LEAT_GUARDED_BY(writing_) = 0;
 
@@ -212,6 +224,10 @@ class SegmentTier {
   std::vector<std::shared_ptr<Held>> segments_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<RecordKey, Known, RecordKeyHash> records_
       LEAT_GUARDED_BY(mutex_);
+  /// Of our source: records that were taken over, and those of them that were
+  /// claimed.
+  std::uint64_t taken_over_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t claimed_ LEAT_GUARDED_BY(mutex_) = 0;
   /// Of ours, found bad by readers, to be punched out.
   std::vector<std::pair<RecordKey, Place>> given_up_ LEAT_GUARDED_BY(mutex_);
 };

@@ -37,10 +37,15 @@ void SegmentTier::refresh() {
   punch_given_up();
   (void)learn_segments();  // What cannot be listed now will be the next time.
   share_limit();
-  // Of what ranks of our own job have left, nothing has to go: they are gone.
-  const bool has_room = drop_strangers(strangers_, 0);
-  if (!has_room && has_joiners_) (void)drop_strangers(own_strangers_, 0);
+  shed_strangers();
   return_lease();
+}
+
+/// What is above the share and nobody has claimed.
+void SegmentTier::shed_strangers() {
+  if (drop_strangers(strangers_, 0)) return;
+  // Of what ranks of our own job have left, nothing has to go: they are gone.
+  if (has_joiners_ || is_over_limit_) (void)drop_strangers(own_strangers_, 0);
 }
 
 void SegmentTier::set_share(std::optional<std::uint64_t> bytes) {
@@ -153,10 +158,26 @@ void SegmentTier::hear(std::uint32_t number, const RecordEntry& entry) {
   }
 }
 
+// Who has more than its share parts with it, and the others begin with nothing.
+// So each takes what fits; what is left, those who have room, once all are
+// here.
+bool SegmentTier::may_take_over(const Held& held) const {
+  if (options_.expected_writers == 1) return true;
+  const std::uint64_t share = options_.limit_bytes / options_.expected_writers;
+  if (used_bytes_ + held.alive_bytes <= share) return true;
+  return live_writers_ >= options_.expected_writers &&
+         (used_bytes_ < share || is_over_limit_);
+}
+
 void SegmentTier::try_take_over(std::uint32_t number) {
   const auto held = held_at(number);
   Segment& segment = held->segment;
   if (!segment.is_writable() || !try_lock_segment(segment.fd())) return;
+  if (!may_take_over(*held)) {
+    held->left_of = segment.header_now().owner;
+    (void)::flock(segment.fd(), LOCK_UN);
+    return;
+  }
   // Whoever had it may have removed it just before.
   if (files_->is_removed(segment.fd()) ||
       !segment.sign(owner_, leased_bytes_)) {
@@ -172,18 +193,21 @@ void SegmentTier::count_as_mine(std::uint32_t number) {
   const auto held = held_at(number);
   std::vector<RecordEntry> alive;
   std::uint64_t bytes = 0;
+  std::uint64_t of_own_source = 0;
   (void)held->segment.scan([&](const RecordEntry& entry) {
     if (!is_at(entry.key, number, entry)) return;
     if (entry.kind != RecordEntry::Kind::kPut) return;
     bytes += record_cost(entry.length_bytes);
     alive.push_back(entry);
-    (entry.source == options_.source ? own_strangers_ : strangers_)
-        .push_back(entry.key);
+    const bool is_own = entry.source == options_.source;
+    (is_own ? own_strangers_ : strangers_).push_back(entry.key);
+    of_own_source += is_own ? 1 : 0;
   });
   {
     const MutexLock lock(mutex_);
     held->is_mine = true;
     held->alive_bytes = 0;
+    taken_over_ += of_own_source;
     add_used(*held, static_cast<std::int64_t>(bytes));
   }
   find_out_if_holes_work(*held);
@@ -195,6 +219,7 @@ void SegmentTier::share_limit() {
   struct Writer {
     std::uint64_t leased_bytes = 0;
     std::uint64_t bytes = 0;
+    bool is_gone = false;
   };
   std::map<std::uint64_t, Writer> others;
   for (std::uint32_t i = 0; i < segment_count(); ++i) {
@@ -203,6 +228,8 @@ void SegmentTier::share_limit() {
     // Taken over by another, it has another owner.
     const SegmentHeader header = held->segment.header_now();
     Writer& writer = others[header.owner];
+    // Of one that another rank looks at just now, its lock says nothing.
+    writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
     // By what their records cost, as ours; more if there is what nobody counts.
     const std::uint64_t allocated = held->segment.allocated_bytes();
@@ -212,13 +239,17 @@ void SegmentTier::share_limit() {
   }
   const std::uint64_t limit = options_.limit_bytes;
   std::uint64_t free_bytes = limit - std::min(limit, unread_bytes_);
+  live_writers_ = 1;
   for (const auto& [owner, writer] : others) {
-    free_bytes -=
-        std::min(free_bytes, std::max(writer.leased_bytes, writer.bytes));
+    if (!writer.is_gone) ++live_writers_;
+    // What the dead leased and did not write is nobody's.
+    const std::uint64_t leased = writer.is_gone ? 0 : writer.leased_bytes;
+    free_bytes -= std::min(free_bytes, std::max(leased, writer.bytes));
   }
-  has_joiners_ = others.size() + 1 > options_.expected_writers;
+  is_over_limit_ = used_bytes_ > free_bytes;
+  has_joiners_ = live_writers_ > options_.expected_writers;
   const std::uint64_t shares =
-      std::max<std::uint64_t>(others.size() + 1, options_.expected_writers);
+      std::max<std::uint64_t>(live_writers_, options_.expected_writers);
   const std::uint64_t allowed =
       std::min(share_.value_or(limit / shares), free_bytes);
   const std::uint64_t before = allowed_bytes_.exchange(allowed);

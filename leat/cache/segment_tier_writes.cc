@@ -27,9 +27,14 @@ std::optional<bool> SegmentTier::claim_known(const RecordKey& key) {
   const MutexLock lock(mutex_);
   const auto found = records_.find(key);
   if (found == records_.end()) return std::nullopt;
+  return claim_if_mine(found->second);
+}
+
+bool SegmentTier::claim_if_mine(Known& known) {
   // Another's cannot be freed by our plan.
-  found->second.is_claimed = segments_[found->second.place.segment]->is_mine;
-  return found->second.is_claimed;
+  if (!segments_[known.place.segment]->is_mine) return false;
+  if (!std::exchange(known.is_claimed, true)) ++claimed_;
+  return true;
 }
 
 bool SegmentTier::insert(const RecordKey& key,
@@ -166,10 +171,13 @@ void SegmentTier::drop_held(const RecordKey& key) {
 bool SegmentTier::claim(const RecordKey& key) {
   const MutexLock lock(mutex_);
   const auto found = records_.find(key);
-  if (found == records_.end()) return false;
-  if (!segments_[found->second.place.segment]->is_mine) return false;
-  found->second.is_claimed = true;
-  return true;
+  return found != records_.end() && claim_if_mine(found->second);
+}
+
+bool SegmentTier::wants_strangers() const {
+  const MutexLock lock(mutex_);
+  return options_.expected_writers > 1 &&
+         2 * claimed_ * options_.expected_writers >= taken_over_;
 }
 
 bool SegmentTier::make_room(std::uint64_t bytes, bool of_own_source) {

@@ -31,11 +31,16 @@ class SplitLimitTest : public testing::CachedStoreTest {
   }
 
   std::unique_ptr<SegmentTier> open_tier(Metrics* metrics) {
-    return *SegmentTier::open(
-        *open_segment_folder(folder_, ops_),
-        {.limit_bytes = kLimit, .segment_bytes = 64 * kKiB, .source = 1}, ops_,
-        clock_, metrics);
+    return *SegmentTier::open(*open_segment_folder(folder_, ops_),
+                              {.limit_bytes = kLimit,
+                               .expected_writers = ranks_,
+                               .segment_bytes = segment_bytes_,
+                               .source = 1},
+                              ops_, clock_, metrics);
   }
+
+  std::uint32_t ranks_ = 1;  // Of a job.
+  std::uint64_t segment_bytes_ = 64 * kKiB;
 
   /// A training of its own, on the same folder.
   struct Job {
@@ -46,11 +51,11 @@ class SplitLimitTest : public testing::CachedStoreTest {
   };
   void open(Job& job) {
     std::vector<CacheTier> tiers;
-    tiers.push_back(
-        {.level = CacheLevel::kDisk,
-         .tier = open_tier(&job.metrics),
-         .policy = *RecordPolicy::make({.samples = 100, .capacity = kLimit}),
-         .is_lasting = true});
+    tiers.push_back({.level = CacheLevel::kDisk,
+                     .tier = open_tier(&job.metrics),
+                     .policy = *RecordPolicy::make(
+                         {.samples = 100, .capacity = kLimit / ranks_}),
+                     .is_lasting = true});
     job.store =
         std::make_unique<CachedStore>(std::make_unique<CountingStore>(reads_),
                                       std::move(tiers), options_, &job.metrics);
@@ -204,6 +209,56 @@ TEST_F(SplitLimitTest, WhatAnEarlierRunLeftMakesRoomForAJoinerToo) {
   EXPECT_TRUE(incumbent->holds({.high = 3, .low = 3}));
   EXPECT_GT(joiner->allowed_bytes(), kLimit / 4);
   EXPECT_TRUE(joiner->insert({.high = 99, .low = 99}, as_bytes(body)));
+}
+
+// A rank reads other samples in each epoch: that it has not claimed a record
+// says little about whether the others want it.
+TEST_F(SplitLimitTest, WhatAnEarlierRunLeftServesAllRanksInEveryEpoch) {
+  constexpr std::uint64_t kSamples = 2 * kRecords;
+  segment_bytes_ = 2 * kPageBytes;
+  Job earlier{.name = "a"};
+  open(earlier);
+  for (std::uint64_t n = 0; n < kRecords; ++n) read(earlier, n, 5000 + n);
+  earlier.store.reset();
+  ranks_ = 2;
+  Job even{.name = "a"};
+  Job odd{.name = "a"};
+  open(even);
+  open(odd);
+
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    even.now = odd.now = epoch * options_.epoch_time;
+    reads_ = 0;
+    for (std::uint64_t p = 0; p < kSamples; ++p) {
+      const std::uint64_t n = (31 * p + 17 * epoch) % kSamples;
+      read(p % 2 == 0 ? even : odd, n, (epoch + 1) * options_.epoch_time + n);
+    }
+    EXPECT_EQ(reads_, static_cast<int>(kSamples - kRecords)) << epoch;
+  }
+}
+
+TEST_F(SplitLimitTest, WhatAnEarlierRunLeftAndNoRankReadsMakesRoom) {
+  segment_bytes_ = 2 * kPageBytes;
+  Job earlier{.name = "other data "};
+  open(earlier);
+  for (std::uint64_t n = 0; n < kRecords; ++n) read(earlier, n, 5000 + n);
+  earlier.store.reset();
+  ranks_ = 2;
+  Job even{.name = "a"};
+  Job odd{.name = "a"};
+  open(even);
+  open(odd);
+
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    even.now = odd.now = epoch * options_.epoch_time;
+    reads_ = 0;
+    for (std::uint64_t n = 0; n < kRecords; ++n) {
+      Job& job = (n + epoch) % 2 == 0 ? even : odd;
+      read(job, n, (epoch + 1) * options_.epoch_time + n);
+    }
+  }
+
+  EXPECT_LT(reads_, static_cast<int>(kRecords) / 4);
 }
 
 TEST_F(SplitLimitTest, WhileAnotherKeepsTheLockOfTheFolderNothingMoreIsTaken) {
