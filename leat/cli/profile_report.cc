@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 #include "leat/profile/timeline.h"
 
 namespace leat {

@@ -18,7 +18,7 @@
 #include "leat/cli/plan_report.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 namespace leat {
 namespace {
