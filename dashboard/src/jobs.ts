@@ -37,7 +37,7 @@ function showFacts(node: Node, jobs: Job[]): void {
 
 const HEADS = [
   { text: "Job" }, { text: "Bound by" }, { text: "Samples/s", isNumber: true }, { text: "Predicted", isNumber: true },
-  { text: "Confidence", isNumber: true }, { text: "Waiting", isNumber: true }, { text: "Waiting cost", isNumber: true }, { text: "Threads", isNumber: true },
+  { text: "Confidence", isNumber: true }, { text: "Waiting", isNumber: true }, { text: "Waiting cost", isNumber: true }, { text: "Store cost", isNumber: true }, { text: "Threads", isNumber: true },
   { text: "Requests", isNumber: true }, { text: "Bandwidth", isNumber: true }, { text: "RAM", isNumber: true },
   { text: "Disk", isNumber: true }, { text: "Ranks", isNumber: true }, { text: "User", isNumber: true }, { text: "Since", isNumber: true },
 ];
@@ -53,6 +53,7 @@ function cellsOf(job: Job, now: number): string[] {
     percent(job.confidence),
     percent(job.wait_fraction),
     dollars(job.stalled_dollars),
+    dollars(job.ledger.request_dollars === null ? null : job.ledger.request_dollars + (job.ledger.transfer_dollars ?? 0)),
     share.threads === null ? BOUND : number(share.threads),
     share.in_flight === null ? BOUND : number(share.in_flight),
     share.bytes_per_second === null ? BOUND : `${bytes(share.bytes_per_second)}/s`,

@@ -25,6 +25,10 @@ export interface Job {
   wait_fraction: number | null;
   stalls: Record<string, number | null>;
   stalled_dollars: number | null;
+  ledger: {
+    request_dollars: number | null;
+    transfer_dollars: number | null;
+  };
   bottleneck: string;
   cache: {
     ram_hits: number;

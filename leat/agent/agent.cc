@@ -24,6 +24,7 @@
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/base/clock.h"
 #include "leat/base/mutex.h"
+#include "leat/runtime/energy_count.h"
 #include "leat/runtime/limits.h"
 #include "leat/runtime/thread_name.h"
 
@@ -292,6 +293,9 @@ class PollingAgent final : public Agent {
     view.cores_busy = busy_;
     view.cores_busy_outside = outside_;
     view.memory_bytes = limits_.memory_bytes;
+    const EnergyCount::Joules joules = energy_.now();
+    view.processor_joules = joules.processors;
+    view.accelerator_joules = joules.accelerators;
     const MutexLock lock(mutex_);
     view_ = std::move(view);
   }
@@ -303,6 +307,7 @@ class PollingAgent final : public Agent {
   // Of the thread.
   JobBook book_;
   CpuLoadMeter meter_;
+  EnergyCount energy_;
   double ticked_at_ = 0;
   double outside_ = 0;
   double busy_ = 0;

@@ -154,6 +154,8 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
         .elapsed_seconds = 5,
         .samples = 100,
         .wait_seconds = 3,
+        .reads = 40,
+        .read_bytes = 4000,
         .ram_hits = 10,
         .disk_hits = 20,
         .peer_hits = 30,
@@ -161,6 +163,8 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
         .ram_bytes = 1000,
         .disk_bytes = 2000,
         .stalled_dollars = 0.5,
+        .lists = 2,
+        .request_dollars = member == 1 ? std::optional(0.25) : std::nullopt,
         .stalls = {{"storage", 6}, {"decode", member == 1 ? 4 : 0}}};
     book.report(member, rates);
   }
@@ -179,6 +183,12 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   EXPECT_EQ(job.misses, 80u);
   EXPECT_EQ(job.ram_bytes, 2000u);
   EXPECT_EQ(job.disk_bytes, 4000u);
+  EXPECT_EQ(job.gets, 80u);
+  EXPECT_EQ(job.lists, 4u);
+  EXPECT_EQ(job.read_bytes, 8000u);
+  EXPECT_EQ(job.request_dollars, 0.25) << "of the rank that knows";
+  EXPECT_FALSE(job.transfer_dollars);
+  EXPECT_EQ(job.stalled_seconds, 6);
   EXPECT_EQ(job.stalled_dollars, 1.0);
 }
 

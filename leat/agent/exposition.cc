@@ -84,6 +84,13 @@ constexpr auto kRows = std::to_array<Row>({
     {"leat_agent_node_requests", "gauge", "",
      "Requests that all jobs together may have in flight.",
      [](const NodeView& v, Samples& s) { s.add(double(v.in_flight)); }},
+    {"leat_agent_node_joules_total", "counter", "of",
+     "Energy of the node's processors, where RAPL can be read, and NVIDIA "
+     "devices, where NVML tells, whoever used them, since the agent began.",
+     [](const NodeView& v, Samples& s) {
+       s.add_known(v.processor_joules, {{"of", "processors"}});
+       s.add_known(v.accelerator_joules, {{"of", "accelerators"}});
+     }},
     {"leat_agent_jobs", "gauge", "", "Jobs that are registered.",
      [](const NodeView& v, Samples& s) { s.add(double(v.jobs.size())); }},
     {"leat_agent_decisions_total", "counter", "",
@@ -163,6 +170,42 @@ constexpr auto kRows = std::to_array<Row>({
        for (const auto& [cause, fraction] : j.stalls) {
          s.add(fraction, {{"job", j.id}, {"cause", cause}});
        }
+     }},
+    {"leat_agent_reads_total", "counter", "job",
+     "Requests for bytes that the job sent to its store, retries included.",
+     nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add(double(j.gets), {{"job", j.id}});
+     }},
+    {"leat_agent_lists_total", "counter", "job",
+     "List requests that the job sent to its store.", nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add(double(j.lists), {{"job", j.id}});
+     }},
+    {"leat_agent_read_bytes_total", "counter", "job",
+     "Bytes that the job received from its store.", nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add(double(j.read_bytes), {{"job", j.id}});
+     }},
+    {"leat_agent_request_dollars_total", "counter", "job",
+     "Price of the job's requests, for bytes and lists, where the provider is "
+     "known: its store's, or its LEAT_PROVIDER.",
+     nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add_known(j.request_dollars, {{"job", j.id}});
+     }},
+    {"leat_agent_transfer_dollars_total", "counter", "job",
+     "Price of those bytes through a NAT gateway, with its LEAT_NAT=1, where "
+     "the provider is known.",
+     nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add_known(j.transfer_dollars, {{"job", j.id}});
+     }},
+    {"leat_agent_stalled_seconds_total", "counter", "job",
+     "Time that the job's accelerators, one a rank, stood still for data.",
+     nullptr,
+     [](const JobView& j, Samples& s) {
+       s.add(j.stalled_seconds, {{"job", j.id}});
      }},
     {"leat_agent_stalled_dollars_total", "counter", "job",
      "Price of the time that the job waited for data, where its "

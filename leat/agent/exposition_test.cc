@@ -58,6 +58,8 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
   NodeView view = testing::sample_node(1, 40);
   view.jobs[0].share.bytes_per_second = 90'000'000'000'000;
   view.jobs[0].wait_fraction = 0.1;
+  view.jobs[0].stalled_seconds = 7;
+  view.processor_joules = 1500.5;
 
   const std::string text = exposition(view);
 
@@ -80,6 +82,13 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
            "leat_agent_ceiling_samples_per_second{job=\"job-1\"} 2520\n",
            "leat_agent_prediction_confidence_ratio{job=\"job-1\"} 0.8\n",
            "leat_agent_wait_ratio{job=\"job-1\"} 0.1\n",
+           "leat_agent_node_joules_total{of=\"processors\"} 1500.5\n",
+           "leat_agent_reads_total{job=\"job-1\"} 8400\n",
+           "leat_agent_lists_total{job=\"job-1\"} 3\n",
+           "leat_agent_read_bytes_total{job=\"job-1\"} 840000000\n",
+           "leat_agent_request_dollars_total{job=\"job-1\"} 0.125\n",
+           "leat_agent_transfer_dollars_total{job=\"job-1\"} 0\n",
+           "leat_agent_stalled_seconds_total{job=\"job-1\"} 7\n",
            "leat_agent_stalled_dollars_total{job=\"job-1\"} 0.25\n",
            "leat_agent_cache_hits_total{job=\"job-1\",tier=\"disk\"} 16800\n",
            "leat_agent_cache_misses_total{job=\"job-1\"} 16800\n",
@@ -87,8 +96,9 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
-  EXPECT_THAT(text,
-              Not(HasSubstr("share_cache_bytes{job=\"job-1\",tier=\"disk")));
+  EXPECT_THAT(
+      text, AllOf(Not(HasSubstr("share_cache_bytes{job=\"job-1\",tier=\"disk")),
+                  Not(HasSubstr("of=\"accelerators"))));
 }
 
 TEST(ExpositionTest, LeavesOutWhatIsNotKnown) {
@@ -98,13 +108,16 @@ TEST(ExpositionTest, LeavesOutWhatIsNotKnown) {
   view.jobs[0].share = {};
   view.jobs[0].found_rate = NAN;
   view.jobs[0].stalled_dollars = 0;
+  view.jobs[0].request_dollars.reset();
+  view.jobs[0].transfer_dollars.reset();
 
   const std::string text = exposition(view);
 
   EXPECT_THAT(text, AllOf(Not(HasSubstr("predicted_samples_per_second{")),
                           Not(HasSubstr("ceiling_samples_per_second{")),
                           Not(HasSubstr("leat_agent_share_threads{")),
-                          Not(HasSubstr("stalled_dollars_total{")),
+                          Not(HasSubstr("dollars_total{")),
+                          Not(HasSubstr("node_joules_total{")),
                           Not(HasSubstr("found_samples_per_second{"))));
 }
 

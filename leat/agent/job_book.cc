@@ -294,10 +294,26 @@ namespace {
 
 /// Of a rank, to be a price.
 constexpr double kMostDollars = 1e9;
+constexpr double kMostSeconds = 1e9;
 
 // Whatever it says, the sum over ranks is still a number.
 std::uint64_t shown(double count) {
   return static_cast<std::uint64_t>(std::min(1e15, count));
+}
+
+void add_dollars(const std::optional<double>& said,
+                 std::optional<double>& into) {
+  if (said) into = into.value_or(0) + std::min(*said, kMostDollars);
+}
+
+void add_ledger(const WireRates& said, JobView& view) {
+  view.gets += shown(said.reads);
+  view.lists += shown(said.lists.value_or(0));
+  view.read_bytes += shown(said.read_bytes);
+  view.stalled_seconds += std::min(said.wait_seconds, kMostSeconds);
+  view.stalled_dollars += std::min(said.stalled_dollars, kMostDollars);
+  add_dollars(said.request_dollars, view.request_dollars);
+  add_dollars(said.transfer_dollars, view.transfer_dollars);
 }
 
 }  // namespace
@@ -337,7 +353,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     view.peer_hits += shown(said.peer_hits);
     view.ram_bytes += shown(said.ram_bytes);
     view.disk_bytes += shown(said.disk_bytes);
-    view.stalled_dollars += std::min(said.stalled_dollars, kMostDollars);
+    add_ledger(said, view);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =

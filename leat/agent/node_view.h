@@ -30,8 +30,17 @@ struct JobView {
   std::optional<double> compute_ceiling;  ///< Samples a second.
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
-  double stalled_dollars = 0;  ///< Price of its waits so far; 0: not known.
-  std::string bottleneck;      ///< "storage", "decode", "training", …
+  std::string bottleneck;  ///< "storage", "decode", "training", …
+
+  // docs/reference/ledger.md: of all local ranks so far.
+  std::uint64_t gets = 0;
+  std::uint64_t lists = 0;
+  std::uint64_t read_bytes = 0;
+  std::optional<double> request_dollars;   ///< None: no provider is known.
+  std::optional<double> transfer_dollars;  ///< The same.
+  double stalled_seconds = 0;              ///< Of accelerators, one a rank.
+  double stalled_dollars = 0;  ///< 0: nobody says what the node costs.
+
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
@@ -67,6 +76,9 @@ struct NodeView {
   double cores_busy_outside = 0;  ///< By processes without Leat.
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
+  /// Since the agent began, whoever used it; none where it cannot be read.
+  std::optional<double> processor_joules = {};
+  std::optional<double> accelerator_joules = {};
   std::vector<JobView> jobs = {};
   std::vector<NumberedDecision> decisions = {};  ///< The latest last; bounded.
   std::vector<JobPoint> history = {};            ///< The latest last; bounded.

@@ -40,7 +40,9 @@ Json node_of(const NodeView& view) {
           {"cores_busy", view.cores_busy},
           {"cores_busy_outside", view.cores_busy_outside},
           {"memory_bytes", view.memory_bytes},
-          {"in_flight", view.in_flight}};
+          {"in_flight", view.in_flight},
+          {"processor_joules", or_null(view.processor_joules)},
+          {"accelerator_joules", or_null(view.accelerator_joules)}};
 }
 
 Json share_of(const Share& share) {
@@ -55,6 +57,16 @@ Json cache_of(const JobView& job) {
   return {{"ram_hits", job.ram_hits},   {"disk_hits", job.disk_hits},
           {"peer_hits", job.peer_hits}, {"misses", job.misses},
           {"ram_bytes", job.ram_bytes}, {"disk_bytes", job.disk_bytes}};
+}
+
+Json ledger_of(const JobView& job) {
+  return {{"gets", job.gets},
+          {"lists", job.lists},
+          {"bytes", job.read_bytes},
+          {"request_dollars", or_null(job.request_dollars)},
+          {"transfer_dollars", or_null(job.transfer_dollars)},
+          {"stalled_accelerator_seconds", job.stalled_seconds},
+          {"stalled_dollars", known(job.stalled_dollars)}};
 }
 
 Json job_of(const JobView& job) {
@@ -78,6 +90,7 @@ Json job_of(const JobView& job) {
           {"wait_fraction", job.wait_fraction},
           {"stalls", std::move(stalls)},
           {"stalled_dollars", known(job.stalled_dollars)},
+          {"ledger", ledger_of(job)},
           {"bottleneck", public_text(job.bottleneck)},
           {"cache", cache_of(job)}};
 }

@@ -99,6 +99,13 @@ JobView job_of(const Json& told) {
       job.stalls[public_text(cause)] = number_of(fraction).value_or(0);
     }
   }
+  const Json& ledger = member(told, "ledger");
+  read_count(ledger, "gets", job.gets);
+  read_count(ledger, "lists", job.lists);
+  read_count(ledger, "bytes", job.read_bytes);
+  job.request_dollars = number_of(member(ledger, "request_dollars"));
+  job.transfer_dollars = number_of(member(ledger, "transfer_dollars"));
+  job.stalled_seconds = number_of(ledger, "stalled_accelerator_seconds");
   job.stalled_dollars = number_of(told, "stalled_dollars");
   const Json& cache = member(told, "cache");
   read_count(cache, "ram_hits", job.ram_hits);
@@ -173,6 +180,8 @@ Result<NodeView> read_view_json(std::string_view text) {
   view.cores_busy_outside = number_of(node, "cores_busy_outside");
   read_count(node, "memory_bytes", view.memory_bytes);
   read_count(node, "in_flight", view.in_flight);
+  view.processor_joules = number_of(member(node, "processor_joules"));
+  view.accelerator_joules = number_of(member(node, "accelerator_joules"));
   for (const Json& job : list(told, "jobs")) view.jobs.push_back(job_of(job));
   for (const Json& decision : list(told, "decisions")) {
     if (auto read = decision_of(decision)) {

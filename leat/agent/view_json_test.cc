@@ -50,6 +50,14 @@ TEST(ViewJsonTest, SaysEveryFieldOfAJob) {
   EXPECT_EQ(job.at("wait_fraction"), view.jobs[0].wait_fraction);
   EXPECT_EQ(job.at("stalls").size(), 2u);
   EXPECT_EQ(job.at("stalled_dollars"), 0.25);
+  EXPECT_EQ(job.at("ledger"),
+            json({{"gets", 4200},
+                  {"lists", 3},
+                  {"bytes", 420'000'000},
+                  {"request_dollars", 0.125},
+                  {"transfer_dollars", 0},
+                  {"stalled_accelerator_seconds", view.jobs[0].stalled_seconds},
+                  {"stalled_dollars", 0.25}}));
   EXPECT_EQ(job.at("bottleneck"), "decode");
   EXPECT_EQ(job.at("cache"), json({{"ram_hits", 21000},
                                    {"disk_hits", 8400},
@@ -73,7 +81,9 @@ TEST(ViewJsonTest, SaysWhatTheNodeHasAndDoes) {
                                   {"cores_busy", 21.5},
                                   {"cores_busy_outside", 3.25},
                                   {"memory_bytes", 256LL << 30},
-                                  {"in_flight", 512}}));
+                                  {"in_flight", 512},
+                                  {"processor_joules", nullptr},
+                                  {"accelerator_joules", nullptr}}));
   for (const char* list : {"jobs", "decisions", "history"}) {
     EXPECT_EQ(all.at(list), json::array()) << list;
   }

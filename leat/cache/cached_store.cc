@@ -224,7 +224,13 @@ void CachedStore::fetch(const FlightRef& flight) {
 void CachedStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) {
     if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    if (flight->request.hint->is_offered) offer(flight);
+    if (flight->request.hint->is_offered) {
+      const TimePoint came = SteadyClock().now();
+      offer(flight);
+      if (flight->request.observer != nullptr) {
+        flight->request.observer->cache_looked(came, SteadyClock().now());
+      }
+    }
   }
   if (!result && flight->is_decided) lose(flight->key);
   if (!result || !flight->request.hint->is_offered) end_turn_of(flight->key);

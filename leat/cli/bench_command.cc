@@ -98,25 +98,15 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
 
 /// Of this rank: what opening and training asked for.
 Result<nlohmann::ordered_json> ledger_of(
-    const BenchFlags& flags, const Metrics& opening, const Loader& loader,
-    EnergyMeter& processors, const AcceleratorEnergyMeter& accelerators,
-    const Env& env) {
+    const BenchFlags& flags, const Loader& loader, EnergyMeter& processors,
+    const AcceleratorEnergyMeter& accelerators, const Env& env) {
   LEAT_TRY(const Launch launch, read_launch(env));
-  const auto sum = [&](Metric metric) {
-    return static_cast<double>(opening.value(metric) +
-                               loader.metrics()->value(metric));
-  };
-  Nanoseconds stalled{0};
-  for (const EpochStats& epoch : loader.stats()) stalled += epoch.wait;
-  return ledger_json({.usage = {.gets = sum(Metric::kStoreReads),
-                                .lists = sum(Metric::kStoreLists),
-                                .get_bytes = sum(Metric::kStoreReadBytes)},
-                      .stalled_accelerator_seconds =
-                          std::chrono::duration<double>(stalled).count(),
-                      .accelerators_a_node = launch.local.world_size,
-                      .processor_joules = processors.joules(),
-                      .accelerator_joules = accelerators.joules()},
-                     flags.ledger);
+  LEAT_TRY(const Pricing pricing,
+           flags.ledger.pricing(loader.provider().value_or("")));
+  LedgerCounts counts = counts_of(*loader.metrics(), launch.local.world_size);
+  counts.processor_joules = processors.joules();
+  counts.accelerator_joules = accelerators.joules();
+  return nlohmann::ordered_json::parse(to_json(counts, pricing));
 }
 
 void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
@@ -141,17 +131,16 @@ void print_table(std::ostream& out, const nlohmann::ordered_json& report) {
 }
 
 Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
-  LEAT_TRY_VOID(flags.ledger.prices());
+  LEAT_TRY_VOID(flags.ledger.pricing());
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
   LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
   EnergyMeter processors;
   const AcceleratorEnergyMeter accelerators;
-  Metrics opening;
   LEAT_TRY(LoaderSource source,
            open_for_loader(flags.url, flags.store.store_options(), catalogue,
-                           options, context.env, context.stop, &opening));
+                           options, context.env, context.stop));
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(source), options, context.env));
   nlohmann::ordered_json report = {{"url", loader->dataset().url},
@@ -172,8 +161,8 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   if (const Dataset dataset = loader->dataset(); dataset.catalogue != nullptr) {
     report["samples"] = dataset.catalogue->samples();
   }
-  LEAT_TRY(report["ledger"], ledger_of(flags, opening, *loader, processors,
-                                       accelerators, context.env));
+  LEAT_TRY(report["ledger"],
+           ledger_of(flags, *loader, processors, accelerators, context.env));
   if (flags.is_json) {
     context.out << report.dump() << '\n';
   } else {

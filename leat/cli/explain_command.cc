@@ -17,8 +17,8 @@
 #include "leat/cli/emulated_step.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/number_checks.h"
-#include "leat/cli/read_text.h"
 #include "leat/engine/loader.h"
+#include "leat/engine/read_text.h"
 #include "leat/tune/tuner.h"
 
 namespace leat {

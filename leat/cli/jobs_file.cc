@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "leat/cli/toml_reader.h"
+#include "leat/engine/toml_reader.h"
 
 namespace leat {
 namespace {

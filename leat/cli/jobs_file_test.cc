@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 namespace leat {
 namespace {

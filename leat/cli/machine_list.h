@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/cli/prices.h"
+#include "leat/engine/prices.h"
 #include "leat/profile/recommend.h"
 
 namespace leat {

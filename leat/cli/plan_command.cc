@@ -16,9 +16,9 @@
 #include "leat/cli/ledger.h"
 #include "leat/cli/number_checks.h"
 #include "leat/cli/plan_report.h"
-#include "leat/cli/prices.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/prices.h"
 #include "leat/engine/read_sizes.h"
+#include "leat/engine/read_text.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -190,7 +190,8 @@ void print_plan(const Json& plan, std::ostream& out) {
 
 Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(SweepOptions options, sweep_options(flags));
-  LEAT_TRY(const Prices prices, flags.billing.prices());
+  LEAT_TRY(const Pricing pricing, flags.billing.pricing());
+  const Prices& prices = pricing.prices;
   LEAT_TRY(const OpenedStore store, open_store(flags.dataset, context));
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
   const Catalogue& catalogue = *opened.catalogue;
@@ -214,7 +215,7 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
       {"samples", options.samples},
       {"bytes", catalogue.total_bytes()},
       {"layout", to_string(catalogue.layout())},
-      {"provider", flags.billing.provider},
+      {"provider", pricing.provider},
       {"provider_gets_per_second", prices.gets_per_second},
       {"prices_as_of", prices.as_of},
       {"caches", std::move(caches)},

@@ -24,7 +24,7 @@
 #include "leat/cli/number_checks.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 #include "leat/profile/step_parts.h"
 #include "leat/profiler/node_list.h"
 #include "leat/profiler/relay.h"
@@ -174,9 +174,17 @@ std::optional<double> joules_in(double seconds,
          static_cast<double>(watts.size());
 }
 
+/// Who serves what the script reads, as far as its environment says.
+std::string served_by(const Env& env) {
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}) {
+    if (const auto url = value_of(env, name)) return provider_at(*url);
+  }
+  return "";
+}
+
 /// Of so many steps of all ranks, cold, as they were measured.
-Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
-                       const TrainingTrials& trials, const LedgerFlags& flags) {
+Json ledger_of(const MeasuredStep& step, const Json& report,
+               const TrainingTrials& trials, const Pricing& pricing) {
   constexpr double kSteps = 1000;
   const double seconds = kSteps * report["step_seconds"].get<double>();
   const double batches = kSteps * step.devices * step.nodes;
@@ -184,20 +192,16 @@ Result<Json> ledger_of(const MeasuredStep& step, const Json& report,
   const auto count = [&](const char* name) {
     return asked.is_null() ? 0.0 : batches * asked[name].get<double>();
   };
-  LEAT_TRY(const Json told,
-           ledger_json({.usage = {.gets = count("gets"),
-                                  .lists = count("lists"),
-                                  .get_bytes = count("bytes")},
-                        .stalled_accelerator_seconds =
-                            batches * (step.preparation + step.fetch),
-                        .accelerators_a_node = step.devices,
-                        .processor_joules =
-                            joules_in(seconds, trials.cold_processor_watts),
-                        .accelerator_joules =
-                            joules_in(seconds, trials.cold_accelerator_watts)},
-                       flags));
+  const LedgerCounts counts = {
+      .usage = {.gets = count("gets"),
+                .lists = count("lists"),
+                .get_bytes = count("bytes")},
+      .stalled_accelerator_seconds = batches * (step.preparation + step.fetch),
+      .accelerators_a_node = step.devices,
+      .processor_joules = joules_in(seconds, trials.cold_processor_watts),
+      .accelerator_joules = joules_in(seconds, trials.cold_accelerator_watts)};
   Json ledger = {{"steps", kSteps}};
-  ledger.update(told);
+  ledger.update(Json::parse(to_json(counts, pricing)));
   return ledger;
 }
 
@@ -241,12 +245,13 @@ Result<Json> profile(const ProfileFlags& flags, const LaunchPlan& launch,
   LEAT_TRY(const MeasuredStep measured, measured_step(report));
   LEAT_TRY(const StepModel model, StepModel::of(measured));
   report["what_if"] = what_if_json(model);
-  LEAT_TRY(report["ledger"], ledger_of(measured, report, trials, flags.ledger));
+  LEAT_TRY(const Pricing pricing, flags.ledger.pricing(served_by(context.env)));
+  report["ledger"] = ledger_of(measured, report, trials, pricing);
   return report;
 }
 
 Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
-  LEAT_TRY_VOID(flags.ledger.prices());
+  LEAT_TRY_VOID(flags.ledger.pricing());
   LEAT_TRY(const LaunchPlan launch, launch_plan(flags, context.env));
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
   // What takes minutes is not lost at its end.

@@ -1,12 +1,14 @@
 #include "leat/cli/profile_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 #include "leat/profile/timeline.h"
 
 namespace leat {
@@ -155,7 +157,8 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
                      {"cold_resident", files_json(trials.cold_files)},
                      {"warm_reads", reads_json(trials.warm_reads)},
                      {"cold_reads", reads_json(trials.cold_reads)},
-                     {"why_no_warm", trials.why_no_warm}};
+                     {"why_no_warm", trials.why_no_warm},
+                     {"connects_to", trials.connects_to}};
   report["batch_rows"] = trials.rows;
   report["epoch_batches"] = or_null(trials.epoch_batches);
   report["loader"] = trials.loader;
@@ -171,28 +174,73 @@ Json failed_profile_json(const ProfileSettings& settings,
   return report;
 }
 
+std::string time_text(double seconds) {
+  struct Unit {
+    const char* name;
+    double a_second;
+  };
+  constexpr Unit kUnits[] = {{"h", 1.0 / 3600}, {"min", 1.0 / 60}, {"s", 1},
+                             {"ms", 1e3},       {"us", 1e6},       {"ns", 1e9}};
+  if (seconds == 0) return "0 s";
+  const auto* unit = std::ranges::begin(kUnits);
+  // What would round up to 1,000 is the next unit's.
+  constexpr double kLeast[] = {7200, 120, 0.9995, 0.9995e-3, 0.9995e-6};
+  for (const double least : kLeast) {
+    if (std::abs(seconds) >= least) break;
+    ++unit;
+  }
+  const double value = seconds * unit->a_second;
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f} {}", value,
+                     size < 9.995 ? 2 : (size < 99.95 ? 1 : 0), unit->name);
+}
+
+namespace {
+
+std::string interval_text(const Json& low, const Json& high) {
+  return fmt::format("({} to {})", time_text(low.get<double>()),
+                     time_text(high.get<double>()));
+}
+
+/// What a reader of the parts has to know, a line each.
+void print_notes(const Json& report, std::ostream& out) {
+  if (report["settings"]["repeats"].get<std::uint32_t>() < 2) {
+    out << "one run under each condition: the intervals are of its steps, and "
+           "another run may lie outside; --repeats 3 tells\n";
+  }
+  if (const auto& why = report["proof"]["why_no_warm"].get<std::string>();
+      !why.empty()) {
+    out << "preparation and fetch are one part: " << why << '\n';
+  } else if (const Json& own = report["proof"]["connects_to"]; !own.empty()) {
+    std::vector<std::string> places = own;
+    out << fmt::format(
+        "while batches are made the script connects to {} by itself: what it "
+        "reads there comes from the network in the warm runs too, and is "
+        "counted as preparation, not fetch; read it from files, or from a "
+        "bucket at AWS_ENDPOINT_URL, to tell them apart\n",
+        fmt::join(places, ", "));
+  }
+}
+
+}  // namespace
+
 void print_profile(const Json& report, std::ostream& out) {
   const double step = report["step_seconds"].get<double>();
-  out << fmt::format("a step takes {:.1f} ms ({:.1f} to {:.1f})\n\n",
-                     1e3 * step, 1e3 * report["step_low"].get<double>(),
-                     1e3 * report["step_high"].get<double>());
+  out << fmt::format("a step takes {} {}\n\n", time_text(step),
+                     interval_text(report["step_low"], report["step_high"]));
   for (const auto& [name, part] : report["parts"].items()) {
     const double seconds = part["seconds"].get<double>();
-    out << fmt::format(
-        "  {:<13} {:>9.1f} ms  {:>5.1f} %   ({:.1f} to {:.1f} ms){}\n", name,
-        1e3 * seconds, 100 * seconds / step, 1e3 * part["low"].get<double>(),
-        1e3 * part["high"].get<double>(),
-        part["is_tie"].get<bool>()
-            ? "  nothing, or hidden behind what is above it"
-            : "");
+    out << fmt::format("  {:<13} {:>9}  {:>5.1f} %   {}{}\n", name,
+                       time_text(seconds), 100 * seconds / step,
+                       interval_text(part["low"], part["high"]),
+                       part["is_tie"].get<bool>()
+                           ? "  nothing, or hidden behind what is above it"
+                           : "");
   }
   out << fmt::format(
       "\na timer in the script would say that it waits {:.1f} % for data\n",
       100 * report["naive_wait_fraction"].get<double>());
-  if (const auto& why = report["proof"]["why_no_warm"].get<std::string>();
-      !why.empty()) {
-    out << "preparation and fetch are one part: " << why << '\n';
-  }
+  print_notes(report, out);
 }
 
 Result<Json> read_profile_report(const std::string& path) {

@@ -34,6 +34,9 @@ nlohmann::ordered_json profile_json(const ProfileSettings& settings,
 nlohmann::ordered_json failed_profile_json(const ProfileSettings& settings,
                                            const std::string& why);
 
+/// Seconds to three digits, in the unit that fits: "62.2 ms", "940 us".
+std::string time_text(double seconds);
+
 /// Parts of a step, with intervals, and what a timer would have said.
 void print_profile(const nlohmann::ordered_json& report, std::ostream& out);
 

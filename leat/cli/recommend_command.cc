@@ -18,7 +18,7 @@
 #include "leat/cli/plan_report.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 namespace leat {
 namespace {
@@ -199,10 +199,10 @@ void print(const Json& told, std::ostream& out) {
       continue;
     }
     if (!row["is_front"].get<bool>() && !row["is_choice"].get<bool>()) continue;
-    out << fmt::format("{:<24} {:>6.1f} ms {:>6.1f} % {:>9.2f} {:>10}{}\n",
+    out << fmt::format("{:<24} {:>9} {:>6.1f} % {:>9.2f} {:>10}{}\n",
                        fmt::format("{} x {}", row["count"].get<std::uint32_t>(),
                                    row["name"].get<std::string>()),
-                       1e3 * row["step_seconds"].get<double>(),
+                       time_text(row["step_seconds"].get<double>()),
                        100 * row["wait_fraction"].get<double>(),
                        row["hours"].get<double>(),
                        format_dollars(row["dollars"].get<double>()),

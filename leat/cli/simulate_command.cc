@@ -13,7 +13,7 @@
 
 #include "leat/cli/commands.h"
 #include "leat/cli/jobs_file.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 namespace leat {
 namespace {

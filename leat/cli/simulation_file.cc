@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "leat/cli/prices.h"
-#include "leat/cli/toml_reader.h"
+#include "leat/engine/prices.h"
+#include "leat/engine/toml_reader.h"
 
 namespace leat {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "leat/cli/prices.h"
+#include "leat/engine/prices.h"
 
 namespace leat {
 namespace {

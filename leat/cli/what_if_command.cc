@@ -10,7 +10,7 @@
 #include "leat/cli/commands.h"
 #include "leat/cli/profile_page.h"
 #include "leat/cli/profile_report.h"
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 namespace leat {
 namespace {

@@ -194,16 +194,16 @@ Json what_if_json(const StepModel& model) {
 void print_what_if(const Json& what_if, std::ostream& out) {
   const char* first = "what would help: ";
   for (const Json& removal : what_if["removals"]) {
-    out << fmt::format("{}{} ({:.1f} ms) goes with ", first,
+    out << fmt::format("{}{} ({}) goes with ", first,
                        removal["part"].get<std::string>(),
-                       1e3 * removal["seconds"].get<double>());
+                       time_text(removal["seconds"].get<double>()));
     first = "then ";
     const char* before = "";
     for (const Json& change : removal["changes"]) {
-      out << fmt::format("{}{} ({:.1f} ms a step)", before,
+      out << fmt::format("{}{} ({} a step)", before,
                          change_in_words(change["change"].get<std::string>(),
                                          change["value"].get<double>()),
-                         1e3 * change["step_seconds"].get<double>());
+                         time_text(change["step_seconds"].get<double>()));
       before = ", or ";
     }
     out << (removal["changes"].empty() ? "nothing that was measured\n" : "\n");
@@ -232,8 +232,8 @@ void print_what_if(const Json& what_if, std::ostream& out) {
       out << fmt::format("{}{}={:g}", before, name, value.get<double>());
       before = ", ";
     }
-    out << fmt::format(": {:.1f} ms a step, {:.2f} times the speed\n",
-                       1e3 * (*asked)["step_seconds"].get<double>(),
+    out << fmt::format(": {} a step, {:.2f} times the speed\n",
+                       time_text((*asked)["step_seconds"].get<double>()),
                        (*asked)["speedup"].get<double>());
   }
 }

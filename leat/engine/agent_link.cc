@@ -52,7 +52,10 @@ WireRates wire_rates(const LoaderRates& rates) {
                  .in_flight = static_cast<double>(rates.in_flight),
                  .ram_bytes = static_cast<double>(rates.ram_bytes),
                  .disk_bytes = static_cast<double>(rates.disk_bytes),
-                 .stalled_dollars = rates.stalled_dollars};
+                 .stalled_dollars = rates.dollars.stalled,
+                 .lists = static_cast<double>(rates.lists),
+                 .request_dollars = rates.dollars.requests,
+                 .transfer_dollars = rates.dollars.transfer};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);

@@ -23,7 +23,8 @@ Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
 }  // namespace
 
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
-                           const OpenedCatalogue& found) {
+                           const OpenedCatalogue& found,
+                           std::shared_ptr<Metrics> opening) {
   if (!found.note.empty()) log_warning(found.note);
   if (found.catalogue->samples() == 0) {
     return Error(ErrorCode::kInvalidArgument,
@@ -33,17 +34,20 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                  .store_options = store,
                  .catalogue = found.catalogue,
                  .catalogue_source = std::string(to_string(found.source)),
-                 .parts = {}};
+                 .parts = {},
+                 .opening = std::move(opening)};
 }
 
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
-                             const std::stop_token& stop, Metrics* metrics) {
-  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, metrics));
+                             const std::stop_token& stop) {
+  auto opening = std::make_shared<Metrics>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(url, store, env, opening.get()));
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity, options,
                          env, stop));
-  return dataset_of(url, store, found);
+  return dataset_of(url, store, found, std::move(opening));
 }
 
 Result<Dataset> open_dataset_of_inventory(std::string_view url,
@@ -52,14 +56,16 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const CatalogueOptions& options,
                                           const Env& env,
                                           const std::stop_token& stop) {
-  LEAT_TRY(const OpenedStore opened, open_store(url, store, env, nullptr));
+  auto opening = std::make_shared<Metrics>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(url, store, env, opening.get()));
   CatalogueOptions with_objects = options;
   LEAT_TRY(with_objects.index.objects,
            objects_of_inventory(inventory_url, opened, store, env));
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity,
                          with_objects, env, stop));
-  return dataset_of(url, store, found);
+  return dataset_of(url, store, found, std::move(opening));
 }
 
 Result<Dataset> open_manifest(std::string_view base_url,
@@ -68,7 +74,9 @@ Result<Dataset> open_manifest(std::string_view base_url,
                               std::string_view description,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop) {
-  LEAT_TRY(const OpenedStore opened, open_store(base_url, store, env, nullptr));
+  auto opening = std::make_shared<Metrics>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(base_url, store, env, opening.get()));
   LEAT_TRY(
       const OpenedCatalogue found,
       open_or_make(
@@ -78,7 +86,7 @@ Result<Dataset> open_manifest(std::string_view base_url,
                                        options.index, stop);
           },
           env, stop));
-  return dataset_of(base_url, store, found);
+  return dataset_of(base_url, store, found, std::move(opening));
 }
 
 Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
@@ -87,8 +95,9 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                             std::stop_token stop) {
   const ObjectUrl place =
       is_token_file(url) ? split_object_url(url) : ObjectUrl{.folder = url};
+  auto opening = std::make_shared<Metrics>();
   LEAT_TRY(const OpenedStore opened,
-           open_store(place.folder, store, env, nullptr));
+           open_store(place.folder, store, env, opening.get()));
   LEAT_TRY(const OpenedCatalogue found,
            open_or_make(
                fmt::format("{}\ntokens {} kind {} bytes {} windows {}",
@@ -102,7 +111,7 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                                             stop);
                },
                env, stop));
-  return dataset_of(place.folder, store, found);
+  return dataset_of(place.folder, store, found, std::move(opening));
 }
 
 Result<Dataset> select_samples(const Dataset& from,
@@ -130,6 +139,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
   Dataset joined = datasets.front();
   joined.parts.clear();
   joined.url.clear();
+  joined.opening = std::make_shared<Metrics>();
   std::vector<std::shared_ptr<const Catalogue>> catalogues;
   for (const Dataset& dataset : datasets) {
     if (!dataset.parts.empty()) {
@@ -138,6 +148,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
                                dataset.url));
     }
     catalogues.push_back(dataset.catalogue);
+    if (dataset.opening) joined.opening->take_counters(*dataset.opening);
     joined.parts.push_back({dataset.url, dataset.store_options});
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }

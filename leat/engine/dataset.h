@@ -29,24 +29,26 @@ struct Dataset {
   /// The places of a joined dataset, in the order of join_catalogues(); else
   /// empty.
   std::vector<StorePlace> parts;
+  /// What opening it asked the store for. Who reads it first takes that over.
+  std::shared_ptr<Metrics> opening;
 };
 
 /// The dataset at `url` by a catalogue that was found. Logs what a user should
-/// know.
+/// know. `opening` has counted what finding it asked for.
 ///
 /// Errors: kInvalidArgument if there is no sample at all
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
-                           const OpenedCatalogue& found);
+                           const OpenedCatalogue& found,
+                           std::shared_ptr<Metrics> opening);
 
 /// Opens the store at `url` and finds its catalogue, or lists and writes one.
-/// What that asks the store for is counted in `metrics`, if given. Blocks.
+/// Blocks.
 ///
 /// Errors: those of parse_url, open_store and open_or_build; kInvalidArgument
 /// if there is no sample at all.
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
-                             const std::stop_token& stop,
-                             Metrics* metrics = nullptr);
+                             const std::stop_token& stop);
 
 /// The same; if a catalogue has to be made, what is there is read from the S3
 /// Inventory whose manifest.json is at `inventory_url`, and not listed. Blocks.

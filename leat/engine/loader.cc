@@ -50,6 +50,7 @@ Result<std::unique_ptr<Loader>> Loader::open(LoaderSource source,
     auto& shards = std::get<UnindexedShards>(source);
     machine->dataset.url = shards.url;
     machine->dataset.store_options = shards.store_options;
+    machine->dataset.opening = shards.opening;
     machine->unindexed = std::move(shards);
   }
   machine->options = std::move(options);
@@ -252,6 +253,9 @@ Dataset Loader::dataset() const {
   return machine_->dataset;
 }
 
+const std::optional<std::string>& Loader::provider() const {
+  return machine_->store.provider;
+}
 const LoaderOptions& Loader::options() const { return machine_->options; }
 Rank Loader::rank() const { return machine_->rank; }
 
@@ -269,8 +273,11 @@ RecentStalls Loader::recent() const {
 }
 
 std::shared_ptr<const Metrics> Loader::metrics() const {
+  machine_->keep_ledger();
   return machine_->metrics;
 }
+
+std::string Loader::ledger() const { return machine_->ledger(); }
 
 void Loader::settle_cache() {
   const Result<Machine::Visit> visit = machine_->enter();

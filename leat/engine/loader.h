@@ -132,7 +132,12 @@ class Loader {
   std::vector<EpochStats> stats() const;
   /// The same of the last minute, whatever the epoch.
   RecentStalls recent() const;
+  /// Prices and energy in them are as of this call.
   std::shared_ptr<const Metrics> metrics() const;
+  /// What it asked for and what that cost so far, as to_json(LedgerCounts).
+  std::string ledger() const;
+  /// Who serves what it reads: see OpenedStore.
+  const std::optional<std::string>& provider() const;
 
   /// What it has done since it was opened. Any thread, at any time.
   LoaderRates rates() const;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -120,9 +119,6 @@ void Loader::Machine::count_wait(TimePoint now, const StallTimes& times) {
   stats.back().stalls += times;
   rolling.add(now, times, 0);
   metrics->add(Metric::kPipelineStalledNanoseconds, wait.count());
-  metrics->add(Metric::kPipelineStalledNanodollars,
-               std::llround(std::chrono::duration<double>(wait).count() *
-                            nanodollars_a_second));
 }
 
 void Loader::Machine::end_epoch() {
@@ -133,6 +129,7 @@ void Loader::Machine::end_epoch() {
   count_wait(now, {Stall::kHandover, now - *waiting_since});
   at.elapsed = now - begun;
   if (trace != nullptr) trace->end_epoch(*waiting_since);
+  energy->keep(now);
   at.threads = thread_times() - threads_at_begin;
   judge_form(at);
   at.verdict = verdict_of(at, share);

@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
 constexpr std::uint64_t kLeastMember = 1024;
-/// Dollars: what is more is no price of a machine.
-constexpr double kMostNodePerHour = 1e6;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
@@ -54,23 +52,6 @@ Tail tail_of(const LoaderOptions& options) {
 
 /// What the user said wins. Then the launcher is asked only who shares the
 /// node, and need not be able to say: Lightning's leaves variables out.
-/// Dollars, 0 if nobody says.
-Result<double> read_node_per_hour(const Env& env) {
-  const auto told = value_of(env, "LEAT_NODE_PER_HOUR");
-  if (!told) return 0.0;
-  double dollars = 0;
-  const auto [end, error] =
-      std::from_chars(told->data(), told->data() + told->size(), dollars);
-  if (error == std::errc() && end == told->data() + told->size() &&
-      dollars >= 0 && dollars <= kMostNodePerHour) {
-    return dollars;
-  }
-  return Error(ErrorCode::kInvalidArgument,
-               "LEAT_NODE_PER_HOUR=" + *told +
-                   "; it is what a node costs in an hour, in dollars, such as "
-                   "12.24");
-}
-
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
@@ -351,8 +332,6 @@ Result<void> Loader::Machine::configure(const Env& env) {
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());
   LEAT_TRY(const Launch launch, launch_of(options, env));
   const std::uint32_t ranks = launch.local.world_size;
-  LEAT_TRY(const double node_per_hour, read_node_per_hour(env));
-  nanodollars_a_second = 1e9 * node_per_hour / 3600 / ranks;
   const Limits limits = effective_limits();
   LEAT_TRY_VOID(choose_what_is_open(limits));
   const std::size_t threads = std::max<std::size_t>(1, options.threads / ranks);
@@ -371,6 +350,9 @@ Result<void> Loader::Machine::configure(const Env& env) {
            open_store_of(dataset,
                          {share.in_flight, io_threads, most_share.in_flight},
                          env, metrics.get()));
+  LEAT_TRY(pricing, read_pricing(env, store.provider));
+  energy = std::make_unique<EnergyCount>();
+  if (dataset.opening) metrics->take_counters(*dataset.opening);
   if (unindexed) open_ahead();
   LEAT_TRY_VOID(open_cache(limits, launch, env));
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_form(fields));

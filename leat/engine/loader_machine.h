@@ -14,6 +14,7 @@
 #include "leat/base/mutex.h"
 #include "leat/engine/agent_link.h"
 #include "leat/engine/caches.h"
+#include "leat/engine/ledger.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/loader_state.h"
 #include "leat/engine/loader_tuning.h"
@@ -125,8 +126,8 @@ struct Loader::Machine {
   Nanoseconds training LEAT_GUARDED_BY(mutex){0};
   std::deque<StepWait> waits LEAT_GUARDED_BY(mutex);  // See take_waits().
 
-  /// Of this rank's accelerator: its part of its node's price.
-  double nanodollars_a_second = 0;
+  Pricing pricing;
+  std::unique_ptr<EnergyCount> energy;  ///< Null until it is opened.
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
   TimePoint begun LEAT_GUARDED_BY(mutex);
   ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
@@ -327,6 +328,9 @@ struct Loader::Machine {
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
+  /// Brings prices and energy in `metrics` up to date.
+  void keep_ledger() const;
+  std::string ledger() const;
   ThreadTimes thread_times() const;
   LoaderRates rates();
   Result<void> begin_tuning(const Env& env);

@@ -42,6 +42,7 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   const Metrics& m = *metrics;
   rates.batches = count_of(m, Metric::kPipelineBatches);
   rates.reads = count_of(m, Metric::kStoreReads);
+  rates.lists = count_of(m, Metric::kStoreLists);
   rates.read_bytes = count_of(m, Metric::kStoreReadBytes);
   rates.retried = count_of(m, Metric::kStoreRetries);
   rates.read_time = Nanoseconds(m.value(Metric::kStoreReadNanoseconds));
@@ -55,6 +56,18 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   rates.disk_allowed_bytes = count_of(m, Metric::kCacheDiskAllowedBytes);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
+}
+
+void Loader::Machine::keep_ledger() const {
+  price_metrics(*metrics, share.local_ranks, pricing, energy->now());
+}
+
+std::string Loader::Machine::ledger() const {
+  LedgerCounts counts = counts_of(*metrics, share.local_ranks);
+  const EnergyCount::Joules joules = energy->now();
+  counts.processor_joules = joules.processors;
+  counts.accelerator_joules = joules.accelerators;
+  return to_json(counts, pricing);
 }
 
 ThreadTimes Loader::Machine::thread_times() const {
@@ -123,9 +136,8 @@ LoaderRates Loader::Machine::rates() {
     rates.wait += at.wait;
     rates.stalls += at.stalls;
   }
-  rates.stalled_dollars =
-      1e-9 *
-      static_cast<double>(metrics->value(Metric::kPipelineStalledNanodollars));
+  rates.dollars = dollars_of(counts_of(*metrics, share.local_ranks), pricing);
+  energy->keep(SteadyClock().now());
   rates.threads = share.threads;
   rates.in_flight = share.in_flight;
   rates.epochs = stats.size();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "leat/base/clock.h"
+#include "leat/engine/ledger.h"
 #include "leat/metrics/stalls.h"
 
 namespace leat {
@@ -17,16 +18,14 @@ struct StepWait {
 /// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
 /// rate takes two and subtracts.
 struct LoaderRates {
-  Nanoseconds elapsed{0};      ///< Since the loader was opened.
-  std::uint64_t samples = 0;   ///< Delivered.
-  std::uint64_t batches = 0;   ///< Delivered.
-  std::uint64_t epochs = 0;    ///< Begun.
-  Nanoseconds wait{0};         ///< In iter() and next(); the sum of `stalls`.
-  Nanoseconds waiting{0};      ///< Beside `wait`: in a next() that is not over.
-  StallTimes stalls;           ///< As stats() has them, over all epochs.
-  double stalled_dollars = 0;  ///< Price of `wait`, where LEAT_NODE_PER_HOUR
-                               ///< says what the node costs.
-  Nanoseconds training{0};     ///< Between a batch and the asking for the next.
+  Nanoseconds elapsed{0};     ///< Since the loader was opened.
+  std::uint64_t samples = 0;  ///< Delivered.
+  std::uint64_t batches = 0;  ///< Delivered.
+  std::uint64_t epochs = 0;   ///< Begun.
+  Nanoseconds wait{0};        ///< In iter() and next(); the sum of `stalls`.
+  Nanoseconds waiting{0};     ///< Beside `wait`: in a next() that is not over.
+  StallTimes stalls;          ///< As stats() has them, over all epochs.
+  Nanoseconds training{0};    ///< Between a batch and the asking for the next.
 
   std::uint64_t reads = 0;  ///< Requests sent to the store, retried too.
   std::uint64_t read_bytes = 0;
@@ -53,6 +52,9 @@ struct LoaderRates {
   /// How long parts of large ranges are now; 0: they stay as they are.
   std::uint64_t part_bytes = 0;
   std::uint64_t lookahead = 0;  ///< Samples, as EpochStats has it; 0: no limit.
+
+  std::uint64_t lists = 0;  ///< Requests for lists.
+  LedgerDollars dollars;    ///< Prices of reads and lists, and of `wait`.
 };
 
 }  // namespace leat

@@ -23,8 +23,11 @@ TraceSample sample_of(const TracedSample& traced) {
                      .finished = count_of(times.finished)};
   for (const Delay& delay : times.delays) {
     if (delay.cause != Stall::kCacheIo && delay.cause != Stall::kPeer) continue;
-    if (sample.cache_end == 0) sample.cache_begin = count_of(delay.time.begin);
-    sample.cache_end = count_of(delay.time.end);
+    const std::uint64_t begin = count_of(delay.time.begin);
+    const std::uint64_t end = count_of(delay.time.end);
+    if (end - begin <= sample.cache_end - sample.cache_begin) continue;
+    sample.cache_begin = begin;
+    sample.cache_end = end;
   }
   return sample;
 }

@@ -27,6 +27,8 @@ class Batches {
           {.time = {begin_ + milliseconds(11), begin_ + milliseconds(12)},
            .cause = Stall::kThrottled},
           {.time = {begin_ + milliseconds(13), begin_ + milliseconds(15)},
+           .cause = Stall::kCacheIo},
+          {.time = {begin_ + milliseconds(28), begin_ + milliseconds(29)},
            .cause = Stall::kCacheIo}};
       samples.push_back({.id = SampleId{row}, .times = &at});
     }

@@ -10,6 +10,7 @@
 
 #include "leat/base/check.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/engine/ledger.h"
 #include "leat/runtime/retry_policy.h"
 #include "leat/store/file/file_store.h"
 #include "leat/store/http/http_client.h"
@@ -31,6 +32,7 @@ struct Driver {
   std::string prefix;
   std::string identity;
   std::string endpoint;
+  std::optional<std::string> provider;
   std::uint32_t max_attempts = RetryOptions{}.max_attempts;
 };
 
@@ -68,6 +70,7 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
   driver.prefix = url.path;
   driver.identity = url.text() + "\n" + settings.base_url;
   driver.endpoint = settings.base_url;
+  driver.provider = provider_at(settings.base_url);
   driver.max_attempts = settings.max_attempts;
   auto http =
       open_http_client(http_options(options, settings.ca_bundle), metrics);
@@ -97,6 +100,7 @@ Result<Driver> open_http(const Url& url, const StoreOptions& options,
                          Metrics* metrics) {
   Driver driver;
   driver.identity = url.text();
+  driver.provider = provider_at(url.text());
   LEAT_TRY(
       driver.store,
       open_http_store(
@@ -144,6 +148,7 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
   opened.endpoint = std::move(driver.endpoint);
+  opened.provider = std::move(driver.provider);
   return opened;
 }
 
@@ -178,6 +183,10 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
     joined.identity += driver.identity + "\n";
     joined.endpoint += driver.endpoint + "\n";
     joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
+    // Of several nobody counts apart who is asked for what.
+    joined.provider = parts.empty() || joined.provider == driver.provider
+                          ? driver.provider
+                          : "";
     parts.push_back({std::move(driver.store), std::move(driver.prefix)});
   }
   joined.store = std::make_unique<JoinedStore>(std::move(parts));

@@ -62,6 +62,8 @@ struct OpenedStore {
   /// What keys and url_of() do not say: the service that is asked, if there may
   /// be several. Never holds credentials.
   std::string endpoint;
+  /// As provider_at() has it; nullopt: files of this machine.
+  std::optional<std::string> provider;
 };
 
 /// Opens s3://, http://, https://, file:// or a path, with retries and a window

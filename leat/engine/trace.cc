@@ -40,6 +40,7 @@ constexpr Nanoseconds kLeastTransform{10'000};
 
 /// Names of slices, with what stands around them in an event's text.
 constexpr std::string_view kFetch = R"(,"name":"fetch","ts":)";
+constexpr std::string_view kCache = R"(,"name":"cache","ts":)";
 constexpr std::string_view kDecode = R"(,"name":"decode","ts":)";
 constexpr std::string_view kTransform = R"(,"name":"transform","ts":)";
 constexpr std::string_view kBatch = R"(,"name":"batch","ts":)";
@@ -158,6 +159,21 @@ void Trace::arrow(std::string_view begin, std::uint64_t id, std::uint32_t tid,
   text_.put("}");
 }
 
+void Trace::add_fetch(const TracedSample& sample, std::uint64_t id) {
+  const Interval fetch = {sample.times->reserved, sample.times->fetched};
+  const std::uint32_t tid = lane(fetches_, fetch);
+  slice(tid, kFetch, fetch, args_of(sample.id));
+  arrow(arrow_begin_, id, tid, fetch.begin);
+  for (const Delay& delay : sample.times->delays) {
+    const bool is_cache = delay.cause == Stall::kCacheIo;
+    slice(tid, is_cache ? kCache : named(to_string(delay.cause)),
+          at_least(delay.time));
+    if (is_cache || delay.cause == Stall::kPeer) {
+      arrow(arrow_on_, id, tid, delay.time.begin);
+    }
+  }
+}
+
 // Most of what a trace costs is the kernel's copy of its text: a sample has no
 // byte that the batch has, to which its arrow leads.
 void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
@@ -175,13 +191,7 @@ void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
   // An arrow is at the slice that began last before it, in the file too.
   const std::uint64_t id = next_arrow_++;
   if (times.fetched - times.reserved >= kLeastFetch) {
-    const Interval fetch = {times.reserved, times.fetched};
-    const std::uint32_t fetch_tid = lane(fetches_, fetch);
-    slice(fetch_tid, kFetch, fetch, args_of(sample.id));
-    arrow(arrow_begin_, id, fetch_tid, fetch.begin);
-    for (const Delay& delay : times.delays) {
-      slice(fetch_tid, named(to_string(delay.cause)), at_least(delay.time));
-    }
+    add_fetch(sample, id);
     arrow(arrow_on_, id, work_tid, work.begin);
   } else {
     arrow(arrow_begin_, id, work_tid, work.begin);

@@ -34,9 +34,12 @@ struct TracedBatch {
 /// Writes Chrome's trace format (JSON object format), which Perfetto and
 /// chrome://tracing open: a slice for each fetch, decode and transform on lanes
 /// of their own, for each batch as it is put together, and for each wait and
-/// step of training; arrows (flow events) join what belongs together. A sample
-/// whose bytes were there, since they had come with another's, has no fetch; a
-/// transform of under 10 us is an argument of its decoding ("transform_us").
+/// step of training; arrows (flow events) join what belongs together. Within
+/// its fetch, "cache" is when tiers were looked through, or were given what had
+/// come, and "peer" when another node's memory was asked: the arrow passes
+/// through each. A sample whose bytes were there, since they had come with
+/// another's, has no fetch; a transform of under 10 us is an argument of its
+/// decoding ("transform_us").
 /// Of very many samples a second some are drawn (trace_pace.h), evenly over
 /// each batch and always the one that finished last; the batch then says how
 /// many of how many ("drawn", "samples").
@@ -85,6 +88,8 @@ class Trace {
   std::string arrow_of(std::string_view kind) const;
   void arrow(std::string_view begin, std::uint64_t id, std::uint32_t tid,
              TimePoint at);
+  /// Its fetch and what happened in it, with an arrow through the caches.
+  void add_fetch(const TracedSample& sample, std::uint64_t id);
   void add_sample(const TracedSample& sample, TimePoint batch_at,
                   std::uint32_t batch_tid);
   /// With a transform, where one was too short to be drawn.

@@ -152,6 +152,49 @@ TEST_F(TraceTest, ASampleWhoseBytesWereThereHasNoFetchAndAllItsArrows) {
                                                 "s fetch", "t decode"}));
 }
 
+TEST_F(TraceTest, TheArrowOfASamplePassesThroughTheCachesThatItWasIn) {
+  auto trace = Trace::open(path(), 0);
+  ASSERT_TRUE(trace);
+  const SampleTimes hit{
+      at(0), at(5), at(6), at(6), {{{at(1), at(5)}, Stall::kCacheIo}}};
+  const SampleTimes brought{at(0),
+                            at(9),
+                            at(10),
+                            at(10),
+                            {{{at(1), at(2)}, Stall::kPeer},
+                             {{at(3), at(4)}, Stall::kThrottled},
+                             {{at(8), at(9)}, Stall::kCacheIo}}};
+  const std::vector<TracedSample> samples = {{SampleId{7}, &hit},
+                                             {SampleId{8}, &brought}};
+
+  (*trace)->add({.samples = samples, .ready = at(11), .wait = {at(0), at(12)}});
+  trace->reset();
+
+  std::vector<nlohmann::json> events;
+  const nlohmann::json json = read();
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "M") events.push_back(event);
+  }
+  std::ranges::stable_sort(events, {}, [](const nlohmann::json& event) {
+    return event["ts"].get<double>();
+  });
+  // What an arrow belongs to is the slice that began last on its thread.
+  std::map<std::int64_t, std::string> slice_at;
+  std::map<std::int64_t, std::string> ways;
+  for (const auto& event : events) {
+    if (event["ph"] == "X") {
+      slice_at[event["tid"]] = event["name"];
+    } else {
+      ways[event["id"]] += slice_at[event["tid"]] + " ";
+    }
+  }
+  std::multiset<std::string> seen;
+  for (const auto& [id, way] : ways) seen.insert(way);
+  EXPECT_EQ(seen, (std::multiset<std::string>{"fetch cache decode batch ",
+                                              "fetch peer cache decode batch ",
+                                              "wait batch "}));
+}
+
 TEST_F(TraceTest, ATransformTooShortToBeSeenIsToldAndNotDrawn) {
   auto trace = Trace::open(path(), 0);
   ASSERT_TRUE(trace);

@@ -48,12 +48,13 @@ struct Opening {
   const CatalogueOptions& options;
   const Env& env;
   const std::stop_token& stop;
-  Metrics* metrics;
+  std::shared_ptr<Metrics> counted = std::make_shared<Metrics>();
   OpenedStore opened = {};
 
   Result<LoaderSource> open_dataset(const CatalogueOptions& how) const {
     LEAT_TRY(Dataset dataset,
-             leat::open_dataset(url, store_options, how, env, stop, metrics));
+             leat::open_dataset(url, store_options, how, env, stop));
+    dataset.opening->take_counters(*counted);
     return LoaderSource(std::move(dataset));
   }
 
@@ -62,6 +63,7 @@ struct Opening {
             .store_options = store_options,
             .catalogue_options = options,
             .objects = std::move(objects),
+            .opening = counted,
             .log = nullptr};
   }
 
@@ -118,7 +120,7 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   }
   if (!turn) return open_dataset(options);  // Nothing can be locked there.
   if (kept) {
-    LEAT_TRY(Dataset dataset, dataset_of(url, store_options, *kept));
+    LEAT_TRY(Dataset dataset, dataset_of(url, store_options, *kept, counted));
     return LoaderSource(std::move(dataset));
   }
   // To who holds the lock itself, what the dead have left seems to be written.
@@ -153,19 +155,20 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
 
 }  // namespace
 
-Result<LoaderSource> open_for_loader(
-    std::string_view url, const StoreOptions& store,
-    const CatalogueOptions& options, const LoaderOptions& loader,
-    const Env& env, const std::stop_token& stop, Metrics* metrics) {
+Result<LoaderSource> open_for_loader(std::string_view url,
+                                     const StoreOptions& store,
+                                     const CatalogueOptions& options,
+                                     const LoaderOptions& loader,
+                                     const Env& env,
+                                     const std::stop_token& stop) {
   Opening opening{.url = url,
                   .store_options = store,
                   .options = options,
                   .env = env,
-                  .stop = stop,
-                  .metrics = metrics};
+                  .stop = stop};
   const std::optional<Launch> launch = launch_of_stream(loader, env);
   if (!launch) return opening.open_dataset(options);
-  LEAT_TRY(opening.opened, open_store(url, store, env, metrics));
+  LEAT_TRY(opening.opened, open_store(url, store, env, opening.counted.get()));
   const OpenedStore& opened = opening.opened;
   LEAT_TRY(const auto found,
            find_catalogue(*opened.store, opened.prefix, opened.identity,

@@ -21,6 +21,7 @@ struct UnindexedShards {
   StoreOptions store_options;
   CatalogueOptions catalogue_options;
   SortedObjects objects;
+  std::shared_ptr<Metrics> opening;  ///< As Dataset has it.
   /// Of several ranks: where one of them writes down what it finds, for the
   /// others of its node. Null: this process finds everything by itself.
   std::unique_ptr<ScanLog> log;
@@ -38,10 +39,12 @@ using LoaderSource = std::variant<Dataset, UnindexedShards>;
 /// start, lists and scans for them all; the others wait until it has listed.
 ///
 /// Errors: as open_dataset()
-Result<LoaderSource> open_for_loader(
-    std::string_view url, const StoreOptions& store,
-    const CatalogueOptions& options, const LoaderOptions& loader,
-    const Env& env, const std::stop_token& stop, Metrics* metrics = nullptr);
+Result<LoaderSource> open_for_loader(std::string_view url,
+                                     const StoreOptions& store,
+                                     const CatalogueOptions& options,
+                                     const LoaderOptions& loader,
+                                     const Env& env,
+                                     const std::stop_token& stop);
 
 /// Says which objects a dataset consists of: the same for the same keys and
 /// sizes in the same order, whether their members are known or not.

@@ -29,6 +29,8 @@ enum class Metric : std::uint8_t {
   kStoreInFlight,
   kStoreLists,
   kStoreConnections,
+  kStoreRequestNanodollars,
+  kStoreTransferNanodollars,
   kCacheRamHits,
   kCacheDiskHits,
   kCachePeerHits,
@@ -46,6 +48,8 @@ enum class Metric : std::uint8_t {
   kCacheDiskAllowedBytes,
   kRuntimeReservedBytes,
   kRuntimeExecutorTasks,
+  kRuntimeProcessorMillijoules,
+  kRuntimeAcceleratorMillijoules,
   kPipelineSamples,
   kPipelineBatches,
   kPipelineSubstitutes,
@@ -81,6 +85,12 @@ inline constexpr std::array kCatalog = {
                "List requests sent."},
     MetricSpec{"leat_store_connections_total", MetricKind::kCounter,
                "Connections opened; a steady rise means keep-alive fails."},
+    MetricSpec{"leat_store_request_nanodollars_total", MetricKind::kCounter,
+               "Price of the requests, for bytes and lists; left out where no "
+               "provider is known: LEAT_PROVIDER."},
+    MetricSpec{"leat_store_transfer_nanodollars_total", MetricKind::kCounter,
+               "Price of the bytes through a NAT gateway, with LEAT_NAT=1; "
+               "left out as above."},
     MetricSpec{"leat_cache_ram_hits_total", MetricKind::kCounter,
                "Reads that the RAM tier answered."},
     MetricSpec{"leat_cache_disk_hits_total", MetricKind::kCounter,
@@ -122,6 +132,14 @@ inline constexpr std::array kCatalog = {
                "Bytes of the memory budget held by reservations."},
     MetricSpec{"leat_runtime_executor_tasks", MetricKind::kGauge,
                "Tasks waiting for or in a thread of the executor."},
+    MetricSpec{"leat_runtime_processor_millijoules_total", MetricKind::kCounter,
+               "Energy of this machine's processors since the loader was made, "
+               "whoever used them; left out where RAPL cannot be read."},
+    MetricSpec{"leat_runtime_accelerator_millijoules_total",
+               MetricKind::kCounter,
+               "Energy of the NVIDIA devices that the process sees since the "
+               "loader was made, whoever used them; left out where NVML does "
+               "not tell it of each."},
     MetricSpec{"leat_pipeline_samples_total", MetricKind::kCounter,
                "Samples delivered."},
     MetricSpec{"leat_pipeline_batches_total", MetricKind::kCounter,

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "leat/metrics/catalog.h"
@@ -16,6 +17,10 @@ namespace leat {
 /// Threads: any.
 class Metrics {
  public:
+  /// In the place of a value: it cannot be told here, and is left out.
+  static constexpr std::int64_t kUnknown =
+      std::numeric_limits<std::int64_t>::min();
+
   void add(Metric metric, std::int64_t delta) {
     at(metric).fetch_add(delta, std::memory_order_relaxed);
   }
@@ -23,7 +28,14 @@ class Metrics {
     return at(metric).load(std::memory_order_relaxed);
   }
 
-  /// All of them in Prometheus's text format, version 0.0.4.
+  /// Of what follows from other numbers. REQUIRES: nobody adds to it.
+  void set(Metric metric, std::int64_t value) {
+    at(metric).store(value, std::memory_order_relaxed);
+  }
+  /// Adds what `other` has counted, which begins at zero again. Gauges stay.
+  void take_counters(Metrics& other);
+
+  /// Those that are known in Prometheus's text format, version 0.0.4.
   std::string exposition() const;
 
  private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "leat/plan/simulator.h"
+
 namespace leat {
 namespace {
 

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <string>
 
-#include "leat/plan/simulator.h"
-
 namespace leat {
 
-/// What a provider takes and allows, in US dollars. leat/cli/prices.toml has
+struct SimulationOptions;
+struct SimulationReport;
+
+/// What a provider takes and allows, in US dollars. leat/engine/prices.toml has
 /// some, with their dates and sources.
 struct Prices {
   double get_per_1000 = 0;

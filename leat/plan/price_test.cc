@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "leat/plan/simulator.h"
+
 namespace leat {
 namespace {
 

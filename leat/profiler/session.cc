@@ -83,6 +83,7 @@ class Session {
       return residency_of(std::span(&file, 1)).bytes == 0;
     });
     trials_.files = files_.size();
+    trials_.connects_to = trial.connects_to;
     reads_store_ = reads().passed_on + reads().from_memory > 0;
     if (reads_store_) LEAT_TRY_VOID(fill_relay());
     if (trials_.why_no_warm.empty()) decide_about_files();

@@ -194,21 +194,37 @@ Result<RankRecord> read_record(const Path& folder, std::size_t rank,
   return record;
 }
 
-std::vector<Path> read_opened_files(const Path& folder) {
-  std::set<Path> files;
+/// What the processes of a run noted, in files whose names begin with `kind`.
+std::set<std::string> read_notes(const Path& folder, std::string_view kind) {
+  std::set<std::string> notes;
   std::error_code failed;
   for (const auto& entry :
        std::filesystem::directory_iterator(folder, failed)) {
-    if (!entry.path().filename().string().starts_with("opened-")) continue;
+    if (!entry.path().filename().string().starts_with(kind)) continue;
     const Result<std::string> text = read_file(entry.path());
     if (!text) continue;
     for (std::size_t begin = 0; begin < text->size();) {
       const std::size_t end = std::min(text->find('\0', begin), text->size());
-      files.insert(text->substr(begin, end - begin));
+      notes.insert(text->substr(begin, end - begin));
       begin = end + 1;
     }
   }
-  return {files.begin(), files.end()};
+  return notes;
+}
+
+std::vector<std::string> read_places(const Path& folder) {
+  std::vector<std::string> places;
+  for (const std::string& place : read_notes(folder, "connected-")) {
+    if (places.size() == Trial::kMostPlaces) break;
+    // It is the script's to spoil, and is shown.
+    if (place.size() > 300 || !std::ranges::all_of(place, [](char c) {
+          return ' ' < c && c <= '~';
+        })) {
+      continue;
+    }
+    places.push_back(place);
+  }
+  return places;
 }
 
 }  // namespace
@@ -237,7 +253,10 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
     trial.power = power->stop_and_tell(trial.ranks.front().measured_from,
                                        trial.ranks.front().measured_until);
   }
-  trial.opened_files = read_opened_files(place.run_folder);
+  for (const std::string& file : read_notes(place.run_folder, "opened-")) {
+    trial.opened_files.emplace_back(file);
+  }
+  trial.connects_to = read_places(place.run_folder);
   return trial;
 }
 

@@ -68,8 +68,13 @@ struct RankRecord {
 };
 
 struct Trial {
+  static constexpr std::size_t kMostPlaces = 8;
+
   std::vector<RankRecord> ranks;  ///< In order of rank, all of them.
   std::vector<std::filesystem::path> opened_files;
+  /// "host:port" of what Python code connected to while batches were made; the
+  /// endpoint that it was given is not among them. At most kMostPlaces.
+  std::vector<std::string> connects_to;
   /// Of this machine, while rank 0 was measured.
   Watts power{};
 };

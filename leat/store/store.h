@@ -44,7 +44,7 @@ class ReadObserver {
   virtual ~ReadObserver() = default;
   /// The read waits from `from` until `until` before it is sent again.
   virtual void backs_off(TimePoint from, TimePoint until) = 0;
-  /// A cache looked for the bytes from `from` until `until`.
+  /// A cache looked for the bytes, or took them, from `from` until `until`.
   virtual void cache_looked(TimePoint /*from*/, TimePoint /*until*/) {}
   /// A peer was asked for the bytes from `from` until `until`.
   virtual void peer_asked(TimePoint /*from*/, TimePoint /*until*/) {}

@@ -369,8 +369,20 @@ class Loader:
         return None if found is None else json.loads(found)
 
     def metrics(self) -> dict[str, int]:
-        """The counters and gauges of this loader; docs/reference/metrics.md."""
+        """The counters and gauges of this loader; docs/reference/metrics.md.
+
+        What is not known here, such as energy that cannot be read, is left out.
+        """
         return self._native.metrics()
+
+    def ledger(self) -> dict[str, Any]:
+        """What this rank asked for so far and what that cost.
+
+        The keys are those of ``ledger`` in ``leat bench --json``
+        (docs/reference/ledger.md); what is not known is left out. Dollars of
+        requests are there where the provider is: the store's, or LEAT_PROVIDER.
+        """
+        return json.loads(self._native.ledger())
 
     def close(self) -> None:
         """Ends its threads and requests. Batches stay. May be called twice."""

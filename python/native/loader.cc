@@ -200,9 +200,11 @@ std::optional<std::string> explanation_of(const Loader& loader) {
 
 py::dict gauges_of(const Loader& loader) {
   py::dict values;
+  const std::shared_ptr<const Metrics> metrics = loader.metrics();
   for (std::size_t i = 0; i < kCatalog.size(); ++i) {
-    values[py::str(std::string(kCatalog[i].name))] =
-        loader.metrics()->value(static_cast<Metric>(i));
+    const std::int64_t value = metrics->value(static_cast<Metric>(i));
+    if (value == Metrics::kUnknown) continue;
+    values[py::str(std::string(kCatalog[i].name))] = value;
   }
   return values;
 }
@@ -275,6 +277,7 @@ void bind_loader(py::module_& module) {
       .def("decisions", &decisions_of)
       .def("explain", &explanation_of)
       .def("metrics", &gauges_of)
+      .def("ledger", &Loader::ledger)
       .def("take_waits",
            [](Loader& loader) {
              std::vector<std::pair<double, std::string>> waits;

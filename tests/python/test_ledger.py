@@ -98,6 +98,65 @@ def test_a_profile_has_the_power_of_the_steps_that_count(data, tmp_path, acceler
     assert told == pytest.approx(250, rel=0.2), "watts"
 
 
+def test_metrics_and_the_ledger_of_a_loader_are_what_the_bucket_counted(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("LEAT_NAT", "1")
+    with leat.testing.Bucket(data) as bucket:
+        for name, value in {**bucket.env(), "LEAT_PROVIDER": "s3"}.items():
+            monkeypatch.setenv(name, value)
+        with leat.Loader("s3://b", batch_size=10, fields=("data",)) as loader:
+            for _ in loader:
+                pass
+            metrics, ledger = loader.metrics(), loader.ledger()
+        counted = bucket.counters()
+
+    assert ledger["provider"] == "s3"
+    assert metrics["leat_store_reads_total"] == ledger["gets"] == counted["get"] >= 60
+    assert metrics["leat_store_lists_total"] == ledger["lists"] == counted["list"] >= 1, "of opening the dataset"
+    assert metrics["leat_store_read_bytes_total"] == ledger["bytes"] >= 60_000
+    asked = ledger["gets"] * 4e-7 + ledger["lists"] * 5e-6
+    assert metrics["leat_store_request_nanodollars_total"] * 1e-9 == pytest.approx(asked, abs=1e-9)
+    assert ledger["request_dollars"] == pytest.approx(asked)
+    assert metrics["leat_store_transfer_nanodollars_total"] == round(ledger["bytes"] * 0.045)
+    assert ledger["transfer_dollars"] == pytest.approx(ledger["bytes"] * 0.045e-9)
+    assert ledger["stalled_dollars"] == 0, "nobody said what the node costs"
+
+
+def test_a_loader_invents_no_price(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("LEAT_PROVIDER", raising=False)
+    with leat.testing.Bucket(data) as bucket:
+        for name, value in bucket.env().items():
+            monkeypatch.setenv(name, value)
+        with leat.Loader("s3://b", batch_size=10, fields=("data",)) as loader:
+            metrics, ledger = loader.metrics(), loader.ledger()
+
+    assert not [name for name in metrics if name.startswith("leat_store") and "dollars" in name]
+    assert not {"provider", "request_dollars", "transfer_dollars"} & set(ledger)
+
+
+def test_a_provider_that_nobody_knows_is_refused_by_a_loader(data, monkeypatch):
+    monkeypatch.setenv("LEAT_PROVIDER", "ibm")
+
+    with pytest.raises(leat.InvalidArgument, match="LEAT_PROVIDER: .*gcs, s3"):
+        leat.Loader(str(data / "b"), batch_size=5)
+
+
+def test_metrics_have_the_energy_where_nvml_tells(data, accelerators):
+    script = (
+        f"import leat, time\n"
+        f"loader = leat.Loader({str(data / 'b')!r}, batch_size=5)\n"
+        "name = 'leat_runtime_accelerator_millijoules_total'\n"
+        "begin = time.monotonic()\n"
+        "while name not in loader.metrics(): time.sleep(0.01)\n"
+        "first = loader.metrics()[name], time.monotonic()\n"
+        "time.sleep(0.2)\n"
+        "assert loader.metrics()[name] - first[0] >= 0.2 * 250e3\n"
+        "assert loader.ledger()['accelerator_joules'] <= 250 * (1 + time.monotonic() - begin)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env={**os.environ, **accelerators("250 W")})
+
+
 def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
     for name, value in {"LEAT_NODE_PER_HOUR": "36", "RANK": "0", "WORLD_SIZE": "2",
                         "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}.items():  # fmt: skip
@@ -114,28 +173,36 @@ def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
     assert metrics["leat_pipeline_stalled_nanodollars_total"] == pytest.approx(1e9 * waited * 0.005, abs=50)
 
 
-def test_the_agent_of_the_node_shows_what_a_job_has_waited_for(data, tmp_path):
-    with contextlib.ExitStack() as stack:
-        def run(*words: str) -> subprocess.Popen:
+def test_the_agent_of_the_node_shows_the_ledger_of_a_job(data, tmp_path, accelerators):
+    with leat.testing.Bucket(data) as bucket, contextlib.ExitStack() as stack:
+        def run(*words: str, **variables: str) -> subprocess.Popen:
             process = subprocess.Popen(
                 ["leat", *words], text=True, stdout=subprocess.PIPE,
-                env={**os.environ, "LEAT_AGENT": str(tmp_path / "a"), "LEAT_NODE_PER_HOUR": "3600"},
+                env={**os.environ, **bucket.env(), "LEAT_AGENT": str(tmp_path / "a"), "LEAT_CACHE_DIR": str(tmp_path / "cache"), **variables},
             )  # fmt: skip
             stack.callback(process.communicate)
             stack.callback(process.kill)
             return process
 
-        agent = run("agent", "--port", "0")
+        agent = run("agent", "--port", "0", **accelerators("250 W"))
         page = next(line.split()[1] for line in agent.stdout if line.startswith("showing "))
-        run("bench", str(data / "b"), "--global-batch-size", "5", "--epochs", "1000000", "--step-time", "1ms", "--no-hash", "--json")
-        price = None
+        run("bench", "s3://b", "--global-batch-size", "5", "--epochs", "1000000", "--step-time", "1ms", "--no-hash", "--json",
+            LEAT_NODE_PER_HOUR="3600", LEAT_PROVIDER="s3", LEAT_NAT="1")  # fmt: skip
+        told: dict[str, float] = {}
         ends = time.monotonic() + 60
-        while price is None and time.monotonic() < ends:
+        while not (told.get("stalled_dollars", 0) > 0 and told.get("reads", 0) > 0) and time.monotonic() < ends:
             time.sleep(0.1)
             with urllib.request.urlopen(page + "/metrics", timeout=60) as answer:
-                price = re.search(r'^leat_agent_stalled_dollars_total\{job="1"\} (\S+)$', answer.read().decode(), re.M)
+                text = answer.read().decode()
+            told = {name: float(value) for name, value in re.findall(r'^leat_agent_(\w+)_total\{job="1"\} (\S+)$', text, re.M)}
+        joules = re.search(r'^leat_agent_node_joules_total\{of="accelerators"\} (\S+)$', text, re.M)
 
-    assert price is not None and float(price[1]) > 0
+    assert told["lists"] >= 1
+    assert told["request_dollars"] == pytest.approx(told["reads"] * 4e-7 + told["lists"] * 5e-6)
+    assert told["transfer_dollars"] == pytest.approx(told["read_bytes"] * 0.045e-9)
+    assert told["read_bytes"] >= 1000
+    assert told["stalled_seconds"] > 0
+    assert joules is not None and float(joules[1]) > 0
 
 
 @pytest.mark.parametrize("price", ["much", "-1", "nan", "1e300", "3 "])

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Iterator
 
 import pytest
 
 import leat
 from profiling import largest_part, profile, report_of
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+
+import delayed_link  # noqa: E402
 
 TRAINING = str(pathlib.Path(__file__).parent / "profiled_training.py")
 PARTS = ("compute", "interconnect", "network", "preparation", "fetch")
@@ -34,6 +41,12 @@ def project(tmp_path) -> pathlib.Path:
     return folder
 
 
+@pytest.fixture
+def stack() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as opened:
+        yield opened
+
+
 # Long enough that what a busy machine adds to a sleep is little of a step.
 MIXTURES = {
     "one process": (
@@ -45,8 +58,7 @@ MIXTURES = {
         {"compute": 120, "interconnect": 160, "preparation": 0, "fetch": 160},
     ),
     "two nodes": (
-        ("--nproc-per-node", "1", "--node", "env", "--node", "env", "--master-addr", "localhost"),
-        {"decode": 60, "fetch": 40, "compute": 120, "network": 160},
+        ("--nproc-per-node", "1"), {"decode": 60, "fetch": 40, "compute": 120, "network": 160},
         {"compute": 120, "network": 160, "preparation": 120, "fetch": 80},
     ),
     "hidden by workers": (
@@ -55,6 +67,20 @@ MIXTURES = {
         {"compute": 240, "preparation": 0, "fetch": 160},
     ),
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def two_nodes() -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Flags and variables for two nodes: namespaces a millisecond apart, where they can be made."""
+    with contextlib.ExitStack() as stack:
+        try:
+            enter = stack.enter_context(delayed_link.nodes(2, delay=0.001, bytes_per_second=100e6))
+        except (OSError, RuntimeError, subprocess.CalledProcessError) as failed:
+            warnings.warn(f"both nodes are this machine as it is, for there can be no namespaces: {failed}", stacklevel=2)
+            yield ["--node", "env", "--node", "env", "--master-addr", "localhost"], {}
+            return
+        prefixes = [word for node in range(2) for word in ("--node", " ".join(enter(node)))]
+        yield [*prefixes, "--master-addr", delayed_link.address(0)], {"GLOO_SOCKET_IFNAME": delayed_link.DEVICE}
 
 
 def farthest_from_truth(report: dict, truth: dict[str, int]) -> tuple[float, dict[str, float]]:
@@ -66,8 +92,9 @@ def farthest_from_truth(report: dict, truth: dict[str, int]) -> tuple[float, dic
 
 
 @pytest.mark.parametrize("name", MIXTURES)
-def test_each_part_is_found_within_a_twentieth_of_the_step(name, data, project):
+def test_each_part_is_found_within_a_twentieth_of_the_step(name, data, project, stack):
     how, sleeps, truth = MIXTURES[name]
+    where, variables = stack.enter_context(two_nodes()) if name == "two nodes" else ([], {})
     flags = [word for key, value in sleeps.items() for word in (f"--{key}", str(value))]
     tries = []
     enough = time.monotonic() + 60
@@ -78,8 +105,8 @@ def test_each_part_is_found_within_a_twentieth_of_the_step(name, data, project):
     while not tries or (tries[-1][0] > 0.05 and time.monotonic() < enough):
         signal.alarm(120)
         report = report_of(profile(
-            project, "--steps", "6", "--repeats", "1", *(how if "--warmup" in how else ("--warmup", "3", *how)), "--",
-            sys.executable, TRAINING, str(data), *flags,
+            project, "--steps", "6", "--repeats", "1", *(how if "--warmup" in how else ("--warmup", "3", *how)), *where, "--",
+            sys.executable, TRAINING, str(data), *flags, **variables,
         ))  # fmt: skip
         tries.append(farthest_from_truth(report, truth))
 
@@ -107,6 +134,40 @@ def test_without_a_scratch_layer_neither_finally_nor_atexit_runs(data, project):
 
     assert [path.name for path in project.iterdir()] == ["checkpoint"]
     assert (project / "checkpoint").read_text() == "epoch 0"
+
+
+def test_where_a_script_reads_by_itself_the_report_says_so(data, project):
+    """Its own HTTP client: in the warm runs it waits for the network, too."""
+    (project / "train.py").write_text(
+        "import http.client, http.server, pathlib, sys, threading, time\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Slow(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        time.sleep(0.02); self.send_response(200); self.end_headers(); self.wfile.write(b'x')\n"
+        "    def log_message(self, *words): pass\n"
+        "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Slow)\n"
+        "threading.Thread(target=server.serve_forever, daemon=True).start()\n"
+        "class Rows(Dataset):\n"
+        "    def __len__(self): return 400\n"
+        "    def __getitem__(self, i):\n"
+        f"        (pathlib.Path({str(data)!r}) / f'{{i:03}}').read_bytes()\n"
+        "        client = http.client.HTTPConnection(*server.server_address); client.request('GET', '/')\n"
+        "        return len(client.getresponse().read())\n"
+        "if sys.argv[1] == 'before':\n"
+        "    Rows()[0]; Rows.__getitem__ = lambda self, i: len((pathlib.Path(" + repr(str(data)) + ") / f'{i:03}').read_bytes())\n"
+        "for batch in DataLoader(Rows(), batch_size=2, num_workers=int(sys.argv[2])): time.sleep(0.01)\n"
+    )
+
+    def places(*words: str) -> list[str]:
+        report = report_of(profile(
+            project, "--steps", "6", "--warmup", "2", "--repeats", "1", "--", sys.executable, "train.py", *words,
+        ))  # fmt: skip
+        assert report["proof"]["why_no_warm"] == ""
+        return report["proof"]["connects_to"]
+
+    for workers in ("0", "1"):
+        assert [place.startswith("127.0.0.1:") for place in places("meanwhile", workers)] == [True]
+    assert places("before", "0") == [], "of what a script does before it trains nothing is said"
 
 
 def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):

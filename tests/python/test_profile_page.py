@@ -136,6 +136,22 @@ def test_a_hundred_thousand_steps_are_drawn(tab, ten_steps):
     assert "100,000 steps" in tab.evaluate("document.querySelector('#timeline figcaption').textContent")
 
 
+def test_the_page_says_what_intervals_are_of_whose_prices_and_what_is_not_known(tab, ten_steps):
+    report = report_in(ten_steps / "page.html")
+    text = "document.querySelector('main').textContent"
+    tab.open(ten_steps / "page.html")
+    one = tab.evaluate(text)
+    report["settings"]["repeats"] = 3
+    report["proof"]["connects_to"] = ["data.example:80"]
+    assert schema.problems(report, SCHEMA, SCHEMA) == []
+    tab.open(with_report(ten_steps / "page.html", "three.html", report))
+    three = tab.evaluate(text)
+
+    assert "the intervals are of its steps" in one and "prices of requests and transfers3" in one
+    assert "the intervals are of its steps" not in three
+    assert "connects to data.example:80 by itself" in three and "by itself" not in one
+
+
 def test_what_to_rent_is_drawn(tab, ten_steps):
     machines = pathlib.Path(__file__).parents[2] / "examples" / "machines.toml"
     subprocess.run(["leat", "recommend", "report.json", "--catalog", str(machines), "--on", "g5.xlarge",

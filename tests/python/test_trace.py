@@ -52,6 +52,22 @@ def test_each_rank_has_a_file_of_its_own(data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["t.rank1.json"]
 
 
+def test_the_way_of_a_sample_that_passed_the_cache_leads_through_it(data, tmp_path):
+    train(data, tmp_path / "t.json", epochs=2, cache=leat.Cache(ram="8MiB"))
+
+    events = sorted((event for event in events_of(tmp_path / "t.json") if event["ph"] in "Xstf"), key=lambda event: event["ts"])
+    slice_at: dict[int, str] = {}  # What an arrow belongs to is the slice that began last on its row.
+    ways: dict[int, list[str]] = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            slice_at[event["tid"]] = event["name"]
+        else:
+            ways[event["id"]].append(slice_at[event["tid"]])
+    of_samples = collections.Counter(" ".join(way) for way in ways.values() if "decode" in way)
+    # Written to it in the first epoch, found in it in the second.
+    assert of_samples == {"fetch cache decode batch": 2 * 4 * BATCHES}
+
+
 @pytest.mark.parametrize("name", ["torch.json", "torch.json.gz"])
 def test_what_torch_saw_of_a_step_lies_in_ours(name, data, tmp_path):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:

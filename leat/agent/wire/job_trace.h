@@ -18,7 +18,8 @@ struct TraceSample {
   std::uint64_t fetched = 0;   ///< Its last byte came.
   std::uint64_t decoded = 0;
   std::uint64_t finished = 0;  ///< It stood in its batch.
-  /// Of the fetch, when a cache or a peer was asked; both 0: none was.
+  /// Of the fetch, when a cache or a peer was asked, or a cache took over what
+  /// had come: the longest of these; both 0: there was none.
   std::uint64_t cache_begin = 0;
   std::uint64_t cache_end = 0;
 

@@ -41,6 +41,12 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"ram_bytes", &WireRates::ram_bytes},
     Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes},
     Key<WireRates, double>{"stalled_dollars", &WireRates::stalled_dollars}};
+constexpr std::array kLedger = {
+    Key<WireRates, std::optional<double>>{"lists", &WireRates::lists},
+    Key<WireRates, std::optional<double>>{"request_dollars",
+                                          &WireRates::request_dollars},
+    Key<WireRates, std::optional<double>>{"transfer_dollars",
+                                          &WireRates::transfer_dollars}};
 constexpr std::array kTexts = {
     Key<WireRegistration, std::string>{"job", &WireRegistration::job},
     Key<WireRegistration, std::string>{"name", &WireRegistration::name},
@@ -169,6 +175,10 @@ Result<WireRates> read_rates(const Json& object) {
   for (const auto& key : kRates) {
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
   }
+  for (const auto& key : kLedger) {
+    if (!object.contains(key.name)) continue;
+    LEAT_TRY(read.*key.field, amount_of(object, key.name));
+  }
   const auto stalls = object.find("stalls");
   if (stalls == object.end() || !stalls->is_object() ||
       stalls->size() > kMostStalls) {
@@ -213,6 +223,9 @@ std::string line_of(const WireRegistration& registration) {
 std::string line_of(const WireRates& rates) {
   Json object = Json::object();
   for (const auto& key : kRates) object[key.name] = rates.*key.field;
+  for (const auto& key : kLedger) {
+    if (rates.*key.field) object[key.name] = *(rates.*key.field);
+  }
   object["stalls"] = rates.stalls;
   Json message = {{"rates", std::move(object)}};
   if (rates.elsewhere) message["elsewhere"] = json_of(*rates.elsewhere);

@@ -69,6 +69,10 @@ struct WireRates {
   double ram_bytes = 0;
   double disk_bytes = 0;
   double stalled_dollars = 0;  ///< Price of `wait_seconds`; 0: not known.
+  /// Requests for lists. What follows was not always said: may be missing.
+  std::optional<double> lists;
+  std::optional<double> request_dollars;   ///< Of reads and lists.
+  std::optional<double> transfer_dollars;  ///< Of `read_bytes`.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
   std::optional<Pace> elsewhere;  ///< Of one rank.

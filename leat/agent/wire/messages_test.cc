@@ -42,11 +42,16 @@ TEST(WireTest, WhatIsSaidIsRead) {
       without_end(line_of(WireRates{.samples = 2.5,
                                     .threads = 3,
                                     .stalled_dollars = 0.25,
+                                    .lists = 2,
+                                    .request_dollars = 0.5,
                                     .stalls = {{"storage", 1.5}}})));
   ASSERT_TRUE(rates && rates->rates);
   EXPECT_EQ(rates->rates->samples, 2.5);
   EXPECT_EQ(rates->rates->threads, 3);
   EXPECT_EQ(rates->rates->stalled_dollars, 0.25);
+  EXPECT_EQ(rates->rates->lists, 2);
+  EXPECT_EQ(rates->rates->request_dollars, 0.5);
+  EXPECT_FALSE(rates->rates->transfer_dollars) << "is not known";
   EXPECT_EQ(rates->rates->stalls,
             (std::map<std::string, double>{{"storage", 1.5}}));
 

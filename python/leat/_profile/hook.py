@@ -55,6 +55,8 @@ class Recorder:
         self.furthest: Tally | None = None
         self.is_over = False
         self.is_beginning = False
+        #: A loader has been asked for its first batch.
+        self.has_begun = False
 
     def tally_of(self, loader: Any) -> Tally:
         if loader not in self.tallies:
@@ -255,7 +257,7 @@ def watch(cls: type, recorder: Recorder) -> None:
 
 def begun(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Any:
     """What iterates; one loader that stands on another is timed once."""
-    recorder.is_beginning = True
+    recorder.is_beginning = recorder.has_begun = True
     try:
         return begin(loader)
     finally:
@@ -409,6 +411,20 @@ def end_children() -> None:
                 child.kill()
 
 
+def is_worker(recorder: Recorder) -> bool:
+    """This is no rank itself, but a process that one has started, by fork or anew."""
+    process = sys.modules.get("multiprocessing.process")
+    return os.getpid() != recorder.pid or (process is not None and process.parent_process() is not None)
+
+
+def note(folder: str, kind: str, what: str) -> None:
+    """Writes `what` down, for this process."""
+    with contextlib.suppress(OSError):
+        out = os.open(os.path.join(folder, f"{kind}-{os.getpid()}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(out, os.fsencode(what) + b"\0")
+        os.close(out)
+
+
 def note_opened_files(folder: str) -> None:
     """Writes down which files the script reads, in this process and its forks."""
     seen: set[str] = set()
@@ -425,10 +441,32 @@ def note_opened_files(folder: str) -> None:
         seen.add(path)
         with contextlib.suppress(OSError):
             if stat.S_ISREG(os.stat(path).st_mode):
-                out = os.open(os.path.join(folder, f"opened-{os.getpid()}"),
-                              os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # fmt: skip
-                os.write(out, os.fsencode(path) + b"\0")
-                os.close(out)
+                note(folder, "opened", path)
+
+    sys.addaudithook(hear)
+
+
+def note_connections(folder: str, makes_batches: Callable[[], bool]) -> None:
+    """Writes down where Python code connects to while it makes batches.
+
+    Not to the endpoint that the profiler gave it, nor where its ranks meet, nor to
+    what a machine asks itself (link-local: its credentials).
+    """
+    seen: set[str] = set()
+    known = [os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")]
+    meeting = os.environ.get("MASTER_PORT")
+
+    def hear(event: str, args: tuple[Any, ...]) -> None:
+        if event != "socket.connect" or not isinstance(args[1], tuple) or not makes_batches():
+            return
+        host, port = args[1][:2]
+        place = f"{host}:{port}"
+        if place in seen or any(f"//{place}/" in url for url in known):
+            return
+        if port == 53 or str(port) == meeting or str(host).startswith("169.254."):
+            return
+        seen.add(place)
+        note(folder, "connected", place)
 
     sys.addaudithook(hear)
 
@@ -476,4 +514,5 @@ def install(spec_path: str) -> None:
     sys.meta_path.insert(0, AfterImport(found))
     if spec["notes_files"]:
         note_opened_files(recorder.folder)
+        note_connections(recorder.folder, lambda: recorder.has_begun or is_worker(recorder))
     atexit.register(recorder.leave_unfinished)

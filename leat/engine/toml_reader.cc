@@ -1,4 +1,4 @@
-#include "leat/cli/toml_reader.h"
+#include "leat/engine/toml_reader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "leat/cli/read_text.h"
+#include "leat/engine/read_text.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-// What providers take, from leat/cli/prices.toml or a table of the user's.
+// What providers take, from leat/engine/prices.toml or a table of the user's.
 #pragma once
 #include <string>
 #include <string_view>
 
 #include "leat/base/result.h"
-#include "leat/cli/toml_reader.h"
+#include "leat/engine/toml_reader.h"
 #include "leat/plan/price.h"
 
 namespace leat {

@@ -1,4 +1,4 @@
-#include "leat/cli/prices.h"
+#include "leat/engine/prices.h"
 
 #include <fmt/format.h>
 

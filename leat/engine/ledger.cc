@@ -1,0 +1,177 @@
+#include "leat/engine/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "leat/engine/prices.h"
+#include "leat/engine/read_text.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = 1 << 20;
+/// Dollars: what is more is no price of a machine.
+constexpr double kMostNodePerHour = 1e6;
+
+/// 0 if nobody says.
+Result<double> read_node_per_hour(const Env& env) {
+  const auto told = value_of(env, "LEAT_NODE_PER_HOUR");
+  if (!told) return 0.0;
+  double dollars = 0;
+  const auto [end, error] =
+      std::from_chars(told->data(), told->data() + told->size(), dollars);
+  if (error == std::errc() && end == told->data() + told->size() &&
+      dollars >= 0 && dollars <= kMostNodePerHour) {
+    return dollars;
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               "LEAT_NODE_PER_HOUR=" + *told +
+                   "; it is what a node costs in an hour, in dollars, such as "
+                   "12.24");
+}
+
+Result<bool> read_nat(const Env& env) {
+  const std::string told = value_of(env, "LEAT_NAT").value_or("0");
+  if (told == "1" || told == "true") return true;
+  if (told == "0" || told == "false") return false;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      "LEAT_NAT=" + told + "; it is 1 where reads pass a NAT gateway, else 0");
+}
+
+Result<Prices> read_prices(const Env& env, const std::string& provider) {
+  const auto file = value_of(env, "LEAT_PRICES");
+  if (!file) return prices_of(provider);
+  auto text = read_text(*file, kMostFileBytes);
+  if (!text) return std::move(text).error().while_doing("LEAT_PRICES");
+  return prices_of(provider, *text, *file);
+}
+
+std::string host_of(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  url = url.substr(0, url.find_first_of("/?#"));
+  if (const auto at = url.rfind('@'); at != std::string_view::npos) {
+    url.remove_prefix(at + 1);
+  }
+  std::string host(url.substr(0, url.find(':')));
+  std::ranges::transform(host, host.begin(), [](char c) {
+    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return host;
+}
+
+/// It is `domain`, or lies in it.
+bool is_in(std::string_view host, std::string_view domain) {
+  if (!host.ends_with(domain)) return false;
+  host.remove_suffix(domain.size());
+  return host.empty() || host.ends_with('.');
+}
+
+std::int64_t scaled(const std::optional<double>& amount, double by) {
+  return amount ? std::llround(by * *amount) : Metrics::kUnknown;
+}
+
+std::int64_t as_nano(const std::optional<double>& amount) {
+  return scaled(amount, 1e9);
+}
+
+std::int64_t as_milli(const std::optional<double>& amount) {
+  return scaled(amount, 1e3);
+}
+
+}  // namespace
+
+std::string provider_at(std::string_view url) {
+  const std::string host = host_of(url);
+  if (is_in(host, "amazonaws.com") || is_in(host, "amazonaws.com.cn")) {
+    return "s3";
+  }
+  return is_in(host, "storage.googleapis.com") ? "gcs" : "";
+}
+
+Result<Pricing> read_pricing(const Env& env,
+                             const std::optional<std::string>& provider) {
+  Pricing pricing;
+  LEAT_TRY(pricing.billing.node_per_hour, read_node_per_hour(env));
+  LEAT_TRY(pricing.billing.is_behind_nat, read_nat(env));
+  const auto told = value_of(env, "LEAT_PROVIDER");
+  if (told) {  // Also over files: what is wrong is said at once.
+    auto prices = read_prices(env, *told);
+    if (!prices) return std::move(prices).error().while_doing("LEAT_PROVIDER");
+    pricing.prices = *std::move(prices);
+  }
+  if (!provider) return pricing;
+  pricing.provider = told.value_or(*provider);
+  if (!told && !pricing.provider.empty()) {
+    LEAT_TRY(pricing.prices, read_prices(env, pricing.provider));
+  }
+  return pricing;
+}
+
+LedgerCounts counts_of(const Metrics& metrics,
+                       std::uint32_t accelerators_a_node) {
+  const auto count = [&](Metric metric) {
+    return static_cast<double>(metrics.value(metric));
+  };
+  return {.usage = {.gets = count(Metric::kStoreReads),
+                    .lists = count(Metric::kStoreLists),
+                    .get_bytes = count(Metric::kStoreReadBytes)},
+          .stalled_accelerator_seconds =
+              count(Metric::kPipelineStalledNanoseconds) / 1e9,
+          .accelerators_a_node = accelerators_a_node};
+}
+
+LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing) {
+  const RunCost cost = cost_of(counts.usage, pricing.prices, pricing.billing);
+  // Nodes stand still as long as their accelerators do, taken together.
+  const Usage stalled{.node_hours = counts.stalled_accelerator_seconds / 3600 /
+                                    counts.accelerators_a_node};
+  LedgerDollars dollars{
+      .requests = {},
+      .transfer = {},
+      .stalled = cost_of(stalled, pricing.prices, pricing.billing).hours};
+  if (pricing.provider.empty()) return dollars;
+  dollars.requests = cost.gets + cost.lists;
+  dollars.transfer = cost.nat;
+  return dollars;
+}
+
+std::string to_json(const LedgerCounts& counts, const Pricing& pricing) {
+  const LedgerDollars dollars = dollars_of(counts, pricing);
+  nlohmann::ordered_json told;
+  const auto tell = [&](const char* name, const std::optional<double>& value) {
+    if (value) told[name] = *value;
+  };
+  if (!pricing.provider.empty()) told["provider"] = pricing.provider;
+  tell("gets", counts.usage.gets);
+  tell("lists", counts.usage.lists);
+  tell("bytes", counts.usage.get_bytes);
+  tell("stalled_accelerator_seconds", counts.stalled_accelerator_seconds);
+  tell("request_dollars", dollars.requests);
+  tell("transfer_dollars", dollars.transfer);
+  tell("stalled_dollars", dollars.stalled);
+  tell("processor_joules", counts.processor_joules);
+  tell("accelerator_joules", counts.accelerator_joules);
+  return told.dump();
+}
+
+void price_metrics(Metrics& metrics, std::uint32_t accelerators_a_node,
+                   const Pricing& pricing, const EnergyCount::Joules& energy) {
+  const LedgerDollars dollars =
+      dollars_of(counts_of(metrics, accelerators_a_node), pricing);
+  metrics.set(Metric::kStoreRequestNanodollars, as_nano(dollars.requests));
+  metrics.set(Metric::kStoreTransferNanodollars, as_nano(dollars.transfer));
+  metrics.set(Metric::kPipelineStalledNanodollars, as_nano(dollars.stalled));
+  metrics.set(Metric::kRuntimeProcessorMillijoules,
+              as_milli(energy.processors));
+  metrics.set(Metric::kRuntimeAcceleratorMillijoules,
+              as_milli(energy.accelerators));
+}
+
+}  // namespace leat

@@ -1,0 +1,67 @@
+// What a run asked for and what that cost: docs/reference/ledger.md.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/metrics/metrics.h"
+#include "leat/plan/price.h"
+#include "leat/runtime/energy_count.h"
+
+namespace leat {
+
+/// Whose prices something is counted at.
+struct Pricing {
+  std::string provider;  ///< Empty: none is known, and requests have no price.
+  Prices prices = {};
+  Billing billing = {};
+};
+
+/// Who serves what is at an http(s) URL, by its host: "s3" for AWS, "gcs" for
+/// Google; empty for others, whose prices nobody here knows.
+std::string provider_at(std::string_view url);
+
+/// As the environment says: LEAT_PROVIDER (else `provider`, who serves the
+/// store; empty for files, which cost nothing whatever it says), LEAT_PRICES, a
+/// file in the place of the prices that are shipped, LEAT_NAT, 1 behind a NAT
+/// gateway, and LEAT_NODE_PER_HOUR, dollars.
+///
+/// Errors:
+///   kInvalidArgument  a variable that says nothing of the kind
+///   kNotFound, kUnavailable  as read_text()
+Result<Pricing> read_pricing(const Env& env,
+                             const std::optional<std::string>& provider);
+
+struct LedgerCounts {
+  Usage usage = {};
+  /// Of all accelerators: time in which they stood still for data.
+  double stalled_accelerator_seconds = 0;
+  std::uint32_t accelerators_a_node = 1;
+  /// Of the machine's processors and accelerators, whoever used them.
+  std::optional<double> processor_joules = {};
+  std::optional<double> accelerator_joules = {};
+};
+
+/// Of a loader's rank, by what it has counted; without energy.
+LedgerCounts counts_of(const Metrics& metrics,
+                       std::uint32_t accelerators_a_node);
+
+struct LedgerDollars {
+  std::optional<double> requests;  ///< None: no provider is known.
+  std::optional<double> transfer;
+  double stalled = 0;  ///< 0 where nobody says what a node costs.
+};
+
+LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing);
+
+/// A JSON object. What is not known is left out.
+std::string to_json(const LedgerCounts& counts, const Pricing& pricing);
+
+/// Brings those metrics up to date that follow from others, and from `energy`.
+void price_metrics(Metrics& metrics, std::uint32_t accelerators_a_node,
+                   const Pricing& pricing, const EnergyCount::Joules& energy);
+
+}  // namespace leat
