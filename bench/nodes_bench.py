@@ -5,6 +5,8 @@
 
 `3 nodes`: a rank on each, with a RAM tier of 25, 50 and 75 % of what it reads in an
 epoch. `8 ranks`: of one node, whose tier holds half of the dataset, or all of it.
+`later run`: 8 ranks over what 8 others have left in a cache folder, which holds half;
+its hits are of all its epochs.
 What to look at: `hits`, of reads after the first epoch, beside `simulated`
 (`leat plan --simulate` of the same job and policy) and `belady`, the most that any
 policy could hit: half a point is the aim for Belady's. Hits are reads that the
@@ -74,7 +76,7 @@ def started(bucket: leat.testing.Bucket, job: dict[str, Any], policy: str) -> An
     policy, _, locality = policy.partition(" ")
     command = [
         leat.testing.find_binary(), "bench", "s3://many", "--json", "--no-sign-request", "--no-hash",
-        "--global-batch-size", str(job["batch"]), "--drop-last", "false", "--seed", str(SEED),
+        "--global-batch-size", str(job["batch"]), "--drop-last", "false", "--seed", str(job.get("seed", SEED)),
         "--epochs", str(job["epochs"]), "--step-time", job["step_time"],
         *job.get("cache_flags", ["--cache-ram", str(job["capacity"]), "--cache-policy", policy]),
         "--memory", job["memory"], "--max-in-flight", job["in_flight"], "--threads", "1",
@@ -134,12 +136,33 @@ def run_all(jobs: list[tuple[dict[str, Any], str]], folder: pathlib.Path) -> lis
     return rows
 
 
+def run_later(job: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+    """Runs the job twice over one cache folder, in another order; the hits of the second run."""
+    disk = folder / "disk"
+    with leat.testing.Bucket(folder, latency="1ms", repeat=f"many/x.bin:{job['samples']}") as bucket:
+        for seed in (SEED, SEED + 1):
+            flags = ["--cache-disk", str(disk), "--cache-disk-limit", str(job["capacity"])]
+            with started(bucket, {**job, "cache_flags": flags, "seed": seed}, "belady") as processes:
+                outputs = [process.communicate()[0] for process in processes]
+            if any(process.returncode != 0 for process in processes):
+                sys.exit("nodes_bench: a rank failed")
+    epochs = [epoch for output in outputs for epoch in json.loads(output)["epochs"]]
+    misses = sum(epoch["cache"]["misses"] for epoch in epochs)
+    hits = 1 - misses / sum(epoch["samples"] for epoch in epochs)
+    best = job["capacity"] / COST / job["samples"]  # It all is there, and read once an epoch.
+    return {
+        "job": job["name"], "policy": "belady", "hits": f"{100 * hits:.2f} %", "simulated": "",
+        "belady": f"{100 * best:.2f} %", "points": f"{100 * (hits - best):+.2f}",
+        "gets_of_n": f"{misses / job['samples']:.3f}",
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--epoch-seconds", type=float, default=12, help="of the ranks of one node")
-    parser.add_argument("--only", choices=["3 nodes", "1 rank", "8 ranks"], help="of these jobs alone")
+    parser.add_argument("--only", choices=["3 nodes", "1 rank", "8 ranks", "later run"], help="of these jobs alone")
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=POLICIES)
     parser.add_argument("--quick", action="store_true", help="few samples: does it work?")
     parser.add_argument("--json", action="store_true")
@@ -161,13 +184,16 @@ def main() -> None:
         # Ranks learn within a second what others have fetched: an epoch takes several.
         step = "0" if args.quick else f"{1000 * args.epoch_seconds * 48 / samples:.0f}ms"
         for ranks in (1, 8):
-            if args.only not in (None, "1 rank" if ranks == 1 else "8 ranks"):
+            if args.only not in (None, "1 rank" if ranks == 1 else "8 ranks", "later run"):
                 continue
             job = {"name": f"{ranks} rank{'s' if ranks > 1 else ''}, half", "samples": samples,
                    "epochs": min(epochs, 5), "ranks": ranks, "nodes": 1, "batch": 48,
                    "step_time": step, "memory": "256KiB", "in_flight": "32", "capacity": samples * COST // 2}  # fmt: skip
             whole = {**job, "name": job["name"].replace("half", "all"), "capacity": 2 * samples * COST}
-            rows += run_all([(job, policy) for policy in args.policies] + [(whole, "belady")], folder)
+            if args.only != "later run":
+                rows += run_all([(job, policy) for policy in args.policies] + [(whole, "belady")], folder)
+            if ranks == 8 and args.only in (None, "later run"):
+                rows.append(run_later({**job, "name": "8 ranks, later run, half", "epochs": min(epochs, 3)}, folder))
     report("nodes", rows, args.json)
 
 
