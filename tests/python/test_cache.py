@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -418,9 +419,11 @@ def test_warm_that_is_stopped_goes_on_where_it_was(pictures, serve, tmp_path):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1 and "is not fetched again" in errors
+    said = re.search(r"the (\d+) reads that it has written stay, and are not fetched again", errors)
+    assert process.returncode == 1 and said, errors
     fetched = slow.counters()["get"]
     assert fetched < N
+    assert fetched - 4 <= int(said[1]) <= fetched
 
     done = warm(slow, folder, "--json")
     assert done.returncode == 0, done.stderr
