@@ -40,6 +40,12 @@ struct CachedStore::Flight {
 
 namespace {
 
+/// Until now.
+void tell_looked(const ReadRequest& request, TimePoint from) {
+  if (request.observer == nullptr) return;
+  request.observer->cache_looked(from, SteadyClock().now());
+}
+
 TierPlan plan_of(std::vector<CacheTier>& tiers) {
   std::vector<TierPlan::Tier> planned;
   for (CacheTier& tier : tiers) {
@@ -150,9 +156,7 @@ void CachedStore::look_up(const FlightRef& flight) {
   }
   const std::optional<CacheLevel> level =
       take(use_of(*flight), flight->request.into);
-  if (flight->request.observer != nullptr) {
-    flight->request.observer->cache_looked(flight->began, SteadyClock().now());
-  }
+  tell_looked(flight->request, flight->began);
   if (!level) return send(flight);
   count_hit(flight->request, *level);
   finish(flight, {});
@@ -227,9 +231,7 @@ void CachedStore::hear(const FlightRef& flight, Result<void> result) {
     if (flight->request.hint->is_offered) {
       const TimePoint came = SteadyClock().now();
       offer(flight);
-      if (flight->request.observer != nullptr) {
-        flight->request.observer->cache_looked(came, SteadyClock().now());
-      }
+      tell_looked(flight->request, came);
     }
   }
   if (!result && flight->is_decided) lose(flight->key);
@@ -293,8 +295,10 @@ void CachedStore::answer_joined(const FlightRef& flight,
       continue;
     }
     if (result) {
+      const TimePoint came = SteadyClock().now();
       std::memcpy(read.request.into.data(), flight->request.into.data(),
                   read.request.into.size());
+      tell_looked(read.request, came);
       count_hit(read.request, tiers_.front().level);
     }
     read.done(result);
