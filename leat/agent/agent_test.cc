@@ -115,10 +115,11 @@ TEST(JobBookTest, APointHasWhatWasForetoldBeforeItWasFound) {
   book.join(1, 0, 101, named("a"), 0);
   ranks.emplace(1, JobSpeed{.rate_per_thread = 100});
   std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  book.tick(30, 30);
 
   ranks.at(1).become({.rate_per_thread = 50});
   book.report(1, ranks.at(1).after_a_second(shares[1]));
-  book.tick(30, 30);
+  book.tick(31, 31);
 
   const JobPoint& latest = book.view().history.back();
   EXPECT_NEAR(latest.predicted_rate, 800, 1);

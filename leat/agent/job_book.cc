@@ -48,9 +48,10 @@ std::map<std::string, double> stalls_between(const WireRates& from,
 /// back, as they do when somebody lies.
 std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   JobReport report;
-  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 10>
+  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 11>
       kFields = {{{&WireRates::elapsed_seconds, &JobReport::seconds},
                   {&WireRates::samples, &JobReport::samples},
+                  {&WireRates::epochs, &JobReport::epochs},
                   {&WireRates::training_seconds, &JobReport::training_seconds},
                   {&WireRates::wait_seconds, &JobReport::wait_seconds},
                   {&WireRates::reads, &JobReport::reads},
@@ -99,6 +100,9 @@ void JobBook::admit(const std::string& id, Job& job) {
     ask.most_in_flight += static_cast<double>(said.in_flight);
     ask.cache.ram_bytes += static_cast<double>(said.ram_bytes);
     ask.cache.disk_bytes += static_cast<double>(said.disk_bytes);
+    if (!said.shared_cache.empty()) {
+      ask.shared_cache = fmt::format("{}\n{}", job.user, said.shared_cache);
+    }
     ask.dataset_samples = static_cast<double>(said.dataset_samples);
     ask.samples_to_do += ask.dataset_samples *
                          static_cast<double>(said.epochs) /
@@ -179,6 +183,7 @@ std::optional<Pace> JobBook::pace_of(const Job& job,
 
 void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
   const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+  if (!known.has_found) return;
   history_.push_back({.time_seconds = unix_seconds,
                       .job = id,
                       .threads = job.last.threads,
@@ -206,7 +211,11 @@ void JobBook::tick(double now, double unix_seconds) {
   }
   for (std::uint64_t n = std::max(decisions_dated_ + 1, oldest);
        n <= sharing_.decided(); ++n) {
-    decisions_.push_back({n, unix_seconds, decided[n - oldest]});
+    const Decision& taken = decided[n - oldest];
+    const auto job = jobs_.find(taken.job);
+    decisions_.push_back(
+        {n, unix_seconds, taken,
+         job == jobs_.end() ? "" : job->second.registration.name});
     if (decisions_.size() > NodeSharing::kKeptDecisions) {
       decisions_.pop_front();
     }

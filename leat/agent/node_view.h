@@ -65,6 +65,7 @@ struct NumberedDecision {
   std::uint64_t number = 0;  ///< Counts up from 1.
   double time_seconds = 0;   ///< Unix time.
   Decision decision = {};
+  std::string job_name = {};  ///< Its job may be gone.
 };
 
 struct NodeView {

@@ -100,6 +100,7 @@ Json decision_of(const NumberedDecision& numbered) {
   return {{"number", numbered.number},
           {"time_seconds", numbered.time_seconds},
           {"job", public_text(decision.job)},
+          {"job_name", public_text(numbered.job_name)},
           {"setting", to_string(decision.setting)},
           {"before", decision.before},
           {"after", decision.after},

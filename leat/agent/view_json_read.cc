@@ -131,6 +131,7 @@ std::optional<NumberedDecision> decision_of(const Json& told) {
     if (to_string(known) != setting) continue;
     decision.setting = known;
     decision.job = text_of(told, "job");
+    numbered.job_name = text_of(told, "job_name");
     // Of bytes and counts, none is below zero or beyond what can be counted.
     decision.before =
         double(count_of<std::uint64_t>(member(told, "before")).value_or(0));

@@ -97,6 +97,7 @@ TEST(ViewJsonTest, SpellsADecisionAsItsOptionAndLeavesOpenWhatIsNotFoundYet) {
             json({{"number", 1},
                   {"time_seconds", testing::kSampleBegin + 10},
                   {"job", "job-2"},
+                  {"job_name", "llm-tokens"},
                   {"setting", "threads"},
                   {"before", 4},
                   {"after", 6},
@@ -158,7 +159,8 @@ TEST(ViewJsonTest, TellsNoCredentials) {
   for (std::string* words :
        {&view.name, &view.objective, &view.jobs[0].id, &view.jobs[0].name,
         &view.jobs[0].bottleneck, &view.jobs[1].dataset,
-        &view.decisions[0].decision.job, &view.history[0].job}) {
+        &view.decisions[0].decision.job, &view.decisions[0].job_name,
+        &view.history[0].job}) {
     *words += " s3://AKIA:sec/ret@b/k?X-Amz-Signature=feed";
   }
 

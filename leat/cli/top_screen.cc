@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -133,27 +132,26 @@ std::vector<std::string> head_of(const NodeView& view) {
   for (const JobView& job : view.jobs) {
     given += double(job.share.in_flight.value_or(0));
   }
+  const std::string requests =
+      view.in_flight > 0 ? fmt::format("   requests {:.0f} of {} given out",
+                                       given, view.in_flight)
+                         : "";
   return {fmt::format("leat top  {}  {}  {} job{}", view.name, view.objective,
                       view.jobs.size(), view.jobs.size() == 1 ? "" : "s"),
-          fmt::format("cores {:.1f} of {:.0f} in use, {:.1f} outside of Leat   "
-                      "requests {:.0f} of {} given out",
-                      view.cores_busy, view.cores, view.cores_busy_outside,
-                      given, view.in_flight),
+          fmt::format("cores {:.1f} of {:.0f} in use, {:.1f} outside of Leat",
+                      view.cores_busy, view.cores, view.cores_busy_outside) +
+              requests,
           ""};
 }
 
 /// The latest first, with the seconds until now and the names of jobs.
 std::vector<std::string> decisions_of(const NodeView& view) {
-  std::map<std::string_view, std::string_view> names;
-  for (const JobView& job : view.jobs) {
-    if (!job.name.empty()) names.emplace(job.id, job.name);
-  }
   std::vector<std::string> lines;
   for (std::size_t i = view.decisions.size(); i-- > 0;) {
     Decision decision = view.decisions[i].decision;
     decision.at_seconds = view.decisions[i].time_seconds - view.time_seconds;
-    const auto name = names.find(decision.job);
-    if (name != names.end()) decision.job = name->second;
+    const std::string& name = view.decisions[i].job_name;
+    if (!name.empty()) decision.job = name;
     lines.push_back(to_string(decision));
   }
   return lines;

@@ -60,6 +60,12 @@ TEST(TopScreenTest, SaysWhatIsNotKnownAndWhatIsNotBounded) {
   view.jobs[0].share.bytes_per_second = 90 << 20;
   view.jobs[0].found_rate = 1234567.8;
 
+  view.decisions.emplace_back();
+  view.decisions.back().decision.job = "job-0";
+  view.decisions.back().job_name = "gone";
+
+  EXPECT_THAT(lines_of(view)[1], ::testing::Not(::testing::HasSubstr("given")));
+  EXPECT_THAT(lines_of(view).back(), ::testing::HasSubstr("  gone  "));
   const std::string job = lines_of(view)[4];
 
   EXPECT_EQ(

@@ -36,6 +36,7 @@ double seconds(Nanoseconds time) {
 WireRates wire_rates(const LoaderRates& rates) {
   WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
                  .samples = static_cast<double>(rates.samples),
+                 .epochs = static_cast<double>(rates.epochs),
                  .training_seconds = seconds(rates.training),
                  // Also in a next() that is not over: it asks.
                  .wait_seconds = seconds(rates.wait + rates.waiting),

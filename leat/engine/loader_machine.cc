@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -237,6 +238,7 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
   if (options.cache->is_shared) {
     needs.dataset = dataset.catalogue->digest();
     needs.exchange = shared_folder(env, store.identity + needs.dataset.hex());
+    shared_cache = std::filesystem::path(needs.exchange).filename();
   }
   if (options.cache->peer_placement == PeerPlacement::kFrequency) {
     const MutexLock lock(mutex);

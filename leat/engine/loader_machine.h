@@ -45,10 +45,11 @@ struct Loader::Machine {
   OrderOptions order;
   std::string data_digest;  ///< Says in a state which data it is of.
   std::shared_ptr<const BlockMap> blocks;
-  RankShare share;       ///< Now. Its threads and requests change.
-  RankShare usual;       ///< As the options say.
-  RankShare most_share;  ///< The most that set_share() gives.
-  Share most_cache;      ///< The same, of the tiers that there are.
+  RankShare share;           ///< Now. Its threads and requests change.
+  RankShare usual;           ///< As the options say.
+  RankShare most_share;      ///< The most that set_share() gives.
+  Share most_cache;          ///< The same, of the tiers that there are.
+  std::string shared_cache;  ///< Of which jobs of this user; empty: its own.
   const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RecentTrace recent;
@@ -129,6 +130,7 @@ struct Loader::Machine {
   Pricing pricing;
   std::unique_ptr<EnergyCount> energy;  ///< Null until it is opened.
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
+  std::uint64_t reads_over LEAT_GUARDED_BY(mutex) = 0;  ///< Of rates().
   TimePoint begun LEAT_GUARDED_BY(mutex);
   ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
   std::vector<EpochStats> stats LEAT_GUARDED_BY(mutex);

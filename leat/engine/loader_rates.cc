@@ -41,7 +41,10 @@ std::size_t within(std::optional<std::size_t> wanted, std::size_t usual,
 void Loader::Machine::add_counts(LoaderRates& rates) const {
   const Metrics& m = *metrics;
   rates.batches = count_of(m, Metric::kPipelineBatches);
-  rates.reads = count_of(m, Metric::kStoreReads);
+  // As their time and bytes: once they are over. In this order, so that what
+  // is sent meanwhile makes them fewer.
+  const std::uint64_t sent = count_of(m, Metric::kStoreReads);
+  rates.reads = sent - std::min(sent, count_of(m, Metric::kStoreInFlight));
   rates.lists = count_of(m, Metric::kStoreLists);
   rates.read_bytes = count_of(m, Metric::kStoreReadBytes);
   rates.retried = count_of(m, Metric::kStoreRetries);
@@ -96,7 +99,8 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
                                               : dataset.catalogue->samples(),
-                       .epochs = options.epochs.value_or(0)};
+                       .epochs = options.epochs.value_or(0),
+                       .shared_cache = shared_cache};
   link = open_agent_link(
       {.paths = std::move(paths),
        .registration = std::move(who),
@@ -128,6 +132,7 @@ LoaderRates Loader::Machine::rates() {
     rates.cpu = work.cpu;
   }
   const MutexLock lock(mutex);
+  rates.reads = reads_over = std::max(reads_over, rates.reads);
   rates.elapsed = SteadyClock().now() - opened_at;
   rates.training = training;
   if (waiting_since) rates.waiting = SteadyClock().now() - *waiting_since;

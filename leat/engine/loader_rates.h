@@ -27,7 +27,7 @@ struct LoaderRates {
   StallTimes stalls;          ///< As stats() has them, over all epochs.
   Nanoseconds training{0};    ///< Between a batch and the asking for the next.
 
-  std::uint64_t reads = 0;  ///< Requests sent to the store, retried too.
+  std::uint64_t reads = 0;  ///< Requests that are over, retried too.
   std::uint64_t read_bytes = 0;
   std::uint64_t retried = 0;
   Nanoseconds read_time{0};    ///< Sum over requests, from sent to answered:

@@ -155,6 +155,7 @@ Observation Loader::Machine::observe() {
   seen.most_threads = most.threads;
   seen.most_in_flight = most.in_flight;
   seen.cores = static_cast<double>(share.cores) / share.local_ranks;
+  seen.most_bytes_per_second = allowed.bytes_per_second.value_or(0);
   seen.memory_bytes = share.memory_bytes;
   return seen;
 }

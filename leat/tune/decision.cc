@@ -25,6 +25,12 @@ std::string value_of(Setting setting, double value) {
   }
 }
 
+/// Of the others, 0 says that nothing was decided before.
+bool may_be_nothing(Setting setting) {
+  return setting != Setting::kThreads && setting != Setting::kInFlight &&
+         setting != Setting::kBytesPerSecond;
+}
+
 }  // namespace
 
 std::string_view to_string(Setting setting) {
@@ -52,10 +58,12 @@ std::string_view to_string(Setting setting) {
 std::string to_string(const Decision& decision) {
   std::string line = fmt::format("{:.1f} s  ", decision.at_seconds);
   if (!decision.job.empty()) line += decision.job + "  ";
-  line +=
-      fmt::format("{} {} -> {}: {}", to_string(decision.setting),
-                  value_of(decision.setting, decision.before),
-                  value_of(decision.setting, decision.after), decision.reason);
+  line += fmt::format("{} ", to_string(decision.setting));
+  if (decision.before > 0 || may_be_nothing(decision.setting)) {
+    line += value_of(decision.setting, decision.before) + " -> ";
+  }
+  line += fmt::format("{}: {}", value_of(decision.setting, decision.after),
+                      decision.reason);
   if (decision.expected_gain) {
     line += fmt::format(" (expected {:+.0f} %", 100 * *decision.expected_gain);
     if (decision.found_gain) {

@@ -25,6 +25,20 @@ TEST(Decision, ReadsAsALine) {
       "+40 %, found -1 %)");
 }
 
+TEST(Decision, WhatIsDecidedForTheFirstTimeWasNothingBefore) {
+  Decision first{.at_seconds = 1,
+                 .job = {},
+                 .setting = Setting::kThreads,
+                 .before = 0,
+                 .after = 6,
+                 .reason = "a job came",
+                 .expected_gain = {},
+                 .found_gain = {}};
+  EXPECT_EQ(to_string(first), "1.0 s  threads 6: a job came");
+  first.setting = Setting::kRamBytes;
+  EXPECT_EQ(to_string(first), "1.0 s  ram 0 B -> 6 B: a job came");
+}
+
 TEST(Decision, IsAnObjectForPrograms) {
   const Decision decision{.at_seconds = 2,
                           .job = {},

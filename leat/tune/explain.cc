@@ -16,6 +16,7 @@ namespace {
 // Less than this share of the time in next() is not worth a change.
 constexpr double kWaits = 0.05;
 constexpr double kFull = 0.8;
+constexpr double kAllBytes = 0.9;  // Of those that are allowed.
 // Requests come in bursts: a stage is short of units before all are always
 // used.
 constexpr double kNearlyFull = 0.55;
@@ -26,6 +27,11 @@ double use(double used, std::size_t units) {
 
 double cores_used(const StageRates& rates) {
   return rates.task_cpu_seconds * rates.tasks_per_sample *
+         rates.samples_per_second;
+}
+
+double bytes_read(const StageRates& rates) {
+  return rates.bytes_per_read * rates.reads_per_sample *
          rates.samples_per_second;
 }
 
@@ -71,9 +77,12 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
       return fmt::format(
           "{:.1f} of {} requests in flight, {:.1f} ms each, {}/s",
           rates.mean_in_flight, now.in_flight, 1e3 * rates.latency_seconds,
-          format_bytes(static_cast<std::uint64_t>(rates.bytes_per_read *
-                                                  rates.reads_per_sample *
-                                                  rates.samples_per_second)));
+          format_bytes(static_cast<std::uint64_t>(bytes_read(rates))));
+    case Bottleneck::kBandwidth:
+      return fmt::format(
+          "{}/s of the {}/s that the agent of this node allows",
+          format_bytes(static_cast<std::uint64_t>(bytes_read(rates))),
+          format_bytes(now.most_bytes_per_second));
     case Bottleneck::kMemory:
       return fmt::format("{} of memory= is in use",
                          format_bytes(now.memory_bytes));
@@ -103,6 +112,8 @@ std::string_view to_string(Bottleneck bottleneck) {
       return "cores";
     case Bottleneck::kRequests:
       return "max_in_flight";
+    case Bottleneck::kBandwidth:
+      return "bandwidth";
     case Bottleneck::kStore:
       return "the store";
     case Bottleneck::kMemory:
@@ -148,6 +159,11 @@ Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
   const double requests = use(rates.mean_in_flight, now.in_flight);
   const double most = std::max(threads, requests);
   if (cores_used(rates) >= 0.9 * now.cores) return Bottleneck::kCores;
+  if (now.most_bytes_per_second > 0 &&
+      bytes_read(rates) >=
+          kAllBytes * static_cast<double>(now.most_bytes_per_second)) {
+    return Bottleneck::kBandwidth;
+  }
   if (most < kFull && rates.memory_share > rates.wait_share / 2) {
     return Bottleneck::kMemory;
   }
@@ -160,12 +176,15 @@ Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
 
 Explanation explain(const StageRates& rates, const Observation& now,
                     std::optional<double> store_rate) {
+  Explanation found;
+  found.bottleneck = bottleneck_of(rates, now, store_rate.has_value());
+  if (found.bottleneck == Bottleneck::kBandwidth) {
+    store_rate = rates.samples_per_second;
+  }
   const Means means{.threads = static_cast<double>(now.threads),
                     .in_flight = static_cast<double>(now.in_flight),
                     .cores = now.cores,
                     .store_rate = store_rate};
-  Explanation found;
-  found.bottleneck = bottleneck_of(rates, now, store_rate.has_value());
   found.reason = reason_of(found.bottleneck, rates, now);
   found.samples_per_second = rates.samples_per_second;
   found.wait_share = rates.wait_share;

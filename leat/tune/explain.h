@@ -16,6 +16,7 @@ enum class Bottleneck : std::uint8_t {
   kThreads,    ///< All threads are busy.
   kCores,      ///< All cores are.
   kRequests,   ///< All requests that may be are in flight.
+  kBandwidth,  ///< All bytes that the agent of its node allows are read.
   kStore,      ///< More requests were tried, and brought no more.
   kMemory,     ///< memory= is full.
   kLookahead,  ///< Nothing is full: not enough is asked for in time.

@@ -46,6 +46,26 @@ TEST(Explain, RequestsAreTheBottleneckAndOneMoreBuysItsPart) {
   EXPECT_FALSE(found.next[2].gain);  // How much data there is, is not known.
 }
 
+TEST(Explain, AShareOfBandwidthThatIsReadWholeIsTheBottleneck) {
+  Observation now = settings();
+  now.data_bytes = std::uint64_t{4} << 30;
+  now.most_bytes_per_second = 41'000'000;
+  StageRates rates = bound_by_requests();  // 40 MB/s.
+  rates.mean_in_flight = 2;
+  rates.latency_seconds = 0.005;
+
+  const Explanation found = explain(rates, now, {});
+
+  EXPECT_EQ(found.bottleneck, Bottleneck::kBandwidth);
+  EXPECT_EQ(found.reason,
+            "38.1 MiB/s of the 39.1 MiB/s that the agent of this node allows");
+  EXPECT_NEAR(found.headroom.value(), 0, 1e-9);
+  EXPECT_NEAR(found.next[1].gain.value(), 0, 1e-9);            // A connection.
+  EXPECT_NEAR(found.next[2].gain.value(), 4.0 / 3 - 1, 1e-9);  // A gibibyte.
+  now.most_bytes_per_second = 60'000'000;
+  EXPECT_EQ(explain(rates, now, {}).bottleneck, Bottleneck::kLookahead);
+}
+
 TEST(Explain, AGibibyteBuysTheReadsThatItSaves) {
   Observation now = settings();
   now.data_bytes = std::uint64_t{4} << 30;

@@ -22,11 +22,12 @@ constexpr std::uint32_t kLongWithoutRoom = 60;  // after so many.
 constexpr double kLeastConfidence = 0.3;
 
 constexpr std::array kCounts = {
-    &JobReport::samples,    &JobReport::reads,
-    &JobReport::read_bytes, &JobReport::read_seconds,
-    &JobReport::tasks,      &JobReport::busy_seconds,
-    &JobReport::cache_hits, &JobReport::cache_misses,
-    &JobReport::threads,    &JobReport::in_flight};
+    &JobReport::samples,      &JobReport::epochs,
+    &JobReport::reads,        &JobReport::read_bytes,
+    &JobReport::read_seconds, &JobReport::tasks,
+    &JobReport::busy_seconds, &JobReport::cache_hits,
+    &JobReport::cache_misses, &JobReport::threads,
+    &JobReport::in_flight};
 constexpr std::array kTimes = {&JobReport::seconds,
                                &JobReport::training_seconds,
                                &JobReport::wait_seconds};
@@ -56,6 +57,20 @@ JobReport together(std::span<const JobReport> ranks) {
   return all;
 }
 
+double made_in(const JobReport& report) {
+  const bool waits = report.wait_seconds > report.seconds / 2;
+  return waits && report.tasks > 0 ? report.tasks : report.samples;
+}
+
+JobReport in_turn(const JobReport& earlier, const JobReport& later) {
+  JobReport both = later;
+  for (const auto field : kCounts) both.*field += earlier.*field;
+  for (const auto field : kTimes) both.*field += earlier.*field;
+  both.threads = later.threads;
+  both.in_flight = later.in_flight;
+  return both;
+}
+
 bool is_credible(const JobReport& report) {
   for (const auto field : kCounts) {
     if (!std::isfinite(report.*field) || report.*field < 0) return false;
@@ -76,9 +91,10 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
     error_ = std::min(2.0, error_ + 0.5);
     return;
   }
-  found_rate_ = report.samples / report.seconds;
+  const double made = made_in(report);
+  found_rate_ = made / report.seconds;
   // Between two steps, or not training: nothing to learn from.
-  if (report.samples <= 0) return;
+  if (made <= 0) return;
   predicted_rate_ = 0;
   if (reports_ > 0) {
     JobSpeed now = speed(elsewhere ? elsewhere->ceiling : 0);
@@ -110,7 +126,7 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
     bytes_per_read_ = seen_.read_bytes / seen_.reads;
     learn_latency(report, around.link_load);
   }
-  ++reports_;
+  if (seen_.samples > 0) ++reports_;
   learn_cap(report, grant, elsewhere);
 }
 
@@ -146,7 +162,7 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant,
   }
   // By its own figures, so that one that changes is not behind what it was.
   JobSpeed now;
-  if (report.training_seconds > 0) {
+  if (report.samples > 0 && report.training_seconds > 0) {
     now.compute_ceiling = report.samples / report.training_seconds;
   }
   if (elsewhere) {
@@ -157,8 +173,8 @@ void JobFit::learn_cap(const JobReport& report, const Grant& grant,
   }
   if (report.reads > 0) {
     now.latency_seconds = report.read_seconds / report.reads;
-    now.reads_per_sample = report.reads / report.samples;
-    now.read_bytes_per_sample = report.read_bytes / report.samples;
+    now.reads_per_sample = report.reads / made_in(report);
+    now.read_bytes_per_sample = report.read_bytes / made_in(report);
   }
   const double own = predict(now, limits_of(report, grant)).rate;
   const bool is_behind =
@@ -194,6 +210,8 @@ JobSpeed JobFit::speed(double ceiling) const {
   speed.dataset_bytes = dataset_samples_ * speed.read_bytes_per_sample;
   return speed;
 }
+
+double JobFit::missed_part() const { return missed_part_of(seen_); }
 
 double JobFit::confidence() const {
   const double from_reports = 1 - std::pow(0.5, reports_);

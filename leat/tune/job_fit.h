@@ -13,10 +13,11 @@ namespace leat {
 struct JobReport {
   double seconds = 0;
   double samples = 0;  ///< Delivered.
+  double epochs = 0;   ///< Begun.
   double training_seconds =
       0;                    ///< Between a batch and the asking for the next.
   double wait_seconds = 0;  ///< In next().
-  double reads = 0;         ///< Sent to the store.
+  double reads = 0;         ///< Answered by the store.
   double read_bytes = 0;
   double read_seconds = 0;  ///< Sum over reads.
   double tasks = 0;         ///< Samples that threads worked on.
@@ -30,6 +31,12 @@ struct JobReport {
 /// Of the ranks of a job on one node: counts and limits are added, times are
 /// means. REQUIRES: not empty.
 JobReport together(std::span<const JobReport> ranks);
+
+/// Samples. Batches are coarse: a second of a job that waits may bring none, or
+/// two; so of one that waits, what its threads made of what came.
+double made_in(const JobReport& report);
+/// Of both times, with the limits of the later one.
+JobReport in_turn(const JobReport& earlier, const JobReport& later);
 
 /// False for what cannot have been: not finite, less than 0, more time than
 /// there was.
@@ -70,6 +77,8 @@ class JobFit {
   double latency_with_room() const { return latency_with_room_; }
   /// That shares may be decided by speed().
   bool is_known() const;
+  /// The part of reads that went to the store lately; 1 without a cache.
+  double missed_part() const;
   double found_rate() const { return found_rate_; }  ///< Samples a second.
   /// Of the last report, before it was learned from; 0: not yet known.
   double predicted_rate() const { return predicted_rate_; }

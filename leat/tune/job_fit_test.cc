@@ -103,6 +103,23 @@ TEST(JobFitTest, WhatIsReadAheadIsNotNeededForEachSample) {
   EXPECT_NEAR(fit.speed().read_bytes_per_sample, 1e5, 1);
 }
 
+TEST(JobFitTest, BatchesThatComeInStepsAreNoJumpsOfSpeed) {
+  const JobSpeed truth{.reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.1};
+  const Grant grant{.in_flight = 8, .bytes_per_second = 3e6};
+  JobFit fit(0);
+  for (const double batches : {0, 1, 2, 0, 1, 1, 0, 2, 1, 1, 0, 2}) {
+    JobReport report = report_of(truth, grant, 30, 1);
+    report.samples = 30 * batches;
+    fit.observe(report, grant);
+    EXPECT_NEAR(fit.found_rate(), 30, 1);
+  }
+
+  EXPECT_NEAR(fit.predicted_rate(), 30, 1);
+  EXPECT_GT(fit.confidence(), 0.9);
+}
+
 TEST(JobFitTest, AJobThatWaitsForItsOtherNodesIsAsWasForetold) {
   JobSpeed seen{.compute_ceiling = 200, .rate_per_thread = 100};
   const Grant grant{.threads = 8};

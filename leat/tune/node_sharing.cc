@@ -8,6 +8,7 @@ namespace leat {
 namespace {
 
 constexpr double kLongestReport = 2;
+constexpr double kLongestStep = 4;  // Of seconds that are counted together.
 // What one node goes beyond another's offer: figures differ by that from
 // report to report.
 constexpr double kAhead = 1.05;
@@ -23,10 +24,22 @@ Grant within_ask(const NodeSharing::Job& job, Grant grant) {
   return grant;
 }
 
+/// With what its cache answers now, however large that may be.
+JobSpeed speed_as_it_hits(const JobFit& fit, double ceiling) {
+  JobSpeed speed = fit.speed(ceiling);
+  speed.dataset_bytes = 0;
+  speed.reads_per_sample *= fit.missed_part();
+  speed.read_bytes_per_sample *= fit.missed_part();
+  return speed;
+}
+
 }  // namespace
 
 void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
   jobs_.emplace(job, Job{.ask = ask, .fit = JobFit(ask.dataset_samples)});
+  Job& at = jobs_.find(job)->second;
+  at.is_cache_dealt = most_cache_of(at) > 0;
+  count_sharers();
   event_ = "a job came";
   has_arrival_ = true;
   has_said_nothing_to_gain_ = false;
@@ -34,9 +47,34 @@ void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
 
 void NodeSharing::leave(const std::string& job) {
   if (jobs_.erase(job) == 0) return;
+  count_sharers();
   event_ = "a job left";
   has_room_ = true;
   has_said_nothing_to_gain_ = false;
+}
+
+void NodeSharing::count_sharers() {
+  std::map<std::string, std::size_t> sharers;
+  for (const auto& [id, job] : jobs_) ++sharers[job.ask.shared_cache];
+  for (auto& [id, job] : jobs_) {
+    const std::string& cache = job.ask.shared_cache;
+    job.sharers = cache.empty() ? 1 : sharers[cache];
+  }
+}
+
+double NodeSharing::most_cache_of(const Job& job) const {
+  const CacheRoom room = room_of(job);
+  const auto sharers = static_cast<double>(job.sharers);
+  const double ram = node_.cache_bytes - node_.disk_bytes;
+  return std::min(room.ram_bytes, ram / sharers) +
+         std::min(room.disk_bytes, node_.disk_bytes / sharers);
+}
+
+/// What it may fill itself: all that have its cache say how large that is.
+CacheRoom NodeSharing::room_of(const Job& job) {
+  const auto sharers = static_cast<double>(job.sharers);
+  return {.ram_bytes = job.ask.cache.ram_bytes / sharers,
+          .disk_bytes = job.ask.cache.disk_bytes / sharers};
 }
 
 void NodeSharing::report(const std::string& job, const JobReport& report) {
@@ -55,10 +93,24 @@ void NodeSharing::report(const std::string& job, const JobReport& report) {
 
 void NodeSharing::learn(Job& job) {
   const JobReport report = *std::exchange(job.unlearned, std::nullopt);
-  job.foretold_rate = job.expected_rate;
-  job.fit.observe(report, job.grant,
-                  {.elsewhere = job.elsewhere, .link_load = link_load()});
+  watch_epochs(job, report);
   watch_idleness(job, report);
+  // A step may take longer than a second: half of the reports then would say
+  // that nothing is done, and the others twice of what is.
+  const bool is_sound = is_credible(report);
+  JobReport whole = report;
+  if (is_sound && job.carried) whole = in_turn(*job.carried, report);
+  if (is_sound) job.carried_expected += job.expected_rate * report.seconds;
+  if (is_sound && made_in(whole) <= 0 && whole.seconds < kLongestStep) {
+    job.carried = whole;
+    return;
+  }
+  job.foretold_rate = is_sound ? job.carried_expected / whole.seconds : 0;
+  job.carried_expected = 0;
+  job.carried.reset();
+  job.has_found = true;
+  job.fit.observe(whole, job.grant,
+                  {.elsewhere = job.elsewhere, .link_load = link_load()});
   look_for_gain(job);
 }
 
@@ -66,6 +118,17 @@ double NodeSharing::link_load() const {
   double read = 0;
   for (const auto& [id, job] : jobs_) read += job.reading;
   return read / node_.bytes_per_second;
+}
+
+/// What its caches answer and how long it has to go may be another's from here
+/// on. Epochs that are shorter than shares rest are no reason.
+void NodeSharing::watch_epochs(Job& job, const JobReport& report) {
+  if (!is_credible(report)) return;
+  job.epoch_seconds += std::min(report.seconds, kLongestReport);
+  if (report.epochs <= 0) return;
+  if (std::exchange(job.epoch_seconds, 0) < options_.least_seconds) return;
+  has_epoch_ended_ = true;
+  if (event_.empty()) event_ = "an epoch has ended";
 }
 
 void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
@@ -94,7 +157,13 @@ double NodeSharing::outside_of(const Job& job) {
 }
 
 JobSpeed NodeSharing::speed_of(const Job& job) {
-  return job.fit.speed(job.elsewhere ? job.elsewhere->ceiling : 0);
+  const double ceiling = job.elsewhere ? job.elsewhere->ceiling : 0;
+  if (!job.is_cache_dealt) return speed_as_it_hits(job.fit, ceiling);
+  JobSpeed speed = job.fit.speed(ceiling);
+  // With equal parts, what one fills answers each as if it were so many times
+  // as large.
+  speed.dataset_bytes /= static_cast<double>(job.sharers);
+  return speed;
 }
 
 Prediction NodeSharing::predict_with(const Job& job, const Grant& grant) {
@@ -119,8 +188,11 @@ void NodeSharing::set_resources(const NodeResources& node) {
 
 double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
+  // A cache that fills is not yet what it will be.
+  const JobSpeed speed =
+      speed_as_it_hits(job.fit, job.elsewhere ? job.elsewhere->ceiling : 0);
   const double rate =
-      std::min(predict_with(job, job.grant).rate,
+      std::min(predict(speed, within_ask(job, job.grant)).rate,
                job.elsewhere ? job.elsewhere->reached : kUnbounded);
   return std::isfinite(rate) ? rate : 0;
 }
@@ -153,10 +225,7 @@ std::vector<Claim> NodeSharing::claims(
     Claim claim{.outside_ceiling = outside_of(job),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
-                .most_cache_bytes =
-                    std::min(job.ask.cache.ram_bytes,
-                             node_.cache_bytes - node_.disk_bytes) +
-                    std::min(job.ask.cache.disk_bytes, node_.disk_bytes)};
+                .most_cache_bytes = most_cache_of(job)};
     if (job.fit.is_known()) {
       claim.speed = speed_of(job);
       claim.speed.latency_seconds = job.fit.latency_with_room();

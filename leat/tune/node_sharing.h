@@ -32,15 +32,18 @@ struct JobAsk {
   double most_in_flight = kUnbounded;
   double dataset_samples = 0;  ///< Of an epoch, of all ranks; 0: not known.
   CacheRoom cache;             ///< The same as the first two.
+  /// Jobs that say the same have one cache: each fills a part of it, and is
+  /// answered from all. Empty: its own.
+  std::string shared_cache;
 };
 
 /// Decides the shares. Pure: it is told what happened and the time.
 ///
 /// A job of which too little is known, or whose figures do not hold, has its
 /// even share: no more, and no less. Shares change when a job comes; when one
-/// goes or another's figures have drifted, if that gains enough. One that asks
-/// for nothing for a while keeps its share, and the others have it too, but for
-/// its cache; when it reads again they give it back at once.
+/// goes, ends an epoch or its figures have drifted, if that gains enough. One
+/// that asks for nothing for a while keeps its share, and the others have it
+/// too, but for its cache; when it reads again they give it back at once.
 ///
 /// Bandwidth that one does not use others have at once, and who has enough is
 /// not held to it: its limits follow what jobs read (bandwidth_lending.h).
@@ -76,11 +79,19 @@ class NodeSharing {
     JobFit fit;
     /// Its bandwidth is a limit: all together may be more than there is.
     Grant grant;
+    /// What its cache holds is decided here, and not by its user alone.
+    bool is_cache_dealt = true;
+    std::size_t sharers = 1;  ///< Jobs that have its cache, with itself.
     double samples_done = 0;
+    double epoch_seconds = 0;                      ///< Since its epoch began.
     double planned_bytes_per_second = kUnbounded;  ///< Of a division of it.
     double read_bytes_per_second = 0;              ///< Lately.
     double reading = 0;  ///< The same, by its last report alone.
     std::optional<JobReport> unlearned;  ///< Its last one, until decide().
+    /// Of seconds that brought nothing: counted with the next that does.
+    std::optional<JobReport> carried;
+    double carried_expected = 0;  ///< Samples, that were expected in them.
+    bool has_found = false;       ///< By the last decide(): a new found_rate().
     /// Samples a second that it was expected to do while it did fit's
     /// found_rate(), before that was learned from; 0: not known.
     double foretold_rate = 0;
@@ -137,6 +148,10 @@ class NodeSharing {
   bool is_overfull() const;
   bool has_newly_known() const;
   static double outside_of(const Job& job);
+  static CacheRoom room_of(const Job& job);
+  double most_cache_of(const Job& job) const;
+  void count_sharers();
+  void watch_epochs(Job& job, const JobReport& report);
   void watch_idleness(Job& job, const JobReport& report);
   /// Takes down what this node would give to each if nothing elsewhere bounded
   /// it, by the grants that are best as things are.
@@ -146,6 +161,8 @@ class NodeSharing {
   void note_what_was_decided_by();
   void apply(double now, const std::vector<JobEntry*>& jobs,
              const std::vector<Grant>& grants);
+  static void level_shared_caches(const std::vector<JobEntry*>& jobs,
+                                  std::vector<Grant>& grants);
   bool give_free_cache(double now, const std::vector<JobEntry*>& jobs,
                        const std::vector<Claim>& claims);
   void tell(Decision decision);
@@ -157,6 +174,7 @@ class NodeSharing {
   std::map<std::string, Job, std::less<>> jobs_;
   std::string event_;  ///< Why to decide at once; else empty.
   bool has_arrival_ = false;
+  bool has_epoch_ended_ = false;
   bool has_room_ = false;  ///< Somebody has left or the node has grown.
   bool has_said_nothing_to_gain_ = false;
   double changed_at_ = -kUnbounded;

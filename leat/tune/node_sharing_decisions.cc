@@ -94,6 +94,7 @@ bool NodeSharing::is_overfull() const {
 
 bool NodeSharing::decide(double now) {
   for (auto& [id, job] : jobs_) {
+    job.has_found = false;
     if (job.unlearned) learn(job);
   }
   const bool has_changed = decide_as_known(now);
@@ -105,7 +106,7 @@ bool NodeSharing::decide_as_known(double now) {
   const std::vector<JobEntry*> jobs = working();
   if (jobs.empty()) {
     event_.clear();
-    has_arrival_ = has_room_ = false;
+    has_arrival_ = has_room_ = has_epoch_ended_ = false;
     return false;
   }
   const bool has_dealt = deal_anew(now, jobs);
@@ -116,22 +117,27 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
   const double least_seconds =
       std::min(options_.least_seconds,
                has_newly_known() ? kNewSeconds : options_.least_seconds);
-  const bool may_change = now - changed_at_ >= least_seconds;
+  const bool may_change =
+      has_epoch_ended_ || now - changed_at_ >= least_seconds;
   if (!has_arrival_ && !has_room_ && !may_change) return false;
   const bool must_change = has_arrival_ || is_overfull();
-  if (!must_change && !has_room_ && !has_drifted()) return false;
+  if (!must_change && !has_room_ && !has_epoch_ended_ && !has_drifted()) {
+    return false;
+  }
+  has_epoch_ended_ = false;
 
   const NodeResources node = shared();
   const std::vector<Claim> wanted = claims(jobs);
   std::vector<Grant> grants = allocate(node, wanted, options_.allocation);
   make_offers(jobs, wanted, grants);
   deal_out_cache(node, wanted, grants);
+  level_shared_caches(jobs, grants);
   std::vector<Grant> present;
   std::vector<CacheRoom> rooms;
   for (const JobEntry* entry : jobs) {
     present.push_back(entry->second.grant);
     present.back().bytes_per_second = entry->second.planned_bytes_per_second;
-    rooms.push_back(entry->second.ask.cache);
+    rooms.push_back(room_of(entry->second));
   }
   place_cache(node, rooms, grants);
   const Objective objective = options_.allocation.objective;
@@ -166,6 +172,26 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
   return true;
 }
 
+/// Equal parts for those that have one cache.
+void NodeSharing::level_shared_caches(const std::vector<JobEntry*>& jobs,
+                                      std::vector<Grant>& grants) {
+  struct Cache {
+    double bytes = 0;
+    double fillers = 0;
+  };
+  std::map<std::string, Cache> caches;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Cache& cache = caches[jobs[i]->second.ask.shared_cache];
+    cache.bytes += grants[i].cache_bytes;
+    cache.fillers += 1;
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string& name = jobs[i]->second.ask.shared_cache;
+    if (name.empty()) continue;
+    grants[i].cache_bytes = caches[name].bytes / caches[name].fillers;
+  }
+}
+
 /// Memory that nobody holds is of no use to anybody.
 bool NodeSharing::give_free_cache(double now,
                                   const std::vector<JobEntry*>& jobs,
@@ -174,10 +200,11 @@ bool NodeSharing::give_free_cache(double now,
   std::vector<CacheRoom> rooms;
   for (const JobEntry* entry : jobs) {
     grants.push_back(entry->second.grant);
-    rooms.push_back(entry->second.ask.cache);
+    rooms.push_back(room_of(entry->second));
   }
   const std::vector<Grant> before = grants;
   deal_out_cache(shared(), claims, grants);
+  level_shared_caches(jobs, grants);
   place_cache(shared(), rooms, grants);
   const bool has_grown = !std::ranges::equal(
       before, grants, {}, &Grant::cache_bytes, &Grant::cache_bytes);

@@ -42,12 +42,13 @@ class World {
   void run(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       for (const auto& [job, is] : jobs_) {
-        const Grant& grant = sharing_.jobs().find(job)->second.grant;
+        const Grant grant = read_by(job);
         JobReport said = report_of(is.truth, grant, rate_of(job), 1);
         if (is.is_idle) {
           said = {.seconds = 1};
           if (is.is_stuck) said.wait_seconds = 1;
         }
+        if (is.begins_epochs) said.epochs = 1;
         if (is.lie) is.lie(said);
         sharing_.report(job, said);
       }
@@ -57,8 +58,19 @@ class World {
   }
 
   double rate_of(const std::string& job) const {
-    return predict(jobs_.at(job).truth, sharing_.jobs().find(job)->second.grant)
-        .rate;
+    return predict(jobs_.at(job).truth, read_by(job)).rate;
+  }
+  /// Its grant, and all that its cache holds.
+  Grant read_by(const std::string& job) const {
+    const NodeSharing::Job& is = sharing_.jobs().find(job)->second;
+    Grant grant = is.grant;
+    if (is.ask.shared_cache.empty()) return grant;
+    grant.cache_bytes = 0;
+    for (const auto& [id, other] : sharing_.jobs()) {
+      if (other.ask.shared_cache != is.ask.shared_cache) continue;
+      grant.cache_bytes += other.grant.cache_bytes;
+    }
+    return grant;
   }
   double threads_of(const std::string& job) const {
     return sharing_.jobs().find(job)->second.grant.threads;
@@ -72,6 +84,9 @@ class World {
   void set_stuck(const std::string& job) {
     jobs_[job].is_idle = jobs_[job].is_stuck = true;
   }
+  void begin_epochs(const std::string& job, bool begins) {
+    jobs_[job].begins_epochs = begins;
+  }
   NodeSharing& sharing() { return sharing_; }
   int changes() const { return changes_; }
   JobSpeed& truth_of(const std::string& job) { return jobs_[job].truth; }
@@ -81,7 +96,8 @@ class World {
     JobSpeed truth;
     Lie lie;
     bool is_idle = false;
-    bool is_stuck = false;  ///< Waits in next(), and nothing comes.
+    bool begins_epochs = false;  ///< One a second.
+    bool is_stuck = false;       ///< Waits in next(), and nothing comes.
   };
   NodeResources node_;
   NodeSharing sharing_;
@@ -155,6 +171,116 @@ TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
   world.run(60);
 
   EXPECT_LE(world.threads_of("b"), 4);
+}
+
+/// Of a dataset of 1,000 bytes, which it reads from far away.
+constexpr JobSpeed kFar{.rate_per_thread = 1000,
+                        .reads_per_sample = 1,
+                        .read_bytes_per_sample = 1,
+                        .latency_seconds = 1,
+                        .dataset_bytes = 1000};
+
+JobAsk one_cache_of(double bytes) {
+  return {.dataset_samples = 1000,
+          .cache = {.ram_bytes = bytes, .disk_bytes = 0},
+          .shared_cache = "one"};
+}
+
+TEST(NodeSharingTest, BytesOfACacheThatJobsShareCountOnce) {
+  World world({.threads = 9, .in_flight = 24, .cache_bytes = 1500});
+  for (const std::string job : {"a", "b"}) {
+    world.come(job, kFar, {}, one_cache_of(1000));
+  }
+  world.come("c", kFar, {}, {.dataset_samples = 1000});
+  world.run(30);
+
+  const double together =
+      world.grant_of("a").cache_bytes + world.grant_of("b").cache_bytes;
+  EXPECT_NEAR(together, 1000, 1e-6);
+  EXPECT_EQ(world.grant_of("a").cache_bytes, world.grant_of("b").cache_bytes);
+  EXPECT_NEAR(world.grant_of("c").cache_bytes, 500, 1e-6);
+  for (const auto& [id, job] : world.sharing().jobs()) {
+    EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate,
+                world.rate_of(id), 0.01 * world.rate_of(id))
+        << id;
+  }
+}
+
+TEST(NodeSharingTest, WhoShareACacheFillEqualPartsOfIt) {
+  World world({.threads = 9, .in_flight = 24, .cache_bytes = 600});
+  JobSpeed slow = kFar;
+  slow.compute_ceiling = 1;  // No cache makes it faster.
+  world.come("a", slow, {}, one_cache_of(1000));
+  world.come("b", kFar, {}, one_cache_of(1000));
+  world.come("c", kFar, {}, {.dataset_samples = 1000});
+  world.run(30);
+
+  EXPECT_GT(world.grant_of("b").cache_bytes, 100);
+  EXPECT_EQ(world.grant_of("a").cache_bytes, world.grant_of("b").cache_bytes);
+}
+
+TEST(NodeSharingTest, WhoLeavesACacheLeavesItsPartToTheOthers) {
+  World world({.threads = 8, .in_flight = 16, .cache_bytes = 600});
+  for (const std::string job : {"a", "b"}) {
+    world.come(job, kFar, {}, one_cache_of(600));
+  }
+  world.run(30);
+  ASSERT_NEAR(world.grant_of("a").cache_bytes, 300, 1e-6);
+  world.go("b");
+  world.run(15);
+  EXPECT_NEAR(world.grant_of("a").cache_bytes, 600, 1e-6);
+}
+
+TEST(NodeSharingTest, ACacheThatIsNotDealtOutCountsByWhatItAnswers) {
+  NodeSharing sharing({.threads = 8}, {});
+  sharing.arrive("a", {.most_in_flight = 8, .dataset_samples = 1000});
+  // Nine of ten samples come from a cache of its own.
+  for (int second = 0; second < 10; ++second) {
+    sharing.report(
+        "a", report_of(kFar, {.threads = 8, .in_flight = 8, .cache_bytes = 900},
+                       80, 1));
+    sharing.decide(second);
+  }
+  const NodeSharing::Job& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
+  EXPECT_NEAR(job.expected_rate, 80, 0.1);
+}
+
+TEST(NodeSharingTest, ACacheThatFillsIsForetoldByWhatItAnswersNow) {
+  NodeSharing sharing({.threads = 8, .cache_bytes = 900}, {});
+  sharing.arrive("a", {.most_in_flight = 8, .dataset_samples = 1000});
+  for (int second = 0; second < 10; ++second) {
+    sharing.report("a", report_of(kFar, {.threads = 8, .in_flight = 8}, 8, 1));
+    sharing.decide(second);
+  }
+  const NodeSharing::Job& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
+  EXPECT_NEAR(job.expected_rate, 8, 0.1);
+}
+
+TEST(NodeSharingTest, SecondsWithoutABatchCountWithTheNext) {
+  const JobSpeed truth{.compute_ceiling = 15, .rate_per_thread = 100};
+  const Grant grant{.threads = 1};
+  NodeSharing sharing({.threads = 8}, {});
+  sharing.arrive("a", {});
+  const NodeSharing::Job& job = sharing.jobs().begin()->second;
+  // Two seconds a step, of 30 samples.
+  for (int second = 0; second < 20; ++second) {
+    JobReport said = report_of(truth, grant, 15, 1);
+    said.samples = second % 2 == 0 ? 0 : 30;
+    sharing.report("a", said);
+    sharing.decide(second);
+    EXPECT_EQ(job.has_found, second % 2 == 1);
+    if (second > 8 && job.has_found) {
+      EXPECT_NEAR(job.fit.found_rate(), 15, 0.1);
+      EXPECT_NEAR(job.foretold_rate, 15, 0.1);
+    }
+  }
+  for (int second = 20; second < 25; ++second) {
+    sharing.report("a", {.seconds = 1});
+    sharing.decide(second);
+  }
+  EXPECT_EQ(job.fit.found_rate(), 0);
 }
 
 TEST(NodeSharingTest, WhatAJobWasForetoldIsFromBeforeItWasSeen) {
@@ -297,6 +423,46 @@ TEST(NodeSharingTest, FollowsAJobThatDrifts) {
   world.run(60);
 
   EXPECT_EQ(world.rate_of("a"), 100);
+}
+
+/// Shares have changed and rest for a minute; meanwhile "a" has come to need
+/// four threads.
+World world_that_rests() {
+  World world({.threads = 8}, {.least_seconds = 60});
+  for (const std::string job : {"b", "c"}) world.come(job, kHeavy);
+  world.come("a", kLight);
+  world.run(120);
+  world.go("c");
+  world.run(1);
+  world.truth_of("a").rate_per_thread = 25;
+  world.run(50);
+  return world;
+}
+
+TEST(NodeSharingTest, AnEpochThatHasEndedIsAReasonToDecide) {
+  World resting = world_that_rests();
+  resting.run(3);
+  ASSERT_LE(resting.threads_of("a"), 2);
+
+  World world = world_that_rests();
+  world.begin_epochs("b", true);
+  world.run(3);
+  EXPECT_GE(world.threads_of("a"), 3);
+  EXPECT_THAT(to_string(world.sharing().decisions().back()),
+              HasSubstr("an epoch has ended"));
+}
+
+TEST(NodeSharingTest, ShortEpochsAreNone) {
+  World world({.threads = 8}, {.least_seconds = 60});
+  world.come("a", kLight);
+  world.come("b", kHeavy);
+  world.begin_epochs("b", true);
+  world.run(90);
+  world.come("c", kHeavy);
+  world.run(20);
+  world.truth_of("a").rate_per_thread = 25;
+  world.run(20);
+  EXPECT_LE(world.threads_of("a"), 2);
 }
 
 TEST(NodeSharingTest, SaysWhenThereIsNothingToGain) {

@@ -38,6 +38,7 @@ void each_field(O& o, Visit visit) {
   visit("most_threads", o.most_threads);
   visit("most_in_flight", o.most_in_flight);
   visit("cores", o.cores);
+  visit("most_bytes_per_second", o.most_bytes_per_second);
   visit("memory_bytes", o.memory_bytes);
   visit("data_bytes", o.data_bytes);
 }

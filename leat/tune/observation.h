@@ -40,7 +40,9 @@ struct Observation {
   std::uint64_t part_bytes = 0;
   std::size_t most_threads = 1;  ///< That the tuner may choose.
   std::size_t most_in_flight = 1;
-  double cores = 1;                ///< That this process may use.
+  double cores = 1;  ///< That this process may use.
+  /// From the store, that the node's agent allows; 0: no limit.
+  std::uint64_t most_bytes_per_second = 0;
   std::uint64_t memory_bytes = 0;  ///< The budget. 0: not known.
   std::uint64_t data_bytes = 0;    ///< Of the whole dataset. 0: not known.
 

@@ -234,6 +234,24 @@ class Simulator {
     }
   }
 
+  /// While it does so many samples more.
+  double epochs_begun(std::size_t job, double samples) const {
+    const double epoch = simulation_.jobs[job].dataset_samples;
+    if (epoch <= 0) return 0;
+    const double left = running_[job].done_after;
+    return std::floor(left / epoch) - std::floor((left - samples) / epoch);
+  }
+
+  void note_errors(const Node& node) {
+    for (const Part& part : node.parts) {
+      const NodeSharing::Job& job =
+          node.sharing.jobs().find(names_[part.job])->second;
+      if (job.foretold_rate <= 0) continue;
+      running_[part.job].errors.push_back(
+          std::abs(job.fit.found_rate() / job.foretold_rate - 1));
+    }
+  }
+
   void report(double tick) {
     std::uniform_real_distribution<double> part_of(-1, 1);
     const auto noisy = [&](double value) {
@@ -252,12 +270,8 @@ class Simulator {
         said.busy_seconds = noisy(said.busy_seconds);
         said.read_seconds = noisy(said.read_seconds);
         said.read_bytes = noisy(said.read_bytes);
+        said.epochs = epochs_begun(part.job, rate * tick);
         node.sharing.report(name, said);
-        const JobFit& fit = node.sharing.jobs().find(name)->second.fit;
-        if (fit.predicted_rate() > 0) {
-          running_[part.job].errors.push_back(
-              std::abs(fit.found_rate() / fit.predicted_rate() - 1));
-        }
       }
     }
   }
@@ -290,6 +304,7 @@ class Simulator {
     agree();
     for (Node& node : nodes_) {
       if (node.sharing.decide(now)) node.has_changed = true;
+      note_errors(node);
     }
   }
 

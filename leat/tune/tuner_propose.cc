@@ -28,7 +28,8 @@ constexpr double kSpare = 0.6;
 // Where not all are used, what is planned ahead may be what there is too little
 // of, and not requests.
 constexpr double kAllUsed = 0.9;
-// More requests cost money: parts are changed for no less.
+// More requests cost money: parts are changed for no less, so not where
+// training waits for less of its time, which is all there is to gain.
 constexpr double kLeastPartGain = 0.1;
 
 std::size_t up_to(double wanted, std::size_t most) {
@@ -128,7 +129,7 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
     Bottleneck bottleneck) const {
   const double read = rates.bytes_per_read;
   if (now.part_bytes == 0 || read < 2 * kLeastPartBytes ||
-      rests(kPartsKnob, now.at_seconds)) {
+      rates.wait_share < kLeastPartGain || rests(kPartsKnob, now.at_seconds)) {
     return std::nullopt;
   }
   // All requests that may be are in flight: longer reads. Else what is planned
@@ -209,6 +210,7 @@ std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
       break;
     case Bottleneck::kTraining:
     case Bottleneck::kCores:
+    case Bottleneck::kBandwidth:
     case Bottleneck::kStore:
       return std::nullopt;
     case Bottleneck::kMemory:

@@ -368,6 +368,20 @@ TEST(Tuner, CutsLargeObjectsIntoMorePartsWhereRequestsAreToSpare) {
   EXPECT_NEAR(*decisions[1].found_gain, *decisions[1].expected_gain, 0.4);
 }
 
+TEST(Tuner, LeavesPartsAsTheyAreWhereTrainingHardlyWaits) {
+  SyntheticWorld world = large_objects();
+  world.training_seconds =
+      0.92 /
+      bench_of(world, {.threads = 2, .in_flight = 128}, limits_with_parts())
+          .pipeline.speed();
+  Bench bench =
+      bench_of(world, {.threads = 2, .in_flight = 128}, limits_with_parts());
+
+  bench.run(60);
+
+  EXPECT_TRUE(of_parts(bench).empty()) << all(bench);
+}
+
 TEST(Tuner, MakesPartsLongerWhereAllRequestsWaitForTheirFirstByte) {
   SyntheticWorld far = large_objects();
   far.latency_seconds = 0.2;

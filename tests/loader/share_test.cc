@@ -134,6 +134,22 @@ TEST(ShareTest, TellsWhatItHasDone) {
   EXPECT_GT(rates.cpu.count(), 0);
 }
 
+// Their time and bytes come with the answer: counted when they are sent, the
+// first ones would take no time at all.
+TEST(ShareTest, AReadCountsOnceItIsOver) {
+  World world;
+  world.serve();
+  Dataset dataset = must(world.open(kBucketUrl));  // While the bucket is well.
+  world.serve({"stall:100%"});
+  auto loader = must(world.load(std::move(dataset), shared()));
+  const Loader::Iteration iteration = must(loader->begin());
+  (void)must(loader->next_within(iteration, std::chrono::milliseconds(200)));
+
+  ASSERT_GT(loader->metrics()->value(Metric::kStoreInFlight), 0);
+  EXPECT_EQ(loader->rates().reads, 0u);
+  EXPECT_EQ(loader->rates().read_time.count(), 0);
+}
+
 // Smaller and larger while it runs: what is held follows, and nothing else.
 TEST(ShareTest, ResizesTheTiersOfTheCache) {
   World world;

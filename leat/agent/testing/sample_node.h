@@ -95,11 +95,14 @@ inline std::vector<NumberedDecision> sample_decisions(std::size_t jobs,
   std::vector<NumberedDecision> all;
   const auto last = std::uint64_t(seconds / 10);
   for (std::uint64_t i = last > 100 ? last - 99 : 1; i <= last; ++i) {
-    NumberedDecision numbered{.number = i,
-                              .time_seconds = kSampleBegin + 10 * double(i)};
+    const std::size_t job = i % jobs;
+    NumberedDecision numbered;
+    numbered.number = i;
+    numbered.time_seconds = kSampleBegin + 10 * double(i);
+    numbered.job_name = kSampleKinds[job % std::size(kSampleKinds)].name;
     Decision& decision = numbered.decision;
     decision.at_seconds = 10 * double(i);
-    decision.job = sample_id(i % jobs);
+    decision.job = sample_id(job);
     decision.setting = i % 3 == 0 ? Setting::kRamBytes : Setting::kThreads;
     decision.before = i % 3 == 0 ? double(4ULL << 30) : 4;
     decision.after = i % 3 == 0 ? double(8ULL << 30) : 6;
@@ -180,6 +183,7 @@ inline NodeView hostile_node() {
   view.jobs[1].compute_ceiling = INFINITY;
   view.decisions.back().decision.reason =
       "reading s3://AKIA:sec/ret@b/key was <b>slow</b>";
+  view.decisions.back().job_name = view.jobs[0].name;
   return view;
 }
 

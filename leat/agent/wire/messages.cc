@@ -129,6 +129,10 @@ Result<WireRegistration> read_registration(const Json& object) {
   if (object.contains("epochs")) {
     LEAT_TRY(read.epochs, whole_of<std::uint64_t>(object, "epochs"));
   }
+  if (const auto found = object.find("shared_cache"); found != object.end()) {
+    if (!found->is_string()) return wrong("shared_cache must be a text");
+    read.shared_cache = found->get<std::string>().substr(0, kMostNameBytes);
+  }
   if (read.threads == 0 || read.in_flight == 0 || read.local_ranks == 0 ||
       read.world_size == 0) {
     return wrong(
@@ -179,6 +183,9 @@ Result<WireRates> read_rates(const Json& object) {
     if (!object.contains(key.name)) continue;
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
   }
+  if (object.contains("epochs")) {
+    LEAT_TRY(read.epochs, amount_of(object, "epochs"));
+  }
   const auto stalls = object.find("stalls");
   if (stalls == object.end() || !stalls->is_object() ||
       stalls->size() > kMostStalls) {
@@ -217,6 +224,10 @@ std::string line_of(const WireRegistration& registration) {
   for (const auto& key : kSmall) object[key.name] = registration.*key.field;
   for (const auto& key : kLarge) object[key.name] = registration.*key.field;
   if (registration.epochs > 0) object["epochs"] = registration.epochs;
+  if (!registration.shared_cache.empty()) {
+    object["shared_cache"] =
+        registration.shared_cache.substr(0, kMostNameBytes);
+  }
   return text_of({{"leat", kVersion}, {"register", std::move(object)}});
 }
 
@@ -226,6 +237,7 @@ std::string line_of(const WireRates& rates) {
   for (const auto& key : kLedger) {
     if (rates.*key.field) object[key.name] = *(rates.*key.field);
   }
+  object["epochs"] = rates.epochs;
   object["stalls"] = rates.stalls;
   Json message = {{"rates", std::move(object)}};
   if (rates.elsewhere) message["elsewhere"] = json_of(*rates.elsewhere);

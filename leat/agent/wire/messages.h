@@ -47,12 +47,16 @@ struct WireRegistration {
   std::uint64_t disk_bytes = 0;
   std::uint64_t dataset_samples = 0;
   std::uint64_t epochs = 0;  ///< That there will be; 0, or missing: not known.
+  /// Jobs of a user that say the same have one cache; empty, or missing: its
+  /// own.
+  std::string shared_cache;
 };
 
 /// engine/loader_rates.h in seconds: what only grows, and what holds now.
 struct WireRates {
   double elapsed_seconds = 0;
   double samples = 0;
+  double epochs = 0;  ///< Begun; 0, or missing: not known.
   double training_seconds = 0;
   double wait_seconds = 0;
   double reads = 0;

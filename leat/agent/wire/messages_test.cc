@@ -27,7 +27,8 @@ TEST(WireTest, WhatIsSaidIsRead) {
                               .ram_bytes = 9,
                               .disk_bytes = 10,
                               .dataset_samples = 7,
-                              .epochs = 3};
+                              .epochs = 3,
+                              .shared_cache = "leat-ram-1"};
   const auto read = parse_loader_line(without_end(line_of(said)));
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->registration);
@@ -37,9 +38,11 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(read->registration->disk_bytes, 10u);
   EXPECT_EQ(read->registration->dataset_samples, 7u);
   EXPECT_EQ(read->registration->epochs, 3u);
+  EXPECT_EQ(read->registration->shared_cache, "leat-ram-1");
 
   const auto rates = parse_loader_line(
       without_end(line_of(WireRates{.samples = 2.5,
+                                    .epochs = 2,
                                     .threads = 3,
                                     .stalled_dollars = 0.25,
                                     .lists = 2,
@@ -47,6 +50,7 @@ TEST(WireTest, WhatIsSaidIsRead) {
                                     .stalls = {{"storage", 1.5}}})));
   ASSERT_TRUE(rates && rates->rates);
   EXPECT_EQ(rates->rates->samples, 2.5);
+  EXPECT_EQ(rates->rates->epochs, 2);
   EXPECT_EQ(rates->rates->threads, 3);
   EXPECT_EQ(rates->rates->stalled_dollars, 0.25);
   EXPECT_EQ(rates->rates->lists, 2);
