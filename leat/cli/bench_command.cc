@@ -89,6 +89,8 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
           {"memory", format_bytes(*loader.options().memory_bytes)},
           {"threads", loader.options().threads},
           {"max_in_flight", loader.options().max_in_flight},
+          {"fetch_size", given.fetch_size},
+          {"queue_threshold", given.queue_threshold},
           {"cache", loader.options().cache ? describe(*loader.options().cache)
                                            : std::string("none")},
           {"rank", loader.rank().rank},

@@ -67,6 +67,11 @@ void LoaderFlags::add_to(CLI::App& app) {
         "threads that decode, of this node; default: its CPUs");
   count("--max-in-flight", max_in_flight, kMostInFlight,
         "requests in flight, of this node; default: 128");
+  count("--fetch-size", fetch_size, FetchAhead::kMost,
+        "read ahead as DELI does: in fetches of so many samples");
+  count("--queue-threshold", queue_threshold, FetchAhead::kMost,
+        "of --fetch-size: when so many of those asked for are left; default: 0",
+        0);
   app.add_option("--cache", cache, "auto: chosen from what is free");
   size("--cache-ram", cache_ram,
        "bytes of memory that keep what was fetched, of this node");
@@ -192,6 +197,14 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   }
   options.threads = threads;
   options.max_in_flight = max_in_flight;
+  if (fetch_size != 0) {
+    options.fetch_ahead = FetchAheadOptions{.fetch_size = fetch_size,
+                                            .queue_threshold = queue_threshold};
+  } else if (queue_threshold != 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--queue-threshold without --fetch-size; give the number of "
+                 "samples of a fetch");
+  }
   LEAT_TRY(options.cache, cache_options());
   if (rank.has_value() != world_size.has_value()) {
     return Error(ErrorCode::kInvalidArgument,

@@ -30,6 +30,8 @@ struct LoaderFlags {
   std::string memory;  // Empty: chosen.
   std::size_t threads = 0;
   std::size_t max_in_flight = 0;
+  std::uint64_t fetch_size = 0;  // 0: it looks ahead by itself.
+  std::uint64_t queue_threshold = 0;
   std::string cache;             // "auto", or empty.
   std::string cache_ram;         // Empty: none.
   std::string cache_disk;        // Empty: none.

@@ -59,6 +59,7 @@ void Loader::Machine::write_trace(const BatchWork& work, Interval wait) {
 
 void Loader::Machine::begin_lookahead() {
   if (context == nullptr || context->pieces != nullptr) return;
+  if (options.fetch_ahead) return;
   // Twice the window: it is never empty because of this.
   lookahead.emplace(global_batch / rank.world_size, 2 * share.in_flight);
 }

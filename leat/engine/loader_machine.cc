@@ -329,6 +329,7 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY_VOID(check_locality());
   configure_order();
   LEAT_TRY_VOID(check_first_within());
+  LEAT_TRY_VOID(check_fetch_ahead());
   data_digest = digest_of_data().hex();
   if (options.cache || options.tune.is_on) data_bytes = bytes_of_data();
   if (dataset.catalogue != nullptr) LEAT_TRY_VOID(open_catalogue());

@@ -259,6 +259,8 @@ struct Loader::Machine {
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;
   }
+  /// Errors: kInvalidArgument: samples are not asked for one by one
+  Result<void> check_fetch_ahead() const;
   /// All but what it is asked about.
   NextUseOptions next_use_options(std::uint64_t which, std::uint64_t from) const
       LEAT_REQUIRES(mutex);

@@ -13,6 +13,7 @@
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/plan/dealing.h"
+#include "leat/plan/fetch_ahead.h"
 #include "leat/plan/order.h"
 
 namespace leat {
@@ -78,6 +79,10 @@ struct LoaderOptions {
   std::size_t threads = 0;
   /// Requests in flight, of this node; 0: 128.
   std::size_t max_in_flight = 0;
+  /// Reads ahead as DELI does, to compare with: in fetches of F samples, when T
+  /// or fewer of those asked for are left, and nothing of the next epoch.
+  /// nullopt: as far as plan/lookahead.h says.
+  std::optional<FetchAheadOptions> fetch_ahead;
   /// Keeps what was fetched for later epochs; nullopt: nothing is kept.
   std::optional<CacheOptions> cache;
   /// A file for a trace (trace.h); empty: none. With several ranks each has

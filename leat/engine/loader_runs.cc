@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "leat/engine/loader_machine.h"
+#include "leat/engine/read_sizes.h"
 
 namespace leat {
 namespace {
@@ -47,6 +48,27 @@ Result<void> Loader::Machine::check_current(Iteration mine) const {
   return refuse(
       "this iterator was ended by a later one, set_epoch() or "
       "load_state_dict(); a loader has one at a time");
+}
+
+Result<void> Loader::Machine::check_fetch_ahead() const {
+  if (!options.fetch_ahead) return {};
+  const auto rule = FetchAhead::make(*options.fetch_ahead);
+  if (!rule) {
+    return Error(rule.error()).while_doing("reading ahead (fetch_ahead=)");
+  }
+  if (dataset.catalogue == nullptr) {
+    return refuse(
+        "fetch_ahead= counts samples, and these shards have no index yet; make "
+        "one with `leat index`, or leave it out");
+  }
+  if (order.shuffle != Shuffle::kFull &&
+      reads_pieces(dataset.catalogue->layout(), rank.world_size)) {
+    return refuse(
+        "fetch_ahead= asks for samples, and one rank reads shards in pieces of "
+        "many; give shuffle=\"full\", which reads each by itself, or leave it "
+        "out");
+  }
+  return {};
 }
 
 /// Looks as far ahead as training goes; where that has no known end, as far as
@@ -145,6 +167,9 @@ Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
   }
   PlanLimits limits;
   if (lookahead) limits.lookahead = lookahead->samples();
+  if (options.fetch_ahead) {
+    LEAT_TRY(limits.fetch_ahead, FetchAhead::make(*options.fetch_ahead));
+  }
   LEAT_TRY(run, start(epoch, position, limits, nullptr, left_behind));
   look_ahead();
   return {};
@@ -176,6 +201,7 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
 // Once the running epoch has been sent, begins to fetch the next: all of it if
 // it is known that there will be one, else at most a window.
 void Loader::Machine::plan_ahead() {
+  if (options.fetch_ahead) return;  // Its sampler is of one epoch.
   if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
   if (is_in_parts && !has_last_part) {
     // What goes wrong is told when it is its turn.

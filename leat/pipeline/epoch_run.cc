@@ -114,6 +114,7 @@ void EpochRun::look_ahead(std::uint64_t samples) {
 
 EpochRun::State EpochRun::wait_within(Nanoseconds timeout) {
   MutexLock lock(mutex_);
+  draw_batch();
   const auto is_decided = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     if (batches_.empty()) return has_ended_;
     return batches_.front()->is_ready.load(std::memory_order_acquire);
@@ -133,6 +134,7 @@ std::shared_ptr<BatchWork> EpochRun::take() {
   batch = std::move(batches_.front());
   batches_.pop_front();
   taken_ += batch->size();
+  ++taken_batches_;
   changed_.notify_all();
   return batch;
 }
@@ -166,11 +168,24 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
   if (changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
         return planned < limits_.samples &&
                planned_samples_ - taken_ < limits_.lookahead &&
+               (!limits_.fetch_ahead ||
+                planned_samples_ < limits_.fetch_ahead->asked()) &&
                to_make_ < most_to_make();
       })) {
     return {};
   }
   return cancelled();
+}
+
+/// Draws the samples of the next batch, if that was not done: what it asks for
+/// may then be planned. A step without samples of ours is the last one.
+void EpochRun::draw_batch() {
+  if (!limits_.fetch_ahead || taken_batches_ == steps_.count()) return;
+  FetchAhead& rule = *limits_.fetch_ahead;
+  const std::uint64_t end = taken_ + steps_.slice(taken_batches_).size();
+  if (rule.drawn() >= end) return;
+  while (rule.drawn() < end) (void)rule.draw();
+  changed_.notify_all();
 }
 
 /// What is planned to be made is read whoever makes it first: of that no more

@@ -16,6 +16,7 @@
 #include "leat/pipeline/cache_hits.h"
 #include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
+#include "leat/plan/fetch_ahead.h"
 #include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
@@ -47,6 +48,9 @@ struct PlanLimits {
   /// Samples planned and not yet taken. REQUIRES: at least those of a batch, or
   /// none would ever be whole.
   std::uint64_t lookahead = kNone;
+  /// Those that it has asked for, of those drawn: a batch is drawn when it is
+  /// waited for. None: no more than the two above say.
+  std::optional<FetchAhead> fetch_ahead = std::nullopt;
 };
 
 /// The planner of one epoch and the batches it has under way.
@@ -158,6 +162,7 @@ class EpochRun {
   /// When it was finished, by the clock.
   TimePoint finish(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
   Result<void> wait_for_leave(const std::stop_token& stop);
+  void draw_batch() LEAT_REQUIRES(mutex_);
 
   struct PlannedPiece {
     std::shared_ptr<Piece> piece;
@@ -196,6 +201,7 @@ class EpochRun {
   // Samples of batches that were begun, and of those that were taken.
   std::uint64_t begun_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_batches_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t largest_batch_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t to_make_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Of those under way.
   std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Samples.

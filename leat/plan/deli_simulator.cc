@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "leat/plan/cache_policy.h"
+#include "leat/plan/fetch_ahead.h"
 
 namespace leat {
 namespace {
 
 Result<void> check(const DeliOptions& options) {
-  if (options.fetch_size == 0 || options.capacity_items == 0 ||
-      options.batch == 0) {
+  if (options.capacity_items == 0 || options.batch == 0) {
     return Error(ErrorCode::kInvalidArgument,
-                 "fetch_size, capacity_items and batch must be at least 1");
+                 "capacity_items and batch must be at least 1");
   }
   // Written so that what is no number is refused too.
   for (const double seconds :
@@ -45,21 +45,23 @@ struct Fetch {
 
 class Node {
  public:
-  Node(const DeliOptions& options, std::unique_ptr<CachePolicy> cache)
-      : options_(options), cache_(std::move(cache)) {}
+  Node(const DeliOptions& options, FetchAhead rule,
+       std::unique_ptr<CachePolicy> cache)
+      : options_(options), rule_(rule), cache_(std::move(cache)) {}
 
   Result<DeliEpoch> run_epoch(const std::vector<SampleId>& order,
                               const std::stop_token& stop) {
     DeliEpoch epoch;
-    auto undrawn = order.begin();
+    FetchAhead rule = rule_;
+    auto unasked = order.begin();
     std::deque<SampleId> queue;
     std::vector<SampleId> batch;
     while (epoch.reads < order.size()) {
       if (stop.stop_requested()) return stopped();
       batch.clear();
       while (batch.size() < options_.batch) {
-        if (queue.size() <= options_.queue_threshold) {
-          refill(order, undrawn, queue, epoch);
+        if (const std::uint64_t more = rule.draw(); more != 0) {
+          refill(more, order, unasked, queue, epoch);
         }
         if (queue.empty()) break;
         batch.push_back(queue.front());
@@ -76,17 +78,17 @@ class Node {
  private:
   using Order = std::vector<SampleId>;
 
-  void refill(const Order& order, Order::const_iterator& undrawn,
-              std::deque<SampleId>& queue, DeliEpoch& epoch) {
+  void refill(std::uint64_t more, const Order& order,
+              Order::const_iterator& unasked, std::deque<SampleId>& queue,
+              DeliEpoch& epoch) {
     const auto count = std::min<std::uint64_t>(
-        options_.fetch_size,
-        static_cast<std::uint64_t>(std::distance(undrawn, order.end())));
+        more, static_cast<std::uint64_t>(std::distance(unasked, order.end())));
     if (count == 0) return;
     insert_what_came();
     Fetch fetch{.number = fetches_asked_++};
-    for (std::uint64_t i = 0; i < count; ++i, ++undrawn) {
-      queue.push_back(*undrawn);
-      if (!cache_->holds(*undrawn)) fetch.samples.push_back(*undrawn);
+    for (std::uint64_t i = 0; i < count; ++i, ++unasked) {
+      queue.push_back(*unasked);
+      if (!cache_->holds(*unasked)) fetch.samples.push_back(*unasked);
     }
     epoch.fetched += fetch.samples.size();
     fetch.done = now_ + options_.fetch_seconds +
@@ -116,6 +118,7 @@ class Node {
   }
 
   const DeliOptions& options_;
+  const FetchAhead rule_;  // As an epoch begins.
   std::unique_ptr<CachePolicy> cache_;
   std::priority_queue<Fetch, std::vector<Fetch>, std::greater<>> fetches_;
   std::uint64_t fetches_asked_ = 0;
@@ -130,6 +133,9 @@ Result<std::vector<DeliEpoch>> simulate_deli(
     const std::vector<std::vector<SampleId>>& epochs,
     const std::stop_token& stop) {
   LEAT_TRY_VOID(check(options));
+  LEAT_TRY(const FetchAhead rule,
+           FetchAhead::make({.fetch_size = options.fetch_size,
+                             .queue_threshold = options.queue_threshold}));
   std::uint64_t samples = 0;
   for (const auto& order : epochs) {
     for (const SampleId id : order) samples = std::max(samples, id.value + 1);
@@ -138,7 +144,7 @@ Result<std::vector<DeliEpoch>> simulate_deli(
                                           .samples = samples,
                                           .capacity = options.capacity_items,
                                           .unit = CapacityUnit::kItems}));
-  Node node(options, std::move(cache));
+  Node node(options, rule, std::move(cache));
   std::vector<DeliEpoch> counts;
   counts.reserve(epochs.size());
   for (const auto& order : epochs) {

@@ -15,8 +15,8 @@ namespace leat {
 /// cake-lab/DELI. One process reads sample after sample; a sampler queues up
 /// indices and asks a server to fetch them into a FIFO cache counted in items.
 struct DeliOptions {
-  std::uint64_t fetch_size = 1024;      ///< F: indices a request to the server.
-  std::uint64_t queue_threshold = 0;    ///< T: ask again at this many or fewer.
+  std::uint64_t fetch_size = 1024;      ///< F, as FetchAhead has it: a request.
+  std::uint64_t queue_threshold = 0;    ///< T.
   std::uint64_t capacity_items = 2048;  ///< C.
   std::uint64_t batch = 512;
   double compute_seconds = 0;  ///< Of the training step, a batch.

@@ -27,6 +27,7 @@ from leat.errors import (
     Throttled,
     Unavailable,
 )
+from leat.fetch_ahead import FetchAhead
 from leat.loader import Loader
 from leat.ragged import Ragged
 
@@ -37,6 +38,7 @@ __all__ = [
     "Dataset",
     "DeadlineExceeded",
     "Error",
+    "FetchAhead",
     "Internal",
     "InvalidArgument",
     "Loader",

@@ -17,6 +17,7 @@ from leat._pace import Pace
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset, store_options
 from leat.errors import InvalidArgument
+from leat.fetch_ahead import FetchAhead, pair_of
 
 _NOT_YET = (
     "its shards are being indexed by the first epoch (`leat index` does it before)"
@@ -75,6 +76,8 @@ class Loader:
             none.
         threads: that decode, of this node; None for as many as it may use CPUs.
         max_in_flight: requests in flight, of this node; None for 128.
+        fetch_ahead: a `leat.FetchAhead`: reads ahead as DELI does, to compare with; None
+            for as far ahead as latency and the rate of training ask for.
         tune: whether threads and requests in flight are tuned while training runs,
             within ``threads`` and ``max_in_flight`` where they are given. Else requests
             may grow to four times what is said above; threads too if a function of
@@ -128,6 +131,7 @@ class Loader:
         cache: Cache | Literal["auto"] | None = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
+        fetch_ahead: FetchAhead | None = None,
         tune: bool | dict[str, int] = True,
         tune_trace: str | os.PathLike[str] | None = None,
         hashes: bool = True,
@@ -193,6 +197,7 @@ class Loader:
             "cache": options_of(cache, world_size),
             "threads": _count("threads", threads, at_least=1),
             "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
+            "fetch_ahead": pair_of(fetch_ahead),
             **_tuning(tune),
             "tune_trace": "" if tune_trace is None else os.fspath(tune_trace),
             "rank": None if rank is None else _count("rank", rank, below=2**32),

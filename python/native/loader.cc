@@ -128,6 +128,12 @@ LoaderOptions options_of(const py::dict& given) {
   if (!given["cache"].is_none()) {
     options.cache = cache_of(py::cast<py::dict>(given["cache"]));
   }
+  if (!given["fetch_ahead"].is_none()) {
+    const auto [fetch_size, queue_threshold] =
+        py::cast<std::pair<std::uint64_t, std::uint64_t>>(given["fetch_ahead"]);
+    options.fetch_ahead = FetchAheadOptions{.fetch_size = fetch_size,
+                                            .queue_threshold = queue_threshold};
+  }
   get("threads", options.threads);
   get("trace", options.trace);
   get("max_in_flight", options.max_in_flight);

@@ -1,0 +1,53 @@
+// DELI's rule of when how much is asked for ahead of training.
+#pragma once
+#include <cstdint>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+struct FetchAheadOptions {
+  std::uint64_t fetch_size = 1024;    ///< F: samples a request.
+  std::uint64_t queue_threshold = 0;  ///< T: ask again at this many or fewer.
+};
+
+/// Krichevsky, St Louis, Guo: DELI, IC2E 2021. Samples are drawn one by one, a
+/// batch at once; before each draw, if T or fewer of those asked for are left
+/// undrawn, F more are asked for. So nothing is asked for before the first
+/// draw, and what is drawn has always been asked for.
+///
+/// To compare with: a loader otherwise looks ahead as Lookahead says.
+///
+/// Pure: it counts. One for each epoch, whose end the caller knows. Threads:
+/// one at a time.
+class FetchAhead {
+ public:
+  /// Errors: kInvalidArgument: a fetch size of 0, or either is past kMost
+  static Result<FetchAhead> make(const FetchAheadOptions& options);
+
+  /// Draws the next sample. How many are asked for before it: F, or none.
+  std::uint64_t draw() {
+    std::uint64_t more = 0;
+    if (asked_ - drawn_ <= queue_threshold_) more = fetch_size_;
+    asked_ += more;
+    ++drawn_;
+    return more;
+  }
+
+  std::uint64_t asked() const { return asked_; }
+  std::uint64_t drawn() const { return drawn_; }
+
+  static constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+
+ private:
+  explicit FetchAhead(const FetchAheadOptions& options)
+      : fetch_size_(options.fetch_size),
+        queue_threshold_(options.queue_threshold) {}
+
+  std::uint64_t fetch_size_;
+  std::uint64_t queue_threshold_;
+  std::uint64_t asked_ = 0;
+  std::uint64_t drawn_ = 0;
+};
+
+}  // namespace leat
