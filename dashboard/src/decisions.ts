@@ -32,7 +32,7 @@ export class Decisions {
     this.table.rows([...byNumber.keys()], (key, cell) => cell.append(make("time", {}, clock((byNumber.get(key) as Decision).time_seconds))), (key) => {
       const one = byNumber.get(key) as Decision;
       const found = one.found_gain === null && one.expected_gain !== null ? "not yet" : gain(one.found_gain);
-      return [nameOf(this.page, one.job), words(one.setting), change(one), one.reason, gain(one.expected_gain), found];
+      return [nameOf(this.page, one.job, one.job_name), words(one.setting), change(one), one.reason, gain(one.expected_gain), found];
     });
     this.tell(decisions);
   }
@@ -44,7 +44,7 @@ export class Decisions {
     this.told = last;
     if (fresh.length === 0) return;
     const said = fresh.slice(0, MOST_TOLD).map((one) =>
-      `${nameOf(this.page, one.job)}: ${words(one.setting)} from ${setting(one.setting, one.before)} to ${setting(one.setting, one.after)}, ${one.reason}.`);
+      `${nameOf(this.page, one.job, one.job_name)}: ${words(one.setting)} from ${setting(one.setting, one.before)} to ${setting(one.setting, one.after)}, ${one.reason}.`);
     if (fresh.length > MOST_TOLD) said.push(`And ${fresh.length - MOST_TOLD} more decisions.`);
     say(byId("news"), said.join(" "));
   }

@@ -26,8 +26,9 @@ export function jobOf(page: Page, id: string): Job | undefined {
   return page.known.jobs.find((job) => job.id === id);
 }
 
-export function nameOf(page: Page, id: string): string {
-  return jobOf(page, id)?.name || id || "all jobs";
+/** `told`: its name, of a job that may be gone. */
+export function nameOf(page: Page, id: string, told = ""): string {
+  return jobOf(page, id)?.name || told || id || "all jobs";
 }
 
 /** Fills a cell with a job's number and name. */

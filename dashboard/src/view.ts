@@ -44,6 +44,7 @@ export interface Decision {
   number: number;
   time_seconds: number;
   job: string;
+  job_name: string; // Of one that is gone, too.
   setting: string;
   before: number | null;
   after: number | null;

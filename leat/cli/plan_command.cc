@@ -176,10 +176,11 @@ void print_plan(const Json& plan, std::ostream& out) {
       as_of.empty() ? "of a date that is not said" : "as of " + as_of);
   const Json& packing = plan["packing"];
   if (packing.is_null()) return;
+  const auto gets = packing["gets_an_epoch"].get<std::uint64_t>();
   out << fmt::format(
-      "\nPacked into shards: {} GETs an epoch without a cache; costs {} "
+      "\nPacked into shards: {} GET{} an epoch without a cache; costs {} "
       "dollars once, saves {} an epoch{}.\n",
-      packing["gets_an_epoch"].get<std::uint64_t>(),
+      gets, gets == 1 ? "" : "s",
       format_dollars(packing["dollars_once"].get<double>()),
       format_dollars(packing["dollars_saved_an_epoch"].get<double>()),
       packing["epochs_to_pay"].is_null()

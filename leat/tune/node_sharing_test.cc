@@ -4,113 +4,24 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <random>
 #include <string>
 
-#include "leat/tune/sharing_simulator.h"
+#include "leat/tune/testing/sharing_world.h"
 
 namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
 
-using Lie = std::function<void(JobReport&)>;
-
-/// Jobs that do what their truth says with what they are given.
-class World {
- public:
-  explicit World(const NodeResources& node, const SharingOptions& options = {})
-      : node_(node), sharing_(node, options) {}
-
-  void come(const std::string& job, const JobSpeed& truth, Lie lie = {},
-            const JobAsk& ask = {}) {
-    jobs_[job] = {.truth = truth, .lie = std::move(lie)};
-    sharing_.arrive(job, ask);
-    sharing_.decide(now_);
-  }
-  void go(const std::string& job) {
-    jobs_.erase(job);
-    sharing_.leave(job);
-  }
-
-  /// Reports and decisions, once a second.
-  void run(int seconds) {
-    for (int i = 0; i < seconds; ++i) {
-      for (const auto& [job, is] : jobs_) {
-        const Grant grant = read_by(job);
-        JobReport said = report_of(is.truth, grant, rate_of(job), 1);
-        if (is.is_idle) {
-          said = {.seconds = 1};
-          if (is.is_stuck) said.wait_seconds = 1;
-        }
-        if (is.begins_epochs) said.epochs = 1;
-        if (is.lie) is.lie(said);
-        sharing_.report(job, said);
-      }
-      now_ += 1;
-      if (sharing_.decide(now_)) ++changes_;
-    }
-  }
-
-  double rate_of(const std::string& job) const {
-    return predict(jobs_.at(job).truth, read_by(job)).rate;
-  }
-  /// Its grant, and all that its cache holds.
-  Grant read_by(const std::string& job) const {
-    const NodeSharing::Job& is = sharing_.jobs().find(job)->second;
-    Grant grant = is.grant;
-    if (is.ask.shared_cache.empty()) return grant;
-    grant.cache_bytes = 0;
-    for (const auto& [id, other] : sharing_.jobs()) {
-      if (other.ask.shared_cache != is.ask.shared_cache) continue;
-      grant.cache_bytes += other.grant.cache_bytes;
-    }
-    return grant;
-  }
-  double threads_of(const std::string& job) const {
-    return sharing_.jobs().find(job)->second.grant.threads;
-  }
-  const Grant& grant_of(const std::string& job) const {
-    return sharing_.jobs().find(job)->second.grant;
-  }
-  void set_idle(const std::string& job, bool is_idle) {
-    jobs_[job].is_idle = is_idle;
-  }
-  void set_stuck(const std::string& job) {
-    jobs_[job].is_idle = jobs_[job].is_stuck = true;
-  }
-  void begin_epochs(const std::string& job, bool begins) {
-    jobs_[job].begins_epochs = begins;
-  }
-  NodeSharing& sharing() { return sharing_; }
-  int changes() const { return changes_; }
-  JobSpeed& truth_of(const std::string& job) { return jobs_[job].truth; }
-
- private:
-  struct Is {
-    JobSpeed truth;
-    Lie lie;
-    bool is_idle = false;
-    bool begins_epochs = false;  ///< One a second.
-    bool is_stuck = false;       ///< Waits in next(), and nothing comes.
-  };
-  NodeResources node_;
-  NodeSharing sharing_;
-  std::map<std::string, Is> jobs_;
-  double now_ = 0;
-  int changes_ = 0;
-};
-
 constexpr JobSpeed kLight{.compute_ceiling = 100, .rate_per_thread = 100};
 constexpr JobSpeed kHeavy{.compute_ceiling = 1300, .rate_per_thread = 100};
 
 TEST(NodeSharingTest, AnEvenShareUntilMoreIsKnown) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kLight);
   EXPECT_EQ(world.threads_of("a"), 8);
   world.come("b", kHeavy);
@@ -126,7 +37,7 @@ TEST(NodeSharingTest, AnEvenShareUntilMoreIsKnown) {
 }
 
 TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
   world.run(20);
   EXPECT_LE(world.threads_of("a"), 4);
@@ -138,7 +49,7 @@ TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
 }
 
 TEST(NodeSharingTest, WhatAnIdleJobDoesNotUseOthersHaveUntilItReadsAgain) {
-  World world({.threads = 8, .cache_bytes = 1000});
+  SharingWorld world({.threads = 8, .cache_bytes = 1000});
   world.come("a", kHeavy);
   world.come("b", kHeavy);
   world.run(20);
@@ -162,7 +73,7 @@ TEST(NodeSharingTest, WhatAnIdleJobDoesNotUseOthersHaveUntilItReadsAgain) {
 }
 
 TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kHeavy);
   world.come("b", kHeavy);
   world.run(20);
@@ -174,90 +85,6 @@ TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
 }
 
 /// Of a dataset of 1,000 bytes, which it reads from far away.
-constexpr JobSpeed kFar{.rate_per_thread = 1000,
-                        .reads_per_sample = 1,
-                        .read_bytes_per_sample = 1,
-                        .latency_seconds = 1,
-                        .dataset_bytes = 1000};
-
-JobAsk one_cache_of(double bytes) {
-  return {.dataset_samples = 1000,
-          .cache = {.ram_bytes = bytes, .disk_bytes = 0},
-          .shared_cache = "one"};
-}
-
-TEST(NodeSharingTest, BytesOfACacheThatJobsShareCountOnce) {
-  World world({.threads = 9, .in_flight = 24, .cache_bytes = 1500});
-  for (const std::string job : {"a", "b"}) {
-    world.come(job, kFar, {}, one_cache_of(1000));
-  }
-  world.come("c", kFar, {}, {.dataset_samples = 1000});
-  world.run(30);
-
-  const double together =
-      world.grant_of("a").cache_bytes + world.grant_of("b").cache_bytes;
-  EXPECT_NEAR(together, 1000, 1e-6);
-  EXPECT_EQ(world.grant_of("a").cache_bytes, world.grant_of("b").cache_bytes);
-  EXPECT_NEAR(world.grant_of("c").cache_bytes, 500, 1e-6);
-  for (const auto& [id, job] : world.sharing().jobs()) {
-    EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate,
-                world.rate_of(id), 0.01 * world.rate_of(id))
-        << id;
-  }
-}
-
-TEST(NodeSharingTest, WhoShareACacheFillEqualPartsOfIt) {
-  World world({.threads = 9, .in_flight = 24, .cache_bytes = 600});
-  JobSpeed slow = kFar;
-  slow.compute_ceiling = 1;  // No cache makes it faster.
-  world.come("a", slow, {}, one_cache_of(1000));
-  world.come("b", kFar, {}, one_cache_of(1000));
-  world.come("c", kFar, {}, {.dataset_samples = 1000});
-  world.run(30);
-
-  EXPECT_GT(world.grant_of("b").cache_bytes, 100);
-  EXPECT_EQ(world.grant_of("a").cache_bytes, world.grant_of("b").cache_bytes);
-}
-
-TEST(NodeSharingTest, WhoLeavesACacheLeavesItsPartToTheOthers) {
-  World world({.threads = 8, .in_flight = 16, .cache_bytes = 600});
-  for (const std::string job : {"a", "b"}) {
-    world.come(job, kFar, {}, one_cache_of(600));
-  }
-  world.run(30);
-  ASSERT_NEAR(world.grant_of("a").cache_bytes, 300, 1e-6);
-  world.go("b");
-  world.run(15);
-  EXPECT_NEAR(world.grant_of("a").cache_bytes, 600, 1e-6);
-}
-
-TEST(NodeSharingTest, ACacheThatIsNotDealtOutCountsByWhatItAnswers) {
-  NodeSharing sharing({.threads = 8}, {});
-  sharing.arrive("a", {.most_in_flight = 8, .dataset_samples = 1000});
-  // Nine of ten samples come from a cache of its own.
-  for (int second = 0; second < 10; ++second) {
-    sharing.report(
-        "a", report_of(kFar, {.threads = 8, .in_flight = 8, .cache_bytes = 900},
-                       80, 1));
-    sharing.decide(second);
-  }
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
-  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
-  EXPECT_NEAR(job.expected_rate, 80, 0.1);
-}
-
-TEST(NodeSharingTest, ACacheThatFillsIsForetoldByWhatItAnswersNow) {
-  NodeSharing sharing({.threads = 8, .cache_bytes = 900}, {});
-  sharing.arrive("a", {.most_in_flight = 8, .dataset_samples = 1000});
-  for (int second = 0; second < 10; ++second) {
-    sharing.report("a", report_of(kFar, {.threads = 8, .in_flight = 8}, 8, 1));
-    sharing.decide(second);
-  }
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
-  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
-  EXPECT_NEAR(job.expected_rate, 8, 0.1);
-}
-
 TEST(NodeSharingTest, SecondsWithoutABatchCountWithTheNext) {
   const JobSpeed truth{.compute_ceiling = 15, .rate_per_thread = 100};
   const Grant grant{.threads = 1};
@@ -284,7 +111,7 @@ TEST(NodeSharingTest, SecondsWithoutABatchCountWithTheNext) {
 }
 
 TEST(NodeSharingTest, WhatAJobWasForetoldIsFromBeforeItWasSeen) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kHeavy);
   world.run(10);
   world.truth_of("a").rate_per_thread = 50;
@@ -342,7 +169,7 @@ constexpr JobSpeed kReader{.compute_ceiling = 20000,
                            .read_bytes_per_sample = 1000};
 
 TEST(NodeSharingTest, NoBandwidthIsKeptForWhoHasNotReadYet) {
-  World world(kLinked);
+  SharingWorld world(kLinked);
   world.come("a", kReader);
   world.run(10);
   world.come("b", kLight);
@@ -352,7 +179,7 @@ TEST(NodeSharingTest, NoBandwidthIsKeptForWhoHasNotReadYet) {
 }
 
 TEST(NodeSharingTest, WhatOneStopsReadingOthersHaveAtOnce) {
-  World world(kLinked);
+  SharingWorld world(kLinked);
   world.come("a", kReader);
   world.come("b", kReader);
   world.run(30);
@@ -367,7 +194,7 @@ TEST(NodeSharingTest, WhatOneStopsReadingOthersHaveAtOnce) {
 }
 
 TEST(NodeSharingTest, OfTwoThatGainAlikeWhoIsSoonDoneGoesFirst) {
-  World world(kLinked);
+  SharingWorld world(kLinked);
   world.come("long", kReader, {}, {.samples_to_do = 1e8});
   world.come("short", kReader, {}, {.samples_to_do = 1e6});
   world.come("unsaid", kReader);
@@ -378,7 +205,7 @@ TEST(NodeSharingTest, OfTwoThatGainAlikeWhoIsSoonDoneGoesFirst) {
 }
 
 TEST(NodeSharingTest, WhoDoesMoreThanItSaidIsNotSoonDone) {
-  World world(kLinked);
+  SharingWorld world(kLinked);
   world.come("long", kReader, {}, {.samples_to_do = 1e8});
   world.come("honest", kReader, {}, {.samples_to_do = 1e7});
   world.come("liar", kReader, {}, {.samples_to_do = 1000});
@@ -388,7 +215,7 @@ TEST(NodeSharingTest, WhoDoesMoreThanItSaidIsNotSoonDone) {
 }
 
 TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kLight);
   world.come("b", kHeavy);
   world.run(30);
@@ -400,7 +227,7 @@ TEST(NodeSharingTest, SteadyJobsAreLeftAlone) {
 }
 
 TEST(NodeSharingTest, LimitsOfSteadyReadersRest) {
-  World world(kLinked);
+  SharingWorld world(kLinked);
   world.come("a", kReader);
   world.come("b", kReader);
   world.come("c", kLight);
@@ -413,7 +240,7 @@ TEST(NodeSharingTest, LimitsOfSteadyReadersRest) {
 }
 
 TEST(NodeSharingTest, FollowsAJobThatDrifts) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kLight);
   world.come("b", kHeavy);
   world.run(30);
@@ -427,8 +254,8 @@ TEST(NodeSharingTest, FollowsAJobThatDrifts) {
 
 /// Shares have changed and rest for a minute; meanwhile "a" has come to need
 /// four threads.
-World world_that_rests() {
-  World world({.threads = 8}, {.least_seconds = 60});
+SharingWorld world_that_rests() {
+  SharingWorld world({.threads = 8}, {.least_seconds = 60});
   for (const std::string job : {"b", "c"}) world.come(job, kHeavy);
   world.come("a", kLight);
   world.run(120);
@@ -440,11 +267,11 @@ World world_that_rests() {
 }
 
 TEST(NodeSharingTest, AnEpochThatHasEndedIsAReasonToDecide) {
-  World resting = world_that_rests();
+  SharingWorld resting = world_that_rests();
   resting.run(3);
   ASSERT_LE(resting.threads_of("a"), 2);
 
-  World world = world_that_rests();
+  SharingWorld world = world_that_rests();
   world.begin_epochs("b", true);
   world.run(3);
   EXPECT_GE(world.threads_of("a"), 3);
@@ -453,7 +280,7 @@ TEST(NodeSharingTest, AnEpochThatHasEndedIsAReasonToDecide) {
 }
 
 TEST(NodeSharingTest, ShortEpochsAreNone) {
-  World world({.threads = 8}, {.least_seconds = 60});
+  SharingWorld world({.threads = 8}, {.least_seconds = 60});
   world.come("a", kLight);
   world.come("b", kHeavy);
   world.begin_epochs("b", true);
@@ -466,7 +293,7 @@ TEST(NodeSharingTest, ShortEpochsAreNone) {
 }
 
 TEST(NodeSharingTest, SaysWhenThereIsNothingToGain) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kLight);
   world.come("b", kLight);
 
@@ -479,7 +306,7 @@ TEST(NodeSharingTest, SaysWhenThereIsNothingToGain) {
 }
 
 TEST(NodeSharingTest, DecisionsSayWhatWasExpectedAndFound) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kLight);
   world.come("b", kHeavy);
 
@@ -496,7 +323,7 @@ TEST(NodeSharingTest, DecisionsSayWhatWasExpectedAndFound) {
 }
 
 TEST(NodeSharingTest, GivesWayToOtherPrograms) {
-  World world({.threads = 8});
+  SharingWorld world({.threads = 8});
   world.come("a", kHeavy);
   world.come("b", kHeavy);
   world.run(30);
@@ -514,7 +341,7 @@ void expect_a_liar_takes_nothing(const Lie& lie, double kept) {
       {"a", kLight},
       {"b", {.compute_ceiling = 500, .rate_per_thread = 100}},
       {"c", kHeavy}};
-  World world(node);
+  SharingWorld world(node);
   for (const auto& [name, truth] : others) world.come(name, truth);
   world.come("liar", {.compute_ceiling = 400, .rate_per_thread = 100}, lie);
   world.run(120);
@@ -562,7 +389,7 @@ TEST(NodeSharingTest, AJobThatLiesLosesOnlyItsOwn) {
 }
 
 TEST(NodeSharingTest, AJobWhoseFiguresDoNotHoldHasItsEvenShare) {
-  World world({.threads = 16});
+  SharingWorld world({.threads = 16});
   for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
   world.come("liar", kHeavy, [](JobReport& said) { said.busy_seconds *= 10; });
 
@@ -596,7 +423,7 @@ RC_GTEST_PROP(NodeSharingProperty, WhateverOneSaysOthersKeepTheirFloor,
       if (random() % 3 == 0) *field *= scales[random() % std::size(scales)];
     }
   };
-  World world({.threads = 9, .in_flight = 64, .bytes_per_second = 1e8});
+  SharingWorld world({.threads = 9, .in_flight = 64, .bytes_per_second = 1e8});
   world.come("a", kLight);
   world.come("b", kHeavy);
   world.come("liar", kHeavy, garble);
