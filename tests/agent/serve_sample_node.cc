@@ -4,6 +4,8 @@
 // line of its own, and ends with it:
 //
 //   at SECONDS    the node as it is so long after it began; it stays there
+//   left SECONDS  the same, but the last job has gone, and the agent gives out
+//                 no requests
 //   hostile       a node of words that are not what they seem
 //   run SECONDS   so long after it began, and moving on with the clock
 //
@@ -61,6 +63,13 @@ int main(int argc, char** argv) {
     const std::lock_guard lock(mutex);
     if (word == "at") {
       view = [=] { return leat::testing::sample_node(jobs, seconds); };
+    } else if (word == "left") {
+      view = [=] {
+        leat::NodeView node = leat::testing::sample_node(jobs, seconds);
+        node.jobs.pop_back();
+        node.in_flight = 0;
+        return node;
+      };
     } else if (word == "hostile") {
       view = leat::testing::hostile_node;
     } else if (word == "run") {

@@ -90,7 +90,7 @@ def test_it_shows_what_the_agent_says(tab, node):
     assert "22.2 of 32" in text(tab, "#facts")
     jobs = rows(tab, "#jobs")
     assert [row[0] for row in jobs] == [f"{i + 1}{job['name']}{job['dataset']}" for i, job in enumerate(view["jobs"])]
-    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
+    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "$0.125", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
 
     assert tab.evaluate("document.querySelectorAll('canvas').length") == 2
     assert [row[0] for row in rows(tab, "#shares")] == [f"{i + 1}{job['name']}" for i, job in enumerate(view["jobs"])]
@@ -223,6 +223,15 @@ def test_an_agent_that_began_anew_is_shown_from_its_beginning(tab, node):
     assert rows(tab, "#shares")[0][3] == "–", "of its history, a minute ago is no longer known"
 
 
+def test_a_job_that_has_gone_keeps_its_name(tab, node):
+    node.tell("left 131")
+
+    tab.eventually("document.querySelectorAll('#jobs tbody tr').length === 4")
+    tab.eventually("document.querySelectorAll('#decisions tbody tr').length === 13")
+    assert "detector" in {row[1] for row in rows(tab, "#decisions")}
+    assert "Requests given out\nany\n" in text(tab, "#facts")
+
+
 def test_it_stops_when_paused(tab, node):
     tab.evaluate("document.getElementById('pause').click()")
     assert text(tab, "#status-word") == "Paused"
@@ -338,7 +347,7 @@ def test_nothing_moves_for_who_wants_no_motion(tab):
 def test_axe_finds_nothing(browser, node, scheme, words):
     if not AXE.exists():
         without("no axe-core: tools/check_dashboard.sh (./dev check --all) gets it")
-    browser.show_as(1600, scheme)  # It cannot judge what is scrolled out of sight.
+    browser.show_as(1760, scheme)  # It cannot judge what is scrolled out of sight.
     node.tell(words)
     open_page(browser, node)
     choose_job(browser, "job-1")
