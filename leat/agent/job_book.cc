@@ -316,7 +316,7 @@ void add_dollars(const std::optional<double>& said,
 }
 
 void add_ledger(const WireRates& said, JobView& view) {
-  view.gets += shown(said.reads);
+  view.gets += shown(said.gets.value_or(said.reads));
   view.lists += shown(said.lists.value_or(0));
   view.read_bytes += shown(said.read_bytes);
   view.stalled_seconds += std::min(said.wait_seconds, kMostSeconds);

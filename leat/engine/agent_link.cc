@@ -54,6 +54,7 @@ WireRates wire_rates(const LoaderRates& rates) {
                  .ram_bytes = static_cast<double>(rates.ram_bytes),
                  .disk_bytes = static_cast<double>(rates.disk_bytes),
                  .stalled_dollars = rates.dollars.stalled,
+                 .gets = static_cast<double>(rates.gets),
                  .lists = static_cast<double>(rates.lists),
                  .request_dollars = rates.dollars.requests,
                  .transfer_dollars = rates.dollars.transfer};

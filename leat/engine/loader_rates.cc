@@ -45,8 +45,6 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   // is sent meanwhile makes them fewer.
   const std::uint64_t sent = count_of(m, Metric::kStoreReads);
   rates.reads = sent - std::min(sent, count_of(m, Metric::kStoreInFlight));
-  rates.lists = count_of(m, Metric::kStoreLists);
-  rates.read_bytes = count_of(m, Metric::kStoreReadBytes);
   rates.retried = count_of(m, Metric::kStoreRetries);
   rates.read_time = Nanoseconds(m.value(Metric::kStoreReadNanoseconds));
   rates.read_wait = Nanoseconds(m.value(Metric::kStoreWaitNanoseconds));
@@ -141,7 +139,11 @@ LoaderRates Loader::Machine::rates() {
     rates.wait += at.wait;
     rates.stalls += at.stalls;
   }
-  rates.dollars = dollars_of(counts_of(*metrics, share.local_ranks), pricing);
+  const LedgerCounts counts = counts_of(*metrics, share.local_ranks);
+  rates.gets = static_cast<std::uint64_t>(counts.usage.gets);
+  rates.lists = static_cast<std::uint64_t>(counts.usage.lists);
+  rates.read_bytes = static_cast<std::uint64_t>(counts.usage.get_bytes);
+  rates.dollars = dollars_of(counts, pricing);
   energy->keep(SteadyClock().now());
   rates.threads = share.threads;
   rates.in_flight = share.in_flight;

@@ -53,8 +53,9 @@ struct LoaderRates {
   std::uint64_t part_bytes = 0;
   std::uint64_t lookahead = 0;  ///< Samples, as EpochStats has it; 0: no limit.
 
-  std::uint64_t lists = 0;  ///< Requests for lists.
-  LedgerDollars dollars;    ///< Prices of reads and lists, and of `wait`.
+  std::uint64_t gets = 0;   ///< Requests sent for bytes: `reads`, and others.
+  std::uint64_t lists = 0;  ///< Requests sent for lists.
+  LedgerDollars dollars;    ///< Prices of gets and lists, and of `wait`.
 };
 
 }  // namespace leat

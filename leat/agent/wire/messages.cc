@@ -42,6 +42,7 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes},
     Key<WireRates, double>{"stalled_dollars", &WireRates::stalled_dollars}};
 constexpr std::array kLedger = {
+    Key<WireRates, std::optional<double>>{"gets", &WireRates::gets},
     Key<WireRates, std::optional<double>>{"lists", &WireRates::lists},
     Key<WireRates, std::optional<double>>{"request_dollars",
                                           &WireRates::request_dollars},

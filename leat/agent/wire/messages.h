@@ -73,9 +73,12 @@ struct WireRates {
   double ram_bytes = 0;
   double disk_bytes = 0;
   double stalled_dollars = 0;  ///< Price of `wait_seconds`; 0: not known.
-  /// Requests for lists. What follows was not always said: may be missing.
+  /// What follows was not always said: may be missing. Requests that were sent,
+  /// retried too, and are paid for: for bytes, of which `reads` are those that
+  /// are over, and for lists.
+  std::optional<double> gets;
   std::optional<double> lists;
-  std::optional<double> request_dollars;   ///< Of reads and lists.
+  std::optional<double> request_dollars;   ///< Of gets and lists.
   std::optional<double> transfer_dollars;  ///< Of `read_bytes`.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;

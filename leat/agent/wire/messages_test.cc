@@ -45,6 +45,7 @@ TEST(WireTest, WhatIsSaidIsRead) {
                                     .epochs = 2,
                                     .threads = 3,
                                     .stalled_dollars = 0.25,
+                                    .gets = 4,
                                     .lists = 2,
                                     .request_dollars = 0.5,
                                     .stalls = {{"storage", 1.5}}})));
@@ -53,6 +54,7 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(rates->rates->epochs, 2);
   EXPECT_EQ(rates->rates->threads, 3);
   EXPECT_EQ(rates->rates->stalled_dollars, 0.25);
+  EXPECT_EQ(rates->rates->gets, 4);
   EXPECT_EQ(rates->rates->lists, 2);
   EXPECT_EQ(rates->rates->request_dollars, 0.5);
   EXPECT_FALSE(rates->rates->transfer_dollars) << "is not known";
