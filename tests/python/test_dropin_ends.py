@@ -202,6 +202,35 @@ def test_the_interpreter_exits(how):
     assert ended - float(done.stdout) < SECOND
 
 
+COMPUTES = """
+import time, torch
+from leat.torch import DataLoader
+
+class Products(torch.utils.data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        # One call of C++ after another, each without the interpreter's lock.
+        ends = time.thread_time() + 1.5
+        while index >= 4 and time.thread_time() < ends:
+            torch.mm(a, a)
+        return index
+
+torch.set_num_threads(1)
+a = torch.ones(1200, 1200)
+batches = iter(DataLoader(Products(), batch_size=4, num_workers=2, persistent_workers=True))
+next(batches)
+time.sleep(0.2)
+"""
+
+
+def test_items_that_compute_are_ended_before_the_interpreter_exits():
+    """Else C++ aborts the process: a thread comes back from it to no interpreter."""
+    done = run_python(COMPUTES, timeout=200)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 INTERRUPT = """
 import sys, threading, time
 sys.path.insert(0, sys.argv[1])

@@ -59,7 +59,7 @@ class Cores:
         return is_worthwhile
 
     def _cpu_seconds(self) -> float:
-        return sum(map(_read, self._clocks))
+        return sum(map(seconds_of, self._clocks))
 
 
 def own_clock() -> int | None:
@@ -68,8 +68,9 @@ def own_clock() -> int | None:
     return None if clock_of is None else clock_of(threading.get_ident())
 
 
-def _read(clock: int) -> float:
+def seconds_of(clock: int) -> float:
+    """What a CPU clock says; 0 once its thread has ended."""
     try:
         return time.clock_gettime(clock)
-    except OSError:  # The thread has ended.
+    except OSError:
         return 0.0

@@ -19,9 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from leat.torch.cores import SHORT_SECONDS, SURE_SECONDS, Cores, own_clock
+from leat.torch.cores import SHORT_SECONDS, SURE_SECONDS, Cores, own_clock, seconds_of
 
-_EXIT_SECONDS = 0.5
+# At exit, for threads to end the item that they are at: as long as they compute, …
+_MOST_EXIT_SECONDS = 60.0
+_EXIT_SECONDS = 0.5  # … and so long if they only wait.
+_COMPUTING = 0.05  # Cores.
 
 
 class Work(Protocol):
@@ -56,6 +59,7 @@ class Crew:
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._cores = Cores()
+        self._clocks: list[int] = []  # The CPU clocks of all threads.
         self.prepared = 0  # Threads that have called `prepare`.
         _alive.add(self)
 
@@ -121,11 +125,25 @@ class Crew:
                 self._waiting.clear()
                 self._changed.notify_all()
 
-    def join(self, deadline: float) -> None:
-        """Waits for the threads, until ``time.monotonic()`` says `deadline`."""
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, deadline - time.monotonic()))
+    def join(self) -> None:
+        """Waits for the threads, as long as they have something to compute.
+
+        A thread that the interpreter leaves behind while it runs C++, such as
+        torch's, ends the whole process by std::terminate as soon as it wants
+        the interpreter again. One that waits for something may stay so.
+        """
+        begun = time.monotonic()
+        while time.monotonic() - begun < _MOST_EXIT_SECONDS:
+            before, last = self._cpu_seconds(), time.monotonic()
+            for thread in self._threads:
+                if thread is not threading.current_thread():
+                    thread.join(max(0.0, last + _EXIT_SECONDS - time.monotonic()))
+            had = abs(self._cpu_seconds() - before)  # Less where one has ended.
+            if had < _COMPUTING * _EXIT_SECONDS or not any(thread.is_alive() for thread in self._threads):
+                return
+
+    def _cpu_seconds(self) -> float:
+        return sum(map(seconds_of, list(self._clocks)))
 
     def _start(self, count: int) -> None:
         for _ in range(count):
@@ -142,8 +160,10 @@ class Crew:
     def _work(self) -> None:
         if self._is_closed:
             return
-        self._prepare()
         clock = own_clock()
+        if clock is not None:
+            self._clocks.append(clock)
+        self._prepare()
         with self._changed:
             self.prepared += 1
             if clock is not None:
@@ -190,6 +210,5 @@ def _close_all() -> None:
     crews = [crew for crew in list(_alive) if crew.is_of_this_process]
     for crew in crews:
         crew.close()
-    deadline = time.monotonic() + _EXIT_SECONDS
     for crew in crews:
-        crew.join(deadline)
+        crew.join()
