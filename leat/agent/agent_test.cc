@@ -121,7 +121,7 @@ TEST(JobBookTest, APointHasWhatWasForetoldBeforeItWasFound) {
   book.report(1, ranks.at(1).after_a_second(shares[1]));
   book.tick(31, 31);
 
-  const JobPoint& latest = book.view().history.back();
+  const JobPoint latest = book.view().history.back();
   EXPECT_NEAR(latest.predicted_rate, 800, 1);
   EXPECT_NEAR(latest.found_rate, 400, 1);
 }
