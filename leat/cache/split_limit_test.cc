@@ -76,6 +76,12 @@ class SplitLimitTest : public testing::CachedStoreTest {
     EXPECT_TRUE(reader.result);
     job.store->drain();
   }
+  /// Its job has gone.
+  void leave_what_a_run_read(const std::string& name) {
+    Job earlier{.name = name};
+    open(earlier);
+    for (std::uint64_t n = 0; n < kRecords; ++n) read(earlier, n, 5000 + n);
+  }
   static bool holds(const Job& job, std::uint64_t n) {
     return job.store->record_bytes(id_of(job, n)).has_value();
   }
@@ -216,10 +222,7 @@ TEST_F(SplitLimitTest, WhatAnEarlierRunLeftMakesRoomForAJoinerToo) {
 TEST_F(SplitLimitTest, WhatAnEarlierRunLeftServesAllRanksInEveryEpoch) {
   constexpr std::uint64_t kSamples = 2 * kRecords;
   segment_bytes_ = 2 * kPageBytes;
-  Job earlier{.name = "a"};
-  open(earlier);
-  for (std::uint64_t n = 0; n < kRecords; ++n) read(earlier, n, 5000 + n);
-  earlier.store.reset();
+  leave_what_a_run_read("a");
   ranks_ = 2;
   Job even{.name = "a"};
   Job odd{.name = "a"};
@@ -239,10 +242,7 @@ TEST_F(SplitLimitTest, WhatAnEarlierRunLeftServesAllRanksInEveryEpoch) {
 
 TEST_F(SplitLimitTest, WhatAnEarlierRunLeftAndNoRankReadsMakesRoom) {
   segment_bytes_ = 2 * kPageBytes;
-  Job earlier{.name = "other data "};
-  open(earlier);
-  for (std::uint64_t n = 0; n < kRecords; ++n) read(earlier, n, 5000 + n);
-  earlier.store.reset();
+  leave_what_a_run_read("other data ");
   ranks_ = 2;
   Job even{.name = "a"};
   Job odd{.name = "a"};

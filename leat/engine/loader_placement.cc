@@ -41,6 +41,21 @@ std::string option_of(Placement placement) {
   return fmt::format("the cache's placement=\"{}\"", to_string(placement));
 }
 
+/// Samples have numbers, and go to the ranks that the plan says.
+Result<void> check_placeable(std::string_view option, const Dataset& dataset,
+                             Locality locality) {
+  if (dataset.catalogue == nullptr) {
+    return refusal(option,
+                   "needs an index of the shards; make one with `leat index`");
+  }
+  if (locality != Locality::kNone) {
+    return refusal(option,
+                   "places samples where ranks read their runs of each step, "
+                   "and locality= deals them otherwise; leave that out");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const std::vector<std::uint16_t>>>
@@ -55,14 +70,7 @@ Loader::Machine::place_peers(std::uint32_t local_ranks) const {
   if (!options.epochs) {
     return refuse("counts the reads of all epochs; give epochs=");
   }
-  if (dataset.catalogue == nullptr) {
-    return refuse("needs an index of the shards; make one with `leat index`");
-  }
-  if (options.locality != Locality::kNone) {
-    return refuse(
-        "places samples where ranks read their runs of each step, "
-        "and locality= deals them otherwise; leave that out");
-  }
+  LEAT_TRY_VOID(check_placeable(kOption, dataset, options.locality));
   if (rank.world_size % local_ranks != 0 ||
       servers != rank.world_size / local_ranks ||
       servers > std::numeric_limits<std::uint16_t>::max()) {
@@ -89,14 +97,7 @@ Result<void> Loader::Machine::check_placement() const {
         "says what tiers hold, and there are none; give ram= or "
         "disk=");
   }
-  if (dataset.catalogue == nullptr) {
-    return refuse("needs an index of the shards; make one with `leat index`");
-  }
-  if (options.locality != Locality::kNone) {
-    return refuse(
-        "places samples where ranks read their runs of each step, "
-        "and locality= deals them otherwise; leave that out");
-  }
+  LEAT_TRY_VOID(check_placeable(option, dataset, options.locality));
   if (blocks != nullptr &&
       reads_pieces(dataset.catalogue->layout(), rank.world_size)) {
     return refuse(
