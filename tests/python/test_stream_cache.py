@@ -160,7 +160,8 @@ def test_pictures_may_be_kept_decoded(serve, fresh_cache, tmp_path, form):
         write(folder / f"{shard}.tar", tar_of(
             [(f"{shard}-{i:03}.png", encoded(pixels(100 * shard + i))) for i in range(10)]))  # fmt: skip
     served = serve(folder)
-    options = {"fields": ["png"], "shuffle_window": 1, "global_batch_size": 4,
+    # Little memory: an epoch that is read ahead while the one before still decodes does not find all of it.
+    options = {"fields": ["png"], "shuffle_window": 1, "global_batch_size": 4, "memory": "64KiB", "max_in_flight": 1,
                "ops": [DecodeImage(field="png", to="png"), RandomResizedCrop(8, field="png"),
                        RandomHorizontalFlip(field="png")]}  # fmt: skip
 
