@@ -76,8 +76,8 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
            "leat_agent_share_threads{job=\"job-1\"} 6\n",
            "leat_agent_share_requests{job=\"job-1\"} 32\n",
            "leat_agent_share_bytes_per_second{job=\"job-1\"} 90000000000000\n",
-           "leat_agent_share_cache_bytes{job=\"job-1\",tier=\"ram\"} "
-           "8589934592\n",
+           ("leat_agent_share_cache_bytes{job=\"job-1\",tier=\"ram\"} "
+            "8589934592\n"),
            "leat_agent_predicted_samples_per_second{job=\"job-1\"} 2100\n",
            "leat_agent_ceiling_samples_per_second{job=\"job-1\"} 2520\n",
            "leat_agent_prediction_confidence_ratio{job=\"job-1\"} 0.8\n",
