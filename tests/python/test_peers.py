@@ -201,6 +201,14 @@ def test_says_what_is_wrong(data, monkeypatch):
         leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["http://x"]))
     with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
         leat.Cache(peers="node1:11211")
+    for not_a_list in (11211, b"node1:11211"):
+        with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
+            leat.Cache(peers=not_a_list)
+    for patience in ("0", "0ms"):
+        with pytest.raises(leat.InvalidArgument, match="peer_patience= of 0"):
+            leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["a:1"], peer_patience=patience))
+    with leat.Loader(source, batch_size=1, cache=leat.Cache(ram="1MiB", peers=None)) as loader:
+        next(iter(loader))
     with pytest.raises(leat.InvalidArgument, match="peer_memory"):
         leat.Cache(peers=["a:1"], peer_memory="1GiB")
     with pytest.raises(leat.InvalidArgument, match="init_process_group"):
