@@ -107,6 +107,7 @@ def test_placement_says_what_it_needs(data):
     assert "1 for 2 ranks" in refusal(one, epochs=3)
     assert "leave that out" in refusal(two, epochs=3, locality="sticky")
     assert "give peers=" in refusal(leat.Cache(ram="64MiB", peer_placement="frequency"), epochs=3)
+    assert "more than 2000000000; give fewer epochs=" in refusal(two, epochs=10**9)
     assert "key or frequency" in refusal(leat.Cache(peers=["127.0.0.1:9"], peer_placement="luck"), epochs=3)
 
 
