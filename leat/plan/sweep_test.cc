@@ -64,6 +64,21 @@ TEST(SweepTest, MemoryMayGoToServersThatAllNodesReadFrom) {
   }
 }
 
+// Nine tenths of 0.6 N fit: of a large job as of the small one for it.
+TEST(SweepTest, ServersOfALargeJobHoldTheSameShareAsOfASmallOne) {
+  for (const std::uint64_t samples : {4000, 100000}) {
+    SweepOptions options = job_of(samples);
+    options.epochs = 2;
+    options.ram_bytes = samples * 100 * 3 / 10;
+    options.disk_bytes = 0;
+    const auto rows = sweep(options);
+    ASSERT_TRUE(rows.has_value()) << rows.error().message();
+
+    const auto gets = static_cast<double>(gets_of(row(*rows, "peers")));
+    EXPECT_NEAR(gets / static_cast<double>(samples), 1 + 0.46, 0.03);
+  }
+}
+
 TEST(SweepTest, DiskStandsBeforeServersAndIsNoneItself) {
   SweepOptions options = job_of(4000);
   options.ram_bytes = 4000 * 100 * 6 / 10;
