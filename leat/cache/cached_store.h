@@ -103,6 +103,13 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   /// happens if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
 
+  /// From `now` on reads come in another order: a job has gone back to a state,
+  /// or on to a later epoch. What is held goes by it at once, each record of a
+  /// known sample by what `next_use_of` says of that, any other as if it were
+  /// wanted now, until it is read. Takes a call for each record held.
+  void begin_plan(AccessTime now,
+                  const std::function<AccessTime(SampleId)>& next_use_of);
+
   /// Lets at least so many bytes wait to be written, though `queue_bytes` may
   /// be less; 0: as that says.
   void set_least_queue(std::uint64_t bytes);
@@ -189,6 +196,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void see_files(bool has_new_files);
   void see_others();
   AccessTime own_next_use(const Use& use) const;
+  /// As told, but for what this job never reads again.
+  AccessTime plain_next_use(AccessTime told) const;
   AccessTime next_use_of_any(AccessTime own, std::uint64_t sample,
                              AccessTime now) const;
   void hold_for_others(const Use& use, const PlannedRecord& own, AccessTime any)

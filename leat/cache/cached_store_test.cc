@@ -212,6 +212,51 @@ TEST_F(CachedStoreTest, HalfTheDataKeptIsHalfTheReadsSaved) {
   }
 }
 
+// A job that goes back: of two records the one goes that is used last by the
+// new order, though it was to be used first by the old one.
+TEST_F(CachedStoreTest, AnotherPlanSaysAnewWhenWhatIsHeldIsRead) {
+  open(tier(CacheLevel::kRam, 2));
+  read("a", {.now = 404, .next_use = 504, .sample = 1});
+  read("b", {.now = 405, .next_use = 510, .sample = 2});
+
+  store_->begin_plan(
+      0, [](SampleId sample) { return sample.value == 1 ? 40 : 20; });
+  read("c", {.now = 1, .next_use = 30, .sample = 3});
+
+  EXPECT_EQ(read("b", {.now = 20, .next_use = 120}), CacheLevel::kRam);
+  EXPECT_EQ(read("c", {.now = 30, .next_use = 130}), CacheLevel::kRam);
+  EXPECT_EQ(read("a", {.now = 40, .next_use = 140}), std::nullopt);
+}
+
+TEST_F(CachedStoreTest, WhatIsOfNoKnownSampleStaysUntilTheNewPlanReadsIt) {
+  open(tier(CacheLevel::kRam, 1));
+  read("piece", {.now = 404, .next_use = 504});
+
+  store_->begin_plan(10, [](SampleId) { return kNever; });
+  read("other", {.now = 11, .next_use = 12});
+
+  EXPECT_EQ(read("piece", {.now = 13, .next_use = 113}), CacheLevel::kRam);
+  read("other", {.now = 14, .next_use = 15});
+  EXPECT_EQ(read("other", {.now = 15, .next_use = 115}), CacheLevel::kRam);
+}
+
+TEST_F(CachedStoreTest, AnotherPlanLeavesPoliciesThatGoByThePastAsTheyAre) {
+  open(tier(CacheLevel::kRam, 8, "lru"));
+  for (const char* key : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+    read(key, {.sample = 1});
+  }
+
+  store_->begin_plan(0, [](SampleId) { return 5; });
+
+  for (const char* key : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+    EXPECT_EQ(read(key, {.sample = 1}), CacheLevel::kRam);
+    store_->begin_plan(0, [](SampleId) { return 5; });
+  }
+  read("new", {.sample = 1});
+  EXPECT_EQ(read("b", {.sample = 1}), CacheLevel::kRam);
+  EXPECT_EQ(read("a", {.sample = 1}), std::nullopt);
+}
+
 TEST_F(CachedStoreTest, AFailingDiskCostsTimeAlone) {
   open(tier(CacheLevel::kDisk, 10));
   EXPECT_EQ(read("a", {}), std::nullopt);

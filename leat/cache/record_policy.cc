@@ -6,8 +6,13 @@
 
 namespace leat {
 
+RecordPolicy::RecordPolicy(const CachePolicySpec& spec)
+    : most_records_(spec.samples),
+      goes_by_next_use_(spec.name == "belady" ||
+                        spec.name == "windowed_belady") {}
+
 Result<std::unique_ptr<RecordPolicy>> RecordPolicy::make(CachePolicySpec spec) {
-  std::unique_ptr<RecordPolicy> made(new RecordPolicy(spec.samples));
+  std::unique_ptr<RecordPolicy> made(new RecordPolicy(spec));
   if (spec.planned != nullptr) {
     spec.planned = [of = made.get(),
                     planned = std::move(spec.planned)](SampleId number) {
@@ -17,6 +22,13 @@ Result<std::unique_ptr<RecordPolicy>> RecordPolicy::make(CachePolicySpec spec) {
   }
   LEAT_TRY(made->policy_, make_cache_policy(spec));
   return made;
+}
+
+std::vector<RecordKey> RecordPolicy::keys() const {
+  std::vector<RecordKey> keys;
+  keys.reserve(number_of_.size());
+  for (const auto& [key, number] : number_of_) keys.push_back(key);
+  return keys;
 }
 
 void RecordPolicy::used(const PlannedRecord& record, AccessTime now,

@@ -45,6 +45,10 @@ class RecordPolicy {
     const auto found = number_of_.find(key);
     return found == number_of_.end() ? nullptr : &records_[found->second.value];
   }
+  /// Of all that is held, in no order.
+  std::vector<RecordKey> keys() const;
+  /// False: what it is told of next uses changes nothing.
+  bool goes_by_next_use() const { return goes_by_next_use_; }
   /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
   /// with the next uses of `record` as they were told; the policy goes by
   /// `next_use`, which may be another. REQUIRES: holds(record.key).
@@ -57,12 +61,12 @@ class RecordPolicy {
   void set_capacity(std::uint64_t bytes, std::vector<PlannedRecord>& drop);
 
  private:
-  explicit RecordPolicy(std::uint64_t most_records)
-      : most_records_(most_records) {}
+  explicit RecordPolicy(const CachePolicySpec& spec);
   void take_back(std::vector<PlannedRecord>& drop);
 
   std::unique_ptr<CachePolicy> policy_;
   const std::uint64_t most_records_;
+  const bool goes_by_next_use_;
   std::unordered_map<RecordKey, SampleId, RecordKeyHash> number_of_;
   std::vector<PlannedRecord> records_;  // By number.
   std::vector<SampleId> free_;

@@ -70,11 +70,13 @@ void CachedStore::see_others() {
 /// What this job never reads again another one may, in an epoch to come, or one
 /// that begins later.
 AccessTime CachedStore::own_next_use(const Use& use) const {
-  constexpr AccessTime kAfterAllElse = kNever - 2;  // One less is a copy's.
   if (sharing_with_.keeps_bytes && !use.is_made) return kAlways;
-  if (sharing_with_.board == nullptr || use.hint.next_use != kNever) {
-    return use.hint.next_use;
-  }
+  return plain_next_use(use.hint.next_use);
+}
+
+AccessTime CachedStore::plain_next_use(AccessTime told) const {
+  constexpr AccessTime kAfterAllElse = kNever - 2;  // One less is a copy's.
+  if (sharing_with_.board == nullptr || told != kNever) return told;
   return kAfterAllElse;
 }
 

@@ -154,6 +154,26 @@ void TierPlan::forget(const RecordKey& key, std::vector<TierStep>& steps) {
   }
 }
 
+void TierPlan::begin_anew(
+    AccessTime now,
+    const std::function<AccessTime(const PlannedRecord&)>& next_use_of,
+    std::vector<TierStep>& steps) {
+  now_ = now;
+  // The slowest first: what comes down to it is weighed by its new times.
+  for (std::size_t level = tiers_.size(); level-- > 0;) {
+    RecordPolicy& policy = *tiers_[level].policy;
+    if (!policy.goes_by_next_use()) continue;
+    Dropped dropped;
+    for (const RecordKey& key : policy.keys()) {
+      PlannedRecord record = *policy.find(key);
+      if (record.next_use == kLaterRun) continue;  // A copy stays one.
+      record.next_use = next_use_of(record);
+      reuse(level, record, dropped);
+    }
+    pass_down(level, dropped, steps);
+  }
+}
+
 void TierPlan::set_capacity(std::size_t level, std::uint64_t bytes,
                             std::vector<TierStep>& steps) {
   Dropped dropped;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -75,6 +76,14 @@ class TierPlan {
 
   /// Nobody will read it again.
   void forget(const RecordKey& key, std::vector<TierStep>& steps);
+
+  /// The order of reads is another one from `now` on: `next_use_of` says when
+  /// each record is read next. Nothing moves up; what a policy then parts with
+  /// goes down, or away.
+  void begin_anew(
+      AccessTime now,
+      const std::function<AccessTime(const PlannedRecord&)>& next_use_of,
+      std::vector<TierStep>& steps);
 
   /// By record_cost().
   void set_capacity(std::size_t level, std::uint64_t bytes,

@@ -171,9 +171,11 @@ void print_plan(const Json& plan, std::ostream& out) {
                      format_bytes(plan["bytes"].get<std::uint64_t>()));
   print_totals(plan["caches"], out);
   const std::string as_of = plan["prices_as_of"].get<std::string>();
+  const auto limit = plan["provider_gets_per_second"].get<double>();
   out << fmt::format(
-      "prices: {}, {}\n", plan["provider"].get<std::string>(),
-      as_of.empty() ? "of a date that is not said" : "as of " + as_of);
+      "prices: {}, {}{}\n", plan["provider"].get<std::string>(),
+      as_of.empty() ? "of a date that is not said" : "as of " + as_of,
+      limit == 0 ? "" : fmt::format("; it promises {:.0f} GETs/s", limit));
   const Json& packing = plan["packing"];
   if (packing.is_null()) return;
   const auto gets = packing["gets_an_epoch"].get<std::uint64_t>();
@@ -191,9 +193,11 @@ void print_plan(const Json& plan, std::ostream& out) {
 
 Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(SweepOptions options, sweep_options(flags));
-  LEAT_TRY(const Pricing pricing, flags.billing.pricing());
-  const Prices& prices = pricing.prices;
+  LEAT_TRY_VOID(flags.billing.pricing());  // Wrong ones before all else.
   LEAT_TRY(const OpenedStore store, open_store(flags.dataset, context));
+  LEAT_TRY(const Pricing pricing,
+           flags.billing.pricing(store.provider.value_or("")));
+  const Prices& prices = pricing.prices;
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
   const Catalogue& catalogue = *opened.catalogue;
   read_as_usual(opened.catalogue, options);
@@ -208,6 +212,8 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
       told["tiers"].push_back(
           {{"policy", tier.policy}, {"capacity", tier.capacity}});
     }
+    const auto& peers = row.options.peer_memory;
+    told["peer_memory"] = peers.has_value() ? peers->bytes : 0;
     told.update(totals_json(row.report, row.options, prices, billing));
     caches.push_back(std::move(told));
   }

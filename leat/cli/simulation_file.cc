@@ -159,7 +159,7 @@ void read_job(TomlReader& reader, SimulationOptions& options) {
                  CacheScope::kPeers}[reader.choice("scope", kScopes)];
   options.placement =
       static_cast<Placement>(reader.choice("placement", placement_names()));
-  options.only_ranks = narrow(reader.number("only_ranks", 1, kMostRanks, 0));
+  options.only_ranks = narrow(reader.number("only_ranks", 0, kMostRanks, 0));
 }
 
 Result<NamedSimulation> read_simulation(const toml::table& table,

@@ -207,7 +207,8 @@ TEST(SimulationFileTest, MistakesSayWhichWhereAndWhatElse) {
   EXPECT_THAT(error_of(job + "times = {compute = 1, get = \"1s\"}\n"),
               HasSubstr("must be a duration such as"));
   EXPECT_THAT(error_of(job + "billing = {provider = \"ibm\"}\n"),
-              HasSubstr("no prices of a provider \"ibm\": there are gcs, s3"));
+              HasSubstr("simulation 1, billing: prices.toml: no prices of a "
+                        "provider \"ibm\": there are gcs, s3"));
   EXPECT_THAT(error_of(job + "billing = {node_per_hour = nan}\n"),
               HasSubstr("at least 0"));
   EXPECT_THAT(error_of(std::string(2 << 20, '#')), HasSubstr("not read"));

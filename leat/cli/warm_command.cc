@@ -46,10 +46,15 @@ struct Pass {
 void show_progress(const Loader& loader, std::uint64_t samples,
                    std::uint64_t all, std::ostream& err) {
   if (::isatty(STDERR_FILENO) == 0) return;
-  const EpochStats now = loader.stats().back();
+  // What has come: an epoch's own count is of what was asked for.
+  const std::int64_t bytes = loader.metrics()->value(Metric::kStoreReadBytes);
   err << fmt::format("\r{} of {} samples, {} fetched ", samples, all,
-                     format_bytes(now.bytes_read))
+                     format_bytes(static_cast<std::uint64_t>(bytes)))
       << std::flush;
+}
+
+void end_progress(std::ostream& err) {
+  if (::isatty(STDERR_FILENO) != 0) err << '\n';
 }
 
 Result<Pass> run_pass(Loader& loader, std::uint64_t all,
@@ -67,6 +72,7 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
              loader.next_within(epoch, std::chrono::milliseconds(50)));
     if (context.stop.stop_requested()) {
       loader.settle_cache();
+      end_progress(context.err);
       return Error(
           ErrorCode::kCancelled,
           fmt::format("warm was stopped after {} of {} samples; the {} reads "
@@ -98,6 +104,7 @@ Result<LoaderOptions> options_of(const WarmFlags& flags) {
   options.drop_last = false;
   options.epochs = 1;  // Or the next one would be read ahead.
   options.hashes = false;
+  options.tells_verdict = false;  // It is to wait for the store.
   options.rank = Rank{};
   options.max_in_flight = flags.max_in_flight;
   std::istringstream names(flags.fields);
@@ -132,7 +139,7 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
     fetched += pass.fetched;
   }
   const std::uint64_t not_kept = pass.reads() - pass.kept();
-  if (::isatty(STDERR_FILENO) != 0) context.err << '\n';
+  end_progress(context.err);
   if (flags.is_json) {
     context.out << nlohmann::ordered_json{{"samples", all},
                                           {"fetched", fetched},

@@ -139,6 +139,11 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
     choose_sizes(chosen, needs, limits, env);
     return chosen;
   }
+  if (!chosen.peers.empty() && chosen.peer_patience <= Nanoseconds(0)) {
+    return refuse(
+        "peer_patience= of 0 gives every server up before it can answer; give "
+        "it a time, such as \"100ms\"");
+  }
   if (chosen.is_shared && chosen.ram_bytes == 0 && chosen.disk.empty()) {
     return refuse("shared=True shares ram= and disk=; give one of them");
   }

@@ -115,10 +115,12 @@ Result<std::unique_ptr<SegmentTier>> open_disk(const CacheOptions& options,
 }
 
 Error with_remedy(Error error) {
-  if (error.code() != ErrorCode::kPermissionDenied) return error;
-  return Error(error.code(), error.message() +
-                                 "; name a folder in disk= that this user may "
-                                 "write in, or let it");
+  const bool is_denied = error.code() == ErrorCode::kPermissionDenied;
+  return Error(
+      error.code(),
+      error.message() + (is_denied ? "; name a folder in disk= that "
+                                     "this user may write in, or let it"
+                                   : "; name another folder in disk="));
 }
 
 /// Where all jobs find each other: beside the records that they share.
@@ -268,6 +270,12 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
 void set_cache_share(const OpenedStore& opened, CacheLevel level,
                      std::optional<std::uint64_t> bytes) {
   opened.cached->set_share(level, bytes);
+}
+
+void begin_cache_plan(
+    const OpenedStore& opened, std::uint64_t now,
+    const std::function<std::uint64_t(SampleId)>& next_use_of) {
+  opened.cached->begin_plan(now, next_use_of);
 }
 
 void set_least_cache_queue(const OpenedStore& opened, std::uint64_t bytes) {

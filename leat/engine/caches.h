@@ -96,6 +96,11 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
 void set_cache_share(const OpenedStore& opened, CacheLevel level,
                      std::optional<std::uint64_t> bytes);
 
+/// See CachedStore::begin_plan(). REQUIRES: `opened.cached` is set.
+void begin_cache_plan(
+    const OpenedStore& opened, std::uint64_t now,
+    const std::function<std::uint64_t(SampleId)>& next_use_of);
+
 /// See CachedStore::set_least_queue(). REQUIRES: `opened.cached` is set.
 void set_least_cache_queue(const OpenedStore& opened, std::uint64_t bytes);
 

@@ -175,6 +175,7 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
   std::shared_ptr<EpochRun> old;
+  std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   if (m.epoch == epoch && !m.has_delivered && !m.has_ended &&
@@ -182,6 +183,9 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
     return {};  // It is there already.
   }
   m.is_resuming = false;
+  if (m.next_run != nullptr && m.next_run->epoch() != epoch) {
+    old_next = std::move(m.next_run);
+  }
   old = m.jump_to(epoch, 0);
   return {};
 }
@@ -223,6 +227,7 @@ Result<void> Loader::load_state(std::string_view json) {
       m.global_batch = before;
       return Error(steps.error()).while_doing("going on from the state");
     }
+    if (before != m.global_batch) m.is_another_plan = true;
     m.begin_lookahead();
   }
   old_next = std::move(m.next_run);

@@ -134,7 +134,8 @@ void Loader::Machine::end_epoch() {
   at.threads = thread_times() - threads_at_begin;
   judge_form(at);
   at.verdict = verdict_of(at, share);
-  const bool is_told = rank.rank == 0 && at.elapsed >= kLongEpoch;
+  const bool is_told =
+      options.tells_verdict && rank.rank == 0 && at.elapsed >= kLongEpoch;
   (is_told ? log_info
            : log_debug)(fmt::format("epoch {}: {}", at.epoch, at.verdict));
   waiting_since.reset();

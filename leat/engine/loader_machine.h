@@ -105,6 +105,8 @@ struct Loader::Machine {
   bool has_ended LEAT_GUARDED_BY(mutex) = false;
   /// From load_state() until a batch was delivered.
   bool is_resuming LEAT_GUARDED_BY(mutex) = false;
+  /// Since the last run began, reads have been put into another order.
+  bool is_another_plan LEAT_GUARDED_BY(mutex) = false;
   std::optional<Error> failure LEAT_GUARDED_BY(mutex);
 
   /// `epoch` is run in parts; `run` is over one, and `next_run`, if any, too.
@@ -317,6 +319,9 @@ struct Loader::Machine {
   std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,
                                     std::uint64_t to_position)
       LEAT_REQUIRES(mutex);
+  /// Tells the cache, if reads were put into another order, when what it holds
+  /// is read next from here on.
+  Result<void> begin_plan() LEAT_REQUIRES(mutex);
   void plan_ahead() LEAT_REQUIRES(mutex);
   /// Begins to look ahead for batches of the size that is set.
   void begin_lookahead() LEAT_REQUIRES(mutex);

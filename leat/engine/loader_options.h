@@ -71,6 +71,8 @@ struct LoaderOptions {
   bool ids = false;                 ///< Adds the fields `index` and `key`.
   OnError on_error = OnError::kRaise;
   bool hashes = true;  ///< Order and content hashes in stats().
+  /// Says in the log where an epoch of a second or more has waited.
+  bool tells_verdict = true;
 
   /// Bytes that this node's ranks may hold on the way, together; nullopt: 2
   /// GiB, but at most a quarter of what this process may use.

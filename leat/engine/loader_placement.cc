@@ -31,10 +31,11 @@ Error refusal(std::string_view option, std::string_view why) {
 Result<void> check_reads(std::string_view option, std::uint64_t epochs,
                          std::uint64_t samples) {
   if (epochs <= kMostReads / std::max<std::uint64_t>(1, samples)) return {};
-  return refusal(option,
-                 fmt::format("counts the reads of all epochs, of {} samples "
-                             "in {} epochs: past {}",
-                             samples, epochs, kMostReads));
+  return refusal(
+      option, fmt::format("counts the reads of all epochs, and those of {} "
+                          "samples in {} epochs are more than {}; give fewer "
+                          "epochs=",
+                          samples, epochs, kMostReads));
 }
 
 std::string option_of(Placement placement) {

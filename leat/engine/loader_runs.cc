@@ -165,6 +165,7 @@ Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
     look_ahead();
     return {};
   }
+  LEAT_TRY_VOID(begin_plan());
   PlanLimits limits;
   if (lookahead) limits.lookahead = lookahead->samples();
   if (options.fetch_ahead) {
@@ -185,7 +186,10 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
                       (deals_to_holders(locality()) && to_epoch != 0))) {
     leave_parts();
   }
-  if (to_epoch != epoch || to_position != position) left_behind.clear();
+  const bool stays = to_epoch == epoch && to_position == position;
+  const bool goes_on = to_epoch == epoch + 1 && to_position == 0;
+  if (!stays && !goes_on) is_another_plan = true;
+  if (!stays) left_behind.clear();
   epoch = to_epoch;
   position = to_position;
   is_begun = false;
@@ -196,6 +200,27 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
   delivered_at.reset();
   ++iteration;  // Any iterator still alive belongs to the old position.
   return std::exchange(run, nullptr);
+}
+
+Result<void> Loader::Machine::begin_plan() {
+  if (!std::exchange(is_another_plan, false) || store.cached == nullptr) {
+    return {};
+  }
+  LEAT_TRY(std::optional<NextUse> next, next_use(epoch, position));
+  const std::uint64_t end = samples().value_or(0);
+  const bool has_homes = locality() == Locality::kSticky;
+  begin_cache_plan(
+      store, next->time_of(epoch, position),
+      [&, now_epoch = epoch, now_position = position](SampleId sample) {
+        const std::uint32_t home =
+            has_homes ? home_of(sample, readers.world_size) : readers.first;
+        if (sample.value >= end || home < readers.first ||
+            home - readers.first >= readers.count) {
+          return kNever;
+        }
+        return next->at_or_after(sample, now_epoch, now_position);
+      });
+  return {};
 }
 
 // Once the running epoch has been sent, begins to fetch the next: all of it if

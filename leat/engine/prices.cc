@@ -52,7 +52,9 @@ Result<PricesAndBilling> read_billing(const toml::table& table,
   TomlReader reader(table, where);
   PricesAndBilling read;
   if (reader.has("provider")) {
-    LEAT_TRY(read.prices, prices_of(reader.text("provider")));
+    Result<Prices> prices = prices_of(reader.text("provider"));
+    if (!prices) return std::move(prices).error().while_doing(where);
+    read.prices = *std::move(prices);
   }
   read_prices(reader, read.prices);
   read.billing.node_per_hour = reader.amount("node_per_hour", 0);

@@ -25,7 +25,7 @@ Result<std::string> read_text(const std::string& path,
   }
   if (file.bad()) {
     return Error(ErrorCode::kUnavailable,
-                 fmt::format("reading {} failed", path));
+                 fmt::format("reading {} failed: is it a file?", path));
   }
   return text;
 }

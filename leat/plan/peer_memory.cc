@@ -33,18 +33,17 @@ PeerServers::PeerServers(const PeerMemory& memory, std::uint64_t samples,
   below_ = static_cast<std::uint64_t>(room / all * kDraws);
 }
 
-bool PeerServers::has_room_for(std::uint64_t draw) const {
-  return has_room_for_all_ || draw < below_;
+std::optional<std::uint32_t> PeerServers::node_of(SampleId sample) const {
+  const std::uint64_t draw = mix64(sample.value);
+  if (!has_room_for_all_ && draw >= below_) return std::nullopt;
+  return static_cast<std::uint32_t>(mix64(draw) % servers_);
 }
 
 std::optional<std::uint32_t> PeerServers::find(SampleId sample) {
-  const std::uint64_t draw = mix64(sample.value);
-  if (!has_room_for(draw)) return std::nullopt;
-  if (!is_held_[sample.value]) {
-    is_held_[sample.value] = true;
-    return std::nullopt;
-  }
-  return static_cast<std::uint32_t>(mix64(draw) % servers_);
+  const auto node = node_of(sample);
+  if (!node || is_held_[sample.value]) return node;
+  is_held_[sample.value] = true;
+  return std::nullopt;
 }
 
 }  // namespace leat

@@ -36,10 +36,10 @@ class PeerServers {
   /// The node of the server that has the sample; nullopt if none has: whoever
   /// asked brings it, and from now on it is there if there is room for it.
   std::optional<std::uint32_t> find(SampleId sample);
+  /// The node whose server holds the sample, or will; nullopt: none has room.
+  std::optional<std::uint32_t> node_of(SampleId sample) const;
 
  private:
-  bool has_room_for(std::uint64_t draw) const;
-
   const std::uint32_t servers_;
   bool has_room_for_all_ = true;
   std::uint64_t below_ = 0;  // Else there is room for draws below this.

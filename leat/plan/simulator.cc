@@ -253,16 +253,17 @@ class Simulation {
     const std::uint32_t requests =
         options_.requests.empty() ? 1 : entry_of(options_.requests, sample);
     counts.reads += requests;
+    const std::uint32_t own_node = rank / (options_.ranks / options_.nodes);
     Source source = Source::kTier;
     std::uint32_t from = 0;
     if (tier != TierStack::kMiss) {
       counts.tier_hits[tier] += requests;
     } else if (const auto node = peer_with(cache, sample)) {
       counts.peer_hits += requests;
-      counts.peer_bytes += bytes;
       from = *node;
       // A server on the reader's own node sends nothing through a link.
-      if (from != rank / (options_.ranks / options_.nodes)) {
+      if (from != own_node) {
+        counts.peer_bytes += bytes;
         source = Source::kPeer;
       }
     } else {
@@ -270,6 +271,11 @@ class Simulation {
       counts.gets += requests;
       gets_[rank] += requests;
       counts.get_bytes += bytes;
+      if (servers_.has_value()) {  // To whose server it is sent.
+        if (servers_->node_of(sample).value_or(own_node) != own_node) {
+          counts.peer_bytes += bytes;
+        }
+      }
     }
     if (!clock_.has_value()) return;
     for (std::uint32_t i = 0; i < requests; ++i) {

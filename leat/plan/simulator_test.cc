@@ -309,6 +309,21 @@ TEST(SimulatorTest, AServerOnTheOwnNodeSendsThroughNoLink) {
   EXPECT_EQ(run(options).epochs[1].seconds, 0);
 }
 
+// What zones charge for: to the server once, and from it, between nodes.
+TEST(SimulatorTest, PeerBytesAreThoseBetweenNodes) {
+  SimulationOptions options = job_of(400, 2, 4, "belady", 0);
+  options.tiers.clear();
+  options.sizes = {100};
+  options.peer_memory = PeerMemory{.bytes = 1000000, .servers = 1};
+
+  // Half of the reads are of the node that has no server.
+  for (const EpochCounts& epoch : run(options).epochs) {
+    EXPECT_EQ(epoch.peer_bytes, 200u * 100u);
+  }
+  options.nodes = 1;
+  EXPECT_EQ(total(run(options), &EpochCounts::peer_bytes), 0u);
+}
+
 TEST(SimulatorTest, RefusesServersThatCannotBe) {
   SimulationOptions options = job_of(400, 2, 4, "belady", 10);
   const auto refusal = [&] {

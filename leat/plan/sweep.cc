@@ -29,6 +29,7 @@ struct Candidate {
   double size = 1;     // Of what was asked for.
   CacheScope scope = CacheScope::kNode;
   Placement placement = Placement::kAny;
+  bool is_ram_of_peers = false;  // The memory goes to servers of all nodes.
 };
 
 std::vector<Candidate> candidates(const SweepOptions& options) {
@@ -42,6 +43,10 @@ std::vector<Candidate> candidates(const SweepOptions& options) {
                    .policy = "never_evict",
                    .scope = CacheScope::kPeers,
                    .placement = Placement::kFirstEpoch});
+    if (options.ram_bytes != 0) {
+      all.push_back(
+          {.name = "peers", .policy = "belady", .is_ram_of_peers = true});
+    }
   }
   for (const double size : {0.5, 2.0, 4.0}) {
     all.push_back({.name = fmt::format("belady x{}", size),
@@ -167,7 +172,12 @@ SimulationOptions job_of(const SweepOptions& options,
   job.placement = candidate.placement;
   job.times = options.times;
   if (candidate.policy.empty()) return job;
-  for (const std::uint64_t capacity : {options.ram_bytes, options.disk_bytes}) {
+  std::uint64_t ram_bytes = options.ram_bytes;
+  if (candidate.is_ram_of_peers) {
+    job.peer_memory = {.bytes = std::exchange(ram_bytes, 0),
+                       .servers = options.nodes};
+  }
+  for (const std::uint64_t capacity : {ram_bytes, options.disk_bytes}) {
     if (capacity == 0) continue;
     job.tiers.push_back({.policy = candidate.policy,
                          .capacity = scaled(capacity, candidate.size)});
@@ -230,6 +240,10 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
     small.tiers = job.tiers;
     for (TierSpec& tier : small.tiers) {
       tier.capacity = scaled(tier.capacity, stand.share);
+    }
+    small.peer_memory = job.peer_memory;
+    if (small.peer_memory) {
+      small.peer_memory->bytes = scaled(small.peer_memory->bytes, stand.share);
     }
     LEAT_TRY(const SimulationReport told, simulate(small, stop));
     SimulationReport report;

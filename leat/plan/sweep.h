@@ -38,14 +38,15 @@ struct SweepOptions {
 };
 
 struct SweepRow {
-  std::string name;  ///< "belady", "never_evict + peers", "belady x2".
+  std::string name;  ///< "belady", "never_evict + peers", "peers", "belady x2".
   /// At full size: what the report is of. Without the sizes of its reads.
   SimulationOptions options;
   SimulationReport report;  ///< Of all epochs.
 };
 
-/// No cache; each policy at the size that was asked for; peers; Belady's at
-/// half, twice and four times that size.
+/// No cache; each policy at the size that was asked for; peers, by CoorDL's
+/// partition and as servers that the memory is given to; Belady's at half,
+/// twice and four times that size.
 ///
 /// A dataset larger than 50,000 samples (or 20 steps; of pieces of shards, 20
 /// windows or a million samples) is told from as many of its own, drawn at

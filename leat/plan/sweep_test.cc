@@ -47,6 +47,52 @@ TEST(SweepTest, ComparesPoliciesSizesAndPeers) {
             gets_of(row(*rows, "never_evict")));
 }
 
+// The memory of all nodes holds it all, with a tenth to spare: read once.
+TEST(SweepTest, MemoryMayGoToServersThatAllNodesReadFrom) {
+  for (const std::uint64_t samples : {4000, 100000}) {  // The latter as 50,000.
+    SweepOptions options = job_of(samples);
+    options.epochs = 2;
+    options.ram_bytes = samples * 100 * 6 / 10;
+    options.disk_bytes = 0;
+    const auto rows = sweep(options);
+    ASSERT_TRUE(rows.has_value()) << rows.error().message();
+
+    const SweepRow& peers = row(*rows, "peers");
+    EXPECT_EQ(gets_of(peers), samples);
+    EXPECT_TRUE(peers.options.tiers.empty());
+    EXPECT_EQ(peers.options.peer_memory->bytes, options.ram_bytes);
+  }
+}
+
+// Nine tenths of 0.6 N fit: of a large job as of the small one for it.
+TEST(SweepTest, ServersOfALargeJobHoldTheSameShareAsOfASmallOne) {
+  for (const std::uint64_t samples : {4000, 100000}) {
+    SweepOptions options = job_of(samples);
+    options.epochs = 2;
+    options.ram_bytes = samples * 100 * 3 / 10;
+    options.disk_bytes = 0;
+    const auto rows = sweep(options);
+    ASSERT_TRUE(rows.has_value()) << rows.error().message();
+
+    const auto gets = static_cast<double>(gets_of(row(*rows, "peers")));
+    EXPECT_NEAR(gets / static_cast<double>(samples), 1 + 0.46, 0.03);
+  }
+}
+
+TEST(SweepTest, DiskStandsBeforeServersAndIsNoneItself) {
+  SweepOptions options = job_of(4000);
+  options.ram_bytes = 4000 * 100 * 6 / 10;
+  const auto both = sweep(options);
+  ASSERT_TRUE(both.has_value()) << both.error().message();
+  EXPECT_EQ(row(*both, "peers").options.tiers.size(), 1u);
+  EXPECT_EQ(gets_of(row(*both, "peers")), 4000u);
+
+  options.ram_bytes = 0;
+  const auto disk = sweep(options);
+  ASSERT_TRUE(disk.has_value());
+  for (const SweepRow& one : *disk) EXPECT_NE(one.name, "peers");
+}
+
 // What stands in a smaller dataset says what the full one would, within a
 // point.
 TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {

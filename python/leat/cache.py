@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -76,7 +76,7 @@ class Cache:
     form: Literal["encoded", "decoded", "auto"] = "encoded"
     shared: bool = False
     first_within: int = 0
-    peers: Sequence[str] | Literal["auto"] = ()
+    peers: Sequence[str] | Literal["auto"] | None = ()
     peer_memory: str | int | None = None
     peer_placement: Literal["key", "frequency"] = "key"
     peer_patience: str = "100ms"
@@ -87,7 +87,10 @@ class Cache:
                 'leat.Cache of nothing; give ram=, such as "8GiB", disk=, a folder, or '
                 "peers="
             )
-        if isinstance(self.peers, str) and self.peers != "auto":
+        peers = () if self.peers is None else self.peers
+        if peers != "auto" and (
+            isinstance(peers, (str, bytes)) or not isinstance(peers, Iterable)
+        ):
             raise InvalidArgument(
                 f'peers={self.peers!r}; it is "auto" or a list of servers, '
                 '["host:port", ...]'
@@ -110,7 +113,7 @@ class Cache:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
 
     def _options(self, world_size: int | None) -> dict[str, Any]:
-        peers = self.peers
+        peers = self.peers or ()
         if peers == "auto":
             peers = find_peers(world_size, _text(self.peer_memory))
         return {

@@ -157,6 +157,43 @@ TEST(LoaderCacheTest, LocalRanksShareTheirMemory) {
   EXPECT_LT(bytes, static_cast<std::int64_t>(first_misses * 2 * 4300));
 }
 
+/// Half of the bytes, and read one after the other, so that nothing is on its
+/// way twice.
+LoaderOptions with_half(const std::string& policy) {
+  LoaderOptions options =
+      with_cache({.ram_bytes = 240 * record_cost(3000) / 2, .policy = policy},
+                 /*epochs=*/100);
+  options.max_in_flight = 1;
+  options.memory_bytes = 128 * kKiB;
+  options.tune.is_on = false;
+  return options;
+}
+
+// By what was told of an order that lies behind, tiers would part with what is
+// read soonest, and hit a third of that.
+TEST(LoaderCacheTest, WhoGoesBackOrJumpsHitsAsMuchAsWhoGoesOn) {
+  World world;
+  for (const char* policy : {"belady", "windowed_belady"}) {
+    LoaderOptions options = with_half(policy);
+    if (options.cache->policy == "windowed_belady") {
+      options.cache->window = 2 * World::kSamples;
+    }
+    auto loader = must(world.load(world.folder() + "/train", options));
+    const std::string state = loader->state();
+    const std::vector<EpochStats> before = run(*loader, 4);
+    const std::uint64_t usual = before.back().ram_hits;
+    ASSERT_GT(usual, World::kSamples / 3) << policy;
+
+    must(loader->load_state(state));
+    const std::uint64_t after_state = run(*loader, 2)[4].ram_hits;
+    must(loader->set_epoch(50));
+    const std::uint64_t after_jump = run(*loader, 1)[6].ram_hits;
+
+    EXPECT_GT(after_state, usual * 9 / 10) << policy;
+    EXPECT_GT(after_jump, usual * 9 / 10) << policy;
+  }
+}
+
 TEST(LoaderCacheTest, WhatCannotBeIsRefused) {
   World world;
   const auto refused = [&](CacheOptions cache) {

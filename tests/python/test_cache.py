@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -238,7 +240,7 @@ def test_two_jobs_share_a_folder(pictures, serve, tmp_path):
 
 def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(leat.Error, match="file"):
+    with pytest.raises(leat.Error, match="file.*name another folder in disk="):
         leat.Loader(pictures, batch_size=4, cache=leat.Cache(disk=tmp_path / "file"))
 
 
@@ -430,6 +432,35 @@ def test_warm_that_is_stopped_goes_on_where_it_was(pictures, serve, tmp_path):
     assert json.loads(done.stdout)["not_kept"] == 0
     # At most what was on its way or in the queue when it was stopped.
     assert slow.counters()["get"] <= N + 4
+
+
+def test_warm_shows_a_terminal_what_has_come(serve, tmp_path):
+    folder = tmp_path / "alike"
+    folder.mkdir()
+    for i in range(N):
+        (folder / f"{i:02}.bin").write_bytes(bytes(1024))
+    slow = serve(folder, latency="100ms")
+    words = [
+        leat.testing.find_binary(), "warm", slow.url, "--endpoint-url", slow.bucket.url,
+        "--no-sign-request", "--cache-disk", str(tmp_path / "cache"), "--max-in-flight", "2",
+    ]  # fmt: skip
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(words, stderr=theirs, stdout=subprocess.PIPE) as process:
+        os.close(theirs)
+        seen = b""
+        while slow.counters()["get"] < N // 3:  # It shows something five times a second.
+            seen += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # What the end of a terminal is.
+            while more := os.read(ours, 4096):
+                seen += more
+    os.close(ours)
+    told = re.findall(r"of 60 samples, (\S+) (B|KiB) fetched", seen.decode())
+    most = max(float(number) / (1024 if unit == "B" else 1) for number, unit in told)
+    assert 0 < most <= slow.counters()["get"] < N
+    # In a line of its own, and nothing about how training would wait.
+    assert re.search(r"fetched \r?\nleat: warm was stopped", seen.decode()), seen
+    assert "waiting" not in seen.decode()
 
 
 def test_warm_that_cannot_be_is_said_at_once(pictures, tmp_path):

@@ -190,7 +190,7 @@ def test_the_agent_of_the_node_shows_the_ledger_of_a_job(data, tmp_path, acceler
             LEAT_NODE_PER_HOUR="3600", LEAT_PROVIDER="s3", LEAT_NAT="1")  # fmt: skip
         told: dict[str, float] = {}
         ends = time.monotonic() + 60
-        while not (told.get("stalled_dollars", 0) > 0 and told.get("reads", 0) > 0) and time.monotonic() < ends:
+        while not (told.get("stalled_dollars", 0) > 0 and told.get("read_bytes", 0) >= 1000) and time.monotonic() < ends:
             time.sleep(0.1)
             with urllib.request.urlopen(page + "/metrics", timeout=60) as answer:
                 text = answer.read().decode()

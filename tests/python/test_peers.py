@@ -107,6 +107,7 @@ def test_placement_says_what_it_needs(data):
     assert "1 for 2 ranks" in refusal(one, epochs=3)
     assert "leave that out" in refusal(two, epochs=3, locality="sticky")
     assert "give peers=" in refusal(leat.Cache(ram="64MiB", peer_placement="frequency"), epochs=3)
+    assert "more than 2000000000; give fewer epochs=" in refusal(two, epochs=10**9)
     assert "key or frequency" in refusal(leat.Cache(peers=["127.0.0.1:9"], peer_placement="luck"), epochs=3)
 
 
@@ -201,6 +202,14 @@ def test_says_what_is_wrong(data, monkeypatch):
         leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["http://x"]))
     with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
         leat.Cache(peers="node1:11211")
+    for not_a_list in (11211, b"node1:11211"):
+        with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
+            leat.Cache(peers=not_a_list)
+    for patience in ("0", "0ms"):
+        with pytest.raises(leat.InvalidArgument, match="peer_patience= of 0"):
+            leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["a:1"], peer_patience=patience))
+    with leat.Loader(source, batch_size=1, cache=leat.Cache(ram="1MiB", peers=None)) as loader:
+        next(iter(loader))
     with pytest.raises(leat.InvalidArgument, match="peer_memory"):
         leat.Cache(peers=["a:1"], peer_memory="1GiB")
     with pytest.raises(leat.InvalidArgument, match="init_process_group"):

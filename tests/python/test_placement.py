@@ -89,6 +89,7 @@ def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
     assert "never_evict" in refusal(placed(policy="belady"), epochs=3)
     assert "any, first_epoch, frequency" in refusal(placed("luck"), epochs=3)
     assert "give epochs=" in refusal(placed())
+    assert "more than 2000000000; give fewer epochs=" in refusal(placed(), epochs=10**9)
     assert "give form=" in refusal(placed(form="auto"), epochs=3)
     assert "leave one of them out" in refusal(placed(shared=True), epochs=3)
     assert "leave that out" in refusal(placed(), epochs=3, locality="sticky")

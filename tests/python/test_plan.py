@@ -40,6 +40,31 @@ def gets_of(served, epochs: int, **options) -> int:
     return served.counters()["get"]
 
 
+def test_prices_are_those_of_who_serves_the_data(serve, uneven, tmp_path):
+    served = serve(uneven)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost storage.googleapis.com\n")
+    unshare = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    # Else this machine would have to believe that name.
+    within = f'mount --bind {hosts} /etc/hosts && exec "$@"'
+    if subprocess.run([*unshare, within, "sh", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs `unshare --user --mount`, to give the name storage.googleapis.com to this machine")
+    words = [
+        leat.testing.find_binary(), "plan", served.url, "--json", "--no-sign-request", "--epochs", "1",
+        "--endpoint-url", served.bucket.url.replace("127.0.0.1", "storage.googleapis.com"),
+    ]  # fmt: skip
+
+    def provider(*flags: str) -> str:
+        done = subprocess.run([*unshare, within, "sh", *words, *flags],
+                              capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["provider"]
+
+    assert provider() == "gcs"
+    assert provider("--provider", "s3") == "s3"
+    assert plan(served, "--epochs", "1")["provider"] == "s3"  # Of a server that nobody knows.
+
+
 @pytest.fixture(scope="module")
 def uneven(tmp_path_factory):
     """4,000 objects of half a page to a page and a half, and more."""

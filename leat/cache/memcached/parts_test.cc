@@ -176,7 +176,8 @@ TEST(SlabStatisticsTest, TellsOfMemoryThatOtherSizesHold) {
   const auto complaint = slabs.complaint("a:1", 90'000, 64'000'000);
   ASSERT_TRUE(complaint);
   EXPECT_THAT(*complaint, HasSubstr("a:1"));
-  EXPECT_THAT(*complaint, HasSubstr("Restart it"));
+  EXPECT_THAT(*complaint, HasSubstr("If other data left them, restart it"));
+  EXPECT_THAT(*complaint, HasSubstr("give it more memory"));
 }
 
 TEST(SlabStatisticsTest, PassesOverNonsense) {

@@ -10,17 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "leat/base/clock.h"
-#include "leat/base/system_error.h"
 #include "leat/base/units.h"
 #include "leat/cache/memcached/server_name.h"
 #include "leat/runtime/log.h"
@@ -94,6 +91,19 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(127);
 }
 
+/// Waits for the end of a child, and says how that was. The child is left as it
+/// is, so that its number stays its own; but where SIGCHLD is ignored, or
+/// somebody waits for any child, that has been buried by then.
+std::string end_of(pid_t child) {
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) !=
+         0) {
+    if (errno != EINTR) return "somebody else has heard how";
+  }
+  return fmt::format("{} {}", info.si_code == CLD_EXITED ? "code" : "signal",
+                     info.si_status);
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -110,12 +120,9 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(
                              format_bytes(options.memory_bytes)));
   }
   LEAT_TRY(std::string program, find_in_path(env));
-  std::string folder =
-      value_of(env, "TMPDIR").value_or("/tmp") + "/leat-memcached-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) {
-    return system_error(
-        errno, "making a folder " + folder + " for what memcached says");
-  }
+  const std::string base = value_of(env, "TMPDIR").value_or("/tmp");
+  ServerFolder::sweep(base);
+  LEAT_TRY(ServerFolder folder, ServerFolder::make(base));
   std::unique_ptr<ServerProcess> server(
       new ServerProcess(options, std::move(program), std::move(folder)));
   LEAT_TRY_VOID(server->wait_until_it_listens());
@@ -123,7 +130,7 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::start(
 }
 
 ServerProcess::ServerProcess(ServerProcessOptions options, std::string program,
-                             std::string folder)
+                             ServerFolder folder)
     : options_(std::move(options)),
       program_(std::move(program)),
       folder_(std::move(folder)),
@@ -141,8 +148,7 @@ ServerProcess::~ServerProcess() {
     if (pid_ > 0) kill(pid_, SIGKILL);  // Not reaped yet: it is still that.
   }
   keeper_.join();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  ServerFolder::remove(folder_.path);
 }
 
 pid_t ServerProcess::pid() const {
@@ -155,11 +161,7 @@ void ServerProcess::keep(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     spawn(stop);
     const pid_t child = pid();
-    siginfo_t info{};
-    // Left as it is: its number must stay its own until pid_ is 0.
-    while (child > 0 && waitid(P_PID, static_cast<id_t>(child), &info,
-                               WEXITED | WNOWAIT) != 0) {
-    }
+    const std::string how = child > 0 ? end_of(child) : "it was never there";
     MutexLock lock(mutex_);
     pid_ = 0;
     ++ends_;
@@ -167,20 +169,19 @@ void ServerProcess::keep(const std::stop_token& stop) {
     if (child > 0) waitpid(child, nullptr, 0);
     if (stop.stop_requested() || options_.port == 0) return;
     log_warning(fmt::format(
-        "memcached at {} has ended ({} {}){}; it is started again, empty",
-        name_, info.si_code == CLD_EXITED ? "code" : "signal", info.si_status,
-        what_it_said()));
+        "memcached at {} has ended ({}){}; it is started again, empty", name_,
+        how, what_it_said()));
     changed_.wait_for(lock, stop, kBeforeAnother, [] { return false; });
   }
 }
 
 void ServerProcess::spawn(const std::stop_token& stop) {
   std::vector<std::string> texts = arguments(options_);
-  std::vector<std::string> variables = {"MEMCACHED_PORT_FILENAME=" + folder_ +
-                                        "/port"};
+  std::vector<std::string> variables = {
+      "MEMCACHED_PORT_FILENAME=" + folder_.path + "/port"};
   const std::vector<char*> argv = pointers(texts);
   const std::vector<char*> environment = pointers(variables);
-  const std::string log = folder_ + "/said";
+  const std::string log = folder_.path + "/said";
   const MutexLock lock(mutex_);
   // Asked with the lock: destruction kills what was begun before it took that.
   if (stop.stop_requested()) return;
@@ -193,7 +194,7 @@ void ServerProcess::spawn(const std::stop_token& stop) {
 }
 
 std::string ServerProcess::what_it_said() const {
-  std::string said = read_text(folder_ + "/said").substr(0, 500);
+  std::string said = read_text(folder_.path + "/said").substr(0, 500);
   while (said.ends_with('\n')) said.pop_back();
   return said.empty() ? said : ": " + said;
 }
@@ -204,7 +205,7 @@ Result<void> ServerProcess::wait_until_it_listens() {
   const TimePoint give_up = SteadyClock().now() + options_.patience;
   MutexLock lock(mutex_);
   while (SteadyClock().now() < give_up && ends_ == 0) {
-    const std::string ports = read_text(folder_ + "/port");
+    const std::string ports = read_text(folder_.path + "/port");
     const std::size_t at = ports.find(kBefore);
     if (at != std::string::npos) {
       options_.port = static_cast<std::uint16_t>(

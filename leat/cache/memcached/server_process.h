@@ -12,6 +12,7 @@
 #include "leat/base/env.h"
 #include "leat/base/mutex.h"
 #include "leat/base/result.h"
+#include "leat/cache/memcached/server_folder.h"
 
 namespace leat {
 
@@ -29,6 +30,9 @@ struct ServerProcessOptions {
 
 /// Runs `memcached -M -I 8m` of the user's PATH, with nothing of our
 /// environment and none of our files.
+///
+/// Its folder in TMPDIR goes with us, or, if we were killed, when the next one
+/// is started.
 ///
 /// The kernel kills it when the thread that started it ends (PR_SET_PDEATHSIG);
 /// that thread is one of ours and waits for it: nothing is left behind, however
@@ -59,7 +63,7 @@ class ServerProcess {
 
  private:
   ServerProcess(ServerProcessOptions options, std::string program,
-                std::string folder);
+                ServerFolder folder);
 
   void keep(const std::stop_token& stop);
   void spawn(const std::stop_token& stop);
@@ -68,7 +72,7 @@ class ServerProcess {
 
   ServerProcessOptions options_;  // Its port is known once it listens.
   const std::string program_;
-  const std::string folder_;  // Of what it says; ours to remove.
+  const ServerFolder folder_;  // Of what it says; ours to remove.
   const pid_t owner_;
   std::string name_;
 

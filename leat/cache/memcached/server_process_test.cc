@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -71,6 +72,19 @@ TEST(ServerProcessTest, EndsWhenItsOwnerIsKilled) {
   close(pipe_fds[1]);
 }
 
+// Then the kernel buries the child, and a wait for it finds none.
+TEST(ServerProcessTest, EndsWhereSigchldIsIgnored) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  auto server = ServerProcess::start({.patience = kPatient}, process_env());
+  ASSERT_TRUE(server) << server.error().message();
+  const pid_t pid = (*server)->pid();
+
+  server->reset();
+
+  EXPECT_FALSE(is_running(pid));
+  signal(SIGCHLD, before);
+}
+
 TEST(ServerProcessTest, StartsAgainAtTheSameAddress) {
   auto server = ServerProcess::start({.patience = kPatient}, process_env());
   ASSERT_TRUE(server) << server.error().message();
@@ -108,6 +122,65 @@ TEST(ServerProcessTest, SaysWhyItDoesNotListen) {
   EXPECT_EQ(server.error().code(), ErrorCode::kUnavailable);
   EXPECT_THAT(server.error().message(), HasSubstr("192.0.2.1"));
   EXPECT_THAT(server.error().message(), HasSubstr("assign"));
+}
+
+class ServerFolderTest : public ::testing::Test {
+ protected:
+  ServerFolderTest() {
+    std::string name = ::testing::TempDir() + "leat-folders-XXXXXX";
+    base_ = mkdtemp(name.data());
+  }
+  ~ServerFolderTest() override { std::filesystem::remove_all(base_); }
+
+  std::size_t folders() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(base_), {}));
+  }
+
+  std::string base_;
+};
+
+TEST_F(ServerFolderTest, WhatAKilledOwnerLeftGoesWhenTheNextServerStarts) {
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  const pid_t owner = fork();
+  if (owner == 0) {
+    const auto folder = ServerFolder::make(base_);
+    if (folder) std::ofstream(folder->path + "/port") << "TCP INET: 1";
+    (void)!write(pipe_fds[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char there = 0;
+  ASSERT_EQ(read(pipe_fds[0], &there, 1), 1);
+  ServerFolder::sweep(base_);
+  EXPECT_EQ(folders(), 1u);  // Its owner lives.
+  kill(owner, SIGKILL);
+  waitpid(owner, nullptr, 0);
+  EXPECT_EQ(folders(), 1u);
+
+  auto server = ServerProcess::start(
+      {.patience = kPatient},
+      fake_env({{"PATH", process_env()("PATH").value()}, {"TMPDIR", base_}}));
+
+  ASSERT_TRUE(server) << server.error().message();
+  EXPECT_EQ(folders(), 1u);  // The server's own.
+  server->reset();
+  EXPECT_EQ(folders(), 0u);
+  close(pipe_fds[0]);
+  close(pipe_fds[1]);
+}
+
+TEST_F(ServerFolderTest, WhatIsNotAServersStays) {
+  std::filesystem::create_directory(base_ + "/leat-memcached-notes");
+  std::ofstream(base_ + "/leat-memcached-notes/diary") << "mine";
+  std::filesystem::create_directory(base_ + "/other");
+  std::ofstream(base_ + "/leat-memcached-file") << "mine";
+
+  ServerFolder::sweep(base_);
+
+  EXPECT_TRUE(std::filesystem::exists(base_ + "/leat-memcached-notes/diary"));
+  EXPECT_EQ(folders(), 3u);
 }
 
 TEST(ServerProcessTest, GetsNothingOfOurs) {

@@ -81,10 +81,11 @@ std::optional<std::string> SlabStatistics::complaint(
   if (elsewhere == 0 || elsewhere < limit_bytes / kWorthTelling) return {};
   return fmt::format(
       "memcached at {} refuses values of {} though {} of its {} are free: they "
-      "lie in slabs of other sizes, left by other data. What it refuses is "
-      "read "
-      "from the bucket again. Restart it, or give this job servers of its own "
-      "(peers=\"auto\")",
+      "lie in slabs of other sizes. What it refuses is read from the bucket "
+      "again. If other data left them, restart it, or give this job servers of "
+      "its own (peers=\"auto\"); if samples differ in size, give it more "
+      "memory: "
+      "each size takes pages of 1 MiB",
       server, format_bytes(item_bytes), format_bytes(elsewhere),
       format_bytes(limit_bytes));
 }

@@ -83,6 +83,7 @@ struct Asked {
   std::string etag = "\"1\"";
   AccessTime now = 0;
   AccessTime next_use = 1000;
+  std::optional<std::uint64_t> sample = std::nullopt;
 };
 
 class CachedStoreTest : public ::testing::Test {
@@ -126,12 +127,13 @@ class CachedStoreTest : public ::testing::Test {
   }
   void start(Reader& reader, const std::string& key, const Asked& asked,
              std::stop_token stop = {}) {
-    store_->read(
-        {.object = {.key = key, .etag = asked.etag},
-         .into = reader.buffer.span(),
-         .observer = &reader,
-         .hint = ReadHint{.now = asked.now, .next_use = asked.next_use}},
-        std::move(stop), reader.done());
+    store_->read({.object = {.key = key, .etag = asked.etag},
+                  .into = reader.buffer.span(),
+                  .observer = &reader,
+                  .hint = ReadHint{.now = asked.now,
+                                   .next_use = asked.next_use,
+                                   .sample = asked.sample}},
+                 std::move(stop), reader.done());
   }
   /// Where the bytes came from; they are always right.
   std::optional<CacheLevel> read(const std::string& key, const Asked& asked) {

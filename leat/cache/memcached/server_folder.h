@@ -1,0 +1,25 @@
+// Where a memcached of ours says its port and what is wrong.
+#pragma once
+#include <string>
+
+#include "leat/base/owned_fd.h"
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// A folder of one server, locked (`flock`) for as long as its owner lives,
+/// however that ends.
+struct ServerFolder {
+  std::string path;
+  OwnedFd lock;
+
+  /// A new one in `base`, of this user alone. Errors: as the system says
+  static Result<ServerFolder> make(const std::string& base);
+  /// Removes those in `base` whose owners were killed; of this user, and with
+  /// nothing in them but what a server writes.
+  static void sweep(const std::string& base);
+  /// With what the server has written.
+  static void remove(const std::string& path);
+};
+
+}  // namespace leat
