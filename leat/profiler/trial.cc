@@ -115,8 +115,8 @@ Result<void> empty_run_folder(const TrialPlace& place) {
 
 Result<void> write_spec(const TrialPlace& place, std::size_t ranks,
                         const TrialOptions& options) {
-  nlohmann::json spec = {{"folder", place.run_folder.string()},
-                         {"warmup", options.warmup},
+  // It lies in the run folder, whose name may be no UTF-8, as JSON is.
+  nlohmann::json spec = {{"warmup", options.warmup},
                          {"steps", options.steps},
                          {"replayed", options.replayed},
                          {"drained", options.drained},

@@ -194,13 +194,16 @@ def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
     assert all(share > 0.9 for share in report["proof"]["warm_resident"])
 
 
-def test_words_that_are_no_utf8_end_no_profile(data, project):
+def test_words_that_are_no_utf8_end_no_profile(data, project, tmp_path):
     """The kernel takes any bytes for a name, JSON does not: the runs would be lost at their end."""
     named = project / os.fsdecode(b"data\xff")
     named.symlink_to(data)
+    temporary = tmp_path / os.fsdecode(b"tmp\xff")
+    temporary.mkdir()
 
     report = report_of(profile(
         project, "--steps", "5", "--warmup", "1", "--repeats", "1", "--", sys.executable, TRAINING, str(named), "--compute", "2",
+        TMPDIR=str(temporary),
     ))  # fmt: skip
 
     assert report["command"][2].endswith("data\ufffd")

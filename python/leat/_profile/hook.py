@@ -36,8 +36,8 @@ PATIENCE_SECONDS = 60.0
 class Recorder:
     """What one rank of one run does and remembers."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
-        self.folder: str = spec["folder"]
+    def __init__(self, folder: str, spec: dict[str, Any]) -> None:
+        self.folder = folder
         self.warmup: int = spec["warmup"]
         self.steps: int = spec["steps"]
         #: Batches to draw and then give again; 0: all come from the loader.
@@ -523,7 +523,7 @@ def install(spec_path: str) -> None:
     """Begins; called once, before the script's first line."""
     with open(spec_path, encoding="utf-8") as file:
         spec = json.load(file)
-    recorder = Recorder(spec)
+    recorder = Recorder(os.path.dirname(spec_path), spec)
 
     def found(name: str) -> None:
         for cls in LOADERS[name]:
