@@ -166,7 +166,7 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(report["ledger"],
            ledger_of(flags, *loader, processors, accelerators, context.env));
   if (flags.is_json) {
-    context.out << report.dump() << '\n';
+    context.out << dump_json(report) << '\n';
   } else {
     print_table(context.out, report);
   }

@@ -100,6 +100,15 @@ TEST_F(CatalogueCommandsTest, WhoeverOpensACatalogueRefreshesItIfAsked) {
             ExitCode::kWrongUsage);
 }
 
+TEST_F(CatalogueCommandsTest, WhatAFolderThatIsNoUtf8BringsIsJsonAllTheSame) {
+  put("\xff/1.jpg", "meow");
+
+  const nlohmann::json told =
+      run_json({"bench", path("\xff"), "--batch-size", "1", "--epochs", "1"});
+
+  EXPECT_THAT(told["url"].get<std::string>(), ::testing::EndsWith("\ufffd"));
+}
+
 TEST_F(CatalogueCommandsTest, OpsAreListedAsTheyAre) {
   EXPECT_THAT(run({"ops"}).out, HasSubstr("random_resized_crop[:size]"));
 

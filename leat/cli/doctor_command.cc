@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "leat/base/units.h"
+#include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/engine/stores.h"
@@ -156,7 +157,7 @@ Result<void> run_doctor(const std::string& url, const StoreFlags& store,
     }
     print(finding, context.out);
   }
-  if (is_json) context.out << report.dump() << '\n';
+  if (is_json) context.out << dump_json(report) << '\n';
   if (is_good) return {};
   return Error(ErrorCode::kUnavailable, "something needs fixing; see above");
 }

@@ -16,6 +16,17 @@ double positive(TomlReader& reader, std::string_view key) {
   return value;
 }
 
+/// Text that is shown on a terminal.
+std::string shown(TomlReader& reader, std::string_view key) {
+  std::string text = reader.text(key);
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (reader.has(key) &&
+      (text.empty() || std::ranges::any_of(text, is_control))) {
+    reader.refuse(key, "must be some text, on one line");
+  }
+  return text;
+}
+
 Link read_link(TomlReader& reader, const std::string& name) {
   return {.latency_seconds = reader.seconds(name + "_latency", 0.0),
           .bytes_per_second = static_cast<double>(reader.bytes(name, 0))};
@@ -25,7 +36,7 @@ Result<Machine> read_machine(const toml::table& table, const std::string& where,
                              std::string& as_of) {
   TomlReader reader(table, where);
   Machine machine{
-      .name = reader.text("name"),
+      .name = shown(reader, "name"),
       .accelerator = reader.text("accelerator", ""),
       .accelerators = static_cast<std::uint32_t>(
           reader.number("accelerators", 1, kMostAccelerators, 1)),
@@ -48,7 +59,7 @@ Result<Machine> read_machine(const toml::table& table, const std::string& where,
       reader.refuse("measured_step", "must be more than 0");
     }
   }
-  as_of = reader.text("as_of");
+  as_of = shown(reader, "as_of");
   (void)reader.text("source");  // For people.
   LEAT_TRY_VOID(reader.done());
   return machine;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "leat/base/units.h"
+#include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/ledger.h"
 #include "leat/cli/number_checks.h"
@@ -271,7 +272,7 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   }
   if (!report) return std::move(report).error();
   if (flags.is_json) {
-    context.out << report->dump() << '\n';
+    context.out << dump_json(*report) << '\n';
     return {};
   }
   print_profile(*report, context.out);

@@ -209,7 +209,9 @@ void print(const Json& told, std::ostream& out) {
                        row["is_choice"].get<bool>() ? "  <" : "");
   }
   out << '\n' << told["verdict"].get<std::string>() << '\n';
-  out << fmt::format("prices as of {}; {}\n", told["as_of"].get<std::string>(),
+  out << fmt::format("as measured on {}; prices as of {}; {}\n",
+                     told["measured_on"].get<std::string>(),
+                     told["as_of"].get<std::string>(),
                      told["model"].get<std::string>());
   for (const std::string& reason : reasons) {
     out << "some machines are left out: " << reason << '\n';

@@ -91,7 +91,8 @@ TEST_F(RecommendCommandTest, TellsTheFrontTheChoiceAndWhetherSmallerIsBetter) {
   ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
   EXPECT_THAT(done.out, HasSubstr("1 x few cores: 4.00 h, 18.40 dollars"));
   EXPECT_THAT(done.out, HasSubstr("a smaller machine is better for the money"));
-  EXPECT_THAT(done.out, HasSubstr("prices as of 2023-01; 2024-11"));
+  EXPECT_THAT(done.out, HasSubstr("as measured on few cores; prices as of "
+                                  "2023-01; 2024-11"));
   EXPECT_THAT(done.out, HasSubstr("Leat's own model"));
   EXPECT_THAT(done.out, HasSubstr("some machines are left out"));
 }
@@ -144,6 +145,10 @@ TEST_F(RecommendCommandTest, WrongListsAndReportsAreRefusedByName) {
               HasSubstr("dollars_per_hour is missing"));
   EXPECT_THAT(refusal(with("as_of = \"2024-11\"", "")),
               HasSubstr("as_of is missing"));
+  for (const char* name : {"\"\"", "\"a\\u001b[31m\"", "\"a\\nb\""}) {
+    EXPECT_THAT(refusal(with("\"few cores\"", name)),
+                HasSubstr("name must be some text, on one line"));
+  }
   EXPECT_THAT(refusal(with("most = 2", "mots = 2")),
               HasSubstr("mots is unknown"));
   EXPECT_THAT(refusal(kMachines, {"--on", "neither"}),

@@ -17,6 +17,7 @@
 #include "leat/store/http/http_store.h"
 #include "leat/store/layers/joined_store.h"
 #include "leat/store/layers/limited_store.h"
+#include "leat/store/layers/noted_store.h"
 #include "leat/store/layers/retrying_store.h"
 #include "leat/store/s3/diagnosis.h"
 #include "leat/store/s3/s3_store.h"
@@ -109,7 +110,7 @@ Result<Driver> open_http(const Url& url, const StoreOptions& options,
   return driver;
 }
 
-Result<Driver> open_file(const Url& url) {
+Result<Driver> open_file(const Url& url, const Env& env) {
   std::error_code failed;
   const auto absolute = std::filesystem::absolute(url.path, failed);
   std::string path = failed ? url.path : absolute.lexically_normal().string();
@@ -117,6 +118,10 @@ Result<Driver> open_file(const Url& url) {
   Driver driver;
   driver.identity = "file://" + path;
   LEAT_TRY(driver.store, open_file_store(url.path));
+  if (const auto notes = value_of(env, "LEAT_PROFILE_NOTES")) {
+    driver.store = std::make_unique<NotedStore>(std::move(driver.store),
+                                                std::move(path), *notes);
+  }
   return driver;
 }
 
@@ -126,7 +131,7 @@ Result<Driver> open_driver(const Url& url, const StoreOptions& options,
   if (url.scheme == "http" || url.scheme == "https") {
     return open_http(url, options, metrics);
   }
-  return open_file(url);
+  return open_file(url, env);
 }
 
 std::uint64_t draw_seed() {

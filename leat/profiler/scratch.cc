@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -55,8 +56,9 @@ std::string without_escapes(std::string_view text) {
   return plain;
 }
 
+/// All file systems mounted below a folder, each after the one that it lies in.
 std::vector<Path> mounts_below(const Path& folder) {
-  std::vector<Path> mounts;
+  std::set<Path> mounts;
   std::ifstream table("/proc/self/mountinfo");
   std::string line;
   while (std::getline(table, line)) {
@@ -64,39 +66,61 @@ std::vector<Path> mounts_below(const Path& folder) {
     for (int field = 0; field < 4; ++field) begin = line.find(' ', begin) + 1;
     const Path mount = without_escapes(
         std::string_view(line).substr(begin, line.find(' ', begin) - begin));
-    const bool is_new = std::ranges::none_of(
-        mounts, [&](const Path& m) { return lies_below(mount, m); });
-    if (lies_below(mount, folder) && is_new) mounts.push_back(mount);
+    if (lies_below(mount, folder)) mounts.insert(mount);
   }
-  return mounts;
+  return {mounts.begin(), mounts.end()};
 }
+
+/// What a folder or file is, kept under a number before anything covers it;
+/// then an overlay in its place. Some file systems stand under none: those can
+/// only be read meanwhile.
+constexpr std::string_view kFunctions =
+    "keep() { if [ -d \"$1\" ]; then mkdir \"$s/l$2\"; else : >\"$s/l$2\"; fi; "
+    "mount --bind \"$1\" \"$s/l$2\"; }; "
+    "cover() { mkdir \"$s/u$2\" \"$s/w$2\" && mount -t overlay overlay -o "
+    "\"lowerdir=$s/l$2,upperdir=$s/u$2,workdir=$s/w$2\" \"$1\"; }; "
+    "cover_or_lock() { [ -d \"$1\" ] && cover \"$@\" 2>/dev/null || "
+    "{ mount --bind \"$s/l$2\" \"$1\" && mount -o remount,bind,ro \"$1\"; }; "
+    "}; ";
 
 std::string script_for(std::span<const Path> folders, const Path& run_folder) {
   const Path place = run_folder / "scratch";
   std::string script = fmt::format(
       "set -e; here=$PWD; s={}; mkdir -p \"$s\"; mount -t tmpfs tmpfs \"$s\"; ",
       shell_word(place.string()));
-  std::size_t kept = 0;
+  script += kFunctions;
   std::size_t number = 0;
   for (const Path& folder : outermost(folders)) {
-    const std::vector<Path> mounts = mounts_below(folder);
-    const std::size_t first = kept;
-    for (const Path& mount : mounts) {
+    std::vector<Path> covered = mounts_below(folder);
+    covered.insert(covered.begin(), folder);
+    const std::size_t first = number;
+    for (const Path& path : covered) {
       script +=
-          fmt::format("mkdir \"$s/k{0}\"; mount --rbind {1} \"$s/k{0}\"; ",
-                      kept++, shell_word(mount.string()));
+          fmt::format("keep {} {}; ", shell_word(path.string()), number++);
     }
-    script += fmt::format(
-        "mkdir \"$s/l{0}\" \"$s/u{0}\" \"$s/w{0}\"; "
-        "mount --bind {1} \"$s/l{0}\"; mount -t overlay overlay -o "
-        "lowerdir=\"$s/l{0}\",upperdir=\"$s/u{0}\",workdir=\"$s/w{0}\" {1}; ",
-        number++, shell_word(folder.string()));
-    for (std::size_t i = 0; i < mounts.size(); ++i) {
-      script += fmt::format("mount --rbind \"$s/k{}\" {}; ", first + i,
-                            shell_word(mounts[i].string()));
+    for (std::size_t i = 0; i < covered.size(); ++i) {
+      script += fmt::format("{} {} {}; ", i == 0 ? "cover" : "cover_or_lock",
+                            shell_word(covered[i].string()), first + i);
     }
   }
   return script + "cd \"$here\"; exec \"$@\"";
+}
+
+/// In a user's own namespace the kernel does not let a folder be covered apart
+/// from what is mounted in it.
+Result<void> nothing_mounted_in(std::span<const Path> folders) {
+  for (const Path& folder : folders) {
+    const std::vector<Path> mounts = mounts_below(folder);
+    if (mounts.empty()) continue;
+    return Error(
+        ErrorCode::kPermissionDenied,
+        fmt::format("only root can cover {}, since {} is mounted in it: run as "
+                    "root, or from a folder, and with a HOME, in which nothing "
+                    "is mounted; or pass --no-scratch and the script writes "
+                    "for real",
+                    folder.string(), mounts.front().string()));
+  }
+  return {};
 }
 
 }  // namespace
@@ -137,6 +161,7 @@ Result<void> check_scratch(std::span<const Path> folders,
   LEAT_TRY(Child child, Child::start(words, log));
   LEAT_TRY(const int status, child.wait(std::chrono::seconds(30), stop));
   if (status == 0) return {};
+  if (::geteuid() != 0) LEAT_TRY_VOID(nothing_mounted_in(folders));
   std::string why;
   std::getline(std::ifstream(log), why);
   return Error(ErrorCode::kPermissionDenied,

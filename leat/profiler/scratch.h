@@ -16,8 +16,9 @@ namespace leat {
 /// there. `run_folder` stays as it is: it holds the mounts, and what the run
 /// reports; it lies in none of the folders.
 ///
-/// Folders inside others are covered by them; other file systems mounted below
-/// a folder stay mounted, and can be written to.
+/// Folders inside others are covered by them, and so are other file systems
+/// mounted below a folder; those that no overlay can cover, and single files
+/// that are mounted there, can be read alone.
 std::vector<std::string> scratch_words(
     std::span<const std::filesystem::path> folders,
     const std::filesystem::path& run_folder, bool is_root);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -68,6 +70,64 @@ TEST_F(ScratchTest, WhatIsWrittenIsSeenInsideAndNotAfter) {
   EXPECT_EQ(content(project_ / "kept"), "before");
   EXPECT_TRUE(std::filesystem::is_empty(project_ / "inner"));
   EXPECT_EQ(content(run_ / "told"), "told\n");
+}
+
+/// Gives this process its own view of what is mounted, so that nothing stays
+/// behind; false where the kernel does not let us.
+bool mounts_for_itself(const Path& folder) {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", folder.c_str(), "tmpfs", 0, nullptr) == 0;
+}
+
+TEST_F(ScratchTest, FileSystemsMountedBelowAreCoveredToo) {
+  const Path mounted = project_ / "mounted disk";
+  std::filesystem::create_directory(mounted);
+  if (!mounts_for_itself(mounted)) GTEST_SKIP() << "nothing can be mounted";
+  std::ofstream(mounted / "kept") << "before";
+  const Path deeper = mounted / "deeper";
+  std::filesystem::create_directory(deeper);
+  ASSERT_EQ(::mount("tmpfs", deeper.c_str(), "tmpfs", 0, nullptr), 0);
+  std::ofstream(deeper / "kept") << "before";
+  std::ofstream(project_ / "place") << "";
+  ASSERT_EQ(::mount((project_ / "kept").c_str(), (project_ / "place").c_str(),
+                    nullptr, MS_BIND, nullptr),
+            0);
+
+  const int status = run(
+      "cd 'mounted disk'; test \"$(cat kept)\" = before; echo after > kept; "
+      "test \"$(cat kept)\" = after; echo new > new; "
+      "test \"$(cat deeper/kept)\" = before; echo after > deeper/kept; "
+      "test \"$(cat ../place)\" = before; "
+      "if echo after 2>/dev/null >> ../place; then exit 5; fi");
+
+  EXPECT_EQ(status, 0) << content(run_ / "log");
+  EXPECT_EQ(content(mounted / "kept"), "before");
+  EXPECT_FALSE(std::filesystem::exists(mounted / "new"));
+  EXPECT_EQ(content(deeper / "kept"), "before");
+  EXPECT_EQ(content(project_ / "kept"), "before");
+  for (const Path& path : {project_ / "place", deeper, mounted}) {
+    EXPECT_EQ(::umount(path.c_str()), 0);
+  }
+}
+
+TEST_F(ScratchTest, WhoIsNotRootIsToldWhatIsMountedInTheFolder) {
+  const Path mounted = project_ / "inner";
+  if (::geteuid() != 0 || !mounts_for_itself(mounted)) {
+    GTEST_SKIP() << "nothing can be mounted";
+  }
+  constexpr ::uid_t kNobody = 65534;
+  ASSERT_EQ(::chown(run_.c_str(), kNobody, kNobody), 0);
+  std::filesystem::remove(run_ / "scratch.log");
+  ASSERT_EQ(::seteuid(kNobody), 0);
+
+  const auto refused = check_scratch(folders_, run_, {});
+
+  ASSERT_EQ(::seteuid(0), 0);
+  ::umount(mounted.c_str());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("inner is mounted in it: run as root"));
 }
 
 TEST_F(ScratchTest, KeepsTheFolderAndTheStatusOfTheCommand) {

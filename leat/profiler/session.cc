@@ -136,7 +136,7 @@ class Session {
     if (files_.empty()) {
       if (reads_store_) return;
       trials_.why_no_warm =
-          "the script opens no file in Python and reads no bucket at "
+          "the script reads no file by Python or Leat and no bucket at "
           "AWS_ENDPOINT_URL, and what it reads otherwise cannot be kept in "
           "memory";
       return;

@@ -24,6 +24,8 @@ using Path = std::filesystem::path;
 
 constexpr std::uint64_t kMostRecordBytes = 64 << 20;
 constexpr std::size_t kShownLines = 40;
+/// What is looked through for why a script failed.
+constexpr std::int64_t kMostOfLog = 1 << 20;
 /// Sockets are bound in a temporary folder, and their names have 107 bytes at
 /// most: torch's workers take 32 of them, and hang where that is too long.
 constexpr std::size_t kMostOfTemporaryFolder = 107 - 40;
@@ -40,10 +42,24 @@ Result<std::string> read_file(const Path& path) {
   return text;
 }
 
+/// The last of a file that may be of any size.
+Result<std::string> read_end_of(const Path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::int64_t>(file.tellg());
+  if (!file || size < 0) {
+    return Error(ErrorCode::kNotFound, path.filename().string());
+  }
+  std::string text(static_cast<std::size_t>(std::min(size, kMostOfLog)), '\0');
+  file.seekg(size - static_cast<std::int64_t>(text.size()));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
 /// From where an exception tells its story; else the last lines. torchrun
 /// says much after it that nobody asked for.
 std::string telling_lines(const Path& log) {
-  const Result<std::string> text = read_file(log);
+  const Result<std::string> text = read_end_of(log);
   if (!text) return "";
   if (const auto story = text->find("Traceback (most recent call last)");
       story != std::string::npos) {
@@ -97,13 +113,15 @@ Result<void> empty_run_folder(const TrialPlace& place) {
   return system_error(failed.value(), "emptying " + place.run_folder.string());
 }
 
-Result<void> write_spec(const TrialPlace& place, const TrialOptions& options) {
-  nlohmann::json spec = {{"folder", place.run_folder.string()},
-                         {"warmup", options.warmup},
+Result<void> write_spec(const TrialPlace& place, std::size_t ranks,
+                        const TrialOptions& options) {
+  // It lies in the run folder, whose name may be no UTF-8, as JSON is.
+  nlohmann::json spec = {{"warmup", options.warmup},
                          {"steps", options.steps},
                          {"replayed", options.replayed},
                          {"drained", options.drained},
                          {"rows", nullptr},
+                         {"ranks", ranks},
                          {"notes_files", options.notes_files}};
   if (options.rows) spec["rows"] = *options.rows;
   std::ofstream file(place.run_folder / "spec.json");
@@ -232,8 +250,9 @@ std::vector<std::string> read_places(const Path& folder) {
 Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
                         const TrialOptions& options,
                         const std::stop_token& stop) {
+  const std::size_t ranks = launch.nodes.size() * launch.processes_per_node;
   LEAT_TRY_VOID(empty_run_folder(place));
-  LEAT_TRY_VOID(write_spec(place, options));
+  LEAT_TRY_VOID(write_spec(place, ranks, options));
   std::ranges::copy(variables_for(place), std::back_inserter(launch.variables));
   if (!place.scratch_folders.empty()) {
     launch.wrapper = scratch_words(place.scratch_folders, place.run_folder,
@@ -243,7 +262,6 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
   if (options.reads_power) power.emplace();
   LEAT_TRY_VOID(run_commands(place, launch, stop));
   Trial trial;
-  const std::size_t ranks = launch.nodes.size() * launch.processes_per_node;
   trial.ranks.reserve(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     LEAT_TRY(RankRecord record, read_record(place.run_folder, rank, options));

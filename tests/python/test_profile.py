@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 import leat
-from profiling import largest_part, profile, report_of
+from profiling import largest_part, profile, report_of, skip_without_scratch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 
@@ -187,6 +187,40 @@ def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
     assert report["loader"] == "leat.loader.Loader"
     assert report["parts"]["compute"]["seconds"] >= 0.1
     assert largest_part(report) == "compute"
+    # Leat opens its files by itself, and tells which.
+    assert report["proof"]["files"] >= 11 * 4
+    assert {"preparation", "fetch"} <= report["parts"].keys()
+    assert all(share < 0.1 for share in report["proof"]["cold_resident"])
+    assert all(share > 0.9 for share in report["proof"]["warm_resident"])
+
+
+def test_words_that_are_no_utf8_end_no_profile(data, project, tmp_path):
+    """The kernel takes any bytes for a name, JSON does not: the runs would be lost at their end."""
+    named = project / os.fsdecode(b"data\xff")
+    named.symlink_to(data)
+    temporary = tmp_path / os.fsdecode(b"tmp\xff")
+    temporary.mkdir()
+
+    report = report_of(profile(
+        project, "--steps", "5", "--warmup", "1", "--repeats", "1", "--", sys.executable, TRAINING, str(named), "--compute", "2",
+        TMPDIR=str(temporary),
+    ))  # fmt: skip
+
+    assert report["command"][2].endswith("data\ufffd")
+    assert report["proof"]["files"] > 0
+
+
+def test_what_is_python_or_the_systems_is_told_from_data_by_whole_names(monkeypatch):
+    from leat._profile import hook
+
+    monkeypatch.setattr(sys, "prefix", "/project")
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    ours = hook.no_data("/tmp/run")
+
+    for path in ("/processed/a", "/system/a", "/devices/a", "/usr/src/app/data/a", "/project/data/a", "/project/library", "/tmp/run2/a"):
+        assert not path.startswith(ours), path
+    for path in ("/proc/cpuinfo", "/sys/block", "/usr/lib/os.py", "/project/lib/python3/site-packages/a", "/tmp/run/spec.json"):
+        assert path.startswith(ours), path
 
 
 def test_replayed_batches_have_the_rows_of_the_whole_job(data, project):
@@ -254,6 +288,7 @@ def test_the_users_own_sitecustomize_still_runs(data, project):
 @pytest.mark.parametrize("script, says", [
     ("raise SystemExit('no such model')", "no such model"),
     ("raise SystemExit(3)", "the script failed with status 3"),
+    ("import sys\nfor _ in range(70): sys.stdout.write('y' * 2**20)\nraise SystemExit('told at last')", "told at last"),
     ("print('hello')", "without iterating over a torch.utils.data.DataLoader"),
     ("from torch.utils.data import DataLoader\nfor _ in DataLoader([1, 2, 3]): pass", "gave 3 batches"),
     ("from torch.utils.data import DataLoader\nloader = DataLoader([1])\nfor _ in range(9):\n    for _ in loader: pass",
@@ -300,6 +335,19 @@ def test_a_script_that_starts_its_ranks_itself_is_told_what_to_do(project, tmp_p
     assert "joined 2 ranks where 1 was to be run" in done.stderr
     assert "--nproc-per-node 2" in done.stderr
     assert not after.exists()
+
+
+def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project):
+    """As `torchrun` does: with nobody alone, what ranks tell each other would be counted as compute."""
+    done = profile(
+        project, "--steps", "5", "--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        TRAINING, str(data),
+    )  # fmt: skip
+
+    skip_without_scratch(done.stderr)
+    assert done.returncode == 2
+    assert "WORLD_SIZE is 2 where 1 was to be run" in done.stderr
+    assert "--nproc-per-node 2" in done.stderr
 
 
 @pytest.mark.parametrize("words, says", [

@@ -1,8 +1,11 @@
 #include "leat/agent/wire/messages.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <string>
 
 namespace leat {
@@ -33,42 +36,195 @@ TEST(WireTest, WhatIsSaidIsRead) {
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->registration);
   EXPECT_EQ(read->registration->job, said.job);
+  EXPECT_EQ(read->registration->name, "n");
+  EXPECT_EQ(read->registration->dataset, "s3://b");
   EXPECT_EQ(read->registration->rank, 3u);
+  EXPECT_EQ(read->registration->world_size, 8u);
+  EXPECT_EQ(read->registration->local_ranks, 4u);
+  EXPECT_EQ(read->registration->threads, 5u);
+  EXPECT_EQ(read->registration->in_flight, 6u);
   EXPECT_EQ(read->registration->ram_bytes, 9u);
   EXPECT_EQ(read->registration->disk_bytes, 10u);
   EXPECT_EQ(read->registration->dataset_samples, 7u);
   EXPECT_EQ(read->registration->epochs, 3u);
   EXPECT_EQ(read->registration->shared_cache, "leat-ram-1");
 
-  const auto rates = parse_loader_line(
-      without_end(line_of(WireRates{.samples = 2.5,
-                                    .epochs = 2,
-                                    .threads = 3,
-                                    .stalled_dollars = 0.25,
-                                    .gets = 4,
-                                    .lists = 2,
-                                    .request_dollars = 0.5,
-                                    .stalls = {{"storage", 1.5}}})));
-  ASSERT_TRUE(rates && rates->rates);
-  EXPECT_EQ(rates->rates->samples, 2.5);
-  EXPECT_EQ(rates->rates->epochs, 2);
-  EXPECT_EQ(rates->rates->threads, 3);
-  EXPECT_EQ(rates->rates->stalled_dollars, 0.25);
-  EXPECT_EQ(rates->rates->gets, 4);
-  EXPECT_EQ(rates->rates->lists, 2);
-  EXPECT_EQ(rates->rates->request_dollars, 0.5);
-  EXPECT_FALSE(rates->rates->transfer_dollars) << "is not known";
-  EXPECT_EQ(rates->rates->stalls,
-            (std::map<std::string, double>{{"storage", 1.5}}));
-
   Share share;
   share.threads = 4;
+  share.in_flight = 11;
   share.bytes_per_second = 1000;
   share.ram_bytes = 0;
   share.disk_bytes = 5;
   const auto given = parse_agent_line(without_end(line_of(share)));
   ASSERT_TRUE(given && given->share);
   EXPECT_EQ(*given->share, share);
+}
+
+template <class Field>
+struct Named {
+  const char* name;
+  Field field;
+};
+
+constexpr Named<double WireRates::*> kAlwaysSaid[] = {
+    {"elapsed_seconds", &WireRates::elapsed_seconds},
+    {"samples", &WireRates::samples},
+    {"training_seconds", &WireRates::training_seconds},
+    {"wait_seconds", &WireRates::wait_seconds},
+    {"reads", &WireRates::reads},
+    {"read_bytes", &WireRates::read_bytes},
+    {"read_seconds", &WireRates::read_seconds},
+    {"tasks", &WireRates::tasks},
+    {"busy_seconds", &WireRates::busy_seconds},
+    {"ram_hits", &WireRates::ram_hits},
+    {"disk_hits", &WireRates::disk_hits},
+    {"peer_hits", &WireRates::peer_hits},
+    {"cache_misses", &WireRates::cache_misses},
+    {"threads", &WireRates::threads},
+    {"in_flight", &WireRates::in_flight},
+    {"ram_bytes", &WireRates::ram_bytes},
+    {"disk_bytes", &WireRates::disk_bytes},
+    {"stalled_dollars", &WireRates::stalled_dollars}};
+constexpr Named<std::optional<double> WireRates::*> kWhereKnown[] = {
+    {"gets", &WireRates::gets},
+    {"lists", &WireRates::lists},
+    {"request_dollars", &WireRates::request_dollars},
+    {"transfer_dollars", &WireRates::transfer_dollars}};
+
+/// A message of rates with all that is always said but `without`, and what
+/// `more` is.
+std::string rates_line(const std::string& without = "",
+                       const std::string& more = R"("stalls":{})") {
+  std::string line = R"({"rates":{)";
+  double value = 1.5;
+  for (const auto& [name, field] : kAlwaysSaid) {
+    if (name != without) line += fmt::format(R"("{}":{},)", name, value);
+    value += 1;
+  }
+  return line + more + "}}";
+}
+
+TEST(WireTest, EachRateHasItsNameInBothDirections) {
+  std::string more = R"("epochs":7,"stalls":{"storage":0.5,"decode":1.5})";
+  double value = 100.25;
+  for (const auto& [name, field] : kWhereKnown) {
+    more += fmt::format(R"(,"{}":{})", name, value++);
+  }
+
+  const auto read = parse_loader_line(rates_line("", more));
+
+  ASSERT_TRUE(read) << read.error().message();
+  ASSERT_TRUE(read->rates);
+  value = 1.5;
+  const auto again = parse_loader_line(without_end(line_of(*read->rates)));
+  ASSERT_TRUE(again && again->rates);
+  for (const auto& [name, field] : kAlwaysSaid) {
+    EXPECT_EQ((*read->rates).*field, value) << name;
+    EXPECT_EQ((*again->rates).*field, value++) << name;
+  }
+  value = 100.25;
+  for (const auto& [name, field] : kWhereKnown) {
+    EXPECT_EQ((*read->rates).*field, value) << name;
+    EXPECT_EQ((*again->rates).*field, value++) << name;
+  }
+  EXPECT_EQ(again->rates->epochs, 7);
+  EXPECT_EQ(again->rates->stalls,
+            (std::map<std::string, double>{{"storage", 0.5}, {"decode", 1.5}}));
+}
+
+TEST(WireTest, WhatWasNotAlwaysSaidMayBeMissingAndNothingElse) {
+  const auto read = parse_loader_line(rates_line());
+  ASSERT_TRUE(read && read->rates) << read.error().message();
+  for (const auto& [name, field] : kWhereKnown) {
+    EXPECT_FALSE((*read->rates).*field) << name;
+    EXPECT_EQ(line_of(*read->rates).find(name), std::string::npos);
+  }
+  EXPECT_EQ(read->rates->epochs, 0);
+  EXPECT_FALSE(read->rates->elsewhere);
+
+  for (const auto& [name, field] : kAlwaysSaid) {
+    const auto refused = parse_loader_line(rates_line(name));
+    ASSERT_FALSE(refused) << name;
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr(std::string(name) + " must be a number"));
+  }
+  for (const auto& [name, field] : kWhereKnown) {
+    for (const char* value : {"-1", "null", "\"1\"", "1e999"}) {
+      EXPECT_FALSE(parse_loader_line(
+          rates_line("", fmt::format(R"("stalls":{{}},"{}":{})", name, value))))
+          << name << value;
+    }
+  }
+  EXPECT_FALSE(parse_loader_line(rates_line("", R"("stalls":{},"epochs":-1)")));
+}
+
+TEST(WireTest, StallsAreAFewNumbers) {
+  std::string many = R"("stalls":{"c0":1)";
+  for (std::size_t i = 1; i < kMostStalls; ++i) {
+    many += fmt::format(R"(,"c{}":1)", i);
+  }
+  EXPECT_TRUE(parse_loader_line(rates_line("", many + "}")));
+  EXPECT_FALSE(parse_loader_line(rates_line("", many + R"(,"more":1})")));
+  for (const std::string& wrong :
+       {std::string(R"("stalls":[])"), std::string(R"("gets":1)"),
+        std::string(R"("stalls":{"storage":-1})"),
+        R"("stalls":{")" + std::string(kMostNameBytes + 1, 's') + R"(":1})"}) {
+    EXPECT_FALSE(parse_loader_line(rates_line("", wrong))) << wrong;
+  }
+}
+
+TEST(WireTest, ARegistrationIsCheckedKeyByKey) {
+  const auto line = [](const std::string& key, const std::string& value) {
+    std::string all = R"({"leat":1,"register":{"dataset":"s3://b","name":"n")";
+    for (const char* name :
+         {"job", "rank", "world_size", "local_ranks", "threads", "in_flight",
+          "ram_bytes", "disk_bytes", "dataset_samples"}) {
+      const std::string as = name == std::string("job") ? "\"j\"" : "4";
+      if (name != key) all += fmt::format(R"(,"{}":{})", name, as);
+    }
+    if (!value.empty()) all += fmt::format(R"(,"{}":{})", key, value);
+    return all + "}}";
+  };
+  ASSERT_TRUE(parse_loader_line(line("epochs", "2")));
+  for (const char* name :
+       {"rank", "world_size", "local_ranks", "threads", "in_flight",
+        "ram_bytes", "disk_bytes", "dataset_samples"}) {
+    const auto missing = parse_loader_line(line(name, ""));
+    ASSERT_FALSE(missing) << name;
+    EXPECT_THAT(missing.error().message(),
+                HasSubstr(std::string(name) + " is missing"));
+    for (const char* value : {"-1", "1.5", "\"1\"", "null"}) {
+      EXPECT_FALSE(parse_loader_line(line(name, value))) << name << value;
+    }
+  }
+  for (const char* name : {"rank", "world_size", "local_ranks"}) {
+    EXPECT_TRUE(parse_loader_line(line(name, "4294967295"))) << name;
+    EXPECT_FALSE(parse_loader_line(line(name, "4294967296"))) << name;
+  }
+  for (const char* name :
+       {"world_size", "local_ranks", "threads", "in_flight"}) {
+    EXPECT_FALSE(parse_loader_line(line(name, "0"))) << name;
+  }
+  EXPECT_FALSE(parse_loader_line(line("shared_cache", "7")));
+  EXPECT_FALSE(parse_loader_line(line("epochs", "-1")));
+}
+
+TEST(WireTest, AShareIsCheckedAndWhatItDoesNotSayIsNotSaid) {
+  EXPECT_EQ(line_of(Share{}), "{\"share\":{}}\n");
+  const auto none = parse_agent_line(R"({"share":{}})");
+  ASSERT_TRUE(none && none->share);
+  EXPECT_EQ(*none->share, Share{});
+  for (const char* name : {"threads", "in_flight", "bytes_per_second",
+                           "ram_bytes", "disk_bytes"}) {
+    EXPECT_TRUE(
+        parse_agent_line(fmt::format(R"({{"share":{{"{}":1}}}})", name)));
+    EXPECT_FALSE(
+        parse_agent_line(fmt::format(R"({{"share":{{"{}":-1}}}})", name)));
+  }
+  EXPECT_FALSE(parse_agent_line(R"({"share":{"in_flight":0}})"));
+  const auto said = parse_agent_line(without_end(error_line("no room")));
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->error, "no room");
 }
 
 TEST(WireTest, PacesGoBothWaysAndWhatNothingBoundsIsLeftOut) {
@@ -92,13 +248,14 @@ TEST(WireTest, PacesGoBothWaysAndWhatNothingBoundsIsLeftOut) {
 }
 
 TEST(WireTest, NamesAreCutAndNeedNoUtf8) {
-  const WireRegistration said{.job = std::string(9000, 'x'),
+  const WireRegistration said{.job = std::string(2 * kMostLineBytes, 'x'),
                               .name = "\xff\xfe"};
   const std::string line = line_of(said);
   EXPECT_LT(line.size(), kMostLineBytes);
   const auto read = parse_loader_line(without_end(line));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->registration->job.size(), kMostNameBytes);
+  EXPECT_LT(error_line(said.job).size(), kMostLineBytes);
 }
 
 TEST(WireTest, SaysWhatIsWrong) {
@@ -129,6 +286,11 @@ TEST(WireTest, LinesAreBounded) {
   EXPECT_EQ(reader.next(), "cd");
   ASSERT_TRUE(reader.add(std::string(kMostLineBytes, 'x')));
   EXPECT_FALSE(reader.add("y"));
+
+  LineReader unread;
+  const std::string lines(kMostLineBytes, '\n');
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(unread.add(lines));
+  EXPECT_FALSE(unread.add(lines)) << "nobody took one of them";
 }
 
 }  // namespace

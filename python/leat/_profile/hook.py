@@ -36,8 +36,8 @@ PATIENCE_SECONDS = 60.0
 class Recorder:
     """What one rank of one run does and remembers."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
-        self.folder: str = spec["folder"]
+    def __init__(self, folder: str, spec: dict[str, Any]) -> None:
+        self.folder = folder
         self.warmup: int = spec["warmup"]
         self.steps: int = spec["steps"]
         #: Batches to draw and then give again; 0: all come from the loader.
@@ -46,6 +46,8 @@ class Recorder:
         self.rows: int | None = spec["rows"]
         #: Batches to draw at the end as fast as they come.
         self.drained: int = spec["drained"]
+        #: Processes that the profiler started, on all nodes.
+        self.ranks: int = spec["ranks"]
         self.rank = int(os.environ.get("RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
         self.pid = os.getpid()
@@ -102,18 +104,28 @@ class Recorder:
 
     def refuse_ranks_of_its_own(self) -> None:
         """Ends a script that starts its ranks itself: nobody could run fewer or tell them apart."""
+        if self.world_size != self.ranks:
+            self.refuse(
+                f"WORLD_SIZE is {self.world_size} where {self.ranks} was to be run: the command starts the ranks itself, as "
+                "torchrun and accelerate launch do, or the variable is set already. Give the command of one rank, python "
+                f"train.py …, and --nproc-per-node {self.world_size}"
+            )
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed is None or not distributed.is_available() or not distributed.is_initialized():
             return
         world_size = distributed.get_world_size()
-        if world_size == self.world_size:
-            return
-        with open(os.path.join(self.folder, "refused"), "w", encoding="utf-8") as file:
-            file.write(
+        if world_size != self.world_size:
+            self.refuse(
                 f"the script joined {world_size} ranks where {self.world_size} was to be run: it starts them itself, as by "
                 "torch.multiprocessing.spawn. Let it take RANK, WORLD_SIZE and LOCAL_RANK from its environment, as torchrun "
                 f"sets them, and give --nproc-per-node {world_size}"
             )
+
+    def refuse(self, why: str) -> NoReturn:
+        path = os.path.join(self.folder, "refused")
+        with open(f"{path}-{self.pid}", "w", encoding="utf-8") as file:
+            file.write(why)
+        os.replace(file.name, path)  # Seen whole, though all ranks may say so.
         end_children()
         os._exit(1)  # And so does what waits for it: nothing after the training runs.
 
@@ -425,10 +437,19 @@ def note(folder: str, kind: str, what: str) -> None:
         os.close(out)
 
 
+def no_data(folder: str) -> tuple[str, ...]:
+    """What paths begin with that are no data of the script's: Python's own, the system's, ours."""
+    folders = [folder, "/proc", "/sys", os.path.dirname(os.__file__)]
+    for prefix in {sys.prefix, sys.base_prefix}:  # Of an environment; a project may lie in the same folder.
+        folders += [os.path.join(prefix, name) for name in ("bin", "etc", "include", "lib", "lib64", "share")]
+    return tuple(os.path.join(one, "") for one in folders)
+
+
 def note_opened_files(folder: str) -> None:
     """Writes down which files the script reads, in this process and its forks."""
     seen: set[str] = set()
-    ours = (sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/proc", "/sys", "/dev", folder)
+    os.environ["LEAT_PROFILE_NOTES"] = folder  # What Leat reads, it opens by itself.
+    ours = no_data(folder)
 
     def hear(event: str, args: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(args[0], (str, bytes)):
@@ -502,7 +523,7 @@ def install(spec_path: str) -> None:
     """Begins; called once, before the script's first line."""
     with open(spec_path, encoding="utf-8") as file:
         spec = json.load(file)
-    recorder = Recorder(spec)
+    recorder = Recorder(os.path.dirname(spec_path), spec)
 
     def found(name: str) -> None:
         for cls in LOADERS[name]:

@@ -1,0 +1,45 @@
+// A folder's files, and which of them were read.
+#pragma once
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "leat/base/mutex.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// Passes everything on, and appends the path of each file that is read, once
+/// and with a zero byte behind it, to `notes`/opened-PID: that is how
+/// `leat profile` learns which files to make warm and cold. What cannot be
+/// noted is read all the same.
+///
+/// Threads: any. Lifetime: as Store says.
+class NotedStore final : public Store {
+ public:
+  /// `store` is over the folder `root`.
+  NotedStore(std::unique_ptr<Store> store, std::string root, std::string notes);
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+  Result<ObjectInfo> write(std::string_view key,
+                           std::span<const std::byte> bytes,
+                           std::stop_token stop) override;
+  Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
+  StoreTraits traits() const override;
+  std::string url_of(std::string_view key) const override;
+
+ private:
+  void note(const std::string& key) LEAT_EXCLUDES(mutex_);
+
+  const std::unique_ptr<Store> store_;
+  const std::string root_;
+  const std::string notes_;
+  Mutex mutex_;
+  std::set<std::string, std::less<>> noted_ LEAT_GUARDED_BY(mutex_);
+};
+
+}  // namespace leat
