@@ -19,8 +19,9 @@ namespace leat {
 namespace {
 
 constexpr std::array kPolicies = {
-    SharingPolicy::kEven, SharingPolicy::kUnshared, SharingPolicy::kWorkersOnly,
-    SharingPolicy::kThroughput, SharingPolicy::kFairness};
+    SharingPolicy::kEven,        SharingPolicy::kUnshared,
+    SharingPolicy::kWorkersOnly, SharingPolicy::kSplit,
+    SharingPolicy::kThroughput,  SharingPolicy::kFairness};
 
 constexpr std::uint64_t kMostFileBytes = 1 << 20;
 
@@ -87,16 +88,15 @@ Result<void> run_simulate(const SimulateFlags& flags, CommandContext& context) {
   for (const NamedSharing& run : runs) {
     SharingSimulation same_jobs = run.simulation;
     for (const SharingPolicy policy : kPolicies) {
-      if (context.stop.stop_requested()) {
-        return Error(ErrorCode::kCancelled, "stopped");
-      }
       const auto begun = std::chrono::steady_clock::now();
       SharingSimulation simulation = run.simulation;
       simulation.policy = policy;
-      LEAT_TRY(const SharingReport report, simulate_sharing(simulation));
+      LEAT_TRY(const SharingReport report,
+               simulate_sharing(simulation, context.stop));
       if (policy == kPolicies.front()) keep_times(report, same_jobs);
       same_jobs.policy = policy;
-      LEAT_TRY(const SharingReport same, simulate_sharing(same_jobs));
+      LEAT_TRY(const SharingReport same,
+               simulate_sharing(same_jobs, context.stop));
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begun;
       if (flags.is_json) {

@@ -16,6 +16,9 @@
 namespace leat {
 namespace {
 
+// Of what the floor promises: figures move by that from report to report.
+constexpr double kFloorSlack = 0.1;
+
 /// Equal parts, but to nobody more than there is room for.
 std::vector<double> even_parts(double of, std::span<const double> room) {
   std::vector<std::size_t> order(room.size());
@@ -208,15 +211,37 @@ bool is_better(Objective objective, std::span<const double> rates,
 
 double relative_gain(Objective objective, std::span<const double> better,
                      std::span<const double> worse) {
-  const auto value = [&](std::span<const double> rates) {
-    if (rates.empty()) return 0.0;
-    return objective == Objective::kThroughput
-               ? std::accumulate(rates.begin(), rates.end(), 0.0)
-               : rates.front();
+  const auto gain = [](double after, double before) {
+    if (before <= 0) return after > 0 ? kUnbounded : 0;
+    return after / before - 1;
   };
-  const double before = value(worse);
-  if (before <= 0) return value(better) > 0 ? kUnbounded : 0;
-  return value(better) / before - 1;
+  if (objective == Objective::kThroughput) {
+    const double sum = std::accumulate(better.begin(), better.end(), 0.0);
+    return gain(sum, std::accumulate(worse.begin(), worse.end(), 0.0));
+  }
+  if (better.empty() || worse.empty()) return better.empty() ? 0 : kUnbounded;
+  double most = gain(better.front(), worse.front());
+  const std::size_t count = std::min(better.size(), worse.size());
+  for (std::size_t i = 1; i < count; ++i) {
+    if (better[i - 1] < worse[i - 1] - kRateSlack) break;
+    most = std::max(most, gain(better[i], worse[i]));
+  }
+  return most;
+}
+
+bool keeps_floor(const NodeResources& node, std::span<const Claim> claims,
+                 std::span<const Grant> grants,
+                 const AllocationOptions& options) {
+  const RateProblem jobs(node, claims, options);
+  for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
+    const Party& party = jobs.parties()[i];
+    Grant grant = grants[jobs.place_of(i)];
+    grant.threads = std::min(grant.threads, party.claim->most_threads);
+    grant.in_flight = std::min(grant.in_flight, party.claim->most_in_flight);
+    const double rate = predict(party.claim->speed, grant).rate;
+    if (rate < (1 - kFloorSlack) * party.least) return false;
+  }
+  return true;
 }
 
 std::vector<Grant> allocate(const NodeResources& node,

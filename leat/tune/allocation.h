@@ -86,8 +86,16 @@ std::vector<double> normalised_rates(const NodeResources& node,
 bool is_better(Objective objective, std::span<const double> rates,
                std::span<const double> than);
 
-/// (better - worse) / worse of the sum, or of the least.
+/// (better - worse) / worse of the sum; or, for fairness, the most of any place
+/// in the lists, from the least up to the first that loses: where the least
+/// cannot gain, others may.
 double relative_gain(Objective objective, std::span<const double> better,
                      std::span<const double> worse);
+
+/// True if each claim that something bounds has what the floor promises, but
+/// for a tenth of it, with these grants.
+bool keeps_floor(const NodeResources& node, std::span<const Claim> claims,
+                 std::span<const Grant> grants,
+                 const AllocationOptions& options);
 
 }  // namespace leat

@@ -316,10 +316,7 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
     RC_ASSERT(grants[i].threads >= 1 && grants[i].in_flight >= 1);
     RC_ASSERT(grants[i].cache_bytes <= claims[i].most_cache_bytes * (1 + 1e-9));
     RC_ASSERT(grants[i].threads == std::floor(grants[i].threads));
-    Grant promised = even[i];
-    promised.threads = std::max(1.0, std::floor(node.threads / count));
-    promised.in_flight = std::max(1.0, std::floor(node.in_flight / count));
-    const double least = std::min(predict(claims[i].speed, promised).rate,
+    const double least = std::min(predict(claims[i].speed, even[i]).rate,
                                   claims[i].outside_ceiling);
     // Requests are whole: one of them may be less than was asked for.
     Grant given = grants[i];
@@ -333,6 +330,46 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
   RC_ASSERT(used.cache_bytes <= node.cache_bytes * (1 + 1e-9));
   RC_ASSERT(!is_better(objective, normalised_rates(node, claims, even),
                        normalised_rates(node, claims, grants)));
+}
+
+TEST(AllocationTest, TheFloorIsOfWhatAnEvenSplitGivesWithItsRemainder) {
+  // Three threads and two, evenly; the second gains most by four.
+  const NodeResources node{.threads = 5};
+  const std::vector<Claim> claims = {training_bound(5000, 100),
+                                     training_bound(400, 100)};
+
+  const auto grants = allocate(node, claims, {Objective::kThroughput, 0.5});
+
+  EXPECT_EQ(grants[0].threads, 2) << "one would be a third";
+  EXPECT_EQ(grants[1].threads, 3);
+}
+
+TEST(AllocationTest, WhereTheLeastCannotGainOthersMay) {
+  const std::vector<double> now = {0.3, 0.4, 0.5};
+  const auto gain = [&](const std::vector<double>& then) {
+    return relative_gain(Objective::kFairness, then, now);
+  };
+
+  EXPECT_NEAR(gain({0.33, 0.4, 0.5}), 0.1, 1e-9);
+  EXPECT_NEAR(gain({0.3, 0.4, 0.75}), 0.5, 1e-9);
+  EXPECT_EQ(gain({0.3, 0.35, 0.9}), 0) << "at another's cost";
+  EXPECT_LT(gain({0.2, 0.8, 0.9}), 0);
+}
+
+TEST(AllocationTest, TheFloorIsKeptOrItIsNot) {
+  const NodeResources node{.threads = 8};
+  const std::vector<Claim> claims = {training_bound(800, 100),
+                                     training_bound(800, 100)};
+  const auto keeps = [&](double threads, double floor) {
+    return keeps_floor(node, claims,
+                       std::vector<Grant>{{.threads = threads}, {.threads = 4}},
+                       {Objective::kFairness, floor});
+  };
+
+  EXPECT_TRUE(keeps(2, 0.5));
+  EXPECT_FALSE(keeps(1, 0.5));
+  EXPECT_TRUE(keeps(1, 0.25));
+  EXPECT_FALSE(keeps(3, 1));
 }
 
 }  // namespace

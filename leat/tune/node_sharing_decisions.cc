@@ -120,7 +120,8 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
   const bool may_change =
       has_epoch_ended_ || now - changed_at_ >= least_seconds;
   if (!has_arrival_ && !has_room_ && !may_change) return false;
-  const bool must_change = has_arrival_ || is_overfull();
+  const bool is_over = is_overfull();
+  bool must_change = has_arrival_ || is_over;
   if (!must_change && !has_room_ && !has_epoch_ended_ && !has_drifted()) {
     return false;
   }
@@ -140,6 +141,10 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
     rooms.push_back(room_of(entry->second));
   }
   place_cache(node, rooms, grants);
+  const bool lifts_to_floor =
+      !keeps_floor(node, wanted, present, options_.allocation) &&
+      keeps_floor(node, wanted, grants, options_.allocation);
+  must_change = must_change || lifts_to_floor;
   const Objective objective = options_.allocation.objective;
   const auto better = normalised_rates(node, wanted, grants);
   const double gain =
@@ -156,7 +161,7 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
     return has_grown;
   }
   if (event_.empty()) {
-    event_ = must_change ? "other programs take cores" : "figures have changed";
+    event_ = is_over ? "other programs take cores" : "figures have changed";
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     Job& job = jobs[i]->second;

@@ -48,6 +48,35 @@ TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
   EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 8);
 }
 
+TEST(NodeSharingTest, WhatAJobLeavesIsGivenOutThoughTheLeastGainsNothing) {
+  SharingWorld world({.threads = 8}, {.allocation = {Objective::kFairness}});
+  // A tenth of what it would do alone, and no share can help that.
+  world.come("held", {.compute_ceiling = 100, .rate_per_thread = 100});
+  world.sharing().set_elsewhere("held",
+                                {.offered = 10, .reached = 10, .ceiling = 100});
+  for (const std::string job : {"a", "b", "c"}) world.come(job, kHeavy);
+  world.run(20);
+  ASSERT_LE(world.threads_of("a") + world.threads_of("b"), 6);
+
+  world.go("c");
+  world.run(1);
+
+  EXPECT_EQ(world.threads_of("a") + world.threads_of("b"), 7);
+}
+
+TEST(NodeSharingTest, WhoComesToNeedMoreIsLiftedToItsFloor) {
+  SharingWorld world({.threads = 9}, {.least_seconds = 60});
+  for (const std::string job : {"a", "b"}) world.come(job, kHeavy);
+  world.come("c", kLight);
+  world.run(20);
+  ASSERT_EQ(world.threads_of("c"), 1);
+
+  world.truth_of("c") = kHeavy;  // The sum is the same whoever has a thread.
+  world.run(120);
+
+  EXPECT_EQ(world.threads_of("c"), 2) << "half of three, in whole threads";
+}
+
 TEST(NodeSharingTest, WhatAnIdleJobDoesNotUseOthersHaveUntilItReadsAgain) {
   SharingWorld world({.threads = 8, .cache_bytes = 1000});
   world.come("a", kHeavy);

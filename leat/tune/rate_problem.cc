@@ -5,14 +5,6 @@
 #include <utility>
 
 namespace leat {
-namespace {
-
-/// The whole part of an equal part, at least 1; infinite stays.
-double whole_part(double of, std::size_t parts) {
-  return std::max(1.0, std::floor(of / static_cast<double>(parts)));
-}
-
-}  // namespace
 
 RateProblem::RateProblem(const NodeResources& node,
                          std::span<const Claim> claims,
@@ -39,11 +31,9 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
   }
   Party party{.claim = &claim, .alone = alone / claim.worth};
   party.seconds_per_sample = 1 / claim.speed.rate_per_thread;
-  Grant promised = even;  // Without what a remainder brought some.
-  promised.threads = std::min(
-      claim.most_threads, whole_part(std::floor(node.threads), even_.size()));
-  promised.in_flight =
-      std::min(claim.most_in_flight, whole_part(node.in_flight, even_.size()));
+  Grant promised = even;
+  promised.threads = std::min(claim.most_threads, even.threads);
+  promised.in_flight = std::min(claim.most_in_flight, even.in_flight);
   // Not bounded by what is outside: two nodes that each follow the other
   // would go down together.
   party.least = std::min(

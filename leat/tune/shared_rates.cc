@@ -5,6 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "leat/tune/cache_dealing.h"
+#include "leat/tune/rate_problem.h"
+
 namespace leat {
 namespace {
 
@@ -118,6 +121,24 @@ std::vector<Grant> workers_only(const NodeResources& node,
     even[i].threads = threads[i].threads;
   }
   return even;
+}
+
+std::vector<double> split_rates(const NodeResources& node,
+                                const std::vector<Claim>& claims,
+                                const AllocationOptions& options) {
+  const RateProblem jobs(node, claims, options);
+  std::vector<double> rates = jobs.rates_with(best_cache(jobs, {}), {});
+  double used = 0;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    used += rates[i] / claims[i].speed.rate_per_thread;
+  }
+  // As shares have it, there is a thread for each.
+  for (std::size_t i = 0; used > node.threads && i < rates.size(); ++i) {
+    if (std::isfinite(claims[i].speed.rate_per_thread)) {
+      rates[i] *= node.threads / used;
+    }
+  }
+  return rates;
 }
 
 }  // namespace leat

@@ -23,4 +23,11 @@ std::vector<double> rates_of(const NodeResources& node,
 std::vector<Grant> workers_only(const NodeResources& node,
                                 const std::vector<Claim>& claims);
 
+/// The best rates of threads that can be split, in the order of `claims`.
+///
+/// REQUIRES: something bounds each claim.
+std::vector<double> split_rates(const NodeResources& node,
+                                const std::vector<Claim>& claims,
+                                const AllocationOptions& options);
+
 }  // namespace leat

@@ -69,11 +69,14 @@ class Simulator {
     }
   }
 
-  Result<SharingReport> run() {
+  Result<SharingReport> run(const std::stop_token& stop) {
     const double tick = simulation_.tick_seconds;
     double now = coming_.empty() ? 0 : arrival_of(coming_.front());
     const double first = now;
     while (!coming_.empty() || count_ > 0) {
+      if (stop.stop_requested()) {
+        return Error(ErrorCode::kCancelled, "stopped");
+      }
       if (now - first > simulation_.most_seconds) {
         return Error(
             ErrorCode::kInvalidArgument,
@@ -184,6 +187,10 @@ class Simulator {
       case SharingPolicy::kWorkersOnly:
         return rates_of(simulation_.node, claims,
                         workers_only(simulation_.node, claims));
+      case SharingPolicy::kSplit:
+        return split_rates(simulation_.node, claims,
+                           {.objective = Objective::kThroughput,
+                            .floor = simulation_.sharing.allocation.floor});
       default:
         break;
     }
@@ -230,7 +237,8 @@ class Simulator {
       }
       const double rest = leaves > 0 ? done : std::max(0.0, running.done_after);
       running.done_after -= rest;
-      end(i, now + rest / slowest[i]);
+      // Without a floor, one may stand still until it goes.
+      end(i, now + (slowest[i] > 0 ? rest / slowest[i] : tick));
     }
   }
 
@@ -395,6 +403,8 @@ std::string_view to_string(SharingPolicy policy) {
       return "unshared";
     case SharingPolicy::kWorkersOnly:
       return "workers";
+    case SharingPolicy::kSplit:
+      return "split";
     case SharingPolicy::kThroughput:
       return "throughput";
     case SharingPolicy::kFairness:
@@ -423,7 +433,8 @@ JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
   return report;
 }
 
-Result<SharingReport> simulate_sharing(const SharingSimulation& simulation) {
+Result<SharingReport> simulate_sharing(const SharingSimulation& simulation,
+                                       const std::stop_token& stop) {
   for (const SimulatedJob& job : simulation.jobs) {
     if (job.nodes > simulation.nodes || job.nodes == 0) {
       return Error(ErrorCode::kInvalidArgument,
@@ -439,7 +450,7 @@ Result<SharingReport> simulate_sharing(const SharingSimulation& simulation) {
                                job.name));
     }
   }
-  return Simulator(simulation).run();
+  return Simulator(simulation).run(stop);
 }
 
 }  // namespace leat

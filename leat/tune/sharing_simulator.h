@@ -1,6 +1,7 @@
 // Many jobs on many nodes over virtual time: what would each way of sharing do?
 #pragma once
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,12 @@ enum class SharingPolicy : std::uint8_t {
                  ///< kernel and network would; the cache in equal parts.
   kWorkersOnly,  ///< Threads alone, to where they gain most, all else in equal
                  ///< parts: our reading of A-Dloader, told the truth.
+  kSplit,        ///< No policy, but what whole threads cost: the best sum, told
+                 ///< the truth, of threads that can be split as cores can.
   kThroughput,   ///< NodeSharing, from noisy reports.
   kFairness,
 };
-/// "even", "unshared", "workers", "throughput", "fairness".
+/// "even", "unshared", "workers", "split", "throughput", "fairness".
 std::string_view to_string(SharingPolicy policy);
 
 struct SimulatedJob {
@@ -85,6 +88,8 @@ JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
 /// Errors:
 ///   kInvalidArgument  no nodes, a job that wants more nodes than there are,
 ///                     or that is not done within `most_seconds`
-Result<SharingReport> simulate_sharing(const SharingSimulation& simulation);
+///   kCancelled        `stop` fired
+Result<SharingReport> simulate_sharing(const SharingSimulation& simulation,
+                                       const std::stop_token& stop = {});
 
 }  // namespace leat

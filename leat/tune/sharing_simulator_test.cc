@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "leat/tune/shared_rates.h"
@@ -10,8 +14,9 @@ namespace leat {
 namespace {
 
 constexpr SharingPolicy kAll[] = {
-    SharingPolicy::kEven, SharingPolicy::kUnshared, SharingPolicy::kWorkersOnly,
-    SharingPolicy::kThroughput, SharingPolicy::kFairness};
+    SharingPolicy::kEven,        SharingPolicy::kUnshared,
+    SharingPolicy::kWorkersOnly, SharingPolicy::kSplit,
+    SharingPolicy::kThroughput,  SharingPolicy::kFairness};
 
 SimulatedJob job(double ceiling, double rate_per_thread, double samples) {
   return {.name = "job",
@@ -108,6 +113,18 @@ TEST(SharingSimulatorTest, TheSameSeedTellsTheSame) {
   EXPECT_EQ(once.changes_per_job_hour, again.changes_per_job_hour);
 }
 
+TEST(SharingSimulatorTest, StopsWhenTold) {
+  const SharingSimulation one{.node = {.threads = 8},
+                              .jobs = {job(500, 100, 1e5)}};
+  std::stop_source stop;
+  stop.request_stop();
+
+  const auto report = simulate_sharing(one, stop.get_token());
+
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kCancelled);
+}
+
 TEST(SharingSimulatorTest, RefusesWhatCannotBe) {
   SharingSimulation wrong{.node = {.threads = 8}, .jobs = {job(1, 1, 1)}};
   wrong.jobs[0].nodes = 2;
@@ -116,6 +133,95 @@ TEST(SharingSimulatorTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(simulate_sharing(wrong));
   wrong.jobs[0] = job(1e-3, 1, 1e9);
   EXPECT_FALSE(simulate_sharing(wrong));
+}
+
+/// Jobs of every kind on a few nodes that are crowded; they leave when an even
+/// split would have done them.
+SharingSimulation crowded(std::uint64_t seed, std::uint32_t most_nodes) {
+  SharingSimulation some{.node = {.threads = 16,
+                                  .in_flight = 128,
+                                  .bytes_per_second = 6e8,
+                                  .cache_bytes = 5e10},
+                         .nodes = 3,
+                         .seed = seed};
+  for (int i = 0; i < 21; ++i) {
+    const double spread = 1 + 0.2 * ((i * 7) % 11);
+    SimulatedJob one = i % 3 == 0 ? job(100 * spread, 70, 6e4)
+                                  : job(2500, 90 * spread, 3e5 * spread);
+    one.truth.reads_per_sample = 1;
+    one.truth.read_bytes_per_sample = i % 4 == 0 ? 2e6 : 1e5;
+    one.truth.latency_seconds = 0.02 * spread;
+    one.truth.dataset_bytes = 2e10;
+    one.dataset_samples = 2e10 / one.truth.read_bytes_per_sample;
+    one.nodes = i % 7 == 0 ? most_nodes : 1;
+    one.arrives_seconds = 40.0 * i;
+    some.jobs.push_back(std::move(one));
+  }
+  const SharingReport even = run(some, SharingPolicy::kEven);
+  for (std::size_t i = 0; i < some.jobs.size(); ++i) {
+    some.jobs[i].arrives_seconds += even.jobs[i].waited_seconds;
+    some.jobs[i].leaves_seconds = even.jobs[i].finished_seconds;
+  }
+  return some;
+}
+
+TEST(SharingSimulatorTest, EachObjectiveIsBestUnderItsOwnPolicy) {
+  for (const std::uint64_t seed : {1, 2}) {
+    const SharingSimulation some = crowded(seed, 1);
+    std::map<SharingPolicy, SharingReport> by;
+    for (const SharingPolicy policy : kAll) by[policy] = run(some, policy);
+
+    for (const SharingPolicy policy : kAll) {
+      SCOPED_TRACE(to_string(policy));
+      const SharingReport& report = by[policy];
+      // What it takes to be told: reports are noisy and come once a second.
+      EXPECT_LE(report.least_at_once,
+                1.01 * by[SharingPolicy::kFairness].least_at_once);
+      if (policy == SharingPolicy::kSplit) continue;  // Bounds the others.
+      EXPECT_LE(report.mean_speed, by[SharingPolicy::kSplit].mean_speed);
+      if (policy == SharingPolicy::kUnshared) continue;  // Splits threads, too.
+      EXPECT_LE(report.mean_speed,
+                1.01 * by[SharingPolicy::kThroughput].mean_speed);
+    }
+  }
+}
+
+TEST(SharingSimulatorTest, NobodyStarvesUnderAFloor) {
+  for (const std::uint64_t seed : {1, 2}) {
+    SharingSimulation some = crowded(seed, 2);
+    EXPECT_EQ(run(some, SharingPolicy::kThroughput).starved_part, 0);
+    EXPECT_EQ(run(some, SharingPolicy::kFairness).starved_part, 0);
+
+    some.sharing.allocation.floor = 0;
+    EXPECT_GT(run(some, SharingPolicy::kThroughput).starved_part, 0);
+  }
+}
+
+TEST(SharingSimulatorTest, WithoutAFloorOneMayStandStill) {
+  SharingSimulation three{
+      .node = {.threads = 8, .bytes_per_second = 100},
+      .jobs = {job(100, 100, 1e4), job(25, 100, 1e4), job(25, 100, 1e4)}};
+  three.sharing.allocation.floor = 0;
+  for (SimulatedJob& one : three.jobs) {
+    one.truth.read_bytes_per_sample = 2;
+    one.leaves_seconds = 50;
+  }
+  three.jobs[0].truth.read_bytes_per_sample = 1;  // Would want the whole link.
+
+  const SharingReport report = run(three, SharingPolicy::kSplit);
+
+  EXPECT_EQ(report.jobs[0].speed, 0);
+  EXPECT_NEAR(report.jobs[1].speed, 1, 1e-6);
+  EXPECT_EQ(report.makespan_seconds, 50);
+}
+
+TEST(SharingSimulatorTest, ThreadsThatAreSplitAreNoMoreThanThereAre) {
+  const std::vector<Claim> claims(
+      3, {.speed = {.compute_ceiling = 900, .rate_per_thread = 100}});
+
+  const auto rates = split_rates({.threads = 2}, claims, {});
+
+  EXPECT_NEAR(rates[0] + rates[1] + rates[2], 200, 1e-6);
 }
 
 }  // namespace
