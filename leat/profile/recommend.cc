@@ -56,6 +56,11 @@ class Judge {
     Billing billing = billing_;
     billing.node_per_hour = machine.dollars_per_hour;
     offer.cost = cost_of(usage, prices_, billing);
+    if (!std::isfinite(offer.hours) || !std::isfinite(offer.cost.total())) {
+      offer.why_not =
+          "its time or price is past any number: look at its speed, cores and "
+          "prices in the catalog";
+    }
     return offer;
   }
 

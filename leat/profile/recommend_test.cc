@@ -262,6 +262,23 @@ TEST(ChooseTest, CheapestInTimeFastestForTheMoneyElseCheapest) {
   EXPECT_EQ(choose(offers, {.hours = 1, .dollars = {}}), nullptr);
 }
 
+TEST(JudgeTest, WhatIsPastAnyNumberIsLeftOut) {
+  Machine endless = kSmall;
+  endless.speed = 1e-308;
+  Machine priceless = kSmall;
+  priceless.dollars_per_hour = 1e308;
+  WholeTraining much = training();
+  much.steps_an_epoch = 1e12;
+
+  const auto offers = judged(much, {kSmall, endless, priceless});
+
+  ASSERT_EQ(offers.size(), 3u);
+  EXPECT_EQ(offers[0].why_not, "");
+  EXPECT_TRUE(offers[0].is_front);
+  EXPECT_THAT(offers[1].why_not, HasSubstr("past any number"));
+  EXPECT_THAT(offers[2].why_not, HasSubstr("past any number"));
+}
+
 TEST(JudgeTest, ATrainingWithoutStepsIsRefused) {
   WholeTraining whole = training();
   whole.steps_an_epoch = 0;
