@@ -48,6 +48,7 @@ void tell_looked(const ReadRequest& request, TimePoint from) {
 
 TierPlan plan_of(std::vector<CacheTier>& tiers) {
   std::vector<TierPlan::Tier> planned;
+  planned.reserve(tiers.size());
   for (CacheTier& tier : tiers) {
     planned.push_back({.policy = std::move(tier.policy),
                        .is_lasting = tier.is_lasting,

@@ -91,7 +91,7 @@ TEST_F(InspectTest, ClearsWhatNobodyUsesAndNothingElse) {
 
 /// Flips a bit of byte `at` of the only segment; where that is.
 std::string flip(const std::string& folder, long at) {
-  const std::string path = segment_paths(folder).front();
+  std::string path = segment_paths(folder).front();
   FILE* file = ::fopen(path.c_str(), "r+");
   EXPECT_NE(file, nullptr);
   ::fseek(file, at, SEEK_SET);

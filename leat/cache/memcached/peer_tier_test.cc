@@ -92,7 +92,7 @@ void insert(PeerTier& tier, std::uint64_t number, std::size_t bytes) {
 
 /// As the server counts them: a piece is one.
 std::uint64_t items_in(const ServerProcess& server) {
-  const std::string name = server.name();
+  const std::string& name = server.name();
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
