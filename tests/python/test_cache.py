@@ -251,7 +251,7 @@ def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
         (lambda: leat.Cache(ram="1GiB", disk_limit="1GiB"), "disk="),
         (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(disk="c", disk_limit=0)), "of 0 keeps nothing"),
         (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="windowed_belady")), "window="),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, window=5)), "windowed_belady"),
+        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, window=5)), 'window= is of .* and it is "belady"'),
         (lambda: leat.Cache(ram=1, window=-1), "window="),
         (lambda: leat.Cache(peers="auto", peer_memory="9999TiB")._options(1), "peer_memory="),
         (lambda: leat.Loader(".", batch_size=1, cache="huge"), "auto"),

@@ -86,7 +86,7 @@ def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
     def placed(placement="frequency", **more):
         return leat.Cache(**{"ram": "64MiB", "policy": "never_evict", "placement": placement, **more})
 
-    assert "never_evict" in refusal(placed(policy="belady"), epochs=3)
+    assert '"never_evict" hold, and it is "belady"; give that policy' in refusal(placed(policy="belady"), epochs=3)
     assert "any, first_epoch, frequency" in refusal(placed("luck"), epochs=3)
     assert "give epochs=" in refusal(placed())
     assert "more than 2000000000; give fewer epochs=" in refusal(placed(), epochs=10**9)
