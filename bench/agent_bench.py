@@ -3,7 +3,8 @@
 Look at `percent_of_a_core`: registering, learning, deciding, telling shares and being looked at, against the 5 % that
 it may. The jobs are connections that report what a model of each makes of the share that it was told: half of them
 wait for training, a quarter for the latency of requests, a quarter for threads, and each changes its mind once. The page asks once a second
-for what is new, `leat top` for all but the history, Prometheus for /metrics.
+for what is new, `leat top` for all but the history, Prometheus for /metrics. The agent has all there is to divide: threads, requests,
+bandwidth and cache.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Job:
         self.rate_of_thread = 50.0 if number % 4 == 2 else 1000.0
         self.done: dict[str, float] = dict.fromkeys(
             ("elapsed_seconds", "samples", "training_seconds", "wait_seconds", "reads", "read_bytes", "read_seconds",
-             "tasks", "busy_seconds", "ram_hits", "disk_hits", "peer_hits", "cache_misses", "ram_bytes", "disk_bytes"),
+             "tasks", "busy_seconds", "ram_hits", "disk_hits", "peer_hits", "cache_misses", "ram_bytes", "disk_bytes", "stalled_dollars"),
             0.0,
         )  # fmt: skip
         self._heard = b""
@@ -44,7 +45,8 @@ class Job:
         self._socket.connect(path)
         self._say({"leat": 1, "register": {
             "job": f"job {number}", "name": f"job-{number}.py", "dataset": f"s3://data/{number}", "rank": 0,
-            "world_size": 1, "local_ranks": 1, "threads": 64, "in_flight": 512, "dataset_samples": 100_000}})  # fmt: skip
+            "world_size": 1, "local_ranks": 1, "threads": 64, "in_flight": 512, "dataset_samples": 100_000, "epochs": 50,
+            "ram_bytes": 4 << 30, "disk_bytes": 64 << 30}})  # fmt: skip
         self._socket.setblocking(False)
 
     def _say(self, what: dict) -> None:
@@ -58,7 +60,11 @@ class Job:
             pass
         *lines, self._heard = self._heard.split(b"\n")
         for line in lines:
-            share = json.loads(line)["share"]
+            said = json.loads(line)
+            assert "error" not in said, said["error"]
+            if "share" not in said:
+                continue
+            share = said["share"]
             self.threads = share.get("threads", 64)
             self.in_flight = share.get("in_flight", 512)
             self.told += 1
@@ -123,7 +129,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/agent.sock"
         agent = subprocess.Popen(
-            [str(PROGRAM), "agent", "--socket", path, "--port", "0", "--threads", str(os.cpu_count()), "--max-in-flight", "2048"],
+            [str(PROGRAM), "agent", "--socket", path, "--port", "0", "--threads", str(os.cpu_count()), "--max-in-flight", "2048",
+             "--bandwidth", "10GB", "--cache-ram", "64GiB", "--cache-disk", "1TiB"],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
