@@ -25,6 +25,7 @@ if(LEAT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(leat_build_flags INTERFACE $<BUILD_INTERFACE:-Wno-maybe-uninitialized>)
 endif()
 if(LEAT_SANITIZE)
+  target_compile_definitions(leat_build_flags INTERFACE $<BUILD_INTERFACE:_GLIBCXX_ASSERTIONS>)
   target_compile_options(leat_build_flags INTERFACE
     -fsanitize=${LEAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(leat_build_flags INTERFACE -fsanitize=${LEAT_SANITIZE})
