@@ -96,7 +96,7 @@ def tuned_against_grid(pipeline: Pipeline, root: pathlib.Path, options: argparse
                 said |= calls
                 found |= interleave(others, min(3, options.runs))
     top = statistics.median(found["best"]["rate"])
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, of in found.items():
         median, mad = spread(of["rate"])
         rows.append({
@@ -106,6 +106,7 @@ def tuned_against_grid(pipeline: Pipeline, root: pathlib.Path, options: argparse
             "measured_from_s": max(of.get("measured_from_s", [0.0])) if name == "tuned" else "",
             "settings": said[name],
         })  # fmt: skip
+        print(rows[-1], file=sys.stderr)
     return rows
 
 

@@ -60,9 +60,12 @@ class TensorFlow:
         }  # fmt: skip
         script = pathlib.Path(__file__).parent / "tune_tensorflow.py"
         self._process = subprocess.Popen(
-            [python, str(script), json.dumps(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **os.environ, "PYTHONPATH": ""},
         )  # fmt: skip
+        assert self._process.stdin
+        # Not as an argument: of many tiny objects it would be too long.
+        self._process.stdin.write(json.dumps(spec) + "\n")
         found = self._ask(verify=True)
         if found != {"digest": digest(root, reads), "gets": len(reads)}:
             sys.exit(f"{pipeline.name}: tf.data read {found}, not the {len(reads)} reads of the files")

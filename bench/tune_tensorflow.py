@@ -1,8 +1,9 @@
 """tf.data over the objects of bench/tune_bench.py: what that bench runs with a Python that has TensorFlow.
 
-    PYTHON bench/tune_tensorflow.py '{"url": ..., "kind": ..., "reads": [[path, offset, bytes], ...], ...}'
+    PYTHON bench/tune_tensorflow.py
 
-Answers each line on stdin, a JSON object, with one on stdout:
+The first line on stdin says what to read: {"url": ..., "kind": ..., "reads": [[path, offset, bytes], ...], ...}.
+Answers each further one, a JSON object, with one on stdout:
 
     {"verify": true}                    -> {"digest": ..., "gets": n}   every read once; the bytes that came
     {"calls": 64, "settle": 8, "seconds": 3} -> {"rate": samples/s, "gets": n}   trained for so long
@@ -183,7 +184,7 @@ def digest_of(path: str, offset: int, body: bytes) -> int:
 
 
 def main() -> None:
-    pipeline = Pipeline(json.loads(sys.argv[1]))
+    pipeline = Pipeline(json.loads(sys.stdin.readline()))
     for line in sys.stdin:
         told = json.loads(line)
         if told.get("verify"):
