@@ -349,7 +349,7 @@ RC_GTEST_PROP(SplitKeysTest, GuessesAreWithinSortedAndSendable, ()) {
   RC_ASSERT(keys.size() <= count);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     RC_ASSERT(keys[i] > (i == 0 ? range.after : keys[i - 1]));
-    RC_ASSERT(!range.upto || keys[i] < *range.upto);
+    if (range.upto) RC_ASSERT(keys[i] < *range.upto);
     for (const char c : keys[i]) {
       RC_ASSERT(static_cast<unsigned char>(c) >= 0x20 && c != '\x7f');
     }

@@ -96,8 +96,12 @@ class SyntheticPipeline {
 
   const Observation& run(double seconds) {
     const SyntheticWorld& w = world_;
-    std::normal_distribution<double> noise(1, w.noise);
-    const double speed = this->speed() * std::clamp(noise(random_), 0.3, 1.7);
+    double factor = 1;
+    if (w.noise > 0) {
+      std::normal_distribution<double> noise(1, w.noise);
+      factor = std::clamp(noise(random_), 0.3, 1.7);
+    }
+    const double speed = this->speed() * factor;
     left_ += speed * seconds;
     const double samples = std::floor(left_);
     left_ -= samples;
