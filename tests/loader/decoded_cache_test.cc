@@ -429,11 +429,10 @@ TEST_F(DecodedCacheTest, WithFirstWithinFewAreOnTheirWayToBeMade) {
 TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
   make_pictures(kPictures, "large", 200);
   const std::string large = (world_.root() / "large").string();
-  const auto plain = run(with_ops(), 6, large);
-  LoaderOptions options = with_form(CacheForm::kAuto);
-  options.cache->ram_bytes = 64 * kMiB;
+  constexpr char kSmall[] = "decode_image,resize:30/30,random_crop:24";
+  const auto plain = run(with_ops(kSmall), 6, large);
 
-  const auto stats = run(options, 6, large);
+  const auto stats = run(with_form(CacheForm::kAuto, kSmall), 6, large);
 
   expect_same(stats, plain);
   ASSERT_EQ(decisions_.size(), 1u);

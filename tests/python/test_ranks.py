@@ -13,18 +13,23 @@ import leat
 from small_datasets import make_blobs
 
 PROGRAM = """
-import contextlib, os, sys, leat
+import contextlib, os, sys, time, leat
 loader = leat.Loader(sys.argv[1], global_batch_size=16, threads=8, max_in_flight=32,
                      memory="64MiB", epochs=1, seed=2, no_sign_request=True)
 again = leat.Loader(sys.argv[1], global_batch_size=16, epochs=1, no_sign_request=True)
 again.close()
-for batch in loader:
+def threads():
     names = []
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(FileNotFoundError):  # A thread that has just ended.
             names.append(open(f"/proc/self/task/{task}/comm").read())
-print(sum(name.startswith("leat-decode") for name in names))
-print(sum(name.startswith("leat-http") for name in names))
+    return [sum(name.startswith(kind) for name in names) for kind in ("leat-decode", "leat-http")]
+for batch in loader:
+    pass
+give_up = time.monotonic() + 20
+while threads() != [2, 1] and time.monotonic() < give_up:  # Each takes its name once it runs.
+    time.sleep(0.01)
+print(*threads(), sep="\\n")
 print(loader.stats()[0]["content_hash"])
 """
 

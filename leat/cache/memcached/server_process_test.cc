@@ -23,12 +23,14 @@ using ::testing::HasSubstr;
 
 constexpr auto kPatient = 20s;
 
-/// False once the process is gone, or a corpse that its parent has not buried.
+/// False once the process is gone, or a corpse that its parent (Z), or the
+/// kernel (X), has not buried yet.
 bool is_running(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   if (!std::getline(file, text)) return false;
-  return text.compare(text.rfind(')') + 2, 1, "Z") != 0;
+  const char state = text.at(text.rfind(')') + 2);
+  return state != 'Z' && state != 'X';
 }
 
 std::string command_of(pid_t pid) {
