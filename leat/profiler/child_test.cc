@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -31,7 +32,9 @@ std::string content(const Path& path) {
 /// Dead, or a corpse that its parent has yet to look at.
 bool has_ended(pid_t pid) {
   const std::string stat = content("/proc/" + std::to_string(pid) + "/stat");
-  return stat.empty() || stat[stat.rfind(')') + 2] == 'Z';
+  return stat.empty() ||
+         std::string_view("ZX").find(stat[stat.rfind(')') + 2]) !=
+             std::string_view::npos;
 }
 
 class ChildTest : public ::testing::Test {

@@ -32,7 +32,7 @@ def _is_running(pid: int) -> bool:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _two_ranks(bucket, cache, epochs):

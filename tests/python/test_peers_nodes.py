@@ -86,8 +86,14 @@ def _start_rank(at, node, script, endpoint):
 
 
 def _servers_in(at, node):
+    def name_of(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:
+            return ""  # It has just ended.
+
     pids = run("ip", "netns", "pids", at(node)[3]).split()
-    return [pid for pid in pids if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "memcached"]
+    return [pid for pid in pids if name_of(pid) == "memcached"]
 
 
 def test_each_node_lends_its_memory_and_the_bucket_is_read_once(at, tmp_path):

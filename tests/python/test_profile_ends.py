@@ -47,9 +47,9 @@ def told(folder: pathlib.Path) -> dict[int, str]:
 def lives(pid: int) -> bool:
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def wait_until(what, seconds: float = 60) -> bool:

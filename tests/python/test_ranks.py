@@ -21,7 +21,7 @@ again.close()
 def threads():
     names = []
     for task in os.listdir("/proc/self/task"):
-        with contextlib.suppress(FileNotFoundError):  # A thread that has just ended.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # A thread that has just ended.
             names.append(open(f"/proc/self/task/{task}/comm").read())
     return [sum(name.startswith(kind) for name in names) for kind in ("leat-decode", "leat-http")]
 for batch in loader:
