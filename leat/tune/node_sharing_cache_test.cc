@@ -40,6 +40,17 @@ TEST(NodeSharingCacheTest, BytesOfACacheThatJobsShareCountOnce) {
   }
 }
 
+TEST(NodeSharingCacheTest, AllWhoShareACacheFillNoMoreThanItMayHold) {
+  SharingWorld world({.threads = 8, .in_flight = 16, .cache_bytes = 1500});
+  for (const std::string job : {"a", "b"}) {
+    world.come(job, kFar, {}, one_cache_of(600));
+  }
+  world.run(30);
+
+  EXPECT_NEAR(world.grant_of("a").cache_bytes + world.grant_of("b").cache_bytes,
+              600, 1e-6);
+}
+
 TEST(NodeSharingCacheTest, WhoShareACacheFillEqualPartsOfIt) {
   SharingWorld world({.threads = 9, .in_flight = 24, .cache_bytes = 600});
   JobSpeed slow = kFar;
@@ -62,6 +73,22 @@ TEST(NodeSharingCacheTest, WhoLeavesACacheLeavesItsPartToTheOthers) {
   ASSERT_NEAR(world.grant_of("a").cache_bytes, 300, 1e-6);
   world.go("b");
   world.run(15);
+  EXPECT_NEAR(world.grant_of("a").cache_bytes, 600, 1e-6);
+}
+
+TEST(NodeSharingCacheTest, WhatIsLeftIsHeldThoughItMakesNobodyFaster) {
+  SharingWorld world({.threads = 8, .in_flight = 16, .cache_bytes = 600});
+  JobSpeed slow = kFar;
+  slow.compute_ceiling = 1;
+  const JobAsk ask{.dataset_samples = 1000, .cache = {.ram_bytes = 600}};
+  world.come("a", slow, {}, ask);
+  world.come("b", slow, {}, ask);
+  world.run(30);
+  ASSERT_LT(world.grant_of("a").cache_bytes, 600);
+
+  world.go("b");
+  world.run(1);
+
   EXPECT_NEAR(world.grant_of("a").cache_bytes, 600, 1e-6);
 }
 
