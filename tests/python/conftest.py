@@ -46,7 +46,7 @@ def _no_test_hangs():
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_environment(tmp_path_factory):
-    """No settings but our own."""
+    """No settings but our own, and a cache that goes with the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("AWS_", "SLURM_", "OMPI_")) or name in (
@@ -57,15 +57,6 @@ def _own_environment(tmp_path_factory):
         patch.setenv("AWS_CONFIG_FILE", os.devnull)
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        patch.setenv("LEAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory):
-    """Each test's catalogues are its own: ports are used again, so that a bucket
-    may have the name that another one of the same run had."""
-    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LEAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
 
@@ -114,14 +105,21 @@ class Served:
         self.bucket.reset_counters()
 
 
+_served_before: set[str] = set()
+
+
 @pytest.fixture
 def serve():
     """serve(folder, latency="2ms", …): the folder as a bucket of its own name."""
     with contextlib.ExitStack() as stack:
 
         def start(folder, latency="2ms", **options) -> Served:
-            bucket = leat.testing.Bucket(folder.parent, latency=latency, **options)
-            return Served(stack.enter_context(bucket), folder.name)
+            while True:
+                bucket = stack.enter_context(leat.testing.Bucket(folder.parent, latency=latency, **options))
+                # Another's catalogue, of the same name at the same port, may be in the cache.
+                if bucket.url not in _served_before:
+                    _served_before.add(bucket.url)
+                    return Served(bucket, folder.name)
 
         yield start
 
