@@ -3,7 +3,7 @@
     ./dev bench tune [--runs 5] [--settle 30] [--seconds 2.5] [--only NAME,...] [--tensorflow PYTHON] [--json]
     ./dev bench tune --changes [--runs 5] [--settle 30] [--seconds 2.5] [--only NAME,...] [--json]
 
-About 11 minutes each; tf.data takes 5 more.
+With five runs a pipeline takes 5 to 10 minutes, and with tf.data up to twice that.
 
 Five pipelines, each bounded by something else once it is well set (`bound`), read with
 `tune={"threads": 1, "max_in_flight": 1}`, `memory="256MiB"` and hashes on. First every

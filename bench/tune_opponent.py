@@ -8,9 +8,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 import leat
 from tune_pipelines import Pipeline
@@ -36,6 +39,20 @@ def reads_of(pipeline: Pipeline, root: pathlib.Path) -> list[tuple[str, int, int
     return reads
 
 
+def samples_in(pipeline: Pipeline, root: pathlib.Path, reads: list[tuple[str, int, int]]) -> int:
+    """That all these reads hold."""
+    if pipeline.tokens:
+        window = pipeline.tokens["seq_len"] * np.dtype(pipeline.tokens["dtype"]).itemsize
+        return sum(size for _, _, size in reads) // window
+    if pipeline.name != "shards":
+        return len(reads)
+    count = 0
+    for path, _, _ in reads:
+        with tarfile.open(root / path[1:]) as shard:
+            count += len(shard.getmembers())
+    return count
+
+
 def digest(root: pathlib.Path, reads: list[tuple[str, int, int]]) -> str:
     """As the other process makes it, from the files."""
     total = 0
@@ -56,7 +73,7 @@ class TensorFlow:
         reads = reads_of(pipeline, root)
         spec = {
             "url": bucket.url, "kind": pipeline.name, "reads": reads, "batch": pipeline.batch,
-            "step": pipeline.step, **(pipeline.tokens or {}),
+            "samples": samples_in(pipeline, root, reads), "step": pipeline.step, **(pipeline.tokens or {}),
         }  # fmt: skip
         script = pathlib.Path(__file__).parent / "tune_tensorflow.py"
         self._process = subprocess.Popen(

@@ -9,6 +9,9 @@ Answers each further one, a JSON object, with one on stdout:
     {"calls": 64, "settle": 8, "seconds": 3} -> {"rate": samples/s, "gets": n}   trained for so long
     "calls" is AUTOTUNE, or so many calls of map() at once
 
+A rate is of samples that were trained on, but of no more than the bytes that came in that time make: hundreds of
+calls at once hold so much that was read before that they would outdo the store for longer than is measured.
+
 As the guide to tf.data's performance has it: map(AUTOTUNE) for reading and for decoding, in any order, then
 batch and prefetch(AUTOTUNE). TensorFlow reads no S3 by itself: a read is a function of Python, a GET over a
 connection that its thread keeps. They wait in threads of the pipeline's own, since of those that TensorFlow
@@ -35,6 +38,7 @@ AUTOTUNE = tf.data.AUTOTUNE
 MODULUS = 1 << 128
 # For calls that wait for the store.
 THREADS = 256
+PORTION = 1 << 18
 SHUFFLED = 512  # Samples, where a read brings many.
 
 
@@ -47,6 +51,7 @@ class Reads:
         self._of_thread = threading.local()
         self._lock = threading.Lock()
         self.begun = self.ended = 0
+        self.received = 0  # Bytes, counted as they come.
 
     def get(self, path: bytes, offset: int, size: int) -> bytes:
         connection = getattr(self._of_thread, "connection", None)
@@ -58,7 +63,12 @@ class Reads:
             self.begun += 1
         connection.request("GET", path.decode(), headers={"Range": f"bytes={offset}-{offset + size - 1}"})
         reply = connection.getresponse()
-        body = reply.read()
+        parts = []
+        while part := reply.read(PORTION):
+            parts.append(part)
+            with self._lock:
+                self.received += len(part)
+        body = b"".join(parts)
         if reply.status != 206 or len(body) != size:
             raise OSError(f"{path!r}: status {reply.status}, {len(body)} bytes of {size}")
         with self._lock:
@@ -160,7 +170,7 @@ class Pipeline:
         gets = self._reads.ended
         batches = iter(self.dataset(calls))
         began = time.perf_counter()
-        counted, since, now = 0, 0.0, 0.0
+        counted, received, since, now = 0, 0, 0.0, 0.0
         while not since or now < since + seconds:
             next(batches)
             time.sleep(self._spec["step"])
@@ -168,9 +178,11 @@ class Pipeline:
             if since:
                 counted += self._spec["batch"]
             elif now >= settle:
-                since = now
+                since, received = now, self._reads.received
+        bytes_a_sample = sum(size for _, _, size in self._spec["reads"]) / self._spec["samples"]
+        came = (self._reads.received - received) / bytes_a_sample
         del batches
-        return {"rate": counted / (now - since), "gets": self._reads.wait_for_all() - gets}
+        return {"rate": min(counted, came) / (now - since), "gets": self._reads.wait_for_all() - gets}
 
 
 def raw(sample: tf.Tensor) -> tf.Tensor:
