@@ -48,10 +48,14 @@ PIPELINES = [
         "images", "training", 32, {"latency": "30ms"}, step=0.06,
         loader={"ops": [leat.ops.DecodeImage(), leat.ops.RandomResizedCrop(64)]},
     ),
-    Pipeline("shards", "the store's bandwidth", 64, {"latency": "20ms", "total_bandwidth": "24MB/s"}),
+    # A narrow shuffle: a wide one waits for the whole dataset and then has all of it at once.
     Pipeline(
-        "tokens", "a connection's bandwidth", 64, {"latency": "25ms", "bandwidth": "2MB/s"}, step=0.02,
-        tokens={"dtype": "uint16", "seq_len": 8192}, read_bytes=1 << 20,
+        "shards", "the store's bandwidth", 64, {"latency": "20ms", "total_bandwidth": "24MB/s"},
+        loader={"shuffle_window": 1},
+    ),
+    Pipeline(
+        "tokens", "a connection's bandwidth", 64, {"latency": "10ms", "bandwidth": "500kB/s"}, step=0.04,
+        loader={"shuffle": "full"}, tokens={"dtype": "uint16", "seq_len": 8192}, read_bytes=2 * 8192,
     ),
     Pipeline("tiny", "latency", 16, {"latency": "150ms"}),
     Pipeline(

@@ -1,5 +1,6 @@
 // From the command that a user would type to the commands of a run.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,7 +17,8 @@ struct LaunchPlan {
   /// In front of the command on each node ("ssh host", "ip netns exec ns1"),
   /// as words; one empty prefix for this machine alone. ssh gives words to a
   /// shell, in the user's home: they are put so that it finds them as they are,
-  /// in `folder`, and what they start ends when ssh's standard input does.
+  /// in `folder`, and what they start ends when ssh's standard input does: it
+  /// is told to (SIGTERM), and killed `grace` later.
   std::vector<std::vector<std::string>> nodes = {{}};
   /// Where the first node is reached by the others, with more than one node.
   std::string master_address = "127.0.0.1";
@@ -27,6 +29,8 @@ struct LaunchPlan {
   std::vector<std::string> variables{};
   std::string folder{};  ///< Where the command runs.
   std::string path{};    ///< PATH, for nodes that are reached by ssh.
+  /// Behind ssh, from SIGTERM to SIGKILL. torchrun needs 30 for its processes.
+  std::chrono::seconds grace{35};
 };
 
 /// The command for each node: `python [options] script …` becomes `… python

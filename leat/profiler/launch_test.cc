@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ TEST(LaunchTest, WhatWrapsACommandStandsOnItsNode) {
 /// What a shell is given behind ssh, run by one here; what it says.
 std::string said_by(const Words& command, LaunchPlan plan, const char* input) {
   plan.nodes = {{"/usr/bin/ssh", "a"}};
+  plan.grace = std::chrono::seconds(1);
   const Words words = one(command, plan);
   EXPECT_EQ(words.size(), 3u);
   std::array<int, 2> in{};
@@ -128,6 +130,9 @@ TEST(LaunchTest, WhatRunsBehindSshEndsWithTheConnection) {
   EXPECT_EQ(
       said_by({"sh", "-c", "echo begun; sleep 1000; echo on"}, {}, "begun\n"),
       "begun\nsignal 15");
+  EXPECT_EQ(said_by({"sh", "-c", "trap '' TERM; echo begun; sleep 1000"}, {},
+                    "begun\n"),
+            "begun\nsignal 9");
 }
 
 TEST(LaunchTest, SaysWhatTorchrunCannotStart) {

@@ -40,10 +40,11 @@ struct JobAsk {
 /// Decides the shares. Pure: it is told what happened and the time.
 ///
 /// A job of which too little is known, or whose figures do not hold, has its
-/// even share: no more, and no less. Shares change when a job comes; when one
-/// goes, ends an epoch or its figures have drifted, if that gains enough. One
-/// that asks for nothing for a while keeps its share, and the others have it
-/// too, but for its cache; when it reads again they give it back at once.
+/// even share: no more, and no less. Shares change when a job comes or its
+/// figures no longer hold; when one goes, ends an epoch or its figures have
+/// drifted, if that gains enough. One that asks for nothing for a while keeps
+/// its share, and the others have it too, but for its cache; when it reads
+/// again they give it back at once.
 ///
 /// Bandwidth that one does not use others have at once, and who has enough is
 /// not held to it: its limits follow what jobs read (bandwidth_lending.h).
@@ -147,6 +148,8 @@ class NodeSharing {
   bool has_drifted() const;
   bool is_overfull() const;
   bool has_newly_known() const;
+  /// Such a job is due its even share, whatever that gains.
+  bool has_lost_figures() const;
   static double outside_of(const Job& job);
   static CacheRoom room_of(const Job& job);
   double most_cache_of(const Job& job) const;

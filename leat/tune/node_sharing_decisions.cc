@@ -75,6 +75,12 @@ bool NodeSharing::has_newly_known() const {
   });
 }
 
+bool NodeSharing::has_lost_figures() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    return entry.second.was_known && !entry.second.fit.is_known();
+  });
+}
+
 void NodeSharing::note_what_was_decided_by() {
   for (auto& [id, job] : jobs_) {
     job.decided_by = speed_of(job);
@@ -121,7 +127,7 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
       has_epoch_ended_ || now - changed_at_ >= least_seconds;
   if (!has_arrival_ && !has_room_ && !may_change) return false;
   const bool is_over = is_overfull();
-  bool must_change = has_arrival_ || is_over;
+  bool must_change = has_arrival_ || is_over || has_lost_figures();
   if (!must_change && !has_room_ && !has_epoch_ended_ && !has_drifted()) {
     return false;
   }

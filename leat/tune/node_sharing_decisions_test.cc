@@ -53,7 +53,7 @@ TEST(NodeSharingDecisionsTest,
   lies = true;
   world.run(60);
 
-  EXPECT_GE(world.threads_of("liar"), 3) << "of an even share of four";
+  EXPECT_EQ(world.threads_of("liar"), 4) << "its even share";
 }
 
 // A thread more is less than a change of mind must gain otherwise.

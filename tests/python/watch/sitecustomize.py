@@ -3,15 +3,35 @@
 Python imports this in every process that has this folder in PYTHONPATH. Each pass
 over a dataset becomes lines of JSON in a file of the process, in LEAT_TEST_WATCH:
 what is read, the number of the pass, and the samples of one batch.
+
+Before it exits, such a process waits for gloo's threads. One that lets go of a
+tensor while the interpreter ends aborts the process, and with DDP they live as
+long as it does (pytorch/pytorch#190489).
 """
 
+import atexit
 import json
 import os
 import pathlib
+import time
+
+
+def wait_for_gloo(seconds: float = 10) -> None:
+    """Returns once torch's threads for gloo were found asleep three times on end."""
+    until, asleep = time.monotonic() + seconds, 0
+    while asleep < 3 and time.monotonic() < until:
+        stats = [task.read_text() for task in pathlib.Path("/proc/self/task").glob("*/stat")]
+        states = [stat.rsplit(")", 1)[1].split()[0] for stat in stats if "(pt_gloo" in stat]
+        if not states:
+            return
+        asleep = asleep + 1 if set(states) == {"S"} else 0
+        time.sleep(0.005)  # Without the lock that they may wait for.
+
 
 if folder := os.environ.get("LEAT_TEST_WATCH"):
     from leat import _native
 
+    atexit.register(wait_for_gloo)
     own_file = pathlib.Path(folder) / f"{os.getpid()}.jsonl"
 
     def write(**line):
