@@ -12,7 +12,8 @@ times and interleaved, the best of the grid ("best"), the tuned loader, a new on
 threads = cores with a window of latency x rate of the fastest ("good start"). 1 thread and 1 request
 ("naive") runs twice. A tuned loader is measured once it has tried nothing for 3 s, at the latest
 --settle seconds after its start: `measured_from_s` is the latest of the runs. `of_best_percent` is the median rate
-over that of "best"; 90 is the aim. `last_change_s` is when the tuner last changed something that it kept.
+over that of "best"; 90 is the aim. No rate is given as more than the store's whole bandwidth brings: what was read
+before the measured time may be delivered in it. `last_change_s` is when the tuner last changed something that it kept.
 
 With --tensorflow, a Python that can import TensorFlow, tf.data reads the same objects
 (bench/tune_tensorflow.py): "tf.data AUTOTUNE" as its guide has it, and "tf.data, calls" with the best number of
@@ -42,7 +43,7 @@ from typing import Any
 import leat
 from measure import interleave, report, spread
 from tune_changes import CHANGES, changed
-from tune_opponent import TensorFlow, can_import
+from tune_opponent import TensorFlow, can_import, most_of_store
 from tune_pipelines import PIPELINES, Pipeline, Seen, best_of_grid, checked, fixed, make, run, settled
 
 
@@ -95,6 +96,9 @@ def tuned_against_grid(pipeline: Pipeline, root: pathlib.Path, options: argparse
                 others, calls = opponent.ways(options.settle / 3, options.seconds, options.quick)
                 said |= calls
                 found |= interleave(others, min(3, options.runs))
+    most = most_of_store(pipeline, root)
+    for of in found.values():
+        of["rate"] = [min(rate, most) for rate in of["rate"]]
     top = statistics.median(found["best"]["rate"])
     rows: list[dict[str, Any]] = []
     for name, of in found.items():

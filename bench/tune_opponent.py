@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -53,6 +54,16 @@ def samples_in(pipeline: Pipeline, root: pathlib.Path, reads: list[tuple[str, in
     return count
 
 
+def most_of_store(pipeline: Pipeline, root: pathlib.Path) -> float:
+    """Samples a second that its whole bandwidth brings."""
+    bandwidth = pipeline.bucket.get("total_bandwidth")
+    if bandwidth is None:
+        return math.inf
+    reads = reads_of(pipeline, root)
+    bytes_a_sample = sum(size for _, _, size in reads) / samples_in(pipeline, root, reads)
+    return float(bandwidth.removesuffix("MB/s")) * 1e6 / bytes_a_sample
+
+
 def digest(root: pathlib.Path, reads: list[tuple[str, int, int]]) -> str:
     """As the other process makes it, from the files."""
     total = 0
@@ -71,6 +82,7 @@ class TensorFlow:
     def __init__(self, python: str, pipeline: Pipeline, root: pathlib.Path, bucket: leat.testing.Bucket) -> None:
         self._pipeline, self._bucket = pipeline, bucket
         reads = reads_of(pipeline, root)
+        self._reads = len(reads)
         spec = {
             "url": bucket.url, "kind": pipeline.name, "reads": reads, "batch": pipeline.batch,
             "samples": samples_in(pipeline, root, reads), "step": pipeline.step, **(pipeline.tokens or {}),
@@ -113,9 +125,12 @@ class TensorFlow:
     def ways(
         self, settle: float, seconds: float, is_quick: bool
     ) -> tuple[dict[str, Callable[[], dict[str, float]]], dict[str, str]]:
-        """AUTOTUNE, and the best number of calls at once of a few; and what was chosen, in words."""
+        """AUTOTUNE, and the best number of calls at once of a few; and what was chosen, in words.
+
+        No more than there are reads: beyond them the next epoch is read with this one.
+        """
         rates = {}
-        for calls in CALLS[: 1 if is_quick else None]:
+        for calls in [c for c in CALLS if c <= max(self._reads, CALLS[0])][: 1 if is_quick else None]:
             rates[calls] = self._ask(calls=calls, settle=settle / 4, seconds=seconds / 2)["rate"]
             print(f"tf.data, {calls} calls: {rates[calls]:.1f}/s", file=sys.stderr)
         best = max(rates, key=rates.__getitem__)

@@ -113,6 +113,12 @@ def normalized(jpeg: tf.Tensor) -> tf.Tensor:
     return (pixels / 255 - 0.5) / 0.5
 
 
+def with_threads() -> tf.data.Options:
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = THREADS
+    return options
+
+
 class Pipeline:
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = spec
@@ -141,7 +147,7 @@ class Pipeline:
         before = self._reads.ended
         self._digest = 0
         places = self._places().map(lambda *place: tf.numpy_function(self._verified, place, tf.int64), 64)
-        for _ in places:
+        for _ in places.with_options(with_threads()):
             pass
         return {"digest": f"{self._digest:032x}", "gets": self._reads.wait_for_all() - before}
 
@@ -162,9 +168,7 @@ class Pipeline:
         if work:
             samples = samples.map(work, num_parallel_calls=AUTOTUNE, deterministic=False)
         batches = samples.batch(self._spec["batch"], drop_remainder=True).prefetch(AUTOTUNE)
-        options = tf.data.Options()
-        options.threading.private_threadpool_size = THREADS
-        return batches.with_options(options)
+        return batches.with_options(with_threads())
 
     def train(self, calls: int, settle: float, seconds: float) -> dict[str, Any]:
         gets = self._reads.ended

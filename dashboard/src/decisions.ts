@@ -31,7 +31,8 @@ export class Decisions {
     const byNumber = new Map(decisions.map((one) => [String(one.number), one]));
     this.table.rows([...byNumber.keys()], (key, cell) => cell.append(make("time", {}, clock((byNumber.get(key) as Decision).time_seconds))), (key) => {
       const one = byNumber.get(key) as Decision;
-      const found = one.found_gain === null && one.expected_gain !== null ? "not yet" : gain(one.found_gain);
+      const isMissing = one.found_gain === null && one.expected_gain !== null;
+      const found = !isMissing ? gain(one.found_gain) : this.page.known.isOpen(one) ? "not yet" : "overtaken";
       return [nameOf(this.page, one.job, one.job_name), words(one.setting), change(one), one.reason, gain(one.expected_gain), found];
     });
     this.tell(decisions);

@@ -94,9 +94,16 @@ export class Known {
   query(): string {
     if (!this.node) return "";
     const last = Math.max(-1, ...[...this.history.values()].map((one) => one.time_seconds.at(-1) ?? -1));
-    const open = this.decisions.slice(0, OPEN_DECISIONS).findLast((one) => one.expected_gain !== null && one.found_gain === null);
+    const open = this.decisions.slice(0, OPEN_DECISIONS).findLast((one) => this.isOpen(one));
     const known = open ? open.number - 1 : (this.decisions[0]?.number ?? 0);
     return `?points_after=${last}&decisions_after=${known}`;
+  }
+
+  /** Whether it may still be found what a decision gained: the job is there, and nothing of it was changed since. */
+  isOpen(one: Decision): boolean {
+    if (one.expected_gain === null || one.found_gain !== null) return false;
+    const latest = this.decisions.find((other) => other.job === one.job);
+    return latest?.time_seconds === one.time_seconds && this.jobs.some((job) => job.id === one.job);
   }
 
   /** False if the agent has begun anew: what is here is of another; ask again, for everything. */

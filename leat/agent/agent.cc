@@ -60,10 +60,10 @@ class PollingAgent final : public Agent {
  public:
   PollingAgent(const AgentOptions& options, ListeningSocket listening)
       : options_(options),
-        limits_(effective_limits()),
         listening_(std::move(listening)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        book_(resources(0), options.sharing) {
+        book_(with_cores(options.node, effective_limits().cpus, {}),
+              options.sharing) {
     tick();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
@@ -101,13 +101,6 @@ class PollingAgent final : public Agent {
     double asked = 0;
     JobTrace trace = {};
   };
-
-  NodeResources resources(double outside) const {
-    NodeResources node = options_.node;
-    node.threads = std::max(
-        1.0, std::floor(std::min(node.threads, limits_.cpus) - outside + 0.5));
-    return node;
-  }
 
   void run(const std::stop_token& stop) {
     name_this_thread("leat-agent");
@@ -277,11 +270,14 @@ class PollingAgent final : public Agent {
     const double now = seconds_of(SteadyClock().now());
     if (now - ticked_at_ >= kTickSeconds) {
       const CpuLoad load = meter_.measure(book_.pids(), now - ticked_at_);
-      outside_ = kSmoothed * outside_ + (1 - kSmoothed) * load.busy_outside;
-      busy_ = load.busy;
+      load_.busy_outside =
+          kSmoothed * load_.busy_outside + (1 - kSmoothed) * load.busy_outside;
+      load_.busy = load.busy;
+      load_.cores = load.cores;
       ticked_at_ = now;
+      limits_ = effective_limits();  // A cgroup's may change at any time.
       if (options_.heeds_other_programs) {
-        book_.set_resources(resources(outside_));
+        book_.set_resources(with_cores(options_.node, limits_.cpus, load_));
       }
     }
     book_.tick(now, unix_now());
@@ -290,8 +286,8 @@ class PollingAgent final : public Agent {
     (void)::gethostname(name.data(), name.size() - 1);
     view.name = name.data();
     view.cores = limits_.cpus;
-    view.cores_busy = busy_;
-    view.cores_busy_outside = outside_;
+    view.cores_busy = load_.busy;
+    view.cores_busy_outside = load_.busy_outside;
     view.memory_bytes = limits_.memory_bytes;
     const EnergyCount::Joules joules = energy_.now();
     view.processor_joules = joules.processors;
@@ -301,7 +297,6 @@ class PollingAgent final : public Agent {
   }
 
   const AgentOptions options_;
-  const Limits limits_;
   const ListeningSocket listening_;
   const OwnedFd wake_;
   // Of the thread.
@@ -309,8 +304,8 @@ class PollingAgent final : public Agent {
   CpuLoadMeter meter_;
   EnergyCount energy_;
   double ticked_at_ = 0;
-  double outside_ = 0;
-  double busy_ = 0;
+  CpuLoad load_;
+  Limits limits_;
   std::map<MemberId, Connection> connections_;
   MemberId members_ever_ = 0;
 
@@ -321,6 +316,16 @@ class PollingAgent final : public Agent {
 };
 
 }  // namespace
+
+NodeResources with_cores(NodeResources node, double allowed,
+                         const CpuLoad& load) {
+  if (load.cores > 0) {
+    allowed = std::min(allowed, load.cores - load.busy_outside);
+  }
+  node.threads =
+      std::max(1.0, std::floor(std::min(node.threads, allowed) + 0.5));
+  return node;
+}
 
 Result<std::unique_ptr<Agent>> open_agent(const AgentOptions& options) {
   LEAT_TRY(ListeningSocket listening, listen_at(options.socket, options.group));

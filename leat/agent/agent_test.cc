@@ -1,6 +1,7 @@
 #include "leat/agent/agent.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -304,6 +305,33 @@ TEST(JobBookTest, WhoLeavesIsForgottenAndItsShareIsFree) {
   EXPECT_EQ(book.take_shares().at(3).share.threads, 4u);
 }
 
+TEST(JobBookTest, WhatHappenedIsKeptForMinutesHoweverManyTheJobs) {
+  constexpr int kJobs = 30;
+  constexpr int kSeconds = 700;
+  JobBook book({.threads = 64}, {});
+  std::map<MemberId, Rank> ranks;
+  for (MemberId member = 1; member <= kJobs; ++member) {
+    book.join(member, 0, 100, named(std::to_string(member)), 0);
+    ranks.emplace(member,
+                  JobSpeed{.compute_ceiling = 100, .rate_per_thread = 100});
+  }
+  std::map<MemberId, Share> shares;
+  for (int second = 0; second < kSeconds; ++second) {
+    book.tick(second, second);
+    for (const auto& [member, told] : book.take_shares()) {
+      shares[member] = told.share;
+    }
+    for (auto& [member, rank] : ranks) {
+      book.report(member, rank.after_a_second(shares[member]));
+    }
+  }
+
+  const std::vector<JobPoint> points = book.view().history;
+  ASSERT_FALSE(points.empty());
+  EXPECT_LE(points.front().time_seconds, kSeconds - JobBook::kKeptSeconds);
+  EXPECT_GE(points.front().time_seconds, kSeconds - JobBook::kKeptSeconds - 2);
+}
+
 class AgentTest : public ::testing::Test {
  protected:
   AgentTest() {
@@ -400,6 +428,48 @@ TEST_F(AgentTest, TheSocketIsPrivate) {
   struct stat is {};
   ASSERT_EQ(::stat(options_.socket.c_str(), &is), 0);
   EXPECT_EQ(is.st_mode & 0777, 0600u);
+}
+
+TEST_F(AgentTest, MembersOfItsGroupMayCome) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be of any group";
+  constexpr gid_t kGroup = 54321;
+  constexpr uid_t kUser = 54322;
+  std::filesystem::permissions(folder_, std::filesystem::perms(0755));
+  options_.socket = folder_ + "/made/agent.sock";
+  options_.group = kGroup;
+  const auto open = agent();
+  // What an agent answers to one of `group`: 0 a share, 1 nothing, 2 an error.
+  const auto answer = [&](gid_t group) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      if (::setgroups(0, nullptr) != 0 ||
+          ::setresgid(group, group, group) != 0 ||
+          ::setresuid(kUser, kUser, kUser) != 0) {
+        ::_exit(9);
+      }
+      const auto socket = connect_to(options_.socket);
+      if (!socket) ::_exit(1);
+      say(socket->get(), line_of(named("a")));
+      LineReader reader;
+      const std::string line = hear(socket->get(), reader);
+      ::_exit(line.find("threads") != std::string::npos ? 0 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+  };
+
+  EXPECT_EQ(answer(kGroup), 0);
+  EXPECT_EQ(answer(kGroup + 1), 1) << "cannot even enter the folder";
+}
+
+TEST_F(AgentTest, AGroupThatCannotEnterItsFolderIsAnError) {
+  options_.group = ::getegid() + 1;
+  const auto opened = open_agent(options_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(opened.error().message(), HasSubstr("chmod g+x"));
 }
 
 TEST_F(AgentTest, HangsUpOnNonsenseAndServesOthers) {

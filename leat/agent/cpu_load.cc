@@ -9,14 +9,25 @@
 
 namespace leat {
 
-double CpuLoadMeter::busy_ticks() const {
+CpuLoadMeter::Machine CpuLoadMeter::machine() const {
   std::ifstream file(root_ + "proc/stat");
-  std::string word;
-  double user = 0;
-  double nice = 0;
-  double system = 0;
-  file >> word >> user >> nice >> system;
-  return file && word == "cpu" ? user + nice + system : -1;
+  Machine found;
+  std::string line;
+  // "cpu", the sum, and then a line for each core that is on.
+  while (std::getline(file, line) && line.starts_with("cpu")) {
+    if (line[3] != ' ') {
+      ++found.cores;
+      continue;
+    }
+    std::istringstream fields(line.substr(3));
+    double user = 0;
+    double nice = 0;
+    double system = 0;
+    if (fields >> user >> nice >> system) {
+      found.busy_ticks = user + nice + system;
+    }
+  }
+  return found;
 }
 
 double CpuLoadMeter::ticks_of(std::int32_t pid) const {
@@ -37,7 +48,8 @@ double CpuLoadMeter::ticks_of(std::int32_t pid) const {
 
 CpuLoad CpuLoadMeter::measure(const std::vector<std::int32_t>& ours,
                               double seconds) {
-  const double busy = busy_ticks();
+  const Machine all = machine();
+  const double busy = all.busy_ticks;
   double by_ours = 0;
   std::map<std::int32_t, double> now;
   for (const std::int32_t pid : ours) {
@@ -47,7 +59,7 @@ CpuLoad CpuLoadMeter::measure(const std::vector<std::int32_t>& ours,
       by_ours += std::max(0.0, now[pid] - before->second);
     }
   }
-  CpuLoad load;
+  CpuLoad load{.cores = all.cores};
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   if (busy >= 0 && busy_ >= 0 && seconds > 0) {
     load.busy = std::max(0.0, busy - busy_) * tick / seconds;

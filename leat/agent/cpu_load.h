@@ -8,12 +8,14 @@
 namespace leat {
 
 struct CpuLoad {
+  double cores = 0;         ///< Of the machine; 0: not known.
   double busy = 0;          ///< Cores, by everything.
   double busy_outside = 0;  ///< Of these, by processes that are not ours.
 };
 
-/// Reads /proc/stat and /proc/PID/stat; each answer is of the time since the
-/// one before. What cannot be read counts as idle.
+/// Reads /proc/stat and /proc/PID/stat: of the whole machine, in a container
+/// too. Each answer is of the time since the one before. What cannot be read
+/// counts as idle.
 class CpuLoadMeter {
  public:
   explicit CpuLoadMeter(std::string root = "/") : root_(std::move(root)) {}
@@ -22,7 +24,11 @@ class CpuLoadMeter {
   CpuLoad measure(const std::vector<std::int32_t>& ours, double seconds);
 
  private:
-  double busy_ticks() const;
+  struct Machine {
+    double cores = 0;
+    double busy_ticks = -1;  ///< Since it began; below 0: not known.
+  };
+  Machine machine() const;
   double ticks_of(std::int32_t pid) const;
 
   const std::string root_;

@@ -192,7 +192,12 @@ void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
                       .predicted_rate = known.foretold_rate,
                       .wait_fraction = std::min(
                           1.0, job.last.wait_seconds / job.last.seconds)});
-  if (history_.size() > kKeptPoints) history_.pop_front();
+  const double since = unix_seconds - kKeptSeconds;
+  while (
+      history_.size() > kMostPoints ||
+      (history_.size() > kFewPoints && history_.front().time_seconds < since)) {
+    history_.pop_front();
+  }
 }
 
 void JobBook::tick(double now, double unix_seconds) {

@@ -24,7 +24,11 @@ using MemberId = std::uint64_t;
 /// Threads: one at a time.
 class JobBook {
  public:
-  static constexpr std::size_t kKeptPoints = 3600;
+  /// Points of the history are kept for ten minutes, and as long as they are
+  /// few; never so many that they would be a burden.
+  static constexpr double kKeptSeconds = 600;
+  static constexpr std::size_t kFewPoints = 3600;
+  static constexpr std::size_t kMostPoints = 36'000;
 
   JobBook(const NodeResources& node, const SharingOptions& options)
       : options_(options), sharing_(node, options) {}

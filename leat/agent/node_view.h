@@ -30,7 +30,7 @@ struct JobView {
   std::optional<double> compute_ceiling;  ///< Samples a second.
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
-  std::string bottleneck;  ///< "storage", "decode", "training", …
+  std::string bottleneck;                 ///< to_string(Bound)
 
   // docs/reference/ledger.md: of all local ranks so far.
   std::uint64_t gets = 0;

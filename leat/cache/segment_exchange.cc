@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -38,15 +39,17 @@ namespace {
 
 constexpr std::uint64_t kAskForIds = 0;
 constexpr std::size_t kMostIds = 4096;
-/// Who does not answer within this is passed over, until the next time.
-constexpr int kPatienceMs = 200;
+constexpr int kOutOfDescriptorsMs = 200;
 
 Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
 
-void be_impatient(int fd) {
-  const timeval patience{.tv_sec = 0, .tv_usec = kPatienceMs * 1000};
-  (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+void be_impatient(int fd, Nanoseconds patience) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
+  const auto rest =
+      std::chrono::duration_cast<std::chrono::microseconds>(patience - whole);
+  const timeval wait{.tv_sec = whole.count(), .tv_usec = rest.count()};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
 }
 
 bool is_same_user(int fd) {
@@ -137,11 +140,12 @@ class Shelf {
 class SegmentExchange final : public SegmentFiles {
  public:
   SegmentExchange(std::string folder, std::string socket_path, OwnedFd listener,
-                  FileOps& ops)
+                  FileOps& ops, Nanoseconds patience)
       : folder_(std::move(folder)),
         socket_path_(std::move(socket_path)),
         listener_(std::move(listener)),
         ops_(ops),
+        patience_(patience),
         server_([this](const std::stop_token& stop) {
           name_this_thread("leat-cache-hand");
           serve(stop);
@@ -249,7 +253,7 @@ class SegmentExchange final : public SegmentFiles {
     if (!address) return OwnedFd();
     OwnedFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!fd) return OwnedFd();
-    be_impatient(fd.get());
+    be_impatient(fd.get(), patience_);
     if (::connect(fd.get(), as_sockaddr(*address), sizeof *address) != 0) {
       if (errno == ECONNREFUSED) (void)ops_.unlink(path);  // Its owner is dead.
       return OwnedFd();
@@ -290,10 +294,10 @@ class SegmentExchange final : public SegmentFiles {
           ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (stop.stop_requested()) return;
       if (!fd) {  // Out of descriptors, most likely: not all the time.
-        (void)::poll(nullptr, 0, kPatienceMs);
+        (void)::poll(nullptr, 0, kOutOfDescriptorsMs);
         continue;
       }
-      be_impatient(fd.get());
+      be_impatient(fd.get(), patience_);
       if (is_same_user(fd.get())) answer(fd.get());
     }
   }
@@ -319,6 +323,7 @@ class SegmentExchange final : public SegmentFiles {
   const std::string socket_path_;
   const OwnedFd listener_;
   FileOps& ops_;
+  const Nanoseconds patience_;
   Shelf shelf_;
   // The asker's own.
   std::map<std::string, std::vector<std::uint64_t>> peers_;
@@ -329,11 +334,11 @@ class SegmentExchange final : public SegmentFiles {
 }  // namespace
 
 Result<std::unique_ptr<SegmentFiles>> open_segment_exchange(
-    const std::string& folder, FileOps& ops) {
+    const std::string& folder, FileOps& ops, Nanoseconds patience) {
   std::string path;
   LEAT_TRY(OwnedFd listener, listen_in(folder, path));
   return std::unique_ptr<SegmentFiles>(std::make_unique<SegmentExchange>(
-      folder, path, std::move(listener), ops));
+      folder, path, std::move(listener), ops, patience));
 }
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/cache/file_ops.h"
 #include "leat/cache/segment_files.h"
@@ -19,12 +20,14 @@ namespace leat {
 /// takes them over. Its socket is removed by whoever finds it dead: a rank of
 /// the same job, or any later one that sweeps.
 ///
-/// `ops` outlives it. One thread answers the others, until destruction.
+/// `ops` outlives it. One thread answers the others, until destruction. Who
+/// does not answer within `patience` is passed over, until the next time.
 ///
 /// Errors:
 ///   kPermissionDenied  the folder is not ours alone
 ///   kUnavailable       no socket can be made there; the message says why
 Result<std::unique_ptr<SegmentFiles>> open_segment_exchange(
-    const std::string& folder, FileOps& ops);
+    const std::string& folder, FileOps& ops,
+    Nanoseconds patience = std::chrono::milliseconds(200));
 
 }  // namespace leat

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -20,6 +21,9 @@
 namespace leat {
 namespace {
 
+/// Of a busy machine.
+constexpr std::chrono::seconds kPatience{60};
+
 class SegmentExchangeTest : public ::testing::Test {
  protected:
   SegmentExchangeTest() {
@@ -30,7 +34,7 @@ class SegmentExchangeTest : public ::testing::Test {
     std::filesystem::remove_all(std::filesystem::path(folder_).parent_path());
   }
   std::unique_ptr<SegmentTier> open() {
-    auto files = open_segment_exchange(folder_, ops_);
+    auto files = open_segment_exchange(folder_, ops_, kPatience);
     EXPECT_TRUE(files) << files.error().message();
     return *SegmentTier::open(*std::move(files),
                               {.name = "ram",
@@ -156,8 +160,8 @@ TEST_F(SegmentExchangeTest, WhatIsRemovedTakesNoMemoryThoughOthersHoldIt) {
 }
 
 TEST_F(SegmentExchangeTest, WhatIsRemovedIsSeenToBeByWhoHoldsIt) {
-  const auto a = *open_segment_exchange(folder_, ops_);
-  const auto b = *open_segment_exchange(folder_, ops_);
+  const auto a = *open_segment_exchange(folder_, ops_, kPatience);
+  const auto b = *open_segment_exchange(folder_, ops_, kPatience);
   const SegmentFiles::Opened made =
       *a->create({.id = 7, .owner = 1, .entry_count = 64});
   const std::string body(5 * kPageBytes, 'x');
@@ -178,7 +182,7 @@ TEST_F(SegmentExchangeTest, AFolderOpenToOthersIsRefused) {
   ASSERT_EQ(::mkdir(folder_.c_str(), 0700), 0);
   ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
 
-  const auto refused = open_segment_exchange(folder_, ops_);
+  const auto refused = open_segment_exchange(folder_, ops_, kPatience);
 
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kPermissionDenied);

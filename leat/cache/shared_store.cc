@@ -64,7 +64,9 @@ void CachedStore::see_others() {
     follow_others();
   }
   const TimePoint end = SteadyClock().now();
-  follow_after_ = end + 20 * (end - now);
+  // Not for long after a moment in which we did not run.
+  follow_after_ =
+      end + std::min<Nanoseconds>(20 * (end - now), std::chrono::seconds(1));
 }
 
 /// What this job never reads again another one may, in an epoch to come, or one

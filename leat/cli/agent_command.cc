@@ -1,6 +1,7 @@
 // leat agent    Shares this node among the loaders that run on it.
 
 #include <grp.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -56,19 +57,48 @@ Result<gid_t> group_of(const std::string& name) {
 Result<double> bytes_of(const std::string& given, const std::string& flag) {
   if (given.empty()) return 0.0;
   const Result<std::uint64_t> bytes = parse_bytes(given);
-  if (!bytes) return wrong(flag + " must be bytes such as 8GiB");
+  if (!bytes) {
+    return wrong(flag + " " + given + ": it must be bytes such as 8GiB");
+  }
   return static_cast<double>(*bytes);
 }
 
-Result<AgentOptions> options_of(const AgentFlags& flags, const Env& env) {
-  AgentOptions options;
-  const std::vector<std::string> paths = agent_paths(env);
-  if (flags.socket.empty() && paths.empty()) {
+/// Where loaders look, of all users that may come.
+Result<std::vector<std::string>> sockets_of(const AgentFlags& flags,
+                                            const Env& env) {
+  if (!flags.socket.empty()) return std::vector{flags.socket};
+  std::vector<std::string> paths = agent_paths(env);
+  if (paths.empty()) {
     return wrong("LEAT_AGENT is off: unset it or give --socket");
   }
-  // The first place that loaders of this user look at.
-  options.socket = flags.socket.empty() ? paths.front() : flags.socket;
+  if (!flags.group.empty() && !value_of(env, "LEAT_AGENT")) {
+    return std::vector<std::string>{kSocketOfAll};
+  }
+  return paths;
+}
+
+/// At the first place where one may be.
+Result<std::unique_ptr<Agent>> open_at(const std::vector<std::string>& sockets,
+                                       AgentOptions& options) {
+  for (const std::string& socket : sockets) {
+    options.socket = socket;
+    auto agent = open_agent(options);
+    const bool is_elsewhere =
+        !agent && (agent.error().code() == ErrorCode::kPermissionDenied ||
+                   agent.error().code() == ErrorCode::kNotFound);
+    if (!is_elsewhere || socket == sockets.back()) return agent;
+  }
+  return wrong("no place for a socket");
+}
+
+Result<AgentOptions> options_of(const AgentFlags& flags) {
+  AgentOptions options;
   if (!flags.group.empty()) {
+    if (::geteuid() != 0) {
+      return wrong(
+          "--group needs root: loaders heed an agent of their own user or of "
+          "root");
+    }
     LEAT_TRY(options.group, group_of(flags.group));
   }
   options.node.threads = flags.threads > 0 ? flags.threads : kUnbounded;
@@ -76,7 +106,8 @@ Result<AgentOptions> options_of(const AgentFlags& flags, const Env& env) {
   if (!flags.bandwidth.empty()) {
     Result<std::uint64_t> rate = parse_bytes(flags.bandwidth);
     if (!rate || *rate == 0) {
-      return wrong("--bandwidth must be bytes a second such as 1GB");
+      return wrong("--bandwidth " + flags.bandwidth +
+                   ": it must be bytes a second such as 1GB");
     }
     options.node.bytes_per_second = static_cast<double>(*rate);
   }
@@ -98,8 +129,10 @@ void wait_for(const std::stop_token& stop) {
 }
 
 Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
-  LEAT_TRY(const AgentOptions options, options_of(flags, context.env));
-  LEAT_TRY(const auto agent, open_agent(options));
+  LEAT_TRY(AgentOptions options, options_of(flags));
+  LEAT_TRY(const std::vector<std::string> sockets,
+           sockets_of(flags, context.env));
+  LEAT_TRY(const auto agent, open_at(sockets, options));
   std::unique_ptr<ViewServer> page;
   if (flags.port) {
     LEAT_TRY(
@@ -118,10 +151,12 @@ Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
 std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
   auto flags = std::make_shared<AgentFlags>();
   app.add_option("--socket", flags->socket,
-                 "where loaders find it; without: $LEAT_AGENT, else "
-                 "$XDG_RUNTIME_DIR/leat/agent.sock, else /run/leat/agent.sock");
+                 "where loaders find it; without: $LEAT_AGENT, else the first "
+                 "that may be made of $XDG_RUNTIME_DIR/leat/agent.sock, "
+                 "/run/leat/agent.sock and /tmp/leat-UID/agent.sock");
   app.add_option("--group", flags->group,
-                 "whose members may come too; without: this user and root");
+                 "whose members may come too, as root, at "
+                 "/run/leat/agent.sock; without: this user and root");
   app.add_option("--objective", flags->objective,
                  "throughput: the most in all; fairness: the most for who has "
                  "least")

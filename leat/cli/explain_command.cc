@@ -101,9 +101,14 @@ Result<void> run_explain(const ExplainFlags& flags, CommandContext& context) {
   LEAT_TRY(const Explained explained,
            flags.replay.empty() ? watch(flags, context) : replay(flags.replay));
   if (!explained.explanation) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "too little was seen to explain: run for longer (--for), and "
-                 "not with LEAT_TUNE=off or --no-tune");
+    return Error(
+        ErrorCode::kInvalidArgument,
+        flags.replay.empty()
+            ? "too little was seen to explain: run for longer (--for), "
+              "and not with LEAT_TUNE=off or --no-tune"
+            : flags.replay +
+                  " holds too little to explain: record "
+                  "for longer (--tune-trace)");
   }
   if (flags.is_json) {
     auto json = nlohmann::ordered_json::parse(to_json(*explained.explanation));

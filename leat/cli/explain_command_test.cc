@@ -122,7 +122,7 @@ TEST_F(ExplainCommandTest, SaysWhatIsMissingOrWrong) {
   EXPECT_THAT(run({"--replay", path("bad.jsonl")}).err, HasSubstr("line 2 of"));
   put("short.jsonl", "{}\n");
   EXPECT_THAT(run({"--replay", path("short.jsonl")}).err,
-              HasSubstr("too little was seen"));
+              HasSubstr("short.jsonl holds too little"));
   put("data/1.bin", "bytes");
   EXPECT_THAT(run({path("data"), "--batch-size", "1", "--for", "10ms"},
                   {{"LEAT_TUNE", "off"}})

@@ -51,10 +51,10 @@ class AgentClient {
   Result<NodeView> ask(std::string_view query, const std::stop_token& stop) {
     auto view = answer(query, stop);
     if (view) return view;
-    return std::move(view).error().while_doing(
-        fmt::format("asking the agent at {} (is one running? leat top --url "
-                    "says where)",
-                    url_));
+    return std::move(view).error().while_doing(fmt::format(
+        "asking the agent at {} (is one running with --port? leat top --url "
+        "says where)",
+        url_));
   }
 
  private:

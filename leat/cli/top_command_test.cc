@@ -87,9 +87,10 @@ TEST(TopCommandTest, SaysWhereItAskedAndWhatToDo) {
   const Outcome outcome = top({"--url", "http://127.0.0.1:1"});
 
   EXPECT_EQ(outcome.code, ExitCode::kFailed);
-  EXPECT_THAT(outcome.err, HasSubstr("asking the agent at http://127.0.0.1:1 "
-                                     "(is one running? leat top --url says "
-                                     "where): "));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("asking the agent at http://127.0.0.1:1 "
+                        "(is one running with --port? leat top --url says "
+                        "where): "));
 }
 
 TEST(TopCommandTest, RefusesWhatIsNoAgent) {

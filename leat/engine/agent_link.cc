@@ -230,6 +230,14 @@ std::string job_key(const Env& env, const std::string& dataset) {
     const auto id = value_of(env, name);
     if (id && *id != "none") return fmt::format("{} {} {}", name, *id, dataset);
   }
+  // Only one job of a node can be joined at such a place.
+  const auto world = value_of(env, "WORLD_SIZE");
+  const auto port = value_of(env, "MASTER_PORT");
+  if (world && *world != "1" && port) {
+    return fmt::format("{}:{} of {} {}",
+                       value_of(env, "MASTER_ADDR").value_or(""), *port, *world,
+                       dataset);
+  }
   return fmt::format("{}.{}", ::getpid(),
                      SteadyClock().now().time_since_epoch().count());
 }

@@ -40,8 +40,9 @@ class AgentLink {
 };
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
 
-/// What is the same on all ranks of a job and on no other's: of torchrun and
-/// Slurm their job's id, with the dataset; else this loader alone.
+/// What is the same on all ranks of a job and on no other's of its time: of
+/// torchrun and Slurm their job's id, else where its ranks meet (MASTER_ADDR,
+/// MASTER_PORT and WORLD_SIZE), with the dataset; else this loader alone.
 std::string job_key(const Env& env, const std::string& dataset);
 
 /// What people call a job: LEAT_JOB_NAME, else Slurm's name of it, else the

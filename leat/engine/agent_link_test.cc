@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +42,32 @@ TEST(JobNameTest, IsWhatItsUserOrSlurmCallsIt) {
                                {"LEAT_JOB_NAME", "mine"}}),
                      line),
             "mine");
+}
+
+TEST(JobKeyTest, RanksOfOneJobSayTheSame) {
+  using Variables = std::map<std::string, std::string, std::less<>>;
+  const auto key = [](const Variables& variables,
+                      const std::string& dataset = "s3://b/x") {
+    return job_key(fake_env(variables), dataset);
+  };
+  const Variables with_id = {{"TORCHELASTIC_RUN_ID", "7"}};
+  const Variables slurm = {{"SLURM_JOB_ID", "7"}};
+  // As torchrun has it that was given no id.
+  const Variables meeting = {{"TORCHELASTIC_RUN_ID", "none"},
+                             {"WORLD_SIZE", "8"},
+                             {"MASTER_ADDR", "127.0.0.1"},
+                             {"MASTER_PORT", "29500"}};
+  for (const Variables& job : {with_id, slurm, meeting}) {
+    EXPECT_EQ(key(job), key(job));
+    EXPECT_NE(key(job), key(job, "s3://b/validation"));
+  }
+  Variables other = meeting;
+  other["MASTER_PORT"] = "29501";
+  EXPECT_NE(key(meeting), key(other));
+
+  EXPECT_NE(key({}), key({})) << "nothing says that they belong together";
+  const Variables alone = {{"WORLD_SIZE", "1"}, {"MASTER_PORT", "29500"}};
+  EXPECT_NE(key(alone), key(alone));
 }
 
 }  // namespace

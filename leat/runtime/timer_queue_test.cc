@@ -15,6 +15,8 @@ TEST(TimerQueueTest, RunsInTheOrderOfTimeAndNotBefore) {
   std::vector<int> order;
   std::latch done(3);
   const TimePoint begin = SteadyClock().now();
+  std::latch all_are_there(1);  // None runs before.
+  timers.at(begin, [&] { all_are_there.wait(); });
   for (const int i : {3, 1, 2}) {
     timers.at(begin + milliseconds(5 * i), [&, i] {
       EXPECT_GE(SteadyClock().now(), begin + milliseconds(5 * i));
@@ -22,6 +24,7 @@ TEST(TimerQueueTest, RunsInTheOrderOfTimeAndNotBefore) {
       done.count_down();
     });
   }
+  all_are_there.count_down();
   done.wait();
 
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));

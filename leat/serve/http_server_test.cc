@@ -143,11 +143,11 @@ TEST(HttpServerTest, RefusesTheLineOfAChunkThatDoesNotEnd) {
 TEST(HttpServerTest, ClosesWhoeverOwesTheRestForTooLongAndNobodyElse) {
   FakeService service([](const std::string& what) {
     Reply reply = echo(what);
-    if (what == "GET /slow") reply.delay = milliseconds(1000);
+    if (what == "GET /slow") reply.delay = milliseconds(5000);
     return reply;
   });
   HttpServerOptions options;
-  options.patience = milliseconds(400);
+  options.patience = milliseconds(2000);
   const auto server = serve(service, options);
   RawClient idle(server->port());
   idle.send("GET / HTTP/1.1\r\n\r\n");
@@ -169,7 +169,11 @@ TEST(HttpServerTest, ClosesWhoeverOwesTheRestForTooLongAndNobodyElse) {
     EXPECT_FALSE(client->timed_out);
   }
   EXPECT_TRUE(staying.read_all().ends_with("[GET /]"));  // And does not leave.
-  while (server->open_connections() != 2) std::this_thread::yield();
+  const TimePoint until = SteadyClock().now() + std::chrono::seconds(30);
+  while (server->open_connections() != 2) {
+    ASSERT_LE(SteadyClock().now(), until) << server->open_connections();
+    std::this_thread::yield();
+  }
 
   EXPECT_TRUE(waiting.read_until("]").ends_with("[GET /slow]"));
   idle.send("GET /again HTTP/1.1\r\n\r\n");
@@ -221,7 +225,7 @@ TEST(HttpServerTest, TakesRepliesFromOtherThreads) {
   EXPECT_TRUE(client.read_until("]").ends_with("[from elsewhere]"));
 }
 
-TEST(HttpServerTest, EndsWithinASecondWhateverIsOpen) {
+TEST(HttpServerTest, EndsSoonWhateverIsOpen) {
   FakeService service([](const std::string& what) {
     Reply reply = echo(what);
     if (what == "GET /slow") reply.delay = std::chrono::hours(1);
@@ -243,7 +247,8 @@ TEST(HttpServerTest, EndsWithinASecondWhateverIsOpen) {
   const std::uint16_t port = server->port();
   server.reset();
 
-  EXPECT_LE(SteadyClock().now() - start, milliseconds(1000));
+  // Half a second, and what a busy machine takes; those would stay for minutes.
+  EXPECT_LE(SteadyClock().now() - start, std::chrono::seconds(10));
   EXPECT_EQ(service.alive, 0);
   EXPECT_FALSE(RawClient(port).is_connected());
 }

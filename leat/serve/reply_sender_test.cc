@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -119,14 +120,18 @@ TEST(ReplySenderTest, KeepsToTheRateOfAConnection) {
   HttpServerOptions options;
   options.connection_bytes_per_second = 1'000'000;
   const auto server = serve(service, options);
-  RawClient client(server->port());
-  const TimePoint start = SteadyClock().now();
+  // A busy machine may hold up one or the other, not each.
+  Nanoseconds least = std::chrono::hours(1);
+  for (int i = 0; i < 8 && least > milliseconds(600); ++i) {
+    RawClient client(server->port());
+    const TimePoint start = SteadyClock().now();
+    client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    (void)client.read_all();
+    least = std::min<Nanoseconds>(least, SteadyClock().now() - start);
+  }
 
-  client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
-  (void)client.read_all();
-
-  EXPECT_GE(SteadyClock().now() - start, milliseconds(190));
-  EXPECT_LE(SteadyClock().now() - start, milliseconds(600));
+  EXPECT_GE(least, milliseconds(190));
+  EXPECT_LE(least, milliseconds(600));
 }
 
 /// Answers with `size` bytes of the file at `path`, after `delay`.

@@ -201,15 +201,27 @@ Explanation explain(const StageRates& rates, const Observation& now,
       {.name = "fetch",
        .samples_per_second = times(rates.per_request(), means.in_flight),
        .used = rates.mean_in_flight,
-       .units = means.in_flight},
+       .units = means.in_flight,
+       .visits = rates.reads_per_sample,
+       .seconds = rates.latency_seconds,
+       .cpu_seconds = {},
+       .bytes = rates.bytes_per_read},
       {.name = "decode",
        .samples_per_second = times(rates.per_thread(), means.threads),
        .used = rates.mean_busy_threads,
-       .units = means.threads},
+       .units = means.threads,
+       .visits = rates.tasks_per_sample,
+       .seconds = rates.task_seconds,
+       .cpu_seconds = rates.task_cpu_seconds,
+       .bytes = {}},
       {.name = "training",
        .samples_per_second = rates.training_rate,
        .used = 1 - rates.wait_share,
-       .units = 1}};
+       .units = 1,
+       .visits = 1,
+       .seconds = rates.training_rate ? 1 / *rates.training_rate : 0,
+       .cpu_seconds = {},
+       .bytes = {}}};
   Means core = means;
   ++core.threads;
   ++core.cores;
@@ -221,6 +233,23 @@ Explanation explain(const StageRates& rates, const Observation& now,
       {.name = "GiB of cache", .gain = gain_of_cache(rates, now, means)}};
   return found;
 }
+
+namespace {
+
+/// What the stage was measured to take.
+std::string visit_of(const StageLine& stage) {
+  std::string text = fmt::format("{:.2f} a sample, {:.2f} ms each",
+                                 stage.visits, 1e3 * stage.seconds);
+  if (stage.cpu_seconds) {
+    text += fmt::format(", {:.2f} ms of a core", 1e3 * *stage.cpu_seconds);
+  }
+  if (stage.bytes) {
+    text += ", " + format_bytes(static_cast<std::uint64_t>(*stage.bytes));
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string to_text(const Explanation& explanation) {
   std::string text = fmt::format(
@@ -235,9 +264,12 @@ std::string to_text(const Explanation& explanation) {
   for (const StageLine& stage : explanation.stages) {
     text += fmt::format("  {:<9} {:>7.1f} of {:<6g} in use", stage.name,
                         stage.used, stage.units);
-    text += stage.samples_per_second ? fmt::format("  up to {:.1f} samples/s\n",
-                                                   *stage.samples_per_second)
-                                     : "\n";
+    if (stage.samples_per_second) {
+      text +=
+          fmt::format("  up to {:.1f} samples/s", *stage.samples_per_second);
+    }
+    if (stage.seconds > 0) text += "; " + visit_of(stage);
+    text += '\n';
   }
   for (const NextUnit& unit : explanation.next) {
     text += unit.gain ? fmt::format("one more {}: {:+.1f} %\n", unit.name,
@@ -260,7 +292,11 @@ std::string to_json(const Explanation& explanation) {
         {{"name", stage.name},
          {"samples_per_second", number_or_null(stage.samples_per_second)},
          {"used", stage.used},
-         {"units", stage.units}});
+         {"units", stage.units},
+         {"visits_per_sample", stage.visits},
+         {"seconds_per_visit", stage.seconds},
+         {"cpu_seconds_per_visit", number_or_null(stage.cpu_seconds)},
+         {"bytes_per_visit", number_or_null(stage.bytes)}});
   }
   json["next"] = nlohmann::ordered_json::array();
   for (const NextUnit& unit : explanation.next) {

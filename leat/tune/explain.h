@@ -52,6 +52,12 @@ struct StageLine {
   std::optional<double> samples_per_second;
   double used = 0;  ///< Of `units`, on average.
   double units = 0;
+  // What was measured.
+  double visits = 0;   ///< Of a sample: the visit ratio.
+  double seconds = 0;  ///< Of a visit.
+  /// Of these, of a core. None: the stage needs none of ours.
+  std::optional<double> cpu_seconds;
+  std::optional<double> bytes;  ///< Read by a visit.
 };
 
 struct NextUnit {

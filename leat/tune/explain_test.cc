@@ -120,19 +120,28 @@ TEST(Explain, HeadroomIsWhatIsLeftOnceTrainingIsOutOfTheWay) {
 TEST(Explain, ReadsAsLinesAndAsJson) {
   const Explanation found = explain(bound_by_requests(), settings(), {});
 
-  EXPECT_EQ(to_text(found),
-            "400.0 samples/s; training waits 100 % of the time\n"
-            "bottleneck: max_in_flight (8.0 of 8 requests in flight, 20.0 ms "
-            "each, 38.1 MiB/s)\n"
-            "headroom beyond this speed: 0 %\n"
-            "  fetch         8.0 of 8      in use  up to 400.0 samples/s\n"
-            "  decode        0.4 of 2      in use  up to 2000.0 samples/s\n"
-            "  training      0.0 of 1      in use\n"
-            "one more core: +0.0 %\n"
-            "one more connection: +12.5 %\n"
-            "one more GiB of cache: not known\n");
+  EXPECT_EQ(
+      to_text(found),
+      "400.0 samples/s; training waits 100 % of the time\n"
+      "bottleneck: max_in_flight (8.0 of 8 requests in flight, 20.0 ms "
+      "each, 38.1 MiB/s)\n"
+      "headroom beyond this speed: 0 %\n"
+      "  fetch         8.0 of 8      in use  up to 400.0 samples/s; 1.00 a "
+      "sample, 20.00 ms each, 97.7 KiB\n"
+      "  decode        0.4 of 2      in use  up to 2000.0 samples/s; 1.00 a "
+      "sample, 1.00 ms each, 1.00 ms of a core\n"
+      "  training      0.0 of 1      in use\n"
+      "one more core: +0.0 %\n"
+      "one more connection: +12.5 %\n"
+      "one more GiB of cache: not known\n");
   EXPECT_NE(to_json(found).find(R"("bottleneck":"max_in_flight")"),
             std::string::npos);
+  EXPECT_NE(to_json(found).find(R"("visits_per_sample":1.0,)"
+                                R"("seconds_per_visit":0.02,)"
+                                R"("cpu_seconds_per_visit":null,)"
+                                R"("bytes_per_visit":100000.0)"),
+            std::string::npos)
+      << to_json(found);
   EXPECT_NE(to_json(found).find(R"({"name":"GiB of cache","gain":null})"),
             std::string::npos);
 }

@@ -109,7 +109,8 @@ class NodeSharing {
     // A gain that was expected and is yet to be found.
     double rate_before = 0;
     std::uint32_t reports_since = 0;
-    std::uint64_t decision = 0;  ///< Its number; 0: none.
+    std::uint64_t decision = 0;       ///< The first of a change; 0: none.
+    std::uint64_t last_decision = 0;  ///< Of the same change.
   };
   const std::map<std::string, Job, std::less<>>& jobs() const { return jobs_; }
   const NodeResources& node() const { return node_; }

@@ -50,8 +50,9 @@ constexpr std::array kShown = {
 void NodeSharing::look_for_gain(Job& job) {
   if (job.decision == 0 || ++job.reports_since < kGainReports) return;
   const std::uint64_t oldest = decided_ - decisions_.size() + 1;
-  if (job.decision >= oldest && job.rate_before > 0) {
-    decisions_[job.decision - oldest].found_gain =
+  for (std::uint64_t n = std::max(job.decision, oldest);
+       job.rate_before > 0 && n <= job.last_decision; ++n) {
+    decisions_[n - oldest].found_gain =
         job.fit.found_rate() / job.rate_before - 1;
   }
   job.decision = 0;
@@ -298,6 +299,7 @@ void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
         job.rate_before = job.fit.found_rate();
         job.reports_since = 0;
       }
+      job.last_decision = decided_;
     }
     if (!has_changed) continue;
     job.told = job.grant;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "leat/tune/node_sharing.h"
@@ -37,6 +38,26 @@ TEST(NodeSharingDecisionsTest, AGainIsFoundInThreeReports) {
   for (; !latest(is_found) && reports < 10; ++reports) world.run(1);
 
   EXPECT_EQ(reports, 3);
+}
+
+TEST(NodeSharingDecisionsTest, EveryLineOfAChangeHearsWhatItGained) {
+  SharingWorld world({.threads = 8, .in_flight = 64});
+  world.come("a", kLight);
+  world.come("b", {.compute_ceiling = 1300,
+                   .rate_per_thread = 100,
+                   .reads_per_sample = 1,
+                   .latency_seconds = 0.1});
+  world.run(60);
+
+  std::map<double, int> lines;
+  for (const Decision& decision : world.sharing().decisions()) {
+    if (decision.job != "b" || !decision.expected_gain) continue;
+    EXPECT_TRUE(decision.found_gain) << decision.reason;
+    ++lines[decision.at_seconds];
+  }
+  EXPECT_TRUE(std::ranges::any_of(lines, [](const auto& change) {
+    return change.second > 1;
+  })) << "both threads and requests";
 }
 
 TEST(NodeSharingDecisionsTest,

@@ -80,9 +80,9 @@ class Simulator {
       if (now - first > simulation_.most_seconds) {
         return Error(
             ErrorCode::kInvalidArgument,
-            fmt::format("{} jobs are not done after {:.0f} s: give "
-                        "them fewer samples",
-                        coming_.size() + count_, simulation_.most_seconds));
+            fmt::format("not done after {:.0f} s, jobs: {}; give them fewer "
+                        "samples",
+                        simulation_.most_seconds, coming_.size() + count_));
       }
       if (count_ == 0) now = std::max(now, arrival_of(coming_.front()));
       begin_jobs(now);

@@ -157,7 +157,7 @@ TEST(LoaderTest, TheStallsSumToTheWaitExactly) {
   EXPECT_LE(seen.stats.wait, seen.stats.elapsed);
 }
 
-TEST(LoaderTest, EndsWithinASecondWhateverIsInFlight) {
+TEST(LoaderTest, EndsSoonWhateverIsInFlight) {
   World world;
   world.serve();
   Dataset dataset = must(world.open(kBucketUrl));  // While the bucket is well.
@@ -168,13 +168,15 @@ TEST(LoaderTest, EndsWithinASecondWhateverIsInFlight) {
     auto loader = must(world.load(std::move(dataset), usual_options()));
     metrics = loader->metrics();
     const Loader::Iteration iteration = must(loader->begin());
-    const Loader::Next next =
-        must(loader->next_within(iteration, std::chrono::milliseconds(200)));
-    EXPECT_TRUE(next.is_not_yet());
-    EXPECT_GT(metrics->value(Metric::kStoreInFlight), 0);
+    while (metrics->value(Metric::kStoreInFlight) == 0) {
+      const Loader::Next next =
+          must(loader->next_within(iteration, std::chrono::milliseconds(200)));
+      EXPECT_TRUE(next.is_not_yet());
+    }
     begin = SteadyClock().now();
   }
-  EXPECT_LT(SteadyClock().now() - begin, std::chrono::seconds(1));
+  // Minutes, if it waited for what is stalled.
+  EXPECT_LT(SteadyClock().now() - begin, std::chrono::seconds(10));
   expect_nothing_held(*metrics);
 }
 

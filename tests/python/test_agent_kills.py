@@ -42,11 +42,13 @@ class Node:
         return process
 
     def start_agent(self) -> subprocess.Popen:
-        agent = self._run("agent", "--port", "0", "--max-in-flight", str(IN_FLIGHT), stdout=subprocess.PIPE)
-        for line in agent.stdout:
-            if line.startswith("showing "):
-                self.page = line.split()[1]
-                return agent
+        end = time.monotonic() + 30
+        while time.monotonic() < end:  # One that was killed may not be gone yet.
+            agent = self._run("agent", "--port", "0", "--max-in-flight", str(IN_FLIGHT), stdout=subprocess.PIPE)
+            for line in agent.stdout:
+                if line.startswith("showing "):
+                    self.page = line.split()[1]
+                    return agent
         raise AssertionError("the agent ended; is its socket still taken?")
 
     def start_job(self) -> subprocess.Popen:

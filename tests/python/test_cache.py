@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -229,10 +230,12 @@ def test_two_jobs_share_a_folder(pictures, serve, tmp_path):
     with served.loader(**OPTIONS, cache=cache, seed=1) as first:
         for _ in first:
             pass
+        while first.metrics()["leat_cache_inserts_total"] < N:
+            time.sleep(0.01)
         with served.loader(**OPTIONS, cache=cache, seed=2, epochs=1) as second:
             for _ in second:
                 pass
-            assert second.stats()[0]["cache"]["misses"] <= 10  # Not yet written.
+            assert second.stats()[0]["cache"]["misses"] == 0
 
 
 # --- what is wrong -----------------------------------------------------------
@@ -410,7 +413,7 @@ def test_warm_takes_the_place_of_what_changed_since(serve, tmp_path, fresh_cache
 
 
 def test_warm_that_is_stopped_goes_on_where_it_was(pictures, serve, tmp_path):
-    slow = serve(pictures, latency="100ms")
+    slow = serve(pictures, latency="500ms")
     folder = tmp_path / "cache"
     words = [
         leat.testing.find_binary(), "warm", slow.url, "--endpoint-url", slow.bucket.url,
@@ -439,7 +442,7 @@ def test_warm_shows_a_terminal_what_has_come(serve, tmp_path):
     folder.mkdir()
     for i in range(N):
         (folder / f"{i:02}.bin").write_bytes(bytes(1024))
-    slow = serve(folder, latency="100ms")
+    slow = serve(folder, latency="500ms")
     words = [
         leat.testing.find_binary(), "warm", slow.url, "--endpoint-url", slow.bucket.url,
         "--no-sign-request", "--cache-disk", str(tmp_path / "cache"), "--max-in-flight", "2",
@@ -448,7 +451,7 @@ def test_warm_shows_a_terminal_what_has_come(serve, tmp_path):
     with subprocess.Popen(words, stderr=theirs, stdout=subprocess.PIPE) as process:
         os.close(theirs)
         seen = b""
-        while slow.counters()["get"] < N // 3:  # It shows something five times a second.
+        while slow.counters()["get"] < N // 6:  # It shows something five times a second.
             seen += os.read(ours, 4096)
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # What the end of a terminal is.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -62,6 +63,9 @@ with leat.Loader(url, global_batch_size=16, threads=4, max_in_flight=4, epochs=1
     else:
         assert "late_rank" not in loader.stats()[0]
 dist.destroy_process_group()
+sys.path.insert(0, os.environ["WATCH"])
+import sitecustomize
+sitecustomize.wait_for_gloo()
 """
 
 
@@ -87,7 +91,7 @@ def test_the_slow_rank_and_what_slows_it_are_named(blobs, serve, cause, named):
     # Between ranks too: they would be shared out to the ranks of a node.
     common = {**os.environ, "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1",
               "MASTER_PORT": str(free_port()), "SLOW": str(SLOW),
-              "OMP_NUM_THREADS": "1"}  # fmt: skip
+              "OMP_NUM_THREADS": "1", "WATCH": str(pathlib.Path(__file__).parent / "watch")}  # fmt: skip
     ranks = []
     for rank in range(RANKS):
         bucket = (slow if rank == SLOW else quick).bucket
@@ -99,7 +103,11 @@ def test_the_slow_rank_and_what_slows_it_are_named(blobs, serve, cause, named):
                 env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
         )
-    outputs = [rank.communicate() for rank in ranks]
+    try:
+        outputs = [rank.communicate() for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
     for rank, (_, errors) in zip(ranks, outputs):
         assert rank.returncode == 0, errors
 

@@ -104,7 +104,7 @@ def test_metrics_and_the_ledger_of_a_loader_are_what_the_bucket_counted(data, tm
     with leat.testing.Bucket(data) as bucket:
         for name, value in {**bucket.env(), "LEAT_PROVIDER": "s3"}.items():
             monkeypatch.setenv(name, value)
-        with leat.Loader("s3://b", batch_size=10, fields=("data",)) as loader:
+        with leat.Loader("s3://b", batch_size=10, fields=("data",), epochs=1) as loader:
             for _ in loader:
                 pass
             metrics, ledger = loader.metrics(), loader.ledger()

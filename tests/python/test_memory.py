@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import time
 
 import pytest
 
@@ -111,7 +112,9 @@ def test_fifty_epochs_take_no_more_memory_than_five(tmp_path, serve):
 
 @pytest.mark.parametrize("left", ["untouched", "peeked", "begun", "middle", "epoch", "two"])
 def test_every_gauge_is_zero_in_the_end(pictures, serve, left):
-    served = serve(pictures, latency="20ms")
+    # In the middle, some are certainly on their way.
+    faults = {"fault_script": "after 40 GET * slow:60s x*"} if left == "middle" else {}
+    served = serve(pictures, latency="20ms", **faults)
     loader = served.loader(global_batch_size=8, max_in_flight=4, ops=[DecodeImage(), Resize(30)])
     batch = None
     if left == "peeked":
@@ -169,6 +172,9 @@ def test_loaders_leave_nothing_behind(pictures, serve):
     before = count()
     for _ in range(8):
         use(places)
+    end = time.monotonic() + 20
+    while count() != before and time.monotonic() < end:
+        time.sleep(0.01)  # A thread that was joined may be seen for a moment more.
     assert count() == before
 
 

@@ -190,8 +190,8 @@ def test_a_free_node_gives_what_the_crowded_one_can_follow(tmp_path, serve):
 
         # Left there are 8. Here it is worth more than its neighbour, but 24 would lift nothing.
         wait_until(lambda: len(crowded.shares()) == 4 and len(free.shares()) == 2, nodes)
-        wait_until(lambda: free.shares()["wide"] <= 13 and free.shares()["endless"] >= 19, nodes)
-        assert crowded.shares()["wide"] <= 13
+        wait_until(lambda: free.shares()["wide"] <= 13 and free.shares()["endless"] >= 19
+                   and crowded.shares()["wide"] <= 13, nodes)
 
         # Both rise once there is room.
         for neighbour in crowd:

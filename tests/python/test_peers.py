@@ -137,7 +137,8 @@ def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
             import leat
             from leat import _peers
             loader = leat.Loader(sys.argv[1], batch_size=10,
-                                 cache=leat.Cache(peers="auto", peer_memory="64MiB"))
+                                 cache=leat.Cache(peers="auto", peer_memory="64MiB",
+                                                  peer_patience="20s"))
             for epoch in range(2):
                 for batch in loader:
                     pass

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -94,7 +93,6 @@ class Place:
 
 def profiled_and_gone(script: pathlib.Path, folder: pathlib.Path, bucket: leat.testing.Bucket) -> dict:
     """The report of a profile that has left nothing behind."""
-    signal.alarm(145)  # Some fifteen interpreters that import torch.
     place = Place(folder / "of")
     report = place.profile(script, *SCRIPTS[script.name], **bucket.env())
     assert place.left_files() == {f"project/{kept}.pt": "of last week" for kept in ("images", "tokens", "table")}

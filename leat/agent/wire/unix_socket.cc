@@ -25,9 +25,12 @@ Error failed(ErrorCode code, const std::string& path, const std::string& what) {
 
 Error failed_errno(const std::string& path, const char* what) {
   const int error = errno;
-  const ErrorCode code = error == EACCES || error == EPERM
-                             ? ErrorCode::kPermissionDenied
-                             : ErrorCode::kUnavailable;
+  ErrorCode code = ErrorCode::kUnavailable;
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    code = ErrorCode::kPermissionDenied;
+  } else if (error == ENOENT) {
+    code = ErrorCode::kNotFound;
+  }
   return failed(code, path, fmt::format("{}: {}", what, strerror(error)));
 }
 
@@ -43,12 +46,20 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// Ours, and for nobody else to write: whoever could would be the agent.
-Result<void> prepare_folder(const std::string& path) {
+/// Ours, and for nobody else to write: whoever could would be the agent. One
+/// that we make is for `group` to enter.
+Result<void> prepare_folder(const std::string& path,
+                            std::optional<gid_t> group) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) return {};
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return failed_errno(path, "its folder cannot be made");
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    if (group &&
+        (::chown(folder.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
+         ::chmod(folder.c_str(), 0750) != 0)) {
+      return failed_errno(path, "its folder cannot be given to the group");
+    }
+  } else if (errno != EEXIST) {
+    return failed_errno(path, "its folder cannot be made; give --socket");
   }
   struct stat is {};
   if (::stat(folder.c_str(), &is) != 0) {
@@ -61,6 +72,14 @@ Result<void> prepare_folder(const std::string& path) {
   if ((is.st_mode & S_IWOTH) != 0 && (is.st_mode & S_ISVTX) == 0) {
     return failed(ErrorCode::kPermissionDenied, path,
                   "anybody can write its folder; give another --socket");
+  }
+  const bool may_enter =
+      (is.st_mode & S_IXOTH) != 0 ||
+      (group && is.st_gid == *group && (is.st_mode & S_IXGRP) != 0);
+  if (group && !may_enter) {
+    return failed(ErrorCode::kPermissionDenied, path,
+                  "the group cannot enter its folder; `chgrp` and `chmod "
+                  "g+x` it, or give another --socket");
   }
   return {};
 }
@@ -110,7 +129,7 @@ std::vector<std::string> agent_paths(const Env& env) {
   if (const auto folder = value_of(env, "XDG_RUNTIME_DIR")) {
     paths.push_back(*folder + "/leat/agent.sock");
   }
-  paths.emplace_back("/run/leat/agent.sock");
+  paths.emplace_back(kSocketOfAll);
   paths.push_back(fmt::format("/tmp/leat-{}/agent.sock", ::geteuid()));
   return paths;
 }
@@ -118,7 +137,7 @@ std::vector<std::string> agent_paths(const Env& env) {
 Result<ListeningSocket> listen_at(const std::string& path,
                                   std::optional<gid_t> group) {
   LEAT_TRY(const sockaddr_un address, address_of(path));
-  LEAT_TRY_VOID(prepare_folder(path));
+  LEAT_TRY_VOID(prepare_folder(path, group));
   ListeningSocket made;
   LEAT_TRY(made.lock, lock_beside(path));
   struct stat is {};

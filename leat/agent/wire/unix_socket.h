@@ -22,6 +22,9 @@ Result<Peer> peer_of(int socket);
 /// The same groups as in /proc: the first one and all others.
 bool is_in_group(int socket, const Peer& peer, gid_t group);
 
+/// Where loaders of every user look.
+inline constexpr const char* kSocketOfAll = "/run/leat/agent.sock";
+
 /// Where an agent is looked for, in order: LEAT_AGENT alone if it is set
 /// ("off": nowhere); else $XDG_RUNTIME_DIR/leat/agent.sock,
 /// /run/leat/agent.sock and /tmp/leat-UID/agent.sock.
@@ -33,12 +36,15 @@ struct ListeningSocket {
   OwnedFd lock;
   OwnedFd socket;
 };
-/// Mode 0600, or 0660 of `group`. Makes the folder, private, if it is missing.
+/// Mode 0600, or 0660 of `group`. Makes the folder, private or for the group to
+/// enter, if it is missing.
 ///
 /// Errors:
 ///   kInvalidArgument   `path` is too long, or is a file that is no socket
 ///   kUnavailable       another agent has it
-///   kPermissionDenied  the folder is not ours to write
+///   kPermissionDenied  the folder is not ours to make or to write, or not for
+///                      the group to enter
+///   kNotFound          what the folder would lie in is missing
 Result<ListeningSocket> listen_at(const std::string& path,
                                   std::optional<gid_t> group);
 

@@ -148,7 +148,7 @@ class CachedStoreTest : public ::testing::Test {
 
   std::string folder_;
   FaultyFileOps ops_;
-  SteadyClock clock_;
+  FakeClock clock_;  // No disk is slow here.
   Metrics metrics_;
   CachedStoreOptions options_{.place = "", .epoch_time = 100};
   std::atomic<int> reads_ = 0;

@@ -104,6 +104,11 @@ auto DirectConnection::check(TimePoint now) -> Progress {
   last_error_ = Error(ErrorCode::kDeadlineExceeded,
                       "the server does not answer; check the network, and that "
                       "host and port are right");
+  // Time in which we did not run is no address's fault.
+  if (state_ == State::kConnecting) {
+    plan_.connect_until += now - attempt_until_;
+    if (next_address_ < plan_.addresses.size()) return try_next_address(now);
+  }
   if (now >= plan_.connect_until) return fail(last_error_);
   return try_next_address(now);
 }

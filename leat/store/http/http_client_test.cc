@@ -545,6 +545,7 @@ TEST_P(HttpClientTest, SaysSoWhenUsedInAForkedChild) {
 
   const pid_t child = fork();
   if (child == 0) {
+    ::alarm(60);
     const auto reply = client_->send_and_wait({.url = server_->url("/x")}, {});
     const bool is_clear =
         !reply && reply.error().code() == ErrorCode::kInvalidArgument &&

@@ -97,9 +97,9 @@ void IoThread::run() {
       curl_wakes_at_.reset();
       act(CURL_SOCKET_TIMEOUT, 0);
     }
-    direct_.check();
     reap();
     handle_events();
+    direct_.check();  // What has come is heard first.
   }
   handle_mail();
   cancel_all();

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <latch>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -214,11 +215,12 @@ TEST_P(IoThreadTest, TellsEachPortOfAHostApart) {
 }
 
 TEST_P(IoThreadTest, CancelsWhatWaitsForAName) {
-  std::latch may_answer(1);
-  std::latch is_asked(1);
-  Resolver resolver([&](const std::string&) {
-    is_asked.count_down();
-    may_answer.wait();
+  // Of the thread that asks, too: it may outlive the resolver.
+  const auto may_answer = std::make_shared<std::latch>(1);
+  const auto is_asked = std::make_shared<std::latch>(1);
+  Resolver resolver([may_answer, is_asked](const std::string&) {
+    is_asked->count_down();
+    may_answer->wait();
     return answers({"127.0.0.1"})("");
   });
   std::stop_source source;
@@ -230,7 +232,7 @@ TEST_P(IoThreadTest, CancelsWhatWaitsForAName) {
         .stop = source.get_token(),
         .done = [&](Result<HttpReply> reply) { box.put(std::move(reply)); }};
     ASSERT_TRUE(io.submit(submission));
-    is_asked.wait();
+    is_asked->wait();
 
     source.request_stop();
     const auto reply = box.take();
@@ -238,7 +240,7 @@ TEST_P(IoThreadTest, CancelsWhatWaitsForAName) {
     ASSERT_FALSE(reply);
     EXPECT_EQ(reply.error().code(), ErrorCode::kCancelled);
   }
-  may_answer.count_down();  // Comes after the thread that had asked is gone.
+  may_answer->count_down();  // Comes after the thread that had asked is gone.
 }
 
 }  // namespace

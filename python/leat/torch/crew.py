@@ -139,7 +139,9 @@ class Crew:
                 if thread is not threading.current_thread():
                     thread.join(max(0.0, last + _EXIT_SECONDS - time.monotonic()))
             had = abs(self._cpu_seconds() - before)  # Less where one has ended.
-            if had < _COMPUTING * _EXIT_SECONDS or not any(thread.is_alive() for thread in self._threads):
+            alive = [thread for thread in self._threads if thread.is_alive()]
+            is_computing = had >= _COMPUTING * _EXIT_SECONDS or any(map(_wants_a_core, alive))
+            if not alive or not is_computing:
                 return
 
     def _cpu_seconds(self) -> float:
@@ -200,6 +202,15 @@ class Crew:
             if not is_over:
                 return work, place
         return None
+
+
+def _wants_a_core(thread: threading.Thread) -> bool:
+    """Whether it would run if the machine let it; False where that is not told."""
+    try:
+        with open(f"/proc/self/task/{thread.native_id}/stat") as told:
+            return told.read().rsplit(")", 1)[1].split()[0] == "R"
+    except (OSError, IndexError):
+        return False
 
 
 _alive: weakref.WeakSet[Crew] = weakref.WeakSet()

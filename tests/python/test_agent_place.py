@@ -1,0 +1,61 @@
+"""Where `leat agent` listens when nobody says where."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+
+
+def listening(made: str, **variables: str) -> str:
+    """What an agent says that has a /run and a /tmp of its own, of which `made` says what they are."""
+    agent = f'{made} && exec "$0" agent'
+    environment = {k: v for k, v in os.environ.items() if k not in ("LEAT_AGENT", "XDG_RUNTIME_DIR")}
+    process = subprocess.Popen(
+        [*NAMESPACE, agent, shutil.which("leat")], env=environment | variables,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        return process.stdout.readline()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def namespaces():
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs `unshare --user --mount`, to have a /run that nothing else sees")
+
+
+OWN = "mount -t tmpfs none /run && mkdir /run/user && mount -t tmpfs none /tmp"
+
+
+def test_where_its_user_keeps_sockets():
+    assert listening(OWN, XDG_RUNTIME_DIR="/run/user") == "listening on /run/user/leat/agent.sock\n"
+
+
+def test_where_that_is_missing_in_run():
+    assert listening(OWN, XDG_RUNTIME_DIR="/run/gone") == "listening on /run/leat/agent.sock\n"
+    assert listening(OWN) == "listening on /run/leat/agent.sock\n"
+
+
+def test_where_run_is_not_its_to_write_in_tmp():
+    sealed = OWN + " && mount -o remount,ro none /run"
+    assert listening(sealed) == "listening on /tmp/leat-0/agent.sock\n"
+
+
+def test_where_none_may_be_it_says_what_to_give():
+    said = listening(OWN + " && mount -o remount,ro none /run && mount -o remount,ro none /tmp")
+    assert "/tmp/leat-0/agent.sock" in said and "give --socket" in said
+
+
+def test_a_place_that_was_given_is_the_only_one():
+    sealed = OWN + " && mount -o remount,ro none /run"
+    said = listening(sealed, LEAT_AGENT="/run/mine/agent.sock")
+    assert "/run/mine/agent.sock" in said and "give --socket" in said
