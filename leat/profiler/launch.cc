@@ -52,7 +52,8 @@ std::vector<std::string> torchrun_words(const LaunchPlan& plan,
 /// For a shell on another machine. Where the connection ends before the command
 /// does, so does the input, and all that the command started in its session. A
 /// shell that blocks signals while it starts something passes none on to it:
-/// what SIGTERM missed, as what ignores it, is killed.
+/// what SIGTERM missed is killed once the command has ended, or has not in
+/// time.
 std::string remote_line(std::span<const std::string> words,
                         const LaunchPlan& plan) {
   std::string script = "exec 3<&0 </dev/null; ";
@@ -62,9 +63,12 @@ std::string remote_line(std::span<const std::string> words,
   if (!plan.path.empty()) {
     script += fmt::format("PATH={}; export PATH; ", shell_word(plan.path));
   }
+  // $$ is the command's number: the shell becomes it.
   script += fmt::format(
-      "{{ trap '' TERM; read -r gone <&3; kill -TERM 0; "
-      "sleep {}; kill -KILL 0; }} >/dev/null 2>&1 & ",
+      "{{ trap '' TERM; read -r gone <&3; kill -TERM 0; sleep 1; left={}; "
+      "while [ $left -gt 1 ] && kill -0 $$; "
+      "do sleep 1; left=$((left - 1)); done; kill -KILL 0; }} "
+      ">/dev/null 2>&1 & ",
       plan.grace.count());
   script += "exec " + shell_line(words) + " 3<&-";
   // By a shell that we know, whatever the user's is.

@@ -29,7 +29,8 @@ struct LaunchPlan {
   std::vector<std::string> variables{};
   std::string folder{};  ///< Where the command runs.
   std::string path{};    ///< PATH, for nodes that are reached by ssh.
-  /// Behind ssh, from SIGTERM to SIGKILL. torchrun needs 30 for its processes.
+  /// Behind ssh, from SIGTERM to SIGKILL, for a command that does not end; at
+  /// least a second. torchrun needs 30 for its processes.
   std::chrono::seconds grace{35};
 };
 

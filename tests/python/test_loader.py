@@ -525,7 +525,7 @@ def test_close_ends_every_thread_and_may_be_called_twice(pictures, serve):
         with pytest.raises(leat.Error, match="closed"):
             use()
     assert loader.state_dict()["position"] == 8  # Can still be asked.
-    assert len(loader) == 7 and loader.stats()[0]["samples"] == 8
+    assert len(loader) == 8 and loader.stats()[0]["samples"] == 8
 
 
 def test_garbage_collection_ends_every_thread(pictures):
