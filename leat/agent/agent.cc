@@ -317,16 +317,6 @@ class PollingAgent final : public Agent {
 
 }  // namespace
 
-NodeResources with_cores(NodeResources node, double allowed,
-                         const CpuLoad& load) {
-  if (load.cores > 0) {
-    allowed = std::min(allowed, load.cores - load.busy_outside);
-  }
-  node.threads =
-      std::max(1.0, std::floor(std::min(node.threads, allowed) + 0.5));
-  return node;
-}
-
 Result<std::unique_ptr<Agent>> open_agent(const AgentOptions& options) {
   LEAT_TRY(ListeningSocket listening, listen_at(options.socket, options.group));
   return std::make_unique<PollingAgent>(options, std::move(listening));

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "leat/agent/cpu_load.h"
 #include "leat/agent/node_view.h"
 #include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
@@ -44,12 +43,6 @@ class Agent {
   /// seconds. Returns at once. nullopt: no such job, by its id in view().
   virtual std::optional<JobTrace> trace(const std::string& job) = 0;
 };
-
-/// `node` with no more threads than limits allow, and than the machine has
-/// cores that other programs leave; at least one. What others do on cores that
-/// the limits keep from us costs nothing.
-NodeResources with_cores(NodeResources node, double allowed,
-                         const CpuLoad& load);
 
 /// Errors: those of listen_at()
 Result<std::unique_ptr<Agent>> open_agent(const AgentOptions& options);

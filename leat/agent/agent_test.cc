@@ -431,7 +431,8 @@ TEST_F(AgentTest, TheSocketIsPrivate) {
 }
 
 TEST_F(AgentTest, MembersOfItsGroupMayCome) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can be of any group";
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "needs root: it becomes another user, of another group";
   constexpr gid_t kGroup = 54321;
   constexpr uid_t kUser = 54322;
   std::filesystem::permissions(folder_, std::filesystem::perms(0755));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -68,6 +69,16 @@ CpuLoad CpuLoadMeter::measure(const std::vector<std::int32_t>& ours,
   busy_ = busy;
   ours_ = std::move(now);
   return load;
+}
+
+NodeResources with_cores(NodeResources node, double allowed,
+                         const CpuLoad& load) {
+  if (load.cores > 0) {
+    allowed = std::min(allowed, load.cores - load.busy_outside);
+  }
+  node.threads =
+      std::max(1.0, std::floor(std::min(node.threads, allowed) + 0.5));
+  return node;
 }
 
 }  // namespace leat

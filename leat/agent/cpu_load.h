@@ -1,9 +1,11 @@
-// How busy the node's cores are, and with whom.
+// How busy the node's cores are, and with whom; what that leaves.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "leat/tune/allocation.h"
 
 namespace leat {
 
@@ -35,5 +37,11 @@ class CpuLoadMeter {
   double busy_ = -1;
   std::map<std::int32_t, double> ours_;
 };
+
+/// `node` with no more threads than limits allow, and than the machine has
+/// cores that other programs leave; at least one. What others do on cores that
+/// the limits keep from us costs nothing.
+NodeResources with_cores(NodeResources node, double allowed,
+                         const CpuLoad& load);
 
 }  // namespace leat

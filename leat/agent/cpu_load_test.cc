@@ -7,8 +7,6 @@
 #include <fstream>
 #include <string>
 
-#include "leat/agent/agent.h"
-
 namespace leat {
 namespace {
 

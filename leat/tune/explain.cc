@@ -95,6 +95,19 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
   return "";
 }
 
+/// What the stage was measured to take.
+std::string visit_of(const StageLine& stage) {
+  std::string text = fmt::format("{:.2f} a sample, {:.2f} ms each",
+                                 stage.visits, 1e3 * stage.seconds);
+  if (stage.cpu_seconds) {
+    text += fmt::format(", {:.2f} ms of a core", 1e3 * *stage.cpu_seconds);
+  }
+  if (stage.bytes) {
+    text += ", " + format_bytes(static_cast<std::uint64_t>(*stage.bytes));
+  }
+  return text;
+}
+
 nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
   if (!number || !std::isfinite(*number)) return nullptr;
   return *number;
@@ -233,23 +246,6 @@ Explanation explain(const StageRates& rates, const Observation& now,
       {.name = "GiB of cache", .gain = gain_of_cache(rates, now, means)}};
   return found;
 }
-
-namespace {
-
-/// What the stage was measured to take.
-std::string visit_of(const StageLine& stage) {
-  std::string text = fmt::format("{:.2f} a sample, {:.2f} ms each",
-                                 stage.visits, 1e3 * stage.seconds);
-  if (stage.cpu_seconds) {
-    text += fmt::format(", {:.2f} ms of a core", 1e3 * *stage.cpu_seconds);
-  }
-  if (stage.bytes) {
-    text += ", " + format_bytes(static_cast<std::uint64_t>(*stage.bytes));
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string to_text(const Explanation& explanation) {
   std::string text = fmt::format(

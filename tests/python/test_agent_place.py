@@ -30,7 +30,8 @@ def listening(made: str, **variables: str) -> str:
 @pytest.fixture(autouse=True)
 def namespaces():
     if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs `unshare --user --mount`, to have a /run that nothing else sees")
+        pytest.skip("needs `unshare --user --mount` (user namespaces: sysctl user.max_user_namespaces), for a /run of its own: "
+                    "the machine's is no place for a test")
 
 
 OWN = "mount -t tmpfs none /run && mkdir /run/user && mount -t tmpfs none /tmp"

@@ -25,12 +25,9 @@ Error failed(ErrorCode code, const std::string& path, const std::string& what) {
 
 Error failed_errno(const std::string& path, const char* what) {
   const int error = errno;
-  ErrorCode code = ErrorCode::kUnavailable;
-  if (error == EACCES || error == EPERM || error == EROFS) {
-    code = ErrorCode::kPermissionDenied;
-  } else if (error == ENOENT) {
-    code = ErrorCode::kNotFound;
-  }
+  const ErrorCode code = error == EACCES || error == EPERM || error == EROFS
+                             ? ErrorCode::kPermissionDenied
+                             : ErrorCode::kUnavailable;
   return failed(code, path, fmt::format("{}: {}", what, strerror(error)));
 }
 
@@ -58,6 +55,9 @@ Result<void> prepare_folder(const std::string& path,
          ::chmod(folder.c_str(), 0750) != 0)) {
       return failed_errno(path, "its folder cannot be given to the group");
     }
+  } else if (errno == ENOENT) {
+    return failed(ErrorCode::kNotFound, path,
+                  "what its folder would lie in is missing; give --socket");
   } else if (errno != EEXIST) {
     return failed_errno(path, "its folder cannot be made; give --socket");
   }
