@@ -59,8 +59,9 @@ try:
         try:
             run(loader)
         finally:
-            said |= {"stats": loader.stats()[0], "state": loader.state_dict(),
-                     "all": loader.stats()}
+            epochs = loader.stats()  # none where not even the first began
+            said |= {"stats": epochs[0] if epochs else None, "state": loader.state_dict(),
+                     "all": epochs}
 except leat.Error as error:
     said["error"] = [type(error).__name__, str(error)]
 print(json.dumps(said), flush=True)
