@@ -66,6 +66,8 @@ std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   }
   report.cache_hits = hits_of(to) - hits_of(from);
   if (report.cache_hits < 0) return std::nullopt;
+  report.kept_bytes = to.kept_bytes.value_or(0);
+  report.saved_seconds = to.saved_seconds.value_or(0);
   report.threads = to.threads;
   report.in_flight = to.in_flight;
   return report;

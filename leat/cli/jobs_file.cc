@@ -66,7 +66,14 @@ Result<Kind> read_kind(const toml::table& table, const std::string& where) {
   truth.latency_seconds = seconds(reader, "latency", 0);
   truth.reads_per_sample = reader.amount("reads_per_sample", 1);
   truth.read_bytes_per_sample = whole(reader.bytes("sample_bytes", 0));
-  truth.dataset_bytes = truth.read_bytes_per_sample * job.dataset_samples;
+  job.kept_bytes = whole(reader.bytes("kept_bytes", 0));
+  truth.saved_seconds = seconds(reader, "saved", 0);
+  truth.dataset_bytes =
+      job.dataset_samples *
+      (job.kept_bytes > 0 ? job.kept_bytes : truth.read_bytes_per_sample);
+  if (truth.saved_seconds > decode) {
+    reader.refuse("saved", "is part of decode, and no more");
+  }
   if (!std::isfinite(truth.compute_ceiling) && decode <= 0) {
     reader.refuse("ceiling",
                   "or decode must be given: nothing else bounds a "

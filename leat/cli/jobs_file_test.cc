@@ -49,7 +49,7 @@ TEST(JobsFileTest, KeysBecomeWhatTheySay) {
   const auto runs = parse_jobs_file(
       std::string(kCluster) + std::string(kJob) +
           "decode = \"20ms\"\nlatency = \"50ms\"\nsample_bytes = \"1kB\"\n"
-          "epochs = 3\nnodes = 2\n",
+          "epochs = 3\nnodes = 2\nkept_bytes = \"6kB\"\nsaved = \"15ms\"\n",
       "jobs.toml");
 
   ASSERT_TRUE(runs) << runs.error().message();
@@ -58,12 +58,17 @@ TEST(JobsFileTest, KeysBecomeWhatTheySay) {
   EXPECT_EQ(job.truth.compute_ceiling, 10);
   EXPECT_DOUBLE_EQ(job.truth.rate_per_thread, 50);
   EXPECT_DOUBLE_EQ(job.truth.latency_seconds, 0.05);
-  EXPECT_EQ(job.truth.dataset_bytes, 100000);
+  EXPECT_EQ(job.kept_bytes, 6000);
+  EXPECT_EQ(job.truth.dataset_bytes, 600000);
+  EXPECT_DOUBLE_EQ(job.truth.saved_seconds, 0.015);
 }
 
 TEST(JobsFileTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal_of(std::string(kJob)), HasSubstr("nodes is missing"));
   EXPECT_THAT(refusal_of(std::string(kCluster)), HasSubstr("[[jobs]]"));
+  EXPECT_THAT(refusal_of(std::string(kCluster) + std::string(kJob) +
+                         "decode = \"2ms\"\nsaved = \"3ms\"\n"),
+              HasSubstr("saved is part of decode"));
   EXPECT_THAT(
       refusal_of(std::string(kCluster) + std::string(kJob) + "speed = 3\n"),
       HasSubstr("speed"));

@@ -71,6 +71,16 @@ Result<void> Loader::Machine::open_form(
   return {};
 }
 
+/// What this job's ranks may hold together: less than the tiers' limit under an
+/// agent, or where others write to the same folder. `rates` has add_counts().
+double Loader::Machine::form_bytes(const LoaderRates& rates) const {
+  const auto limit = static_cast<double>(cache_bytes);
+  const std::uint64_t held = rates.ram_allowed_bytes + rates.disk_allowed_bytes;
+  // What others of a shared cache hold answers this job, too.
+  if (held == 0 || !shared_cache.empty()) return limit;
+  return std::min(limit, static_cast<double>(held) * share.local_ranks);
+}
+
 // On the thread that ended the last trial. Reads nothing that changes but
 // counters.
 void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
@@ -107,7 +117,7 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
   costs.decoded_bytes = cost_of(costs.decoded_bytes);
   const FormLimits limits = {
       .samples = samples * decoded->columns(),
-      .cache_bytes = static_cast<double>(cache_bytes),
+      .cache_bytes = form_bytes(rates),
       .cores = std::min(static_cast<double>(most_share.threads),
                         static_cast<double>(usual.cores) / usual.local_ranks),
       .hit_bytes_per_second = options.cache->disk.empty() ? kRamBytesPerSecond

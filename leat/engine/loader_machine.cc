@@ -291,9 +291,12 @@ Result<void> Loader::Machine::choose_what_is_open(const Limits& limits) {
 
 // Threads that wait for something else than a core, in a function of the
 // user's, may be more than the cores; requests, more than 128 where latency is
-// long and samples are small.
+// long and samples are small. Where no agent divides the cores among jobs and
+// no other rank of this one is on them, more threads get more of cores that
+// other programs use too.
 void Loader::Machine::choose_most(const Limits& limits) {
   constexpr std::size_t kTimes = 4;
+  constexpr std::size_t kTimesBesideOthers = 2;
   most_share = share;
   const bool calls_users = std::ranges::any_of(
       options.ops, [](const OpSpec& op) { return op.function != nullptr; });
@@ -305,6 +308,11 @@ void Loader::Machine::choose_most(const Limits& limits) {
         std::min<std::uint64_t>(kTimes * share.in_flight, files));
   }
   usual = share;
+  most_alone = most_share;
+  if (!share.threads_were_asked && share.local_ranks == 1) {
+    most_alone.threads =
+        std::max(most_share.threads, kTimesBesideOthers * share.threads);
+  }
 }
 
 /// Once a process, however many loaders it makes.
@@ -366,10 +374,10 @@ Result<void> Loader::Machine::configure(const Env& env) {
   LEAT_TRY_VOID(open_trace());
   budget = std::make_unique<MemoryBudget>(memory, metrics.get());
   slots = std::make_unique<SlotPool>(memory / 2, metrics);
-  for (std::size_t i = 0; i < most_share.threads; ++i)
+  for (std::size_t i = 0; i < most_alone.threads; ++i)
     scratch.push_back(make_scratch());
   executor = std::make_unique<Executor>("leat-decode", threads, metrics.get(),
-                                        most_share.threads);
+                                        most_alone.threads);
   {
     const MutexLock lock(mutex);
     if (dataset.catalogue == nullptr) {

@@ -48,6 +48,7 @@ struct Loader::Machine {
   RankShare share;           ///< Now. Its threads and requests change.
   RankShare usual;           ///< As the options say.
   RankShare most_share;      ///< The most that set_share() gives.
+  RankShare most_alone;      ///< What the tuner may choose without a share.
   Share most_cache;          ///< The same, of the tiers that there are.
   std::string shared_cache;  ///< Of which jobs of this user; empty: its own.
   const TimePoint opened_at = SteadyClock().now();
@@ -337,6 +338,8 @@ struct Loader::Machine {
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void count_requests() LEAT_REQUIRES(mutex);
   void add_counts(LoaderRates& rates) const;
+  void add_form(LoaderRates& rates) const;
+  double form_bytes(const LoaderRates& rates) const;
   /// Brings prices and energy in `metrics` up to date.
   void keep_ledger() const;
   std::string ledger() const;

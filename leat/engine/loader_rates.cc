@@ -31,9 +31,9 @@ std::string own_command_line() {
 /// Changes of what a cache may hold that are kept to be read.
 constexpr std::size_t kKeptShares = 1000;
 
-std::size_t within(std::optional<std::size_t> wanted, std::size_t usual,
-                   std::size_t most) {
-  return std::clamp<std::size_t>(wanted.value_or(usual), 1, most);
+std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
+                       std::size_t most) {
+  return share ? std::clamp<std::size_t>(*share, 1, most) : otherwise;
 }
 
 }  // namespace
@@ -57,6 +57,25 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
   rates.disk_allowed_bytes = count_of(m, Metric::kCacheDiskAllowedBytes);
   rates.cache_misses = count_of(m, Metric::kCacheMisses);
   rates.reserved_bytes = count_of(m, Metric::kRuntimeReservedBytes);
+}
+
+/// Samples of `decoded` are as long, and take as long, as those that were made
+/// so far; fields that are kept as bytes beside them are left out.
+void Loader::Machine::add_form(LoaderRates& rates) const {
+  const double records =
+      static_cast<double>(count_of(*metrics, Metric::kPipelineRecords));
+  if (decoded == nullptr || records == 0 || !form_samples) return;
+  if (decoded->share() == 0) return;
+  const auto mean = [&](Metric sum) {
+    return static_cast<double>(count_of(*metrics, sum)) / records;
+  };
+  const double part = decoded->share();
+  const auto columns = static_cast<double>(decoded->columns());
+  const auto samples = static_cast<double>(*form_samples);
+  rates.kept_bytes = part * columns * mean(Metric::kPipelineRecordBytes) +
+                     (1 - part) * static_cast<double>(data_bytes) / samples;
+  rates.saved_seconds =
+      1e-9 * part * columns * mean(Metric::kPipelineRecordNanoseconds);
 }
 
 void Loader::Machine::keep_ledger() const {
@@ -144,6 +163,7 @@ LoaderRates Loader::Machine::rates() {
   rates.lists = static_cast<std::uint64_t>(counts.usage.lists);
   rates.read_bytes = static_cast<std::uint64_t>(counts.usage.get_bytes);
   rates.dollars = dollars_of(counts, pricing);
+  add_form(rates);
   energy->keep(SteadyClock().now());
   rates.threads = share.threads;
   rates.in_flight = share.in_flight;
@@ -163,11 +183,11 @@ std::vector<StepWait> Loader::take_waits() {
 
 Settings Loader::Machine::most_settings() const {
   // Where nobody chooses, what is allowed is used: then it is the usual.
-  const RankShare& otherwise = chosen ? most_share : usual;
-  return {
-      .threads = within(allowed.threads, otherwise.threads, most_share.threads),
-      .in_flight =
-          within(allowed.in_flight, otherwise.in_flight, most_share.in_flight)};
+  const RankShare& otherwise = chosen ? most_alone : usual;
+  return {.threads = allowed_of(allowed.threads, otherwise.threads,
+                                most_share.threads),
+          .in_flight = allowed_of(allowed.in_flight, otherwise.in_flight,
+                                  most_share.in_flight)};
 }
 
 void Loader::Machine::apply_settings() {

@@ -55,7 +55,11 @@ struct LoaderRates {
 
   std::uint64_t gets = 0;   ///< Requests sent for bytes: `reads`, and others.
   std::uint64_t lists = 0;  ///< Requests sent for lists.
-  LedgerDollars dollars;    ///< Prices of gets and lists, and of `wait`.
+  /// What a sample takes of its cache, on average, where some are kept decoded;
+  /// 0: none are, or it is not yet known.
+  double kept_bytes = 0;
+  double saved_seconds = 0;  ///< Of a thread, by a hit, on average: the same.
+  LedgerDollars dollars;     ///< Prices of gets and lists, and of `wait`.
 };
 
 }  // namespace leat

@@ -81,6 +81,7 @@ class BatchWork {
   std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
   void make_record(SampleWork& sample, SampleWork::Fetched& fetched,
                    std::size_t thread);
+  void count_record(std::size_t bytes, Nanoseconds took);
   bool finds_room(const SampleWork& sample, const SampleWork::Fetched& fetched,
                   RecordWork& work) const;
   std::optional<std::span<const std::byte>> made_record(

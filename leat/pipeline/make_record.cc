@@ -31,7 +31,9 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
       work.trial->costs.whole_seconds = try_whole(sample, fetched, thread);
     }
     const double begin = core_seconds();
+    const TimePoint began = SteadyClock().now();
     if (const auto record = made_record(fetched, work, thread)) {
+      count_record(record->size(), SteadyClock().now() - began);
       context_.decoded->records().keep(work.id, *record, work.hint);
       if (work.trial != nullptr) {
         work.trial->costs.before_seconds = core_seconds() - begin;
@@ -46,6 +48,13 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
   RecordId bytes_id = work.id;
   bytes_id.made_by.reset();
   context_.decoded->records().keep(bytes_id, fetched.bytes, work.hint);
+}
+
+void BatchWork::count_record(std::size_t bytes, Nanoseconds took) {
+  Metrics& metrics = context_.metrics;
+  metrics.add(Metric::kPipelineRecords, 1);
+  metrics.add(Metric::kPipelineRecordBytes, static_cast<std::int64_t>(bytes));
+  metrics.add(Metric::kPipelineRecordNanoseconds, took.count());
 }
 
 /// Of a sample that was planned before a form was chosen, whose bytes the cache

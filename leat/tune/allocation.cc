@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "leat/tune/cache_dealing.h"
@@ -18,6 +19,9 @@ namespace {
 
 // Of what the floor promises: figures move by that from report to report.
 constexpr double kFloorSlack = 0.1;
+// Of what is promised where shares are made: rounding, and of requests one.
+constexpr double kNumericSlack = 1e-6;
+constexpr double kMissingRequests = 1;
 
 /// Equal parts, but to nobody more than there is room for.
 std::vector<double> even_parts(double of, std::span<const double> room) {
@@ -88,8 +92,8 @@ void deal_out(const RateProblem& jobs, const Amounts& cache,
   for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
     Grant& grant = grants[jobs.place_of(i)];
     grant.cache_bytes = cache[i];
-    grant.threads = std::max(jobs.parties()[i].least_threads,
-                             whole(jobs.parties()[i].threads_for(rates[i])));
+    grant.threads = std::max(jobs.least_threads(i, cache[i]),
+                             whole(rates[i] * jobs.seconds_of(i, cache[i])));
     grant.bytes_per_second = rates[i] * jobs.bytes_of(i, cache[i]);
     threads -= grant.threads;
     bytes -= grant.bytes_per_second;
@@ -105,6 +109,22 @@ void deal_out(const RateProblem& jobs, const Amounts& cache,
   }
 }
 
+/// Whether each has what the floor promises but for `slack` of it; with so many
+/// more requests than were given.
+bool all_have_floor(const RateProblem& jobs, std::span<const Grant> grants,
+                    double more_requests, double slack) {
+  for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
+    const Party& party = jobs.parties()[i];
+    Grant grant = grants[jobs.place_of(i)];
+    grant.threads = std::min(grant.threads, party.claim->most_threads);
+    grant.in_flight =
+        std::min(grant.in_flight + more_requests, party.claim->most_in_flight);
+    const double rate = predict(party.claim->speed, grant).rate;
+    if (rate < (1 - slack) * party.least) return false;
+  }
+  return true;
+}
+
 /// The best shares that were found.
 std::vector<Grant> best_shares(const RateProblem& jobs) {
   std::vector<Grant> grants = jobs.even();
@@ -114,10 +134,11 @@ std::vector<Grant> best_shares(const RateProblem& jobs) {
   Amounts rates = jobs.rates_with(cache, whole_threads(jobs, cache));
   for (int turn = 0; turn < 2 && jobs.shared().cache_bytes > 0; ++turn) {
     const Amounts other = best_cache(jobs, whole_threads(jobs, cache));
-    const Amounts found = jobs.rates_with(other, whole_threads(jobs, other));
-    if (!jobs.is_better_than(found, rates)) break;
+    const std::optional<Amounts> found =
+        jobs.feasible_rates(other, whole_threads(jobs, other));
+    if (!found || !jobs.is_better_than(*found, rates)) break;
     cache = other;
-    rates = found;
+    rates = *found;
   }
   deal_out(jobs, cache, rates, grants);
   return grants;
@@ -232,24 +253,19 @@ double relative_gain(Objective objective, std::span<const double> better,
 bool keeps_floor(const NodeResources& node, std::span<const Claim> claims,
                  std::span<const Grant> grants,
                  const AllocationOptions& options) {
-  const RateProblem jobs(node, claims, options);
-  for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
-    const Party& party = jobs.parties()[i];
-    Grant grant = grants[jobs.place_of(i)];
-    grant.threads = std::min(grant.threads, party.claim->most_threads);
-    grant.in_flight = std::min(grant.in_flight, party.claim->most_in_flight);
-    const double rate = predict(party.claim->speed, grant).rate;
-    if (rate < (1 - kFloorSlack) * party.least) return false;
-  }
-  return true;
+  return all_have_floor(RateProblem(node, claims, options), grants, 0,
+                        kFloorSlack);
 }
 
 std::vector<Grant> allocate(const NodeResources& node,
                             std::span<const Claim> claims,
                             const AllocationOptions& options) {
-  std::vector<Grant> grants = best_shares(RateProblem(node, claims, options));
+  const RateProblem jobs(node, claims, options);
+  std::vector<Grant> grants = best_shares(jobs);
   std::vector<Grant> even = even_split(node, claims);
+  // Whole requests, one at least, may break a floor that parts of them kept.
   const bool is_even_better =
+      !all_have_floor(jobs, grants, kMissingRequests, kNumericSlack) ||
       is_better(options.objective, normalised_rates(node, claims, even),
                 normalised_rates(node, claims, grants));
   return is_even_better ? even : grants;

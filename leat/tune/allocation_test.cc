@@ -36,6 +36,10 @@ Claim random_claim(std::mt19937_64& random, const NodeResources& node) {
   }
   if (node.cache_bytes > 0 && random() % 4 != 0) {
     claim.speed.dataset_bytes = node.cache_bytes * 3 * part(random);
+    if (random() % 2 == 0) {  // Kept decoded.
+      claim.speed.saved_seconds =
+          0.95 * part(random) / claim.speed.rate_per_thread;
+    }
   }
   if (random() % 6 == 0) claim.outside_ceiling = 500 * part(random);
   return claim;
@@ -181,6 +185,35 @@ TEST(AllocationTest, CacheGoesWhereItSavesMostReading) {
   EXPECT_NEAR(grants[1].cache_bytes, 1e9, 1e6);
   EXPECT_NEAR(predict(claims[1].speed, grants[1]).rate, 1000, 1e-6);
   EXPECT_NEAR(predict(claims[0].speed, grants[0]).rate, 100, 1e-6);
+}
+
+TEST(PredictTest, WhatIsKeptDecodedSavesThreads) {
+  const JobSpeed speed{
+      .rate_per_thread = 100, .dataset_bytes = 1e9, .saved_seconds = 0.008};
+  const auto rate = [&](double cache_bytes) {
+    return predict(speed, {.threads = 2, .cache_bytes = cache_bytes}).rate;
+  };
+  EXPECT_DOUBLE_EQ(rate(0), 200);
+  EXPECT_NEAR(rate(5e8), 2 / 0.006, 1e-9);
+  EXPECT_NEAR(rate(1e9), 2 / 0.002, 1e-9);
+  EXPECT_NEAR(rate(2e9), 2 / 0.002, 1e-9);
+}
+
+TEST(AllocationTest, CacheGoesWhereItSavesMostDecoding) {
+  const NodeResources node{.threads = 4, .cache_bytes = 1e9};
+  // Both decode for 20 ms; what the second keeps is decoded.
+  std::vector<Claim> claims(2, training_bound(1000, 50));
+  for (Claim& claim : claims) {
+    claim.speed.dataset_bytes = 1e9;
+    claim.speed.read_bytes_per_sample = 1e5;
+  }
+  claims[1].speed.saved_seconds = 0.016;
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_NEAR(grants[1].cache_bytes, 1e9, 1e6);
+  EXPECT_NEAR(predict(claims[1].speed, grants[1]).rate,
+              grants[1].threads / 0.004, 1e-3);
 }
 
 TEST(AllocationTest, WhatNothingBoundsGetsItsEvenShareAndTakesNoMore) {
@@ -342,6 +375,64 @@ TEST(AllocationTest, TheFloorIsOfWhatAnEvenSplitGivesWithItsRemainder) {
 
   EXPECT_EQ(grants[0].threads, 2) << "one would be a third";
   EXPECT_EQ(grants[1].threads, 3);
+}
+
+// Five that need a small part of a request each have a whole one, and the sixth
+// would have two too few.
+TEST(AllocationTest, WholeRequestsBreakNoFloorByMoreThanOne) {
+  const NodeResources node{.threads = 3,
+                           .in_flight = 39,
+                           .bytes_per_second = 6e6,
+                           .cache_bytes = 3e9};
+  std::vector<Claim> claims(6);
+  claims[0].speed = {.compute_ceiling = 548.368,
+                     .rate_per_thread = 147.768,
+                     .reads_per_sample = 1,
+                     .read_bytes_per_sample = 29136.3,
+                     .latency_seconds = 0.0206746};
+  claims[0].outside_ceiling = 398.921;
+  claims[1].speed = {.compute_ceiling = 758.142,
+                     .reads_per_sample = 1,
+                     .latency_seconds = 0.145857,
+                     .dataset_bytes = 5.03074e8};
+  claims[2].speed = {.compute_ceiling = 650.95,
+                     .rate_per_thread = 9.53366,
+                     .reads_per_sample = 1,
+                     .read_bytes_per_sample = 51753,
+                     .latency_seconds = 0.00689945,
+                     .dataset_bytes = 7.17243e8,
+                     .saved_seconds = 0.0705513};
+  claims[3].speed = {.compute_ceiling = 376.829,
+                     .rate_per_thread = 178.485,
+                     .dataset_bytes = 7.57468e9,
+                     .saved_seconds = 0.00353133};
+  claims[3].outside_ceiling = 392.189;
+  claims[4].speed = {.compute_ceiling = 791.298,
+                     .rate_per_thread = 29.8483,
+                     .reads_per_sample = 1,
+                     .latency_seconds = 0.0206998,
+                     .dataset_bytes = 2.79376e9,
+                     .saved_seconds = 0.0260387};
+  claims[4].outside_ceiling = 127.18;
+  claims[5].speed = {.compute_ceiling = 367.682,
+                     .rate_per_thread = 233.892,
+                     .reads_per_sample = 1,
+                     .read_bytes_per_sample = 171480,
+                     .latency_seconds = 0.172634};
+  claims[5].most_cache_bytes = 7.5e8;
+  const auto even = even_split(node, claims);
+
+  const auto grants =
+      allocate(node, claims, {Objective::kThroughput, /*floor=*/1});
+
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    Grant one_more = grants[i];
+    one_more.in_flight += 1;
+    EXPECT_GE(predict(claims[i].speed, one_more).rate,
+              (1 - 1e-6) * std::min(predict(claims[i].speed, even[i]).rate,
+                                    claims[i].outside_ceiling))
+        << i;
+  }
 }
 
 TEST(AllocationTest, WhereTheLeastCannotGainOthersMay) {

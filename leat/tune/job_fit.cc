@@ -20,6 +20,7 @@ constexpr double kLeastHope = 0.7;              // Of the latency that is found.
 constexpr double kHopeful = 0.9;                // By each report without room,
 constexpr std::uint32_t kLongWithoutRoom = 60;  // after so many.
 constexpr double kLeastConfidence = 0.3;
+constexpr double kMostHits = 0.99;  // Of reads, that what they save is seen by.
 
 constexpr std::array kCounts = {
     &JobReport::samples,      &JobReport::epochs,
@@ -31,11 +32,22 @@ constexpr std::array kCounts = {
 constexpr std::array kTimes = {&JobReport::seconds,
                                &JobReport::training_seconds,
                                &JobReport::wait_seconds};
+/// As the latest report has them.
+constexpr std::array kFigures = {&JobReport::kept_bytes,
+                                 &JobReport::saved_seconds};
 
 /// The part of reads that went to the store; 1 where there is no cache.
 double missed_part_of(const JobReport& report) {
   const double asked = report.cache_hits + report.cache_misses;
   return asked > 0 ? report.cache_misses / asked : 1;
+}
+
+/// Of a thread and a sample, with the hits of `report`.
+double seconds_with_hits(const JobSpeed& speed, const JobReport& report) {
+  return seconds_per_sample({.rate_per_thread = speed.rate_per_thread,
+                             .dataset_bytes = 1,
+                             .saved_seconds = speed.saved_seconds},
+                            /*cache_bytes=*/1 - missed_part_of(report));
 }
 
 /// What held while it was made.
@@ -53,6 +65,7 @@ JobReport together(std::span<const JobReport> ranks) {
   for (const JobReport& one : ranks) {
     for (const auto field : kCounts) all.*field += one.*field;
     for (const auto field : kTimes) all.*field += one.*field / count;
+    for (const auto field : kFigures) all.*field += one.*field / count;
   }
   return all;
 }
@@ -78,6 +91,9 @@ bool is_credible(const JobReport& report) {
   for (const auto field : kTimes) {
     if (!std::isfinite(report.*field) || report.*field < 0) return false;
   }
+  for (const auto field : kFigures) {
+    if (!std::isfinite(report.*field) || report.*field < 0) return false;
+  }
   // A batch or a task that ends in an interval may have begun in an earlier
   // one, so only sums over many are checked, by `seen_`, and loosely here.
   return report.seconds > 0 && report.threads >= 1 && report.in_flight >= 1 &&
@@ -99,6 +115,9 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
   if (reports_ > 0) {
     JobSpeed now = speed(elsewhere ? elsewhere->ceiling : 0);
     // What was hit is seen, and a cache that fills is not yet what it will be.
+    if (now.saved_seconds > 0) {
+      now.rate_per_thread = 1 / seconds_with_hits(now, report);
+    }
     now.dataset_bytes = 0;
     now.reads_per_sample *= missed_part_of(report);
     now.read_bytes_per_sample *= missed_part_of(report);
@@ -121,6 +140,7 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
   for (const auto field : kTimes) {
     seen_.*field = kKept * seen_.*field + report.*field;
   }
+  for (const auto field : kFigures) seen_.*field = report.*field;
   if (report.reads > 0) {
     latency_seconds_ = seen_.read_seconds / seen_.reads;
     bytes_per_read_ = seen_.read_bytes / seen_.reads;
@@ -199,7 +219,13 @@ JobSpeed JobFit::speed(double ceiling) const {
   speed.compute_ceiling =
       std::min(std::max(speed.compute_ceiling, ceiling), cap_);
   if (seen_.busy_seconds > 0 && seen_.tasks > 0) {
-    speed.rate_per_thread = seen_.tasks / seen_.busy_seconds;
+    const double seconds = seen_.busy_seconds / seen_.tasks;
+    const double hits = std::min(kMostHits, 1 - missed_part_of(seen_));
+    // What a hit saves is no more than there would be without it.
+    speed.saved_seconds = std::min(seen_.saved_seconds, seconds / (1 - hits));
+    speed.rate_per_thread =
+        seen_.tasks /
+        (seen_.busy_seconds + hits * speed.saved_seconds * seen_.tasks);
   }
   const double asked = seen_.cache_hits + seen_.cache_misses;
   // Of samples that were made: when it begins, more than were delivered.
@@ -207,7 +233,9 @@ JobSpeed JobFit::speed(double ceiling) const {
       (asked > 0 ? asked : seen_.reads) / std::max(seen_.samples, seen_.tasks);
   speed.latency_seconds = latency_seconds_;
   speed.read_bytes_per_sample = speed.reads_per_sample * bytes_per_read_;
-  speed.dataset_bytes = dataset_samples_ * speed.read_bytes_per_sample;
+  speed.dataset_bytes =
+      dataset_samples_ *
+      (seen_.kept_bytes > 0 ? seen_.kept_bytes : speed.read_bytes_per_sample);
   return speed;
 }
 

@@ -26,6 +26,9 @@ struct JobReport {
   double cache_misses = 0;
   double threads = 1;    ///< That could work.
   double in_flight = 1;  ///< That could be.
+  /// Of a sample in its cache, on average; 0: as many as are read for it.
+  double kept_bytes = 0;
+  double saved_seconds = 0;  ///< JobSpeed has it.
 };
 
 /// Of the ranks of a job on one node: counts and limits are added, times are

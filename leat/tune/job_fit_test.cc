@@ -33,6 +33,50 @@ TEST(JobFitTest, LearnsWhatAJobIsLike) {
   EXPECT_GT(fit.confidence(), 0.9);
 }
 
+TEST(JobFitTest, LearnsWhatKeepingDecodedSavesAndTakes) {
+  const JobSpeed truth{.compute_ceiling = 800,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.05,
+                       .dataset_bytes = 6e9,
+                       .saved_seconds = 0.006};
+  // It fills: what was hit, and so what a sample took, is another each time.
+  JobFit fit(1e4);
+  for (double held = 0; held <= 4.5e9; held += 0.5e9) {
+    const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = held};
+    JobReport report = report_of(truth, grant, predict(truth, grant).rate, 1);
+    report.kept_bytes = 6e5;
+    fit.observe(report, grant);
+    if (held > 0) {
+      EXPECT_NEAR(fit.predicted_rate(), fit.found_rate(),
+                  0.001 * fit.found_rate());
+    }
+  }
+
+  EXPECT_NEAR(fit.speed().rate_per_thread, 100, 0.1);
+  EXPECT_NEAR(fit.speed().saved_seconds, 0.006, 1e-6);
+  EXPECT_NEAR(fit.speed().dataset_bytes, 6e9, 1);
+  const Grant all{.threads = 4, .in_flight = 64, .cache_bytes = 6e9};
+  EXPECT_NEAR(predict(fit.speed(), all).rate, predict(truth, all).rate, 1);
+}
+
+TEST(JobFitTest, AHitSavesNoMoreThanThereIs) {
+  const JobSpeed truth{.compute_ceiling = 800,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .dataset_bytes = 1e9};
+  const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = 5e8};
+  JobFit fit(1e4);
+  JobReport report = report_of(truth, grant, predict(truth, grant).rate, 1);
+  report.saved_seconds = 1e9;
+  for (int i = 0; i < 5; ++i) fit.observe(report, grant);
+
+  EXPECT_NEAR(fit.speed().saved_seconds, 0.02, 1e-9);
+  EXPECT_NEAR(fit.speed().rate_per_thread, 50, 1e-6);
+}
+
 TEST(JobFitTest, RemembersReadsWhileACacheAnswersAll) {
   JobSpeed truth{.compute_ceiling = 100,
                  .reads_per_sample = 1,

@@ -14,12 +14,16 @@ inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 struct JobSpeed {
   double compute_ceiling = kUnbounded;  ///< Samples a second that training
                                         ///< takes when it never waits.
-  double rate_per_thread = kUnbounded;  ///< Samples a second.
+  /// Samples a second, of which nothing is cached.
+  double rate_per_thread = kUnbounded;
   /// Of a sample of which nothing is cached.
   double reads_per_sample = 0;
   double read_bytes_per_sample = 0;
   double latency_seconds = 0;  ///< Of a read.
-  double dataset_bytes = 0;    ///< Read in an epoch; 0: a cache is no help.
+  /// What a cache holds of a whole epoch, in the form in which it keeps
+  /// samples; 0: a cache is no help.
+  double dataset_bytes = 0;
+  double saved_seconds = 0;  ///< Of a thread, by a hit: it was kept decoded.
 };
 
 /// Of all its ranks on the node together. Threads and requests are counted,
@@ -48,12 +52,16 @@ std::string_view to_string(Bound bound);
 /// is read once an epoch, so what is kept is hit once an epoch (SiloD).
 double missed_part(const JobSpeed& speed, double cache_bytes);
 
+/// Of one thread, where so much is cached; 0: threads do not bound it. A hit
+/// leaves at least a hundredth.
+double seconds_per_sample(const JobSpeed& speed, double cache_bytes);
+
 struct Prediction {
   double rate = kUnbounded;  ///< Samples a second.
   Bound bound = Bound::kNothing;
 };
 
-/// min(compute ceiling, threads * rate per thread, in flight / (latency * reads
+/// min(compute ceiling, threads / seconds of one, in flight / (latency * reads
 /// that miss), bandwidth / bytes that miss).
 Prediction predict(const JobSpeed& speed, const Grant& grant);
 

@@ -28,6 +28,8 @@ bool differs(double a, double b) {
 bool has_drifted_from(const JobSpeed& now, const JobSpeed& then) {
   return differs(now.compute_ceiling, then.compute_ceiling) ||
          differs(now.rate_per_thread, then.rate_per_thread) ||
+         differs(now.dataset_bytes, then.dataset_bytes) ||
+         differs(now.saved_seconds, then.saved_seconds) ||
          differs(now.reads_per_sample * now.latency_seconds,
                  then.reads_per_sample * then.latency_seconds) ||
          differs(now.read_bytes_per_sample, then.read_bytes_per_sample);

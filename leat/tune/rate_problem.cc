@@ -30,7 +30,6 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
     return;
   }
   Party party{.claim = &claim, .alone = alone / claim.worth};
-  party.seconds_per_sample = 1 / claim.speed.rate_per_thread;
   Grant promised = even;
   promised.threads = std::min(claim.most_threads, even.threads);
   promised.in_flight = std::min(claim.most_in_flight, even.in_flight);
@@ -41,9 +40,23 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
       options_.floor * std::min(alone, predict(claim.speed, promised).rate));
   party.most = std::max(party.least,
                         std::min({alone, claim.outside_ceiling, claim.wanted}));
-  party.least_threads = std::max(1.0, whole(party.threads_for(party.least)));
   parties_.push_back(party);
   places_.push_back(index);
+}
+
+double RateProblem::seconds_of(std::size_t i, double cache_bytes) const {
+  return seconds_per_sample(parties_[i].claim->speed, cache_bytes);
+}
+
+double RateProblem::least_threads(std::size_t i, double cache_bytes) const {
+  const double needed = whole(parties_[i].least * seconds_of(i, cache_bytes));
+  return std::max(1.0, std::min(needed, even_[places_[i]].threads));
+}
+
+double RateProblem::rate_of(std::size_t i, double threads,
+                            double cache_bytes) const {
+  const double seconds = seconds_of(i, cache_bytes);
+  return seconds > 0 ? threads / seconds : kUnbounded;
 }
 
 double RateProblem::waits_of(std::size_t i, double cache_bytes) const {
@@ -65,10 +78,12 @@ RateProblem::Problem RateProblem::problem(const Amounts& cache,
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     const Party& party = parties_[i];
     PackingItem item{.worth = 1 / party.alone};
-    item.needs = {threads.empty() ? party.seconds_per_sample : 0,
+    item.needs = {threads.empty() ? seconds_of(i, cache[i]) : 0,
                   waits_of(i, cache[i]), bytes_of(i, cache[i])};
     double most = party.most;
-    if (!threads.empty()) most = std::min(most, party.rate_of(threads[i]));
+    if (!threads.empty()) {
+      most = std::min(most, rate_of(i, threads[i], cache[i]));
+    }
     if (item.needs[1] > 0) {
       most = std::min(most, party.claim->most_in_flight / item.needs[1]);
     }

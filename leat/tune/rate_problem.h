@@ -28,14 +28,8 @@ struct Party {
   double alone = 1;  ///< Its rate, / its worth.
   double most = 0;   ///< Samples a second that could ever be.
   double least = 0;  ///< That the floor promises.
-  double least_threads = 1;
-  double seconds_per_sample = 0;  ///< Of one thread.
 
   double normalised(double rate) const { return rate / alone; }
-  double threads_for(double rate) const { return rate * seconds_per_sample; }
-  double rate_of(double threads) const {
-    return seconds_per_sample > 0 ? threads / seconds_per_sample : kUnbounded;
-  }
 };
 
 /// With the cache dealt out, what a sample needs of each resource is fixed, and
@@ -59,6 +53,13 @@ class RateProblem {
   /// Of each claim.
   const std::vector<Grant>& even() const { return even_; }
 
+  /// Seconds that threads take for one sample.
+  double seconds_of(std::size_t party, double cache_bytes) const;
+  /// Whole threads that the floor needs; no more than an even split gives,
+  /// which are enough with the cache that it gives.
+  double least_threads(std::size_t party, double cache_bytes) const;
+  /// Samples a second.
+  double rate_of(std::size_t party, double threads, double cache_bytes) const;
   /// Seconds that requests of one sample are in flight.
   double waits_of(std::size_t party, double cache_bytes) const;
   /// That are read for one sample.

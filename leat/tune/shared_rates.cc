@@ -50,8 +50,9 @@ std::vector<double> rates_by_demand(const NodeResources& node,
   std::vector<std::array<double, 3>> needs;
   for (const Claim& claim : claims) {
     const JobSpeed& speed = claim.speed;
-    const double missed = missed_part(speed, node.cache_bytes / count);
-    needs.push_back({1 / speed.rate_per_thread,
+    const double cache = node.cache_bytes / count;
+    const double missed = missed_part(speed, cache);
+    needs.push_back({seconds_per_sample(speed, cache),
                      speed.latency_seconds * speed.reads_per_sample * missed,
                      speed.read_bytes_per_sample * missed});
   }
@@ -87,17 +88,19 @@ std::vector<double> rates_by_demand(const NodeResources& node,
 std::vector<double> rates_of(const NodeResources& node,
                              const std::vector<Claim>& claims,
                              const std::vector<Grant>& grants) {
+  const auto seconds_of = [&](std::size_t i) {
+    return seconds_per_sample(claims[i].speed, grants[i].cache_bytes);
+  };
   std::vector<double> rates;
   double used = 0;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     rates.push_back(predict(claims[i].speed, grants[i]).rate);
-    used += rates[i] / claims[i].speed.rate_per_thread;
+    used += rates[i] * seconds_of(i);
   }
   for (std::size_t i = 0; used > node.threads && i < claims.size(); ++i) {
     Grant less = grants[i];
     less.threads =
-        std::min(less.threads, rates[i] / claims[i].speed.rate_per_thread) *
-        node.threads / used;
+        std::min(less.threads, rates[i] * seconds_of(i)) * node.threads / used;
     rates[i] = std::min(rates[i], predict(claims[i].speed, less).rate);
   }
   share_bandwidth(node, claims, grants, rates);
@@ -127,10 +130,11 @@ std::vector<double> split_rates(const NodeResources& node,
                                 const std::vector<Claim>& claims,
                                 const AllocationOptions& options) {
   const RateProblem jobs(node, claims, options);
-  std::vector<double> rates = jobs.rates_with(best_cache(jobs, {}), {});
+  const Amounts cache = best_cache(jobs, {});
+  std::vector<double> rates = jobs.rates_with(cache, {});
   double used = 0;
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    used += rates[i] / claims[i].speed.rate_per_thread;
+    used += rates[i] * jobs.seconds_of(i, cache[i]);
   }
   // As shares have it, there is a thread for each.
   for (std::size_t i = 0; used > node.threads && i < rates.size(); ++i) {

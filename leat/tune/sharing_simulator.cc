@@ -274,6 +274,7 @@ class Simulator {
         // What its other nodes take looks like training from here.
         if (part.rate > rate) truth.compute_ceiling = rate;
         JobReport said = report_of(truth, grant_of(node, part), rate, tick);
+        said.kept_bytes = job.kept_bytes;
         said.samples = noisy(said.samples);
         said.busy_seconds = noisy(said.busy_seconds);
         said.read_seconds = noisy(said.read_seconds);
@@ -425,7 +426,8 @@ JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
   report.read_bytes = samples * truth.read_bytes_per_sample * missed;
   report.read_seconds = report.reads * truth.latency_seconds;
   report.tasks = samples;
-  report.busy_seconds = samples / truth.rate_per_thread;
+  report.busy_seconds = samples * seconds_per_sample(truth, grant.cache_bytes);
+  report.saved_seconds = truth.saved_seconds;
   report.cache_hits = asked * (1 - missed);
   report.cache_misses = asked * missed;
   report.threads = std::isfinite(grant.threads) ? grant.threads : 1;

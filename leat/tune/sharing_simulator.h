@@ -33,8 +33,9 @@ struct SimulatedJob {
   /// When it goes, done or not; 0: when it is done.
   double leaves_seconds = 0;
   std::uint32_t nodes =
-      1;           ///< Its ranks' nodes: all go at the slowest's speed.
-  JobSpeed truth;  ///< On each of its nodes.
+      1;                  ///< Its ranks' nodes: all go at the slowest's speed.
+  double kept_bytes = 0;  ///< JobReport has it.
+  JobSpeed truth;         ///< On each of its nodes.
 };
 
 struct SharingSimulation {

@@ -7,26 +7,31 @@ namespace leat {
 namespace {
 
 /// Gives threads one by one while one gains, none beyond the rate `most`.
-void give(const RateProblem& jobs, const Amounts& most, Amounts& threads,
-          double& left) {
+void give(const RateProblem& jobs, const Amounts& cache, const Amounts& most,
+          Amounts& threads, double& left) {
   while (left >= 1) {
     std::optional<std::size_t> best;
     double best_gain = 0;
     double best_level = kUnbounded;
     for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
       const Party& party = jobs.parties()[i];
-      const double now = std::min(most[i], party.rate_of(threads[i]));
-      const double then = std::min(most[i], party.rate_of(threads[i] + 1));
+      const double now =
+          std::min(most[i], jobs.rate_of(i, threads[i], cache[i]));
+      const double then =
+          std::min(most[i], jobs.rate_of(i, threads[i] + 1, cache[i]));
       const double gain = party.normalised(then) - party.normalised(now);
       if (gain <= kRateSlack) continue;
       const double level = party.normalised(now);
       // Of two that are as low as each other, the one that climbs further:
-      // what follows it in the order is then the higher.
+      // what follows it in the order is then the higher. Of two that gain as
+      // much as each other, the lower one.
       const bool is_lower = level < best_level - kRateSlack;
       const bool is_as_low = level <= best_level + kRateSlack;
+      const bool gains_more = gain > best_gain + kRateSlack;
+      const bool gains_as_much = gain >= best_gain - kRateSlack;
       const bool is_next = jobs.objective() == Objective::kThroughput
-                               ? gain > best_gain
-                               : is_lower || (is_as_low && gain > best_gain);
+                               ? gains_more || (gains_as_much && is_lower)
+                               : is_lower || (is_as_low && gains_more);
       if (!is_next) continue;
       best = i;
       best_gain = gain;
@@ -44,10 +49,10 @@ void move_threads(const RateProblem& jobs, const Amounts& cache,
   for (std::size_t turn = 0; turn < 2 * jobs.parties().size(); ++turn) {
     const Amounts before = threads;
     for (std::size_t from = 0; from < before.size(); ++from) {
-      if (before[from] <= jobs.parties()[from].least_threads) continue;
+      if (before[from] <= jobs.least_threads(from, cache[from])) continue;
       for (std::size_t to = 0; to < before.size(); ++to) {
-        if (from == to ||
-            jobs.parties()[to].rate_of(before[to]) >= jobs.parties()[to].most) {
+        if (from == to || jobs.rate_of(to, before[to], cache[to]) >=
+                              jobs.parties()[to].most) {
           continue;
         }
         Amounts moved = before;
@@ -68,9 +73,9 @@ void move_threads(const RateProblem& jobs, const Amounts& cache,
 Amounts whole_threads(const RateProblem& jobs, const Amounts& cache) {
   Amounts threads;
   double left = jobs.shared().threads;
-  for (const Party& party : jobs.parties()) {
-    threads.push_back(party.least_threads);
-    left -= party.least_threads;
+  for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
+    threads.push_back(jobs.least_threads(i, cache[i]));
+    left -= threads.back();
   }
   Amounts most =
       jobs.rates_with(cache, Amounts(jobs.parties().size(), kUnbounded));
@@ -81,11 +86,11 @@ Amounts whole_threads(const RateProblem& jobs, const Amounts& cache) {
   if (reads_run_short) {
     // First towards what the relaxed rates need, then to any use.
     if (const auto rates = jobs.feasible_rates(cache, {}))
-      give(jobs, *rates, threads, left);
+      give(jobs, cache, *rates, threads, left);
   }
   for (std::size_t i = 0; i < jobs.parties().size(); ++i)
     most[i] = jobs.parties()[i].most;
-  give(jobs, most, threads, left);
+  give(jobs, cache, most, threads, left);
   if (reads_run_short) move_threads(jobs, cache, threads);
   return threads;
 }

@@ -44,7 +44,8 @@ struct Settings {
 /// may not be more: first as a probe, then by what reads of two lengths took
 /// (read_model.h).
 ///
-/// Never beyond `most_threads`, `most_in_flight` or what memory holds.
+/// Never beyond `most_threads`, `most_in_flight` or what memory holds; with
+/// more threads than cores only where a task has much less than a core.
 ///
 /// Pure: it sees no clock but that of the observations. Threads: one at a time.
 class Tuner {
@@ -113,6 +114,8 @@ class Tuner {
                                         const StageRates& rates,
                                         Bottleneck bottleneck) const;
   bool rests(Knob knob, double at_seconds) const;
+  std::size_t most_threads(const Observation& now,
+                           const StageRates& rates) const;
   std::size_t most_requests(const Observation& now,
                             const StageRates& rates) const;
   std::uint64_t most_lookahead(const Observation& now,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -20,6 +21,10 @@ constexpr double kWaitsForLookahead = 0.15;
 constexpr double kLongestJump = 16;
 constexpr double kProbe = 1.5;
 
+// Of a core, that a thread has: with less, others use the cores too, or tasks
+// wait for something else. Then more threads than cores may have more of them.
+constexpr double kWholeCore = 0.8;
+
 // Parts, before reads of two lengths were seen: so many times shorter at once.
 constexpr double kMostCut = 4;
 // Of the requests that may be: where more are in flight, shorter parts would
@@ -31,6 +36,8 @@ constexpr double kAllUsed = 0.9;
 // More requests cost money: parts are changed for no less, so not where
 // training waits for less of its time, which is all there is to gain.
 constexpr double kLeastPartGain = 0.1;
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 std::size_t up_to(double wanted, std::size_t most) {
   if (!(wanted >= 1)) return 1;
@@ -73,6 +80,15 @@ std::string said_of(const std::optional<ReadModel>& model) {
 
 }  // namespace
 
+std::size_t Tuner::most_threads(const Observation& now,
+                                const StageRates& rates) const {
+  if (rates.task_cpu_seconds < kWholeCore * rates.task_seconds) {
+    return now.most_threads;
+  }
+  return std::min(now.most_threads,
+                  std::max(wanted_.threads, up_to(now.cores, kNoLimit)));
+}
+
 std::size_t Tuner::most_requests(const Observation& now,
                                  const StageRates& rates) const {
   std::size_t most = now.most_in_flight;
@@ -101,10 +117,11 @@ std::uint64_t Tuner::most_lookahead(const Observation& now,
 Settings Tuner::model_settings(const Observation& now,
                                const StageRates& rates) const {
   const std::size_t requests = most_requests(now, rates);
+  const std::size_t threads = most_threads(now, rates);
   StageRates wished = rates;
   if (wished.training_rate) *wished.training_rate *= kTrainingMargin;
   const std::optional<double> speed =
-      speed_with(wished, {.threads = static_cast<double>(now.most_threads),
+      speed_with(wished, {.threads = static_cast<double>(threads),
                           .in_flight = static_cast<double>(requests),
                           .cores = now.cores,
                           .store_rate = store_rate_});
@@ -112,7 +129,7 @@ Settings Tuner::model_settings(const Observation& now,
   if (!speed) return found;
   if (const std::optional<double> thread = rates.per_thread()) {
     // A hair less: two cores' worth is two threads, not three.
-    found.threads = up_to(*speed / *thread - 0.1, now.most_threads);
+    found.threads = up_to(*speed / *thread - 0.1, threads);
   }
   if (const std::optional<double> request = rates.per_request()) {
     const double jump =
@@ -183,8 +200,8 @@ std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
     case Bottleneck::kThreads: {
       if (rests(kThreadsKnob, now.at_seconds)) return std::nullopt;
       const auto probe = static_cast<double>(wanted_.threads) * 1.25;
-      to.threads = std::max(
-          {wanted_.threads, model.threads, up_to(probe, now.most_threads)});
+      to.threads = std::max({wanted_.threads, model.threads,
+                             up_to(probe, most_threads(now, rates))});
       break;
     }
     case Bottleneck::kRequests: {

@@ -153,6 +153,33 @@ TEST(Tuner, FindsItsWayAgainIn15SecondsWhenTheWorldChanges) {
   }
 }
 
+TEST(Tuner, TakesMoreThreadsThanCoresOnlyBesideOthers) {
+  SyntheticWorld world{.latency_seconds = 0.005, .task_seconds = 0.01};
+  Bench bench = bench_of(world, kMisconfigured, limits(4));
+  bench.run(60);
+  EXPECT_EQ(bench.pipeline.run(1).threads, 2u) << all(bench);
+
+  world.others = 1;
+  bench.pipeline.change(world);
+  bench.run(15);
+
+  EXPECT_GE(bench.pipeline.speed(), 0.9 * bench.pipeline.best()) << all(bench);
+  EXPECT_GT(bench.pipeline.run(1).threads, 2u);
+}
+
+// Not all of three cores is used, but a task has nine tenths of one.
+TEST(Tuner, TakesNoMoreThreadsThanCoresForTasksThatHaveOne) {
+  Observation most = limits(4);
+  most.cores = 3;
+  Bench bench = bench_of({.latency_seconds = 0.005,
+                          .task_seconds = 0.01,
+                          .cores = 3,
+                          .others = 0.4},
+                         kMisconfigured, most);
+  bench.run(60);
+  EXPECT_EQ(bench.pipeline.run(1).threads, 3u) << all(bench);
+}
+
 TEST(Tuner, DoesNothingWhereTrainingIsTheBottleneck) {
   Bench bench = bench_of({.latency_seconds = 0.005,
                           .task_seconds = 0.001,

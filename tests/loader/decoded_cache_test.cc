@@ -96,6 +96,29 @@ class DecodedCacheTest : public ::testing::Test {
   std::int64_t bad_records_ = 0;
 };
 
+TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
+  for (const auto form : {CacheForm::kEncoded, CacheForm::kDecoded}) {
+    auto loader = must(world_.load(url(), with_form(form)));
+    (void)must(run_epoch(*loader));
+    const LoaderRates rates = loader->rates();
+    const Metrics& metrics = *loader->metrics();
+    const auto records = metrics.value(Metric::kPipelineRecords);
+    if (form == CacheForm::kEncoded) {
+      EXPECT_EQ(records, 0);
+      EXPECT_EQ(rates.kept_bytes, 0);
+      EXPECT_EQ(rates.saved_seconds, 0);
+      continue;
+    }
+    // More than the pictures themselves, and no more than all of their pixels.
+    EXPECT_GE(records, static_cast<std::int64_t>(kPictures));
+    EXPECT_GT(rates.kept_bytes, 30 * 30 * 3);
+    EXPECT_LT(rates.kept_bytes, 60 * 60 * 3 + 4096);
+    EXPECT_GT(rates.saved_seconds, 0);
+    EXPECT_LT(rates.saved_seconds * static_cast<double>(records),
+              1e-9 * static_cast<double>(rates.busy.count()));
+  }
+}
+
 TEST_F(DecodedCacheTest, ChangesNothingThatIsDelivered) {
   for (const char* ops : {kOps, "decode_image,resize:40,random_crop:32",
                           "decode_image,resize:20/24,color_jitter:0.3"}) {
@@ -445,6 +468,23 @@ TEST_F(DecodedCacheTest, WithRoomForAllAutoKeepsAllDecoded) {
   // Two epochs were planned before it was known.
   EXPECT_EQ(stats[5].decoded_hits, kPictures);
   EXPECT_EQ(stats[5].gets, 0u);
+}
+
+TEST_F(DecodedCacheTest, AutoChoosesByWhatItsAgentAllows) {
+  auto loader = must(world_.load(url(), with_form(CacheForm::kAuto)));
+  loader->set_share({.threads = {},
+                     .in_flight = {},
+                     .bytes_per_second = {},
+                     .ram_bytes = kMiB,
+                     .disk_bytes = {}});
+  (void)must(run_epoch(*loader));
+
+  const auto decisions = loader->decisions();
+  const auto chosen =
+      std::ranges::find(decisions, Setting::kDecodedShare, &Decision::setting);
+  ASSERT_NE(chosen, decisions.end());
+  EXPECT_NE(chosen->reason.find(": 1 MiB for 64 samples"), std::string::npos)
+      << chosen->reason;
 }
 
 /// False if it takes longer than any machine should.

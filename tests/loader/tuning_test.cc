@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "leat/runtime/limits.h"
 #include "leat/tune/tuner.h"
 #include "tests/loader/world.h"
 
@@ -129,6 +133,52 @@ TEST(TuningTest, WhatItSawReplaysToWhatItDecided) {
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     EXPECT_EQ(to_string(replayed.decisions()[i]), to_string(decisions[i]));
   }
+}
+
+/// Threads that the tuner may choose, as it is told next.
+std::size_t most_threads_of(Loader& loader, const std::string& trace) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  // What is being written may have been looked at before.
+  for (int line = 0; line < 2; ++line) {
+    const auto before = std::filesystem::file_size(trace);
+    do {
+      (void)must(run_epoch(loader));
+    } while (std::filesystem::file_size(trace) == before &&
+             std::chrono::steady_clock::now() < end);
+  }
+  loader.close();
+  std::ifstream file(trace);
+  std::string last;
+  for (std::string line; std::getline(file, line);) last = line;
+  return must(parse_observation(last)).most_threads;
+}
+
+// Other programs may be on the cores, too: more threads get more of them. But
+// not where the cores are divided, among ranks or by an agent, or as asked for.
+TEST(TuningTest, MayTakeTwiceTheCoresWhereNobodyDividesThem) {
+  World world;
+  const std::size_t cores = effective_limits().threads();
+  const auto most = [&](std::size_t asked, const std::string& local_ranks,
+                        std::optional<std::size_t> share) {
+    LoaderOptions options = usual_options();
+    options.threads = asked;
+    options.tune = {.trace = (world.root() / "tuner.jsonl").string()};
+    std::filesystem::remove(options.tune.trace);
+    const Env env = fake_env({{"RANK", "0"},
+                              {"WORLD_SIZE", local_ranks},
+                              {"LOCAL_RANK", "0"},
+                              {"LOCAL_WORLD_SIZE", local_ranks}});
+    auto loader = must(Loader::open(must(world.open(world.folder() + "/train")),
+                                    options, env));
+    if (share) loader->set_share({.threads = share});
+    return most_threads_of(*loader, options.tune.trace);
+  };
+
+  EXPECT_EQ(most(0, "1", {}), 2 * cores);
+  EXPECT_EQ(most(3, "1", {}), 3u);
+  EXPECT_EQ(most(0, "2", {}), std::max<std::size_t>(1, cores / 2));
+  EXPECT_EQ(most(0, "1", 1), 1u);
+  EXPECT_EQ(most(0, "1", 3 * cores), cores);
 }
 
 TEST(TuningTest, AWordInTheEnvironmentTurnsItOff) {

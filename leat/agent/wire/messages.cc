@@ -41,13 +41,16 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"ram_bytes", &WireRates::ram_bytes},
     Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes},
     Key<WireRates, double>{"stalled_dollars", &WireRates::stalled_dollars}};
-constexpr std::array kLedger = {
+constexpr std::array kWhereKnown = {
     Key<WireRates, std::optional<double>>{"gets", &WireRates::gets},
     Key<WireRates, std::optional<double>>{"lists", &WireRates::lists},
     Key<WireRates, std::optional<double>>{"request_dollars",
                                           &WireRates::request_dollars},
     Key<WireRates, std::optional<double>>{"transfer_dollars",
-                                          &WireRates::transfer_dollars}};
+                                          &WireRates::transfer_dollars},
+    Key<WireRates, std::optional<double>>{"kept_bytes", &WireRates::kept_bytes},
+    Key<WireRates, std::optional<double>>{"saved_seconds",
+                                          &WireRates::saved_seconds}};
 constexpr std::array kTexts = {
     Key<WireRegistration, std::string>{"job", &WireRegistration::job},
     Key<WireRegistration, std::string>{"name", &WireRegistration::name},
@@ -180,7 +183,7 @@ Result<WireRates> read_rates(const Json& object) {
   for (const auto& key : kRates) {
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
   }
-  for (const auto& key : kLedger) {
+  for (const auto& key : kWhereKnown) {
     if (!object.contains(key.name)) continue;
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
   }
@@ -235,7 +238,7 @@ std::string line_of(const WireRegistration& registration) {
 std::string line_of(const WireRates& rates) {
   Json object = Json::object();
   for (const auto& key : kRates) object[key.name] = rates.*key.field;
-  for (const auto& key : kLedger) {
+  for (const auto& key : kWhereKnown) {
     if (rates.*key.field) object[key.name] = *(rates.*key.field);
   }
   object["epochs"] = rates.epochs;

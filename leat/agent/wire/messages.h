@@ -80,6 +80,10 @@ struct WireRates {
   std::optional<double> lists;
   std::optional<double> request_dollars;   ///< Of gets and lists.
   std::optional<double> transfer_dollars;  ///< Of `read_bytes`.
+  /// Of a sample in its cache, where some are kept decoded; 0, or missing: what
+  /// is read for it.
+  std::optional<double> kept_bytes;
+  std::optional<double> saved_seconds;  ///< Of a thread, by a hit; the same.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
   std::optional<Pace> elsewhere;  ///< Of one rank.

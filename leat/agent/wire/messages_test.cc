@@ -89,7 +89,9 @@ constexpr Named<std::optional<double> WireRates::*> kWhereKnown[] = {
     {"gets", &WireRates::gets},
     {"lists", &WireRates::lists},
     {"request_dollars", &WireRates::request_dollars},
-    {"transfer_dollars", &WireRates::transfer_dollars}};
+    {"transfer_dollars", &WireRates::transfer_dollars},
+    {"kept_bytes", &WireRates::kept_bytes},
+    {"saved_seconds", &WireRates::saved_seconds}};
 
 /// A message of rates with all that is always said but `without`, and what
 /// `more` is.

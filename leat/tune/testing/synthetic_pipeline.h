@@ -23,6 +23,7 @@ struct SyntheticWorld {
   double store_bytes_per_second = 1e12;
   double task_seconds = 0.001;  ///< On a core, for a sample.
   double cores = 2;             ///< That nobody else takes.
+  double others = 0;            ///< Busy threads of others, on the same cores.
   double training_seconds = 0;  ///< For a sample.
   double noise = 0;             ///< Standard deviation of a second's speed.
 };
@@ -53,7 +54,6 @@ class SyntheticPipeline {
   /// Samples a second with these settings and without noise.
   double speed(std::size_t threads, std::size_t in_flight) const {
     const SyntheticWorld& w = world_;
-    const auto t = static_cast<double>(threads);
     const double beside_each_other = std::min(static_cast<double>(in_flight),
                                               w.bytes_ahead / bytes_per_read());
     const double requests =
@@ -62,10 +62,15 @@ class SyntheticPipeline {
         w.store_bytes_per_second / (bytes_per_read() * reads_per_sample());
     double speed = std::min(requests, bandwidth);
     if (w.task_seconds > 0) {
-      speed = std::min(speed, std::min(t, w.cores) / w.task_seconds);
+      speed = std::min(speed, cores_of(threads) / w.task_seconds);
     }
     if (w.training_seconds > 0) speed = std::min(speed, 1 / w.training_seconds);
     return speed;
+  }
+  /// What so many threads have of the cores: as large a part as each other one.
+  double cores_of(std::size_t threads) const {
+    const auto t = static_cast<double>(threads);
+    return std::min(t, world_.cores * t / (t + world_.others));
   }
   double speed() const { return speed(now_.threads, now_.in_flight); }
 
@@ -108,7 +113,7 @@ class SyntheticPipeline {
     const auto count = static_cast<std::uint64_t>(samples);
     const double reads = samples * reads_per_sample();
     const auto threads = static_cast<double>(now_.threads);
-    const double slowed = std::max(1.0, threads / w.cores);
+    const double slowed = threads / cores_of(now_.threads);
     const double bandwidth =
         w.store_bytes_per_second / (bytes_per_read() * reads_per_sample());
     now_.at_seconds += seconds;
