@@ -1,13 +1,13 @@
 // The two figures over time: shares, and found against predicted speed.
 
 import { Chart, type ChartOptions, type Series } from "./chart";
-import { behind, byId, Table } from "./dom";
-import { gain, number, percent } from "./format";
+import { behind, byId, make, say, Table } from "./dom";
+import { bytes, gain, number, percent } from "./format";
 import { either, isFaint, nameCell, nameOf, none, type Page } from "./parts";
-import type { Columns } from "./view";
+import { type Columns, SHARES, type ShareName } from "./view";
 
 /** The last value of a column at or before a time. */
-function valueAt(columns: Columns, name: "threads" | "in_flight", time: number): number | null {
+function valueAt(columns: Columns, name: ShareName, time: number): number | null {
   const i = columns.time_seconds.findLastIndex((one) => one <= time);
   return i < 0 ? null : (columns[name][i] ?? null);
 }
@@ -27,24 +27,30 @@ function said(series: Series[], format: (value: number) => string): string {
   }).join(", ");
 }
 
-const whole = (value: number): string => number(value);
+const whole = (value: number | null): string => number(value);
+const perSecond = (value: number | null): string => (value === null ? bytes(value) : `${bytes(value)}/s`);
+const FORMATS: Record<ShareName, (value: number | null) => string> = {
+  threads: whole, in_flight: whole, bytes_per_second: perSecond, ram_bytes: bytes, disk_bytes: bytes,
+};
+const TITLES: Record<ShareName, string> = {
+  threads: "Threads", in_flight: "Requests in flight", bytes_per_second: "Bandwidth", ram_bytes: "RAM of the cache", disk_bytes: "Disk of the cache",
+};
+const AGO: [string, number][] = [["", 0], ["1 min ago", 60], ["5 min ago", 300]];
 
 export class Shares {
-  private quantity: "threads" | "in_flight" = "threads";
+  private quantity: ShareName = "threads";
   private readonly chart = new Chart({ format: whole, isStacked: true });
   private readonly table = new Table("What each job was given");
   private readonly details = behind(this.table);
-  private readonly empty = none("Nothing to draw yet: no job has a history.");
+  private readonly empty = none("");
 
   constructor(private readonly page: Page) {
-    this.table.columns([
-      { text: "Job" }, { text: "Threads", isNumber: true }, { text: "1 min ago", isNumber: true }, { text: "5 min ago", isNumber: true },
-      { text: "Requests", isNumber: true }, { text: "1 min ago", isNumber: true }, { text: "5 min ago", isNumber: true },
-    ]);
     byId("shares").append(this.chart.element, this.details, this.empty);
-    byId("quantity").addEventListener("change", (event) => {
-      this.quantity = (event.target as HTMLInputElement).value as "threads" | "in_flight";
-      this.renew();
+    const choice = byId("quantity");
+    choice.append(...SHARES.map((name) => make("option", { value: name }, TITLES[name])));
+    choice.addEventListener("change", () => {
+      this.quantity = (choice as HTMLSelectElement).value as ShareName;
+      this.chart.renew({ format: FORMATS[this.quantity], isStacked: true });
       this.update();
     });
   }
@@ -55,15 +61,19 @@ export class Shares {
 
   update(): void {
     const { history } = this.page.known;
-    either([this.chart.element, this.details], this.empty, history.size === 0);
-    if (history.size === 0) return;
+    const what = TITLES[this.quantity];
     const series = seriesOf(this.page, (columns) => columns[this.quantity]);
-    const what = this.quantity === "threads" ? "Threads" : "Requests in flight";
-    this.chart.update(series, `${what} of each job over time, one upon the other. Now: ${said(series, whole)}.`);
+    const isBounded = series.some((one) => one.values.some((value) => value !== null));
+    say(this.empty, history.size === 0 ? "Nothing to draw yet: no job has a history." : `${what}: the agent gives out none, so no job is bounded.`);
+    either([this.chart.element], this.empty, !isBounded);
+    this.details.hidden = history.size === 0;
+    if (history.size === 0) return;
+    if (isBounded) this.chart.update(series, `${what} of each job over time, one upon the other. Now: ${said(series, FORMATS[this.quantity])}.`);
+    this.table.columns([{ text: "Job" }, ...AGO.map(([ago]) => ({ text: ago || what, isNumber: true }))]);
     this.table.rows(series.map((one) => one.id), nameCell(this.page), (id) => {
       const columns = history.get(id) as Columns;
       const now = columns.time_seconds.at(-1) ?? 0;
-      return (["threads", "in_flight"] as const).flatMap((name) => [0, 60, 300].map((ago) => number(valueAt(columns, name, now - ago))));
+      return AGO.map(([, ago]) => FORMATS[this.quantity](valueAt(columns, this.quantity, now - ago)));
     });
   }
 }

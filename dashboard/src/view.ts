@@ -64,7 +64,9 @@ export interface Node {
   in_flight: number;
 }
 
-export const QUANTITIES = ["threads", "in_flight", "found_rate", "predicted_rate", "wait_fraction"] as const;
+export const SHARES = ["threads", "in_flight", "bytes_per_second", "ram_bytes", "disk_bytes"] as const;
+export type ShareName = (typeof SHARES)[number];
+export const QUANTITIES = [...SHARES, "found_rate", "predicted_rate", "wait_fraction"] as const;
 export type Quantity = (typeof QUANTITIES)[number];
 type Column = (number | null)[];
 export type Columns = { time_seconds: number[] } & Record<Quantity, Column>;
@@ -128,7 +130,7 @@ export class Known {
   private addPoints(points: { job: string } & Columns): void {
     let columns = this.history.get(points.job);
     if (!columns) {
-      columns = { time_seconds: [], threads: [], in_flight: [], found_rate: [], predicted_rate: [], wait_fraction: [] };
+      columns = { time_seconds: [], ...(Object.fromEntries(QUANTITIES.map((name) => [name, []])) as unknown as Record<Quantity, Column>) };
       this.history.set(points.job, columns);
     }
     const last = columns.time_seconds.at(-1) ?? -Infinity;

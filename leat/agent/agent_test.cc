@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -125,6 +126,38 @@ TEST(JobBookTest, APointHasWhatWasForetoldBeforeItWasFound) {
   const JobPoint latest = book.view().history.back();
   EXPECT_NEAR(latest.predicted_rate, 800, 1);
   EXPECT_NEAR(latest.found_rate, 400, 1);
+}
+
+TEST(JobBookTest, APointHasTheShareThatHeldThen) {
+  JobBook book({.threads = 8, .bytes_per_second = 1e6, .cache_bytes = 1000},
+               {});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2}) {
+    WireRegistration said = named(member == 1 ? "a" : "b");
+    said.ram_bytes = 800;
+    book.join(member, 0, 100 + static_cast<int>(member), said, 0);
+    ranks.emplace(member, JobSpeed{.compute_ceiling = 300,
+                                   .rate_per_thread = 100,
+                                   .reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1e4});
+  }
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+  book.tick(30, 30);
+
+  double ram = 0;
+  for (const JobView& job : book.view().jobs) {
+    const auto history = book.view().history;
+    const auto last = std::ranges::find(history.rbegin(), history.rend(),
+                                        job.id, &JobPoint::job);
+    ASSERT_NE(last, history.rend());
+    ASSERT_TRUE(last->ram_bytes && last->bytes_per_second);
+    EXPECT_EQ(*last->ram_bytes, static_cast<double>(*job.share.ram_bytes));
+    EXPECT_GT(*last->bytes_per_second, 0);
+    EXPECT_FALSE(last->disk_bytes);
+    ram += *last->ram_bytes;
+  }
+  EXPECT_GT(ram, 0);
+  EXPECT_LE(ram, 1000);
 }
 
 TEST(JobBookTest, TheJobThatIsSoonerDoneGoesFirst) {

@@ -186,14 +186,18 @@ std::optional<Pace> JobBook::pace_of(const Job& job,
 void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
   const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
   if (!known.has_found) return;
-  history_.push_back({.time_seconds = unix_seconds,
-                      .job = id,
-                      .threads = job.last.threads,
-                      .in_flight = job.last.in_flight,
-                      .found_rate = known.fit.found_rate(),
-                      .predicted_rate = known.foretold_rate,
-                      .wait_fraction = std::min(
-                          1.0, job.last.wait_seconds / job.last.seconds)});
+  const Share share = whole_share_of(known);
+  history_.push_back(
+      {.time_seconds = unix_seconds,
+       .job = id,
+       .threads = job.last.threads,
+       .in_flight = job.last.in_flight,
+       .found_rate = known.fit.found_rate(),
+       .predicted_rate = known.foretold_rate,
+       .wait_fraction = std::min(1.0, job.last.wait_seconds / job.last.seconds),
+       .bytes_per_second = share.bytes_per_second,
+       .ram_bytes = share.ram_bytes,
+       .disk_bytes = share.disk_bytes});
   const double since = unix_seconds - kKeptSeconds;
   while (
       history_.size() > kMostPoints ||
@@ -240,6 +244,21 @@ Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
   }
   if (node.disk_bytes > 0 && asked.disk_bytes > 0) {
     share.disk_bytes = static_cast<std::uint64_t>(known.grant.disk_bytes);
+  }
+  return share;
+}
+
+/// Of all its ranks here.
+Share JobBook::whole_share_of(const NodeSharing::Job& known) const {
+  const Grant& grant = known.grant;
+  const auto count = [](double value) {
+    return static_cast<std::size_t>(value);
+  };
+  Share share = cache_share_of(known);
+  if (std::isfinite(grant.threads)) share.threads = count(grant.threads);
+  if (std::isfinite(grant.in_flight)) share.in_flight = count(grant.in_flight);
+  if (std::isfinite(grant.bytes_per_second)) {
+    share.bytes_per_second = count(grant.bytes_per_second);
   }
   return share;
 }
@@ -346,18 +365,7 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
                .found_rate = known.fit.found_rate(),
                .predicted_rate = known.foretold_rate,
                .confidence = known.fit.confidence()};
-  const Grant& grant = known.grant;
-  const auto count = [](double value) {
-    return static_cast<std::size_t>(value);
-  };
-  view.share = cache_share_of(known);
-  if (std::isfinite(grant.threads)) view.share.threads = count(grant.threads);
-  if (std::isfinite(grant.in_flight)) {
-    view.share.in_flight = count(grant.in_flight);
-  }
-  if (std::isfinite(grant.bytes_per_second)) {
-    view.share.bytes_per_second = count(grant.bytes_per_second);
-  }
+  view.share = whole_share_of(known);
   for (const MemberId member : job.members) {
     const Member& one = members_.find(member)->second;
     view.pids.push_back(one.pid);
@@ -381,7 +389,8 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     if (std::isfinite(speed.compute_ceiling)) {
       view.compute_ceiling = speed.compute_ceiling;
     }
-    view.bottleneck = to_string(NodeSharing::predict_with(known, grant).bound);
+    view.bottleneck =
+        to_string(NodeSharing::predict_with(known, known.grant).bound);
   }
   return view;
 }

@@ -91,6 +91,7 @@ class JobBook {
   void hear_of_elsewhere(const std::string& id, const Job& job);
   std::optional<Pace> pace_of(const Job& job,
                               const NodeSharing::Job& known) const;
+  Share whole_share_of(const NodeSharing::Job& known) const;
   Share cache_share_of(const NodeSharing::Job& known) const;
   Share share_of(const Job& job, std::size_t place,
                  const NodeSharing::Job& known) const;

@@ -58,6 +58,10 @@ struct JobPoint {
   double found_rate = 0;
   double predicted_rate = 0;  ///< Of it, before it was found; 0: not known.
   double wait_fraction = 0;
+  // Its share then, of all local ranks; nullopt: not bounded.
+  std::optional<double> bytes_per_second = {};
+  std::optional<double> ram_bytes = {};
+  std::optional<double> disk_bytes = {};
 };
 
 /// A decision and when it was taken.

@@ -125,6 +125,9 @@ Json history_of(const NodeView& view, double points_after) {
     columns["predicted_rate"].push_back(
         point.predicted_rate > 0 ? rounded(point.predicted_rate) : nullptr);
     columns["wait_fraction"].push_back(rounded(point.wait_fraction));
+    columns["bytes_per_second"].push_back(or_null(point.bytes_per_second));
+    columns["ram_bytes"].push_back(or_null(point.ram_bytes));
+    columns["disk_bytes"].push_back(or_null(point.disk_bytes));
   }
   return all;
 }

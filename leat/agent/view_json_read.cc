@@ -150,16 +150,19 @@ void read_history(const Json& told, std::vector<JobPoint>& into) {
   const Json& times = list(told, "time_seconds");
   const auto at = [&told](const char* name, std::size_t i) {
     const Json& column = list(told, name);
-    return i < column.size() ? number_of(column[i]).value_or(0) : 0;
+    return i < column.size() ? number_of(column[i]) : std::nullopt;
   };
   for (std::size_t i = 0; i < times.size(); ++i) {
     into.push_back({.time_seconds = number_of(times[i]).value_or(0),
                     .job = job,
-                    .threads = at("threads", i),
-                    .in_flight = at("in_flight", i),
-                    .found_rate = at("found_rate", i),
-                    .predicted_rate = at("predicted_rate", i),
-                    .wait_fraction = at("wait_fraction", i)});
+                    .threads = at("threads", i).value_or(0),
+                    .in_flight = at("in_flight", i).value_or(0),
+                    .found_rate = at("found_rate", i).value_or(0),
+                    .predicted_rate = at("predicted_rate", i).value_or(0),
+                    .wait_fraction = at("wait_fraction", i).value_or(0),
+                    .bytes_per_second = at("bytes_per_second", i),
+                    .ram_bytes = at("ram_bytes", i),
+                    .disk_bytes = at("disk_bytes", i)});
   }
 }
 

@@ -115,7 +115,7 @@ TEST(ViewJsonTest, GivesTheHistoryAColumnForEachQuantity) {
 
   ASSERT_EQ(history.size(), 2u);
   for (const json& job : history) {
-    ASSERT_EQ(job.size(), 7u);
+    ASSERT_EQ(job.size(), 10u);
     for (const auto& [name, column] : job.items()) {
       EXPECT_EQ(column.size(), name == "job" ? 1u : 4u) << name;
     }
@@ -123,6 +123,9 @@ TEST(ViewJsonTest, GivesTheHistoryAColumnForEachQuantity) {
   EXPECT_EQ(history[1].at("job"), "job-2");
   EXPECT_EQ(history[1].at("time_seconds")[3], testing::kSampleBegin + 3);
   EXPECT_EQ(history[1].at("predicted_rate"), json({640, 640, 640, 640}));
+  EXPECT_EQ(history[1].at("bytes_per_second")[0], 25'000'000);
+  EXPECT_EQ(history[1].at("ram_bytes")[0], 8LL << 30);
+  EXPECT_TRUE(history[1].at("disk_bytes")[0].is_null());
   EXPECT_TRUE(history[0].at("predicted_rate")[0].is_null());
 }
 

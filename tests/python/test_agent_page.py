@@ -94,7 +94,7 @@ def test_it_shows_what_the_agent_says(tab, node):
 
     assert tab.evaluate("document.querySelectorAll('canvas').length") == 2
     assert [row[0] for row in rows(tab, "#shares")] == [f"{i + 1}{job['name']}" for i, job in enumerate(view["jobs"])]
-    assert rows(tab, "#shares")[1] == ["2llm-tokens", "7", "4", "–", "40", "40", "–"]
+    assert rows(tab, "#shares")[1] == ["2llm-tokens", "7", "4", "–"]
     assert rows(tab, "#speed")[1] == ["2llm-tokens", "671", "640", "+4.9 %", "80 %", "768"]
     assert rows(tab, "#waits")[1] == ["2llm-tokens", "18 %", "7.1 %", "11 %"]
     assert rows(tab, "#cache")[1] == ["2llm-tokens", "76,800", "50 %", "20 %", "10 %", "20 %", "2 GiB", "32 GiB"]
@@ -167,9 +167,33 @@ def test_figures_move_on_and_are_read_with_the_pointer(tab, node):
     assert "2 llm-tokens 4   3 clip 5" in tab.evaluate(readout)
 
 
-def choose_job(tab: chromium.Page, value: str) -> None:
-    tab.evaluate(f"(() => {{ const choice = document.getElementById('trace-job'); choice.value = '{value}'; "
+def choose(tab: chromium.Page, what: str, value: str) -> None:
+    tab.evaluate(f"(() => {{ const choice = document.getElementById('{what}'); choice.value = '{value}'; "
                  "choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
+
+
+def choose_job(tab: chromium.Page, value: str) -> None:
+    choose(tab, "trace-job", value)
+
+
+@pytest.mark.parametrize(("quantity", "said", "row"), [
+    ("threads", "Threads of each job over time, one upon the other. Now: resnet50 6, llm-tokens 7, ", ["7", "4", "–"]),
+    ("in_flight", "Requests in flight of each job over time, one upon the other. Now: resnet50 32, ", ["40", "40", "–"]),
+    ("bytes_per_second", "Bandwidth of each job over time, one upon the other. Now: resnet50 9.5 MiB/s, ", ["14 MiB/s", "14 MiB/s", "–"]),
+    ("ram_bytes", "RAM of the cache of each job over time, one upon the other. Now: resnet50 8 GiB, ", ["8 GiB", "8 GiB", "–"]),
+    ("disk_bytes", "", ["–", "–", "–"]),
+])  # fmt: skip
+def test_each_share_is_drawn_over_time(tab, quantity, said, row):
+    choose(tab, "quantity", quantity)
+
+    figure = "document.querySelector('#shares .chart')"
+    assert tab.evaluate(f"{figure}.hidden") == (not said)
+    if said:
+        assert tab.evaluate(f"{figure}.querySelector('[role=img]').getAttribute('aria-label')").startswith(said)
+    else:
+        assert "Disk of the cache: the agent gives out none" in text(tab, "#shares")
+    assert rows(tab, "#shares")[1][1:] == row
+    assert tab.errors == []
 
 
 def test_it_shows_the_trace_of_the_job_that_is_chosen(tab, node):
@@ -322,14 +346,14 @@ def test_everything_can_be_done_with_the_keyboard(tab):
         reached[focused["place"]] = focused["what"]
         if focused["what"] == "job-2":
             tab.press(" ")
-        if focused["what"] == "threads":
-            tab.press("ArrowRight")
+        if focused["what"] == "quantity":
+            tab.press("ArrowDown")
         if focused["what"] == "trace-job":
             tab.press("ArrowDown")
         if focused["what"] == "pause":
             tab.press("Enter")
             tab.press("Enter")
-    assert [what for what in ("pause", "system", "job-1", "job-5", "threads", "trace-job", "As a table", "JSON") if what not in reached.values()] == []
+    assert [what for what in ("pause", "system", "job-1", "job-5", "quantity", "trace-job", "As a table", "JSON") if what not in reached.values()] == []
     assert tab.evaluate("document.querySelector('button[value=job-2]').getAttribute('aria-pressed')") == "true"
     tab.eventually("document.querySelector('.timeline').getAttribute('aria-label')?.startsWith('How samples of resnet50')")
     assert tab.evaluate("document.querySelectorAll('#waits .faint').length") == 4

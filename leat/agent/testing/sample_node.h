@@ -47,7 +47,10 @@ inline JobPoint sample_point(std::size_t job, double seconds) {
           .in_flight = 32 + 8 * double(job % 5),
           .found_rate = kind.rate * (1 + 0.05 * wave),
           .predicted_rate = kind.rate,
-          .wait_fraction = 0.1 + 0.08 * wave};
+          .wait_fraction = 0.1 + 0.08 * wave,
+          .bytes_per_second =
+              seconds < 60 ? 25e6 : 1e6 * double(10 + 5 * (job % 5)),
+          .ram_bytes = double(8ULL << 30)};
 }
 
 inline JobView sample_job(std::size_t job, double seconds) {
