@@ -50,7 +50,7 @@ export class Shares {
     choice.append(...SHARES.map((name) => make("option", { value: name }, TITLES[name])));
     choice.addEventListener("change", () => {
       this.quantity = (choice as HTMLSelectElement).value as ShareName;
-      this.chart.renew({ format: FORMATS[this.quantity], isStacked: true });
+      this.chart.renew({ format: FORMATS[this.quantity], isStacked: this.isStacked() });
       this.update();
     });
   }
@@ -59,16 +59,21 @@ export class Shares {
     this.chart.renew();
   }
 
+  /** Limits of bandwidth are lent: together they may be more than there is. */
+  private isStacked(): boolean {
+    return this.quantity !== "bytes_per_second";
+  }
+
   update(): void {
     const { history } = this.page.known;
     const what = TITLES[this.quantity];
     const series = seriesOf(this.page, (columns) => columns[this.quantity]);
     const isBounded = series.some((one) => one.values.some((value) => value !== null));
-    say(this.empty, history.size === 0 ? "Nothing to draw yet: no job has a history." : `${what}: the agent gives out none, so no job is bounded.`);
+    say(this.empty, history.size === 0 ? "Nothing to draw yet: no job has a history." : `${what}: no job is bounded.`);
     either([this.chart.element], this.empty, !isBounded);
     this.details.hidden = history.size === 0;
     if (history.size === 0) return;
-    if (isBounded) this.chart.update(series, `${what} of each job over time, one upon the other. Now: ${said(series, FORMATS[this.quantity])}.`);
+    if (isBounded) this.chart.update(series, `${what} of each job over time${this.isStacked() ? ", one upon the other" : ""}. Now: ${said(series, FORMATS[this.quantity])}.`);
     this.table.columns([{ text: "Job" }, ...AGO.map(([ago]) => ({ text: ago || what, isNumber: true }))]);
     this.table.rows(series.map((one) => one.id), nameCell(this.page), (id) => {
       const columns = history.get(id) as Columns;

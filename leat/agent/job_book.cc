@@ -66,6 +66,9 @@ std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   }
   report.cache_hits = hits_of(to) - hits_of(from);
   if (report.cache_hits < 0) return std::nullopt;
+  report.decoded_hits =
+      to.decoded_hits.value_or(0) - from.decoded_hits.value_or(0);
+  if (report.decoded_hits < 0) return std::nullopt;
   report.kept_bytes = to.kept_bytes.value_or(0);
   report.saved_seconds = to.saved_seconds.value_or(0);
   report.threads = to.threads;
@@ -186,7 +189,6 @@ std::optional<Pace> JobBook::pace_of(const Job& job,
 void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
   const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
   if (!known.has_found) return;
-  const Share share = whole_share_of(known);
   history_.push_back(
       {.time_seconds = unix_seconds,
        .job = id,
@@ -195,9 +197,9 @@ void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
        .found_rate = known.fit.found_rate(),
        .predicted_rate = known.foretold_rate,
        .wait_fraction = std::min(1.0, job.last.wait_seconds / job.last.seconds),
-       .bytes_per_second = share.bytes_per_second,
-       .ram_bytes = share.ram_bytes,
-       .disk_bytes = share.disk_bytes});
+       .bytes_per_second = job.held.bytes_per_second,
+       .ram_bytes = job.held.ram_bytes,
+       .disk_bytes = job.held.disk_bytes});
   const double since = unix_seconds - kKeptSeconds;
   while (
       history_.size() > kMostPoints ||
@@ -210,6 +212,8 @@ void JobBook::tick(double now, double unix_seconds) {
   std::vector<std::string> learned;
   for (auto& [id, job] : jobs_) {
     hear_of_elsewhere(id, job);
+    // The share that held meanwhile, before it is decided anew.
+    job.held = whole_share_of(sharing_.jobs().find(id)->second);
     if (learn(id, job)) learned.push_back(id);
   }
   sharing_.decide(now);

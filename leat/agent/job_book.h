@@ -81,6 +81,7 @@ class JobBook {
     double since = 0;
     std::vector<MemberId> members;
     JobReport last;
+    Share held;                            ///< In that time, of all its ranks.
     std::map<std::string, double> stalls;  ///< Of the same time, fractions.
   };
 

@@ -121,7 +121,9 @@ std::vector<SimulatedJob> jobs_of(const std::vector<Kind>& kinds,
       };
       job.samples *= spread();
       job.truth.compute_ceiling *= spread();
-      job.truth.rate_per_thread *= spread();
+      const double faster = spread();
+      job.truth.rate_per_thread *= faster;
+      job.truth.saved_seconds /= faster;
       job.truth.latency_seconds *= spread();
       jobs.push_back(std::move(job));
     }

@@ -63,6 +63,24 @@ TEST(JobsFileTest, KeysBecomeWhatTheySay) {
   EXPECT_DOUBLE_EQ(job.truth.saved_seconds, 0.015);
 }
 
+TEST(JobsFileTest, WhoDecodesFasterSavesLessByAHit) {
+  const auto runs = parse_jobs_file(
+      std::string(kCluster) + std::string(kJob) +
+          "decode = \"20ms\"\nsaved = \"15ms\"\nspread = 1\ncount = 9\n",
+      "jobs.toml");
+
+  ASSERT_TRUE(runs) << runs.error().message();
+  double least = 1;
+  double most = 0;
+  for (const SimulatedJob& job : runs->front().simulation.jobs) {
+    const double decode = 1 / job.truth.rate_per_thread;
+    EXPECT_NEAR(job.truth.saved_seconds, 0.75 * decode, 1e-9);
+    least = std::min(least, decode);
+    most = std::max(most, decode);
+  }
+  EXPECT_GT(most, 1.1 * least);
+}
+
 TEST(JobsFileTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal_of(std::string(kJob)), HasSubstr("nodes is missing"));
   EXPECT_THAT(refusal_of(std::string(kCluster)), HasSubstr("[[jobs]]"));

@@ -59,7 +59,8 @@ WireRates wire_rates(const LoaderRates& rates) {
                  .request_dollars = rates.dollars.requests,
                  .transfer_dollars = rates.dollars.transfer,
                  .kept_bytes = rates.kept_bytes,
-                 .saved_seconds = rates.saved_seconds};
+                 .saved_seconds = rates.saved_seconds,
+                 .decoded_hits = rates.decoded_hits};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);

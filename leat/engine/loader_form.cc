@@ -71,14 +71,17 @@ Result<void> Loader::Machine::open_form(
   return {};
 }
 
-/// What this job's ranks may hold together: less than the tiers' limit under an
-/// agent, or where others write to the same folder. `rates` has add_counts().
+/// The part of what the tiers may hold that this job may: less under an agent,
+/// or where others write to the same folder. `rates` has add_counts().
 double Loader::Machine::form_bytes(const LoaderRates& rates) const {
   const auto limit = static_cast<double>(cache_bytes);
-  const std::uint64_t held = rates.ram_allowed_bytes + rates.disk_allowed_bytes;
+  const auto most = static_cast<double>(most_cache.ram_bytes.value_or(0) +
+                                        most_cache.disk_bytes.value_or(0));
   // What others of a shared cache hold answers this job, too.
-  if (held == 0 || !shared_cache.empty()) return limit;
-  return std::min(limit, static_cast<double>(held) * share.local_ranks);
+  if (most == 0 || !shared_cache.empty()) return limit;
+  const auto allowed_now =
+      static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
+  return limit * std::min(1.0, allowed_now / most);
 }
 
 // On the thread that ended the last trial. Reads nothing that changes but

@@ -60,7 +60,7 @@ void Loader::Machine::add_counts(LoaderRates& rates) const {
 }
 
 /// Samples of `decoded` are as long, and take as long, as those that were made
-/// so far; fields that are kept as bytes beside them are left out.
+/// so far. Fields that are kept as bytes beside decoded ones are left out.
 void Loader::Machine::add_form(LoaderRates& rates) const {
   const double records =
       static_cast<double>(count_of(*metrics, Metric::kPipelineRecords));
@@ -76,6 +76,9 @@ void Loader::Machine::add_form(LoaderRates& rates) const {
                      (1 - part) * static_cast<double>(data_bytes) / samples;
   rates.saved_seconds =
       1e-9 * part * columns * mean(Metric::kPipelineRecordNanoseconds);
+  rates.decoded_hits =
+      static_cast<double>(count_of(*metrics, Metric::kCacheDecodedHits)) /
+      (part * columns);
 }
 
 void Loader::Machine::keep_ledger() const {

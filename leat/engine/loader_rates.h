@@ -59,6 +59,7 @@ struct LoaderRates {
   /// 0: none are, or it is not yet known.
   double kept_bytes = 0;
   double saved_seconds = 0;  ///< Of a thread, by a hit, on average: the same.
+  double decoded_hits = 0;   ///< Samples that hits spared that much, so far.
   LedgerDollars dollars;     ///< Prices of gets and lists, and of `wait`.
 };
 

@@ -152,7 +152,7 @@ inline constexpr std::array kCatalog = {
     MetricSpec{"leat_pipeline_decode_warnings_total", MetricKind::kCounter,
                "Images decoded in spite of damage."},
     MetricSpec{"leat_pipeline_records_total", MetricKind::kCounter,
-               "Samples that were decoded for a cache, which keeps them so."},
+               "Records made for a cache of samples that it keeps decoded."},
     MetricSpec{"leat_pipeline_record_bytes_total", MetricKind::kCounter,
                "How long those are, in bytes."},
     MetricSpec{

@@ -131,16 +131,18 @@ std::vector<Grant> best_shares(const RateProblem& jobs) {
   if (jobs.parties().empty()) return grants;
   // With threads that can be split first, and then with whole ones.
   Amounts cache = best_cache(jobs, {});
-  Amounts rates = jobs.rates_with(cache, whole_threads(jobs, cache));
+  std::optional<Amounts> rates =
+      jobs.feasible_rates(cache, whole_threads(jobs, cache));
   for (int turn = 0; turn < 2 && jobs.shared().cache_bytes > 0; ++turn) {
     const Amounts other = best_cache(jobs, whole_threads(jobs, cache));
     const std::optional<Amounts> found =
         jobs.feasible_rates(other, whole_threads(jobs, other));
-    if (!found || !jobs.is_better_than(*found, rates)) break;
+    if (!found || (rates && !jobs.is_better_than(*found, *rates))) break;
     cache = other;
-    rates = *found;
+    rates = found;
   }
-  deal_out(jobs, cache, rates, grants);
+  if (!rates) rates = jobs.rates_with(cache, whole_threads(jobs, cache));
+  deal_out(jobs, cache, *rates, grants);
   return grants;
 }
 

@@ -216,6 +216,30 @@ TEST(AllocationTest, CacheGoesWhereItSavesMostDecoding) {
               grants[1].threads / 0.004, 1e-3);
 }
 
+TEST(AllocationTest, CountsNoThreadsThatItsUserDoesNotAllow) {
+  const NodeResources node{.threads = 8, .cache_bytes = 1e9};
+  // Both decode for 10 ms and save nine; without its cache the first would
+  // need more threads than the two that it may have.
+  std::vector<Claim> claims(2, training_bound(3000, 100));
+  for (Claim& claim : claims) {
+    claim.speed.dataset_bytes = 1e9;
+    claim.speed.saved_seconds = 0.009;
+  }
+  claims[0].most_threads = 2;
+
+  const auto grants = allocate(node, claims, {Objective::kThroughput, 0});
+
+  EXPECT_LE(grants[0].threads, 2);
+  double best = 0;
+  for (double cache = 0; cache <= 1e9; cache += 1e8) {
+    const std::vector<Grant> split = {
+        {.threads = 2, .cache_bytes = cache},
+        {.threads = 6, .cache_bytes = 1e9 - cache}};
+    best = std::max(best, sum(normalised_rates(node, claims, split)));
+  }
+  EXPECT_GE(sum(normalised_rates(node, claims, grants)), best - 0.01);
+}
+
 TEST(AllocationTest, WhatNothingBoundsGetsItsEvenShareAndTakesNoMore) {
   const NodeResources node{.threads = 8, .in_flight = 40};
   const std::vector<Claim> claims = {Claim{}, training_bound(1000, 100)};
@@ -331,6 +355,9 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
       claim.most_cache_bytes =
           node.cache_bytes / static_cast<double>(2 + random() % 8);
     }
+    if (random() % 4 == 0) {
+      claim.most_threads = static_cast<double>(1 + random() % 8);
+    }
   }
   const auto count = static_cast<double>(claims.size());
   const Objective objective =
@@ -349,10 +376,15 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
     RC_ASSERT(grants[i].threads >= 1 && grants[i].in_flight >= 1);
     RC_ASSERT(grants[i].cache_bytes <= claims[i].most_cache_bytes * (1 + 1e-9));
     RC_ASSERT(grants[i].threads == std::floor(grants[i].threads));
-    const double least = std::min(predict(claims[i].speed, even[i]).rate,
-                                  claims[i].outside_ceiling);
+    const auto allowed = [&](Grant grant) {
+      grant.threads = std::min(grant.threads, claims[i].most_threads);
+      return grant;
+    };
+    const double least =
+        std::min(predict(claims[i].speed, allowed(even[i])).rate,
+                 claims[i].outside_ceiling);
     // Requests are whole: one of them may be less than was asked for.
-    Grant given = grants[i];
+    Grant given = allowed(grants[i]);
     given.in_flight += 1;
     RC_ASSERT(predict(claims[i].speed, given).rate >=
               floor * least * (1 - 1e-6));

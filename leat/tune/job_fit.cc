@@ -20,15 +20,18 @@ constexpr double kLeastHope = 0.7;              // Of the latency that is found.
 constexpr double kHopeful = 0.9;                // By each report without room,
 constexpr std::uint32_t kLongWithoutRoom = 60;  // after so many.
 constexpr double kLeastConfidence = 0.3;
-constexpr double kMostHits = 0.99;  // Of reads, that what they save is seen by.
+constexpr double kMostHits = 0.99;  // That tell what there is without one.
+// Of older reports: caches fill by the epoch, and not by the second.
+constexpr double kKeptOfHits = 0.99;
+constexpr double kTellingVariance = 0.01;  // Of the part that hits.
 
 constexpr std::array kCounts = {
     &JobReport::samples,      &JobReport::epochs,
     &JobReport::reads,        &JobReport::read_bytes,
     &JobReport::read_seconds, &JobReport::tasks,
     &JobReport::busy_seconds, &JobReport::cache_hits,
-    &JobReport::cache_misses, &JobReport::threads,
-    &JobReport::in_flight};
+    &JobReport::cache_misses, &JobReport::decoded_hits,
+    &JobReport::threads,      &JobReport::in_flight};
 constexpr std::array kTimes = {&JobReport::seconds,
                                &JobReport::training_seconds,
                                &JobReport::wait_seconds};
@@ -42,12 +45,18 @@ double missed_part_of(const JobReport& report) {
   return asked > 0 ? report.cache_misses / asked : 1;
 }
 
+/// The part of samples that a hit spared their decoding.
+double decoded_part_of(const JobReport& report) {
+  if (report.tasks <= 0) return 0;
+  return std::clamp(report.decoded_hits / report.tasks, 0.0, kMostHits);
+}
+
 /// Of a thread and a sample, with the hits of `report`.
 double seconds_with_hits(const JobSpeed& speed, const JobReport& report) {
   return seconds_per_sample({.rate_per_thread = speed.rate_per_thread,
                              .dataset_bytes = 1,
                              .saved_seconds = speed.saved_seconds},
-                            /*cache_bytes=*/1 - missed_part_of(report));
+                            /*cache_bytes=*/decoded_part_of(report));
 }
 
 /// What held while it was made.
@@ -62,10 +71,14 @@ Grant limits_of(const JobReport& report, const Grant& grant) {
 JobReport together(std::span<const JobReport> ranks) {
   JobReport all{.threads = 0, .in_flight = 0};
   const auto count = static_cast<double>(ranks.size());
+  // Those of who has not yet found them out are as the others'.
+  const auto telling = static_cast<double>(std::ranges::count_if(
+      ranks, [](const JobReport& one) { return one.kept_bytes > 0; }));
   for (const JobReport& one : ranks) {
     for (const auto field : kCounts) all.*field += one.*field;
     for (const auto field : kTimes) all.*field += one.*field / count;
-    for (const auto field : kFigures) all.*field += one.*field / count;
+    if (one.kept_bytes <= 0) continue;
+    for (const auto field : kFigures) all.*field += one.*field / telling;
   }
   return all;
 }
@@ -141,6 +154,7 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
     seen_.*field = kKept * seen_.*field + report.*field;
   }
   for (const auto field : kFigures) seen_.*field = report.*field;
+  learn_saving(report);
   if (report.reads > 0) {
     latency_seconds_ = seen_.read_seconds / seen_.reads;
     bytes_per_read_ = seen_.read_bytes / seen_.reads;
@@ -167,6 +181,35 @@ void JobFit::learn_latency(const JobReport& report, double link_load) {
         latency_with_room_, kLeastHope * latency_seconds_, latency_seconds_);
     ++without_room_;
   }
+}
+
+/// What a hit saves is no more than there would be without it.
+double JobFit::saved_seconds() const {
+  if (seen_.tasks <= 0) return 0;
+  const double seconds = seen_.busy_seconds / seen_.tasks;
+  return believed_ *
+         std::min(seen_.saved_seconds, seconds / (1 - decoded_part_of(seen_)));
+}
+
+void JobFit::learn_saving(const JobReport& report) {
+  if (report.tasks <= 0 || report.saved_seconds <= 0) return;
+  const double hits = decoded_part_of(report);
+  const double seconds = report.busy_seconds / report.tasks;
+  const auto add = [](double& sum, double value) {
+    sum = kKeptOfHits * sum + value;
+  };
+  add(hits_.weight, 1);
+  add(hits_.hits, hits);
+  add(hits_.seconds, seconds);
+  add(hits_.hits_squared, hits * hits);
+  add(hits_.product, hits * seconds);
+  const double mean = hits_.hits / hits_.weight;
+  const double variance = hits_.hits_squared / hits_.weight - mean * mean;
+  if (variance < kTellingVariance) return;
+  // By least squares: seconds = those without a hit - hits * saved.
+  const double saved =
+      (mean * hits_.seconds - hits_.product) / hits_.weight / variance;
+  believed_ = std::clamp(saved / report.saved_seconds, 0.0, 1.0);
 }
 
 void JobFit::share_changed() {
@@ -219,13 +262,11 @@ JobSpeed JobFit::speed(double ceiling) const {
   speed.compute_ceiling =
       std::min(std::max(speed.compute_ceiling, ceiling), cap_);
   if (seen_.busy_seconds > 0 && seen_.tasks > 0) {
-    const double seconds = seen_.busy_seconds / seen_.tasks;
-    const double hits = std::min(kMostHits, 1 - missed_part_of(seen_));
-    // What a hit saves is no more than there would be without it.
-    speed.saved_seconds = std::min(seen_.saved_seconds, seconds / (1 - hits));
+    speed.saved_seconds = saved_seconds();
     speed.rate_per_thread =
         seen_.tasks /
-        (seen_.busy_seconds + hits * speed.saved_seconds * seen_.tasks);
+        (seen_.busy_seconds +
+         decoded_part_of(seen_) * speed.saved_seconds * seen_.tasks);
   }
   const double asked = seen_.cache_hits + seen_.cache_misses;
   // Of samples that were made: when it begins, more than were delivered.
@@ -239,7 +280,17 @@ JobSpeed JobFit::speed(double ceiling) const {
   return speed;
 }
 
-double JobFit::missed_part() const { return missed_part_of(seen_); }
+JobSpeed JobFit::speed_as_it_hits(double ceiling) const {
+  JobSpeed found = speed(ceiling);
+  if (found.saved_seconds > 0) {
+    found.rate_per_thread = seen_.tasks / seen_.busy_seconds;
+    found.saved_seconds = 0;
+  }
+  found.dataset_bytes = 0;
+  found.reads_per_sample *= missed_part_of(seen_);
+  found.read_bytes_per_sample *= missed_part_of(seen_);
+  return found;
+}
 
 double JobFit::confidence() const {
   const double from_reports = 1 - std::pow(0.5, reports_);

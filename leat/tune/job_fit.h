@@ -24,11 +24,12 @@ struct JobReport {
   double busy_seconds = 0;  ///< Sum over threads.
   double cache_hits = 0;
   double cache_misses = 0;
-  double threads = 1;    ///< That could work.
-  double in_flight = 1;  ///< That could be.
+  double decoded_hits = 0;  ///< Samples that a hit has spared their decoding.
+  double threads = 1;       ///< That could work.
+  double in_flight = 1;     ///< That could be.
   /// Of a sample in its cache, on average; 0: as many as are read for it.
   double kept_bytes = 0;
-  double saved_seconds = 0;  ///< JobSpeed has it.
+  double saved_seconds = 0;  ///< JobSpeed has it: what the job says.
 };
 
 /// Of the ranks of a job on one node: counts and limits are added, times are
@@ -54,6 +55,9 @@ struct Surroundings {
 
 /// Fits a JobSpeed to reports as they come; the latest ones count most.
 ///
+/// What a hit on a decoded sample saves is believed as far as samples took less
+/// while more of them hit, once that was seen.
+///
 /// A job that gets slower than its own figures say is taken at what was found:
 /// its speed is then capped there, and the cap rises slowly. So what a job says
 /// wrongly, or what the model leaves out, costs that job alone.
@@ -78,10 +82,10 @@ class JobFit {
   /// Of a read where the link has room: what shares are decided by, or the wait
   /// that others cause would count as the job's own. 0: not yet known.
   double latency_with_room() const { return latency_with_room_; }
+  /// The same with what its cache answers now, however large that may be.
+  JobSpeed speed_as_it_hits(double ceiling = 0) const;
   /// That shares may be decided by speed().
   bool is_known() const;
-  /// The part of reads that went to the store lately; 1 without a cache.
-  double missed_part() const;
   double found_rate() const { return found_rate_; }  ///< Samples a second.
   /// Of the last report, before it was learned from; 0: not yet known.
   double predicted_rate() const { return predicted_rate_; }
@@ -89,7 +93,19 @@ class JobFit {
  private:
   static constexpr std::uint32_t kNever = 1u << 30;
 
+  /// Weighted sums over reports: of the part of samples that hit on decoded
+  /// ones, and the seconds of a thread that a sample took.
+  struct Spread {
+    double weight = 0;
+    double hits = 0;
+    double seconds = 0;
+    double hits_squared = 0;
+    double product = 0;
+  };
+
   void learn_latency(const JobReport& report, double link_load);
+  void learn_saving(const JobReport& report);
+  double saved_seconds() const;
   void learn_cap(const JobReport& report, const Grant& grant,
                  const std::optional<Pace>& elsewhere);
 
@@ -100,6 +116,8 @@ class JobFit {
   double latency_with_room_ = 0;
   std::uint32_t without_room_ = kNever;  ///< Reports since the link had some.
   double bytes_per_read_ = 0;
+  Spread hits_;          ///< Of each report.
+  double believed_ = 1;  ///< Of what it says that a hit saves.
   double found_rate_ = 0;
   double predicted_rate_ = 0;
   double error_ = 0;            ///< Relative, smoothed.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "leat/tune/sharing_simulator.h"
 
 namespace leat {
@@ -61,6 +63,64 @@ TEST(JobFitTest, LearnsWhatKeepingDecodedSavesAndTakes) {
   EXPECT_NEAR(predict(fit.speed(), all).rate, predict(truth, all).rate, 1);
 }
 
+TEST(JobFitTest, TellsWhatItIsLikeWithWhatItsCacheAnswersNow) {
+  const JobSpeed truth{.compute_ceiling = 8000,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .latency_seconds = 0.05,
+                       .dataset_bytes = 6e9,
+                       .saved_seconds = 0.009};
+  const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = 4.5e9};
+  JobFit fit(1e4);
+  JobReport report = report_of(truth, grant, predict(truth, grant).rate, 1);
+  report.kept_bytes = 6e5;
+  for (int i = 0; i < 5; ++i) fit.observe(report, grant);
+
+  const JobSpeed found = fit.speed_as_it_hits();
+
+  EXPECT_NEAR(predict(found, grant).rate, predict(truth, grant).rate, 1e-6);
+  EXPECT_NEAR(predict(found, {.threads = 4, .in_flight = 64}).rate,
+              predict(truth, grant).rate, 1e-6);
+}
+
+// It is given a cache for what it says, and hits, and is no faster.
+TEST(JobFitTest, WhatHitsDoNotSaveIsNotBelieved) {
+  const JobSpeed truth{.compute_ceiling = 8000,
+                       .rate_per_thread = 100,
+                       .reads_per_sample = 1,
+                       .read_bytes_per_sample = 1e5,
+                       .dataset_bytes = 6e9};
+  JobFit fit(1e4);
+  const auto observe = [&](double held) {
+    const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = held};
+    JobReport report = report_of(truth, grant, predict(truth, grant).rate, 1);
+    report.kept_bytes = 6e5;
+    report.saved_seconds = 1e9;
+    report.decoded_hits = report.tasks * held / truth.dataset_bytes;
+    fit.observe(report, grant);
+  };
+  for (int i = 0; i < 20; ++i) observe(0);
+  EXPECT_NEAR(fit.speed().saved_seconds, 0.01, 1e-9);
+
+  for (int i = 0; i < 20; ++i) observe(4e9);
+
+  EXPECT_NEAR(fit.speed().saved_seconds, 0, 1e-6);
+  EXPECT_NEAR(fit.speed().rate_per_thread, 100, 0.1);
+  for (int i = 0; i < 1000; ++i) observe(0);
+  EXPECT_NEAR(fit.speed().saved_seconds, 0, 1e-6) << "nor ever again";
+}
+
+TEST(JobFitTest, ThoseOfWhoHasNotFoundThemOutAreAsTheOthers) {
+  const JobReport telling{.kept_bytes = 6e5, .saved_seconds = 0.01};
+  const JobReport silent;
+
+  const JobReport all = together(std::vector{telling, silent, telling});
+
+  EXPECT_DOUBLE_EQ(all.kept_bytes, 6e5);
+  EXPECT_DOUBLE_EQ(all.saved_seconds, 0.01);
+}
+
 TEST(JobFitTest, AHitSavesNoMoreThanThereIs) {
   const JobSpeed truth{.compute_ceiling = 800,
                        .rate_per_thread = 100,
@@ -71,6 +131,7 @@ TEST(JobFitTest, AHitSavesNoMoreThanThereIs) {
   JobFit fit(1e4);
   JobReport report = report_of(truth, grant, predict(truth, grant).rate, 1);
   report.saved_seconds = 1e9;
+  report.decoded_hits = report.tasks / 2;
   for (int i = 0; i < 5; ++i) fit.observe(report, grant);
 
   EXPECT_NEAR(fit.speed().saved_seconds, 0.02, 1e-9);

@@ -24,15 +24,6 @@ Grant within_ask(const NodeSharing::Job& job, Grant grant) {
   return grant;
 }
 
-/// With what its cache answers now, however large that may be.
-JobSpeed speed_as_it_hits(const JobFit& fit, double ceiling) {
-  JobSpeed speed = fit.speed(ceiling);
-  speed.dataset_bytes = 0;
-  speed.reads_per_sample *= fit.missed_part();
-  speed.read_bytes_per_sample *= fit.missed_part();
-  return speed;
-}
-
 }  // namespace
 
 void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
@@ -158,7 +149,7 @@ double NodeSharing::outside_of(const Job& job) {
 
 JobSpeed NodeSharing::speed_of(const Job& job) {
   const double ceiling = job.elsewhere ? job.elsewhere->ceiling : 0;
-  if (!job.is_cache_dealt) return speed_as_it_hits(job.fit, ceiling);
+  if (!job.is_cache_dealt) return job.fit.speed_as_it_hits(ceiling);
   JobSpeed speed = job.fit.speed(ceiling);
   // With equal parts, what one fills answers each as if it were so many times
   // as large.
@@ -190,7 +181,7 @@ double NodeSharing::predicted_rate(const Job& job) {
   if (!job.fit.is_known()) return 0;
   // A cache that fills is not yet what it will be.
   const JobSpeed speed =
-      speed_as_it_hits(job.fit, job.elsewhere ? job.elsewhere->ceiling : 0);
+      job.fit.speed_as_it_hits(job.elsewhere ? job.elsewhere->ceiling : 0);
   const double rate =
       std::min(predict(speed, within_ask(job, job.grant)).rate,
                job.elsewhere ? job.elsewhere->reached : kUnbounded);

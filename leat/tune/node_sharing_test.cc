@@ -452,8 +452,15 @@ RC_GTEST_PROP(NodeSharingProperty, WhateverOneSaysOthersKeepTheirFloor,
           &said.threads, &said.in_flight, &said.seconds}) {
       if (random() % 3 == 0) *field *= scales[random() % std::size(scales)];
     }
+    for (double* field :
+         {&said.decoded_hits, &said.kept_bytes, &said.saved_seconds}) {
+      if (random() % 3 == 0) *field = scales[random() % std::size(scales)];
+    }
   };
-  SharingWorld world({.threads = 9, .in_flight = 64, .bytes_per_second = 1e8});
+  SharingWorld world({.threads = 9,
+                      .in_flight = 64,
+                      .bytes_per_second = 1e8,
+                      .cache_bytes = 1e9});
   world.come("a", kLight);
   world.come("b", kHeavy);
   world.come("liar", kHeavy, garble);

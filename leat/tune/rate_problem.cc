@@ -50,13 +50,15 @@ double RateProblem::seconds_of(std::size_t i, double cache_bytes) const {
 
 double RateProblem::least_threads(std::size_t i, double cache_bytes) const {
   const double needed = whole(parties_[i].least * seconds_of(i, cache_bytes));
-  return std::max(1.0, std::min(needed, even_[places_[i]].threads));
+  return std::max(1.0, std::min({needed, even_[places_[i]].threads,
+                                 parties_[i].claim->most_threads}));
 }
 
 double RateProblem::rate_of(std::size_t i, double threads,
                             double cache_bytes) const {
   const double seconds = seconds_of(i, cache_bytes);
-  return seconds > 0 ? threads / seconds : kUnbounded;
+  if (seconds <= 0) return kUnbounded;
+  return std::min(threads, parties_[i].claim->most_threads) / seconds;
 }
 
 double RateProblem::waits_of(std::size_t i, double cache_bytes) const {
@@ -80,10 +82,8 @@ RateProblem::Problem RateProblem::problem(const Amounts& cache,
     PackingItem item{.worth = 1 / party.alone};
     item.needs = {threads.empty() ? seconds_of(i, cache[i]) : 0,
                   waits_of(i, cache[i]), bytes_of(i, cache[i])};
-    double most = party.most;
-    if (!threads.empty()) {
-      most = std::min(most, rate_of(i, threads[i], cache[i]));
-    }
+    const double most_threads = threads.empty() ? kUnbounded : threads[i];
+    double most = std::min(party.most, rate_of(i, most_threads, cache[i]));
     if (item.needs[1] > 0) {
       most = std::min(most, party.claim->most_in_flight / item.needs[1]);
     }

@@ -58,7 +58,7 @@ class RateProblem {
   /// Whole threads that the floor needs; no more than an even split gives,
   /// which are enough with the cache that it gives.
   double least_threads(std::size_t party, double cache_bytes) const;
-  /// Samples a second.
+  /// Samples a second, with no more threads than it claims.
   double rate_of(std::size_t party, double threads, double cache_bytes) const;
   /// Seconds that requests of one sample are in flight.
   double waits_of(std::size_t party, double cache_bytes) const;

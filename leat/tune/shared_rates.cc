@@ -115,6 +115,9 @@ std::vector<Grant> workers_only(const NodeResources& node,
     Grant reads = even[i];
     reads.threads = kUnbounded;
     clipped[i].speed.compute_ceiling = predict(claims[i].speed, reads).rate;
+    clipped[i].speed.rate_per_thread =
+        1 / seconds_per_sample(claims[i].speed, even[i].cache_bytes);
+    clipped[i].speed.saved_seconds = 0;
     clipped[i].speed.reads_per_sample = 0;
     clipped[i].speed.read_bytes_per_sample = 0;
   }

@@ -428,6 +428,7 @@ JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
   report.tasks = samples;
   report.busy_seconds = samples * seconds_per_sample(truth, grant.cache_bytes);
   report.saved_seconds = truth.saved_seconds;
+  if (truth.saved_seconds > 0) report.decoded_hits = samples * (1 - missed);
   report.cache_hits = asked * (1 - missed);
   report.cache_misses = asked * missed;
   report.threads = std::isfinite(grant.threads) ? grant.threads : 1;

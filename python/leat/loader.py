@@ -81,8 +81,8 @@ class Loader:
         tune: whether threads and requests in flight are tuned while training runs,
             within ``threads`` and ``max_in_flight`` where they are given. Else requests
             may grow to four times what is said above; threads too if a function of
-            yours is among ``ops``, else to twice that where other programs use the
-            CPUs too. A dict says where to begin, of this rank,
+            yours is among ``ops``, else to twice as many as CPUs where tasks get
+            less than one each, and neither an agent nor ranks divide them. A dict says where to begin, of this rank,
             such as ``{"threads": 1, "max_in_flight": 1}``. Order and content do not
             depend on it. LEAT_TUNE=off in the environment turns it off.
         tune_trace: a file for what the tuner sees, for ``leat explain --replay``.

@@ -41,6 +41,16 @@ std::string jpeg(std::uint64_t i, std::uint32_t least = 30) {
   return testing::encode_jpeg(testing::picture(side(0), side(1000)));
 }
 
+/// False if it takes longer than any machine should.
+bool comes_true(const std::function<bool()>& condition) {
+  const TimePoint begin = SteadyClock().now();
+  while (!condition()) {
+    if (SteadyClock().now() - begin > std::chrono::minutes(2)) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 class DecodedCacheTest : public ::testing::Test {
  protected:
   DecodedCacheTest() { make_pictures(kPictures, "pictures"); }
@@ -100,6 +110,8 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
   for (const auto form : {CacheForm::kEncoded, CacheForm::kDecoded}) {
     auto loader = must(world_.load(url(), with_form(form)));
     (void)must(run_epoch(*loader));
+    // What was delivered is counted a little later.
+    ASSERT_TRUE(comes_true([&] { return loader->rates().tasks == kPictures; }));
     const LoaderRates rates = loader->rates();
     const Metrics& metrics = *loader->metrics();
     const auto records = metrics.value(Metric::kPipelineRecords);
@@ -477,6 +489,9 @@ TEST_F(DecodedCacheTest, AutoChoosesByWhatItsAgentAllows) {
                      .bytes_per_second = {},
                      .ram_bytes = kMiB,
                      .disk_bytes = {}});
+  ASSERT_TRUE(comes_true([&] {  // Whoever writes the tier carries it out.
+    return loader->metrics()->value(Metric::kCacheRamAllowedBytes) == kMiB;
+  }));
   (void)must(run_epoch(*loader));
 
   const auto decisions = loader->decisions();
@@ -485,16 +500,6 @@ TEST_F(DecodedCacheTest, AutoChoosesByWhatItsAgentAllows) {
   ASSERT_NE(chosen, decisions.end());
   EXPECT_NE(chosen->reason.find(": 1 MiB for 64 samples"), std::string::npos)
       << chosen->reason;
-}
-
-/// False if it takes longer than any machine should.
-bool comes_true(const std::function<bool()>& condition) {
-  const TimePoint begin = SteadyClock().now();
-  while (!condition()) {
-    if (SteadyClock().now() - begin > std::chrono::minutes(2)) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 // All of an epoch is planned before the first sample is decoded, so before a

@@ -179,7 +179,7 @@ def choose_job(tab: chromium.Page, value: str) -> None:
 @pytest.mark.parametrize(("quantity", "said", "row"), [
     ("threads", "Threads of each job over time, one upon the other. Now: resnet50 6, llm-tokens 7, ", ["7", "4", "–"]),
     ("in_flight", "Requests in flight of each job over time, one upon the other. Now: resnet50 32, ", ["40", "40", "–"]),
-    ("bytes_per_second", "Bandwidth of each job over time, one upon the other. Now: resnet50 9.5 MiB/s, ", ["14 MiB/s", "14 MiB/s", "–"]),
+    ("bytes_per_second", "Bandwidth of each job over time. Now: resnet50 9.5 MiB/s, ", ["14 MiB/s", "14 MiB/s", "–"]),
     ("ram_bytes", "RAM of the cache of each job over time, one upon the other. Now: resnet50 8 GiB, ", ["8 GiB", "8 GiB", "–"]),
     ("disk_bytes", "", ["–", "–", "–"]),
 ])  # fmt: skip
@@ -191,7 +191,7 @@ def test_each_share_is_drawn_over_time(tab, quantity, said, row):
     if said:
         assert tab.evaluate(f"{figure}.querySelector('[role=img]').getAttribute('aria-label')").startswith(said)
     else:
-        assert "Disk of the cache: the agent gives out none" in text(tab, "#shares")
+        assert "Disk of the cache: no job is bounded." in text(tab, "#shares")
     assert rows(tab, "#shares")[1][1:] == row
     assert tab.errors == []
 

@@ -50,7 +50,9 @@ constexpr std::array kWhereKnown = {
                                           &WireRates::transfer_dollars},
     Key<WireRates, std::optional<double>>{"kept_bytes", &WireRates::kept_bytes},
     Key<WireRates, std::optional<double>>{"saved_seconds",
-                                          &WireRates::saved_seconds}};
+                                          &WireRates::saved_seconds},
+    Key<WireRates, std::optional<double>>{"decoded_hits",
+                                          &WireRates::decoded_hits}};
 constexpr std::array kTexts = {
     Key<WireRegistration, std::string>{"job", &WireRegistration::job},
     Key<WireRegistration, std::string>{"name", &WireRegistration::name},

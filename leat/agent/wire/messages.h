@@ -84,6 +84,7 @@ struct WireRates {
   /// is read for it.
   std::optional<double> kept_bytes;
   std::optional<double> saved_seconds;  ///< Of a thread, by a hit; the same.
+  std::optional<double> decoded_hits;   ///< Samples that hits spared that much.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
   std::optional<Pace> elsewhere;  ///< Of one rank.

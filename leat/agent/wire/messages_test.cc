@@ -91,7 +91,8 @@ constexpr Named<std::optional<double> WireRates::*> kWhereKnown[] = {
     {"request_dollars", &WireRates::request_dollars},
     {"transfer_dollars", &WireRates::transfer_dollars},
     {"kept_bytes", &WireRates::kept_bytes},
-    {"saved_seconds", &WireRates::saved_seconds}};
+    {"saved_seconds", &WireRates::saved_seconds},
+    {"decoded_hits", &WireRates::decoded_hits}};
 
 /// A message of rates with all that is always said but `without`, and what
 /// `more` is.
