@@ -27,6 +27,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr double kSamples = 1000;  // Of the dataset of each.
+
 /// The counters of a job that does what its truth says.
 class Rank {
  public:
@@ -35,7 +37,8 @@ class Rank {
   WireRates after_a_second(const Share& share) {
     const Grant grant{
         .threads = static_cast<double>(share.threads.value_or(8)),
-        .in_flight = static_cast<double>(share.in_flight.value_or(128))};
+        .in_flight = static_cast<double>(share.in_flight.value_or(128)),
+        .cache_bytes = static_cast<double>(share.ram_bytes.value_or(0))};
     rate_ = predict(truth_, grant).rate;
     const JobReport report = report_of(truth_, grant, rate_, 1);
     rates_.elapsed_seconds += 1;
@@ -44,8 +47,16 @@ class Rank {
     rates_.wait_seconds += report.wait_seconds;
     rates_.tasks += report.tasks;
     rates_.busy_seconds += report.busy_seconds;
+    rates_.ram_hits += report.cache_hits;
+    rates_.cache_misses += report.cache_misses;
     rates_.threads = report.threads;
     rates_.in_flight = report.in_flight;
+    if (truth_.saved_seconds > 0) {
+      rates_.kept_bytes = truth_.dataset_bytes / kSamples;
+      rates_.saved_seconds = truth_.saved_seconds;
+      rates_.decoded_hits =
+          rates_.decoded_hits.value_or(0) + report.decoded_hits;
+    }
     return rates_;
   }
   double rate() const { return rate_; }
@@ -63,7 +74,7 @@ WireRegistration named(const std::string& job) {
           .dataset = "s3://data",
           .threads = 8,
           .in_flight = 128,
-          .dataset_samples = 1000};
+          .dataset_samples = static_cast<std::uint64_t>(kSamples)};
 }
 
 /// What each has in the end, who reads as fast as it may meanwhile.
@@ -158,6 +169,31 @@ TEST(JobBookTest, APointHasTheShareThatHeldThen) {
   }
   EXPECT_GT(ram, 0);
   EXPECT_LE(ram, 1000);
+}
+
+TEST(JobBookTest, CacheGoesToWhomItSavesDecoding) {
+  JobBook book({.threads = 8, .cache_bytes = 1e6}, {});
+  std::map<MemberId, Rank> ranks;
+  JobSpeed truth{.compute_ceiling = 5000,
+                 .rate_per_thread = 100,
+                 .reads_per_sample = 1,
+                 .dataset_bytes = 1e6};
+  for (const MemberId member : {1, 2}) {
+    WireRegistration said = named(member == 1 ? "encoded" : "decoded");
+    said.ram_bytes = 1000000;
+    book.join(member, 0, 100 + static_cast<int>(member), said, 0);
+    if (member == 2) truth.saved_seconds = 0.008;
+    ranks.emplace(member, truth);
+  }
+
+  std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+
+  EXPECT_GT(*shares[2].ram_bytes, 990000u);
+  EXPECT_LT(*shares[1].ram_bytes, 10000u);
+  const NodeView view = book.view();
+  for (const JobView& job : view.jobs) {
+    EXPECT_NEAR(job.predicted_rate, job.found_rate, 0.02 * job.found_rate);
+  }
 }
 
 TEST(JobBookTest, TheJobThatIsSoonerDoneGoesFirst) {

@@ -168,7 +168,7 @@ class Loader:
             self._dataset = Dataset(source, refresh=refresh, **store)
         if collate is not None and not callable(collate):
             raise InvalidArgument(f"collate={collate!r}; it is a function")
-        ops = list(ops)
+        ops = _ops.listed(ops)
         self._batch = batch
         self._collate = collate
         self._batch_functions = [

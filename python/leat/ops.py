@@ -707,6 +707,16 @@ def functions_of(ops: Iterable[Op]) -> list[Any]:
     ]
 
 
+def listed(ops: Iterable[Op]) -> list[Op]:
+    """Refuses a text, which is a list of letters."""
+    if isinstance(ops, str):
+        raise InvalidArgument(
+            f"ops={ops!r} is a text; write a list of leat.ops, such as "
+            f"[leat.ops.DecodeImage(), leat.ops.Resize(224)]"
+        )
+    return list(ops)
+
+
 def specs_to_json(ops: Iterable[Op]) -> str:
     """The ops as one JSON list, as the engine reads them."""
     specs = []
@@ -732,7 +742,7 @@ class Chain:
     """
 
     def __init__(self, ops: Iterable[Op]) -> None:
-        self.ops: Tuple[Op, ...] = tuple(ops)
+        self.ops: Tuple[Op, ...] = tuple(listed(ops))
         self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
 
     def __call__(

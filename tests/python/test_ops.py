@@ -438,6 +438,7 @@ def test_ops_are_values():
         (lambda: Chain([DecodeImage(mode="L"), Normalize("imagenet")]), "1 channel"),
         (lambda: Chain([]), "exactly one op that reads bytes"),
         (lambda: Chain(["resize"]), "is no op"),
+        (lambda: Chain("resize"), "is a text; write a list of leat.ops"),
     ],
 )
 def test_what_makes_no_sense_is_refused_early(make, message):
