@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 
 import pytest
 
+ROOT = pathlib.Path(__file__).parents[2]
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 
 
 def listening(made: str, **variables: str) -> str:
     """What an agent says that has a /run and a /tmp of its own, of which `made` says what they are."""
-    agent = f'{made} && exec "$0" agent'
+    agent = f'exec 9< "$1" && {made} && exec "$0" agent 9<&-'
     environment = {k: v for k, v in os.environ.items() if k not in ("LEAT_AGENT", "XDG_RUNTIME_DIR")}
     process = subprocess.Popen(
-        [*NAMESPACE, agent, shutil.which("leat")], env=environment | variables,
+        [*NAMESPACE, agent, shutil.which("leat"), ROOT], env=environment | variables,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
@@ -34,7 +36,9 @@ def namespaces():
                     "the machine's is no place for a test")
 
 
-OWN = "mount -t tmpfs none /run && mkdir /run/user && mount -t tmpfs none /tmp"
+# A checkout in /tmp is there again.
+OWN = ("mount -t tmpfs none /run && mkdir /run/user && mount -t tmpfs none /tmp && "
+       '{ test -e "$0" || { mkdir -p "$1" && mount --no-canonicalize --bind /proc/self/fd/9 "$1"; }; }')  # fmt: skip
 
 
 def test_where_its_user_keeps_sockets():
