@@ -108,10 +108,13 @@ class DecodedCacheTest : public ::testing::Test {
 
 TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
   for (const auto form : {CacheForm::kEncoded, CacheForm::kDecoded}) {
-    auto loader = must(world_.load(url(), with_form(form)));
-    (void)must(run_epoch(*loader));
+    LoaderOptions options = with_form(form);
+    options.epochs = kEpochs;
+    auto loader = must(world_.load(url(), options));
+    for (std::uint64_t i = 0; i < kEpochs; ++i) (void)must(run_epoch(*loader));
     // What was delivered is counted a little later.
-    ASSERT_TRUE(comes_true([&] { return loader->rates().tasks == kPictures; }));
+    ASSERT_TRUE(comes_true(
+        [&] { return loader->rates().tasks == kEpochs * kPictures; }));
     const LoaderRates rates = loader->rates();
     const Metrics& metrics = *loader->metrics();
     const auto records = metrics.value(Metric::kPipelineRecords);
@@ -119,12 +122,15 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
       EXPECT_EQ(records, 0);
       EXPECT_EQ(rates.kept_bytes, 0);
       EXPECT_EQ(rates.saved_seconds, 0);
+      EXPECT_EQ(rates.decoded_hits, 0);
       continue;
     }
     // More than the pictures themselves, and no more than all of their pixels.
     EXPECT_GE(records, static_cast<std::int64_t>(kPictures));
     EXPECT_GT(rates.kept_bytes, 30 * 30 * 3);
     EXPECT_LT(rates.kept_bytes, 60 * 60 * 3 + 4096);
+    EXPECT_GE(rates.decoded_hits, kPictures);
+    EXPECT_LT(rates.decoded_hits, kEpochs * kPictures);
     EXPECT_GT(rates.saved_seconds, 0);
     EXPECT_LT(rates.saved_seconds * static_cast<double>(records),
               1e-9 * static_cast<double>(rates.busy.count()));
