@@ -20,6 +20,9 @@ function factsOf(node: Node, jobs: Job[]): [string, string, string][] {
     ["Jobs", number(jobs.length), waiting === 0 ? "none waits 5 % of its time" : `${waiting} wait 5 % or more of their time`],
     ["Cores in use", `${number(node.cores_busy)} of ${number(node.cores)}`, `${number(ours)} by jobs, ${number(node.cores_busy_outside)} outside of Leat`],
     ["Requests given out", node.in_flight ? `${number(total(jobs.map((job) => job.share.in_flight)))} of ${number(node.in_flight)}` : "any", "that may be in flight at once"],
+    ...node.links.map((link): [string, string, string] => [
+      link.bucket === null ? "Read in all" : `Read of ${link.bucket}`, `${bytes(link.read_bytes_per_second ?? 0)}/s`, `of ${bytes(link.bytes_per_second ?? 0)}/s that it may be`,
+    ]),
     ["Cache held", bytes(total(jobs.map((job) => job.cache.ram_bytes))), `in RAM, and ${bytes(total(jobs.map((job) => job.cache.disk_bytes)))} on disk`],
     ["Prediction off by", errors.length ? percent(errors[Math.floor((errors.length - 1) / 2)]) : "–", errors.length ? "median of all jobs" : "nothing predicted yet"],
   ];

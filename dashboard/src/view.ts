@@ -53,6 +53,12 @@ export interface Decision {
   found_gain: number | null;
 }
 
+export interface Link {
+  bucket: string | null; // null: all that is read.
+  bytes_per_second: number | null;
+  read_bytes_per_second: number | null;
+}
+
 export interface Node {
   name: string;
   time_seconds: number;
@@ -62,6 +68,7 @@ export interface Node {
   cores_busy_outside: number | null;
   memory_bytes: number;
   in_flight: number;
+  links: Link[];
 }
 
 export const SHARES = ["threads", "in_flight", "bytes_per_second", "ram_bytes", "disk_bytes"] as const;

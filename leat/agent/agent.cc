@@ -63,7 +63,7 @@ class PollingAgent final : public Agent {
         listening_(std::move(listening)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         book_(with_cores(options.node, effective_limits().cpus, {}),
-              options.sharing) {
+              options.sharing, options.buckets) {
     tick();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }

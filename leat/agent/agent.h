@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "leat/agent/node_view.h"
 #include "leat/agent/wire/job_trace.h"
@@ -19,6 +20,9 @@ struct AgentOptions {
   std::optional<gid_t> group;  ///< Whose members may come too.
   /// What jobs share; of threads at most what with_cores() says.
   NodeResources node;
+  /// Those that have a limit, as loaders name them ("s3://photos"): as many as
+  /// node.bucket_bytes_per_second.
+  std::vector<std::string> buckets;
   bool heeds_other_programs = true;
   SharingOptions sharing;
 };

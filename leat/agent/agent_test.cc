@@ -38,6 +38,9 @@ class Rank {
     const Grant grant{
         .threads = static_cast<double>(share.threads.value_or(8)),
         .in_flight = static_cast<double>(share.in_flight.value_or(128)),
+        .bytes_per_second = share.bytes_per_second
+                                ? static_cast<double>(*share.bytes_per_second)
+                                : kUnbounded,
         .cache_bytes = static_cast<double>(share.ram_bytes.value_or(0))};
     rate_ = predict(truth_, grant).rate;
     const JobReport report = report_of(truth_, grant, rate_, 1);
@@ -45,6 +48,9 @@ class Rank {
     rates_.samples += report.samples;
     rates_.training_seconds += report.training_seconds;
     rates_.wait_seconds += report.wait_seconds;
+    rates_.reads += report.reads;
+    rates_.read_bytes += report.read_bytes;
+    rates_.read_seconds += report.read_seconds;
     rates_.tasks += report.tasks;
     rates_.busy_seconds += report.busy_seconds;
     rates_.ram_hits += report.cache_hits;
@@ -137,6 +143,34 @@ TEST(JobBookTest, APointHasWhatWasForetoldBeforeItWasFound) {
   const JobPoint latest = book.view().history.back();
   EXPECT_NEAR(latest.predicted_rate, 800, 1);
   EXPECT_NEAR(latest.found_rate, 400, 1);
+}
+
+TEST(JobBookTest, ABucketsBandwidthIsOfTheJobsThatNameIt) {
+  JobBook book({.threads = 8, .bucket_bytes_per_second = {1e6, 9e6}}, {},
+               {"s3://narrow", "s3://wide"});
+  std::map<MemberId, Rank> ranks;
+  for (const MemberId member : {1, 2, 3}) {
+    WireRegistration said = named(std::to_string(member));
+    if (member < 3) said.buckets = {"s3://other", "s3://narrow"};
+    book.join(member, 0, 100 + static_cast<int>(member), said, 0);
+    ranks.emplace(member, JobSpeed{.compute_ceiling = 300,
+                                   .rate_per_thread = 300,
+                                   .reads_per_sample = 1,
+                                   .read_bytes_per_sample = 1e4});
+  }
+  const std::map<MemberId, Share> shares = after_half_a_minute(book, ranks);
+
+  EXPECT_NEAR(static_cast<double>(*shares.at(1).bytes_per_second) +
+                  static_cast<double>(*shares.at(2).bytes_per_second),
+              1e6, 2e4);
+  EXPECT_FALSE(shares.at(3).bytes_per_second);
+  const std::vector<LinkView> links = book.view().links;
+  ASSERT_EQ(links.size(), 2u) << "all reads have no limit";
+  EXPECT_EQ(links[0].bucket, "s3://narrow");
+  EXPECT_EQ(links[0].bytes_per_second, 1e6);
+  EXPECT_NEAR(links[0].read_bytes_per_second, 1e6, 5e4);
+  EXPECT_EQ(links[1].bucket, "s3://wide");
+  EXPECT_EQ(links[1].read_bytes_per_second, 0);
 }
 
 TEST(JobBookTest, APointHasTheShareThatHeldThen) {

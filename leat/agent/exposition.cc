@@ -91,6 +91,21 @@ constexpr auto kRows = std::to_array<Row>({
        s.add_known(v.processor_joules, {{"of", "processors"}});
        s.add_known(v.accelerator_joules, {{"of", "accelerators"}});
      }},
+    {"leat_agent_link_limit_bytes_per_second", "gauge", "bucket",
+     "Rate at which all jobs together may read, where that is limited: of a "
+     "bucket, or, with an empty name, of all.",
+     [](const NodeView& v, Samples& s) {
+       for (const LinkView& link : v.links) {
+         s.add(link.bytes_per_second, {{"bucket", link.bucket}});
+       }
+     }},
+    {"leat_agent_link_bytes_per_second", "gauge", "bucket",
+     "Rate at which they read there; near its limit, jobs wait for each other.",
+     [](const NodeView& v, Samples& s) {
+       for (const LinkView& link : v.links) {
+         s.add(link.read_bytes_per_second, {{"bucket", link.bucket}});
+       }
+     }},
     {"leat_agent_jobs", "gauge", "", "Jobs that are registered.",
      [](const NodeView& v, Samples& s) { s.add(double(v.jobs.size())); }},
     {"leat_agent_decisions_total", "counter", "",

@@ -68,6 +68,12 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
            "leat_agent_busy_cores{of=\"outside\"} 3.25\n",
            "leat_agent_node_memory_bytes 274877906944\n",
            "leat_agent_node_requests 512\n",
+           ("leat_agent_link_limit_bytes_per_second{bucket=\"\"} "
+            "1000000000\n"),
+           ("leat_agent_link_limit_bytes_per_second{bucket=\"s3://photos\"} "
+            "268435456\n"),
+           ("leat_agent_link_bytes_per_second{bucket=\"s3://photos\"} "
+            "134217728\n"),
            "leat_agent_jobs 1\n",
            "leat_agent_decisions_total 4\n",
            ("leat_agent_job_info{job=\"job-1\",name=\"resnet50\","

@@ -108,6 +108,14 @@ void JobBook::admit(const std::string& id, Job& job) {
     if (!said.shared_cache.empty()) {
       ask.shared_cache = fmt::format("{}\n{}", job.user, said.shared_cache);
     }
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const bool is_new =
+          std::ranges::find(ask.buckets, i) == ask.buckets.end();
+      if (is_new &&
+          std::ranges::find(said.buckets, buckets_[i]) != said.buckets.end()) {
+        ask.buckets.push_back(i);
+      }
+    }
     ask.dataset_samples = static_cast<double>(said.dataset_samples);
     ask.samples_to_do += ask.dataset_samples *
                          static_cast<double>(said.epochs) /
@@ -357,6 +365,25 @@ void add_ledger(const WireRates& said, JobView& view) {
 
 }  // namespace
 
+/// Those that have a limit: the node's first.
+std::vector<LinkView> JobBook::links() const {
+  const std::vector<double> rates = links_of(sharing_.node());
+  std::vector<LinkView> links;
+  for (std::size_t link = 0; link < rates.size(); ++link) {
+    if (!std::isfinite(rates[link])) continue;
+    LinkView view{.bytes_per_second = rates[link]};
+    if (link > 0) view.bucket = buckets_[link - 1];
+    for (const auto& [id, job] : sharing_.jobs()) {
+      const auto& its = job.ask.buckets;
+      const bool reads =
+          link == 0 || std::ranges::find(its, link - 1) != its.end();
+      if (reads) view.read_bytes_per_second += job.reading;
+    }
+    links.push_back(std::move(view));
+  }
+  return links;
+}
+
 JobView JobBook::view_of(const std::string& id, const Job& job) const {
   const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
   JobView view{.id = id,
@@ -405,6 +432,7 @@ NodeView JobBook::view() const {
   if (std::isfinite(sharing_.node().in_flight)) {
     view.in_flight = static_cast<std::uint64_t>(sharing_.node().in_flight);
   }
+  view.links = links();
   for (const auto& [id, job] : jobs_) view.jobs.push_back(view_of(id, job));
   view.decisions.assign(decisions_.begin(), decisions_.end());
   view.history.assign(history_.begin(), history_.end());

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/agent/node_view.h"
@@ -30,8 +31,12 @@ class JobBook {
   static constexpr std::size_t kFewPoints = 3600;
   static constexpr std::size_t kMostPoints = 36'000;
 
-  JobBook(const NodeResources& node, const SharingOptions& options)
-      : options_(options), sharing_(node, options) {}
+  /// `buckets`: what loaders call those of node.bucket_bytes_per_second.
+  JobBook(const NodeResources& node, const SharingOptions& options,
+          std::vector<std::string> buckets = {})
+      : options_(options),
+        buckets_(std::move(buckets)),
+        sharing_(node, options) {}
 
   void join(MemberId member, std::uint32_t user, std::int32_t pid,
             const WireRegistration& registration, double unix_seconds);
@@ -96,9 +101,11 @@ class JobBook {
   Share cache_share_of(const NodeSharing::Job& known) const;
   Share share_of(const Job& job, std::size_t place,
                  const NodeSharing::Job& known) const;
+  std::vector<LinkView> links() const;
   JobView view_of(const std::string& id, const Job& job) const;
 
   const SharingOptions options_;
+  const std::vector<std::string> buckets_;
   NodeSharing sharing_;
   std::map<MemberId, Member> members_;
   std::map<std::string, Job> jobs_;

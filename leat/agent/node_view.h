@@ -72,6 +72,13 @@ struct NumberedDecision {
   std::string job_name = {};  ///< Its job may be gone.
 };
 
+/// What jobs read through, where that is limited.
+struct LinkView {
+  std::string bucket = {};  ///< Such as "s3://photos"; empty: all that is read.
+  double bytes_per_second = 0;       ///< That it may be.
+  double read_bytes_per_second = 0;  ///< By all jobs, over the last second.
+};
+
 struct NodeView {
   std::string name;
   double time_seconds = 0;  ///< Unix time.
@@ -81,6 +88,7 @@ struct NodeView {
   double cores_busy_outside = 0;  ///< By processes without Leat.
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
+  std::vector<LinkView> links = {};
   /// Since the agent began, whoever used it; none where it cannot be read.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};

@@ -32,6 +32,18 @@ Json or_null(const std::optional<T>& value) {
 /// A rate of 0 stands for "not known".
 Json known(double rate) { return rate > 0 ? Json(rate) : Json(nullptr); }
 
+Json links_of(const NodeView& view) {
+  Json links = Json::array();
+  for (const LinkView& link : view.links) {
+    links.push_back(
+        {{"bucket",
+          link.bucket.empty() ? Json(nullptr) : Json(public_text(link.bucket))},
+         {"bytes_per_second", link.bytes_per_second},
+         {"read_bytes_per_second", link.read_bytes_per_second}});
+  }
+  return links;
+}
+
 Json node_of(const NodeView& view) {
   return {{"name", public_text(view.name)},
           {"time_seconds", view.time_seconds},
@@ -41,6 +53,7 @@ Json node_of(const NodeView& view) {
           {"cores_busy_outside", view.cores_busy_outside},
           {"memory_bytes", view.memory_bytes},
           {"in_flight", view.in_flight},
+          {"links", links_of(view)},
           {"processor_joules", or_null(view.processor_joules)},
           {"accelerator_joules", or_null(view.accelerator_joules)}};
 }

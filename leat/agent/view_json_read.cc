@@ -184,6 +184,12 @@ Result<NodeView> read_view_json(std::string_view text) {
   view.cores_busy_outside = number_of(node, "cores_busy_outside");
   read_count(node, "memory_bytes", view.memory_bytes);
   read_count(node, "in_flight", view.in_flight);
+  for (const Json& link : list(node, "links")) {
+    view.links.push_back(
+        {.bucket = text_of(link, "bucket"),
+         .bytes_per_second = number_of(link, "bytes_per_second"),
+         .read_bytes_per_second = number_of(link, "read_bytes_per_second")});
+  }
   view.processor_joules = number_of(member(node, "processor_joules"));
   view.accelerator_joules = number_of(member(node, "accelerator_joules"));
   for (const Json& job : list(told, "jobs")) view.jobs.push_back(job_of(job));

@@ -74,6 +74,12 @@ TEST(ViewJsonTest, SaysWhatTheNodeHasAndDoes) {
 
   EXPECT_EQ(all.at("format"), 1);
   EXPECT_EQ(all.at("last_decision"), 0);
+  const json links = {{{"bucket", nullptr},
+                       {"bytes_per_second", 1e9},
+                       {"read_bytes_per_second", 0}},
+                      {{"bucket", "s3://photos"},
+                       {"bytes_per_second", 256 << 20},
+                       {"read_bytes_per_second", 0}}};
   EXPECT_EQ(all.at("node"), json({{"name", "node-7"},
                                   {"time_seconds", testing::kSampleBegin},
                                   {"objective", "throughput"},
@@ -82,6 +88,7 @@ TEST(ViewJsonTest, SaysWhatTheNodeHasAndDoes) {
                                   {"cores_busy_outside", 3.25},
                                   {"memory_bytes", 256LL << 30},
                                   {"in_flight", 512},
+                                  {"links", links},
                                   {"processor_joules", nullptr},
                                   {"accelerator_joules", nullptr}}));
   for (const char* list : {"jobs", "decisions", "history"}) {

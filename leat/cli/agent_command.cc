@@ -3,7 +3,9 @@
 #include <grp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,12 +14,14 @@
 #include <vector>
 
 #include "leat/agent/agent.h"
+#include "leat/agent/public_text.h"
 #include "leat/agent/view_json.h"
 #include "leat/agent/view_server.h"
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/base/mutex.h"
 #include "leat/base/units.h"
 #include "leat/cli/commands.h"
+#include "leat/store/url.h"
 
 namespace leat {
 namespace {
@@ -26,7 +30,7 @@ struct AgentFlags {
   std::string socket;
   std::string group;
   std::string objective = "throughput";
-  std::string bandwidth;
+  std::vector<std::string> bandwidths;
   std::string cache_ram;
   std::string cache_disk;
   double floor = 0.5;
@@ -91,6 +95,42 @@ Result<std::unique_ptr<Agent>> open_at(const std::vector<std::string>& sockets,
   return wrong("no place for a socket");
 }
 
+/// RATE, of all that is read, or BUCKET=RATE.
+Result<void> read_bandwidth(const std::string& given, AgentOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    return wrong("--bandwidth " + public_text(given) + ": " + why);
+  };
+  // No rate has one.
+  const std::size_t equals = given.rfind('=');
+  const bool is_bucket = equals != std::string::npos;
+  const Result<std::uint64_t> rate =
+      parse_bytes(is_bucket ? given.substr(equals + 1) : given);
+  if (!rate || *rate == 0) {
+    return refuse(
+        "it must be bytes a second such as 1GB, or of one bucket such as "
+        "s3://photos=500MB");
+  }
+  const auto limit = static_cast<double>(*rate);
+  if (!is_bucket) {
+    if (std::isfinite(options.node.bytes_per_second)) {
+      return refuse("the bandwidth of all buckets is given already");
+    }
+    options.node.bytes_per_second = limit;
+    return {};
+  }
+  LEAT_TRY(const Url url, parse_url(given.substr(0, equals)));
+  const std::string bucket = url.bucket();
+  if (bucket.empty() || !url.path.empty()) {
+    return refuse("name a whole bucket, such as s3://photos, or a host");
+  }
+  if (std::ranges::find(options.buckets, bucket) != options.buckets.end()) {
+    return refuse("that of this bucket is given already");
+  }
+  options.buckets.push_back(bucket);
+  options.node.bucket_bytes_per_second.push_back(limit);
+  return {};
+}
+
 Result<AgentOptions> options_of(const AgentFlags& flags) {
   AgentOptions options;
   if (!flags.group.empty()) {
@@ -103,13 +143,8 @@ Result<AgentOptions> options_of(const AgentFlags& flags) {
   }
   options.node.threads = flags.threads > 0 ? flags.threads : kUnbounded;
   if (flags.max_in_flight > 0) options.node.in_flight = flags.max_in_flight;
-  if (!flags.bandwidth.empty()) {
-    Result<std::uint64_t> rate = parse_bytes(flags.bandwidth);
-    if (!rate || *rate == 0) {
-      return wrong("--bandwidth " + flags.bandwidth +
-                   ": it must be bytes a second such as 1GB");
-    }
-    options.node.bytes_per_second = static_cast<double>(*rate);
+  for (const std::string& bandwidth : flags.bandwidths) {
+    LEAT_TRY_VOID(read_bandwidth(bandwidth, options));
   }
   LEAT_TRY(const double ram, bytes_of(flags.cache_ram, "--cache-ram"));
   LEAT_TRY(options.node.disk_bytes, bytes_of(flags.cache_disk, "--cache-disk"));
@@ -172,8 +207,10 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
   app.add_option("--max-in-flight", flags->max_in_flight,
                  "requests of all jobs; without: as many as each wants")
       ->check(CLI::Range(1.0, 1048576.0));
-  app.add_option("--bandwidth", flags->bandwidth,
-                 "bytes a second from the store of all jobs, such as 1GB");
+  app.add_option("--bandwidth", flags->bandwidths,
+                 "bytes a second that all jobs together read, such as 1GB; or, "
+                 "of one bucket, such as s3://photos=500MB: once for each")
+      ->take_all();
   app.add_option("--cache-ram", flags->cache_ram,
                  "RAM of the caches of all jobs, such as 8GiB; without: each "
                  "keeps what its user gave it");

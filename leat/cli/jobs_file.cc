@@ -47,7 +47,8 @@ double seconds(TomlReader& reader, std::string_view key, double otherwise) {
   return value;
 }
 
-Result<Kind> read_kind(const toml::table& table, const std::string& where) {
+Result<Kind> read_kind(const toml::table& table, const std::string& where,
+                       const std::vector<std::string>& buckets) {
   TomlReader reader(table, where);
   Kind kind;
   kind.name = reader.text("name", where);
@@ -71,6 +72,14 @@ Result<Kind> read_kind(const toml::table& table, const std::string& where) {
   truth.dataset_bytes =
       job.dataset_samples *
       (job.kept_bytes > 0 ? job.kept_bytes : truth.read_bytes_per_sample);
+  if (reader.has("bucket")) {
+    const std::string name = reader.text("bucket");
+    const auto found = std::ranges::find(buckets, name);
+    if (found == buckets.end()) {
+      reader.refuse("bucket", "is the name of none of the [[buckets]]");
+    }
+    job.buckets = {static_cast<std::size_t>(found - buckets.begin())};
+  }
   if (truth.saved_seconds > decode) {
     reader.refuse("saved", "is part of decode, and no more");
   }
@@ -81,6 +90,25 @@ Result<Kind> read_kind(const toml::table& table, const std::string& where) {
   }
   LEAT_TRY_VOID(reader.done());
   return kind;
+}
+
+/// [[buckets]]: their names, in the order of their limits in `node`.
+Result<std::vector<std::string>> read_buckets(const toml::array* tables,
+                                              NodeResources& node) {
+  std::vector<std::string> names;
+  const std::size_t count = tables == nullptr ? 0 : tables->size();
+  for (std::size_t i = 0; i < count; ++i) {
+    TomlReader reader(*tables->get(i)->as_table(),
+                      fmt::format("buckets {}", i + 1));
+    names.push_back(reader.text("name"));
+    if (std::ranges::count(names, names.back()) > 1) {
+      reader.refuse("name", "is that of another bucket, too");
+    }
+    node.bucket_bytes_per_second.push_back(
+        or_unbounded(whole(reader.bytes("bandwidth"))));
+    LEAT_TRY_VOID(reader.done());
+  }
+  return names;
 }
 
 /// When each of so many comes, in ascending order.
@@ -163,6 +191,7 @@ Result<std::vector<NamedSharing>> parse_jobs_file(std::string_view text,
   TomlReader reader(root, name);
   SharingSimulation cluster;
   read_cluster(reader, cluster);
+  const toml::array* bucket_tables = reader.tables("buckets");
   const toml::array* job_tables = reader.tables("jobs");
   const toml::array* arrival_tables = reader.tables("arrivals");
   LEAT_TRY_VOID(reader.done());
@@ -173,11 +202,18 @@ Result<std::vector<NamedSharing>> parse_jobs_file(std::string_view text,
                              "most as many [[arrivals]]",
                              name, kMostKinds));
   }
+  if (bucket_tables != nullptr && bucket_tables->size() > kMostKinds) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} has {} [[buckets]]: at most {}", name,
+                             bucket_tables->size(), kMostKinds));
+  }
+  LEAT_TRY(const std::vector<std::string> buckets,
+           read_buckets(bucket_tables, cluster.node));
   std::vector<Kind> kinds;
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < job_tables->size(); ++i) {
     LEAT_TRY(Kind kind, read_kind(*job_tables->get(i)->as_table(),
-                                  fmt::format("jobs {}", i + 1)));
+                                  fmt::format("jobs {}", i + 1), buckets));
     count += kind.count;
     kinds.push_back(std::move(kind));
   }

@@ -63,6 +63,27 @@ TEST(JobsFileTest, KeysBecomeWhatTheySay) {
   EXPECT_DOUBLE_EQ(job.truth.saved_seconds, 0.015);
 }
 
+TEST(JobsFileTest, BucketsHaveABandwidthAndJobsABucket) {
+  const auto runs = parse_jobs_file(
+      std::string(kCluster) +
+          "[[buckets]]\nname = \"near\"\nbandwidth = \"1GB\"\n"
+          "[[buckets]]\nname = \"far\"\nbandwidth = \"20MB\"\n" +
+          std::string(kJob) + "bucket = \"far\"\n" + std::string(kJob),
+      "jobs.toml");
+
+  ASSERT_TRUE(runs) << runs.error().message();
+  const SharingSimulation& simulation = runs->front().simulation;
+  EXPECT_EQ(simulation.node.bucket_bytes_per_second,
+            (std::vector<double>{1e9, 2e7}));
+  ASSERT_EQ(simulation.jobs.size(), 2u);
+  EXPECT_EQ(
+      simulation.jobs[0].buckets.size() + simulation.jobs[1].buckets.size(),
+      1u);
+  for (const SimulatedJob& job : simulation.jobs) {
+    for (const std::size_t bucket : job.buckets) EXPECT_EQ(bucket, 1u);
+  }
+}
+
 TEST(JobsFileTest, WhoDecodesFasterSavesLessByAHit) {
   const auto runs = parse_jobs_file(
       std::string(kCluster) + std::string(kJob) +
@@ -96,6 +117,16 @@ TEST(JobsFileTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(
       refusal_of(std::string(kCluster) + std::string(kJob) + "spread = 2\n"),
       HasSubstr("spread must be a number from 0 to 1"));
+  const std::string bucket = "[[buckets]]\nname = \"b\"\nbandwidth = \"1GB\"\n";
+  EXPECT_THAT(refusal_of(std::string(kCluster) + bucket + std::string(kJob) +
+                         "bucket = \"c\"\n"),
+              HasSubstr("bucket is the name of none"));
+  EXPECT_THAT(
+      refusal_of(std::string(kCluster) + bucket + bucket + std::string(kJob)),
+      HasSubstr("name is that of another bucket"));
+  EXPECT_THAT(refusal_of(std::string(kCluster) + std::string(kJob) +
+                         "[[buckets]]\nname = \"b\"\n"),
+              HasSubstr("bandwidth is missing"));
   EXPECT_THAT(refusal_of(std::string(kCluster) + std::string(kJob) +
                          "[[arrivals]]\nshape = \"storm\"\n"),
               HasSubstr("burst"));

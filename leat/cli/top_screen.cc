@@ -76,6 +76,10 @@ std::string hit_rate(const JobView& job) {
   return reads > 0 ? percent(hits / reads) : std::string(kUnknown);
 }
 
+std::uint64_t shown(double bytes) {
+  return bytes > 0 ? static_cast<std::uint64_t>(std::min(bytes, 1e18)) : 0;
+}
+
 using Row = std::vector<std::string>;
 
 Row row_of(const JobView& job) {
@@ -127,6 +131,18 @@ std::vector<std::string> table_of(const NodeView& view) {
   return lines;
 }
 
+std::string links_of(const NodeView& view) {
+  std::string text;
+  for (const LinkView& link : view.links) {
+    text +=
+        fmt::format("   {} {}/s of {}/s",
+                    link.bucket.empty() ? "reads" : cut(link.bucket, kMostName),
+                    format_bytes(shown(link.read_bytes_per_second)),
+                    format_bytes(shown(link.bytes_per_second)));
+  }
+  return text;
+}
+
 std::vector<std::string> head_of(const NodeView& view) {
   double given = 0;
   for (const JobView& job : view.jobs) {
@@ -140,7 +156,7 @@ std::vector<std::string> head_of(const NodeView& view) {
                       view.jobs.size(), view.jobs.size() == 1 ? "" : "s"),
           fmt::format("cores {:.1f} of {:.0f} in use, {:.1f} outside of Leat",
                       view.cores_busy, view.cores, view.cores_busy_outside) +
-              requests,
+              requests + links_of(view),
           ""};
 }
 

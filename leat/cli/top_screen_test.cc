@@ -38,7 +38,8 @@ TEST(TopScreenTest, ShowsNodeJobsAndDecisions) {
       ElementsAre(
           "leat top  node-7  throughput  2 jobs",
           "cores 22.3 of 32 in use, 3.2 outside of Leat   requests 72 of 512 "
-          "given out",
+          "given out   reads 381.5 MiB/s of 953.7 MiB/s   s3://photos 128 "
+          "MiB/s of 256 MiB/s",
           "",
           "JOB         BOUND BY  SAMPLES/S  PREDICTED  WAITING  THREADS  "
           "REQUESTS  BANDWIDTH    RAM  DISK  HITS  DATASET",

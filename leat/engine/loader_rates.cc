@@ -6,11 +6,13 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/engine/loader_machine.h"
 #include "leat/pipeline/user_function.h"
 #include "leat/runtime/log.h"
+#include "leat/store/url.h"
 
 namespace leat {
 namespace {
@@ -34,6 +36,22 @@ constexpr std::size_t kKeptShares = 1000;
 std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
                        std::size_t most) {
   return share ? std::clamp<std::size_t>(*share, 1, most) : otherwise;
+}
+
+/// Of all parts, each once.
+std::vector<std::string> buckets_of(const Dataset& dataset) {
+  std::vector<StorePlace> places = dataset.parts;
+  if (places.empty()) places.push_back({.url = dataset.url});
+  std::vector<std::string> buckets;
+  for (const StorePlace& place : places) {
+    const Result<Url> url = parse_url(place.url);
+    const std::string bucket = url ? url->bucket() : "";
+    if (bucket.empty() || std::ranges::find(buckets, bucket) != buckets.end()) {
+      continue;
+    }
+    buckets.push_back(bucket);
+  }
+  return buckets;
 }
 
 }  // namespace
@@ -120,7 +138,8 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                                               ? 0
                                               : dataset.catalogue->samples(),
                        .epochs = options.epochs.value_or(0),
-                       .shared_cache = shared_cache};
+                       .shared_cache = shared_cache,
+                       .buckets = buckets_of(dataset)};
   link = open_agent_link(
       {.paths = std::move(paths),
        .registration = std::move(who),

@@ -79,6 +79,10 @@ std::string Url::text() const {
   return text;
 }
 
+std::string Url::bucket() const {
+  return scheme == "file" ? "" : scheme + "://" + authority;
+}
+
 Result<Url> parse_url(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), is_control)) {
     return Error(ErrorCode::kInvalidArgument,

@@ -9,10 +9,10 @@ namespace leat {
 
 /// A URL cut into the part that opens a store and the prefix of keys in it.
 ///
-///   s3://bucket/imagenet/train   scheme s3, authority bucket, path
-///   imagenet/train https://host:8080/data       scheme https, authority
-///   host:8080, path data file:///data/x or /data/x    scheme file, authority
-///   empty, path /data/x
+///   URL                        scheme  authority  path
+///   s3://bucket/train/images   s3      bucket     train/images
+///   https://host:8080/data     https   host:8080  data
+///   file:///data/x, /data/x    file               /data/x
 ///
 /// The path has no slash at its end, and outside `file` none at its start.
 struct Url {
@@ -22,6 +22,9 @@ struct Url {
 
   /// The URL again, without user name, password or query.
   std::string text() const;
+  /// What it is in, as a URL: "s3://bucket", "https://host:8080"; empty for
+  /// files.
+  std::string bucket() const;
 };
 
 /// Errors:

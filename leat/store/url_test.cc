@@ -44,6 +44,12 @@ TEST(UrlTest, CutsEverySupportedForm) {
   }
 }
 
+TEST(UrlTest, NamesTheBucketThatItIsIn) {
+  EXPECT_EQ(parse_url("s3://photos/train/a")->bucket(), "s3://photos");
+  EXPECT_EQ(parse_url("HTTPS://host:80/a")->bucket(), "https://host:80");
+  EXPECT_EQ(parse_url("file:///data/x")->bucket(), "");
+}
+
 TEST(UrlTest, RefusesWhatIsNoPlaceOfData) {
   for (const char* text :
        {"", "ftp://host/x", "://x", "s3://", "s3:///x", "http:///x",

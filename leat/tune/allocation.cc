@@ -38,6 +38,24 @@ std::vector<double> even_parts(double of, std::span<const double> room) {
   return parts;
 }
 
+/// An equal part of each link for all that read through it.
+std::vector<double> even_bandwidths(std::span<const double> links,
+                                    std::span<const Claim* const> claims) {
+  std::vector<double> readers(links.size(), 0);
+  for (const Claim* claim : claims) {
+    for_each_link(*claim, [&](std::size_t link) { readers[link] += 1; });
+  }
+  std::vector<double> parts;
+  for (const Claim* claim : claims) {
+    double least = kUnbounded;
+    for_each_link(*claim, [&](std::size_t link) {
+      least = std::min(least, std::max(0.0, links[link]) / readers[link]);
+    });
+    parts.push_back(least);
+  }
+  return parts;
+}
+
 /// Whole ones: rounded down, then to whoever lost most by that.
 void deal_out_requests(const RateProblem& jobs, const Amounts& cache,
                        const Amounts& rates, std::vector<Grant>& grants) {
@@ -86,9 +104,9 @@ void deal_out_requests(const RateProblem& jobs, const Amounts& cache,
 
 void deal_out(const RateProblem& jobs, const Amounts& cache,
               const Amounts& rates, std::vector<Grant>& grants) {
-  const auto count = static_cast<double>(jobs.parties().size());
   double threads = jobs.shared().threads;
-  double bytes = jobs.shared().bytes_per_second;
+  std::vector<double> links = links_of(jobs.shared());
+  std::vector<const Claim*> claims;
   for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
     Grant& grant = grants[jobs.place_of(i)];
     grant.cache_bytes = cache[i];
@@ -96,12 +114,16 @@ void deal_out(const RateProblem& jobs, const Amounts& cache,
                              whole(rates[i] * jobs.seconds_of(i, cache[i])));
     grant.bytes_per_second = rates[i] * jobs.bytes_of(i, cache[i]);
     threads -= grant.threads;
-    bytes -= grant.bytes_per_second;
+    claims.push_back(jobs.parties()[i].claim);
+    for_each_link(*claims.back(), [&](std::size_t link) {
+      links[link] -= grant.bytes_per_second;
+    });
   }
   deal_out_requests(jobs, cache, rates, grants);
+  const std::vector<double> more = even_bandwidths(links, claims);
   for (std::size_t i = 0; i < jobs.parties().size(); ++i) {
     Grant& grant = grants[jobs.place_of(i)];
-    grant.bytes_per_second += std::max(0.0, bytes / count);
+    grant.bytes_per_second += more[i];
     if (threads >= 1 && grant.threads < jobs.parties()[i].claim->most_threads) {
       grant.threads += 1;
       threads -= 1;
@@ -152,13 +174,28 @@ std::string_view to_string(Objective objective) {
   return objective == Objective::kThroughput ? "throughput" : "fairness";
 }
 
+std::vector<double> links_of(const NodeResources& node) {
+  std::vector<double> links = {node.bytes_per_second};
+  links.insert(links.end(), node.bucket_bytes_per_second.begin(),
+               node.bucket_bytes_per_second.end());
+  return links;
+}
+
+double narrowest_link(const NodeResources& node, const Claim& claim) {
+  double least = node.bytes_per_second;
+  for (const std::size_t bucket : claim.buckets) {
+    least = std::min(least, node.bucket_bytes_per_second[bucket]);
+  }
+  return least;
+}
+
 double rate_alone(const NodeResources& node, const Claim& claim) {
   return predict(claim.speed,
                  {.threads = std::min(claim.most_threads,
                                       std::max(1.0, std::floor(node.threads))),
                   .in_flight = std::min(claim.most_in_flight,
                                         std::max(1.0, node.in_flight)),
-                  .bytes_per_second = node.bytes_per_second,
+                  .bytes_per_second = narrowest_link(node, claim),
                   .cache_bytes =
                       std::min(node.cache_bytes, claim.most_cache_bytes)})
       .rate;
@@ -169,7 +206,12 @@ std::vector<Grant> even_split(const NodeResources& node,
   std::vector<Grant> grants;
   const std::size_t count = claims.size();
   std::vector<double> rooms;
-  for (const Claim& claim : claims) rooms.push_back(claim.most_cache_bytes);
+  std::vector<const Claim*> all;
+  for (const Claim& claim : claims) {
+    rooms.push_back(claim.most_cache_bytes);
+    all.push_back(&claim);
+  }
+  const std::vector<double> bandwidths = even_bandwidths(links_of(node), all);
   const std::vector<double> caches = even_parts(node.cache_bytes, rooms);
   for (std::size_t i = 0; i < count; ++i) {
     const auto rest_of = [&](double of) {
@@ -177,12 +219,12 @@ std::vector<Grant> even_split(const NodeResources& node,
       const double left = std::floor(of) - each * static_cast<double>(count);
       return std::max(1.0, each + (static_cast<double>(i) < left ? 1 : 0));
     };
-    grants.push_back(
-        {.threads = rest_of(node.threads),
-         .in_flight = std::isfinite(node.in_flight) ? rest_of(node.in_flight)
-                                                    : kUnbounded,
-         .bytes_per_second = node.bytes_per_second / static_cast<double>(count),
-         .cache_bytes = caches[i]});
+    grants.push_back({.threads = rest_of(node.threads),
+                      .in_flight = std::isfinite(node.in_flight)
+                                       ? rest_of(node.in_flight)
+                                       : kUnbounded,
+                      .bytes_per_second = bandwidths[i],
+                      .cache_bytes = caches[i]});
   }
   return grants;
 }

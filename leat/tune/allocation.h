@@ -10,12 +10,14 @@
 
 namespace leat {
 
-/// What jobs share. Threads and requests are whole; the latter and the
+/// What jobs share. Threads and requests are whole; the latter and any
 /// bandwidth may be unbounded.
 struct NodeResources {
   double threads = 1;
   double in_flight = kUnbounded;
-  double bytes_per_second = kUnbounded;
+  double bytes_per_second = kUnbounded;  ///< Of all that is read.
+  /// The same, of all that is read of each bucket, by Claim::buckets.
+  std::vector<double> bucket_bytes_per_second;
   double cache_bytes = 0;
   double disk_bytes = 0;  ///< Of `cache_bytes`, those on disk.
 };
@@ -43,6 +45,9 @@ struct Claim {
   double most_threads = kUnbounded;      ///< That its user allows; at least 1.
   double most_in_flight = kUnbounded;    ///< That its user allows; at least 1.
   double most_cache_bytes = kUnbounded;  ///< That its user allows; may be 0.
+  /// Of the node's that have a limit, those it reads of, each once. Whatever it
+  /// reads counts in each: how much of it is of which is not known.
+  std::vector<std::size_t> buckets = {};
 };
 
 struct AllocationOptions {
@@ -52,10 +57,23 @@ struct AllocationOptions {
   double floor = 0.5;
 };
 
+/// What bounds reads, in bytes a second: the node's link, then each bucket.
+std::vector<double> links_of(const NodeResources& node);
+/// Calls visit(place) with the place in links_of() of each that a claim reads
+/// through.
+template <class Visit>
+void for_each_link(const Claim& claim, const Visit& visit) {
+  visit(std::size_t{0});
+  for (const std::size_t bucket : claim.buckets) visit(bucket + 1);
+}
+/// The least of a claim's, in bytes a second.
+double narrowest_link(const NodeResources& node, const Claim& claim);
+
 /// The rate of a job that has the node for itself.
 double rate_alone(const NodeResources& node, const Claim& claim);
 
-/// An equal part for each, whole threads and requests, at least one of each.
+/// An equal part for each, whole threads and requests, at least one of each; of
+/// bandwidth, of each link an equal part for those that read through it.
 /// Where jobs are more than threads, they are given more than there are.
 std::vector<Grant> even_split(const NodeResources& node,
                               std::span<const Claim> claims);

@@ -31,7 +31,10 @@ Claim random_claim(std::mt19937_64& random, const NodeResources& node) {
     claim.speed.latency_seconds = 0.2 * part(random);
     claim.speed.reads_per_sample = 1;
   }
-  if (std::isfinite(node.bytes_per_second) && random() % 4 != 0) {
+  for (std::size_t i = 0; i < node.bucket_bytes_per_second.size(); ++i) {
+    if (random() % 3 == 0) claim.buckets.push_back(i);
+  }
+  if (std::isfinite(narrowest_link(node, claim)) && random() % 4 != 0) {
     claim.speed.read_bytes_per_sample = 2e5 * part(random);
   }
   if (node.cache_bytes > 0 && random() % 4 != 0) {
@@ -51,6 +54,12 @@ NodeResources random_node(std::mt19937_64& random) {
     node.in_flight = static_cast<double>(1 + random() % 64);
   if (random() % 2 == 0) {
     node.bytes_per_second = 1e6 * static_cast<double>(1 + random() % 50);
+  }
+  if (random() % 2 == 0) {
+    for (std::size_t i = 1 + random() % 3; i > 0; --i) {
+      node.bucket_bytes_per_second.push_back(
+          1e6 * static_cast<double>(1 + random() % 25));
+    }
   }
   if (random() % 2 == 0) {
     node.cache_bytes = 1e9 * static_cast<double>(1 + random() % 9);
@@ -240,6 +249,48 @@ TEST(AllocationTest, CountsNoThreadsThatItsUserDoesNotAllow) {
   EXPECT_GE(sum(normalised_rates(node, claims, grants)), best - 0.01);
 }
 
+/// Reads 1 kB a sample, of one bucket or none.
+Claim reader(double ceiling, std::vector<std::size_t> buckets = {}) {
+  return {.speed = {.compute_ceiling = ceiling, .read_bytes_per_sample = 1000},
+          .buckets = std::move(buckets)};
+}
+
+TEST(AllocationTest, EachBucketIsSharedByThoseThatReadIt) {
+  const NodeResources node{.threads = 8,
+                           .bytes_per_second = 100e6,
+                           .bucket_bytes_per_second = {10e6, 30e6}};
+  const std::vector<Claim> claims = {reader(2000, {0}), reader(90000, {0}),
+                                     reader(90000, {1}), reader(40000)};
+
+  EXPECT_EQ(rate_alone(node, claims[1]), 10000);
+  const auto even = even_split(node, claims);
+  EXPECT_EQ(even[0].bytes_per_second, 5e6);
+  EXPECT_EQ(even[2].bytes_per_second, 25e6);
+
+  const auto grants = allocate(node, claims, {});
+
+  const auto rate = [&](std::size_t i) {
+    return predict(claims[i].speed, grants[i]).rate;
+  };
+  EXPECT_NEAR(rate(0), 2000, 1e-6);
+  EXPECT_NEAR(rate(1), 8000, 1e-6) << "what the first leaves of its bucket";
+  EXPECT_NEAR(rate(2), 30000, 1e-6);
+  EXPECT_NEAR(rate(3), 40000, 1e-6) << "a bucket without a limit";
+}
+
+TEST(AllocationTest, WhoReadsTwoBucketsIsWithinBoth) {
+  const NodeResources node{.threads = 8,
+                           .bucket_bytes_per_second = {10e6, 30e6}};
+  const std::vector<Claim> claims = {reader(90000, {0, 1}), reader(90000, {1})};
+
+  const auto grants = allocate(node, claims, {});
+
+  EXPECT_LE(grants[0].bytes_per_second, 10e6 * (1 + 1e-9));
+  EXPECT_LE(grants[0].bytes_per_second + grants[1].bytes_per_second,
+            30e6 * (1 + 1e-9));
+  EXPECT_GE(grants[1].bytes_per_second, 20e6 * (1 - 1e-9));
+}
+
 TEST(AllocationTest, WhatNothingBoundsGetsItsEvenShareAndTakesNoMore) {
   const NodeResources node{.threads = 8, .in_flight = 40};
   const std::vector<Claim> claims = {Claim{}, training_bound(1000, 100)};
@@ -367,11 +418,15 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
   const auto grants = allocate(node, claims, {objective, floor});
   const auto even = even_split(node, claims);
 
-  Grant used{.threads = 0, .in_flight = 0, .bytes_per_second = 0};
+  Grant used{.threads = 0, .in_flight = 0};
+  const std::vector<double> links = links_of(node);
+  std::vector<double> read(links.size(), 0);
   for (std::size_t i = 0; i < claims.size(); ++i) {
     used.threads += grants[i].threads;
     used.in_flight += grants[i].in_flight;
-    used.bytes_per_second += grants[i].bytes_per_second;
+    for_each_link(claims[i], [&](std::size_t link) {
+      read[link] += grants[i].bytes_per_second;
+    });
     used.cache_bytes += grants[i].cache_bytes;
     RC_ASSERT(grants[i].threads >= 1 && grants[i].in_flight >= 1);
     RC_ASSERT(grants[i].cache_bytes <= claims[i].most_cache_bytes * (1 + 1e-9));
@@ -391,7 +446,9 @@ RC_GTEST_PROP(AllocationProperty, KeepsWithinTheNodeAndAboveTheFloor,
   }
   RC_ASSERT(used.threads <= std::max(node.threads, count));
   RC_ASSERT(used.in_flight <= std::max(node.in_flight, count));
-  RC_ASSERT(used.bytes_per_second <= node.bytes_per_second * (1 + 1e-9));
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    RC_ASSERT(read[link] <= links[link] * (1 + 1e-9));
+  }
   RC_ASSERT(used.cache_bytes <= node.cache_bytes * (1 + 1e-9));
   RC_ASSERT(!is_better(objective, normalised_rates(node, claims, even),
                        normalised_rates(node, claims, grants)));

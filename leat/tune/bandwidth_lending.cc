@@ -21,38 +21,57 @@ constexpr double kNoise = 0.01;
 class Lending {
  public:
   Lending(const NodeResources& node, std::span<const Claim> claims,
-          std::span<const Grant> grants, const LinkReading& reading,
+          std::span<const Grant> grants, std::span<const LinkReading> readings,
           const AllocationOptions& options)
       : node_(node),
+        links_(links_of(node)),
         options_(options),
         claims_(claims.begin(), claims.end()),
-        grants_(grants.begin(), grants.end()) {
-    const std::vector<double>& read = reading.bytes_per_second;
+        grants_(grants.begin(), grants.end()),
+        readers_(links_.size()) {
     for (std::size_t i = 0; i < claims_.size(); ++i) {
-      const double reads = (reading.is_full ? kBusyMore : kMore) * read[i];
+      Claim& claim = claims_[i];
+      const LinkReading& read = readings[i];
+      const double reads =
+          (read.is_full ? kBusyMore : kMore) * read.bytes_per_second;
       needs_.push_back(needed_by(i));
       bytes_.push_back(bytes_of(i));
-      const bool is_held = read[i] >= kHeld * grants[i].bytes_per_second;
+      const bool is_held =
+          read.bytes_per_second >= kHeld * grants_[i].bytes_per_second;
       if (bytes_[i] > 0 && !is_held) {
-        claims_[i].wanted = (reads + kRoom * node.bytes_per_second) / bytes_[i];
+        claim.wanted =
+            (reads + kRoom * narrowest_link(node_, claim)) / bytes_[i];
       }
-      claims_[i].used_bytes_per_second = reads;
+      claim.used_bytes_per_second = reads;
+      for_each_link(claim,
+                    [&](std::size_t link) { readers_[link].push_back(i); });
     }
   }
 
   std::vector<double> limits() {
-    // As if each had a link of its own.
-    const Amounts most = best_rates(node_.bytes_per_second *
-                                    static_cast<double>(claims_.size() + 1));
-    const Amounts best = best_rates(node_.bytes_per_second);
-    const bool all_have_room = wanted(most) <= kFull * node_.bytes_per_second;
+    // As if each had links of its own.
+    const Amounts most = best_rates(static_cast<double>(claims_.size() + 1));
+    const Amounts best = best_rates(1);
+    std::vector<bool> has_room(links_.size());
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      has_room[link] = wanted(link, most) <= kFull * links_[link];
+    }
     std::vector<double> limits;
+    std::vector<bool> all_have_room;  // Of a claim's links.
     for (std::size_t i = 0; i < claims_.size(); ++i) {
-      limits.push_back(node_.bytes_per_second);
-      if (all_have_room) continue;
       const bool runs_short = best[i] < most[i] * (1 - 1e-6);
-      limits[i] = runs_short ? std::max(1.0, best[i] * bytes_[i])
-                             : std::min(limits[i], with_headroom(i, best));
+      double limit = kUnbounded;
+      all_have_room.push_back(true);
+      for_each_link(claims_[i], [&](std::size_t link) {
+        limit = std::min(limit, links_[link]);
+        if (has_room[link]) return;
+        all_have_room[i] = false;
+        if (!runs_short) limit = std::min(limit, with_headroom(i, link, best));
+      });
+      if (runs_short && !all_have_room[i]) {
+        limit = std::max(1.0, best[i] * bytes_[i]);
+      }
+      limits.push_back(limit);
     }
     return is_worth_it(limits, all_have_room) ? limits : present();
   }
@@ -76,10 +95,12 @@ class Lending {
                                    claims_[i].outside_ceiling});
   }
 
-  /// Of each claim; 0 of those that nothing bounds.
-  Amounts best_rates(double bytes_per_second) const {
+  /// Of each claim, with links so many times as wide; 0 of those that nothing
+  /// bounds.
+  Amounts best_rates(double times) const {
     NodeResources node = node_;
-    node.bytes_per_second = bytes_per_second;
+    node.bytes_per_second *= times;
+    for (double& bucket : node.bucket_bytes_per_second) bucket *= times;
     const RateProblem jobs(node, claims_, options_);
     Amounts cache;
     Amounts threads;
@@ -97,27 +118,26 @@ class Lending {
     return rates;
   }
 
-  double equal_part() const {
-    return node_.bytes_per_second / static_cast<double>(claims_.size());
-  }
-
   /// Bytes a second, with what is read by those of whom no more is known.
-  double wanted(const Amounts& rates) const {
+  double wanted(std::size_t link, const Amounts& rates) const {
     double sum = 0;
-    for (std::size_t i = 0; i < rates.size(); ++i) {
+    for (const std::size_t i : readers_[link]) {
       sum +=
           needs_[i] ? rates[i] * bytes_[i] : claims_[i].used_bytes_per_second;
     }
     return sum;
   }
 
-  double with_headroom(std::size_t i, const Amounts& rates) const {
-    if (needs_[i]) return std::max(equal_part(), kHeadroom * *needs_[i]);
-    double left = node_.bytes_per_second;
-    for (std::size_t j = 0; j < rates.size(); ++j) {
+  double with_headroom(std::size_t i, std::size_t link,
+                       const Amounts& rates) const {
+    const double equal =
+        links_[link] / static_cast<double>(readers_[link].size());
+    if (needs_[i]) return std::max(equal, kHeadroom * *needs_[i]);
+    double left = links_[link];
+    for (const std::size_t j : readers_[link]) {
       if (needs_[j]) left -= rates[j] * bytes_[j];
     }
-    return std::max(equal_part(), left);
+    return std::max(equal, left);
   }
 
   std::vector<double> present() const {
@@ -127,28 +147,33 @@ class Lending {
   }
 
   bool is_worth_it(const std::vector<double>& limits,
-                   bool all_have_room) const {
+                   const std::vector<bool>& all_have_room) const {
     std::vector<Grant> then = grants_;
     Amounts now(claims_.size(), 0);
     for (std::size_t i = 0; i < limits.size(); ++i) {
-      if (!std::isfinite(grants_[i].bytes_per_second)) return true;  // New.
-      if (all_have_room && grants_[i].bytes_per_second < limits[i]) return true;
+      const double present = grants_[i].bytes_per_second;
+      if (std::isfinite(present) != std::isfinite(limits[i])) return true;
+      if (all_have_room[i] && present < limits[i]) return true;
       then[i].bytes_per_second = limits[i];
       if (needs_[i]) {
         now[i] = std::min({predict(claims_[i].speed, grants_[i]).rate,
                            claims_[i].outside_ceiling, claims_[i].wanted});
       }
     }
-    if (wanted(now) > (1 + kNoise) * node_.bytes_per_second) return true;
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      if (wanted(link, now) > (1 + kNoise) * links_[link]) return true;
+    }
     return relative_gain(
                options_.objective, normalised_rates(node_, claims_, then),
                normalised_rates(node_, claims_, grants_)) >= kLeastGain;
   }
 
   const NodeResources& node_;
+  const std::vector<double> links_;
   const AllocationOptions& options_;
   std::vector<Claim> claims_;
   const std::vector<Grant> grants_;
+  std::vector<std::vector<std::size_t>> readers_;  ///< Of each link: claims.
   std::vector<std::optional<double>> needs_;
   std::vector<double> bytes_;  ///< Of a sample.
 };
@@ -158,9 +183,9 @@ class Lending {
 std::vector<double> lend_bandwidth(const NodeResources& node,
                                    std::span<const Claim> claims,
                                    std::span<const Grant> grants,
-                                   const LinkReading& reading,
+                                   std::span<const LinkReading> readings,
                                    const AllocationOptions& options) {
-  return Lending(node, claims, grants, reading, options).limits();
+  return Lending(node, claims, grants, readings, options).limits();
 }
 
 }  // namespace leat

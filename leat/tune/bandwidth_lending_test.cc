@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 
 constexpr double kLink = 16e6;
-constexpr NodeResources kNode{.threads = 4, .bytes_per_second = kLink};
+const NodeResources kNode{.threads = 4, .bytes_per_second = kLink};
 
 /// Reads 1 kB a sample.
 Claim reader(double ceiling, double worth = 1) {
@@ -34,9 +34,52 @@ std::vector<double> lend(const std::vector<Claim>& claims,
                          const std::vector<double>& present,
                          const std::vector<double>& read) {
   const double sum = std::accumulate(read.begin(), read.end(), 0.0);
-  return lend_bandwidth(
-      kNode, claims, limited_to(present),
-      {.bytes_per_second = read, .is_full = sum >= 0.97 * kLink}, {});
+  std::vector<LinkReading> readings;
+  for (const double one : read) {
+    readings.push_back(
+        {.bytes_per_second = one, .is_full = sum >= 0.97 * kLink});
+  }
+  return lend_bandwidth(kNode, claims, limited_to(present), readings, {});
+}
+
+Claim of_bucket(std::size_t bucket, Claim claim) {
+  claim.buckets = {bucket};
+  return claim;
+}
+
+TEST(BandwidthLendingTest, OnlyWhoReadsAFullBucketIsHeld) {
+  const NodeResources node{.threads = 4,
+                           .bytes_per_second = kLink,
+                           .bucket_bytes_per_second = {4e6, 8e6}};
+  // The first bucket is wanted by two that need more than it brings; the second
+  // and the link have room.
+  const std::vector<Claim> claims = {of_bucket(0, reader(1000)),
+                                     of_bucket(0, reader(9000)),
+                                     of_bucket(1, reader(2000)), reader(3000)};
+  const std::vector<LinkReading> readings = {
+      {1e6, true}, {2e6, true}, {2e6, false}, {3e6, false}};
+
+  const auto limits = lend_bandwidth(
+      node, claims, limited_to({2e6, 2e6, 4e6, 4e6}), readings, {});
+
+  EXPECT_GE(limits[0], 1.2e6);
+  EXPECT_NEAR(limits[1], 3e6, 1e5);
+  EXPECT_EQ(limits[2], 8e6) << "all of its bucket";
+  EXPECT_EQ(limits[3], kLink);
+}
+
+TEST(BandwidthLendingTest, WhatHasNoLimitIsNotLimited) {
+  const NodeResources node{.threads = 4, .bucket_bytes_per_second = {4e6}};
+  const std::vector<Claim> claims = {of_bucket(0, reader(9000)), reader(9000)};
+  const std::vector<LinkReading> readings = {{3e6, true}, {9e6, false}};
+
+  const auto limits = lend_bandwidth(
+      node, claims, limited_to({kUnbounded, kUnbounded}), readings, {});
+
+  EXPECT_EQ(limits[0], 4e6);
+  EXPECT_EQ(limits[1], kUnbounded);
+  EXPECT_EQ(lend_bandwidth(node, claims, limited_to(limits), readings, {}),
+            limits);
 }
 
 TEST(BandwidthLendingTest, WhereAllHaveEnoughNobodyIsLimited) {

@@ -101,14 +101,23 @@ void NodeSharing::learn(Job& job) {
   job.carried.reset();
   job.has_found = true;
   job.fit.observe(whole, job.grant,
-                  {.elsewhere = job.elsewhere, .link_load = link_load()});
+                  {.elsewhere = job.elsewhere, .link_load = link_load(job)});
   look_for_gain(job);
 }
 
-double NodeSharing::link_load() const {
+double NodeSharing::link_load(const Job& job) const {
   double read = 0;
-  for (const auto& [id, job] : jobs_) read += job.reading;
-  return read / node_.bytes_per_second;
+  for (const auto& [id, other] : jobs_) read += other.reading;
+  double most = read / node_.bytes_per_second;
+  for (const std::size_t bucket : job.ask.buckets) {
+    read = 0;
+    for (const auto& [id, other] : jobs_) {
+      const auto& its = other.ask.buckets;
+      if (std::ranges::find(its, bucket) != its.end()) read += other.reading;
+    }
+    most = std::max(most, read / node_.bucket_bytes_per_second[bucket]);
+  }
+  return most;
 }
 
 /// What its caches answer and how long it has to go may be another's from here
@@ -216,7 +225,8 @@ std::vector<Claim> NodeSharing::claims(
     Claim claim{.outside_ceiling = outside_of(job),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
-                .most_cache_bytes = most_cache_of(job)};
+                .most_cache_bytes = most_cache_of(job),
+                .buckets = job.ask.buckets};
     if (job.fit.is_known()) {
       claim.speed = speed_of(job);
       claim.speed.latency_seconds = job.fit.latency_with_room();

@@ -35,6 +35,7 @@ struct JobAsk {
   /// Jobs that say the same have one cache: each fills a part of it, and is
   /// answered from all. Empty: its own.
   std::string shared_cache;
+  std::vector<std::size_t> buckets = {};  ///< Claim::buckets, of its node's.
 };
 
 /// Decides the shares. Pure: it is told what happened and the time.
@@ -139,7 +140,10 @@ class NodeSharing {
   std::vector<Claim> claims(const std::vector<JobEntry*>& jobs) const;
   void prefer_short(const std::vector<JobEntry*>& jobs,
                     std::vector<Claim>& claims) const;
-  double link_load() const;
+  /// Of the links of a job, that of which most is read: read by all, / what it
+  /// brings.
+  double link_load(const Job& job) const;
+  bool is_bandwidth_shared() const;
   bool deal_anew(double now, const std::vector<JobEntry*>& jobs);
   /// Of bandwidth, in place of those that `grants` have.
   void set_limits(const std::vector<JobEntry*>& jobs,

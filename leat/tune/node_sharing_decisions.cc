@@ -226,25 +226,29 @@ bool NodeSharing::give_free_cache(double now,
   return has_grown;
 }
 
+bool NodeSharing::is_bandwidth_shared() const {
+  return std::ranges::any_of(links_of(node_),
+                             [](double rate) { return std::isfinite(rate); });
+}
+
 void NodeSharing::set_limits(const std::vector<JobEntry*>& jobs,
                              const std::vector<Claim>& claims,
                              std::vector<Grant>& grants) const {
-  const NodeResources node = shared();
-  if (!std::isfinite(node.bytes_per_second)) return;
-  LinkReading reading{.bytes_per_second = {},
-                      .is_full = link_load() >= kFullLink};
+  if (!is_bandwidth_shared()) return;
+  std::vector<LinkReading> readings;
   for (const JobEntry* entry : jobs) {
-    reading.bytes_per_second.push_back(entry->second.read_bytes_per_second);
+    readings.push_back({.bytes_per_second = entry->second.read_bytes_per_second,
+                        .is_full = link_load(entry->second) >= kFullLink});
   }
   const std::vector<double> limits =
-      lend_bandwidth(node, claims, grants, reading, options_.allocation);
+      lend_bandwidth(shared(), claims, grants, readings, options_.allocation);
   for (std::size_t i = 0; i < grants.size(); ++i) {
     grants[i].bytes_per_second = limits[i];
   }
 }
 
 bool NodeSharing::lend(double now, const std::vector<JobEntry*>& jobs) {
-  if (!std::isfinite(node_.bytes_per_second)) return false;
+  if (!is_bandwidth_shared()) return false;
   std::vector<Grant> grants;
   grants.reserve(jobs.size());
   for (const JobEntry* entry : jobs) grants.push_back(entry->second.grant);

@@ -192,7 +192,7 @@ TEST(NodeSharingTest, ForetellsNoMoreThanItsUserAllows) {
   EXPECT_EQ(NodeSharing::predict_with(job, job.grant).bound, Bound::kInFlight);
 }
 
-constexpr NodeResources kLinked{.threads = 4, .bytes_per_second = 16e6};
+const NodeResources kLinked{.threads = 4, .bytes_per_second = 16e6};
 /// Takes all of that link.
 constexpr JobSpeed kReader{.compute_ceiling = 20000,
                            .reads_per_sample = 1,
@@ -206,6 +206,27 @@ TEST(NodeSharingTest, NoBandwidthIsKeptForWhoHasNotReadYet) {
 
   EXPECT_GE(world.grant_of("a").bytes_per_second, 15e6);
   EXPECT_GE(world.grant_of("b").bytes_per_second, 8e6);
+}
+
+TEST(NodeSharingTest, ABucketsBandwidthIsOfThoseThatReadIt) {
+  SharingWorld world({.threads = 4, .bucket_bytes_per_second = {4e6}});
+  for (const std::string job : {"a", "b"}) {
+    world.come(job, kReader, {}, {.buckets = {0}});
+  }
+  world.come("other", kReader);
+  world.run(20);
+
+  const auto limit = [&](const std::string& job) {
+    return world.grant_of(job).bytes_per_second;
+  };
+  EXPECT_NEAR(limit("a") + limit("b"), 4e6, 1e5);
+  EXPECT_EQ(limit("other"), kUnbounded);
+  EXPECT_EQ(world.rate_of("other"), 20000);
+
+  world.go("b");
+  world.run(6);
+
+  EXPECT_EQ(limit("a"), 4e6);
 }
 
 TEST(NodeSharingTest, WhatOneStopsReadingOthersHaveAtOnce) {

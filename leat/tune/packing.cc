@@ -1,4 +1,4 @@
-// The simplex method in a dense tableau of three rows. Item j is column j and
+// The simplex method in a dense tableau of few rows. Item j is column j and
 // lies in [0, 1] (scaled by `most`); a row's slack is column n + i and has no
 // upper end. Every column outside the basis is at one of its ends. Rows are
 // scaled by their capacity, so all figures are near 1.
@@ -18,11 +18,14 @@ constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 class Tableau {
  public:
   Tableau(std::span<const PackingItem> items, const PackedAmounts& capacity)
-      : columns_(items.size() + kPackedResources) {
+      : columns_(items.size() + capacity.size()),
+        rows_(capacity.size()),
+        values_(capacity.size()),
+        basis_(capacity.size()) {
     ends_.assign(columns_, kNoEnd);
     gains_.assign(columns_, 0);
     is_high_.assign(columns_, false);
-    for (std::size_t i = 0; i < kPackedResources; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       rows_[i].assign(columns_, 0);
       const bool binds = std::isfinite(capacity[i]);
       // A capacity of none takes whole rows: scaled by 1, its right side is 0.
@@ -41,7 +44,7 @@ class Tableau {
   }
 
   void solve() {
-    // Far more than three rows can take; the last half by the first column
+    // Far more than a few rows can take; the last half by the first column
     // that gains, which cannot go in circles.
     const std::size_t turns = 20 * columns_ + 100;
     for (std::size_t turn = 0; turn < turns; ++turn) {
@@ -52,7 +55,7 @@ class Tableau {
   }
 
   double value_of(std::size_t column) const {
-    for (std::size_t i = 0; i < kPackedResources; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (basis_[i] == column) return values_[i];
     }
     return is_high_[column] ? 1 : 0;
@@ -84,7 +87,7 @@ class Tableau {
     double step = ends_[column];
     std::optional<std::size_t> leaving;
     bool leaves_high = false;
-    for (std::size_t i = 0; i < kPackedResources; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       const double change = way * rows_[i][column];
       double room = kNoEnd;
       if (change > kTiny) room = values_[i] / change;
@@ -99,7 +102,7 @@ class Tableau {
       gains_[column] = 0;
       return;
     }
-    for (std::size_t i = 0; i < kPackedResources; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       values_[i] -= way * step * rows_[i][column];
     }
     if (!leaving) {
@@ -125,16 +128,16 @@ class Tableau {
       }
       other[column] = 0;
     };
-    for (std::size_t i = 0; i < kPackedResources; ++i) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (i != row) clear(rows_[i]);
     }
     clear(gains_);
   }
 
   std::size_t columns_;
-  std::array<std::vector<double>, kPackedResources> rows_;
-  std::array<double, kPackedResources> values_{};  ///< Of the basis.
-  std::array<std::size_t, kPackedResources> basis_{};
+  std::vector<std::vector<double>> rows_;
+  std::vector<double> values_;  ///< Of the basis.
+  std::vector<std::size_t> basis_;
   std::vector<double> ends_;
   std::vector<double> gains_;  ///< Of a unit more, all else kept feasible.
   std::vector<bool> is_high_;  ///< At its upper end; of columns not in basis.

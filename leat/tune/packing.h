@@ -1,25 +1,24 @@
 // A linear program of few rows: what is the best use of what a node has?
 #pragma once
-#include <array>
-#include <cstddef>
 #include <span>
 #include <vector>
 
 namespace leat {
 
-/// Rows: threads, requests in flight, bytes a second.
-inline constexpr std::size_t kPackedResources = 3;
-using PackedAmounts = std::array<double, kPackedResources>;
+/// One for each resource.
+using PackedAmounts = std::vector<double>;
 
 /// Something of which between 0 and `most` may be had.
 struct PackingItem {
-  double worth = 0;       ///< Of one; at least 0.
-  double most = 0;        ///< Finite, at least 0.
-  PackedAmounts needs{};  ///< Of one; at least 0.
+  double worth = 0;          ///< Of one; at least 0.
+  double most = 0;           ///< Finite, at least 0.
+  PackedAmounts needs = {};  ///< Of one; at least 0.
 };
 
 /// The amounts that maximise the sum of worth within `capacity`, which may be
 /// infinite. Exact but for rounding: the simplex method with bounded variables.
+///
+/// REQUIRES: each item needs of as many resources as there are capacities.
 std::vector<double> pack(std::span<const PackingItem> items,
                          const PackedAmounts& capacity);
 

@@ -26,7 +26,7 @@ double worth_of(const std::vector<PackingItem>& items,
 
 bool fits(const std::vector<PackingItem>& items,
           const std::vector<double>& amounts, const PackedAmounts& capacity) {
-  for (std::size_t r = 0; r < kPackedResources; ++r) {
+  for (std::size_t r = 0; r < capacity.size(); ++r) {
     double used = 0;
     for (std::size_t j = 0; j < items.size(); ++j) {
       used += items[j].needs[r] * amounts[j];
@@ -36,13 +36,14 @@ bool fits(const std::vector<PackingItem>& items,
   return true;
 }
 
-std::vector<PackingItem> random_items(std::mt19937_64& random,
-                                      std::size_t most) {
+std::vector<PackingItem> random_items(std::mt19937_64& random, std::size_t most,
+                                      std::size_t resources) {
   std::uniform_real_distribution<double> part(0, 1);
   std::vector<PackingItem> items(1 + random() % most);
   for (PackingItem& item : items) {
     item.worth = part(random);
     item.most = part(random) < 0.1 ? 0 : 100 * part(random);
+    item.needs.resize(resources);
     for (double& need : item.needs) {
       need = part(random) < 0.3 ? 0 : std::pow(10, 3 * part(random));
     }
@@ -64,13 +65,13 @@ std::vector<double> random_amounts(const std::vector<PackingItem>& items,
     for (const std::size_t j : order) {
       double more =
           (items[j].most - amounts[j]) * (pass == 0 ? part(random) : 1.0);
-      for (std::size_t r = 0; r < kPackedResources; ++r) {
+      for (std::size_t r = 0; r < left.size(); ++r) {
         if (items[j].needs[r] > 0) {
           more = std::min(more, std::max(0.0, left[r] / items[j].needs[r]));
         }
       }
       amounts[j] += more;
-      for (std::size_t r = 0; r < kPackedResources; ++r) {
+      for (std::size_t r = 0; r < left.size(); ++r) {
         left[r] -= more * items[j].needs[r];
       }
     }
@@ -102,7 +103,7 @@ TEST(PackingTest, NothingFitsIntoNothingButWhatNeedsNothing) {
 RC_GTEST_PROP(PackingProperty, OfOneResourceTheDensestComesFirst,
               (std::uint64_t seed)) {
   std::mt19937_64 random(seed);
-  std::vector<PackingItem> items = random_items(random, 8);
+  std::vector<PackingItem> items = random_items(random, 8, 3);
   for (PackingItem& item : items) item.needs = {item.needs[0] + 1, 0, 0};
   const double capacity = 50.0 * static_cast<double>(random() % 1000);
 
@@ -125,11 +126,12 @@ RC_GTEST_PROP(PackingProperty, OfOneResourceTheDensestComesFirst,
             1e-6 * (1 + worth_of(items, greedy)));
 }
 
-RC_GTEST_PROP(PackingProperty, OfThreeResourcesNothingThatFitsIsBetter,
+RC_GTEST_PROP(PackingProperty, OfManyResourcesNothingThatFitsIsBetter,
               (std::uint64_t seed)) {
   std::mt19937_64 random(seed);
-  const std::vector<PackingItem> items = random_items(random, 6);
-  PackedAmounts capacity;
+  PackedAmounts capacity(1 + random() % 6);
+  const std::vector<PackingItem> items =
+      random_items(random, 6, capacity.size());
   for (double& amount : capacity) {
     amount = random() % 5 == 0 ? kNoEnd
                                : 100.0 * static_cast<double>(random() % 1000);

@@ -6,6 +6,30 @@
 
 namespace leat {
 
+PackedAmounts shared_amounts(const NodeResources& node) {
+  PackedAmounts amounts = {node.threads, node.in_flight};
+  const std::vector<double> links = links_of(node);
+  amounts.insert(amounts.end(), links.begin(), links.end());
+  return amounts;
+}
+
+PackedAmounts needed_amounts(const NodeResources& node, const Claim& claim,
+                             double cache_bytes) {
+  const JobSpeed& speed = claim.speed;
+  const double missed = missed_part(speed, cache_bytes);
+  PackedAmounts amounts(kFirstLinkRow + 1 + node.bucket_bytes_per_second.size(),
+                        0);
+  amounts[kThreadRow] = seconds_per_sample(speed, cache_bytes);
+  amounts[kRequestRow] =
+      speed.latency_seconds * speed.reads_per_sample * missed;
+  const double bytes = speed.read_bytes_per_sample * missed;
+  amounts[kFirstLinkRow] = bytes;
+  for (const std::size_t bucket : claim.buckets) {
+    amounts[kFirstLinkRow + 1 + bucket] = bytes;
+  }
+  return amounts;
+}
+
 RateProblem::RateProblem(const NodeResources& node,
                          std::span<const Claim> claims,
                          const AllocationOptions& options)
@@ -22,10 +46,14 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
   if (!std::isfinite(alone) || alone <= 0) {
     rest_.threads -= even.threads;
     rest_.in_flight -= std::isfinite(even.in_flight) ? even.in_flight : 0;
-    rest_.bytes_per_second -=
-        std::isfinite(even.bytes_per_second)
-            ? std::min(even.bytes_per_second, claim.used_bytes_per_second)
-            : 0;
+    if (std::isfinite(even.bytes_per_second)) {
+      const double kept =
+          std::min(even.bytes_per_second, claim.used_bytes_per_second);
+      rest_.bytes_per_second -= kept;
+      for (const std::size_t bucket : claim.buckets) {
+        rest_.bucket_bytes_per_second[bucket] -= kept;
+      }
+    }
     rest_.cache_bytes -= even.cache_bytes;
     return;
   }
@@ -75,31 +103,31 @@ double RateProblem::bytes_of(std::size_t i, double cache_bytes) const {
 RateProblem::Problem RateProblem::problem(const Amounts& cache,
                                           const Amounts& threads) const {
   Problem made;
-  made.capacity = {threads.empty() ? rest_.threads : kUnbounded,
-                   rest_.in_flight, rest_.bytes_per_second};
+  const PackedAmounts all = shared_amounts(rest_);
+  made.capacity = all;
+  if (!threads.empty()) made.capacity[kThreadRow] = kUnbounded;
   for (std::size_t i = 0; i < parties_.size(); ++i) {
     const Party& party = parties_[i];
     PackingItem item{.worth = 1 / party.alone};
-    item.needs = {threads.empty() ? seconds_of(i, cache[i]) : 0,
-                  waits_of(i, cache[i]), bytes_of(i, cache[i])};
+    item.needs = needed_amounts(rest_, *party.claim, cache[i]);
+    if (!threads.empty()) item.needs[kThreadRow] = 0;
     const double most_threads = threads.empty() ? kUnbounded : threads[i];
     double most = std::min(party.most, rate_of(i, most_threads, cache[i]));
-    if (item.needs[1] > 0) {
-      most = std::min(most, party.claim->most_in_flight / item.needs[1]);
+    if (item.needs[kRequestRow] > 0) {
+      most =
+          std::min(most, party.claim->most_in_flight / item.needs[kRequestRow]);
     }
     const double least = std::min(party.least, most);
     item.most = most - least;
-    for (std::size_t r = 0; r < kPackedResources; ++r) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
       made.capacity[r] -= item.needs[r] * least;
     }
     // The floor, unless the cache went elsewhere.
     if (least < party.least * (1 - kRateSlack)) made.is_feasible = false;
     made.least.push_back(least);
-    made.items.push_back(item);
+    made.items.push_back(std::move(item));
   }
-  const PackedAmounts all = {rest_.threads, rest_.in_flight,
-                             rest_.bytes_per_second};
-  for (std::size_t r = 0; r < kPackedResources; ++r) {
+  for (std::size_t r = 0; r < all.size(); ++r) {
     if (made.capacity[r] >= 0) continue;
     if (made.capacity[r] < -kRateSlack * all[r]) made.is_feasible = false;
     made.capacity[r] = 0;
@@ -136,6 +164,7 @@ Amounts RateProblem::raise_together(const Problem& made) const {
   Amounts rates(parties_.size(), 0);
   std::vector<bool> is_done(parties_.size(), false);
   PackedAmounts left = made.capacity;
+  PackedAmounts used;
   for (std::size_t round = 0; round <= parties_.size(); ++round) {
     const auto at_level = [&](std::size_t i, double level) {
       return is_done[i] ? rates[i]
@@ -143,13 +172,13 @@ Amounts RateProblem::raise_together(const Problem& made) const {
                                      0.0, made.items[i].most);
     };
     const auto fits = [&](double level) {
-      PackedAmounts used{};
+      used.assign(left.size(), 0);
       for (std::size_t i = 0; i < rates.size(); ++i) {
-        for (std::size_t r = 0; r < kPackedResources; ++r) {
+        for (std::size_t r = 0; r < left.size(); ++r) {
           used[r] += made.items[i].needs[r] * at_level(i, level);
         }
       }
-      for (std::size_t r = 0; r < kPackedResources; ++r) {
+      for (std::size_t r = 0; r < left.size(); ++r) {
         if (used[r] > made.capacity[r]) return false;
       }
       return true;
@@ -165,14 +194,14 @@ Amounts RateProblem::raise_together(const Problem& made) const {
     if (low >= 1) break;
     left = made.capacity;
     for (std::size_t i = 0; i < rates.size(); ++i) {
-      for (std::size_t r = 0; r < kPackedResources; ++r) {
+      for (std::size_t r = 0; r < left.size(); ++r) {
         left[r] -= made.items[i].needs[r] * rates[i];
       }
     }
     bool is_over = true;
     for (std::size_t i = 0; i < rates.size(); ++i) {
       if (rates[i] >= made.items[i].most * (1 - kRateSlack)) is_done[i] = true;
-      for (std::size_t r = 0; r < kPackedResources; ++r) {
+      for (std::size_t r = 0; r < left.size(); ++r) {
         if (made.items[i].needs[r] > 0 && std::isfinite(left[r]) &&
             left[r] <= 1e-7 * made.capacity[r]) {
           is_done[i] = true;

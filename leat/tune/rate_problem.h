@@ -22,6 +22,17 @@ inline double whole(double amount) { return std::ceil(amount - kRateSlack); }
 /// One for each party.
 using Amounts = std::vector<double>;
 
+// Places in what is shared; links_of() the node come last.
+inline constexpr std::size_t kThreadRow = 0;
+inline constexpr std::size_t kRequestRow = 1;
+inline constexpr std::size_t kFirstLinkRow = 2;
+
+/// What the claims share.
+PackedAmounts shared_amounts(const NodeResources& node);
+/// What a sample of a claim needs of each, with so much cache.
+PackedAmounts needed_amounts(const NodeResources& node, const Claim& claim,
+                             double cache_bytes);
+
 /// A claim that something bounds.
 struct Party {
   const Claim* claim = nullptr;
@@ -77,7 +88,7 @@ class RateProblem {
   struct Problem {
     std::vector<PackingItem> items;  ///< Worth, needs; most: beyond `least`.
     Amounts least;
-    PackedAmounts capacity{};  ///< Beyond what `least` needs.
+    PackedAmounts capacity;  ///< Beyond what `least` needs.
     bool is_feasible = true;
   };
 

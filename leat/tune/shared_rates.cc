@@ -1,7 +1,6 @@
 #include "leat/tune/shared_rates.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -22,66 +21,64 @@ double level_of(std::vector<double> demands, double all) {
   return kUnbounded;
 }
 
+/// What is left of `rates` when each of several resources is divided by demand:
+/// `needs` of a sample of each claim, `all` that there is.
+void divide_by_demand(const std::vector<PackedAmounts>& needs,
+                      const PackedAmounts& all, std::vector<double>& rates) {
+  PackedAmounts levels(all.size(), kUnbounded);
+  const auto rate_of = [&](std::size_t i, std::size_t without) {
+    double rate = rates[i];
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (r == without || needs[i][r] <= 0) continue;
+      rate = std::min(rate, levels[r] / needs[i][r]);
+    }
+    return rate;
+  };
+  // The level of each resource only falls as long as others hold demand back
+  // less than it does; a few rounds settle it.
+  for (int round = 0; round < 12; ++round) {
+    const PackedAmounts before = levels;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      std::vector<double> demands;
+      for (std::size_t i = 0; i < rates.size(); ++i) {
+        demands.push_back(needs[i][r] > 0 ? rate_of(i, r) * needs[i][r] : 0);
+      }
+      levels[r] = level_of(std::move(demands), all[r]);
+    }
+    if (levels == before) break;
+  }
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    rates[i] = rate_of(i, all.size());
+  }
+}
+
 void share_bandwidth(const NodeResources& node,
                      const std::vector<Claim>& claims,
                      const std::vector<Grant>& grants,
                      std::vector<double>& rates) {
-  std::vector<double> bytes;
-  std::vector<double> demands;
+  std::vector<PackedAmounts> needs;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const JobSpeed& speed = claims[i].speed;
-    bytes.push_back(speed.read_bytes_per_sample *
-                    missed_part(speed, grants[i].cache_bytes));
-    demands.push_back(bytes[i] > 0 ? rates[i] * bytes[i] : 0);
+    const PackedAmounts all =
+        needed_amounts(node, claims[i], grants[i].cache_bytes);
+    needs.emplace_back(all.begin() + kFirstLinkRow, all.end());
   }
-  const double level = level_of(std::move(demands), node.bytes_per_second);
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (bytes[i] > 0) rates[i] = std::min(rates[i], level / bytes[i]);
-  }
+  divide_by_demand(needs, links_of(node), rates);
 }
 
 }  // namespace
 
 std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims) {
-  const auto count = static_cast<double>(claims.size());
-  const std::array<double, 3> all = {std::floor(node.threads), node.in_flight,
-                                     node.bytes_per_second};
-  std::vector<std::array<double, 3>> needs;
+  PackedAmounts all = shared_amounts(node);
+  all[kThreadRow] = std::floor(node.threads);
+  std::vector<PackedAmounts> needs;
+  std::vector<double> rates;
   for (const Claim& claim : claims) {
-    const JobSpeed& speed = claim.speed;
-    const double cache = node.cache_bytes / count;
-    const double missed = missed_part(speed, cache);
-    needs.push_back({seconds_per_sample(speed, cache),
-                     speed.latency_seconds * speed.reads_per_sample * missed,
-                     speed.read_bytes_per_sample * missed});
+    const double cache = node.cache_bytes / static_cast<double>(claims.size());
+    needs.push_back(needed_amounts(node, claim, cache));
+    rates.push_back(claim.speed.compute_ceiling);
   }
-  // The level of each resource only falls as long as others hold demand back
-  // less than it does; a few rounds settle it.
-  std::array<double, 3> levels;
-  levels.fill(kUnbounded);
-  std::vector<double> rates(claims.size());
-  for (int round = 0; round < 12; ++round) {
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      std::vector<double> demands;
-      for (std::size_t i = 0; i < claims.size(); ++i) {
-        double rate = claims[i].speed.compute_ceiling;
-        for (std::size_t other = 0; other < all.size(); ++other) {
-          if (other == r || needs[i][other] <= 0) continue;
-          rate = std::min(rate, levels[other] / needs[i][other]);
-        }
-        demands.push_back(needs[i][r] > 0 ? rate * needs[i][r] : 0);
-      }
-      levels[r] = level_of(std::move(demands), all[r]);
-    }
-  }
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    rates[i] = claims[i].speed.compute_ceiling;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      if (needs[i][r] > 0)
-        rates[i] = std::min(rates[i], levels[r] / needs[i][r]);
-    }
-  }
+  divide_by_demand(needs, all, rates);
   return rates;
 }
 
@@ -120,6 +117,7 @@ std::vector<Grant> workers_only(const NodeResources& node,
     clipped[i].speed.saved_seconds = 0;
     clipped[i].speed.reads_per_sample = 0;
     clipped[i].speed.read_bytes_per_sample = 0;
+    clipped[i].buckets.clear();
   }
   const std::vector<Grant> threads =
       allocate({.threads = node.threads}, clipped, {Objective::kThroughput, 0});

@@ -27,6 +27,7 @@ constexpr double kStarved = 0.4;  // Of an even split's rate.
 Claim truth_of(const SimulatedJob& job) {
   Claim claim;
   claim.speed = job.truth;
+  claim.buckets = job.buckets;
   return claim;
 }
 
@@ -138,7 +139,8 @@ class Simulator {
       if (is_decided_by_reports()) {
         nodes_[node].sharing.arrive(names_[index],
                                     {.samples_to_do = job.samples,
-                                     .dataset_samples = job.dataset_samples});
+                                     .dataset_samples = job.dataset_samples,
+                                     .buckets = job.buckets});
         nodes_[node].sharing.decide(now);
       }
     }

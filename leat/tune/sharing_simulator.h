@@ -35,7 +35,8 @@ struct SimulatedJob {
   std::uint32_t nodes =
       1;                  ///< Its ranks' nodes: all go at the slowest's speed.
   double kept_bytes = 0;  ///< JobReport has it.
-  JobSpeed truth;         ///< On each of its nodes.
+  std::vector<std::size_t> buckets;  ///< Claim::buckets
+  JobSpeed truth;                    ///< On each of its nodes.
 };
 
 struct SharingSimulation {

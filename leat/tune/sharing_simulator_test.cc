@@ -89,6 +89,35 @@ TEST(SharingSimulatorTest, LimitsOfMoreThanThereIsBringNoMore) {
   EXPECT_EQ(rates, (std::vector<double>{50, 50}));
 }
 
+TEST(SharingSimulatorTest, JobsOfABucketShareWhatItBrings) {
+  for (const SharingPolicy policy :
+       {SharingPolicy::kEven, SharingPolicy::kUnshared,
+        SharingPolicy::kWorkersOnly, SharingPolicy::kSplit,
+        SharingPolicy::kThroughput, SharingPolicy::kFairness}) {
+    SharingSimulation simulation{
+        .node = {.threads = 8, .bucket_bytes_per_second = {1e6}},
+        .policy = policy,
+        .noise = 0};
+    for (const bool is_of_bucket : {true, true, false}) {
+      SimulatedJob job{.samples = 10000};
+      job.truth = {.compute_ceiling = 100, .read_bytes_per_sample = 2e4};
+      if (is_of_bucket) job.buckets = {0};
+      simulation.jobs.push_back(job);
+    }
+
+    const auto report = simulate_sharing(simulation);
+
+    ASSERT_TRUE(report) << report.error().message();
+    // Alone 50 a second of the bucket, so together 25 each; and 100 beside it.
+    EXPECT_NEAR(report->jobs[0].run_seconds + report->jobs[1].run_seconds, 800,
+                240)
+        << to_string(policy);
+    EXPECT_GE(report->makespan_seconds, 399) << to_string(policy);
+    EXPECT_LE(report->makespan_seconds, 420) << to_string(policy);
+    EXPECT_NEAR(report->jobs[2].run_seconds, 100, 2) << to_string(policy);
+  }
+}
+
 TEST(SharingSimulatorTest, JobsWaitForAPlaceAndForTheirTime) {
   SharingSimulation queue{.node = {.threads = 8},
                           .jobs_per_node = 1,

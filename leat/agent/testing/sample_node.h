@@ -122,14 +122,20 @@ inline std::vector<NumberedDecision> sample_decisions(std::size_t jobs,
 /// The node `seconds` after it began, with its jobs at work and a point a
 /// second of the last ten minutes. A function of its arguments.
 inline NodeView sample_node(std::size_t jobs, double seconds) {
-  NodeView view{.name = "node-7",
-                .time_seconds = kSampleBegin + seconds,
-                .objective = "throughput",
-                .cores = 32,
-                .cores_busy = 21.5 + std::sin(seconds / 9),
-                .cores_busy_outside = 3.25,
-                .memory_bytes = std::uint64_t(256) << 30,
-                .in_flight = 512};
+  NodeView view{
+      .name = "node-7",
+      .time_seconds = kSampleBegin + seconds,
+      .objective = "throughput",
+      .cores = 32,
+      .cores_busy = 21.5 + std::sin(seconds / 9),
+      .cores_busy_outside = 3.25,
+      .memory_bytes = std::uint64_t(256) << 30,
+      .in_flight = 512,
+      .links = {{.bytes_per_second = 1e9,
+                 .read_bytes_per_second = jobs > 0 ? 4e8 : 0},
+                {.bucket = "s3://photos",
+                 .bytes_per_second = 256.0 * (1 << 20),
+                 .read_bytes_per_second = jobs > 0 ? 128.0 * (1 << 20) : 0}}};
   for (std::size_t job = 0; job < jobs; ++job) {
     view.jobs.push_back(sample_job(job, seconds));
   }

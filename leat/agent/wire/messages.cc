@@ -117,6 +117,20 @@ Result<Value> whole_of(const Json& object, const char* key) {
   return found->template get<Value>();
 }
 
+Result<std::vector<std::string>> read_buckets(const Json& object) {
+  std::vector<std::string> read;
+  const auto found = object.find("buckets");
+  if (found == object.end()) return read;
+  if (!found->is_array() || found->size() > kMostBuckets) {
+    return wrong("buckets must be a list of a few texts");
+  }
+  for (const Json& bucket : *found) {
+    if (!bucket.is_string()) return wrong("buckets must be texts");
+    read.push_back(bucket.get<std::string>().substr(0, kMostNameBytes));
+  }
+  return read;
+}
+
 Result<WireRegistration> read_registration(const Json& object) {
   WireRegistration read;
   for (const auto& key : kTexts) {
@@ -139,6 +153,7 @@ Result<WireRegistration> read_registration(const Json& object) {
     if (!found->is_string()) return wrong("shared_cache must be a text");
     read.shared_cache = found->get<std::string>().substr(0, kMostNameBytes);
   }
+  LEAT_TRY(read.buckets, read_buckets(object));
   if (read.threads == 0 || read.in_flight == 0 || read.local_ranks == 0 ||
       read.world_size == 0) {
     return wrong(
@@ -233,6 +248,10 @@ std::string line_of(const WireRegistration& registration) {
   if (!registration.shared_cache.empty()) {
     object["shared_cache"] =
         registration.shared_cache.substr(0, kMostNameBytes);
+  }
+  for (const std::string& bucket : registration.buckets) {
+    if (object["buckets"].size() == kMostBuckets) break;
+    object["buckets"].push_back(bucket.substr(0, kMostNameBytes));
   }
   return text_of({{"leat", kVersion}, {"register", std::move(object)}});
 }

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
@@ -32,6 +33,7 @@ namespace leat {
 inline constexpr std::size_t kMostLineBytes = 16384;
 inline constexpr std::size_t kMostNameBytes = 512;
 inline constexpr std::size_t kMostStalls = 16;
+inline constexpr std::size_t kMostBuckets = 16;
 
 /// Who a loader is. Texts are cut to kMostNameBytes.
 struct WireRegistration {
@@ -50,6 +52,9 @@ struct WireRegistration {
   /// Jobs of a user that say the same have one cache; empty, or missing: its
   /// own.
   std::string shared_cache;
+  /// That it reads of, such as "s3://photos"; may be missing. More than
+  /// kMostBuckets are not told.
+  std::vector<std::string> buckets;
 };
 
 /// engine/loader_rates.h in seconds: what only grows, and what holds now.

@@ -31,7 +31,8 @@ TEST(WireTest, WhatIsSaidIsRead) {
                               .disk_bytes = 10,
                               .dataset_samples = 7,
                               .epochs = 3,
-                              .shared_cache = "leat-ram-1"};
+                              .shared_cache = "leat-ram-1",
+                              .buckets = {"s3://b", "https://c:80"}};
   const auto read = parse_loader_line(without_end(line_of(said)));
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->registration);
@@ -48,6 +49,7 @@ TEST(WireTest, WhatIsSaidIsRead) {
   EXPECT_EQ(read->registration->dataset_samples, 7u);
   EXPECT_EQ(read->registration->epochs, 3u);
   EXPECT_EQ(read->registration->shared_cache, "leat-ram-1");
+  EXPECT_EQ(read->registration->buckets, said.buckets);
 
   Share share;
   share.threads = 4;
@@ -210,6 +212,13 @@ TEST(WireTest, ARegistrationIsCheckedKeyByKey) {
   }
   EXPECT_FALSE(parse_loader_line(line("shared_cache", "7")));
   EXPECT_FALSE(parse_loader_line(line("epochs", "-1")));
+  EXPECT_TRUE(parse_loader_line(line("buckets", "[]")));
+  for (const char* value : {"7", "\"s3://b\"", "[7]", "{}"}) {
+    EXPECT_FALSE(parse_loader_line(line("buckets", value))) << value;
+  }
+  std::string many = "[\"b\"";
+  for (std::size_t i = 0; i < kMostBuckets; ++i) many += ",\"b\"";
+  EXPECT_FALSE(parse_loader_line(line("buckets", many + "]")));
 }
 
 TEST(WireTest, AShareIsCheckedAndWhatItDoesNotSayIsNotSaid) {
@@ -252,12 +261,16 @@ TEST(WireTest, PacesGoBothWaysAndWhatNothingBoundsIsLeftOut) {
 
 TEST(WireTest, NamesAreCutAndNeedNoUtf8) {
   const WireRegistration said{.job = std::string(2 * kMostLineBytes, 'x'),
-                              .name = "\xff\xfe"};
+                              .name = "\xff\xfe",
+                              .buckets = std::vector<std::string>(
+                                  100, std::string(2 * kMostNameBytes, 'b'))};
   const std::string line = line_of(said);
   EXPECT_LT(line.size(), kMostLineBytes);
   const auto read = parse_loader_line(without_end(line));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->registration->job.size(), kMostNameBytes);
+  ASSERT_EQ(read->registration->buckets.size(), kMostBuckets);
+  EXPECT_EQ(read->registration->buckets.back().size(), kMostNameBytes);
   EXPECT_LT(error_line(said.job).size(), kMostLineBytes);
 }
 
