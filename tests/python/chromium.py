@@ -1,137 +1,102 @@
-"""A page as a browser shows it: Chromium without a window, driven over a pipe.
-
-Speaks the DevTools protocol on file descriptors 3 and 4 (--remote-debugging-pipe),
-so that no client library is needed.
-"""
+"""A page as a browser shows it: Chromium without a window, driven by Playwright."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
+try:
+    from playwright import sync_api as playwright
+except ImportError:  # Debian has none: tools/requirements.txt
+    playwright = None
+
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# Their numbers, and what they type.
-KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "ArrowRight": (39, ""), "ArrowLeft": (37, ""), "ArrowDown": (40, "")}
-INSTALL = "no Chromium: apt-get install chromium-headless-shell"
+PATIENCE = 30  # Seconds until what must come has come.
 
 
-def find() -> str | None:
-    return next(filter(None, map(shutil.which, NAMES)), None)
+def without(what: str) -> None:
+    """Skips the test, except where everything must run: ./dev check --all."""
+    (pytest.fail if os.environ.get("LEAT_NO_SKIP") else pytest.skip)(what)
 
 
-class Page:
-    """One tab, and everything that it complained about or asked the network for."""
+class Tab:
+    """A page of Playwright's, and everything that it complained about or asked the network for."""
 
-    def __init__(self, to_browser: int, from_browser: int) -> None:
-        self._to, self._from = to_browser, from_browser
-        self._sent = 0
-        self._rest = b""
-        self._session: str | None = None
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.errors: list[str] = []
         self.requests: list[str] = []
-        self.loads = 0
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        page.set_default_timeout(1000 * PATIENCE)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._hear)
+        page.on("request", lambda request: self.requests.append(request.url))
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self._sent += 1
-        message = {"id": self._sent, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._to, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._sent:
-                assert "error" not in answer, answer
-                return answer["result"]
-
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            block = os.read(self._from, 1 << 16)
-            assert block, "Chromium ended"
-            self._rest += block
-        one, self._rest = self._rest.split(b"\0", 1)
-        message = json.loads(one)
-        self._hear(message.get("method", ""), message.get("params", {}))
-        return message
-
-    def _hear(self, method: str, params: dict[str, Any]) -> None:
-        if method == "Runtime.exceptionThrown":
-            self.errors.append(json.dumps(params["exceptionDetails"]))
-        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.errors.append(params["entry"]["text"])
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-            self.errors.append(json.dumps(params["args"]))
-        elif method == "Network.requestWillBeSent":
-            self.requests.append(params["request"]["url"])
-        elif method == "Page.loadEventFired":
-            self.loads += 1
+    def _hear(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
 
     def open(self, place: pathlib.Path | str) -> None:
-        """A file or a URL."""
-        loads = self.loads
-        self.call("Page.navigate", url=place if isinstance(place, str) else place.resolve().as_uri())
-        while self.loads == loads:
-            self._next()
+        """A file or a URL. What was heard before is forgotten."""
+        self.errors.clear()
+        self.requests.clear()
+        self.page.goto(place if isinstance(place, str) else place.resolve().as_uri())
 
     def evaluate(self, script: str) -> Any:
-        done = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in done, done
-        return done["result"].get("value")
+        return self.page.evaluate(script)
 
-    def eventually(self, script: str, seconds: float = 30) -> None:
-        """Waits until the script is true."""
-        ends = time.monotonic() + seconds
+    def eventually(self, script: str) -> None:
+        """Waits until the script is true. Not by wait_for_function(), which a page's CSP may forbid."""
+        ends = time.monotonic() + PATIENCE
         while not self.evaluate(script):
             assert time.monotonic() < ends, f"never true: {script}"
-            time.sleep(0.05)
+            self.wait(0.05)
 
-    def press(self, key: str, modifiers: int = 0) -> None:
-        """A key by its name, such as Tab, Enter, ArrowRight or " "; 8 with Shift."""
-        code, text = KEYS[key]
-        named = {"key": key, "code": key if key != " " else "Space", "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        self.call("Input.dispatchKeyEvent", type="keyDown", **named, **({"text": text} if text else {}))
-        self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+    def text(self, selector: str) -> str:
+        """As it is seen."""
+        return self.page.locator(selector).inner_text()
+
+    def click(self, selector: str) -> None:
+        self.page.locator(selector).click()
+
+    def choose(self, selector: str, value: str) -> None:
+        self.page.locator(selector).select_option(value)
+
+    def press(self, key: str) -> None:
+        self.page.keyboard.press(key)
+
+    def wait(self, seconds: float) -> None:
+        """While the page goes on."""
+        self.page.wait_for_timeout(1000 * seconds)
 
     def show_as(self, width: int, scheme: str = "light", media: str = "screen", motion: str = "no-preference") -> None:
         """As wide as so many pixels, in a light or dark scheme, on screen or in print, with motion or `reduce`d."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", media=media,
-                  features=[{"name": "prefers-color-scheme", "value": scheme},
-                            {"name": "prefers-reduced-motion", "value": motion}])  # fmt: skip
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(media=media, color_scheme=scheme, reduced_motion=motion)
 
 
 @contextlib.contextmanager
-def page(profile: pathlib.Path) -> Iterator[Page]:
-    """A tab of a browser that keeps its files in `profile` and ends with the block."""
-    program = find()
-    assert program is not None, INSTALL
-    to_browser, ours = os.pipe()
-    theirs, from_browser = os.pipe()
-    # 3 and 4 in the browser, whatever our numbers are.
-    script = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-             "--remote-debugging-pipe", f"--user-data-dir={profile}"]  # fmt: skip
-    browser = subprocess.Popen(["bash", "-c", script, program, *flags], pass_fds=(to_browser, from_browser),
-                               stderr=subprocess.DEVNULL)  # fmt: skip
-    os.close(to_browser)
-    os.close(from_browser)
-    try:
-        yield Page(ours, theirs)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-        ends = time.monotonic() + 10
-        while browser.poll() is None and time.monotonic() < ends:
-            time.sleep(0.05)
-        browser.kill()
-        browser.wait()
+def browser() -> Iterator[Any]:
+    """Playwright's, which ends with the block. Skips the test where there is none."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if playwright is None:
+        without("no Playwright: pip install playwright")
+    if program is None:
+        without("no Chromium: apt-get install chromium-headless-shell")
+    with playwright.sync_playwright() as driver:
+        # Who runs tests as root, in a container, has no user to be jailed as.
+        with driver.chromium.launch(executable_path=program, chromium_sandbox=False) as one:
+            yield one
+
+
+@contextlib.contextmanager
+def tab(browser: Any) -> Iterator[Tab]:
+    """One that knows nothing of others."""
+    with browser.new_context() as context:
+        yield Tab(context.new_page())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import time
 
 import pytest
 
@@ -14,20 +12,18 @@ import sample_node
 
 DASHBOARD = pathlib.Path(__file__).parents[2] / "dashboard"
 AXE = DASHBOARD / "node_modules/axe-core/axe.min.js"
-TEXT = "document.querySelector('{}').innerText"
-
-
-def without(what: str) -> None:
-    """Skips the test, except where everything must run: ./dev check --all."""
-    (pytest.fail if os.environ.get("LEAT_NO_SKIP") else pytest.skip)(what)
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if chromium.find() is None:
-        without(chromium.INSTALL)
-    with chromium.page(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
+def browser():
+    with chromium.browser() as one:
+        yield one
+
+
+@pytest.fixture
+def blank(browser):
+    with chromium.tab(browser) as one:
+        yield one
 
 
 @pytest.fixture
@@ -37,30 +33,24 @@ def node():
 
 
 @pytest.fixture
-def tab(browser, node):
+def tab(blank, node):
     """The page of five jobs, 120 s after they began, in a light scheme."""
-    browser.show_as(1280)
-    open_page(browser, node)
-    return browser
+    blank.show_as(1280)
+    open_page(blank, node)
+    return blank
 
 
-def open_page(tab: chromium.Page, node: sample_node.SampleNode) -> None:
-    tab.errors.clear()
-    tab.requests.clear()
+def open_page(tab: chromium.Tab, node: sample_node.SampleNode) -> None:
     tab.open(node.url + "/")
     tab.eventually("document.getElementById('status').dataset.state === 'live'")
 
 
-def text(tab: chromium.Page, selector: str) -> str:
-    return tab.evaluate(TEXT.format(selector))
-
-
-def rows(tab: chromium.Page, selector: str) -> list[list[str]]:
+def rows(tab: chromium.Tab, selector: str) -> list[list[str]]:
     return tab.evaluate(f"[...document.querySelectorAll('{selector} tbody tr')].map(row => "
                         "[...row.children].map(cell => cell.textContent))")  # fmt: skip
 
 
-def paths(tab: chromium.Page) -> list[str]:
+def paths(tab: chromium.Tab) -> list[str]:
     """What the page asked for, without the server's name."""
     origin = tab.evaluate("location.origin")
     assert all(url.startswith(origin) for url in tab.requests), tab.requests
@@ -68,26 +58,28 @@ def paths(tab: chromium.Page) -> list[str]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")])
-def test_it_fits_and_asks_nobody_else(browser, node, width, scheme):
-    browser.show_as(width, scheme)
-    open_page(browser, node)
+def test_it_fits_and_asks_nobody_else(blank, node, width, scheme):
+    blank.show_as(width, scheme)
+    open_page(blank, node)
 
-    assert browser.errors == []
-    assert {path.partition("?")[0] for path in paths(browser)} <= {
+    assert blank.errors == []
+    assert {path.partition("?")[0] for path in paths(blank)} <= {
         "/", "/assets/app.js", "/assets/app.css", "/assets/icon.svg", "/api/node"}  # fmt: skip
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    light = sum(map(int, browser.evaluate(
+    assert blank.evaluate("document.documentElement.scrollWidth") <= width
+    light = sum(map(int, blank.evaluate(
         "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"))) > 384  # fmt: skip
     assert light == (scheme == "light")
-    assert browser.evaluate("[...document.querySelectorAll('canvas')].every(one => one.width > 200)")
+    assert blank.evaluate("[...document.querySelectorAll('canvas')].every(one => one.width > 200)")
 
 
 def test_it_shows_what_the_agent_says(tab, node):
     view = node.view()
 
-    assert text(tab, "h1") == "Leat node-7"
+    assert tab.text("h1") == "Leat node-7"
     assert tab.evaluate("document.title") == "node-7 · Leat"
-    assert "22.2 of 32" in text(tab, "#facts")
+    assert "22.2 of 32" in tab.text("#facts")
+    assert "Read in all\n381 MiB/s\nof 954 MiB/s that it may be" in tab.text("#facts")
+    assert "Read of s3://photos\n128 MiB/s\nof 256 MiB/s that it may be" in tab.text("#facts")
     jobs = rows(tab, "#jobs")
     assert [row[0] for row in jobs] == [f"{i + 1}{job['name']}{job['dataset']}" for i, job in enumerate(view["jobs"])]
     assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "$0.125", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
@@ -132,7 +124,7 @@ def test_it_draws_what_is_there(tab):
 def test_it_follows_and_asks_only_for_what_is_new(tab, node):
     tab.evaluate("window.first = document.querySelector('#jobs tbody tr')")
     tab.requests.clear()
-    assert text(tab, "#news") == ""
+    assert tab.text("#news") == ""
 
     node.tell("at 131")
 
@@ -156,7 +148,7 @@ def test_figures_move_on_and_are_read_with_the_pointer(tab, node):
       return [box.right - 1, box.top + 20];
     })()""")
     readout = "document.querySelector('#shares .readout').textContent"
-    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=edge[0], y=edge[1])
+    tab.page.mouse.move(*edge)
     tab.eventually(f"{readout}.startsWith(document.getElementById('clock').textContent)")
     assert "2 llm-tokens 7   3 clip 4" in tab.evaluate(readout)
 
@@ -167,15 +159,6 @@ def test_figures_move_on_and_are_read_with_the_pointer(tab, node):
     assert "2 llm-tokens 4   3 clip 5" in tab.evaluate(readout)
 
 
-def choose(tab: chromium.Page, what: str, value: str) -> None:
-    tab.evaluate(f"(() => {{ const choice = document.getElementById('{what}'); choice.value = '{value}'; "
-                 "choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
-
-
-def choose_job(tab: chromium.Page, value: str) -> None:
-    choose(tab, "trace-job", value)
-
-
 @pytest.mark.parametrize(("quantity", "said", "row"), [
     ("threads", "Threads of each job over time, one upon the other. Now: resnet50 6, llm-tokens 7, ", ["7", "4", "–"]),
     ("in_flight", "Requests in flight of each job over time, one upon the other. Now: resnet50 32, ", ["40", "40", "–"]),
@@ -184,25 +167,25 @@ def choose_job(tab: chromium.Page, value: str) -> None:
     ("disk_bytes", "", ["–", "–", "–"]),
 ])  # fmt: skip
 def test_each_share_is_drawn_over_time(tab, quantity, said, row):
-    choose(tab, "quantity", quantity)
+    tab.choose("#quantity", quantity)
 
     figure = "document.querySelector('#shares .chart')"
     assert tab.evaluate(f"{figure}.hidden") == (not said)
     if said:
         assert tab.evaluate(f"{figure}.querySelector('[role=img]').getAttribute('aria-label')").startswith(said)
     else:
-        assert "Disk of the cache: no job is bounded." in text(tab, "#shares")
+        assert "Disk of the cache: no job is bounded." in tab.text("#shares")
     assert rows(tab, "#shares")[1][1:] == row
     assert tab.errors == []
 
 
 def test_it_shows_the_trace_of_the_job_that_is_chosen(tab, node):
-    assert "Choose a job" in text(tab, "#trace")
+    assert "Choose a job" in tab.text("#trace")
     assert tab.evaluate("[...document.querySelectorAll('#trace-job option')].map(one => one.textContent)") == [
         "none", *(job["name"] for job in node.view()["jobs"])]  # fmt: skip
     tab.requests.clear()
 
-    choose_job(tab, "job-2")
+    tab.choose("#trace-job", "job-2")
 
     tab.eventually("document.querySelectorAll('#trace tbody tr').length === 12")
     assert "/api/trace?job=job-2" in paths(tab)
@@ -227,15 +210,15 @@ def test_it_shows_the_trace_of_the_job_that_is_chosen(tab, node):
 
 
 def test_a_job_that_has_not_told_of_a_step_says_so_and_nobody_asks_for_none(tab):
-    choose_job(tab, "job-5")
+    tab.choose("#trace-job", "job-5")
     tab.eventually("document.getElementById('trace').innerText.includes('has not told of a step yet')")
 
-    choose_job(tab, "")
+    tab.choose("#trace-job", "")
 
-    assert "Choose a job" in text(tab, "#trace")
+    assert "Choose a job" in tab.text("#trace")
     tab.requests.clear()
     tab.eventually("performance.now() > 0")
-    time.sleep(2.2)
+    tab.wait(2.2)
     assert not [path for path in paths(tab) if path.startswith("/api/trace")]
     assert [path for path in paths(tab) if path.startswith("/api/node")], "it goes on"
 
@@ -253,57 +236,55 @@ def test_a_job_that_has_gone_keeps_its_name(tab, node):
     tab.eventually("document.querySelectorAll('#jobs tbody tr').length === 4")
     tab.eventually("document.querySelectorAll('#decisions tbody tr').length === 13")
     assert "detector" in {row[1] for row in rows(tab, "#decisions")}
-    assert "Requests given out\nany\n" in text(tab, "#facts")
+    assert "Requests given out\nany\n" in tab.text("#facts")
 
 
 def test_it_stops_when_paused(tab, node):
-    tab.evaluate("document.getElementById('pause').click()")
-    assert text(tab, "#status-word") == "Paused"
-    before = text(tab, "#clock")
+    tab.click("#pause")
+    assert tab.text("#status-word") == "Paused"
+    before = tab.text("#clock")
     node.tell("at 140")
     tab.requests.clear()
-    time.sleep(2.5)
-    tab.evaluate("0")
-    assert (text(tab, "#clock"), tab.requests) == (before, [])
+    tab.wait(2.5)
+    assert (tab.text("#clock"), tab.requests) == (before, [])
 
-    tab.evaluate("document.getElementById('pause').click()")
+    tab.click("#pause")
 
     tab.eventually(f"document.getElementById('clock').textContent !== '{before}'")
-    assert text(tab, "#status-word") == "Live"
+    assert tab.text("#status-word") == "Live"
 
 
 def test_it_says_when_the_agent_does_not_answer_and_finds_it_again(tab):
-    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    tab.call("Network.emulateNetworkConditions", offline=True, **offline)
+    tab.page.context.set_offline(True)
     tab.eventually("document.getElementById('status-word').textContent === 'The agent does not answer'")
     assert len(rows(tab, "#jobs")) == 5, "what was known stays"
 
-    tab.call("Network.emulateNetworkConditions", offline=False, **offline)
+    tab.page.context.set_offline(False)
     tab.eventually("document.getElementById('status-word').textContent === 'Live'")
 
 
-def test_words_of_jobs_are_only_words(browser, node):
+def test_words_of_jobs_are_only_words(blank, node):
     node.tell("hostile")
-    open_page(browser, node)
+    open_page(blank, node)
 
-    assert text(browser, "#node-name") == "</script><script>alert(1)</script>"
-    assert browser.evaluate("document.querySelectorAll('main img, main b, script').length") == 1
-    shown = browser.evaluate("document.body.textContent")
+    assert blank.text("#node-name") == "</script><script>alert(1)</script>"
+    assert blank.evaluate("document.querySelectorAll('main img, main b, script').length") == 1
+    shown = blank.evaluate("document.body.textContent")
     assert "<img src=x onerror=alert(1)>" in shown
     assert not any(secret in shown for secret in ("hunter2", "AKIA", "sec/ret", "feed"))
-    assert rows(browser, "#jobs")[1][2] == "–", "a rate that is no number"
-    assert browser.errors == []
+    assert rows(blank, "#jobs")[1][2] == "–", "a rate that is no number"
+    assert blank.errors == []
 
 
-def test_an_empty_node_says_so(browser):
+def test_an_empty_node_says_so(blank):
     with sample_node.serve(0) as empty:
-        open_page(browser, empty)
+        open_page(blank, empty)
 
-        assert "No job is registered" in text(browser, "#jobs")
+        assert "No job is registered" in blank.text("#jobs")
         for place in ("shares", "speed", "waits", "cache", "decisions"):
-            assert len(text(browser, f"#{place}")) > 10
-            assert browser.evaluate(f"[...document.querySelectorAll('#{place} > *')].filter(one => !one.hidden).length") == 1
-        assert browser.errors == []
+            assert len(blank.text(f"#{place}")) > 10
+            assert blank.evaluate(f"[...document.querySelectorAll('#{place} > *')].filter(one => !one.hidden).length") == 1
+        assert blank.errors == []
 
 
 def test_light_and_dark_are_chosen_and_remembered(tab, node):
@@ -311,20 +292,19 @@ def test_light_and_dark_are_chosen_and_remembered(tab, node):
         return tab.evaluate("getComputedStyle(document.body).backgroundColor")
 
     light = ground()
-    tab.evaluate("document.querySelector('#theme [value=dark]').click()")
+    tab.click("#theme label:has([value=dark])")
     dark = ground()
     assert dark != light
     open_page(tab, node)
     assert ground() == dark
     assert tab.evaluate("document.querySelector('#theme [value=dark]').checked")
 
-    tab.evaluate("document.querySelector('#theme [value=system]').click()")
+    tab.click("#theme label:has([value=system])")
     assert ground() == light
     tab.show_as(1280, "dark")
     assert ground() == dark
-    tab.evaluate("document.querySelector('#theme [value=light]').click()")
+    tab.click("#theme label:has([value=light])")
     assert ground() == light
-    tab.evaluate("localStorage.clear()")
 
 
 FOCUSED = """(() => {
@@ -333,6 +313,16 @@ FOCUSED = """(() => {
   return {place: [...document.querySelectorAll('*')].indexOf(at), what: at === document.body ? 'BODY' : at.id || at.value || at.textContent.trim(),
           ring: ring.outlineStyle !== 'none' && parseFloat(ring.outlineWidth) >= 2};
 })()"""
+
+
+def test_a_click_brings_a_job_out_and_another_lets_it_go(tab):
+    tab.click("button[value=job-2]")
+    assert tab.page.locator("button[value=job-2]").get_attribute("aria-pressed") == "true"
+    assert tab.page.locator("#waits .faint").count() == 4
+
+    tab.click("button[value=job-2]")
+    assert tab.page.locator("button[value=job-2]").get_attribute("aria-pressed") == "false"
+    assert tab.page.locator("#waits .faint").count() == 0
 
 
 def test_everything_can_be_done_with_the_keyboard(tab):
@@ -345,7 +335,7 @@ def test_everything_can_be_done_with_the_keyboard(tab):
         assert focused["ring"], f"no ring about {focused['what']}"
         reached[focused["place"]] = focused["what"]
         if focused["what"] == "job-2":
-            tab.press(" ")
+            tab.press("Space")
         if focused["what"] == "quantity":
             tab.press("ArrowDown")
         if focused["what"] == "trace-job":
@@ -368,18 +358,18 @@ def test_nothing_moves_for_who_wants_no_motion(tab):
 
 
 @pytest.mark.parametrize(("scheme", "words"), [("light", "at 120"), ("dark", "at 120"), ("light", "hostile"), ("dark", "at 0")])
-def test_axe_finds_nothing(browser, node, scheme, words):
+def test_axe_finds_nothing(blank, node, scheme, words):
     if not AXE.exists():
-        without("no axe-core: tools/check_dashboard.sh (./dev check --all) gets it")
-    browser.show_as(1760, scheme)  # It cannot judge what is scrolled out of sight.
+        chromium.without("no axe-core: tools/check_dashboard.sh (./dev check --all) gets it")
+    blank.show_as(1760, scheme)  # It cannot judge what is scrolled out of sight.
     node.tell(words)
-    open_page(browser, node)
-    choose_job(browser, "job-1")
-    browser.eventually("!document.querySelector('.timeline').hidden")
-    browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    open_page(blank, node)
+    blank.choose("#trace-job", "job-1")
+    blank.eventually("!document.querySelector('.timeline').hidden")
+    blank.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
-    browser.evaluate(AXE.read_text() + "; 0")
-    found = json.loads(browser.evaluate("axe.run().then(found => JSON.stringify({rules: found.passes.length, bad: "
+    blank.evaluate(AXE.read_text() + "; 0")
+    found = json.loads(blank.evaluate("axe.run().then(found => JSON.stringify({rules: found.passes.length, bad: "
         "found.violations.map(one => [one.id, one.nodes.map(node => node.html)]), "
         "open: found.incomplete.map(one => [one.id, one.nodes.map(node => node.html)])}))"))  # fmt: skip
 

@@ -84,19 +84,15 @@ def test_what_if_says_of_a_report_what_profile_said(ten_steps):
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory):
-    if chromium.find() is None:
-        pytest.skip(chromium.INSTALL)
-    with chromium.page(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
+def tab():
+    with chromium.browser() as browser, chromium.tab(browser) as one:
+        yield one
 
 
-def look(tab: chromium.Page, page: pathlib.Path) -> dict[str, str]:
+def look(tab: chromium.Tab, page: pathlib.Path) -> dict[str, str]:
     """What each figure shows, on a desk, on a phone in the dark and in print."""
     for width, scheme, media in ((1200, "light", "screen"), (360, "dark", "screen"), (800, "dark", "print")):
         tab.show_as(width, scheme, media)
-        tab.errors.clear()
-        tab.requests.clear()
         tab.open(page)
 
         assert tab.errors == []
