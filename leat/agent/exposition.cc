@@ -100,7 +100,8 @@ constexpr auto kRows = std::to_array<Row>({
        }
      }},
     {"leat_agent_link_bytes_per_second", "gauge", "bucket",
-     "Rate at which they read there; near its limit, jobs wait for each other.",
+     "Rate at which the jobs read that read there, wherever they do; near the "
+     "limit, they wait for each other.",
      [](const NodeView& v, Samples& s) {
        for (const LinkView& link : v.links) {
          s.add(link.read_bytes_per_second, {{"bucket", link.bucket}});

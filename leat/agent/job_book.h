@@ -11,6 +11,7 @@
 
 #include "leat/agent/node_view.h"
 #include "leat/agent/wire/messages.h"
+#include "leat/base/check.h"
 #include "leat/tune/node_sharing.h"
 
 namespace leat {
@@ -32,11 +33,15 @@ class JobBook {
   static constexpr std::size_t kMostPoints = 36'000;
 
   /// `buckets`: what loaders call those of node.bucket_bytes_per_second.
+  ///
+  /// REQUIRES: as many of both.
   JobBook(const NodeResources& node, const SharingOptions& options,
           std::vector<std::string> buckets = {})
       : options_(options),
         buckets_(std::move(buckets)),
-        sharing_(node, options) {}
+        sharing_(node, options) {
+    LEAT_CHECK(buckets_.size() == node.bucket_bytes_per_second.size());
+  }
 
   void join(MemberId member, std::uint32_t user, std::int32_t pid,
             const WireRegistration& registration, double unix_seconds);

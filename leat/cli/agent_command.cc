@@ -118,9 +118,10 @@ Result<void> read_bandwidth(const std::string& given, AgentOptions& options) {
     options.node.bytes_per_second = limit;
     return {};
   }
-  LEAT_TRY(const Url url, parse_url(given.substr(0, equals)));
-  const std::string bucket = url.bucket();
-  if (bucket.empty() || !url.path.empty()) {
+  const Result<Url> url = parse_url(given.substr(0, equals));
+  if (!url) return refuse(url.error().message());
+  const std::string bucket = url->bucket();
+  if (bucket.empty() || !url->path.empty()) {
     return refuse("name a whole bucket, such as s3://photos, or a host");
   }
   if (std::ranges::find(options.buckets, bucket) != options.buckets.end()) {
@@ -144,6 +145,7 @@ Result<AgentOptions> options_of(const AgentFlags& flags) {
   options.node.threads = flags.threads > 0 ? flags.threads : kUnbounded;
   if (flags.max_in_flight > 0) options.node.in_flight = flags.max_in_flight;
   for (const std::string& bandwidth : flags.bandwidths) {
+    if (bandwidth.empty()) continue;
     LEAT_TRY_VOID(read_bandwidth(bandwidth, options));
   }
   LEAT_TRY(const double ram, bytes_of(flags.cache_ram, "--cache-ram"));

@@ -104,8 +104,9 @@ Result<std::vector<std::string>> read_buckets(const toml::array* tables,
     if (std::ranges::count(names, names.back()) > 1) {
       reader.refuse("name", "is that of another bucket, too");
     }
-    node.bucket_bytes_per_second.push_back(
-        or_unbounded(whole(reader.bytes("bandwidth"))));
+    const std::uint64_t bandwidth = reader.bytes("bandwidth");
+    if (bandwidth == 0) reader.refuse("bandwidth", "must be more than 0");
+    node.bucket_bytes_per_second.push_back(whole(bandwidth));
     LEAT_TRY_VOID(reader.done());
   }
   return names;

@@ -128,6 +128,9 @@ TEST(JobsFileTest, SaysWhatIsWrongAndWhere) {
                          "[[buckets]]\nname = \"b\"\n"),
               HasSubstr("bandwidth is missing"));
   EXPECT_THAT(refusal_of(std::string(kCluster) + std::string(kJob) +
+                         "[[buckets]]\nname = \"b\"\nbandwidth = 0\n"),
+              HasSubstr("bandwidth must be more than 0"));
+  EXPECT_THAT(refusal_of(std::string(kCluster) + std::string(kJob) +
                          "[[arrivals]]\nshape = \"storm\"\n"),
               HasSubstr("burst"));
 }

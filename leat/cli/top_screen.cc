@@ -131,16 +131,17 @@ std::vector<std::string> table_of(const NodeView& view) {
   return lines;
 }
 
-std::string links_of(const NodeView& view) {
-  std::string text;
+/// A line each.
+std::vector<std::string> links_of(const NodeView& view) {
+  std::vector<std::string> lines;
   for (const LinkView& link : view.links) {
-    text +=
-        fmt::format("   {} {}/s of {}/s",
-                    link.bucket.empty() ? "reads" : cut(link.bucket, kMostName),
+    lines.push_back(
+        fmt::format("read {}: {}/s of {}/s",
+                    link.bucket.empty() ? "in all" : "of " + link.bucket,
                     format_bytes(shown(link.read_bytes_per_second)),
-                    format_bytes(shown(link.bytes_per_second)));
+                    format_bytes(shown(link.bytes_per_second))));
   }
-  return text;
+  return lines;
 }
 
 std::vector<std::string> head_of(const NodeView& view) {
@@ -152,12 +153,15 @@ std::vector<std::string> head_of(const NodeView& view) {
       view.in_flight > 0 ? fmt::format("   requests {:.0f} of {} given out",
                                        given, view.in_flight)
                          : "";
-  return {fmt::format("leat top  {}  {}  {} job{}", view.name, view.objective,
-                      view.jobs.size(), view.jobs.size() == 1 ? "" : "s"),
-          fmt::format("cores {:.1f} of {:.0f} in use, {:.1f} outside of Leat",
-                      view.cores_busy, view.cores, view.cores_busy_outside) +
-              requests + links_of(view),
-          ""};
+  std::vector<std::string> lines = {
+      fmt::format("leat top  {}  {}  {} job{}", view.name, view.objective,
+                  view.jobs.size(), view.jobs.size() == 1 ? "" : "s"),
+      fmt::format("cores {:.1f} of {:.0f} in use, {:.1f} outside of Leat",
+                  view.cores_busy, view.cores, view.cores_busy_outside) +
+          requests};
+  std::ranges::move(links_of(view), std::back_inserter(lines));
+  lines.emplace_back();
+  return lines;
 }
 
 /// The latest first, with the seconds until now and the names of jobs.

@@ -40,17 +40,17 @@ std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
 
 /// Of all parts, each once.
 std::vector<std::string> buckets_of(const Dataset& dataset) {
-  std::vector<StorePlace> places = dataset.parts;
-  if (places.empty()) places.push_back({.url = dataset.url});
   std::vector<std::string> buckets;
-  for (const StorePlace& place : places) {
-    const Result<Url> url = parse_url(place.url);
-    const std::string bucket = url ? url->bucket() : "";
-    if (bucket.empty() || std::ranges::find(buckets, bucket) != buckets.end()) {
-      continue;
+  const auto add = [&](std::string_view place) {
+    const Result<Url> url = parse_url(place);
+    std::string bucket = url ? url->bucket() : "";
+    if (!bucket.empty() &&
+        std::ranges::find(buckets, bucket) == buckets.end()) {
+      buckets.push_back(std::move(bucket));
     }
-    buckets.push_back(bucket);
-  }
+  };
+  if (dataset.parts.empty()) add(dataset.url);
+  for (const StorePlace& part : dataset.parts) add(part.url);
   return buckets;
 }
 

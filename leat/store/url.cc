@@ -80,7 +80,12 @@ std::string Url::text() const {
 }
 
 std::string Url::bucket() const {
-  return scheme == "file" ? "" : scheme + "://" + authority;
+  if (scheme == "file") return "";
+  if (scheme == "s3") return "s3://" + authority;
+  std::string host = lower(authority);
+  const std::string_view port = scheme == "https" ? ":443" : ":80";
+  if (host.ends_with(port)) host.resize(host.size() - port.size());
+  return scheme + "://" + host;
 }
 
 Result<Url> parse_url(std::string_view text) {

@@ -46,7 +46,9 @@ TEST(UrlTest, CutsEverySupportedForm) {
 
 TEST(UrlTest, NamesTheBucketThatItIsIn) {
   EXPECT_EQ(parse_url("s3://photos/train/a")->bucket(), "s3://photos");
-  EXPECT_EQ(parse_url("HTTPS://host:80/a")->bucket(), "https://host:80");
+  EXPECT_EQ(parse_url("HTTPS://Host:80/a")->bucket(), "https://host:80");
+  EXPECT_EQ(parse_url("https://host:443/a")->bucket(), "https://host");
+  EXPECT_EQ(parse_url("http://[::1]:80")->bucket(), "http://[::1]");
   EXPECT_EQ(parse_url("file:///data/x")->bucket(), "");
 }
 

@@ -42,6 +42,8 @@ class Lending {
         claim.wanted =
             (reads + kRoom * narrowest_link(node_, claim)) / bytes_[i];
       }
+      // Else those of who is held back would be lent, on paper.
+      claim.wanted = std::min(claim.wanted, rate_of_requests(i));
       claim.used_bytes_per_second = reads;
       for_each_link(claim,
                     [&](std::size_t link) { readers_[link].push_back(i); });
@@ -49,12 +51,14 @@ class Lending {
   }
 
   std::vector<double> limits() {
+    const Amounts best = best_rates(links_);
     // As if each had links of its own.
-    const Amounts most = best_rates(static_cast<double>(claims_.size() + 1));
-    const Amounts best = best_rates(1);
-    std::vector<bool> has_room(links_.size());
+    Amounts wide = links_;
+    for (double& link : wide) link *= times();
+    const Amounts most = best_rates(wide);
+    std::vector<bool> has_room;
     for (std::size_t link = 0; link < links_.size(); ++link) {
-      has_room[link] = wanted(link, most) <= kFull * links_[link];
+      has_room.push_back(is_roomy(link));
     }
     std::vector<double> limits;
     std::vector<bool> all_have_room;  // Of a claim's links.
@@ -83,6 +87,14 @@ class Lending {
            missed_part(speed, grants_[i].cache_bytes);
   }
 
+  /// That those it has can bring.
+  double rate_of_requests(std::size_t i) const {
+    const JobSpeed& speed = claims_[i].speed;
+    const double waits = speed.latency_seconds * speed.reads_per_sample *
+                         missed_part(speed, grants_[i].cache_bytes);
+    return waits > 0 ? grants_[i].in_flight / waits : kUnbounded;
+  }
+
   /// Bytes a second, if nobody else read; nullopt: not known.
   std::optional<double> needed_by(std::size_t i) const {
     const double rate = rate_alone(node_, claims_[i]);
@@ -95,12 +107,22 @@ class Lending {
                                    claims_[i].outside_ceiling});
   }
 
-  /// Of each claim, with links so many times as wide; 0 of those that nothing
-  /// bounds.
-  Amounts best_rates(double times) const {
+  /// More than all claims together can want, where each wants one link.
+  double times() const { return static_cast<double>(claims_.size() + 1); }
+
+  /// Of what all want that the other links let through.
+  bool is_roomy(std::size_t link) const {
+    if (!std::isfinite(links_[link])) return true;
+    std::vector<double> wide = links_;
+    wide[link] *= times();
+    return wanted(link, best_rates(wide)) <= kFull * links_[link];
+  }
+
+  /// Of each claim, with such links; 0 of those that nothing bounds.
+  Amounts best_rates(const std::vector<double>& links) const {
     NodeResources node = node_;
-    node.bytes_per_second *= times;
-    for (double& bucket : node.bucket_bytes_per_second) bucket *= times;
+    node.bytes_per_second = links.front();
+    node.bucket_bytes_per_second.assign(links.begin() + 1, links.end());
     const RateProblem jobs(node, claims_, options_);
     Amounts cache;
     Amounts threads;
@@ -163,9 +185,18 @@ class Lending {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       if (wanted(link, now) > (1 + kNoise) * links_[link]) return true;
     }
-    return relative_gain(
-               options_.objective, normalised_rates(node_, claims_, then),
-               normalised_rates(node_, claims_, grants_)) >= kLeastGain;
+    std::vector<Claim> claims;
+    std::vector<Grant> before;
+    std::vector<Grant> after;
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+      if (all_have_room[i]) continue;
+      claims.push_back(claims_[i]);
+      before.push_back(grants_[i]);
+      after.push_back(then[i]);
+    }
+    return relative_gain(options_.objective,
+                         normalised_rates(node_, claims, after),
+                         normalised_rates(node_, claims, before)) >= kLeastGain;
   }
 
   const NodeResources& node_;

@@ -18,7 +18,7 @@ struct LinkReading {
 /// lately seen to read.
 ///
 /// Only those that run short are limited so that others keep what they need:
-/// to what is best by the objective, with threads and cache as in `grants`.
+/// to what is best by the objective, with all else as in `grants`.
 /// Whoever needs less has headroom above it, at least an equal part; a claim
 /// that nothing bounds too. What is kept for either is what it reads and a
 /// little more, so that a job that goes slower than its figures say holds back

@@ -54,7 +54,7 @@ TEST(BandwidthLendingTest, OnlyWhoReadsAFullBucketIsHeld) {
   // The first bucket is wanted by two that need more than it brings; the second
   // and the link have room.
   const std::vector<Claim> claims = {of_bucket(0, reader(1000)),
-                                     of_bucket(0, reader(9000)),
+                                     of_bucket(0, reader(50000)),
                                      of_bucket(1, reader(2000)), reader(3000)};
   const std::vector<LinkReading> readings = {
       {1e6, true}, {2e6, true}, {2e6, false}, {3e6, false}};
@@ -66,6 +66,31 @@ TEST(BandwidthLendingTest, OnlyWhoReadsAFullBucketIsHeld) {
   EXPECT_NEAR(limits[1], 3e6, 1e5);
   EXPECT_EQ(limits[2], 8e6) << "all of its bucket";
   EXPECT_EQ(limits[3], kLink);
+}
+
+TEST(BandwidthLendingTest, RequestsOfWhoIsHeldBackAreNotAnothers) {
+  const NodeResources node{
+      .threads = 4, .in_flight = 200, .bucket_bytes_per_second = {20e6, 39e6}};
+  const auto far_reader = [](std::size_t bucket) {
+    return Claim{.speed = {.compute_ceiling = 1000,
+                           .reads_per_sample = 1,
+                           .read_bytes_per_sample = 1e6,
+                           .latency_seconds = 2},
+                 .buckets = {bucket}};
+  };
+  const std::vector<Claim> claims = {far_reader(0), far_reader(1),
+                                     far_reader(1)};
+  std::vector<Grant> grants = limited_to({20e6, 39e6, 39e6});
+  grants[0].in_flight = 60;
+  grants[1].in_flight = 80;
+  grants[2].in_flight = 60;
+  const std::vector<LinkReading> readings = {
+      {20e6, true}, {38e6, true}, {38e6, true}};
+
+  const auto limits = lend_bandwidth(node, claims, grants, readings, {});
+
+  EXPECT_NEAR(limits[0], 20e6, 1);
+  EXPECT_NEAR(limits[1] + limits[2], 39e6, 1);
 }
 
 TEST(BandwidthLendingTest, WhatHasNoLimitIsNotLimited) {

@@ -75,23 +75,25 @@ def test_who_reads_a_bucket_with_a_limit_is_held_to_it(node):
     node.read("s3://near", "s3://far")
 
     def is_settled(shown: dict) -> bool:
-        return len(shown["jobs"]) == 3 and all(job["found_rate"] > 0 and job["bottleneck"] != "nothing" for job in shown["jobs"])
+        limits = limits_of(shown)
+        known = all(job["found_rate"] > 0 and job["bottleneck"] != "nothing" for job in shown["jobs"])
+        # Both want more than there is: their limits are parts of it.
+        return len(limits) == 3 and known and sum(limit for limit in limits.values() if limit) <= 1.02 * LIMIT
 
     before = node.when(is_settled)
     limits = limits_of(before)
     assert limits.pop("s3://near") is None
     assert sorted(limits) == ["s3://far", "s3://near + s3://far"]
-    assert all(0 < limit <= LIMIT for limit in limits.values())
     assert [(link["bucket"], link["bytes_per_second"]) for link in before["node"]["links"]] == [("s3://far", LIMIT)]
 
     # Of all that reads there, in bytes that came.
     def read_by(shown: dict) -> int:
         return sum(job["ledger"]["bytes"] for job in shown["jobs"] if "s3://far" in job["dataset"])
 
-    later = node.when(lambda shown: shown["node"]["time_seconds"] >= before["node"]["time_seconds"] + 8)
+    later = node.when(lambda shown: shown["node"]["time_seconds"] >= before["node"]["time_seconds"] + 15)
     seconds = later["node"]["time_seconds"] - before["node"]["time_seconds"]
     # Reads in flight are answered still, and reports are of up to a second before.
-    assert 0 < read_by(later) - read_by(before) <= 1.25 * LIMIT * (seconds + 2)
+    assert 0 < read_by(later) - read_by(before) <= 1.1 * LIMIT * (seconds + 2)
     near = next(job for job in later["jobs"] if job["dataset"] == "s3://near")
     assert near["found_rate"] * 20_000 > 2 * LIMIT, "one that has no limit reads more than one that has"
 
