@@ -291,7 +291,8 @@ bool EpochRun::is_ours(SampleId sample) const {
   return home >= readers.first && home < readers.first + readers.count;
 }
 
-// `planned` counts the rows that somebody else will finish from now on.
+// `planned` counts the rows that somebody else will finish from now on. There
+// is no error once these are all of them: the last one may be reading it.
 Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
                                   const std::stop_token& stop) {
   std::size_t learned_rows = 0;
@@ -308,11 +309,10 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
   planned_samples_ += learned_rows;
   while (planned < batch.size()) {
     LEAT_TRY_VOID(wait_for_leave(stop));
-    ++planned_samples_;
-    SampleWork& sample = batch.sample(planned);
-    begin_fetch(sample, stop);
-    ++planned;
     if (stop.stop_requested()) return cancelled();
+    ++planned_samples_;
+    begin_fetch(batch.sample(planned), stop);
+    ++planned;
   }
   return {};
 }
