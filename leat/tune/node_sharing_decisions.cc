@@ -236,6 +236,7 @@ void NodeSharing::set_limits(const std::vector<JobEntry*>& jobs,
                              std::vector<Grant>& grants) const {
   if (!is_bandwidth_shared()) return;
   std::vector<LinkReading> readings;
+  readings.reserve(jobs.size());
   for (const JobEntry* entry : jobs) {
     readings.push_back({.bytes_per_second = entry->second.read_bytes_per_second,
                         .is_full = link_load(entry->second) >= kFullLink});
