@@ -22,7 +22,11 @@ PATIENCE = 30  # Seconds until what must come has come.
 
 
 def without(what: str) -> None:
-    """Skips the test, except where everything must run: ./dev check --all."""
+    """Skips a test for what is missing, as `what` says, and fails it under ./dev check --all.
+
+    Debian has no Playwright and the browser has 100 MB, but the README's two commands must work with Debian's
+    packages alone, and without a browser; axe-core comes from npm, which no build needs.
+    """
     (pytest.fail if os.environ.get("LEAT_NO_SKIP") else pytest.skip)(what)
 
 
