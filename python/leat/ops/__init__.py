@@ -1,0 +1,67 @@
+"""What is done to the fields of a sample, from bytes to an array.
+
+    ops = [DecodeImage(), RandomResizedCrop(224), RandomHorizontalFlip(),
+           Normalize(IMAGENET_MEAN, IMAGENET_STD)]
+
+makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage` is
+told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
+move pixels come before those two.
+
+Some ops read a field of bytes: `DecodeImage`, `ParseInt`, `ParseFloat`, `ParseText`,
+`ParseJson` and `LoadNpy`; of these the four that parse also read a text of the
+catalogue, which `field` has to name. All others change the image of the op before, or of the
+field that `field` names. Every op takes `to`, the name of its field from there on.
+
+An op that reads bytes takes the field that `field` names, else the only one there
+is, else the one with a usual name: of images jpg, jpeg, png, webp, image and data;
+of the others WebDataset's extensions, which each op lists. So
+
+    ops = [DecodeImage(), ParseInt(), ParseJson("box", to="box"), ParseText()]
+
+reads tar shards with .jpg, .cls, .json and .txt. `DecodeImage` names its field
+`image`, the others keep the name.
+
+A random op depends on the seed, the epoch and the sample, and on nothing else: not
+on threads, world size or where a run was resumed.
+"""
+
+from leat.ops._chain import Chain, functions_of, listed, specs_to_json
+from leat.ops._colour import ColorJitter
+from leat.ops._decode import DecodeImage
+from leat.ops._geometry import (
+    CenterCrop,
+    Pad,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
+from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
+from leat.ops._op import Op
+from leat.ops._parse import LoadNpy, ParseFloat, ParseInt, ParseJson, ParseText
+from leat.ops._python import Python
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Cast",
+    "CenterCrop",
+    "Chain",
+    "ColorJitter",
+    "DecodeImage",
+    "LoadNpy",
+    "Normalize",
+    "Op",
+    "Pad",
+    "ParseFloat",
+    "ParseInt",
+    "ParseJson",
+    "ParseText",
+    "Python",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "Resize",
+    "functions_of",
+    "specs_to_json",
+]

@@ -1,0 +1,72 @@
+"""Lists of ops, as the engine reads them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterable, Tuple
+
+import numpy as np
+
+from leat import _functions, _native
+from leat.errors import InvalidArgument
+from leat.ops._op import Op
+from leat.ops._python import Python
+
+
+def functions_of(ops: Iterable[Op]) -> list[Any]:
+    """Of the ops that call one for each sample, as the engine calls them."""
+    return [
+        _functions.call_per_sample(op.function, place, op.global_rng)
+        for place, op in enumerate(ops)
+        if isinstance(op, Python) and op.per == "sample"
+    ]
+
+
+def listed(ops: Iterable[Op]) -> list[Op]:
+    """Refuses a text, which is a list of letters."""
+    if isinstance(ops, str):
+        raise InvalidArgument(
+            f"ops={ops!r} is a text; write a list of leat.ops, such as "
+            f"[leat.ops.DecodeImage(), leat.ops.Resize(224)]"
+        )
+    return list(ops)
+
+
+def specs_to_json(ops: Iterable[Op]) -> str:
+    """The ops as one JSON list, as the engine reads them."""
+    specs = []
+    for op in ops:
+        if not isinstance(op, Op):
+            raise InvalidArgument(
+                f"{op!r} is no op; write leat.ops.Resize(224) or another of "
+                f"leat.ops"
+            )
+        if not (isinstance(op, Python) and op.per == "batch"):
+            specs.append(op.to_spec())
+    return json.dumps(specs)
+
+
+class Chain:
+    """Ops as a function from the bytes of one field to its array, or its str.
+
+        chain = Chain([DecodeImage(), RandomResizedCrop(224)])
+        array = chain(data, seed=0, epoch=3, sample=81)
+
+    gives what a loader with these ops and this seed delivers. Any number of
+    threads may call it; Python runs on while it works.
+    """
+
+    def __init__(self, ops: Iterable[Op]) -> None:
+        self.ops: Tuple[Op, ...] = tuple(listed(ops))
+        self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
+
+    def __call__(
+        self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
+    ) -> np.ndarray | str:
+        return self._program.run(data, seed, epoch, sample)
+
+    def __repr__(self) -> str:
+        return f"Chain({list(self.ops)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.ops,))

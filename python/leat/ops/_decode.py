@@ -1,0 +1,47 @@
+"""Bytes of pictures to arrays."""
+
+from __future__ import annotations
+
+from leat.ops._op import Op, fail
+
+
+class DecodeImage(Op):
+    """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
+
+    Of an animated WebP the first picture is decoded, if it covers all of it; else it
+    is a bad sample.
+
+    Args:
+        mode: "RGB", or "L" for grey.
+        layout: "CHW" or "HWC", the order of the array's dimensions.
+        exif_orientation: turn the picture upright, as its EXIF says. Pillow and
+            torchvision's datasets leave that out.
+        exact: never decode a JPEG at a half, a quarter or an eighth of its size.
+            That is done only where the crop is at least three times the output
+            both ways, and changes photographs by less than 2 levels on average.
+        max_pixels: refuse images that claim more; the default is Pillow's.
+    """
+
+    _name = "decode_image"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        mode: str = "RGB",
+        layout: str = "CHW",
+        exif_orientation: bool = True,
+        exact: bool = False,
+        max_pixels: int | None = None,
+    ) -> None:
+        params = {
+            "mode": self._choice("mode", mode, ("RGB", "L")),
+            "layout": self._choice("layout", layout, ("CHW", "HWC")),
+            "exif_orientation": bool(exif_orientation),
+            "exact": bool(exact),
+            "max_pixels": None if max_pixels is None else int(max_pixels),
+        }
+        if max_pixels is not None and max_pixels < 1:
+            fail(self, f"max_pixels={max_pixels!r} must be at least 1")
+        super().__init__(params, field, to)

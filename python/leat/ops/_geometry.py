@@ -1,0 +1,167 @@
+"""Ops that move pixels."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from leat.ops._op import INTERPOLATIONS, MOST_SIDE, Op, Pixels, Size, fail
+
+
+class Resize(Op):
+    """Changes the size, antialiased: Pillow's pixels, byte for byte.
+
+    Args:
+        size: (height, width); or one number for the shorter side, the other
+            following in proportion.
+        interpolation: one of Pillow's filters: "nearest", "box", "bilinear",
+            "hamming", "bicubic", "lanczos".
+    """
+
+    _name = "resize"
+
+    def __init__(
+        self,
+        size: Size,
+        interpolation: str = "bilinear",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "interpolation": self._choice(
+                "interpolation", interpolation, INTERPOLATIONS
+            ),
+        }
+        super().__init__(params, field, to)
+
+
+class CenterCrop(Op):
+    """Cuts out the middle; what is too small is padded with black.
+
+    Args:
+        size: a side, or (height, width).
+    """
+
+    _name = "center_crop"
+
+    def __init__(
+        self, size: Size, *, field: str | None = None, to: str | None = None
+    ) -> None:
+        super().__init__({"size": self._size(size)}, field, to)
+
+
+class RandomResizedCrop(Op):
+    """Cuts out a random part and resizes it.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        scale: bounds of the part's area, as a share of the picture's.
+        ratio: bounds of the part's width to its height.
+        interpolation: as for `Resize`.
+    """
+
+    _name = "random_resized_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        scale: Tuple[float, float] = (0.08, 1.0),
+        ratio: Tuple[float, float] = (3 / 4, 4 / 3),
+        interpolation: str = "bilinear",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "scale": self._range("scale", scale),
+            "ratio": self._range("ratio", ratio),
+            "interpolation": self._choice(
+                "interpolation", interpolation, INTERPOLATIONS
+            ),
+        }
+        if params["scale"][1] > 1:
+            fail(self, f"scale={scale!r} must not exceed 1")
+        super().__init__(params, field, to)
+
+
+class RandomHorizontalFlip(Op):
+    """Mirrors some pictures, left to right.
+
+    Args:
+        p: the probability, from 0 to 1.
+    """
+
+    _name = "random_horizontal_flip"
+
+    def __init__(
+        self, p: float = 0.5, *, field: str | None = None, to: str | None = None
+    ) -> None:
+        if not 0 <= p <= 1:
+            fail(self, f"p={p!r} must be from 0 to 1")
+        super().__init__({"p": float(p)}, field, to)
+
+
+class RandomCrop(Op):
+    """Cuts out a random part, as torchvision's op of that name.
+
+    What is too small even with its padding gets what is missing on both sides
+    first, as with torchvision's ``pad_if_needed=True``.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        padding: pixels added before the crop: one number for every side, (left and
+            right, top and bottom), or (left, top, right, bottom).
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "random_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        padding: Pixels = 0,
+        *,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "size": self._size(size),
+            "padding": self._pixels("padding", padding, (1, 2, 4), MOST_SIDE),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)
+
+
+class Pad(Op):
+    """Adds a border.
+
+    Args:
+        padding: pixels: one number for every side, (left and right, top and bottom),
+            or (left, top, right, bottom).
+        size: instead of `padding`: a side, or (height, width), that the picture has
+            at least afterwards, with itself in the middle.
+        fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+    """
+
+    _name = "pad"
+
+    def __init__(
+        self,
+        padding: Pixels = 0,
+        *,
+        size: Size | None = None,
+        fill: Pixels = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if size is not None and padding != 0:
+            fail(self, "padding and size cannot both be given")
+        params = {
+            "padding": self._pixels("padding", padding, (1, 2, 4), MOST_SIDE),
+            "size": None if size is None else self._size(size),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+        }
+        super().__init__(params, field, to)

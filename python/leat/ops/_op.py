@@ -1,0 +1,114 @@
+"""What all ops have in common."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn, Sequence, Union
+
+import numpy as np
+
+from leat.errors import InvalidArgument
+
+Size = Union[int, Sequence[int]]
+Pixels = Union[int, Sequence[int]]
+INTERPOLATIONS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+MOST_SIDE = 65535
+WHOLE = (
+    "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
+)  # fmt: skip
+REAL = ("float64", "float32")
+
+
+def dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if dtype is bool or dtype is str:
+        return dtype.__name__
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return repr(dtype)
+
+
+def fail(op: object, message: str) -> NoReturn:
+    raise InvalidArgument(f"{type(op).__name__}: {message}")
+
+
+class Op:
+    """What all ops have in common. Ops are values: they compare and print."""
+
+    _name = ""
+
+    def __init__(
+        self, params: dict[str, Any], field: str | None, to: str | None
+    ) -> None:
+        self._params = params
+        self._field = field
+        self._to = to
+        for name, value in (("field", field), ("to", to)):
+            if value is not None and not (isinstance(value, str) and value):
+                fail(self, f"{name}={value!r} must be the name of a field")
+
+    def to_spec(self) -> dict[str, Any]:
+        """The op as the engine reads it: a name and what is not None."""
+        params = {**self._params, "field": self._field, "to": self._to}
+        return {
+            "name": self._name,
+            "params": {k: v for k, v in params.items() if v is not None},
+        }
+
+    def __repr__(self) -> str:
+        params = {**self._params, "field": self._field, "to": self._to}
+        inside = ", ".join(f"{k}={v!r}" for k, v in params.items() if v is not None)
+        return f"{type(self).__name__}({inside})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Op):
+            return NotImplemented
+        return self.to_spec() == other.to_spec()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_spec(), sort_keys=True))
+
+    def _size(self, size: Size) -> int | list[int]:
+        sides = list(size) if isinstance(size, (list, tuple)) else [size]
+        if len(sides) not in (1, 2) or any(
+            isinstance(side, bool)
+            or not isinstance(side, (int, np.integer))
+            or not 1 <= side <= MOST_SIDE
+            for side in sides
+        ):
+            fail(
+                self,
+                f"size={size!r} must be a side or (height, width) of "
+                f"1 to {MOST_SIDE} pixels",
+            )
+        sides = [int(side) for side in sides]
+        return sides[0] if len(sides) == 1 else sides
+
+    def _pixels(
+        self, name: str, value: Any, counts: Sequence[int], most: int
+    ) -> int | list[int]:
+        numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+        if len(numbers) not in counts or any(
+            isinstance(number, bool)
+            or not isinstance(number, (int, np.integer))
+            or not 0 <= number <= most
+            for number in numbers
+        ):
+            which = " or ".join(map(str, counts))
+            fail(self, f"{name}={value!r} must be {which} numbers from 0 to {most}")
+        numbers = [int(number) for number in numbers]
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    def _choice(self, name: str, value: str, choices: Sequence[str]) -> str:
+        if value not in choices:
+            fail(self, f"{name}={value!r} must be one of {', '.join(choices)}")
+        return value
+
+    def _range(self, name: str, value: Sequence[float]) -> list[float]:
+        numbers = [float(number) for number in value]
+        if len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] < math.inf:
+            fail(self, f"{name}={value!r} must be (low, high), 0 < low <= high")
+        return numbers
