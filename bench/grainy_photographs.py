@@ -32,8 +32,10 @@ class Shape(NamedTuple):
         return self.size[0] * self.size[1] * 3
 
 
-# Means of the real ones: 110 KB (ILSVRC 2012, train) and 315 KB (Open Images V7).
+# Means of the real ones: 110 KB (ILSVRC 2012, train) and 315 KB (Open Images V7). Smooth
+# ones are those of the demo: 37 KB.
 SHAPES = {
+    "smooth": Shape((500, 375), quality=90, grain=0, count=512),
     "imagenet": Shape((500, 375), quality=96, grain=6, count=1024),
     "openimages": Shape((1024, 768), quality=94, grain=5, count=512),
 }
@@ -56,6 +58,8 @@ def _make(folder: pathlib.Path, name: str, numbers: range, shape: Shape) -> None
     folder.mkdir(parents=True)
     for number in numbers:
         pixels = np.asarray(photos.cut(photo, shape.size, random.Random(number)), np.float32)
-        grain = np.random.default_rng(number).normal(0, shape.grain, pixels.shape[:2])
-        pixels = np.clip(pixels + grain[..., None], 0, 255).astype(np.uint8)
+        if shape.grain:
+            grain = np.random.default_rng(number).normal(0, shape.grain, pixels.shape[:2])
+            pixels = pixels + grain[..., None]
+        pixels = np.clip(pixels, 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(folder / f"{number:05}.jpg", quality=shape.quality)

@@ -29,10 +29,10 @@ from train_photos import BATCH, EPOCHS, SEED, TRAIN_OPS, Trainer
 SLOW_BOX = 6.0  # Seconds that the slow ways may train.
 FAST_BOX = 10.0  # The same for the fast ones.
 TRIAL = 1.5  # Seconds of each trial of a sweep.
-NETWORK_SWEEP = [(0, 64), (1, 64), (2, 32), (2, 64), (4, 16)]
+NETWORK_SWEEP = [(0, 64), (1, 64), (2, 16), (2, 32), (2, 64), (2, 128), (4, 32)]
 """(workers, threads within a batch) of which `torch_best` takes the fastest."""
-MEMORY_SWEEP = [(0, 1), (1, 1), (2, 1)]
-"""The same for `no_io`, where no thread has anything to wait for."""
+LOCAL_SWEEP = [(0, 1), (0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]
+"""The same for `local` and `no_io`, whose threads have next to nothing to wait for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,19 +204,19 @@ def torch_2_workers(place: Place) -> dict:
 
 
 def torch_best(place: Place) -> dict:
-    way = TorchWay("torch_best", place, HttpReader)
-    sweep = way.sweep(NETWORK_SWEEP)
-    best = way.train(sweep[0]["workers"], sweep[0]["threads"])
-    return {**best, "settings_tried": len(sweep), "sweep": sweep}
+    return at_its_best(TorchWay("torch_best", place, HttpReader), NETWORK_SWEEP)
 
 
-def local(place: Place, workers: int, threads: int) -> dict:
-    return TorchWay("local", place, file_reader).train(workers, threads)
+def local(place: Place) -> dict:
+    return at_its_best(TorchWay("local", place, file_reader), LOCAL_SWEEP)
 
 
 def no_io(place: Place) -> dict:
-    way = TorchWay("no_io", place, memory_reader)
-    sweep = way.sweep(MEMORY_SWEEP)
+    return at_its_best(TorchWay("no_io", place, memory_reader), LOCAL_SWEEP)
+
+
+def at_its_best(way: TorchWay, settings: list[tuple[int, int]]) -> dict:
+    sweep = way.sweep(settings)
     best = way.train(sweep[0]["workers"], sweep[0]["threads"])
     return {**best, "settings_tried": len(sweep), "sweep": sweep}
 
@@ -224,16 +224,24 @@ def no_io(place: Place) -> dict:
 # --- through leat -----------------------------------------------------------
 
 
-def leat_loader(place: Place) -> dict:
+def leat_from_bucket(place: Place) -> dict:
+    store = {"endpoint_url": place.url, "no_sign_request": True}
+    return leat_loader("leat", place, "s3://photos/train", store)
+
+
+def leat_from_files(place: Place) -> dict:
+    return leat_loader("leat_local", place, place.folder / "train", {})
+
+
+def leat_loader(name: str, place: Place, url: str | pathlib.Path, store: dict[str, Any]) -> dict:
     torch.set_num_threads(1)
     warm_up()
     trainer = Trainer()
     server = Server(place.url)
     memory = Memory()
     loader = leat.Loader(
-        "s3://photos/train",
-        endpoint_url=place.url,
-        no_sign_request=True,
+        url,
+        **store,
         global_batch_size=BATCH,
         seed=SEED,
         fields=("image", "label", "index"),
@@ -243,14 +251,14 @@ def leat_loader(place: Place) -> dict:
         memory="64MiB",
         epochs=EPOCHS,
     )
-    progress = Progress("leat", len(loader.dataset))
+    progress = Progress(name, len(loader.dataset))
     server.reset()  # It has listed the bucket; no photograph was read yet.
     epochs, gets = [], []
     with loader:
         for number in range(EPOCHS):
             epoch = train_epoch(trainer, loader, number, observe=progress.show)
             epochs.append(epoch)
-            gets.append(gets_of_epochs(server, loader) - sum(gets))
+            gets.append(gets_of_epochs(server, loader) - sum(gets) if store else 0)
             progress.say(f"epoch {number}: {epoch.samples / epoch.seconds:.0f} samples/s")
         stats = loader.stats()
         result = {**summary(epochs, memory), "gets": gets}

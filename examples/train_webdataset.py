@@ -27,7 +27,7 @@ def main(url: str) -> None:
     loader = leat.Loader(
         url,
         global_batch_size=64,
-        shuffle=True,  # In blocks: a shard is read in large requests.
+        shuffle=True,  # In blocks. One rank reads in large requests, several sample by sample.
         drop_last=False,
         fields=("image", "cls", "weight"),
         batch="tuple",

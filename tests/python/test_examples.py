@@ -74,13 +74,16 @@ def test_a_dataloader_and_leat_deliver_the_same_content(few_photos):
     with leat.testing.Bucket(few_photos.parent, latency="2ms") as bucket:
         place = demo_ways.Place(bucket.url, few_photos)
         torch_way = demo.in_child(demo_ways.torch_2_workers, place)
-        leat_way = demo.in_child(demo_ways.leat_loader, place)
+        leat_way = demo.in_child(demo_ways.leat_from_bucket, place)
+        files_way = demo.in_child(demo_ways.leat_from_files, place)
 
     assert leat_way["gets"] == [64] * demo.EPOCHS
     assert torch_way["gets"] == [64]
     assert leat_way["content_hash"][0] == torch_way["content_hash"][0]
     assert leat_way["content_hash"] == [e["content_hash"] for e in leat_way["stats"]]
     assert leat_way["content_hash"][0] != leat_way["content_hash"][1]
+    assert files_way["content_hash"] == leat_way["content_hash"]
+    assert files_way["gets"] == [0] * demo.EPOCHS
 
 
 def test_a_time_box_ends_training_and_not_the_content(few_photos):
