@@ -149,17 +149,17 @@ def way(place: Place, told_of_each: list[str]) -> Callable[[], dict[str, float]]
 def best_workers(place: Place, seeds: range) -> int:
     """torch's fastest number of workers of each of the jobs, here.
 
-    More are tried until they are slower than the best; a trial is as long as each
+    More are tried until more are slower, or there are 32; a trial is as long as each
     worker needs for LEAST_BATCHES.
     """
     batches = math.ceil(len(place.keys) / BATCH)
     found: dict[int, float] = {}
     workers = 1
-    while workers <= 64:
+    while workers <= 32:
         epochs = math.ceil(LEAST_BATCHES * workers / batches)
         told = [place.told(seed, loader="torch", workers=workers, epochs=epochs) for seed in seeds]
         found[workers] = place.run(told)[0] / epochs
-        if found[workers] > 1.1 * min(found.values()):
+        if found[workers] > min(found.values()):
             break
         workers *= 2
     swept = ", ".join(f"{workers} workers {seconds:.1f} s" for workers, seconds in found.items())
