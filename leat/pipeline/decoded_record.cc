@@ -44,7 +44,7 @@ std::optional<RecordArray> read_record(std::span<const std::byte> record) {
   }
   const auto type = static_cast<std::uint8_t>(record[4]);
   const auto dimensions = static_cast<std::size_t>(record[5]);
-  if (type > static_cast<std::uint8_t>(DType::kComplex128) ||
+  if (type > static_cast<std::uint8_t>(DType::kBfloat16) ||
       dimensions > kMostDimensions || record[6] != std::byte{0} ||
       record[7] != std::byte{0} ||
       record.size() < kHeadBytes + 8 * dimensions) {

@@ -18,9 +18,9 @@ constexpr std::array kTypes = {
     DTypeInfo{"uint16", 2},    DTypeInfo{"uint32", 4},
     DTypeInfo{"uint64", 8},    DTypeInfo{"float16", 2},
     DTypeInfo{"float32", 4},   DTypeInfo{"float64", 8},
-    DTypeInfo{"complex64", 8}, DTypeInfo{"complex128", 16}};
-static_assert(kTypes.size() ==
-              static_cast<std::size_t>(DType::kComplex128) + 1);
+    DTypeInfo{"complex64", 8}, DTypeInfo{"complex128", 16},
+    DTypeInfo{"bfloat16", 2}};
+static_assert(kTypes.size() == static_cast<std::size_t>(DType::kBfloat16) + 1);
 
 }  // namespace
 

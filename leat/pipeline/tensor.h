@@ -23,11 +23,12 @@ enum class DType : std::uint8_t {
   kFloat64,
   kComplex64,
   kComplex128,
+  kBfloat16,  ///< The upper half of a float32.
 };
 
 std::size_t size_bytes_of(DType dtype);
 
-/// NumPy's name: "uint8", "float32", …
+/// NumPy's name: "uint8", "float32", …; "bfloat16", which is ml_dtypes'.
 std::string_view to_string(DType dtype);
 
 /// The type of that name; nullopt if there is none.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from leat import _dtypes
 from leat.errors import Error, InvalidArgument
 
 _global_generators = threading.Lock()
@@ -95,13 +96,15 @@ def as_array(made: Any) -> np.ndarray:
         leat.InvalidArgument: it is no array of numbers.
     """
     if hasattr(made, "detach"):  # A torch tensor.
-        made = made.detach().cpu().numpy()
+        made = _dtypes.of_torch(made.detach().cpu())
     if isinstance(made, (bytes, bytearray, memoryview)):
         made = np.frombuffer(made, np.uint8)
     try:
         array = np.asarray(made, order="C")
     except ValueError as error:  # Lists of unequal lengths.
         raise InvalidArgument(f"a function gave what is no array: {error}") from None
+    if array.dtype == _dtypes.BITS or array.dtype.name == "bfloat16":
+        return array.view(_dtypes.BITS)
     if array.dtype.kind not in "biufc":
         raise InvalidArgument(
             f"a function gave {type(made).__name__}, which is no array of numbers; it "

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from leat import _dtypes
 from leat.errors import InvalidArgument
 from leat.ragged import Ragged
 
@@ -29,7 +30,7 @@ def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields
         named = "pin_memory=True" if pins else f"device={device!r}"
         raise InvalidArgument(f'{named} needs output="torch"; it is {output!r}')
     if output == "numpy":
-        return lambda fields: [(name, _mapped(_as_given, name, value)) for name, value in fields]
+        return lambda fields: [(name, _mapped(_dtypes.to_numpy, name, value)) for name, value in fields]
     if output == "jax":
         return _to_jax()
     return _to_torch(pins, device)
@@ -44,15 +45,11 @@ def _mapped(make: Callable[[Any], Any], name: str, value: Any) -> Any:
     return make(value.view(bool) if name == "valid" else value)
 
 
-def _as_given(array: Any) -> Any:
-    return array
-
-
 def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     import torch
 
     def tensors(fields: Fields) -> Fields:
-        return [(name, _mapped(torch.from_numpy, name, value)) for name, value in fields]
+        return [(name, _mapped(_dtypes.to_torch, name, value)) for name, value in fields]
 
     target = None if device is None else torch.device(device)
     if target is not None and target.type == "cpu":
@@ -83,7 +80,7 @@ def has_accelerator() -> bool:
 
 def _to_jax() -> Callable[[Fields], Fields]:
     try:
-        from jax.dlpack import from_dlpack
+        import jax.dlpack  # noqa: F401
     except ImportError as error:
         raise InvalidArgument('output="jax" needs jax: pip install jax') from error
-    return lambda fields: [(name, _mapped(from_dlpack, name, value)) for name, value in fields]
+    return lambda fields: [(name, _mapped(_dtypes.to_jax, name, value)) for name, value in fields]

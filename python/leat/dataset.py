@@ -14,6 +14,7 @@ import numpy as np
 from leat import _manifest, _native
 from leat._credentials import helper_command
 from leat.errors import InvalidArgument
+from leat.ops._op import dtype_name
 
 _MOST_MANIFEST_BYTES = 16 << 30
 
@@ -184,7 +185,7 @@ class Dataset:
             leat.InvalidArgument: a file that holds something else.
             leat.NotFound: no such file, or none that holds a window.
         """
-        kind = np.dtype(dtype).newbyteorder("<")
+        kind = np.dtype(dtype_name(dtype)).newbyteorder("<")
         native = _native.Dataset.tokens(
             os.fspath(url),
             store_options(**store),

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-from leat import _functions, _native, _outputs, ops as _ops
+from leat import _dtypes, _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_ranks
 from leat._lateness import Lateness, OwnWork
 from leat._pace import Pace
@@ -169,6 +169,7 @@ class Loader:
         if collate is not None and not callable(collate):
             raise InvalidArgument(f"collate={collate!r}; it is a function")
         ops = _ops.listed(ops)
+        _dtypes.check(ops, output)
         self._batch = batch
         self._collate = collate
         self._batch_functions = [

@@ -21,7 +21,7 @@ py::array array_over(SlotRef slot, DType dtype,
     delete static_cast<SlotRef*>(pointer);
   });
   (void)owner.release();  // The capsule's now.
-  const py::dtype type{std::string(to_string(dtype))};
+  const py::dtype type = numpy_dtype(dtype);
   if (data == nullptr) return py::array(type, std::move(shape));
   return py::array(type, std::move(shape), data, base);
 }
@@ -46,6 +46,13 @@ py::object value_of(FieldArray field) {
 }
 
 }  // namespace
+
+py::dtype numpy_dtype(DType dtype) {
+  if (dtype == DType::kBfloat16) {
+    return py::module_::import("leat._dtypes").attr("BITS").cast<py::dtype>();
+  }
+  return py::dtype(std::string(to_string(dtype)));
+}
 
 py::list as_python(Batch batch) {
   py::list fields;

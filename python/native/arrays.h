@@ -1,10 +1,14 @@
 // Batches as Python sees them.
 #pragma once
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include "leat/pipeline/batch.h"
 
 namespace leat {
+
+/// NumPy's type; of bfloat16, which it has not, leat._dtypes.BITS.
+pybind11::dtype numpy_dtype(DType dtype);
 
 /// A list of (name, value): a NumPy array over the slot's own memory, a pair
 /// (values, offsets) of them for what is ragged, or a list of str. Each array

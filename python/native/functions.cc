@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "arrays.h"
 #include "errors.h"
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
@@ -38,10 +39,10 @@ py::object as_python(const FunctionInput& input) {
     case FunctionInput::Kind::kArray:
       break;
   }
-  py::array array(py::dtype(std::string(to_string(input.spec.dtype))),
-                  input.spec.shape);
+  py::array array(numpy_dtype(input.spec.dtype), input.spec.shape);
   std::ranges::copy(input.bytes, static_cast<std::byte*>(array.mutable_data()));
-  return array;
+  if (input.spec.dtype != DType::kBfloat16) return array;
+  return py::module_::import("leat._dtypes").attr("to_numpy")(array);
 }
 
 Result<Value> value_of(const py::object& made) {
@@ -49,7 +50,9 @@ Result<Value> value_of(const py::object& made) {
   const py::array array = py::module_::import("leat._functions")
                               .attr("as_array")(made)
                               .cast<py::array>();
-  const auto name = py::str(array.dtype().attr("name")).cast<std::string>();
+  const auto name = py::module_::import("leat._dtypes")
+                        .attr("name_of")(array.dtype())
+                        .cast<std::string>();
   const std::optional<DType> dtype = dtype_named(name);
   if (!dtype) {
     return Error(

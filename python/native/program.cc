@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
@@ -98,7 +99,7 @@ class ProgramRunner {
                          const SampleRandom& random) {
     const TensorSpec spec =
         value_or_raise(output_.program->output_for(encoded));
-    py::array array(py::dtype(std::string(to_string(spec.dtype))), spec.shape);
+    py::array array(numpy_dtype(spec.dtype), spec.shape);
     const std::span<std::byte> out{
         static_cast<std::byte*>(array.mutable_data()), spec.size_bytes()};
     ok_or_raise(unlocked([&](Scratch& scratch, RunNotes& notes) {
@@ -117,8 +118,7 @@ class ProgramRunner {
       return py::str(*text);
     }
     const auto& made = std::get<ArrayValue>(value);
-    py::array array(py::dtype(std::string(to_string(made.spec.dtype))),
-                    made.spec.shape);
+    py::array array(numpy_dtype(made.spec.dtype), made.spec.shape);
     std::ranges::copy(made.bytes.span(),
                       static_cast<std::byte*>(array.mutable_data()));
     return array;

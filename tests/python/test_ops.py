@@ -430,7 +430,7 @@ def test_ops_are_values():
         (lambda: Normalize(0.5), "std must be given"),
         (lambda: Normalize((1, 2), 1), "one per channel"),
         (lambda: Normalize(0, 0), "must not be 0"),
-        (lambda: Cast("float16"), "uint8, float32"),
+        (lambda: Cast("int8"), "uint8, float32"),
         (lambda: DecodeImage(mode="BGR"), "RGB, L"),
         (lambda: DecodeImage(field=""), "name of a field"),
         (lambda: Chain([Resize(8)]), "put decode_image before"),

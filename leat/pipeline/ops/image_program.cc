@@ -38,8 +38,9 @@ class FormatBuilder {
     }
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} (op {}) works on bytes: put it before the "
-                             "normalize or cast that makes floats",
-                             op.name, op.index));
+                             "normalize or cast that makes {}",
+                             op.name, op.index,
+                             is_float() ? "floats" : to_string(format_.dtype)));
   }
 
   PixelFormat format() const {
@@ -47,6 +48,10 @@ class FormatBuilder {
     for (std::size_t c = 0; c < 3; ++c) {
       format.scale[c] = static_cast<float>(scale_[c]);
       format.bias[c] = static_cast<float>(bias_[c]);
+    }
+    if (format.dtype != DType::kUint8 && format.dtype != DType::kFloat32) {
+      format.table =
+          make_pixel_table(format.dtype, format.channels, scale_, bias_);
     }
     return format;
   }
@@ -60,7 +65,9 @@ class FormatBuilder {
                                "channel(s): give one, or one for each",
                                op.index, numbers->size(), format_.channels));
     }
-    if (format_.dtype == DType::kUint8) to_float(CastScale::kTo01);
+    if (!is_float()) scale_to(CastScale::kTo01);
+    format_.dtype =
+        normalize.dtype.value_or(is_float() ? format_.dtype : DType::kFloat32);
     for (std::size_t c = 0; c < format_.channels; ++c) {
       const double mean = normalize.mean[normalize.mean.size() == 1 ? 0 : c];
       const double std = normalize.std[normalize.std.size() == 1 ? 0 : c];
@@ -71,22 +78,28 @@ class FormatBuilder {
   }
 
   Result<void> apply(const Op& op, const CastOp& cast) {
-    if (cast.dtype == format_.dtype) return {};
-    if (cast.dtype == DType::kUint8) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("cast (op {}) cannot turn floats back into "
-                               "uint8: drop it, or the op that made floats",
-                               op.index));
+    if (is_float() && !is_float(cast.dtype)) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("cast (op {}) cannot turn floats back into {}: drop it, "
+                      "or the op that made floats",
+                      op.index, to_string(cast.dtype)));
     }
-    to_float(cast.scale);
+    if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);
+    format_.dtype = cast.dtype;
     return {};
   }
 
-  void to_float(CastScale scale) {
-    format_.dtype = DType::kFloat32;
+  void scale_to(CastScale scale) {
     if (scale == CastScale::kNone) return;
     for (double& factor : scale_) factor /= 255;
   }
+
+  static bool is_float(DType dtype) {
+    return dtype == DType::kFloat16 || dtype == DType::kBfloat16 ||
+           dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  }
+  bool is_float() const { return is_float(format_.dtype); }
 
   PixelFormat format_;
   std::array<double, 3> scale_ = {1, 1, 1};

@@ -19,6 +19,18 @@ constexpr Choice<DType> kWholeTypes[] = {
     {"int16", DType::kInt16},   {"int8", DType::kInt8},
     {"uint8", DType::kUint8},   {"uint16", DType::kUint16},
     {"uint32", DType::kUint32}, {"uint64", DType::kUint64}};
+constexpr Choice<DType> kFloatTypes[] = {{"float32", DType::kFloat32},
+                                         {"float16", DType::kFloat16},
+                                         {"bfloat16", DType::kBfloat16},
+                                         {"float64", DType::kFloat64}};
+// Such as hold every pixel's value.
+constexpr Choice<DType> kCastTypes[] = {
+    {"uint8", DType::kUint8},     {"float32", DType::kFloat32},
+    {"float16", DType::kFloat16}, {"bfloat16", DType::kBfloat16},
+    {"float64", DType::kFloat64}, {"int16", DType::kInt16},
+    {"int32", DType::kInt32},     {"int64", DType::kInt64},
+    {"uint16", DType::kUint16},   {"uint32", DType::kUint32},
+    {"uint64", DType::kUint64}};
 constexpr Choice<std::optional<DType>> kJsonTypes[] = {
     {"int64", DType::kInt64},     {"int32", DType::kInt32},
     {"int16", DType::kInt16},     {"int8", DType::kInt8},
@@ -132,13 +144,15 @@ OpParams normalize(ParamReader& params) {
   for (const double value : op.std) {
     if (!(std::abs(value) > 0)) params.fail("divides by a std of 0");
   }
+  if (!params.is_null("dtype")) {
+    op.dtype = params.choice<DType>("dtype", kFloatTypes);
+  }
   return op;
 }
 
 OpParams cast(ParamReader& params) {
   CastOp op;
-  op.dtype = params.choice<DType>(
-      "dtype", {{"uint8", DType::kUint8}, {"float32", DType::kFloat32}});
+  op.dtype = params.choice<DType>("dtype", kCastTypes);
   op.scale = params.flag("scale") ? CastScale::kTo01 : CastScale::kNone;
   return op;
 }

@@ -92,6 +92,8 @@ struct ColorJitterOp {
 struct NormalizeOp {
   std::vector<double> mean;  ///< One number, or one for each channel.
   std::vector<double> std;   ///< As many, none of them 0.
+  /// None: the float type that there is, else float32.
+  std::optional<DType> dtype;
 };
 
 enum class CastScale : std::uint8_t { kTo01, kNone };

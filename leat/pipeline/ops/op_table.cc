@@ -67,10 +67,14 @@ constexpr std::array kNormalize = {
     ParamInfo{"mean", kNumbers, "", "of values between 0 and 1, or imagenet"},
     ParamInfo{"std", kNumbers, "null",
               "of values between 0 and 1; with mean=imagenet, ImageNet's"},
+    ParamInfo{"dtype", kText, "null",
+              "float16, bfloat16, float32 or float64; default: float32"},
 };
 constexpr std::array kCast = {
-    ParamInfo{"dtype", kText, R"("float32")", "uint8 or float32"},
-    ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to float32"},
+    ParamInfo{"dtype", kText, R"("float32")",
+              "uint8, int16 to int64, uint16 to uint64, float16, bfloat16, "
+              "float32 or float64"},
+    ParamInfo{"scale", kFlag, "true", "from 0-255 to 0-1, if to floats"},
 };
 constexpr std::array kPython = {
     ParamInfo{"ragged", kFlag, "false",
@@ -119,7 +123,7 @@ constexpr std::array kOps = {
     OpInfo{"color_jitter",
            "change brightness, contrast, saturation and hue in random order",
            kColorJitter},
-    OpInfo{"normalize", "to float32: (value / 255 - mean) / std", kNormalize},
+    OpInfo{"normalize", "to floats: (value / 255 - mean) / std", kNormalize},
     OpInfo{"cast", "to another type", kCast},
     OpInfo{"parse_int", "decimal digits, as in .cls, to a whole number",
            kParseInt, "field"},

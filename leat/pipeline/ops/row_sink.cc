@@ -4,15 +4,72 @@
 #include <cstring>
 
 #include "leat/pipeline/ops/kernels.h"
+#include "leat/pipeline/ops/small_floats.h"
 
 namespace leat {
 namespace {
+
+constexpr int kByteValues = 256;
 
 std::size_t whole_blocks(std::size_t width) {
   return (width + kPlaneBlock - 1) / kPlaneBlock * kPlaneBlock;
 }
 
+/// The items of one channel.
+template <class Item, class Convert>
+void append_items(std::vector<std::byte>& table, const Convert& convert) {
+  for (int value = 0; value < kByteValues; ++value) {
+    const Item item = convert(value);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&item);
+    table.insert(table.end(), bytes, bytes + sizeof item);
+  }
+}
+
+void append_channel(std::vector<std::byte>& table, DType dtype, double scale,
+                    double bias) {
+  const auto single = [scale = static_cast<float>(scale),
+                       bias = static_cast<float>(bias)](int value) {
+    return static_cast<float>(value) * scale + bias;
+  };
+  switch (dtype) {
+    case DType::kFloat16:
+      return append_items<std::uint16_t>(
+          table, [&](int value) { return to_float16(single(value)); });
+    case DType::kBfloat16:
+      return append_items<std::uint16_t>(
+          table, [&](int value) { return to_bfloat16(single(value)); });
+    case DType::kFloat32:
+      return append_items<float>(table, single);
+    case DType::kFloat64:
+      return append_items<double>(
+          table, [&](int value) { return value * scale + bias; });
+    default:
+      break;
+  }
+  // Little-endian, and no value is negative: signs make no difference.
+  const auto same = [](int value) { return value; };
+  switch (size_bytes_of(dtype)) {
+    case 2:
+      return append_items<std::uint16_t>(table, same);
+    case 4:
+      return append_items<std::uint32_t>(table, same);
+    default:
+      return append_items<std::uint64_t>(table, same);
+  }
+}
+
 }  // namespace
+
+std::shared_ptr<const std::vector<std::byte>> make_pixel_table(
+    DType dtype, std::uint32_t channels, const std::array<double, 3>& scale,
+    const std::array<double, 3>& bias) {
+  auto table = std::make_shared<std::vector<std::byte>>();
+  table->reserve(kByteValues * channels * size_bytes_of(dtype));
+  for (std::size_t c = 0; c < channels; ++c) {
+    append_channel(*table, dtype, scale[c], bias[c]);
+  }
+  return table;
+}
 
 TensorSpec PixelFormat::tensor(PixelSize size) const {
   const std::int64_t width = size.width;
@@ -36,10 +93,16 @@ ArraySink::ArraySink(const PixelFormat& format, PixelSize size, int step,
 std::uint8_t* ArraySink::place(std::uint32_t) { return row_; }
 
 void ArraySink::done(std::uint32_t y) {
-  if (format_.dtype == DType::kFloat32) {
-    write_floats(y);
-  } else {
-    write_bytes(y);
+  if (format_.table == nullptr) {
+    return format_.dtype == DType::kFloat32 ? write_floats(y) : write_bytes(y);
+  }
+  switch (size_bytes_of(format_.dtype)) {
+    case 2:
+      return write_items<std::uint16_t>(y);
+    case 4:
+      return write_items<std::uint32_t>(y);
+    default:
+      return write_items<std::uint64_t>(y);
   }
 }
 
@@ -98,6 +161,31 @@ void ArraySink::write_interleaved_floats(float* into) {
       *into++ =
           static_cast<float>(from[c]) * format_.scale[c] + format_.bias[c];
     }
+  }
+}
+
+// One pass for every type: a value has but 256 meanings.
+template <class Item>
+void ArraySink::write_items(std::uint32_t y) {
+  auto* out = reinterpret_cast<Item*>(out_);
+  const auto* table = reinterpret_cast<const Item*>(format_.table->data());
+  if (format_.layout == PixelLayout::kHwc && format_.channels == 3) {
+    Item* into = out + std::size_t{y} * size_.width * 3;
+    for (std::size_t x = 0; x < size_.width; ++x) {
+      const std::uint8_t* from =
+          row_ + (step_ > 0 ? x : size_.width - 1 - x) * 3;
+      for (std::size_t c = 0; c < 3; ++c) {
+        *into++ = table[c * kByteValues + from[c]];
+      }
+    }
+    return;
+  }
+  const std::uint8_t* from = planes();
+  for (std::uint32_t c = 0; c < format_.channels; ++c) {
+    const Item* items = table + std::size_t{c} * kByteValues;
+    const std::uint8_t* plane = from + c * plane_stride_;
+    Item* into = out + plane_row(c, y);
+    for (std::size_t x = 0; x < size_.width; ++x) into[x] = items[plane[x]];
   }
 }
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/scratch.h"
@@ -42,16 +44,29 @@ struct PixelFormat {
   DType dtype = DType::kUint8;
   PixelLayout layout = PixelLayout::kChw;
   std::uint32_t channels = 3;
-  std::array<float, 3> scale = {1, 1, 1};  ///< value * scale + bias, if floats.
+  /// Of float32: value * scale + bias.
+  std::array<float, 3> scale = {1, 1, 1};
   std::array<float, 3> bias = {0, 0, 0};
+  /// Of all other types but uint8: the 256 items that a channel's values
+  /// become, channel by channel. Null for those two.
+  std::shared_ptr<const std::vector<std::byte>> table = nullptr;
 
   TensorSpec tensor(PixelSize size) const;
 };
 
+/// The table of `dtype`: value * scale + bias, in float32 for the floats of 16
+/// bits, which round it to the nearest, halves to even, and else in float64.
+/// REQUIRES: `dtype` is an integer of 16 bits or more, or a float.
+std::shared_ptr<const std::vector<std::byte>> make_pixel_table(
+    DType dtype, std::uint32_t channels, const std::array<double, 3>& scale,
+    const std::array<double, 3>& bias);
+
 /// The delivered array: casts, normalises, lays out and mirrors in one go.
 class ArraySink final : public RowSink {
  public:
-  /// REQUIRES: out.size() == format.tensor(size).size_bytes().
+  /// REQUIRES: out.size() == format.tensor(size).size_bytes(); `format`
+  /// outlives
+  ///           it.
   ArraySink(const PixelFormat& format, PixelSize size, int step,
             Scratch& scratch, std::span<std::byte> out);
 
@@ -61,13 +76,15 @@ class ArraySink final : public RowSink {
  private:
   void write_bytes(std::uint32_t y);
   void write_floats(std::uint32_t y);
+  template <class Item>
+  void write_items(std::uint32_t y);
   void write_interleaved_floats(float* into);
   /// Row `y` of plane `c` as the array has it.
   std::size_t plane_row(std::uint32_t c, std::uint32_t y) const;
   /// Takes the row apart; mirrored if so wanted.
   const std::uint8_t* planes();
 
-  const PixelFormat format_;
+  const PixelFormat& format_;
   const PixelSize size_;
   const int step_;  // 1, or -1: from right to left.
   const std::size_t plane_stride_;

@@ -81,6 +81,7 @@ Result<void> store(std::span<const From> numbers, DType dtype,
     case DType::kFloat64:
       return store_as<double>(numbers, dtype, into.data());
     case DType::kFloat16:
+    case DType::kBfloat16:
     case DType::kComplex64:
     case DType::kComplex128:
       break;

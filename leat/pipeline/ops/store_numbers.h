@@ -9,7 +9,8 @@
 
 namespace leat {
 
-/// Writes `numbers` as `dtype`, which is no float16 and not complex.
+/// Writes `numbers` as `dtype`, which is no float16 or bfloat16 and not
+/// complex.
 ///
 /// REQUIRES: into.size() == numbers.size() * size_bytes_of(dtype).
 /// Errors:

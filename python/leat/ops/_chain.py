@@ -7,7 +7,7 @@ from typing import Any, Iterable, Tuple
 
 import numpy as np
 
-from leat import _functions, _native
+from leat import _dtypes, _functions, _native
 from leat.errors import InvalidArgument
 from leat.ops._op import Op
 from leat.ops._python import Python
@@ -58,12 +58,14 @@ class Chain:
 
     def __init__(self, ops: Iterable[Op]) -> None:
         self.ops: Tuple[Op, ...] = tuple(listed(ops))
+        _dtypes.check(self.ops, "numpy")
         self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
 
     def __call__(
         self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
     ) -> np.ndarray | str:
-        return self._program.run(data, seed, epoch, sample)
+        made = self._program.run(data, seed, epoch, sample)
+        return made if isinstance(made, str) else _dtypes.to_numpy(made)
 
     def __repr__(self) -> str:
         return f"Chain({list(self.ops)!r})"

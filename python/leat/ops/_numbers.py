@@ -7,18 +7,25 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from leat.ops._op import Op, fail
+from leat.ops._op import FLOATS, PIXELS, Op, dtype_name, fail
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class Normalize(Op):
-    """To float32: (value / 255 - mean) / std, channel by channel.
+    """To floats: (value / 255 - mean) / std, channel by channel.
+
+    It costs no pass over the picture of its own: values are made where the picture is
+    written into the batch.
 
     Args:
         mean: one number, or one for each channel, between 0 and 1; or "imagenet".
         std: the same; may be left out if mean is "imagenet".
+        dtype: "float32", "float16", "bfloat16" or "float64", or NumPy's, torch's or
+            jax's type of that name. None keeps the floats that `Cast` made before,
+            and else makes float32. Those of 16 bits are made of the float32, rounded
+            to the nearest (halves to even) once, at the end of the chain.
     """
 
     _name = "normalize"
@@ -28,6 +35,7 @@ class Normalize(Op):
         mean: str | float | Sequence[float],
         std: str | float | Sequence[float] | None = None,
         *,
+        dtype: Any = None,
         field: str | None = None,
         to: str | None = None,
     ) -> None:
@@ -36,6 +44,9 @@ class Normalize(Op):
         params = {
             "mean": self._numbers("mean", mean),
             "std": None if std is None else self._numbers("std", std),
+            "dtype": None
+            if dtype is None
+            else self._choice("dtype", dtype_name(dtype), FLOATS),
         }
         if isinstance(params["std"], list) and 0.0 in params["std"]:
             fail(self, f"std={std!r} must not be 0")
@@ -54,8 +65,12 @@ class Cast(Op):
     """To another type.
 
     Args:
-        dtype: "uint8" or "float32", or NumPy's types of these names.
-        scale: from 0-255 to 0-1, if to float32.
+        dtype: "float32", "float16", "bfloat16", "float64", "uint8", or one of int16 to
+            int64 and uint16 to uint64; or NumPy's, torch's or jax's type of that
+            name. Floats of 16 bits are made of the float32, rounded to the nearest
+            (halves to even) once, at the end of the chain. NumPy has no bfloat16 of
+            its own: ``output="numpy"`` needs the package ml_dtypes for it.
+        scale: from 0-255 to 0-1, if to floats. Whole numbers stay 0 to 255.
     """
 
     _name = "cast"
@@ -68,9 +83,8 @@ class Cast(Op):
         field: str | None = None,
         to: str | None = None,
     ) -> None:
-        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
         params = {
-            "dtype": self._choice("dtype", name, ("uint8", "float32")),
+            "dtype": self._choice("dtype", dtype_name(dtype), PIXELS),
             "scale": bool(scale),
         }
         super().__init__(params, field, to)

@@ -18,17 +18,30 @@ WHOLE = (
     "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
 )  # fmt: skip
 REAL = ("float64", "float32")
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+PIXELS = (
+    "uint8", "float32", "float16", "bfloat16", "float64",
+    "int16", "int32", "int64", "uint16", "uint32", "uint64",
+)  # fmt: skip
+_MODULES = ("torch.", "np.", "numpy.", "jnp.", "jax.numpy.", "ml_dtypes.")
 
 
 def dtype_name(dtype: Any) -> str:
+    """The name of a type that is NumPy's, torch's, jax's, ml_dtypes' or Python's own,
+    or such a name; of anything else, what a message can say of it."""
     if isinstance(dtype, str):
-        return dtype
+        return next((dtype[len(m) :] for m in _MODULES if dtype.startswith(m)), dtype)
     if dtype is bool or dtype is str:
         return dtype.__name__
+    if type(dtype).__module__ == "torch":  # torch.dtype; torch need not be imported.
+        return str(dtype).rpartition(".")[2]
     try:
-        return np.dtype(dtype).name
+        kind = None if dtype is None else np.dtype(dtype)
     except TypeError:
+        kind = None
+    if kind is None or kind != kind.newbyteorder("<"):
         return repr(dtype)
+    return kind.name
 
 
 def fail(op: object, message: str) -> NoReturn:

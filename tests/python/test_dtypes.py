@@ -1,0 +1,190 @@
+"""Types of what is delivered: bit for bit what NumPy's and torch's own conversion makes."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+from leat import errors
+from leat.ops import Cast, Chain, DecodeImage, LoadNpy, Normalize, ParseInt, Python, RandomHorizontalFlip
+from leat.ops._op import dtype_name
+from small_datasets import encoded
+
+torch = pytest.importorskip("torch")
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+FLOATS = ("float16", "bfloat16")
+WHOLE = ("int16", "int32", "int64", "uint16", "uint32", "uint64")
+
+
+def noise(height: int = 17, width: int = 37, channels: int = 3, seed: int = 3) -> np.ndarray:
+    shape = (height, width, channels) if channels > 1 else (height, width)
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def noises(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("noises")
+    for i in range(6):
+        (folder / f"{i}.png").write_bytes(encoded(noise(seed=i)))
+    return folder
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("flips", [0, 1])
+def test_small_floats_are_the_float32_rounded_once(name, layout, mode, flips):
+    data = encoded(noise())
+    mean, std = ((0.2, 0.5, 0.7), (0.1, 0.3, 2.5)) if mode == "RGB" else (0.4, 0.3)
+
+    def chain(*last):
+        return Chain([DecodeImage(mode=mode, layout=layout), RandomHorizontalFlip(flips), *last])
+
+    for ops, whole in (
+        ([Normalize(mean, std, dtype=name)], [Normalize(mean, std)]),
+        ([Normalize(mean, std), Cast(name)], [Normalize(mean, std)]),
+        ([Cast(name)], [Cast("float32")]),
+        ([Cast(name, scale=False)], [Cast("float32", scale=False)]),
+        ([Cast(name), Normalize(mean, std)], [Normalize(mean, std)]),
+    ):
+        full, made = chain(*whole)(data), chain(*ops)(data)
+        assert full.dtype == np.float32 and made.dtype.name == name
+        expected = full.astype(np.float16 if name == "float16" else ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(made.view(np.uint16), expected.view(np.uint16))
+        by_torch = torch.from_numpy(full).to(getattr(torch, name)).view(torch.int16)
+        np.testing.assert_array_equal(made.view(np.int16), by_torch.numpy())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+def test_whole_numbers_stay_what_they_are(name, layout):
+    data = encoded(noise())
+    chain = [DecodeImage(layout=layout), RandomHorizontalFlip(1)]
+
+    made = Chain([*chain, Cast(name)])(data)
+
+    assert made.dtype == np.dtype(name)
+    np.testing.assert_array_equal(made, Chain(chain)(data).astype(name))
+
+
+def test_float64_is_computed_in_float64():
+    data = encoded(noise())
+    plain = Chain([DecodeImage()])(data)
+    made = Chain([DecodeImage(), Cast(float)])(data)
+    assert made.dtype == np.float64
+    np.testing.assert_array_equal(made, plain * (1 / 255))
+    normal = Chain([DecodeImage(), Normalize(0.5, 0.25, dtype=np.float64)])(data)
+    np.testing.assert_allclose(normal, (plain / 255 - 0.5) / 0.25, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "dtype, name",
+    [
+        ("float32", "float32"),
+        (np.float32, "float32"),
+        (np.dtype("float32"), "float32"),
+        (float, "float64"),
+        (torch.float32, "float32"),
+        (torch.half, "float16"),
+        (torch.bfloat16, "bfloat16"),
+        ("torch.bfloat16", "bfloat16"),
+        (ml_dtypes.bfloat16, "bfloat16"),
+        (torch.uint8, "uint8"),
+        (np.int16, "int16"),
+    ],
+)
+def test_types_are_numpys_torchs_and_names(dtype, name):
+    assert Cast(dtype) == Cast(name)
+    assert Cast(dtype).to_spec()["params"]["dtype"] == name
+
+
+def test_jaxs_types_are_taken():
+    class Float32:  # As jax.numpy's scalar types are: they have a dtype and are none.
+        dtype = np.dtype("float32")
+
+    class Bfloat16:
+        dtype = np.dtype(ml_dtypes.bfloat16)
+
+    assert [dtype_name(Float32()), dtype_name(Bfloat16())] == ["float32", "bfloat16"]
+    if (jnp := sys.modules.get("jax.numpy")) is not None:
+        assert dtype_name(jnp.bfloat16) == "bfloat16"
+
+
+def test_every_op_with_a_dtype_takes_them():
+    assert ParseInt(dtype=torch.int32) == ParseInt(dtype="int32")
+    assert Normalize(0.5, 0.5, dtype=torch.float16) == Normalize(0.5, 0.5, dtype="float16")
+    assert leat.ops.ParseFloat(dtype=torch.float32) == leat.ops.ParseFloat(dtype="float32")
+    assert leat.ops.ParseJson(dtype=torch.bool) == leat.ops.ParseJson(dtype=bool)
+
+
+@pytest.mark.parametrize("dtype", [None, "float31", torch.complex64, object(), np.dtype(">f4"), "int8"])
+def test_what_is_no_type_of_pixels_is_refused_by_the_names_there_are(dtype):
+    with pytest.raises(errors.InvalidArgument, match="dtype=.* must be one of uint8, float32, float16"):
+        Cast(dtype)
+
+
+def test_ops_that_would_undo_a_type_are_refused():
+    with pytest.raises(errors.InvalidArgument, match="floats back into int16"):
+        Chain([DecodeImage(), Normalize("imagenet"), Cast("int16")])
+    with pytest.raises(errors.InvalidArgument, match="put it before the normalize or cast that makes int64"):
+        Chain([DecodeImage(), Cast("int64"), leat.ops.Resize(8)])
+
+
+@pytest.mark.parametrize("output, of", [("numpy", ml_dtypes.bfloat16), ("torch", torch.bfloat16)])
+def test_a_batch_of_bfloat16(noises, output, of):
+    def load(dtype, output):
+        loader = leat.Loader(noises, batch_size=3, shuffle=False, output=output,
+                             ops=[DecodeImage(), Normalize("imagenet", dtype=dtype)])  # fmt: skip
+        return [batch["image"] for batch in loader], loader.stats()[-1]["content_hash"]
+
+    got, hashed = load("bfloat16", output)
+    full, other = load(None, "torch")
+    assert [x.dtype for x in got] == [of, of] and hashed != other
+    for mine, whole in zip(got, full):
+        bits = np.asarray(mine).view(np.int16) if output == "numpy" else mine.view(torch.int16).numpy()
+        np.testing.assert_array_equal(bits, whole.to(torch.bfloat16).view(torch.int16).numpy())
+
+
+def test_bfloat16_of_torch_needs_no_package_and_numpys_says_which(noises, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    ops = [DecodeImage(), Cast(torch.bfloat16)]
+    (batch, *_) = leat.Loader(noises, batch_size=3, shuffle=False, output="torch", ops=ops)
+    assert batch["image"].dtype == torch.bfloat16
+    with pytest.raises(errors.InvalidArgument, match="pip install ml_dtypes"):
+        leat.Loader(noises, batch_size=3, shuffle=False, ops=ops)
+    with pytest.raises(errors.InvalidArgument, match="pip install ml_dtypes"):
+        Chain(ops)
+
+
+def test_functions_get_and_give_bfloat16(noises):
+    seen = []
+
+    def twice(image):
+        seen.append(image.dtype)
+        return torch.from_numpy(image.astype(np.float32)).to(torch.bfloat16) * 2
+
+    ops = [DecodeImage(), Cast("bfloat16", scale=False), Python(twice), Python(lambda x: x)]
+    (batch, *_) = leat.Loader(noises, batch_size=3, shuffle=False, ops=ops)
+    assert set(seen) == {np.dtype(ml_dtypes.bfloat16)}
+    assert batch["image"].dtype == ml_dtypes.bfloat16
+    expected = noise(seed=0).transpose(2, 0, 1).astype(ml_dtypes.bfloat16) * 2
+    np.testing.assert_array_equal(batch["image"][0].astype(np.float32), expected.astype(np.float32))
+
+
+def test_tokens_take_torchs_types(tmp_path):
+    np.arange(64, dtype="<u2").tofile(tmp_path / "t.bin")
+    made = leat.Dataset.tokens(tmp_path, dtype=torch.uint16, seq_len=8)
+    assert len(made) == 8
+
+
+def test_arrays_keep_float16(tmp_path):
+    array = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float16)
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", array + i)
+    (batch,) = leat.Loader(tmp_path, batch_size=2, shuffle=False, ops=[LoadNpy()])
+    assert batch["data"].dtype == np.float16
+    np.testing.assert_array_equal(batch["data"][0], array)
