@@ -68,8 +68,8 @@ class Job:
             "start_seconds": START / scale, "sample_seconds": EACH, "is_our_engine": False,
             "memory": self.items * OBJECT_BYTES,
         }  # fmt: skip
-        with leat.Loader(str(self.data), seed=SEED, global_batch_size=self.common["batch"],
-                         drop_last=False, fields=["index"], epochs=epochs) as loader:  # fmt: skip
+        with leat.Loader(str(self.data), seed=SEED, global_batch_size=self.common["batch"], shuffle=True,
+                         drop_last=False, fields=["index"], batch="dict", epochs=epochs) as loader:  # fmt: skip
             orders = [[int(n) for batch in loader for n in batch["index"]] for _ in range(epochs)]
         pathlib.Path(self.common["orders"]).write_text(json.dumps(orders))
 

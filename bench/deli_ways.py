@@ -203,7 +203,7 @@ def run_leat(job: dict[str, Any], watch: Watch) -> dict[str, Any]:
     held = 0
     with leat.Loader(
         f"s3://{job['bucket']}", endpoint_url=job["endpoint"], no_sign_request=True, seed=job["seed"],
-        global_batch_size=job["batch"], drop_last=False, fields=["data"], epochs=job["epochs"],
+        global_batch_size=job["batch"], shuffle=True, drop_last=False, fields=["data"], batch="dict", epochs=job["epochs"],
         memory=job["memory"],
     ) as loader:  # fmt: skip
         for _ in range(job["epochs"]):

@@ -33,7 +33,7 @@ _RANK = """
 import sys, time, leat
 begin = time.monotonic()
 loader = leat.Loader(sys.argv[1], endpoint_url=sys.argv[2], no_sign_request=True,
-                     global_batch_size=64, memory="256MiB", threads=1)
+                     global_batch_size=64, shuffle=True, memory="256MiB", threads=1)
 started = time.monotonic()
 batch = next(iter(loader))
 print(started - begin, time.monotonic() - begin, loader.dataset.digest, len(loader.dataset))

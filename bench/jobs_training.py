@@ -93,7 +93,7 @@ def train_leat(told: dict) -> Any:
     import leat
 
     with leat.Loader(
-        told["url"], global_batch_size=BATCH, seed=told["seed"], epochs=told["epochs"], drop_last=False, ids=True,
+        told["url"], global_batch_size=BATCH, shuffle=True, seed=told["seed"], epochs=told["epochs"], drop_last=False, ids=True,
         ops=[leat.ops.DecodeImage(), leat.ops.Resize(256), leat.ops.RandomCrop(224),
              leat.ops.RandomHorizontalFlip(), leat.ops.Normalize("imagenet")],
         hashes=told["hashes"], cache=leat.Cache(**told["cache"]) if told["cache"] else None, no_sign_request=True,

@@ -116,7 +116,7 @@ class Job:
         if servers:
             cache |= {"peers": servers, "peer_patience": "2s"}
         return {
-            "url": "s3://data/train", "endpoint_url": self.endpoint, "no_sign_request": True, "fields": ["data"],
+            "url": "s3://data/train", "endpoint_url": self.endpoint, "no_sign_request": True, "fields": ["data"], "batch": "dict",
             "rank": rank, "world_size": NODES, "global_batch_size": BATCH, "seed": SEED, "epochs": self.epochs,
             # The batch that is trained on, and what is asked for ahead of it.
             "memory": int((STEPS_AHEAD + 1.5) * BATCH // NODES * OBJECT_BYTES),

@@ -141,8 +141,8 @@ def same_batches(folder: pathlib.Path, job: dict[str, Any]) -> dict[str, str]:
         for rung, how in LIVE.items():
             with contextlib.ExitStack() as stack:
                 loaders = [stack.enter_context(leat.Loader(
-                    "s3://many", endpoint_url=bucket.url, no_sign_request=True, fields=["data", "index"],
-                    global_batch_size=job["batch"], seed=SEED, drop_last=False, epochs=2, rank=rank,
+                    "s3://many", endpoint_url=bucket.url, no_sign_request=True, fields=["data", "index"], batch="dict",
+                    global_batch_size=job["batch"], shuffle=True, seed=SEED, drop_last=False, epochs=2, rank=rank,
                     world_size=job["ranks"], threads=1, hashes=False, locality=how.partition(" ")[2] or "none",
                     cache=leat.Cache(ram=job["capacity"]),
                 )) for rank in range(job["ranks"])]  # fmt: skip

@@ -174,7 +174,7 @@ def run(
     peak = 0
     with leat.Loader(
         dataset, global_batch_size=pipeline.batch, seed=7, memory="256MiB", drop_last=True,
-        epochs=1_000_000, **pipeline.loader, **options,
+        epochs=1_000_000, **{"shuffle": True, **pipeline.loader}, **options,
     ) as loader:  # fmt: skip
         began = time.perf_counter()
         counted, since, until = 0, 0.0, 0.0

@@ -243,11 +243,10 @@ def leat_loader(name: str, place: Place, url: str | pathlib.Path, store: dict[st
         url,
         **store,
         global_batch_size=BATCH,
+        train=True,
         seed=SEED,
         fields=("image", "label", "index"),
-        batch="tuple",
         ops=TRAIN_OPS,
-        output="torch",
         memory="64MiB",
         epochs=EPOCHS,
     )

@@ -31,12 +31,9 @@ def main(url: str) -> None:
     loader = leat.Loader(
         dataset,
         global_batch_size=64,
-        shuffle=True,
-        drop_last=False,
+        train=True,
         fields=("image", "label"),
-        batch="tuple",
         ops=[ops.DecodeImage(field="image", mode="L"), ops.Cast("float32")],
-        output="torch",
         epochs=EPOCHS,
     )
     for epoch in range(EPOCHS):

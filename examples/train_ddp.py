@@ -27,12 +27,9 @@ def main(url: str) -> None:
     loader = leat.Loader(
         url,
         global_batch_size=64,  # Of all ranks; more of them change no step.
-        shuffle=True,
-        drop_last=False,  # The last step is dealt evenly.
+        train=True,  # Shuffled; what does not fill a step is left out, so ranks stay together.
         fields=("image", "label"),
-        batch="tuple",
         ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")],
-        output="torch",
         epochs=EPOCHS,
     )
     for epoch in range(EPOCHS):

@@ -17,17 +17,15 @@ from torch import nn
 EPOCHS = 8
 
 
-def make_loader(url: str, *, shuffle: bool, epochs: int, **store: object) -> leat.Loader:
+def make_loader(url: str, *, train: bool, epochs: int, **store: object) -> leat.Loader:
     """Batches of (images, labels): [B, 1, 8, 8] float32 from 0 to 1, and [B] int64."""
     return leat.Loader(
         url,
         global_batch_size=64,
-        shuffle=shuffle,
+        train=train,
         seed=0,
         fields=("image", "label"),
-        batch="tuple",
         ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")],
-        output="torch",
         max_in_flight=256,
         epochs=epochs,
         **store,
@@ -43,7 +41,7 @@ def train(url: str, **store: object) -> float:
         *(nn.Flatten(), nn.Linear(32 * 8 * 8, 64), nn.ReLU(), nn.Linear(64, 10)),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-    with make_loader(f"{url}/train", shuffle=True, epochs=EPOCHS, **store) as loader:
+    with make_loader(f"{url}/train", train=True, epochs=EPOCHS, **store) as loader:
         for _ in range(EPOCHS):
             for images, labels in loader:
                 optimizer.zero_grad()
@@ -54,7 +52,7 @@ def train(url: str, **store: object) -> float:
             print(f"epoch {epoch['epoch']}: loss {loss.item():.3f}", file=sys.stderr)
 
     right = 0
-    with make_loader(f"{url}/test", shuffle=False, epochs=1, **store) as loader:
+    with make_loader(f"{url}/test", train=False, epochs=1, **store) as loader:
         with torch.no_grad():
             for images, labels in loader:
                 right += (network(images).argmax(1) == labels).sum().item()

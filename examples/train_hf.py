@@ -22,22 +22,22 @@ class Reader(nn.Module):
         super().__init__()
         self.network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
-    def forward(self, image, label, valid=None):
+    def forward(self, image, labels):
         logits = self.network(image)
-        return {"loss": nn.functional.cross_entropy(logits, label), "logits": logits}
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
 
 class LeatTrainer(Trainer):
     def make_loader(self, split: str, **options: object) -> leat.Loader:
         chain = [ops.DecodeImage(mode="L"), ops.Cast("float32")]
         return leat.Loader(f"{URL}/{split}", batch_size=self.args.per_device_train_batch_size,
-                           fields=("image", "label"), ops=chain, output="torch", **options)  # fmt: skip
+                           rename={"label": "labels"}, ops=chain, **options)  # fmt: skip
 
     def get_train_dataloader(self) -> leat.Loader:
-        return self.make_loader("train", shuffle=True, drop_last=False, seed=self.args.seed)
+        return self.make_loader("train", train=True, seed=self.args.seed)
 
     def get_eval_dataloader(self, eval_dataset=None) -> leat.Loader:
-        return self.make_loader("test", shuffle=False, pad=True)  # It gathers every step.
+        return self.make_loader("test", train=False, pad=True)  # It gathers every step.
 
 
 def accuracy(predicted) -> dict[str, float]:

@@ -20,15 +20,15 @@ class Digits(lightning.LightningDataModule):
         self.url = url
 
     def make_loader(self, split: str, **options: object) -> leat.Loader:
-        return leat.Loader(f"{self.url}/{split}", global_batch_size=64, output="torch",
+        return leat.Loader(f"{self.url}/{split}", global_batch_size=64,
                            ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")],
-                           fields=("image", "label"), batch="tuple", **options)  # fmt: skip
+                           fields=("image", "label"), **options)  # fmt: skip
 
     def train_dataloader(self) -> leat.Loader:
-        return self.make_loader("train", shuffle=True, drop_last=False)
+        return self.make_loader("train", train=True)
 
     def val_dataloader(self) -> leat.Loader:
-        return self.make_loader("test", shuffle=False)
+        return self.make_loader("test", train=False, join=True)  # Ranks meet behind the last step.
 
 
 class Reader(lightning.LightningModule):

@@ -59,11 +59,9 @@ class Trainer:
         loader = leat.Loader(
             url,
             global_batch_size=BATCH,
-            shuffle=False,
+            train=False,
             fields=("image", "label"),
-            batch="tuple",
             ops=TEST_OPS,
-            output="torch",
             epochs=1,
             **store,
         )
@@ -79,11 +77,10 @@ def train(url: str, **store: object) -> float:
     loader = leat.Loader(
         f"{url}/train",
         global_batch_size=BATCH,
+        train=True,
         seed=SEED,
         fields=("image", "label"),
-        batch="tuple",
         ops=TRAIN_OPS,
-        output="torch",
         memory="64MiB",
         epochs=EPOCHS,
         **store,

@@ -38,8 +38,7 @@ def main(url: str) -> None:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     # One more than the context: targets are the inputs, one further.
     dataset = leat.Dataset.tokens(url, dtype="uint16", seq_len=CONTEXT + 1)
-    loader = leat.Loader(dataset, global_batch_size=16, shuffle=True, drop_last=False,
-                         fields=("tokens",), output="torch", epochs=EPOCHS)  # fmt: skip
+    loader = leat.Loader(dataset, global_batch_size=16, train=True, epochs=EPOCHS)
     for epoch in range(EPOCHS):
         for batch in loader:
             tokens = batch["tokens"].long()

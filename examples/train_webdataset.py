@@ -27,17 +27,14 @@ def main(url: str) -> None:
     loader = leat.Loader(
         url,
         global_batch_size=64,
-        shuffle=True,  # In blocks. One rank reads in large requests, several sample by sample.
-        drop_last=False,
+        train=True,  # Shuffled in blocks. One rank reads in large requests, several sample by sample.
         fields=("image", "cls", "weight"),
-        batch="tuple",
         ops=[
             ops.DecodeImage(field="png", mode="L"),
             ops.Cast("float32"),
             ops.ParseInt("cls"),
             ops.ParseJson("quality.weight", to="weight", dtype="float32"),
         ],
-        output="torch",
         epochs=EPOCHS,
     )
     for epoch in range(EPOCHS):

@@ -14,13 +14,13 @@ from torch.nn.parallel import DistributedDataParallel as Parallel
 
 
 def make_loader(url: str, **options: object) -> leat.Loader:
-    return leat.Loader(url, global_batch_size=64, fields=("image", "label"), output="torch",
+    return leat.Loader(url, global_batch_size=64,
                        ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")], **options)  # fmt: skip
 
 
 def in_turn(network: nn.Module, loader: leat.Loader) -> float:
     """Each sample once over all ranks, of which some may have one more than others."""
-    right = sum((network(b["image"]).argmax(1) == b["label"]).sum() for b in loader)
+    right = sum((network(images).argmax(1) == labels).sum() for images, labels in loader)
     dist.all_reduce(right)  # Not in the loop, in which ranks may differ by a step.
     return right.item() / len(loader.dataset)
 
@@ -28,8 +28,8 @@ def in_turn(network: nn.Module, loader: leat.Loader) -> float:
 def in_step(network: nn.Module, loader: leat.Loader) -> float:
     """For what all ranks do in every step; `valid` tells the samples that fill up."""
     right = 0
-    for batch in loader:
-        hits = (network(batch["image"]).argmax(1) == batch["label"]) & batch["valid"]
+    for images, labels, valid in loader:
+        hits = (network(images).argmax(1) == labels) & valid
         dist.all_reduce(step := hits.sum())
         right += step.item()
     return right / len(loader.dataset)
@@ -40,12 +40,12 @@ def main(url: str) -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     model = Parallel(network)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    train = make_loader(f"{url}/train", shuffle=True, drop_last=False)
-    kept = make_loader(f"{url}/test", shuffle=False)
-    padded = make_loader(f"{url}/test", shuffle=False, pad=True)
+    train = make_loader(f"{url}/train", train=True, fields=("image", "label"))
+    kept = make_loader(f"{url}/test", train=False, fields=("image", "label"), join=True)
+    padded = make_loader(f"{url}/test", train=False, fields=("image", "label", "valid"), pad=True)
     for epoch in range(3):
-        for batch in train:
-            loss = nn.functional.cross_entropy(model(batch["image"]), batch["label"])
+        for images, labels in train:
+            loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()

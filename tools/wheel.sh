@@ -40,7 +40,7 @@ import sys
 import leat
 with leat.testing.Bucket(sys.argv[1], tls=True) as bucket:
     os.environ.update(bucket.env())
-    loader = leat.Loader("s3://folder", batch_size=5)
+    loader = leat.Loader("s3://folder", batch_size=5, shuffle=True)
     seen = sorted(bytes(data) for batch in loader for data in batch["data"].tolist())
 assert seen == sorted(b"sample %d\n" % i for i in range(1, 21)), seen
 PROGRAM

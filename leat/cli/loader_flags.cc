@@ -180,6 +180,7 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
   options.shuffle_window = shuffle_window;
   LEAT_TRY(options.locality, parse_locality(locality));
   options.drop_last = drop_last;
+  options.join = true;  // No step of a command meets other ranks.
   LEAT_TRY(options.ops, parse_ops(ops));
   std::istringstream names(fields);
   for (std::string name; std::getline(names, name, ',');) {

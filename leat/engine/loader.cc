@@ -222,13 +222,16 @@ Result<void> Loader::load_state(std::string_view json) {
     // Given for each rank: the state's global batch is what goes on.
     const std::uint64_t before =
         std::exchange(m.global_batch, state.global_batch_size);
-    const Result<Steps> steps = m.steps_from(0);
-    if (m.dataset.catalogue != nullptr && !steps) {
+    const Result<void> fits = m.check_steps(0);
+    if (m.dataset.catalogue != nullptr && !fits) {
       m.global_batch = before;
-      return Error(steps.error()).while_doing("going on from the state");
+      return Error(fits.error()).while_doing("going on from the state");
     }
     if (before != m.global_batch) m.is_another_plan = true;
     m.begin_lookahead();
+  }
+  if (m.dataset.catalogue != nullptr) {
+    LEAT_TRY_VOID(m.check_steps(state.position));
   }
   old_next = std::move(m.next_run);
   old = m.jump_to(state.epoch, state.position);
@@ -263,6 +266,15 @@ const std::optional<std::string>& Loader::provider() const {
 }
 const LoaderOptions& Loader::options() const { return machine_->options; }
 Rank Loader::rank() const { return machine_->rank; }
+
+std::vector<std::string> Loader::field_names() const {
+  const MutexLock lock(machine_->mutex);
+  std::vector<std::string> names;
+  for (const DeliveredField& field : machine_->fields) {
+    names.push_back(field.name);
+  }
+  return names;
+}
 
 std::vector<EpochStats> Loader::stats() const {
   Machine& m = *machine_;

@@ -124,6 +124,9 @@ class Loader {
   /// With what was left open chosen: threads, max_in_flight, memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;
+  /// The names of the fields of a batch, in their order; none while shards have
+  /// yet to be indexed.
+  std::vector<std::string> field_names() const;
   /// How samples are dealt to ranks, in words: the same on all of them, or
   /// their batches do not fit together.
   std::string dealing() const;

@@ -81,17 +81,7 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
     return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
   }
   tail = tail_of(options);
-  if (Result<Steps> steps = steps_from(0); !steps) return steps.error();
-  return {};
-}
-
-Result<void> Loader::Machine::check_world_size() const {
-  const std::uint64_t samples = dataset.catalogue->samples();
-  if (rank.world_size <= samples) return {};
-  return refuse(fmt::format(
-      "world_size={} ranks, but {} has {} samples: some would get none; "
-      "use fewer ranks",
-      rank.world_size, dataset.url, samples));
+  return check_steps(0);
 }
 
 void Loader::Machine::configure_order() {
@@ -167,7 +157,7 @@ Result<void> Loader::Machine::open_catalogue() {
   LEAT_TRY(fields, choose_fields(options.ops, dataset.catalogue->fields(),
                                  {.names = options.fields,
                                   .with_ids = options.ids,
-                                  .with_valid = options.pad}));
+                                  .has_valid = options.pad}));
   open_blocks();
   return {};
 }

@@ -194,6 +194,9 @@ struct Loader::Machine {
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   /// REQUIRES: there is a catalogue.
   Result<void> check_world_size() const;
+  /// Errors: kInvalidArgument: no such steps from position `from` on, or some
+  ///         ranks would get a batch less than others, and nobody said join
+  Result<void> check_steps(std::uint64_t from) const LEAT_REQUIRES(mutex);
   void configure_order();
   void open_blocks();
   std::uint64_t bytes_of_data() const;

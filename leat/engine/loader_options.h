@@ -61,14 +61,18 @@ struct LoaderOptions {
   Locality locality = Locality::kNone;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
-  /// Fills the last step with the epoch's first positions and adds `valid`.
+  /// Fills the last step with the epoch's first positions. `valid`, which is
+  /// false of these, comes if `fields` names it or with `ids`.
   bool pad = false;
+  /// Ranks may have one batch more than others. Else a kept tail that would
+  /// leave some without is refused.
+  bool join = false;
   /// How many epochs there will be, if known: nothing is fetched past them.
   std::optional<std::uint64_t> epochs;
 
   std::vector<OpSpec> ops;
   std::vector<std::string> fields;  ///< Empty: all of them.
-  bool ids = false;                 ///< Adds the fields `index` and `key`.
+  bool ids = false;  ///< Adds `index`, `key` and, padded, `valid`.
   OnError on_error = OnError::kRaise;
   bool hashes = true;  ///< Order and content hashes in stats().
   /// Says in the log where an epoch of a second or more has waited.

@@ -93,7 +93,7 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   LEAT_TRY(ground->fields, choose_fields(options.ops, catalogue.fields(),
                                          {.names = options.fields,
                                           .with_ids = options.ids,
-                                          .with_valid = options.pad}));
+                                          .has_valid = options.pad}));
   LEAT_TRY_VOID(open_form(ground->fields));
   const auto cut = std::make_shared<BlockMap>(BlockMap::build(catalogue));
   ground->context = std::make_unique<RunContext>(

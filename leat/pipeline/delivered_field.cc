@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace leat {
@@ -24,6 +25,10 @@ FieldSource source_of(const OutputField& output, FieldKind kind) {
       return FieldSource::kString;
   }
   return FieldSource::kRaw;
+}
+
+bool is_an_id(std::string_view name) {
+  return name == "index" || name == "key" || name == "valid";
 }
 
 }  // namespace
@@ -48,9 +53,9 @@ Result<std::vector<DeliveredField>> choose_fields(
   all.push_back({.name = "index", .source = FieldSource::kIndex});
   all.push_back({.name = "key", .source = FieldSource::kKey});
   if (choice.with_ids) names.insert(names.end(), {"index", "key"});
-  if (choice.with_valid) {
+  if (choice.has_valid) {
     all.push_back({.name = "valid", .source = FieldSource::kValid});
-    names.emplace_back("valid");
+    if (choice.with_ids) names.emplace_back("valid");
   }
 
   std::vector<DeliveredField> chosen;
@@ -66,7 +71,7 @@ Result<std::vector<DeliveredField>> choose_fields(
                                name, fmt::join(there, ", ")));
     }
     if (!seen.insert(name).second) {
-      if (choice.with_ids && (name == "index" || name == "key")) continue;
+      if (choice.with_ids && is_an_id(name)) continue;
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("fields= names \"{}\" twice", name));
     }

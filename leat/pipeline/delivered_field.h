@@ -48,8 +48,8 @@ struct DeliveredField {
 /// What a user asks for besides the ops.
 struct FieldChoice {
   std::vector<std::string> names;  ///< In this order; empty for all.
-  bool with_ids = false;           ///< Adds `index` and `key`.
-  bool with_valid = false;         ///< Adds `valid`.
+  bool with_ids = false;           ///< Adds `index`, `key` and `valid`.
+  bool has_valid = false;          ///< There is `valid`, for who names it.
 };
 
 /// Compiles the ops and picks the fields.

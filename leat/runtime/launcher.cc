@@ -23,16 +23,23 @@ struct Variables {
   // on each node, and which of these nodes this is.
   std::string_view each_nodes = {};
   std::string_view node = {};
+  // The step that the launcher started this process in, where it also sets its
+  // variables for processes that it did not start.
+  std::string_view step = {};
 };
+
+/// From here on Slurm numbers steps that are no step of srun's: a batch script,
+/// the shell of salloc, what a job leaves behind.
+constexpr std::uint32_t kFirstReservedStep = 0xffff'fff0;
 
 constexpr std::array kLaunchers = {
     Variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
               "LOCAL_WORLD_SIZE"},
-    Variables{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-              "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
-              "SLURM_NODEID"},
     Variables{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    Variables{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+              "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
+              "SLURM_NODEID", "SLURM_STEP_ID"},
 };
 
 constexpr std::string_view kRemedy =
@@ -112,12 +119,17 @@ Result<Launch> read_from(const Variables& variables, const Env& env) {
                 .launcher = variables.launcher};
 }
 
-/// Slurm sets the number of tasks also in a shell that is none of them, so
-/// there the rank decides; torchrun's and Open MPI's come together or are
-/// mistaken.
-bool is_launched(const Variables& variables, const Env& env) {
-  if (env(variables.rank).has_value()) return true;
-  return variables.launcher != "Slurm" && env(variables.world_size).has_value();
+/// A batch script and the shell of salloc have a rank and the job's tasks too,
+/// but srun did not start them: they are no step of its. The others' variables
+/// come together or are mistaken.
+Result<bool> is_launched(const Variables& variables, const Env& env) {
+  const bool has_rank = env(variables.rank).has_value();
+  if (variables.step.empty()) {
+    return has_rank || env(variables.world_size).has_value();
+  }
+  if (!has_rank) return false;
+  LEAT_TRY(const auto step, read_number(env, variables.step));
+  return step.has_value() && *step < kFirstReservedStep;
 }
 
 }  // namespace
@@ -144,7 +156,8 @@ std::optional<std::uint32_t> count_of_node(std::string_view counts,
 
 Result<Launch> read_launch(const Env& env) {
   for (const Variables& variables : kLaunchers) {
-    if (is_launched(variables, env)) return read_from(variables, env);
+    LEAT_TRY(const bool launched, is_launched(variables, env));
+    if (launched) return read_from(variables, env);
   }
   return Launch{};
 }

@@ -15,12 +15,14 @@ struct Launch {
   Rank rank = {};
   /// Its place among the processes of its node, which share the node's budget.
   Rank local = {};
-  /// Who said so: "torchrun", "Slurm", "Open MPI", or "" if nobody did.
+  /// Who said so: "torchrun", "Open MPI", "Slurm", or "" if nobody did.
   std::string_view launcher;
 };
 
-/// Reads the variables that a launcher sets: torchrun's, else Slurm's (its step
-/// wins over its job), else Open MPI's; one process alone if none are set.
+/// Reads the variables that a launcher sets: torchrun's, else Open MPI's, whose
+/// processes may run in a step of Slurm's, else Slurm's, but only if srun
+/// started this process: a batch script, which has a rank and the number of the
+/// job's tasks as well, is one process alone. So it is if none are set.
 /// Where the launcher does not say how many processes are on the node, this one
 /// counts itself alone there.
 ///

@@ -7,6 +7,7 @@ memory; only what is pinned or goes to a device is copied.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,14 +19,26 @@ from leat.ragged import Ragged
 Fields = list[tuple[str, Any]]
 
 
-def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields]:
-    """What is done to the fields of each batch.
+def name_of(output: str, *, pins: bool, device: Any) -> str:
+    """Which of ``"numpy"``, ``"torch"`` and ``"jax"`` is meant.
 
     Raises:
-        leat.InvalidArgument: there is no such output, or it cannot be pinned or sent.
+        leat.InvalidArgument: there is no such output.
     """
-    if output not in ("numpy", "torch", "jax"):
-        raise InvalidArgument(f'output={output!r}; it is "numpy", "torch" or "jax"')
+    if output not in ("auto", "numpy", "torch", "jax"):
+        raise InvalidArgument(f'output={output!r}; it is "auto", "numpy", "torch" or "jax"')
+    if output != "auto":
+        return output
+    is_imported = hasattr(sys.modules.get("torch"), "from_numpy")
+    return "torch" if is_imported or pins or device is not None else "numpy"
+
+
+def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields]:
+    """What is done to the fields of each batch of an output that `name_of` gave.
+
+    Raises:
+        leat.InvalidArgument: it cannot be pinned or sent.
+    """
     if output != "torch" and (pins or device is not None):
         named = "pin_memory=True" if pins else f"device={device!r}"
         raise InvalidArgument(f'{named} needs output="torch"; it is {output!r}')

@@ -5,15 +5,15 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from leat import _dtypes, _functions, _native, _outputs, ops as _ops
+from leat import _batch, _dtypes, _functions, _native, _outputs, ops as _ops
 from leat._agreement import compare_ranks
+from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
-from leat._pace import Pace
+from leat._ranks import check_place, pace_of, place_in_torch_distributed
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset, store_options
 from leat.errors import InvalidArgument
@@ -34,8 +34,11 @@ class Loader:
         source: a URL, a path or a `leat.Dataset`.
         global_batch_size: samples a step over all ranks. Or
         batch_size: samples a step of each rank.
+        train: True shuffles, and leaves out the last incomplete step; False keeps
+            the samples' order and delivers each. It has to be said, or else
         shuffle: True shuffles in full over objects and in blocks over shards;
             ``"full"`` and ``"block"`` force it; False keeps the samples' order.
+            None: as ``train`` says.
             ``"stream"`` mixes windows of shards as they lie: shards at a URL that
             nobody has indexed are then indexed while the first epoch runs.
         seed: with the epoch, fixes the order and every random op.
@@ -50,22 +53,31 @@ class Loader:
             node. ``"balance"``: so too, and dealt so that all ranks fetch evenly. These
             two begin with epoch 1 of a ``"stream"``.
         fields: which fields come, and in which order; None for all. ``index``
-            (int64 sample ids) and ``key`` may be among them.
-        ids: adds ``index`` and ``key``.
-        batch: ``"dict"`` (default) of name to array, or ``"tuple"``.
+            (int64 sample ids) and ``key`` may be among them, and ``valid`` of ``pad``.
+        ids: adds ``index`` and ``key``, and ``valid`` where there is ``pad``.
+        rename: other names for fields in a batch, such as ``{"label": "labels"}``.
+            Everything else here names them as they were.
+        batch: ``"tuple"``, ``"dict"`` of name to array, or ``"auto"`` (default): a
+            tuple if ``fields`` are given, else a dict. Such a dict refuses to be
+            unpacked as a tuple, which would give its names.
         ops: what is done to the fields; see `leat.ops`.
         collate: makes of the samples of a batch, a list of dicts or tuples, what is
             delivered in its place; in the thread that calls next().
-        output: ``"numpy"`` (default), ``"torch"`` or ``"jax"`` (by DLPack; jax makes
-            32-bit integers of 64-bit ones unless told otherwise).
+        output: ``"numpy"``, ``"torch"`` or ``"jax"`` (by DLPack; jax makes 32-bit
+            integers of 64-bit ones unless told otherwise). ``"auto"`` (default): torch
+            if the program has imported it before it makes the loader, else numpy.
         pin_memory: of torch: whether batches come in memory of torch's host
             allocator, from which copies to a device run beside the program.
         device: of torch: where batches go, such as ``"cuda"``; they are pinned and
             copied on a stream of their own, for which the current one waits.
         drop_last: whether samples after the last whole step are left out; None
-            does so if shuffled.
+            does so if shuffled, unless ``train=False``.
         pad: fills the last step with the epoch's first samples, so that ranks
-            are equal, and adds the field ``valid`` (bool).
+            are equal. The field ``valid`` (bool), which is False of these, comes if
+            ``fields`` names it, or with ``ids``.
+        join: that some ranks may get a batch less than others: they do not meet in
+            the loop, or they do in torch's Join. Else an epoch that would end so
+            is refused, as ranks that meet in each step would hang.
         epochs: how many there will be, if known: nothing is fetched past them.
         on_error: ``"raise"``, or ``"substitute"``: a corrupt or missing sample's
             place is taken by the next good one of the same batch, and counted.
@@ -112,20 +124,23 @@ class Loader:
         *,
         global_batch_size: int | None = None,
         batch_size: int | None = None,
-        shuffle: bool | Literal["full", "block", "stream"] = True,
+        train: bool | None = None,
+        shuffle: bool | Literal["full", "block", "stream"] | None = None,
         seed: int = 0,
         shuffle_window: int = 16,
         locality: Literal["none", "sticky", "remap", "balance"] = "none",
         fields: Sequence[str] | None = None,
         ids: bool = False,
-        batch: Literal["dict", "tuple"] = "dict",
+        rename: Mapping[str, str] | None = None,
+        batch: Literal["auto", "dict", "tuple"] = "auto",
         ops: Sequence[_ops.Op] = (),
         collate: Callable[[list[Any]], Any] | None = None,
-        output: Literal["numpy", "torch", "jax"] = "numpy",
+        output: Literal["auto", "numpy", "torch", "jax"] = "auto",
         pin_memory: bool = False,
         device: Any = None,
         drop_last: bool | None = None,
         pad: bool = False,
+        join: bool = False,
         epochs: int | None = None,
         on_error: Literal["raise", "substitute"] = "raise",
         memory: str | int | None = None,
@@ -146,14 +161,14 @@ class Loader:
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
-        if batch not in ("dict", "tuple"):
-            raise InvalidArgument(f'batch={batch!r}; it is "dict" or "tuple"')
+        order, drop_last = order_of(train, shuffle, drop_last)
         if (rank is None) != (world_size is None):
             raise InvalidArgument(
                 "rank= and world_size= are given together or not at all"
             )
+        self._is_placed = rank is not None
         if rank is None:
-            rank, world_size = _place_in_torch_distributed()
+            rank, world_size = place_in_torch_distributed()
         store = {
             "endpoint_url": endpoint_url,
             "region": region,
@@ -164,48 +179,53 @@ class Loader:
         self._dataset: Dataset | None = None
         if isinstance(source, Dataset):
             self._dataset = source
-        elif shuffle != "stream":
+        elif order != "stream":
             self._dataset = Dataset(source, refresh=refresh, **store)
         if collate is not None and not callable(collate):
             raise InvalidArgument(f"collate={collate!r}; it is a function")
         ops = _ops.listed(ops)
-        _dtypes.check(ops, output)
-        self._batch = batch
+        names = names_of(fields)
+        self._batch = _batch.choose(batch, names)
         self._collate = collate
         self._batch_functions = [
             _functions.call_per_batch(op.function, place, op._field, op.global_rng)
             for place, op in enumerate(ops)
             if isinstance(op, _ops.Python) and op.per == "batch"
         ]
+        output = _outputs.name_of(output, pins=pin_memory, device=device)
+        _dtypes.check(ops, output)
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)
+        if self._batch == "dict":
+            _batch.register_as_tree(output)
         options = {
-            "global_batch_size": _count("global_batch_size", global_batch_size),
-            "batch_size": _count("batch_size", batch_size),
-            "shuffle": _shuffle(shuffle),
-            "seed": _count("seed", seed),
-            "shuffle_window": _count("shuffle_window", shuffle_window, below=2**32),
+            "global_batch_size": count("global_batch_size", global_batch_size),
+            "batch_size": count("batch_size", batch_size),
+            "shuffle": order,
+            "seed": count("seed", seed),
+            "shuffle_window": count("shuffle_window", shuffle_window, below=2**32),
             "locality": str(locality),
             "drop_last": drop_last,
             "pad": pad,
-            "epochs": None if epochs is None else _count("epochs", epochs),
+            "join": join,
+            "epochs": None if epochs is None else count("epochs", epochs),
             "ops": _ops.specs_to_json(ops),
             "functions": _ops.functions_of(ops),
-            "fields": _names(fields),
+            "fields": names,
             "ids": ids,
             "on_error": str(on_error),
             "hashes": hashes,
             "trace": "" if trace is None else os.fspath(trace),
             "memory": None if memory is None else str(memory),
             "cache": options_of(cache, world_size),
-            "threads": _count("threads", threads, at_least=1),
-            "max_in_flight": _count("max_in_flight", max_in_flight, at_least=1),
+            "threads": count("threads", threads, at_least=1),
+            "max_in_flight": count("max_in_flight", max_in_flight, at_least=1),
             "fetch_ahead": pair_of(fetch_ahead),
-            **_tuning(tune),
+            **tuning(tune),
             "tune_trace": "" if tune_trace is None else os.fspath(tune_trace),
-            "rank": None if rank is None else _count("rank", rank, below=2**32),
+            "rank": None if rank is None else count("rank", rank, below=2**32),
             "world_size": None
             if world_size is None
-            else _count("world_size", world_size, below=2**32),
+            else count("world_size", world_size, below=2**32),
         }
         if self._dataset is not None:
             self._native = _native.Loader(self._dataset._native, options)
@@ -213,6 +233,11 @@ class Loader:
             self._native = _native.Loader.of_url(
                 os.fspath(source), store_options(**store), refresh, options
             )
+        made_anew = any(
+            op.per == "batch" and op._field is None for op in ops if isinstance(op, _ops.Python)
+        )
+        delivered = () if made_anew else self._native.field_names
+        self._rename = _batch.renaming(rename, delivered)
         if self._dataset is not None:
             url, digest = self._dataset.url, self._dataset.digest
         else:
@@ -220,7 +245,7 @@ class Loader:
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
         met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
         self._lateness = None if met is None else Lateness(self._native, *met)
-        self._pace = None if met is None else _pace_of(self._native, *met)
+        self._pace = None if met is None else pace_of(self._native, *met)
         _alive.add(self)
 
     @property
@@ -251,7 +276,13 @@ class Loader:
 
         After `load_state_dict` it goes on from there. Ends any other iterator of
         this loader, which then raises.
+
+        Raises:
+            leat.InvalidArgument: torch.distributed was initialised after the loader was
+                made, and says another rank or world size.
         """
+        if not self._is_placed:
+            check_place(self.rank, self.world_size)
         iteration = self._native.begin()
         if self._lateness is not None:
             self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
@@ -284,14 +315,15 @@ class Loader:
     def peek(self) -> Batch | None:
         """A copy of the batch that comes next; moves nothing. None at the end."""
         place = self._place()
-        return self._to_batch(self._native.peek(), place)
+        fields = self._native.peek()
+        return None if fields is None else self._to_batch(fields, place)
 
     def set_epoch(self, epoch: int) -> None:
         """Makes ``epoch`` the one that iter() starts.
 
         After `load_state_dict` of a position within that epoch, it goes on there.
         """
-        self._native.set_epoch(_count("epoch", epoch))
+        self._native.set_epoch(count("epoch", epoch))
 
     def state_dict(self) -> dict[str, Any]:
         """The delivered position: a few JSON values, the same on every rank.
@@ -430,21 +462,20 @@ class Loader:
         state = self.state_dict()
         return (state["seed"], state["epoch"], state["position"], self.rank)
 
-    def _to_batch(
-        self, fields: list[tuple[str, Any]] | None, place: tuple[int, ...]
-    ) -> Batch | None:
-        if fields is None:
-            return None
+    def _to_batch(self, fields: list[tuple[str, Any]], place: tuple[int, ...]) -> Batch:
         if self._dataset is not None and (dtypes := self._dataset._dtypes):
             fields = [(name, _rows(value, dtypes.get(name))) for name, value in fields]
         batch: Any = dict(self._to_output(fields))
         for function in self._batch_functions:
             batch = function(batch, self._batch, place)
-        if self._batch == "tuple" and isinstance(batch, dict):
-            batch = tuple(batch.values())
+        if isinstance(batch, dict):
+            if self._rename is not None:
+                batch = self._rename(batch)
+            if self._batch == "tuple":
+                batch = tuple(batch.values())
         if self._collate is not None:
             return self._collate(_functions.split_samples(batch))
-        return batch
+        return _batch.BatchDict(batch) if type(batch) is dict else batch
 
 
 class _Iterator:
@@ -469,89 +500,16 @@ class _Iterator:
                 self._loader._pace.step_ended()
         place = self._loader._place()
         fields = self._loader._native.next(self._iteration)
-        batch = self._loader._to_batch(fields, place)
-        if batch is None:
+        if fields is None:
             self._is_done = True
             if lateness is not None:
                 lateness.epoch_ended()
             raise StopIteration
+        batch = self._loader._to_batch(fields, place)
         self._has_begun = True
         if lateness is not None:
             lateness.step_begins()
         return batch
-
-
-def _pace_of(native: Any, store: Any, name: str) -> Pace | None:
-    """None if all ranks are on this node, or the launcher does not say who is."""
-    try:
-        launched_size, local_rank, local_size = _native.launched()
-    except InvalidArgument:  # Lightning says part of it.
-        return None
-    if launched_size != native.world_size or launched_size <= local_size:
-        return None
-    return Pace(native, store, name, native.rank - local_rank)
-
-
-def _count(
-    name: str, value: int | None, *, at_least: int = 0, below: int = 2**63
-) -> int:
-    """0 if there is none: the engine then chooses."""
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidArgument(f"{name}={value!r}; it is a whole number")
-    value = value.__index__()
-    if not at_least <= value < below:
-        raise InvalidArgument(
-            f"{name}={value}; it is at least {at_least} and below {below}"
-        )
-    return value
-
-
-def _tuning(tune: object) -> dict[str, Any]:
-    """What the engine is told: whether, and from where."""
-    start = tune if isinstance(tune, dict) else {}
-    if not isinstance(tune, (bool, dict)) or set(start) - {"threads", "max_in_flight"}:
-        raise InvalidArgument(
-            f"tune={tune!r}; it is True, False or where to begin, such as "
-            '{"threads": 1, "max_in_flight": 1}'
-        )
-    return {
-        "tune": tune is not False,
-        "start_threads": _count("threads", start.get("threads"), at_least=1),
-        "start_in_flight": _count(
-            "max_in_flight", start.get("max_in_flight"), at_least=1
-        ),
-    }
-
-
-def _place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
-    """Rank and world size, if the program asked torch to join its processes."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available():
-        return None, None
-    if not distributed.is_initialized():
-        return None, None
-    return distributed.get_rank(), distributed.get_world_size()
-
-
-def _shuffle(shuffle: object) -> str:
-    if isinstance(shuffle, bool):
-        return "auto" if shuffle else "none"
-    if shuffle in ("full", "block", "stream"):
-        return str(shuffle)
-    raise InvalidArgument(
-        f'shuffle={shuffle!r}; it is True, False, "full", "block" or "stream"'
-    )
-
-
-def _names(fields: Sequence[str] | None) -> list[str]:
-    names = list(fields or ())
-    if isinstance(fields, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidArgument(
-            f'fields={fields!r}; it is a list of names, such as ("image", "label")'
-        )
-    return names
 
 
 def _rows(value: Any, dtype: Any) -> Any:

@@ -114,6 +114,7 @@ LoaderOptions options_of(const py::dict& given) {
       value_or_raise(parse_locality(py::cast<std::string>(given["locality"])));
   get("drop_last", options.drop_last);
   get("pad", options.pad);
+  get("join", options.join);
   get("epochs", options.epochs);
   options.ops = ops_with_functions(py::cast<std::string>(given["ops"]),
                                    given["functions"]);
@@ -277,6 +278,7 @@ void bind_loader(py::module_& module) {
       .def_property_readonly(
           "world_size",
           [](const Loader& loader) { return loader.rank().world_size; })
+      .def_property_readonly("field_names", &Loader::field_names)
       .def_property_readonly("dealing", &Loader::dealing)
       .def("stats", &stats_of)
       .def("recent", &recent_of)

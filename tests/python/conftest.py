@@ -13,6 +13,9 @@ import pytest
 import leat
 from small_datasets import make_pictures, make_shards
 
+with contextlib.suppress(ImportError):
+    import torch  # noqa: F401  What output="auto" makes depends on it, not on which tests run before.
+
 # A test that hangs is ended by an exception, and by force if that is not heard.
 # Far more than any takes: on a busy machine they take several times as long.
 _ALARM_SECONDS = 300
@@ -97,7 +100,8 @@ class Served:
         self.options = {"endpoint_url": bucket.url, "no_sign_request": True}
 
     def loader(self, **options) -> leat.Loader:
-        return leat.Loader(self.url, **{**self.options, **options})
+        usual = {"shuffle": True, "batch": "dict", "output": "numpy"}
+        return leat.Loader(self.url, **{**usual, **self.options, **options})
 
     def counters(self) -> dict:
         return self.bucket.counters()

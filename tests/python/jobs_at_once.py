@@ -16,7 +16,8 @@ told = json.loads(sys.argv[1])
 options = told["options"]
 options["cache"] = leat.Cache(**told["cache"])
 options["ops"] = [getattr(leat.ops, name)(*rest) for name, *rest in told["ops"]]
-loader = leat.Loader(told["url"], no_sign_request=True, ids=True, epochs=told["epochs"], **options)
+loader = leat.Loader(told["url"], no_sign_request=True, ids=True, epochs=told["epochs"],
+                     **{"shuffle": True, **options})
 print(json.dumps("ready"), flush=True)
 sys.stdin.readline()
 ids = []

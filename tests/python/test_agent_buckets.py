@@ -22,7 +22,7 @@ PROGRAM = """
 import sys, leat
 datasets = [leat.Dataset(url, no_sign_request=True, region="us-east-1") for url in sys.argv[1:]]
 dataset = leat.Dataset.concat(datasets) if len(datasets) > 1 else datasets[0]
-with leat.Loader(dataset, global_batch_size=8) as loader:
+with leat.Loader(dataset, global_batch_size=8, shuffle=True) as loader:
     while True:
         for _ in loader:
             pass

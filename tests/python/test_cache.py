@@ -19,7 +19,7 @@ from small_datasets import make_shards
 
 N = 60  # Of `pictures`.
 COST = 4096 + 128  # Of a record of up to a page.
-OPTIONS = {"global_batch_size": 10, "drop_last": False, "fields": ["data"]}
+OPTIONS = {"global_batch_size": 10, "drop_last": False, "fields": ["data"], "batch": "dict"}
 MIB = 2**20
 
 
@@ -150,7 +150,7 @@ def test_both_tiers_hit_what_leat_plan_said(serve, tmp_path):
 RUN = """
 import json, sys, leat
 url, endpoint, folder, epochs = sys.argv[1:]
-loader = leat.Loader(url, global_batch_size=10, drop_last=False, fields=["data"],
+loader = leat.Loader(url, global_batch_size=10, shuffle=True, drop_last=False, fields=["data"], batch="dict",
                      endpoint_url=endpoint, no_sign_request=True, epochs=int(epochs),
                      cache=leat.Cache(disk=folder, disk_limit="16MiB"))
 for _ in range(int(epochs)):
@@ -244,7 +244,7 @@ def test_two_jobs_share_a_folder(pictures, serve, tmp_path):
 def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(leat.Error, match="file.*name another folder in disk="):
-        leat.Loader(pictures, batch_size=4, cache=leat.Cache(disk=tmp_path / "file"))
+        leat.Loader(pictures, batch_size=4, shuffle=True, cache=leat.Cache(disk=tmp_path / "file"))
 
 
 @pytest.mark.parametrize(
@@ -252,14 +252,14 @@ def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
     [
         (lambda: leat.Cache(), "ram="),
         (lambda: leat.Cache(ram="1GiB", disk_limit="1GiB"), "disk="),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(disk="c", disk_limit=0)), "of 0 keeps nothing"),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="windowed_belady")), "window="),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, window=5)), 'window= is of .* and it is "belady"'),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(disk="c", disk_limit=0)), "of 0 keeps nothing"),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram=1, policy="windowed_belady")), "window="),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram=1, window=5)), 'window= is of .* and it is "belady"'),
         (lambda: leat.Cache(ram=1, window=-1), "window="),
         (lambda: leat.Cache(peers="auto", peer_memory="9999TiB")._options(1), "peer_memory="),
-        (lambda: leat.Loader(".", batch_size=1, cache="huge"), "auto"),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram="many")), "many"),
-        (lambda: leat.Loader(".", batch_size=1, cache=leat.Cache(ram=1, policy="mru")), "belady"),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache="huge"), "auto"),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram="many")), "many"),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram=1, policy="mru")), "belady"),
     ],
 )
 def test_what_cannot_be_is_refused(make, says, pictures, monkeypatch):
@@ -270,7 +270,7 @@ def test_what_cannot_be_is_refused(make, says, pictures, monkeypatch):
 
 def test_more_than_there_is_is_doubted(pictures, tmp_path, capfd):
     cache = leat.Cache(ram="4000TiB", disk=tmp_path / "cache", disk_limit="900TiB")
-    with leat.Loader(pictures, batch_size=4, cache=cache, epochs=1) as loader:
+    with leat.Loader(pictures, batch_size=4, shuffle=True, cache=cache, epochs=1) as loader:
         next(iter(loader))
     text = capfd.readouterr().err
     assert "ram= of" in text and "more than the" in text and "disk_limit= of" in text

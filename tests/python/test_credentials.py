@@ -79,7 +79,7 @@ def test_a_loader_reads_with_an_sso_profile(tmp_path, logged_in, portal):
     with leat.testing.Bucket(tmp_path / "data", latency="0",
                              credentials=("ASIASSO", SECRET),
                              session_token=SESSION_TOKEN) as bucket:
-        loader = leat.Loader("s3://own", global_batch_size=4, endpoint_url=bucket.url,
+        loader = leat.Loader("s3://own", global_batch_size=4, shuffle=True, endpoint_url=bucket.url,
                              profile="corp", refresh="always")
         assert sum(len(batch["label"]) for batch in loader) == 12
     assert portal[0].given >= 1

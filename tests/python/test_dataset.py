@@ -109,12 +109,12 @@ def test_concat_reads_from_several_places(dataset, folder, serve, tmp_path):
     assert len(both) == 90
     assert read_keys(both) == keys(dataset) + keys(remote)
     assert both[60]["data"] == remote[0]["data"]
-    loader = leat.Loader(both, batch_size=90, seed=5)
+    loader = leat.Loader(both, batch_size=90, shuffle=True, seed=5)
     batch = next(iter(loader))
     assert sorted(map(bytes, batch["data"].tolist())) == sorted(
         sample["data"] for part in (dataset, remote) for sample in part
     )
-    again = leat.Loader(leat.Dataset.concat([dataset, remote]), batch_size=90, seed=5)
+    again = leat.Loader(leat.Dataset.concat([dataset, remote]), batch_size=90, shuffle=True, seed=5)
     again.load_state_dict(loader.state_dict())
     assert again.state_dict() == loader.state_dict()
 
@@ -135,9 +135,9 @@ def test_a_part_of_shards_is_read_in_blocks(tmp_path):
     make_shards(tmp_path / "shards", 3, 10, 100)
     part = leat.Dataset(tmp_path / "shards").skip(5)
 
-    loader = leat.Loader(part, batch_size=5, seed=1)
+    loader = leat.Loader(part, batch_size=5, shuffle=True, seed=1)
 
-    seen = sorted(key for batch in leat.Loader(part, batch_size=5, ids=True) for key in batch["key"])
+    seen = sorted(key for batch in leat.Loader(part, batch_size=5, shuffle=True, ids=True) for key in batch["key"])
     assert seen == sorted(keys(part)) and len(loader) == 5
 
 
@@ -150,7 +150,7 @@ def test_columns(dataset):
 
 
 def test_state_of_other_samples_is_refused(dataset):
-    state = leat.Loader(dataset.take(30), batch_size=5).state_dict()
+    state = leat.Loader(dataset.take(30), batch_size=5, shuffle=True).state_dict()
 
     with pytest.raises(leat.InvalidArgument, match="30"):
-        leat.Loader(dataset, batch_size=5).load_state_dict(state)
+        leat.Loader(dataset, batch_size=5, shuffle=True).load_state_dict(state)

@@ -76,7 +76,7 @@ def test_the_tutorial():
 def test_order_tail_and_resume(pictures, small, fresh_cache):
     def load(**options):
         place = {} if "rank" in options or "RANK" in os.environ else {"rank": 0, "world_size": 1}
-        return leat.Loader(pictures, **{"ids": True, **place, **options})
+        return leat.Loader(pictures, **{"shuffle": True, "ids": True, "output": "numpy", **place, **options})
 
     def ids(batches):
         return [int(i) for batch in batches for i in batch["index"]]
@@ -117,5 +117,5 @@ def test_how_to_call_your_own_functions(pictures):
     page: dict = {}
     run_page("howto/your-own-functions.md", into=page)
 
-    batch = next(iter(leat.Loader(pictures, batch_size=6, ops=page["ops"])))
+    batch = next(iter(leat.Loader(pictures, batch_size=6, shuffle=True, ops=page["ops"], output="numpy")))
     assert batch["image"].dtype == np.float32

@@ -19,7 +19,7 @@ def dataset(pictures):
 def test_the_engine_delivers_its_batches(dataset):
     loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=2, engine=DECODE,
                         generator=torch.Generator().manual_seed(4))  # fmt: skip
-    with leat.Loader(dataset, batch_size=8, seed=4, drop_last=False, output="torch",
+    with leat.Loader(dataset, batch_size=8, shuffle=True, seed=4, drop_last=False, output="torch",
                      **DECODE) as reference:  # fmt: skip
         expected = [[batch["index"].tolist() for batch in reference] for _ in range(2)]
 

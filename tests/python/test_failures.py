@@ -66,33 +66,33 @@ def numbers(batch) -> list[int]:
 def test_no_such_bucket(pictures, serve):
     served = serve(pictures)
     with told(leat.NotFound, "s3://nowhere", "no bucket of this name", "check the name"):
-        leat.Loader("s3://nowhere", global_batch_size=8, **served.options)
+        leat.Loader("s3://nowhere", global_batch_size=8, shuffle=True, **served.options)
 
 
 def test_nothing_under_the_prefix(pictures, serve):
     served = serve(pictures)
     with told(leat.NotFound, f"{served.url}/dog"):
-        leat.Loader(f"{served.url}/dog", global_batch_size=8, **served.options)
+        leat.Loader(f"{served.url}/dog", global_batch_size=8, shuffle=True, **served.options)
 
 
 def test_no_such_folder(tmp_path):
     with told(leat.NotFound, str(tmp_path / "nowhere")):
-        leat.Loader(tmp_path / "nowhere", global_batch_size=8)
+        leat.Loader(tmp_path / "nowhere", global_batch_size=8, shuffle=True)
     (tmp_path / "empty").mkdir()
     with told(leat.NotFound, str(tmp_path / "empty")):
-        leat.Loader(tmp_path / "empty", global_batch_size=8)
+        leat.Loader(tmp_path / "empty", global_batch_size=8, shuffle=True)
 
 
 @pytest.mark.parametrize("url", ["s4://bucket", "s3://", "", "http://"])
 def test_no_such_url(url):
     with told(leat.InvalidArgument):
-        leat.Loader(url, global_batch_size=8)
+        leat.Loader(url, global_batch_size=8, shuffle=True)
 
 
 def test_plain_http_without_a_catalogue(pictures, serve):
     served = serve(pictures)
     with told(leat.NotFound, served.http_url, "leat index --publish"):
-        leat.Loader(served.http_url, global_batch_size=8)
+        leat.Loader(served.http_url, global_batch_size=8, shuffle=True)
 
 
 def test_an_endpoint_that_is_down(few_tries):
@@ -101,7 +101,7 @@ def test_an_endpoint_that_is_down(few_tries):
         port = probe.getsockname()[1]
     with told(leat.Unavailable, f"127.0.0.1:{port}", "2 attempts", "connect",
               "check that the server runs"):
-        leat.Loader("s3://bucket", global_batch_size=8, no_sign_request=True,
+        leat.Loader("s3://bucket", global_batch_size=8, shuffle=True, no_sign_request=True,
                     endpoint_url=f"http://127.0.0.1:{port}")
 
 
@@ -135,7 +135,7 @@ def test_the_wrong_credentials(pictures, monkeypatch, given, words):
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", given[0])
             monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given[1])
         with told(leat.PermissionDenied, f"s3://{pictures.name}", *words) as caught:
-            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, endpoint_url=bucket.url,
+            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True, endpoint_url=bucket.url,
                         no_sign_request=given is None)
     assert "s3cr3t" not in str(caught.value) and "another" not in str(caught.value)
 
@@ -143,7 +143,7 @@ def test_the_wrong_credentials(pictures, monkeypatch, given, words):
 def test_no_credentials_at_all(pictures, serve):
     served = serve(pictures)
     with told(leat.PermissionDenied, "AWS_ACCESS_KEY_ID", "no_sign_request"):
-        leat.Loader(served.url, global_batch_size=8, endpoint_url=served.bucket.url)
+        leat.Loader(served.url, global_batch_size=8, shuffle=True, endpoint_url=served.bucket.url)
 
 
 def test_an_expired_token(pictures, monkeypatch):
@@ -152,10 +152,10 @@ def test_an_expired_token(pictures, monkeypatch):
     with bucket:
         for name, value in bucket.env().items():
             monkeypatch.setenv(name, value)
-        leat.Loader(f"s3://{pictures.name}", global_batch_size=8).close()
+        leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True).close()
         monkeypatch.setenv("AWS_SESSION_TOKEN", "old-one")
         with told(leat.PermissionDenied, "ExpiredToken", "AWS_SESSION_TOKEN") as caught:
-            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, refresh="always")
+            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True, refresh="always")
     assert "old-one" not in str(caught.value)
 
 
@@ -423,7 +423,7 @@ def test_a_tar_that_points_outside(tmp_path, name):
     folder = tmp_path / "in/side"
     write(folder / "bad.tar", tar_of([("fine.bin", b"1"), (name, b"2")]))
     with told(leat.Corrupt, "bad.tar", name):
-        leat.Loader(folder, global_batch_size=1)
+        leat.Loader(folder, global_batch_size=1, shuffle=True)
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["bad.tar"]
 
 
@@ -431,7 +431,7 @@ def test_shards_among_other_objects(tmp_path):
     write(tmp_path / "mixed/a.tar", tar_of([("a.bin", b"1")]))
     write(tmp_path / "mixed/b.png", b"1")
     with told(leat.InvalidArgument, "a.tar", "b.png"):
-        leat.Loader(tmp_path / "mixed", global_batch_size=1)
+        leat.Loader(tmp_path / "mixed", global_batch_size=1, shuffle=True)
 
 
 def test_a_sample_without_a_field(tmp_path):
@@ -441,7 +441,7 @@ def test_a_sample_without_a_field(tmp_path):
     with leat.Loader(folder, global_batch_size=3, shuffle=False) as loader:
         with told(leat.NotFound, "sample 1", '"2"', '"cls"'):
             next(iter(loader))
-    with leat.Loader(folder, global_batch_size=3, shuffle=False, fields=["bin"]) as loader:
+    with leat.Loader(folder, global_batch_size=3, shuffle=False, fields=["bin"], batch="dict") as loader:
         assert next(iter(loader))["bin"].tolist() == [b"1", b"2", b"3"]
     with leat.Loader(folder, global_batch_size=3, shuffle=False, on_error="substitute") as loader:
         batch = next(iter(loader))
@@ -469,7 +469,7 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
         spoilt[place] ^= 0x10
         catalogue.write_bytes(bytes(spoilt))
         try:
-            leat.Loader(folder, global_batch_size=8).close()
+            leat.Loader(folder, global_batch_size=8, shuffle=True).close()
         except (leat.Corrupt, leat.InvalidArgument) as error:
             assert str(catalogue) in str(error) and remedy in str(error)
         else:  # Taken for one of another version: made again.
@@ -477,23 +477,23 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
     for size in {*range(1, len(whole), 97), len(whole) - 1}:
         catalogue.write_bytes(whole[:size])
         with told(leat.Corrupt, str(catalogue), remedy):
-            leat.Loader(folder, global_batch_size=8)
+            leat.Loader(folder, global_batch_size=8, shuffle=True)
     catalogue.write_bytes(b"")
     if where == "published":
         with told(leat.Corrupt, str(catalogue), remedy):
-            leat.Loader(folder, global_batch_size=8)
+            leat.Loader(folder, global_batch_size=8, shuffle=True)
     else:  # What is left of a process that was ended while it made one.
-        leat.Loader(folder, global_batch_size=8).close()
+        leat.Loader(folder, global_batch_size=8, shuffle=True).close()
         assert catalogue.read_bytes() == whole
     if where == "cache":  # The remedy works.
-        leat.Loader(folder, global_batch_size=8, refresh="always").close()
-        leat.Loader(folder, global_batch_size=8).close()
+        leat.Loader(folder, global_batch_size=8, shuffle=True, refresh="always").close()
+        leat.Loader(folder, global_batch_size=8, shuffle=True).close()
 
 
 def test_a_cache_folder_that_cannot_be_written(pictures, monkeypatch, tmp_path, capfd):
     in_the_way = write(tmp_path / "file", b"")
     monkeypatch.setenv("LEAT_CACHE_DIR", str(in_the_way / "cache"))
-    with leat.Loader(pictures, global_batch_size=8) as loader:
+    with leat.Loader(pictures, global_batch_size=8, shuffle=True) as loader:
         assert len(list(loader)) == 7
     warning = capfd.readouterr().err
     assert warning.count("\n") == 1
@@ -513,14 +513,14 @@ def test_a_cache_folder_that_cannot_be_written(pictures, monkeypatch, tmp_path, 
 ])
 def test_numbers_that_cannot_be(folder, options, words):
     with told(leat.InvalidArgument, *words):
-        leat.Loader(folder, **options)
+        leat.Loader(folder, **{"shuffle": True, **options})
 
 
 def test_fewer_samples_than_a_batch_come_if_kept(folder):
-    with leat.Loader(folder, global_batch_size=100, drop_last=False, ids=True) as loader:
+    with leat.Loader(folder, global_batch_size=100, shuffle=True, drop_last=False, ids=True) as loader:
         (batch,) = loader
     assert sorted(numbers(batch)) == list(range(30))
-    with leat.Loader(folder, global_batch_size=100, pad=True, ids=True) as loader:
+    with leat.Loader(folder, global_batch_size=100, shuffle=True, pad=True, ids=True) as loader:
         (batch,) = loader  # More padding than samples.
     assert len(numbers(batch)) == 100 and batch["valid"].sum() == 30
     assert numbers(batch)[30:60] == numbers(batch)[:30]

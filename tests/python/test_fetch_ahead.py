@@ -21,7 +21,8 @@ def many(serve, tmp_path):
 
 
 def test_the_server_sees_bursts_of_f_when_t_are_left(many):
-    options = {"global_batch_size": 10, "drop_last": False, "fields": ["data"], "epochs": 2}
+    options = {"global_batch_size": 10, "drop_last": False, "fields": ["data"], "batch": "dict",
+               "epochs": 2}
     rule = leat.FetchAhead(fetch_size=40, queue_threshold=10)
     with many.loader(**options, fetch_ahead=rule) as loader:
         for epoch in range(2):
@@ -50,13 +51,13 @@ def test_a_fifo_cache_keeps_what_was_fetched(many):
 def test_what_cannot_be_is_refused(tmp_path):
     make_shards(tmp_path / "shards", shards=2, samples=16, size=1000)
     with pytest.raises(leat.InvalidArgument, match='shuffle="full"'):
-        leat.Loader(tmp_path / "shards", batch_size=4, fetch_ahead=leat.FetchAhead())
+        leat.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=leat.FetchAhead())
     with pytest.raises(leat.InvalidArgument, match="leat index"):
         leat.Loader(
             f"{tmp_path}/shards", batch_size=4, shuffle="stream", fetch_ahead=leat.FetchAhead(), refresh="always"
         )
     with pytest.raises(leat.InvalidArgument, match="leat.FetchAhead"):
-        leat.Loader(tmp_path / "shards", batch_size=4, fetch_ahead=64)
+        leat.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=64)
     for wrong in ({"fetch_size": 0}, {"queue_threshold": -1}, {"fetch_size": True}):
         with pytest.raises(leat.InvalidArgument, match="number of samples"):
             leat.FetchAhead(**wrong)

@@ -21,7 +21,7 @@ OPTIONS = {"fields": ("image", "label", "index"), "batch": "tuple",
 
 def make_loader(pictures) -> leat.Loader:
     """8 batches of (images, labels, ids) an epoch, shuffled; the last has 4 samples."""
-    return leat.Loader(pictures, batch_size=8, drop_last=False, output="torch", **OPTIONS)
+    return leat.Loader(pictures, batch_size=8, shuffle=True, drop_last=False, output="torch", **OPTIONS)
 
 
 def make_engine_loader(pictures) -> DataLoader:
@@ -248,7 +248,7 @@ def test_hugging_face_resumes_by_a_callback_that_keeps_the_state(stopped_after, 
         return network.seen
 
     def load():
-        return leat.Loader(pictures, batch_size=8, drop_last=False, output="torch",
+        return leat.Loader(pictures, batch_size=8, shuffle=True, drop_last=False, output="torch",
                            **{**OPTIONS, "batch": "dict"})  # fmt: skip
 
     begun = fit(load(), max_steps=stopped_after)

@@ -25,7 +25,7 @@ DECODE = DecodeImage(layout="HWC")
 
 
 def batches(source, **options) -> list:
-    options = {"batch_size": 10, "shuffle": False, **options}
+    options = {"batch_size": 10, "shuffle": False, "batch": "dict", "output": "numpy", **options}
     with leat.Loader(source, **options) as loader:
         return list(loader)
 
@@ -135,7 +135,7 @@ def test_texts_and_values_of_unequal_length(tmp_path):
 
 
 def drawn(source, op, **options) -> dict[int, float]:
-    with leat.Loader(source, ops=[op], ids=True, fields=["data"], **options) as loader:
+    with leat.Loader(source, ops=[op], ids=True, fields=["data"], **{"batch": "dict", "shuffle": True, **options}) as loader:
         epochs = [batch for _ in range(2) for batch in loader]
     return {(at, int(i)): float(x) for at, batch in enumerate(epochs)
             for i, x in zip(batch["index"], batch["data"])}  # fmt: skip
@@ -203,7 +203,7 @@ def test_options_that_cannot_be_are_refused(pictures):
     with pytest.raises(leat.InvalidArgument, match=r"gave float64 of shape \(10, 12, 3\).*uint8.*HWC"):
         batches(pictures, ops=[DECODE, Python(lambda image: image / 2), Resize(4)])
     with pytest.raises(leat.InvalidArgument, match="collate="):
-        leat.Loader(pictures, batch_size=1, collate=3)
+        leat.Loader(pictures, batch_size=1, shuffle=True, collate=3)
 
 
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
@@ -211,7 +211,7 @@ def test_ops_of_ours_may_follow(pictures, layout):
     decode = DecodeImage(layout=layout)
     nothing = RandomHorizontalFlip(0)  # A draw depends on the op's place in the list.
     behind = [RandomResizedCrop(8), RandomHorizontalFlip(), Normalize(0.5, 0.25)]
-    options = {"fields": ["image"], "seed": 4, "shuffle": True}
+    options = {"fields": ["image"], "batch": "dict", "seed": 4, "shuffle": True}
 
     (plain, *_) = batches(pictures, ops=[decode, nothing, *behind], **options)
     (around, *_) = batches(pictures, ops=[decode, Python(lambda image: image), *behind], **options)
@@ -291,7 +291,7 @@ def test_functions_run_at_once_where_they_let_go_of_the_gil(pictures):
 
 def test_a_state_resumes_what_functions_drew(pictures):
     ops = [Python(lambda data, rng: rng.random(), to="x")]
-    options = {"batch_size": 10, "ops": ops, "fields": ["x"], "seed": 5}
+    options = {"batch_size": 10, "shuffle": True, "ops": ops, "fields": ["x"], "batch": "dict", "seed": 5}
     whole = leat.Loader(pictures, **options)
     steps = iter(whole)
     next(steps)
@@ -307,7 +307,7 @@ def test_a_state_resumes_what_functions_drew(pictures):
 ENDINGS = """
 import sys, time, leat
 from leat.ops import Python
-loader = leat.Loader(sys.argv[1], batch_size=4, ops=[Python(lambda data: time.sleep(0.05) or len(data))])
+loader = leat.Loader(sys.argv[1], batch_size=4, shuffle=True, ops=[Python(lambda data: time.sleep(0.05) or len(data))])
 steps = iter(loader)
 next(steps)
 {ending}
@@ -341,7 +341,7 @@ def test_threads_that_take_turns_in_python_are_told_of_the_lock(tmp_path):
         return sum(byte * byte % 7 for _ in range(5) for byte in data)
 
     with leat.Loader(
-        str(tmp_path), batch_size=8, ops=[Python(holds_the_lock)], threads=4, tune=False
+        str(tmp_path), batch_size=8, shuffle=True, ops=[Python(holds_the_lock)], threads=4, tune=False
     ) as loader:
         for _ in range(6):
             list(loader)

@@ -85,8 +85,8 @@ def test_an_inventory_tells_what_a_listing_tells(folder, serve, packed, fresh_ca
     assert told["samples"] == len(KEYS) and told["classes"] == ["cat", "dog"]
     assert told["digest"] == listed["digest"]
     # What it made is what is opened next, and its ETags are the bucket's.
-    with leat.Loader(f"{served.url}/train", **served.options, global_batch_size=5, shuffle=False,
-                     fields=["data", "key"]) as loader:
+    with leat.Loader(f"{served.url}/train", **served.options, global_batch_size=5, shuffle=False, output="numpy",
+                     fields=["data", "key"], batch="dict") as loader:
         (batch,) = loader
     assert [data.decode() for data in batch["data"].tolist()] == batch["key"]
     assert sorted(batch["key"], key=str.encode) == batch["key"]

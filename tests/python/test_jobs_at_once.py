@@ -221,12 +221,12 @@ def test_a_damaged_state_is_refused(pictures, serve, tmp_path, change):
 def test_what_cannot_be_reordered_is_refused(pictures, options, says):
     cache = leat.Cache(ram=MIB, first_within=8)
     with pytest.raises(leat.InvalidArgument, match=says):
-        leat.Loader(pictures, batch_size=4, **{"cache": cache, **options})
+        leat.Loader(pictures, batch_size=4, shuffle=True, **{"cache": cache, **options})
 
 
 def test_shards_in_pieces_are_refused(small):
     with pytest.raises(leat.InvalidArgument, match="pieces"):
-        leat.Loader(small, batch_size=4, cache=leat.Cache(ram=MIB, first_within=8))
+        leat.Loader(small, batch_size=4, shuffle=True, cache=leat.Cache(ram=MIB, first_within=8))
 
 
 @pytest.mark.parametrize("within", [-1, 1.5, True, "8"])

@@ -46,13 +46,13 @@ class Net(nn.Module):
 
 model = nn.parallel.DistributedDataParallel(Net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-with leat.Loader(url, global_batch_size=16, threads=4, max_in_flight=4, epochs=1,
+with leat.Loader(url, global_batch_size=16, shuffle=True, threads=4, max_in_flight=4, epochs=1,
                  fields=("data",), ops=[leat.ops.Python(slowly)], no_sign_request=True,
                  region="us-east-1") as loader:
     loader.watch(model)
-    for batch in loader:
+    for (data,) in loader:
         rows = [torch.frombuffer(bytearray(row), dtype=torch.uint8).float() / 255
-                for row in batch["data"].tolist()]
+                for row in data.tolist()]
         loss = model(torch.stack(rows)).square().mean()
         optimizer.zero_grad()
         loss.backward()
@@ -207,7 +207,7 @@ def test_what_a_rank_told_is_checked():
 
 def test_watching_needs_ranks_that_meet(blobs):
     torch = pytest.importorskip("torch")
-    with leat.Loader(blobs, batch_size=16) as loader:
+    with leat.Loader(blobs, batch_size=16, shuffle=True) as loader:
         with pytest.raises(leat.InvalidArgument, match="init_process_group"):
             loader.watch(torch.nn.Linear(1, 1))
         assert all("late_rank" not in epoch for epoch in loader.stats())

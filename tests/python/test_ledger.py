@@ -86,7 +86,7 @@ def test_a_profile_has_the_power_of_the_steps_that_count(data, tmp_path, acceler
     (tmp_path / "project").mkdir()
     (tmp_path / "project/train.py").write_text(
         "import leat, time\n"
-        f"for batch in leat.Loader({str(data / 'b')!r}, batch_size=1, fields=('data',)): time.sleep(0.1)\n"
+        f"for batch in leat.Loader({str(data / 'b')!r}, batch_size=1, shuffle=True, fields=('data',)): time.sleep(0.1)\n"
     )
 
     report = report_of(profile(
@@ -104,7 +104,7 @@ def test_metrics_and_the_ledger_of_a_loader_are_what_the_bucket_counted(data, tm
     with leat.testing.Bucket(data) as bucket:
         for name, value in {**bucket.env(), "LEAT_PROVIDER": "s3"}.items():
             monkeypatch.setenv(name, value)
-        with leat.Loader("s3://b", batch_size=10, fields=("data",), epochs=1) as loader:
+        with leat.Loader("s3://b", batch_size=10, shuffle=True, fields=("data",), epochs=1) as loader:
             for _ in loader:
                 pass
             metrics, ledger = loader.metrics(), loader.ledger()
@@ -128,7 +128,7 @@ def test_a_loader_invents_no_price(data, tmp_path, monkeypatch):
     with leat.testing.Bucket(data) as bucket:
         for name, value in bucket.env().items():
             monkeypatch.setenv(name, value)
-        with leat.Loader("s3://b", batch_size=10, fields=("data",)) as loader:
+        with leat.Loader("s3://b", batch_size=10, shuffle=True, fields=("data",)) as loader:
             metrics, ledger = loader.metrics(), loader.ledger()
 
     assert not [name for name in metrics if name.startswith("leat_store") and "dollars" in name]
@@ -139,13 +139,13 @@ def test_a_provider_that_nobody_knows_is_refused_by_a_loader(data, monkeypatch):
     monkeypatch.setenv("LEAT_PROVIDER", "ibm")
 
     with pytest.raises(leat.InvalidArgument, match="LEAT_PROVIDER: .*gcs, s3"):
-        leat.Loader(str(data / "b"), batch_size=5)
+        leat.Loader(str(data / "b"), batch_size=5, shuffle=True)
 
 
 def test_metrics_have_the_energy_where_nvml_tells(data, accelerators):
     script = (
         f"import leat, time\n"
-        f"loader = leat.Loader({str(data / 'b')!r}, batch_size=5)\n"
+        f"loader = leat.Loader({str(data / 'b')!r}, batch_size=5, shuffle=True)\n"
         "name = 'leat_runtime_accelerator_millijoules_total'\n"
         "begin = time.monotonic()\n"
         "while name not in loader.metrics(): time.sleep(0.01)\n"
@@ -161,7 +161,7 @@ def test_metrics_have_the_price_of_the_time_stalled(data, monkeypatch):
     for name, value in {"LEAT_NODE_PER_HOUR": "36", "RANK": "0", "WORLD_SIZE": "2",
                         "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)
-    with leat.Loader(str(data / "b"), batch_size=5, fields=("data",)) as loader:
+    with leat.Loader(str(data / "b"), batch_size=5, shuffle=True, fields=("data",)) as loader:
         for _ in range(2):
             for _ in loader:
                 pass
@@ -210,7 +210,7 @@ def test_a_price_that_is_none_is_refused(price, data, monkeypatch):
     monkeypatch.setenv("LEAT_NODE_PER_HOUR", price)
 
     with pytest.raises(leat.InvalidArgument, match="LEAT_NODE_PER_HOUR="):
-        leat.Loader(str(data / "b"), batch_size=5)
+        leat.Loader(str(data / "b"), batch_size=5, shuffle=True)
 
 
 def test_a_command_takes_the_price_from_the_environment(data, tmp_path):

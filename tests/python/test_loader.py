@@ -22,6 +22,7 @@ from small_datasets import CLASSES, encoded, make_pictures, pixels, run_python, 
 
 N = 60
 DECODE = [DecodeImage(layout="HWC")]
+DEFAULTS = {"global_batch_size": 8, "shuffle": True, "batch": "dict", "output": "numpy", "ops": DECODE}
 
 
 # The pictures do not come; their catalogue does.
@@ -29,7 +30,7 @@ NEVER = "".join(f"after 0 GET {name}/ slow:60s x*\n" for name in CLASSES)
 
 
 def load(folder, **options):
-    return leat.Loader(folder, **{"global_batch_size": 8, "ops": DECODE, **options})
+    return leat.Loader(folder, **{**DEFAULTS, **options})
 
 
 def ids_of(batches):
@@ -165,7 +166,8 @@ def test_torch_output(pictures):
     assert batch["label"].dtype == torch.int64
     np.testing.assert_allclose(batch["image"][2].numpy() * 255, pixels(2), atol=1e-4)
 
-    with load(pictures, output="torch", ops=[], pad=True, global_batch_size=50) as loader:
+    with load(pictures, output="torch", ops=[], pad=True, global_batch_size=50,
+              fields=("data", "valid")) as loader:
         first, last = loader
     assert isinstance(first["data"].values, torch.Tensor)
     assert last["valid"].dtype == torch.bool
@@ -202,7 +204,7 @@ def test_a_kept_tail_is_dealt_evenly(pictures):
 def test_a_rank_without_a_sample_in_the_tail_has_one_batch_less(pictures, world_size, expected):
     lengths = []
     for rank in range(world_size):
-        with load(pictures, global_batch_size=56, drop_last=False, rank=rank,
+        with load(pictures, global_batch_size=56, drop_last=False, join=True, rank=rank,
                   world_size=world_size, ids=True) as loader:
             lengths.append((len(loader), [len(b["index"]) for b in loader]))
     assert lengths == expected
@@ -423,7 +425,7 @@ def test_a_batch_that_was_not_delivered_is_not_in_the_state(pictures):
 ])
 @pytest.mark.parametrize("batch", ["global_batch_size", "batch_size"])
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(pictures, changes, says, batch):
-    with leat.Loader(pictures, ops=DECODE, ids=True, **{batch: 8}) as loader:
+    with leat.Loader(pictures, ops=DECODE, shuffle=True, ids=True, **{batch: 8}) as loader:
         next(iter(loader))
         before = loader.state_dict()
         with pytest.raises(leat.InvalidArgument, match=says):
@@ -601,7 +603,7 @@ def test_pickling_is_refused(pictures):
 
 FORK = """
 import os, sys, leat
-loader = leat.Loader(sys.argv[1], global_batch_size=8, endpoint_url=sys.argv[2],
+loader = leat.Loader(sys.argv[1], global_batch_size=8, shuffle=True, endpoint_url=sys.argv[2],
                      no_sign_request=True, max_in_flight=8)
 batches = iter(loader)
 next(batches)  # The next ones are under way for a while.
@@ -672,7 +674,7 @@ INTERRUPT = """
 import sys, time, leat
 if sys.argv[3] == "dataset":
     print("ready", flush=True)
-loader = leat.Loader(sys.argv[1], global_batch_size=8, endpoint_url=sys.argv[2],
+loader = leat.Loader(sys.argv[1], global_batch_size=8, shuffle=True, endpoint_url=sys.argv[2],
                      no_sign_request=True, refresh="always" if sys.argv[3] == "dataset" else "never")
 try:
     if sys.argv[3] == "peek":

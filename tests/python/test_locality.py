@@ -20,7 +20,8 @@ def ids(loader: leat.Loader) -> list[list[int]]:
 
 def open_rank(folder, rank: int, **options) -> leat.Loader:
     return leat.Loader(
-        folder, global_batch_size=12, seed=3, rank=rank, world_size=3, **{"fields": ["index"], **options}
+        folder, global_batch_size=12, shuffle=True, seed=3, rank=rank, world_size=3,
+        **{"fields": ["index"], "batch": "dict", **options}
     )
 
 
@@ -60,11 +61,11 @@ def test_a_state_goes_on_with_it_or_without(pictures, world_size):
         state = loader.state_dict()
     rest: list[int] = []
     for rank in range(world_size):
-        with leat.Loader(pictures, global_batch_size=12, fields=["index"], seed=3, rank=rank,
+        with leat.Loader(pictures, global_batch_size=12, shuffle=True, fields=["index"], batch="dict", seed=3, rank=rank,
                          world_size=world_size) as loader:  # fmt: skip
             loader.load_state_dict(state)
             rest += sum(ids(loader), [])
-    with leat.Loader(pictures, global_batch_size=12, fields=["index"], seed=3, rank=0, world_size=1) as loader:
+    with leat.Loader(pictures, global_batch_size=12, shuffle=True, fields=["index"], batch="dict", seed=3, rank=0, world_size=1) as loader:
         assert sorted(rest) == sorted(sum(ids(loader)[1:], []))
 
 
@@ -85,8 +86,8 @@ RECORD = 4096 + 128  # What up to a page takes of a tier.
 _RANK = """
 import json, leat, sys
 url, endpoint, locality, ram = sys.argv[1:]
-with leat.Loader(url, endpoint_url=endpoint, no_sign_request=True, global_batch_size=40, seed=5,
-                 fields=["index", "data"], cache=leat.Cache(ram=ram), locality=locality,
+with leat.Loader(url, endpoint_url=endpoint, no_sign_request=True, global_batch_size=40, shuffle=True, seed=5,
+                 fields=["index", "data"], batch="dict", cache=leat.Cache(ram=ram), locality=locality,
                  epochs=%d, max_in_flight=1, memory="48KiB", hashes=False) as loader:
     print(json.dumps([[batch["index"].tolist() for batch in loader] for _ in range(%d)]))
 """ % (EPOCHS, EPOCHS)
@@ -145,7 +146,7 @@ import os, sys, torch.distributed, leat
 rank = int(os.environ["RANK"])
 torch.distributed.init_process_group(
     "gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
-leat.Loader(sys.argv[1], global_batch_size=12, locality="remap",
+leat.Loader(sys.argv[1], global_batch_size=12, shuffle=True, locality="remap",
             cache=leat.Cache(ram="1MiB" if rank else "2MiB")).close()
 """
 

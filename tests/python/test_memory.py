@@ -34,7 +34,7 @@ gc.collect()
 before = memory("VmRSS")
 pathlib.Path("/proc/self/clear_refs").write_text("5")
 after, samples = [], 0
-with leat.Loader(url, endpoint_url=endpoint or None, no_sign_request=True, **options) as loader:
+with leat.Loader(url, endpoint_url=endpoint or None, no_sign_request=True, **{"shuffle": True, "batch": "dict", **options}) as loader:
     for _ in range(epochs):
         for batch in loader:
             samples += len(batch["index"])
@@ -162,7 +162,7 @@ def test_loaders_leave_nothing_behind(pictures, serve):
     def use(places):
         for source, options in places:
             for ends in ("epoch", "middle"):
-                with leat.Loader(source, global_batch_size=8, **options) as loader:
+                with leat.Loader(source, global_batch_size=8, shuffle=True, **options) as loader:
                     for _ in loader:
                         if ends == "middle":
                             break
@@ -183,7 +183,7 @@ def test_a_loader_leaves_no_file(pictures, serve, monkeypatch, tmp_path, fresh_c
     (tmp_path / "temporary").mkdir()
     run = """
 import sys, leat
-with leat.Loader(sys.argv[1], global_batch_size=8) as loader:
+with leat.Loader(sys.argv[1], global_batch_size=8, shuffle=True) as loader:
     next(iter(loader))
 """
     assert run_python(run, pictures).returncode == 0

@@ -122,9 +122,9 @@ def test_shapes_are_known_beforehand_where_they_are_fixed(tmp_path):
         ([CenterCrop(16), Pad((1, 2, 3, 4))], (3, 3, 22, 20)),
         ([Resize((8, 8)), Pad(size=(12, 4))], (3, 3, 12, 8)),
     ):
-        with leat.Loader(tmp_path, global_batch_size=3, ops=[DecodeImage(), *ops]) as loader:
+        with leat.Loader(tmp_path, global_batch_size=3, shuffle=True, ops=[DecodeImage(), *ops]) as loader:
             assert next(iter(loader))["image"].shape == shape
-    with leat.Loader(tmp_path, global_batch_size=3, ops=[DecodeImage(), Pad(1)]) as loader:
+    with leat.Loader(tmp_path, global_batch_size=3, shuffle=True, ops=[DecodeImage(), Pad(1)]) as loader:
         with pytest.raises(leat.InvalidArgument, match="its shape is"):
             next(iter(loader))
 
@@ -348,7 +348,7 @@ def test_webp_comes_through_a_loader_whatever_it_is_called(tmp_path):
     image = picture(20, 16)
     for i, (name, kind) in enumerate((("a.webp", "WEBP"), ("b.jpg", "WEBP"), ("c.webp", "PNG"))):
         write(tmp_path / name, encoded(image, kind, **({"lossless": True} if kind == "WEBP" else {})))
-    with leat.Loader(tmp_path, global_batch_size=3, ops=[DecodeImage()]) as loader:
+    with leat.Loader(tmp_path, global_batch_size=3, shuffle=True, ops=[DecodeImage()]) as loader:
         (batch,) = loader
     for row in batch["image"]:
         np.testing.assert_array_equal(row, pixels(image).transpose(2, 0, 1))
@@ -360,7 +360,7 @@ def test_amounts_of_random_ops_are_those_of_any_thread(tmp_path):
     ops = [DecodeImage(), RandomCrop(16, 3), ColorJitter(0.5, 0.5, 0.5, 0.2)]
     hashes = set()
     for threads, batch in ((1, 4), (3, 7)):
-        with leat.Loader(tmp_path, global_batch_size=batch, ops=ops, threads=threads,
+        with leat.Loader(tmp_path, global_batch_size=batch, shuffle=True, ops=ops, threads=threads,
                          drop_last=False, seed=random.Random(1).randint(0, 99)) as loader:  # fmt: skip
             for _ in loader:
                 pass

@@ -276,7 +276,7 @@ def check(batch) -> None:
 
 @pytest.mark.parametrize("shuffle", [True, False, "full"])
 def test_a_webdataset_comes_as_arrays(shards, shuffle):
-    with leat.Loader(shards, global_batch_size=7, shuffle=shuffle, drop_last=False,
+    with leat.Loader(shards, global_batch_size=7, shuffle=shuffle, output="numpy", drop_last=False,
                      ops=OPS, ids=True, seed=3) as loader:  # fmt: skip
         seen = []
         for batch in loader:
@@ -291,7 +291,7 @@ def test_a_webdataset_comes_as_arrays(shards, shuffle):
 def test_hashes_are_of_what_was_delivered_and_of_nothing_else(shards):
     from leat import _native
 
-    with leat.Loader(shards, global_batch_size=5, drop_last=False, ops=OPS, ids=True) as loader:
+    with leat.Loader(shards, global_batch_size=5, shuffle=True, output="numpy", drop_last=False, ops=OPS, ids=True) as loader:
         total = 0
         for batch in loader:
             for row, i in enumerate(batch["index"].tolist()):
@@ -318,7 +318,7 @@ def test_two_ops_on_one_field_read_it_once(shards, serve):
 
 def test_output_torch_keeps_texts_and_ragged(shards):
     torch = pytest.importorskip("torch")
-    with leat.Loader(shards, global_batch_size=4, ops=OPS, output="torch") as loader:
+    with leat.Loader(shards, global_batch_size=4, shuffle=True, ops=OPS, output="torch") as loader:
         batch = next(iter(loader))
     assert batch["cls"].dtype == torch.int64 and batch["score"].dtype == torch.float64
     assert isinstance(batch["txt"], list)
@@ -327,7 +327,7 @@ def test_output_torch_keeps_texts_and_ragged(shards):
 
 
 def test_a_peek_is_a_copy_of_values_too(shards):
-    with leat.Loader(shards, global_batch_size=4, ops=OPS, ids=True) as loader:
+    with leat.Loader(shards, global_batch_size=4, shuffle=True, output="numpy", ops=OPS, ids=True) as loader:
         peeked = loader.peek()
         peeked["boxes"].values[:] = -1
         peeked["txt"][0] = "changed"
@@ -344,7 +344,7 @@ def objects(tmp_path, contents: list[bytes]):
 
 
 def first(folder, ops, **options):
-    options = {"global_batch_size": 4, "shuffle": False, "drop_last": False, **options}
+    options = {"global_batch_size": 4, "shuffle": False, "drop_last": False, "output": "numpy", **options}
     with leat.Loader(folder, ops=ops, **options) as loader:
         return [batch["data"] for batch in loader]
 
@@ -409,7 +409,7 @@ def test_bad_samples_are_substituted(tmp_path):
     folder = objects(tmp_path, contents)
     with pytest.raises(leat.Corrupt, match='"001.bin": data: no JSON from byte'):
         first(folder, [ParseJson(ragged=True)])
-    with leat.Loader(folder, global_batch_size=4, shuffle=False, ids=True, on_error="substitute",
+    with leat.Loader(folder, global_batch_size=4, shuffle=False, output="numpy", ids=True, on_error="substitute",
                      ops=[ParseJson(ragged=True)]) as loader:  # fmt: skip
         (batch,) = loader
         assert batch["data"].tolist() == [[1], [3, 3], [3, 3], [4]]
@@ -423,28 +423,28 @@ def test_memory_of_values_is_reserved(tmp_path):
     folder = objects(tmp_path, [npy(np.zeros(100_000, np.uint8))] * 8)
     with pytest.raises(leat.ResourceExhausted, match="slots of a batch of 8"):
         first(folder, [LoadNpy(ragged=True)], memory="1MB", global_batch_size=8)
-    with leat.Loader(folder, ops=[LoadNpy(ragged=True)], memory="3MB", global_batch_size=8) as loader:
+    with leat.Loader(folder, ops=[LoadNpy(ragged=True)], memory="3MB", global_batch_size=8, shuffle=True, output="numpy") as loader:
         assert len(list(loader)) == 1
     assert loader.metrics()["leat_runtime_reserved_bytes"] == 0
 
 
 def test_ops_find_their_fields_or_ask(shards, tmp_path):
     with pytest.raises(leat.InvalidArgument, match="parse_float: say which field"):
-        leat.Loader(shards, global_batch_size=4, ops=[ParseFloat()])
+        leat.Loader(shards, global_batch_size=4, shuffle=True, output="numpy", ops=[ParseFloat()])
     with pytest.raises(leat.InvalidArgument, match="there is no field 'label'; fields of bytes: jpg, cls"):
-        leat.Loader(shards, global_batch_size=4, ops=[ParseInt("label")])
+        leat.Loader(shards, global_batch_size=4, shuffle=True, output="numpy", ops=[ParseInt("label")])
     with pytest.raises(leat.InvalidArgument, match="two fields would be named 'json'"):
-        leat.Loader(shards, global_batch_size=4, ops=[ParseJson("a"), ParseJson("b")])
+        leat.Loader(shards, global_batch_size=4, shuffle=True, output="numpy", ops=[ParseJson("a"), ParseJson("b")])
 
 
 def test_missing_members_are_bad_samples(tmp_path):
     members = [("0.cls", b"5"), ("0.txt", b"a"), ("1.txt", b"b"), ("2.cls", b"7"), ("2.txt", b"c")]
     write(tmp_path / "a.tar", tar_of(members))
     ops = [ParseInt(), ParseText()]
-    with leat.Loader(tmp_path, global_batch_size=3, shuffle=False, ops=ops) as loader:
+    with leat.Loader(tmp_path, global_batch_size=3, shuffle=False, output="numpy", ops=ops) as loader:
         with pytest.raises(leat.NotFound, match='the sample has no field "cls"'):
             next(iter(loader))
-    with leat.Loader(tmp_path, global_batch_size=3, shuffle=False, ops=ops,
+    with leat.Loader(tmp_path, global_batch_size=3, shuffle=False, output="numpy", ops=ops,
                      on_error="substitute") as loader:  # fmt: skip
         batch = next(iter(loader))
     assert batch["cls"].tolist() == [5, 7, 7] and batch["txt"] == ["a", "c", "c"]
@@ -467,7 +467,7 @@ def test_the_command_takes_the_same_ops(shards):
         ParseJson("boxes", to="boxes", ragged=True), LoadNpy(), ParseText(),
         ParseFloat("flt", dtype="float32"),
     ]  # fmt: skip
-    with leat.Loader(shards, global_batch_size=6, ops=python_ops) as loader:
+    with leat.Loader(shards, global_batch_size=6, shuffle=True, output="numpy", ops=python_ops) as loader:
         for _ in loader:
             pass
         assert loader.stats()[0]["content_hash"] == epoch["content_hash"]

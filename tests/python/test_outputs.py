@@ -18,7 +18,7 @@ DECODE = [DecodeImage()]
 
 def load(pictures, **options):
     return leat.Loader(pictures, batch_size=8, shuffle=False, rank=0, world_size=1,
-                       **{"ops": DECODE, **options})  # fmt: skip
+                       **{"ops": DECODE, "batch": "dict", "output": "numpy", **options})  # fmt: skip
 
 
 class FakeDevice:

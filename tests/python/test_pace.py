@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from leat import _pace, loader
+from leat import _pace, _ranks
 from fake_store import FakeStore
 from small_datasets import make_blobs
 
@@ -27,7 +27,7 @@ import torch.distributed as dist
 import leat
 
 dist.init_process_group("gloo")
-with leat.Loader(sys.argv[1], global_batch_size=32, max_in_flight=32, tune=False,
+with leat.Loader(sys.argv[1], global_batch_size=32, shuffle=True, max_in_flight=32, tune=False,
                  no_sign_request=True, region="us-east-1", fields=("data",)) as loader:
     while True:
         for _ in loader:
@@ -116,9 +116,9 @@ def test_training_goes_on_when_the_store_is_gone(monkeypatch):
 
 @pytest.mark.parametrize("launched, has_pace", [((4, 0, 2), True), ((4, 0, 4), False), ((1, 0, 1), False)])
 def test_only_ranks_whose_launcher_says_who_shares_a_node_have_a_pace(monkeypatch, launched, has_pace):
-    monkeypatch.setattr(loader._native, "launched", lambda: launched)  # All ranks, and those of this node.
+    monkeypatch.setattr(_ranks._native, "launched", lambda: launched)  # All ranks, and those of this node.
 
-    assert (loader._pace_of(Native(0, 4, None), FakeStore(), "x") is not None) == has_pace
+    assert (_ranks.pace_of(Native(0, 4, None), FakeStore(), "x") is not None) == has_pace
 
 
 def free_port() -> int:

@@ -39,7 +39,7 @@ def _two_ranks(bucket, cache, epochs):
     return [
         leat.Loader(
             bucket.s3_url("data", "train"), endpoint_url=bucket.url, no_sign_request=True,
-            global_batch_size=20, rank=rank, world_size=2, cache=cache, ids=True,
+            global_batch_size=20, shuffle=True, rank=rank, world_size=2, cache=cache, ids=True,
             epochs=epochs,  # Nothing is fetched for one that never comes.
         )
         for rank in range(2)
@@ -98,7 +98,8 @@ def test_samples_lie_evenly_where_the_plan_has_them(data):
 def test_placement_says_what_it_needs(data):
     def refusal(cache, **more):
         with pytest.raises(leat.InvalidArgument) as error:
-            leat.Loader(str(data / "data" / "train"), global_batch_size=20, rank=0, world_size=2, cache=cache, **more)
+            leat.Loader(str(data / "data" / "train"), global_batch_size=20, shuffle=True, rank=0, world_size=2, cache=cache,
+                        **more)
         return str(error.value)
 
     two = leat.Cache(peers=["127.0.0.1:9", "127.0.0.1:10"], peer_placement="frequency")
@@ -136,13 +137,13 @@ def test_auto_starts_a_server_that_ends_with_the_job(data, tmp_path):
             import sys, time
             import leat
             from leat import _peers
-            loader = leat.Loader(sys.argv[1], batch_size=10,
+            loader = leat.Loader(sys.argv[1], batch_size=10, shuffle=True,
                                  cache=leat.Cache(peers="auto", peer_memory="64MiB",
                                                   peer_patience="20s"))
             for epoch in range(2):
                 for batch in loader:
                     pass
-            other = leat.Loader(sys.argv[1], batch_size=10, cache=leat.Cache(peers="auto"))
+            other = leat.Loader(sys.argv[1], batch_size=10, shuffle=True, cache=leat.Cache(peers="auto"))
             hits = loader.stats()[1]["cache"]["peer_hits"]
             print(_peers._server.pid, _peers._server.name, hits, flush=True)
             if sys.argv[2] == "wait":
@@ -178,7 +179,7 @@ def test_ranks_find_each_other_through_torch(data, tmp_path):
             import leat
             dist.init_process_group("gloo")
             loader = leat.Loader(sys.argv[1], endpoint_url=sys.argv[2], no_sign_request=True,
-                                 global_batch_size=20, epochs=3,
+                                 global_batch_size=20, shuffle=True, epochs=3,
                                  cache=leat.Cache(peers="auto", peer_memory="64MiB",
                                                   peer_patience="20s"))
             for epoch in range(3):
@@ -200,7 +201,7 @@ def test_ranks_find_each_other_through_torch(data, tmp_path):
 def test_says_what_is_wrong(data, monkeypatch):
     source = str(data / "data")
     with pytest.raises(leat.InvalidArgument, match="host:port"):
-        leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["http://x"]))
+        leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(peers=["http://x"]))
     with pytest.raises(leat.InvalidArgument, match='"auto" or a list'):
         leat.Cache(peers="node1:11211")
     for not_a_list in (11211, b"node1:11211"):
@@ -208,15 +209,15 @@ def test_says_what_is_wrong(data, monkeypatch):
             leat.Cache(peers=not_a_list)
     for patience in ("0", "0ms"):
         with pytest.raises(leat.InvalidArgument, match="peer_patience= of 0"):
-            leat.Loader(source, batch_size=1, cache=leat.Cache(peers=["a:1"], peer_patience=patience))
-    with leat.Loader(source, batch_size=1, cache=leat.Cache(ram="1MiB", peers=None)) as loader:
+            leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(peers=["a:1"], peer_patience=patience))
+    with leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(ram="1MiB", peers=None)) as loader:
         next(iter(loader))
     with pytest.raises(leat.InvalidArgument, match="peer_memory"):
         leat.Cache(peers=["a:1"], peer_memory="1GiB")
     with pytest.raises(leat.InvalidArgument, match="init_process_group"):
-        leat.Loader(source, batch_size=1, rank=0, world_size=2, cache=leat.Cache(peers="auto"))
+        leat.Loader(source, batch_size=1, shuffle=True, rank=0, world_size=2, cache=leat.Cache(peers="auto"))
     with pytest.raises(leat.InvalidArgument, match="at least 16 MiB"):
-        leat.Loader(source, batch_size=1, cache=leat.Cache(peers="auto", peer_memory="1MiB"))
+        leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(peers="auto", peer_memory="1MiB"))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(leat.NotFound, match="apt install memcached"):
-        leat.Loader(source, batch_size=1, cache=leat.Cache(peers="auto"))
+        leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(peers="auto"))

@@ -80,7 +80,7 @@ def test_a_placement_is_the_same_after_a_resume(serve, tmp_path):
 def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
     def refusal(cache, **more):
         with pytest.raises(leat.InvalidArgument) as error:
-            leat.Loader(pictures, **{"global_batch_size": 20, "rank": 0, "world_size": 2, "cache": cache, **more})
+            leat.Loader(pictures, **{"global_batch_size": 20, "shuffle": True, "rank": 0, "world_size": 2, "cache": cache, **more})
         return str(error.value)
 
     def placed(placement="frequency", **more):
@@ -103,15 +103,15 @@ def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
     make_shards(tmp_path / "unseen", shards=2, samples=16, size=1000)
     shards = {"rank": 0, "world_size": 1, "epochs": 3}
     with pytest.raises(leat.InvalidArgument, match='shuffle="full"'):
-        leat.Loader(tmp_path / "shards", global_batch_size=8, cache=placed(), **shards)
+        leat.Loader(tmp_path / "shards", global_batch_size=8, shuffle=True, cache=placed(), **shards)
     with pytest.raises(leat.InvalidArgument, match="leat index"):
         leat.Loader(tmp_path / "unseen", shuffle="stream", global_batch_size=8, cache=placed(), **shards)
     with leat.Loader(tmp_path / "shards", shuffle="full", global_batch_size=8, cache=placed(), **shards) as loader:
         assert sum(1 for _ in loader) == 4
     # A state of another global batch was dealt otherwise.
-    with leat.Loader(pictures, batch_size=5, cache=placed(), epochs=3, rank=0, world_size=2) as loader:
+    with leat.Loader(pictures, batch_size=5, shuffle=True, cache=placed(), epochs=3, rank=0, world_size=2) as loader:
         state = loader.state_dict()
-    with leat.Loader(pictures, batch_size=10, cache=placed(), epochs=3, rank=0, world_size=2) as loader:
+    with leat.Loader(pictures, batch_size=10, shuffle=True, cache=placed(), epochs=3, rank=0, world_size=2) as loader:
         with pytest.raises(leat.InvalidArgument, match="global_batch_size=10"):
             loader.load_state_dict(state)
 

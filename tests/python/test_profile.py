@@ -172,7 +172,7 @@ def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
     script = project / "train.py"
     script.write_text(
         "import leat, time\n"
-        f"loader = leat.Loader({str(data)!r}, batch_size=4, fields=('data',))\n"
+        f"loader = leat.Loader({str(data)!r}, batch_size=4, shuffle=True, fields=('data',))\n"
         "for batch in loader:\n"
         "    time.sleep(0.1)\n"
     )
@@ -432,7 +432,7 @@ def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, proje
         (folder / f"{number:03}").write_bytes(os.urandom(2000))
     (project / "train.py").write_text(
         "import leat, pathlib, time\n"
-        "loader = leat.Loader('s3://b', batch_size=4, fields=('data',))\n"
+        "loader = leat.Loader('s3://b', batch_size=4, shuffle=True, fields=('data',))\n"
         "for batch in loader:\n"
         "    for row in batch['data']:\n"
         f"        assert row.tobytes() in {{p.read_bytes() for p in pathlib.Path({str(folder)!r}).iterdir()}}\n"

@@ -39,7 +39,7 @@ def ten_steps(tmp_path_factory) -> pathlib.Path:
         (folder / "store/b" / f"{number:03}").write_bytes(os.urandom(2000))
     with leat.testing.Bucket(folder / "store", latency="5ms") as bucket:
         done = profile(folder, "import leat, time\n"
-                       "for batch in leat.Loader('s3://b', batch_size=4, fields=('data',)): time.sleep(0.01)\n",
+                       "for batch in leat.Loader('s3://b', batch_size=4, shuffle=True, fields=('data',)): time.sleep(0.01)\n",
                        **bucket.env())  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder / "report.json").write_text(done.stdout)

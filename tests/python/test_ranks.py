@@ -14,9 +14,9 @@ from small_datasets import make_blobs
 
 PROGRAM = """
 import contextlib, os, sys, time, leat
-loader = leat.Loader(sys.argv[1], global_batch_size=16, threads=8, max_in_flight=32,
+loader = leat.Loader(sys.argv[1], global_batch_size=16, shuffle=True, threads=8, max_in_flight=32,
                      memory="64MiB", epochs=1, seed=2, no_sign_request=True)
-again = leat.Loader(sys.argv[1], global_batch_size=16, epochs=1, no_sign_request=True)
+again = leat.Loader(sys.argv[1], global_batch_size=16, shuffle=True, epochs=1, no_sign_request=True)
 again.close()
 def threads():
     names = []
@@ -35,8 +35,8 @@ print(loader.stats()[0]["content_hash"])
 
 LAUNCHERS = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
-    "Slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
-    "srun alone": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
+    "Slurm": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    "srun alone": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
     "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                  "OMPI_COMM_WORLD_LOCAL_SIZE"),
 }  # fmt: skip
@@ -46,7 +46,7 @@ def start(served, launcher: str, rank: int, ranks: int) -> subprocess.Popen:
     said = dict(zip(LAUNCHERS[launcher], map(str, (rank, ranks, rank, ranks))))
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, served.url],
-        env={**os.environ, **said, "SLURM_NODEID": "0", "AWS_ENDPOINT_URL": served.bucket.url},
+        env={**os.environ, **said, "SLURM_NODEID": "0", "SLURM_STEP_ID": "0", "AWS_ENDPOINT_URL": served.bucket.url},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def blobs(tmp_path_factory):
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_four_ranks_keep_within_the_settings_of_one(blobs, serve, launcher):
     served = serve(blobs, latency="10ms")
-    alone = leat.Loader(served.url, global_batch_size=16, seed=2, epochs=1, **served.options)
+    alone = leat.Loader(served.url, global_batch_size=16, shuffle=True, seed=2, epochs=1, **served.options)
     for _ in alone:
         pass
     served.reset()
@@ -87,7 +87,7 @@ def test_memory_is_the_nodes(blobs, monkeypatch, local_ranks):
     """A batch of 320 kB fits into 1 MiB, but not into a quarter of it."""
     for name, value in zip(LAUNCHERS["torchrun"], (0, 4, 0, local_ranks)):
         monkeypatch.setenv(name, str(value))
-    with leat.Loader(blobs, global_batch_size=64, memory="1MiB") as loader:
+    with leat.Loader(blobs, global_batch_size=64, shuffle=True, memory="1MiB") as loader:
         if local_ranks == 1:
             assert len(next(iter(loader))["data"]) == 16
         else:
@@ -107,7 +107,7 @@ def test_a_rank_that_dies_changes_nothing_for_the_others(blobs, serve):
     late = start(served, "torchrun", 2, 4)
     outputs[2] = late.communicate(timeout=60)
     hashes = [int(output.split()[-1], 16) for output, _ in outputs.values()]
-    alone = leat.Loader(served.url, global_batch_size=16, seed=2, epochs=1, **served.options)
+    alone = leat.Loader(served.url, global_batch_size=16, shuffle=True, seed=2, epochs=1, **served.options)
     for _ in alone:
         pass
     assert sum(hashes) % 2**128 == int(alone.stats()[0]["content_hash"], 16)

@@ -22,8 +22,8 @@ OPS = [
     RandomHorizontalFlip(),
     Normalize("imagenet"),
 ]
-PICTURES = {"global_batch_size": BATCH, "ops": OPS, "seed": 3}
-SHARDS = {"global_batch_size": BATCH, "seed": 3, "shuffle_window": 2}
+PICTURES = {"global_batch_size": BATCH, "shuffle": True, "batch": "dict", "output": "numpy", "ops": OPS, "seed": 3}
+SHARDS = {"global_batch_size": BATCH, "shuffle": True, "batch": "dict", "output": "numpy", "seed": 3, "shuffle_window": 2}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_epochs_and_seeds_differ(folder, expected):
     other = hashes(leat.Loader(folder, **{**PICTURES, "seed": 4}))
     assert not {v for epoch in expected for v in epoch} & {v for epoch in other for v in epoch}
     # The order alone is another, too.
-    plain = [hashes(leat.Loader(folder, global_batch_size=BATCH, drop_last=False, seed=seed))
+    plain = [hashes(leat.Loader(folder, global_batch_size=BATCH, shuffle=True, drop_last=False, seed=seed))
              for seed in (3, 4)]
     assert plain[0][0][0] != plain[1][0][0]
     assert plain[0][0][1] == plain[1][0][1]  # The same bytes, in another order.
@@ -252,7 +252,7 @@ def test_resume_with_another_batch_goes_on_with_the_next_sample(folder):
 
 
 def test_batch_size_of_a_rank_makes_the_same_global_batch(folder):
-    options = {"ops": OPS, "seed": 3}
+    options = {"ops": OPS, "shuffle": True, "seed": 3, "output": "numpy"}
     alone, _ = steps_of(folder, {**options, "global_batch_size": 48}, 1)
     together, _ = steps_of(folder, {**options, "batch_size": 16}, 3)
     assert_same_steps(alone, together)

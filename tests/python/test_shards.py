@@ -11,7 +11,8 @@ import leat
 from small_datasets import ids_of, tar_of, write
 
 MIB = 2**20
-OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True}
+OPTIONS = {"global_batch_size": 16, "shuffle": True, "drop_last": False, "ids": True,
+           "batch": "dict", "output": "numpy"}
 
 
 def bytes_of(folder) -> int:
@@ -25,7 +26,7 @@ def bytes_of(folder) -> int:
 def test_shards_are_read_in_large_pieces(large, serve, shuffle):
     served = serve(large)
     most = bytes_of(large) / (8 * MIB) * 1.1
-    with served.loader(**OPTIONS, shuffle=shuffle, epochs=3) as loader:
+    with served.loader(**{**OPTIONS, "shuffle": shuffle}, epochs=3) as loader:
         served.reset()
         for _ in range(3):
             assert len(ids_of(loader)) == 6 * 52
@@ -50,7 +51,7 @@ def test_fields_left_out_are_not_waited_for(large, serve):
 def test_a_block_shuffle_delivers_what_no_shuffle_does(small):
     content, orders = [], []
     for shuffle in (True, False, "full"):
-        with leat.Loader(small, **OPTIONS, shuffle=shuffle) as loader:
+        with leat.Loader(small, **{**OPTIONS, "shuffle": shuffle}) as loader:
             orders.append(ids_of(loader))
             content.append(loader.stats()[0]["content_hash"])
     assert len(set(content)) == 1

@@ -16,7 +16,7 @@ from small_datasets import ids_of, make_shards, tar_of, write
 from test_shard_index import write_index
 
 MIB = 2**20
-OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream"}
+OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream", "batch": "dict", "output": "numpy"}
 SMALL = 8 * 32
 """Samples of `small`."""
 

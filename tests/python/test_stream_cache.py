@@ -24,7 +24,7 @@ from small_datasets import encoded, make_shards, pixels, tar_of, write
 from test_stream import is_indexed
 
 MIB = 2**20
-OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream", "seed": 7}
+OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream", "batch": "dict", "output": "numpy", "seed": 7}
 SHARDS, SAMPLES = 8, 8 * 32
 """Of `small`; a shard is a piece."""
 

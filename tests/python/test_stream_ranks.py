@@ -16,7 +16,7 @@ import pytest
 import leat
 from small_datasets import make_shards, write
 
-OPTIONS = {"global_batch_size": 24, "drop_last": False, "ids": True, "shuffle": "stream",
+OPTIONS = {"global_batch_size": 24, "drop_last": False, "ids": True, "shuffle": "stream", "join": True, "batch": "dict", "output": "numpy",
            "shuffle_window": 2, "seed": 3, "epochs": 1}  # fmt: skip
 SMALL = 8 * 32
 """Samples of `small`."""

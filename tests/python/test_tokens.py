@@ -32,7 +32,7 @@ def test_a_sample_is_a_window(corpus):
 def test_batches_are_dense_rows(corpus, output):
     dataset = leat.Dataset.tokens(corpus, dtype=np.uint16, seq_len=11)
 
-    loader = leat.Loader(dataset, batch_size=8, output=output, seed=3)
+    loader = leat.Loader(dataset, batch_size=8, shuffle=True, output=output, seed=3)
     batches = [batch["tokens"] for batch in loader]
 
     rows = np.concatenate([np.asarray(batch) for batch in batches])
@@ -49,7 +49,7 @@ def test_an_epoch_reads_each_byte_once(corpus, serve, fresh_cache):
     )
     served.reset()
 
-    loader = leat.Loader(dataset, batch_size=10, epochs=1)
+    loader = leat.Loader(dataset, batch_size=10, shuffle=True, epochs=1)
     seen = np.concatenate([batch["tokens"] for batch in loader])
 
     assert sorted(seen.ravel()) == [*range(1000), *range(2000, 2500)]
@@ -62,7 +62,8 @@ def test_four_ranks_share_the_windows(corpus):
     dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
     seen = []
     for rank in range(4):
-        loader = leat.Loader(dataset, global_batch_size=8, rank=rank, world_size=4, drop_last=False)
+        loader = leat.Loader(dataset, global_batch_size=8, shuffle=True, rank=rank, world_size=4, drop_last=False,
+                             output="numpy")
         seen += [row[0] for batch in loader for row in batch["tokens"]]
 
     assert sorted(seen) == [*range(0, 1000, 10), *range(2000, 2500, 10)]

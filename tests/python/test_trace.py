@@ -24,7 +24,7 @@ def data(tmp_path_factory):
 
 
 def train(data, trace, epochs=1, **options):
-    with leat.Loader(str(data), batch_size=4, trace=trace, **options) as loader:
+    with leat.Loader(str(data), batch_size=4, shuffle=True, trace=trace, **options) as loader:
         for _ in range(epochs):
             for _ in loader:
                 time.sleep(0.01)  # In the middle of the step: two clocks never quite agree.
@@ -96,4 +96,4 @@ def test_what_is_no_trace_is_refused(bytes_of_it, tmp_path):
 
 def test_a_file_that_cannot_be_made_is_named(data, tmp_path):
     with pytest.raises(leat.errors.NotFound, match="no/t.json"):
-        leat.Loader(str(data), batch_size=4, trace=tmp_path / "no" / "t.json")
+        leat.Loader(str(data), batch_size=4, shuffle=True, trace=tmp_path / "no" / "t.json")

@@ -22,7 +22,7 @@ def root(tmp_path_factory):
 
 def load(bucket, **options):
     return leat.Loader(
-        bucket.s3_url("data"), endpoint_url=bucket.url, no_sign_request=True, batch_size=BATCH, **options
+        bucket.s3_url("data"), endpoint_url=bucket.url, no_sign_request=True, batch_size=BATCH, shuffle=True, **options
     )
 
 
@@ -70,12 +70,12 @@ def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
 @pytest.mark.parametrize("tune", [None, 1, "on", {"thread": 1}, {"threads": 0}, {"max_in_flight": "8"}])
 def test_what_cannot_be_is_refused(root, tune):
     with pytest.raises(leat.InvalidArgument, match="tune|threads|max_in_flight"):
-        leat.Loader(str(root / "data"), batch_size=BATCH, tune=tune)
+        leat.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, tune=tune)
 
 
 def test_the_environment_turns_it_off(root, monkeypatch):
     monkeypatch.setenv("LEAT_TUNE", "off")
-    with leat.Loader(str(root / "data"), batch_size=BATCH) as loader:
+    with leat.Loader(str(root / "data"), batch_size=BATCH, shuffle=True) as loader:
         for _ in loader:
             pass
         assert loader.explain() is None
@@ -87,7 +87,8 @@ def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path
     for number in range(12):
         (tmp_path / "large" / f"{number:02}").write_bytes(bytes([number]) * (4 << 20))
     with leat.testing.Bucket(tmp_path, bandwidth="4MB/s") as bucket:
-        options = {"endpoint_url": bucket.url, "no_sign_request": True, "batch_size": 1, "memory": "20MiB"}
+        options = {"endpoint_url": bucket.url, "no_sign_request": True, "batch_size": 1, "shuffle": True,
+                   "memory": "20MiB"}
         with leat.Loader(bucket.s3_url("large"), **options) as tuned:
             for _ in range(PATIENCE):
                 for _ in tuned:
@@ -117,7 +118,7 @@ def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path
 def test_with_a_cache_parts_stay_as_they_are(root, tmp_path):
     trace = tmp_path / "tuner.jsonl"
     for cache, expected in ((None, 8 << 20), (leat.Cache(ram="1MiB"), 0)):
-        with leat.Loader(str(root / "data"), batch_size=BATCH, cache=cache, tune_trace=trace) as loader:
+        with leat.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, cache=cache, tune_trace=trace) as loader:
             for _ in loader:
                 pass
         first = json.loads(trace.read_text().splitlines()[0])

@@ -39,7 +39,7 @@ if folder := os.environ.get("LEAT_TEST_WATCH"):
             out.write(json.dumps(line) + "\n")
 
     class WatchedLoader(_native.Loader):
-        """Asks for `index` besides, and keeps it to itself."""
+        """Asks for ids besides, and keeps them to itself."""
 
         made = 0
 
@@ -47,9 +47,8 @@ if folder := os.environ.get("LEAT_TEST_WATCH"):
             WatchedLoader.made += 1
             self.number = WatchedLoader.made
             self.url = dataset.url
-            self.asked = options["fields"]
-            extra = ["index"] if self.asked and "index" not in self.asked else []
-            super().__init__(dataset, {**options, "fields": [*self.asked, *extra]})
+            self.hidden = set() if options["ids"] else {"index", "key", "valid"} - set(options["fields"])
+            super().__init__(dataset, {**options, "ids": True})
 
         def next(self, iteration):
             batch = super().next(iteration)
@@ -60,7 +59,7 @@ if folder := os.environ.get("LEAT_TEST_WATCH"):
             if "valid" in named:
                 ids = [i for i, valid in zip(ids, named["valid"]) if valid]
             write(source=self.url, number=[self.number, iteration], ids=ids)
-            return [(name, value) for name, value in batch if name != "index" or "index" in self.asked]
+            return [(name, value) for name, value in batch if name not in self.hidden]
 
     _native.Loader = WatchedLoader
 

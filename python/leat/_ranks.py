@@ -1,0 +1,46 @@
+"""Which of the ranks this process is, and what it shares with the others."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from leat import _native
+from leat._pace import Pace
+from leat.errors import InvalidArgument
+
+
+def place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
+    """Rank and world size, if the program asked torch to join its processes."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None, None
+    if not distributed.is_initialized():
+        return None, None
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def check_place(rank: int, world_size: int) -> None:
+    """Raises `InvalidArgument` if torch.distributed says by now that this is another rank.
+
+    What a loader made before took for its place, such as the whole job, it goes by for ever.
+    """
+    now, size_now = place_in_torch_distributed()
+    if now is None or (now, size_now) == (rank, world_size):
+        return
+    raise InvalidArgument(
+        f"this loader was made as rank {rank} of {world_size}, and torch.distributed, which was "
+        f"initialised later, says rank {now} of {size_now}: samples would be missed or read "
+        "twice. Make the loader after init_process_group(), or give it rank= and world_size="
+    )
+
+
+def pace_of(native: Any, store: Any, name: str) -> Pace | None:
+    """None if all ranks are on this node, or the launcher does not say who is."""
+    try:
+        launched_size, local_rank, local_size = _native.launched()
+    except InvalidArgument:  # Lightning says part of it.
+        return None
+    if launched_size != native.world_size or launched_size <= local_size:
+        return None
+    return Pace(native, store, name, native.rank - local_rank)

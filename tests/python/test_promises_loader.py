@@ -1,0 +1,397 @@
+"""What a loader never does silently: each ordinary line that would train on other data than
+was meant raises, or says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import pathlib
+import pickle
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+from leat._batch import BatchDict
+from leat.ops import DecodeImage, Python
+from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, write
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+SEQUENTIAL = list(range(60))
+
+
+def load(folder, **options):
+    return leat.Loader(folder, **{"batch_size": 8, **options})
+
+
+def ids_of(loader) -> list[int]:
+    with loader:
+        return [int(i) for batch in loader for i in batch["index"]]
+
+
+# --- whether it trains or reads ---------------------------------------------
+
+
+def test_a_loader_is_told_whether_it_trains_or_reads(pictures):
+    with pytest.raises(leat.InvalidArgument, match="train=True.*train=False.*shuffle="):
+        load(pictures)
+    with pytest.raises(leat.InvalidArgument, match="train='yes'; it is True or False"):
+        load(pictures, train="yes")
+
+
+def test_training_shuffles_and_leaves_out_the_incomplete_step(pictures):
+    trained = ids_of(load(pictures, train=True, ids=True, seed=3))
+
+    assert len(trained) == 56 and trained != sorted(trained)
+    assert trained == ids_of(load(pictures, shuffle=True, ids=True, seed=3))
+
+
+@pytest.mark.parametrize("options", [{"train": False}, {"shuffle": False}, {"train": True, "shuffle": False}])
+def test_reading_keeps_the_order_and_every_sample(pictures, options):
+    assert ids_of(load(pictures, ids=True, **options)) == SEQUENTIAL
+
+
+def test_reading_leaves_nothing_out_even_if_shuffled(pictures):
+    came = ids_of(load(pictures, ids=True, train=False, shuffle="full"))
+
+    assert sorted(came) == SEQUENTIAL and came != SEQUENTIAL
+
+
+# --- what a batch is --------------------------------------------------------
+
+
+def test_named_fields_come_as_a_tuple_and_all_of_them_as_a_dict(pictures):
+    with load(pictures, train=False, fields=("label", "image"), ops=[DecodeImage()]) as loader:
+        labels, images = next(iter(loader))
+    assert labels.shape == (8,) and images.shape == (8, 3, 10, 12)
+    with load(pictures, train=False) as loader:
+        assert list(next(iter(loader))) == ["data", "label"]
+    with load(pictures, train=False, fields=("label",), batch="dict") as loader:
+        assert list(next(iter(loader))) == ["label"]
+
+
+def test_a_dict_is_not_unpacked_into_the_names_of_its_fields(pictures):
+    says = r'fields=\("data", "label"\)\) for a tuple.*batch\[.data.\]'
+    with load(pictures, train=False) as loader:
+        with pytest.raises(TypeError, match=says):
+            for _data, _labels in loader:
+                pass
+        with pytest.raises(TypeError, match=says):
+            for _step, (_data, _labels) in enumerate(loader):
+                pass
+        with pytest.raises(TypeError, match=says):
+            _first, *_rest = next(iter(loader))
+
+
+def test_a_dict_is_unpacked_by_no_traced_code_either(pictures):
+    """A debugger or a coverage tool may change what the interpreter runs."""
+    with load(pictures, train=False) as loader:
+        sys.settrace(lambda *_: lambda *_: None)
+        try:
+            with pytest.raises(TypeError, match="unpacking it would give these names"):
+                for _data, _labels in loader:
+                    pass
+        finally:
+            sys.settrace(None)
+
+
+def test_all_else_that_people_do_with_a_dict_goes_on(pictures):
+    def model(data, label):
+        return label
+
+    with load(pictures, train=False) as loader:
+        batch = next(iter(loader))
+    assert isinstance(batch, dict)
+    assert list(batch) == sorted(batch) == [name for name in batch] == ["data", "label"]
+    assert {name: batch[name] for name in batch} == dict(batch) == {**batch}
+    assert model(**batch) is batch["label"] and len(batch) == 2 and "label" in batch
+    assert [name for name, _ in batch.items()] == list(batch.keys()) == [*batch]
+    assert type(pickle.loads(pickle.dumps(batch))) is BatchDict
+    (_a, _one), (_b, _two) = batch.items()
+
+
+def test_frameworks_move_a_dict_as_they_move_dicts(pictures):
+    from torch.utils import _pytree
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    with load(pictures, train=False, fields=("label", "index"), batch="dict") as loader:
+        batch = next(iter(loader))
+    moved = {"pin": pin_memory(batch)} if torch.cuda.is_available() else {}
+    moved["collate"] = torch.utils.data.default_collate([batch, batch])
+    if hasattr(_pytree, "register_pytree_node"):
+        moved["tree"] = _pytree.tree_map(lambda value: value + 1, batch)
+        assert moved["tree"]["index"].tolist() == list(range(1, 9))
+    for module, name in (("accelerate.utils", "send_to_device"),
+                         ("lightning_fabric.utilities.apply_func", "move_data_to_device")):  # fmt: skip
+        if importlib.util.find_spec(module.split(".")[0]) is not None:
+            move = getattr(importlib.import_module(module), name)
+            moved[name] = move(batch, torch.device("cpu"))
+    for how, made in moved.items():
+        assert list(made) == ["label", "index"], how
+        assert all(isinstance(value, torch.Tensor) for value in made.values()), how
+
+
+@pytest.mark.parametrize(("rename", "says"), [
+    ({"labels": "label"}, "rename= has 'labels', but a batch has only: data, label"),
+    ({"data": "label"}, "two fields the name 'label'"),
+    (["label"], "it is a dict of names"),
+])
+def test_a_name_that_cannot_be_given_is_refused(pictures, rename, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        load(pictures, train=False, rename=rename)
+
+
+def test_fields_come_under_the_names_that_a_model_takes(pictures):
+    with load(pictures, train=False, rename={"label": "labels", "data": "pixel_values"}) as loader:
+        assert list(next(iter(loader))) == ["pixel_values", "labels"]
+        assert list(loader.peek()) == ["pixel_values", "labels"]
+    seen = []
+    with load(pictures, train=False, rename={"label": "labels"}, collate=seen.append) as loader:
+        next(iter(loader))
+    assert list(seen[0][0]) == ["data", "labels"]
+
+
+def test_what_a_function_makes_is_renamed_or_refused_when_it_is_there(pictures):
+    ops = [Python(lambda batch: {"x": batch["label"]}, per="batch")]
+    with load(pictures, train=False, ops=ops, rename={"x": "labels"}) as loader:
+        assert list(next(iter(loader))) == ["labels"]
+    with load(pictures, train=False, ops=ops, rename={"label": "labels"}) as loader:
+        with pytest.raises(leat.InvalidArgument, match="'label', but a batch has only: x"):
+            next(iter(loader))
+
+
+# --- what it is made of -----------------------------------------------------
+
+AUTO = """
+import sys, leat
+if sys.argv[2] == "torch":
+    import torch
+with leat.Loader(sys.argv[1], batch_size=4, train=False, fields=["label"]) as loader:
+    print(type(next(iter(loader))[0]).__module__, "torch" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("program", "says"), [("torch", "torch True"), ("plain", "numpy False")])
+def test_tensors_come_where_torch_is_imported(pictures, program, says):
+    done = run_python(AUTO, pictures, program)
+
+    assert done.stdout.strip() == says, done.stderr
+
+
+def test_an_output_that_was_said_wins(pictures):
+    with load(pictures, train=False, fields=["label"], output="numpy") as loader:
+        assert isinstance(next(iter(loader))[0], np.ndarray)
+    with load(pictures, train=False, fields=["label"]) as loader:
+        assert isinstance(next(iter(loader))[0], torch.Tensor)
+
+
+# --- padding ----------------------------------------------------------------
+
+
+def test_what_padding_adds_comes_only_if_named(pictures):
+    def fields(**options):
+        with load(pictures, train=False, pad=True, batch="dict", **options) as loader:
+            return list(list(loader)[-1])
+
+    assert fields() == ["data", "label"]
+    assert fields(fields=("label", "valid")) == ["label", "valid"]
+    assert fields(fields=("label",), ids=True) == ["label", "index", "key", "valid"]
+    with pytest.raises(leat.InvalidArgument, match='names "valid", but there are only'):
+        load(pictures, train=False, fields=("label", "valid"))
+
+
+# --- ranks ------------------------------------------------------------------
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+LATE = """
+import datetime, os, sys, leat, torch.distributed as dist
+{before}
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+{after}
+try:
+    seen = [int(i) for (index,) in loader for i in index]
+except leat.InvalidArgument as error:
+    print(error)
+else:
+    print(len(seen))
+dist.destroy_process_group()
+"""
+MAKE = "loader = leat.Loader(sys.argv[1], batch_size=5, train=False, fields=['index']{place})"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def run_ranks(command: list[str], ranks: int, *, is_launched: bool = True, **environment) -> list[str]:
+    """What each of `ranks` processes printed; gloo joins them.
+
+    Unless `is_launched`, they know of each other as processes of mp.spawn do: the program
+    sets what is needed just before it joins them.
+    """
+    port = str(free_port())
+    processes = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1",
+                 "GLOO_SOCKET_IFNAME": "lo", **environment,
+                 ("RANK" if is_launched else "OWN_RANK"): str(rank),
+                 ("WORLD_SIZE" if is_launched else "OWN_WORLD"): str(ranks)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    said = []
+    try:
+        for process in processes:
+            out, errors = process.communicate(timeout=120)
+            assert process.returncode == 0, errors
+            said.append(out)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return said
+
+
+SPAWNED = 'os.environ.update(RANK=os.environ["OWN_RANK"], WORLD_SIZE=os.environ["OWN_WORLD"])'
+
+
+def test_a_loader_made_before_the_process_group_does_not_read_all_on_every_rank(pictures):
+    program = LATE.format(before=MAKE.format(place="") + "\n" + SPAWNED, after="")
+
+    said = run_ranks(["-c", program, str(pictures)], 2, is_launched=False)
+
+    for rank, words in enumerate(said):
+        assert f"made as rank 0 of 1, and torch.distributed, which was initialised later, says rank {rank} of 2" in words
+        assert "Make the loader after init_process_group()" in words
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    (SPAWNED, MAKE.format(place="")),  # Made after.
+    (SPAWNED + "\n" + MAKE.format(place=""), ""),  # Made before, and the launcher said the same.
+    (SPAWNED + "\n" + MAKE.format(place=", rank=int(os.environ['OWN_RANK']), world_size=2"), ""),
+])
+def test_a_loader_that_knows_its_place_gets_its_half(pictures, before, after):
+    program = LATE.format(before=before, after=after)
+
+    assert run_ranks(["-c", program, str(pictures)], 2, is_launched=False) == ["30\n"] * 2
+
+
+def test_ranks_of_ones_own_are_not_compared_with_torchs(pictures):
+    """Of four processes two may be one data-parallel rank."""
+    place = ", rank=int(os.environ['OWN_RANK']) // 2, world_size=2"
+    program = LATE.format(before=SPAWNED, after=MAKE.format(place=place))
+
+    assert run_ranks(["-c", program, str(pictures)], 4, is_launched=False) == ["30\n"] * 4
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """287 pictures: in steps of 26, one is left for the last, which two ranks cannot share."""
+    folder = tmp_path_factory.mktemp("odd") / "pictures"
+    make_pictures(folder, 287)
+    return folder
+
+
+def open_odd(odd, **options) -> list[int]:
+    loaders = [leat.Loader(odd, global_batch_size=26, rank=rank, world_size=2, **options) for rank in range(2)]
+    return [len(loader) for loader in loaders]
+
+
+@pytest.mark.parametrize("options", [
+    {"train": False}, {"shuffle": False}, {"shuffle": True, "drop_last": False}, {"train": True, "drop_last": False},
+])  # fmt: skip
+def test_ranks_that_would_get_unequal_epochs_are_refused(odd, options):
+    with pytest.raises(leat.InvalidArgument) as caught:
+        open_odd(odd, **options)
+    message = str(caught.value)
+    assert "1 of 2 ranks would get 12 batches and the others 11: of 287 samples, 1 remain" in message
+    for remedy in ("drop_last=True", "pad=True", "join=True"):
+        assert remedy in message
+
+
+@pytest.mark.parametrize(("options", "lengths"), [
+    ({"train": True}, [11, 11]),
+    ({"train": False, "drop_last": True}, [11, 11]),
+    ({"train": False, "pad": True}, [12, 12]),
+    ({"train": False, "join": True}, [12, 11]),
+])
+def test_each_remedy_helps(odd, options, lengths):
+    assert open_odd(odd, **options) == lengths
+
+
+def test_unequal_batches_of_equally_many_steps_are_no_harm(pictures):
+    ends = []
+    for rank in range(3):
+        with leat.Loader(pictures, global_batch_size=9, train=False, fields=["index"], rank=rank, world_size=3) as loader:
+            ends.append([len(index) for (index,) in loader][-1])
+    assert ends == [2, 2, 2]
+
+
+def test_a_state_whose_rest_is_unequal_is_refused(odd):
+    """Taken where steps were others: 273 samples are left, and 273 = 34 · 8 + 1."""
+    with leat.Loader(odd, global_batch_size=7, shuffle=True, drop_last=False, seed=1) as loader:
+        batches = iter(loader)
+        for _ in range(2):
+            next(batches)
+        state = loader.state_dict()
+    assert (287 - state["position"]) % 8 == 1
+    with leat.Loader(odd, global_batch_size=8, shuffle=True, drop_last=False, seed=1, rank=0, world_size=2) as loader:
+        with pytest.raises(leat.InvalidArgument, match="of 273 samples, 1 remain"):
+            loader.load_state_dict(state)
+        assert loader.state_dict()["position"] == 0
+
+
+def test_a_stream_that_nobody_indexed_cannot_promise_equal_epochs(tmp_path, fresh_cache):
+    make_shards(tmp_path / "shards", shards=2, samples=20, size=1000)
+    options = {"global_batch_size": 4, "shuffle": "stream", "rank": 0, "world_size": 2}
+
+    with pytest.raises(leat.InvalidArgument, match="nobody knows whether the last step has a sample for each"):
+        leat.Loader(tmp_path / "shards", drop_last=False, **options)
+    leat.Loader(tmp_path / "shards", **options).close()
+    leat.Loader(tmp_path / "shards", drop_last=False, join=True, **options).close()
+
+
+def test_the_shipped_ddp_examples_end_together_though_one_sample_is_left(tmp_path_factory, odd):
+    """Each as it is but for its global batch of 64."""
+    folder = tmp_path_factory.mktemp("scripts")
+    data = folder / "data"
+    for part in ("train", "test"):
+        for path in odd.glob("*/*.png"):
+            write(data / part / path.parent.name / path.name, encoded(pixels(int(path.stem), height=8, width=8)))
+    for name, url in (("train_ddp.py", data / "train"), ("validate_ddp.py", data)):
+        text = (EXAMPLES / name).read_text()
+        assert "global_batch_size=64" in text
+        (folder / name).write_text(text.replace("global_batch_size=64", "global_batch_size=26"))
+
+        said = run_ranks([str(folder / name), str(url)], 2)
+
+        assert said[0].count("epoch ") >= 3 and said[1] == ""
+
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
+
+
+def test_one_python_of_a_slurm_script_reads_all(pictures, monkeypatch):
+    """Slurm tells a batch script how many tasks the job has, though srun started none."""
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    assert ids_of(load(pictures, train=False, ids=True)) == SEQUENTIAL
+
+    monkeypatch.setenv("SLURM_STEP_ID", "4294967291")  # The script's, where Slurm numbers it.
+    assert ids_of(load(pictures, train=False, ids=True)) == SEQUENTIAL
+
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
+    with load(pictures, train=False, join=True) as loader:
+        assert (loader.rank, loader.world_size) == (0, 4)
