@@ -155,7 +155,7 @@ def test_bfloat16_of_torch_needs_no_package_and_numpys_says_which(noises, monkey
     (batch, *_) = leat.Loader(noises, batch_size=3, shuffle=False, output="torch", ops=ops)
     assert batch["image"].dtype == torch.bfloat16
     with pytest.raises(errors.InvalidArgument, match="pip install ml_dtypes"):
-        leat.Loader(noises, batch_size=3, shuffle=False, ops=ops)
+        leat.Loader(noises, batch_size=3, shuffle=False, ops=ops, output="numpy")
     with pytest.raises(errors.InvalidArgument, match="pip install ml_dtypes"):
         Chain(ops)
 
@@ -168,7 +168,7 @@ def test_functions_get_and_give_bfloat16(noises):
         return torch.from_numpy(image.astype(np.float32)).to(torch.bfloat16) * 2
 
     ops = [DecodeImage(), Cast("bfloat16", scale=False), Python(twice), Python(lambda x: x)]
-    (batch, *_) = leat.Loader(noises, batch_size=3, shuffle=False, ops=ops)
+    (batch, *_) = leat.Loader(noises, batch_size=3, shuffle=False, ops=ops, output="numpy")
     assert set(seen) == {np.dtype(ml_dtypes.bfloat16)}
     assert batch["image"].dtype == ml_dtypes.bfloat16
     expected = noise(seed=0).transpose(2, 0, 1).astype(ml_dtypes.bfloat16) * 2
@@ -185,6 +185,6 @@ def test_arrays_keep_float16(tmp_path):
     array = np.random.default_rng(1).normal(size=(4, 3)).astype(np.float16)
     for i in range(2):
         np.save(tmp_path / f"{i}.npy", array + i)
-    (batch,) = leat.Loader(tmp_path, batch_size=2, shuffle=False, ops=[LoadNpy()])
+    (batch,) = leat.Loader(tmp_path, batch_size=2, shuffle=False, ops=[LoadNpy()], output="numpy")
     assert batch["data"].dtype == np.float16
     np.testing.assert_array_equal(batch["data"][0], array)
