@@ -19,6 +19,7 @@
 #include "leat/cli/ledger.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/number_checks.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/caches.h"
 #include "leat/engine/loader.h"
 #include "leat/runtime/accelerator_energy.h"
@@ -60,17 +61,22 @@ std::uint64_t peak_rss_bytes() {
   return 0;
 }
 
-Result<void> run_epoch(Loader& loader, Nanoseconds step_time,
+Result<void> run_epoch(Loader& loader, std::string_view name,
+                       Nanoseconds step_time, ProgressLine& line,
                        const std::stop_token& stop) {
   LEAT_TRY(const Loader::Iteration epoch, loader.begin());
+  const auto all = static_cast<double>(loader.length().value_or(0));
+  double batches = 0;
   while (true) {
     LEAT_TRY(Loader::Next next,
              loader.next_within(epoch, std::chrono::milliseconds(50)));
     if (stop.stop_requested()) {
       return Error(ErrorCode::kCancelled, "bench was interrupted");
     }
+    line.show({.what = name, .done = batches, .all = all, .unit = "batches"});
     if (next.is_not_yet()) continue;
     if (next.is_end()) return {};
+    ++batches;
     if (step_time.count() > 0) emulate_step(step_time, stop);
   }
 }
@@ -137,7 +143,9 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(LoaderOptions options, flags.loader.loader_options());
   options.epochs = flags.epochs;
-  LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
+  LEAT_TRY(CatalogueOptions catalogue, flags.refresh.catalogue_options());
+  ProgressLine line(context);
+  catalogue.index.progress = shown_on(line);
   EnergyMeter processors;
   const AcceleratorEnergyMeter accelerators;
   LEAT_TRY(LoaderSource source,
@@ -151,7 +159,9 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
                                    {"epochs", nlohmann::json::array()}};
   for (std::uint64_t i = 0; i < flags.epochs; ++i) {
     const double cpu_before = cpu_seconds();
-    LEAT_TRY_VOID(run_epoch(*loader, step_time, context.stop));
+    LEAT_TRY_VOID(run_epoch(*loader,
+                            fmt::format("epoch {} of {}", i + 1, flags.epochs),
+                            step_time, line, context.stop));
     const EpochStats stats = loader->stats().back();
     auto epoch =
         nlohmann::ordered_json::parse(to_json(stats, loader->options().hashes));
@@ -165,6 +175,7 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
   }
   LEAT_TRY(report["ledger"],
            ledger_of(flags, *loader, processors, accelerators, context.env));
+  line.clear();
   if (flags.is_json) {
     context.out << dump_json(report) << '\n';
   } else {

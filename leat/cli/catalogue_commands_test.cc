@@ -52,9 +52,10 @@ class CatalogueCommandsTest : public ::testing::Test {
                            .err = err,
                            .env = fake_env({{"LEAT_CACHE_DIR", path("cache")}}),
                            .stop = {}};
-    const std::vector<const Command*> commands{&kBenchCommand, &kIndexCommand,
-                                               &kLsCommand, &kOpsCommand,
-                                               &kStatCommand};
+    const std::vector<CommandGroup> commands{
+        {"all",
+         {&kBenchCommand, &kIndexCommand, &kLsCommand, &kOpsCommand,
+          &kStatCommand}}};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
   }

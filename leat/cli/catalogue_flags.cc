@@ -1,10 +1,8 @@
 #include "leat/cli/catalogue_flags.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -69,7 +67,7 @@ Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
                                        CommandContext& context) {
   Result<OpenedCatalogue> opened = [&] {
     ProgressLine line(context);
-    options.index.progress = [&](const IndexProgress& now) { line.show(now); };
+    options.index.progress = shown_on(line);
     return open_or_build(*store.store, store.prefix, store.identity, options,
                          context.env, context.stop);
   }();
@@ -79,27 +77,19 @@ Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
   return opened;
 }
 
-ProgressLine::ProgressLine(const CommandContext& context)
-    : err_(context.err),
-      is_terminal_(&context.err == &std::cerr && ::isatty(STDERR_FILENO) != 0) {
-}
-
-ProgressLine::~ProgressLine() {
-  if (is_shown_) err_ << "\r\x1b[K" << std::flush;
-}
-
-void ProgressLine::show(const IndexProgress& progress) {
-  if (!is_terminal_) return;
-  is_shown_ = true;
-  err_ << "\r\x1b[K";
-  if (progress.shards_total == 0) {
-    err_ << fmt::format("listing: {} objects", progress.objects);
-  } else {
-    err_ << fmt::format("scanning: {} of {} shards, {} samples",
-                        progress.shards_done, progress.shards_total,
-                        progress.samples);
-  }
-  err_ << std::flush;
+std::function<void(const IndexProgress&)> shown_on(ProgressLine& line) {
+  return [&line](const IndexProgress& now) {
+    if (now.shards_total == 0) {
+      line.show({.what = "listing",
+                 .done = static_cast<double>(now.objects),
+                 .unit = "objects"});
+    } else {
+      line.show({.what = "scanning",
+                 .done = static_cast<double>(now.shards_done),
+                 .all = static_cast<double>(now.shards_total),
+                 .unit = "shards"});
+    }
+  };
 }
 
 std::string_view to_string(Layout layout) {

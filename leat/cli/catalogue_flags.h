@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "leat/base/result.h"
 #include "leat/cli/command.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/stores.h"
 #include "leat/index/open_catalogue.h"
 
@@ -45,22 +47,8 @@ Result<OpenedCatalogue> open_catalogue(const OpenedStore& store,
                                        CatalogueOptions options,
                                        CommandContext& context);
 
-/// A line on standard error that is written over and over, if that is a
-/// terminal. Destruction clears it.
-class ProgressLine {
- public:
-  explicit ProgressLine(const CommandContext& context);
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const IndexProgress& progress);
-
- private:
-  std::ostream& err_;
-  const bool is_terminal_;
-  bool is_shown_ = false;
-};
+/// Shows on `line` how far a catalogue is; `line` outlives what is returned.
+std::function<void(const IndexProgress&)> shown_on(ProgressLine& line);
 
 std::string_view to_string(Layout layout);
 

@@ -6,6 +6,7 @@
 #include <iosfwd>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
@@ -30,6 +31,12 @@ struct Command {
   std::string_view name;
   std::string_view summary;
   std::function<Result<void>(CommandContext&)> (*add)(CLI::App& app);
+};
+
+/// Commands that serve one purpose, in the order in which they are told of.
+struct CommandGroup {
+  std::string_view purpose;  ///< "Look at data"
+  std::vector<const Command*> commands;
 };
 
 }  // namespace leat

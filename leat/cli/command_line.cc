@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <iomanip>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "leat/cli/nearest_word.h"
 
 #ifndef LEAT_VERSION
 #error "the build defines LEAT_VERSION"
@@ -63,20 +67,67 @@ ExitCode run(const Run& chosen, CommandContext& context) {
              : ExitCode::kFailed;
 }
 
+ExitCode print_overview(std::span<const CommandGroup> groups,
+                        CommandContext& context) {
+  context.out << "leat " LEAT_VERSION
+                 ": feeds deep-learning training straight from object "
+                 "storage\n\nleat COMMAND [OPTIONS]\n";
+  for (const CommandGroup& group : groups) {
+    context.out << '\n' << group.purpose << ":\n";
+    for (const Command* command : group.commands) {
+      context.out << "  " << std::left << std::setw(12) << command->name
+                  << command->summary << '\n';
+    }
+  }
+  context.out << "\nleat COMMAND --help says how, with an example.\n";
+  return written(ExitCode::kDone, context);
+}
+
+/// Why the first word is no beginning, or nothing if it is one.
+std::string why_no_command(const std::string& first,
+                           std::span<const CommandGroup> groups) {
+  std::vector<std::string_view> names;
+  for (const CommandGroup& group : groups) {
+    for (const Command* command : group.commands) {
+      if (first == command->name) return "";
+      names.push_back(command->name);
+    }
+  }
+  if (first.starts_with('-')) {
+    if (first == "--help" || first == "-h" || first == "--version") return "";
+    return "'" + first +
+           "' stands before a command: name the command first; see leat "
+           "--help";
+  }
+  const std::string_view nearest = nearest_word(first, names);
+  return "no command '" + first + "'" +
+         (nearest.empty() ? "; see leat --help"
+                          : "; did you mean '" + std::string(nearest) + "'?");
+}
+
 }  // namespace
 
 ExitCode run_command_line(std::vector<std::string> words,
-                          std::span<const Command* const> commands,
+                          std::span<const CommandGroup> groups,
                           CommandContext& context) {
+  if (words.empty()) return print_overview(groups, context);
+  if (const std::string why = why_no_command(words.front(), groups);
+      !why.empty()) {
+    context.err << "leat: " << why << '\n';
+    return ExitCode::kWrongUsage;
+  }
   CLI::App app("Feeds deep-learning training straight from object storage.",
                "leat");
   app.set_version_flag("--version", "leat " LEAT_VERSION);
   app.require_subcommand(1);
   std::vector<Choice> choices;
-  for (const Command* command : commands) {
-    CLI::App* sub = app.add_subcommand(std::string(command->name),
-                                       std::string(command->summary));
-    choices.push_back({sub, command->add(*sub)});
+  for (const CommandGroup& group : groups) {
+    for (const Command* command : group.commands) {
+      CLI::App* sub = app.add_subcommand(std::string(command->name),
+                                         std::string(command->summary));
+      sub->group(std::string(group.purpose));
+      choices.push_back({sub, command->add(*sub)});
+    }
   }
   try {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the end.
@@ -84,11 +135,9 @@ ExitCode run_command_line(std::vector<std::string> words,
   } catch (const CLI::ParseError& wrong) {
     return explain(app, wrong, context);
   }
-  for (const Choice& choice : choices) {
-    if (choice.app->parsed()) return run(choice.run, context);
-  }
-  context.err << "leat: no command was given; see leat --help\n";
-  return ExitCode::kWrongUsage;
+  const auto chosen = std::ranges::find_if(
+      choices, [](const Choice& choice) { return choice.app->parsed(); });
+  return run(chosen->run, context);
 }
 
 }  // namespace leat

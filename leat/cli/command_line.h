@@ -15,12 +15,12 @@ enum class ExitCode : int {
 };
 
 /// Chooses the command that `words` name (without the program's own) among
-/// `commands`, reads its options and runs it. Blocks until it is done.
+/// those of `groups`, reads its options and runs it. Blocks until it is done.
 ///
-/// What is asked for (`--help`, `--version`) goes to `context.out`, a failure
-/// as one line `leat: …` to `context.err`.
+/// What is asked for (`--help`, `--version`; no words at all: what there is)
+/// goes to `context.out`, a failure as one line `leat: …` to `context.err`.
 ExitCode run_command_line(std::vector<std::string> words,
-                          std::span<const Command* const> commands,
+                          std::span<const CommandGroup> groups,
                           CommandContext& context);
 
 }  // namespace leat

@@ -34,7 +34,7 @@ Outcome run(std::vector<std::string> words) {
   std::ostringstream err;
   CommandContext context{
       .out = out, .err = err, .env = fake_env({}), .stop = {}};
-  const std::vector<const Command*> commands{&kEcho};
+  const std::vector<CommandGroup> commands{{"Make a noise", {&kEcho}}};
   const ExitCode code = run_command_line(std::move(words), commands, context);
   return {code, out.str(), err.str()};
 }
@@ -70,8 +70,13 @@ TEST(CommandLineTest, SaysItsVersion) {
 }
 
 TEST(CommandLineTest, WrongUsageExitsWithTwoAndOneLine) {
-  for (const auto& words : std::vector<std::vector<std::string>>{
-           {}, {"nonsense"}, {"echo"}, {"echo", "a", "b"}, {"echo", "bad"}}) {
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"nonsense"},
+                                             {"--frob"},
+                                             {"--json", "echo"},
+                                             {"echo"},
+                                             {"echo", "a", "b"},
+                                             {"echo", "bad"}}) {
     const Outcome outcome = run(words);
 
     EXPECT_EQ(outcome.code, ExitCode::kWrongUsage);
@@ -79,6 +84,26 @@ TEST(CommandLineTest, WrongUsageExitsWithTwoAndOneLine) {
     EXPECT_EQ(outcome.err.rfind("leat: ", 0), 0u) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   }
+}
+
+TEST(CommandLineTest, WithoutWordsTellsWhatThereIsByPurpose) {
+  const Outcome outcome = run({});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone);
+  EXPECT_NE(outcome.out.find("\nMake a noise:\n  echo        say it\n"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_NE(run({"--help"}).out.find("Make a noise"), std::string::npos);
+}
+
+TEST(CommandLineTest, NamesTheCommandThatMayHaveBeenMeant) {
+  EXPECT_EQ(run({"ehco", "hello"}).err,
+            "leat: no command 'ehco'; did you mean 'echo'?\n");
+  EXPECT_EQ(run({"train"}).err, "leat: no command 'train'; see leat --help\n");
+  EXPECT_EQ(run({"--json", "echo"}).err,
+            "leat: '--json' stands before a command: name the command first; "
+            "see leat --help\n");
 }
 
 TEST(CommandLineTest, FailureExitsWithOneAndItsMessage) {
@@ -100,7 +125,7 @@ TEST(CommandLineTest, WhatCannotBeWrittenIsAFailure) {
     std::ostringstream err;
     CommandContext context{
         .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<const Command*> commands{&kEcho};
+    const std::vector<CommandGroup> commands{{"Make a noise", {&kEcho}}};
     std::vector<std::string> words{word};
     if (words.front() == "echo") words.emplace_back("hello");
 

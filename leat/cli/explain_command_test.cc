@@ -53,7 +53,7 @@ class ExplainCommandTest : public ::testing::Test {
                            .env = fake_env(std::move(more)),
                            .stop = std::stop_token()};
     words.insert(words.begin(), "explain");
-    const std::vector<const Command*> commands = {&kExplainCommand};
+    const std::vector<CommandGroup> commands = {{"all", {&kExplainCommand}}};
     const ExitCode code = run_command_line(words, commands, context);
     return {code, out.str(), err.str()};
   }

@@ -22,7 +22,7 @@ struct IndexFlags : CatalogueFlags {
 Result<OpenedCatalogue> publish(const OpenedStore& store, IndexOptions options,
                                 CommandContext& context) {
   ProgressLine line(context);
-  options.progress = [&](const IndexProgress& now) { line.show(now); };
+  options.progress = shown_on(line);
   return publish_catalogue(*store.store, store.prefix, options, context.stop);
 }
 

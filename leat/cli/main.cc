@@ -18,13 +18,18 @@
 namespace leat {
 namespace {
 
-// One line each, in the order of `leat --help`.
-const std::vector<const Command*> kCommands = {
-    &kAgentCommand,     &kBenchCommand,    &kBucketCommand,  &kCacheCommand,
-    &kDocsCommand,      &kDoctorCommand,   &kExplainCommand, &kIndexCommand,
-    &kLsCommand,        &kOpsCommand,      &kPlanCommand,    &kProfileCommand,
-    &kRecommendCommand, &kSimulateCommand, &kStatCommand,    &kTopCommand,
-    &kWarmCommand,      &kWhatIfCommand,
+// What `leat` and `leat --help` tell, in this order.
+const std::vector<CommandGroup> kCommands = {
+    {"Look at data and index it",
+     {&kLsCommand, &kStatCommand, &kIndexCommand, &kWarmCommand,
+      &kCacheCommand}},
+    {"Find out how fast training goes, and why",
+     {&kDoctorCommand, &kBenchCommand, &kProfileCommand, &kExplainCommand}},
+    {"Ask what would be otherwise",
+     {&kWhatIfCommand, &kRecommendCommand, &kPlanCommand, &kSimulateCommand}},
+    {"Share a node among jobs", {&kAgentCommand, &kTopCommand}},
+    {"Try things, and look things up",
+     {&kBucketCommand, &kOpsCommand, &kDocsCommand}},
 };
 
 sigset_t ending_signals() {

@@ -22,9 +22,10 @@ std::string refusal(std::vector<std::string> words) {
   std::ostringstream err;
   CommandContext context{
       .out = out, .err = err, .env = fake_env({}), .stop = {}};
-  const std::vector<const Command*> commands{&kBenchCommand, &kExplainCommand,
-                                             &kProfileCommand,
-                                             &kRecommendCommand, &kWarmCommand};
+  const std::vector<CommandGroup> commands{
+      {"all",
+       {&kBenchCommand, &kExplainCommand, &kProfileCommand, &kRecommendCommand,
+        &kWarmCommand}}};
   const std::string said = words[0] + " " + words.back();
   EXPECT_EQ(run_command_line(std::move(words), commands, context),
             ExitCode::kWrongUsage)

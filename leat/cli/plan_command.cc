@@ -16,6 +16,7 @@
 #include "leat/cli/ledger.h"
 #include "leat/cli/number_checks.h"
 #include "leat/cli/plan_report.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/prices.h"
 #include "leat/engine/read_sizes.h"
 #include "leat/engine/read_text.h"
@@ -71,9 +72,18 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(const std::string text, read_text(flags.simulate_file, 1 << 20));
   LEAT_TRY(const SimulationFile file,
            parse_simulation_file(text, flags.simulate_file));
+  ProgressLine line(context);
+  const auto runs = static_cast<double>(file.simulations.size() +
+                                        file.deli.size() + file.solar.size());
+  double begun = 0;
+  const auto begin = [&](const std::string& name) {
+    line.show(
+        fmt::format("simulating {}, {:.0f} of {:.0f}", name, ++begun, runs));
+  };
   Json simulations = Json::array();
   Json rows = Json::array();
   for (const NamedSimulation& simulation : file.simulations) {
+    begin(simulation.name);
     Result<SimulationReport> report =
         simulate(simulation.options, context.stop);
     if (!report) return std::move(report).error().while_doing(simulation.name);
@@ -83,6 +93,7 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   }
   Json deli = Json::array();
   for (const NamedDeli& run : file.deli) {
+    begin(run.name);
     Result<std::vector<DeliEpoch>> epochs = simulate_deli(
         run.options, dealt_in_turn(run, context.stop), context.stop);
     if (!epochs) return std::move(epochs).error().while_doing(run.name);
@@ -90,11 +101,13 @@ Result<void> run_file(const PlanFlags& flags, CommandContext& context) {
   }
   Json solar = Json::array();
   for (const NamedSolar& run : file.solar) {
+    begin(run.name);
     Result<std::vector<SolarEpoch>> epochs =
         simulate_solar(run.options, nullptr, context.stop);
     if (!epochs) return std::move(epochs).error().while_doing(run.name);
     solar.push_back(solar_json(run, *epochs));
   }
+  line.clear();
   if (flags.dataset.is_json) {
     context.out << dump_json({{"simulations", simulations},
                               {"deli", deli},
@@ -201,7 +214,10 @@ Result<void> run_dataset(const PlanFlags& flags, CommandContext& context) {
   LEAT_TRY(const OpenedCatalogue opened, open_catalogue(store, {}, context));
   const Catalogue& catalogue = *opened.catalogue;
   read_as_usual(opened.catalogue, options);
+  ProgressLine line(context);
+  line.show("simulating the caches");
   LEAT_TRY(const auto rows, sweep(options, context.stop));
+  line.clear();
   const Billing billing{.node_per_hour = flags.billing.node_per_hour,
                         .is_behind_nat = flags.billing.is_behind_nat,
                         .are_peers_in_zones = flags.are_peers_in_zones};

@@ -50,7 +50,7 @@ class PlanCommandTest : public ::testing::Test {
         .err = err,
         .env = fake_env({{"LEAT_CACHE_DIR", (root_ / "cache").string()}}),
         .stop = std::move(stop)};
-    const std::vector<const Command*> commands{&kPlanCommand};
+    const std::vector<CommandGroup> commands{{"all", {&kPlanCommand}}};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
   }

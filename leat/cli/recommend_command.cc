@@ -137,6 +137,17 @@ double dollars_per_hour(const Offer& offer, const MachineList& list) {
   return offer.count * list.machines[offer.machine].dollars_per_hour;
 }
 
+std::string share_text(double share) {
+  return 100 * share < 1 ? "under 1 %" : fmt::format("{:.0f} %", 100 * share);
+}
+
+/// "1.8 times as long", "4 % longer", "as long": never 1.0 times.
+std::string as_long(double factor) {
+  if (factor < 1.005) return "as long";
+  if (factor < 1.1) return fmt::format("{:.0f} % longer", 100 * (factor - 1));
+  return fmt::format("{:.1f} times as long", factor);
+}
+
 std::string verdict(std::span<const Offer> offers, const Offer* choice,
                     const MachineList& list, const RecommendFlags& flags) {
   const Offer* cheapest = choose(offers, {});
@@ -158,11 +169,12 @@ std::string verdict(std::span<const Offer> offers, const Offer* choice,
     return said +
            fmt::format(
                "; a smaller machine is better for the money: {} costs "
-               "{:.0f} % of {} and takes {:.1f} times as long, where "
+               "{} less than {} and takes {}, where "
                "the larger would wait {:.0f} % of each step",
                name_of(*cheapest, list),
-               100 * cheapest->cost.total() / fastest->cost.total(),
-               name_of(*fastest, list), cheapest->hours / fastest->hours,
+               share_text(1 - cheapest->cost.total() / fastest->cost.total()),
+               name_of(*fastest, list),
+               as_long(cheapest->hours / fastest->hours),
                100 * (1 - fastest->step.compute / fastest->step.seconds()));
   }
   return said + "; no smaller machine is better for the money";

@@ -17,6 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// 100 ms of compute, 300 ms of preparation by 4 busy cores; 36,000 steps.
 constexpr const char* kReport = R"({
@@ -75,7 +76,7 @@ class RecommendCommandTest : public ::testing::Test {
     std::ostringstream err;
     CommandContext context{
         .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<const Command*> commands{&kRecommendCommand};
+    const std::vector<CommandGroup> commands{{"all", {&kRecommendCommand}}};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
   }
@@ -95,6 +96,16 @@ TEST_F(RecommendCommandTest, TellsTheFrontTheChoiceAndWhetherSmallerIsBetter) {
                                   "2023-01; 2024-11"));
   EXPECT_THAT(done.out, HasSubstr("Leat's own model"));
   EXPECT_THAT(done.out, HasSubstr("some machines are left out"));
+}
+
+TEST_F(RecommendCommandTest, WhatIsNearlyAsFastDoesNotTakeOneTimesAsLong) {
+  std::string machines = kMachines;
+  machines.replace(machines.find("cores = 16"), 10, "cores = 4.2");
+  const Outcome done = run(machines);
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("% longer"));
+  EXPECT_THAT(done.out, Not(HasSubstr("1.0 times")));
 }
 
 TEST_F(RecommendCommandTest, KeepsToTheLimits) {

@@ -30,7 +30,7 @@ Outcome top(std::vector<std::string> words) {
   CommandContext context{
       .out = out, .err = err, .env = fake_env({}), .stop = {}};
   words.insert(words.begin(), "top");
-  const std::vector<const Command*> commands{&kTopCommand};
+  const std::vector<CommandGroup> commands{{"all", {&kTopCommand}}};
   const ExitCode code = run_command_line(std::move(words), commands, context);
   return {code, out.str(), err.str()};
 }

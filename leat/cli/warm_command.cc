@@ -1,7 +1,6 @@
 // leat warm URL    Fetches a dataset into a cache folder before training.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,9 +12,11 @@
 #include <string>
 
 #include "leat/base/units.h"
+#include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/number_checks.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/loader.h"
 
 namespace leat {
@@ -43,21 +44,7 @@ struct Pass {
   std::uint64_t kept() const { return std::min(found + written, reads()); }
 };
 
-void show_progress(const Loader& loader, std::uint64_t samples,
-                   std::uint64_t all, std::ostream& err) {
-  if (::isatty(STDERR_FILENO) == 0) return;
-  // What has come: an epoch's own count is of what was asked for.
-  const std::int64_t bytes = loader.metrics()->value(Metric::kStoreReadBytes);
-  err << fmt::format("\r{} of {} samples, {} fetched ", samples, all,
-                     format_bytes(static_cast<std::uint64_t>(bytes)))
-      << std::flush;
-}
-
-void end_progress(std::ostream& err) {
-  if (::isatty(STDERR_FILENO) != 0) err << '\n';
-}
-
-Result<Pass> run_pass(Loader& loader, std::uint64_t all,
+Result<Pass> run_pass(Loader& loader, std::uint64_t all, ProgressLine& line,
                       CommandContext& context) {
   Pass pass;
   const auto count = [&](Metric metric) {
@@ -65,14 +52,13 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
   };
   const std::uint64_t refused_before = count(Metric::kCacheRefusals);
   const std::uint64_t written_before = count(Metric::kCacheInserts);
-  TimePoint shown = SteadyClock().now();
   LEAT_TRY(const Loader::Iteration epoch, loader.begin());
   while (true) {
     LEAT_TRY(Loader::Next next,
              loader.next_within(epoch, std::chrono::milliseconds(50)));
     if (context.stop.stop_requested()) {
+      line.show("writing what was fetched");
       loader.settle_cache();
-      end_progress(context.err);
       return Error(
           ErrorCode::kCancelled,
           fmt::format("warm was stopped after {} of {} samples; the {} reads "
@@ -80,14 +66,15 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all,
                       pass.samples, all,
                       count(Metric::kCacheInserts) - written_before));
     }
-    if (SteadyClock().now() - shown > std::chrono::milliseconds(200)) {
-      show_progress(loader, pass.samples, all, context.err);
-      shown = SteadyClock().now();
-    }
+    line.show({.what = "reading",
+               .done = static_cast<double>(pass.samples),
+               .all = static_cast<double>(all),
+               .unit = "samples"});
     if (next.is_not_yet()) continue;
     if (next.is_end()) break;
     pass.samples += next.batch().ids.size();
   }
+  line.show("writing what was fetched");
   loader.settle_cache();
   const EpochStats stats = loader.stats().back();
   pass.found = stats.disk_hits + stats.ram_hits;
@@ -122,24 +109,27 @@ Result<LoaderOptions> options_of(const WarmFlags& flags) {
 
 Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
   LEAT_TRY(LoaderOptions options, options_of(flags));
+  ProgressLine line(context);
+  CatalogueOptions catalogue;
+  catalogue.index.progress = shown_on(line);
   LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
-                                         {}, context.env, context.stop));
+                                         catalogue, context.env, context.stop));
   const std::uint64_t all = dataset.catalogue->samples();
   options.batch_size = std::min(options.batch_size, all);
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(dataset), options, context.env));
-  LEAT_TRY(Pass pass, run_pass(*loader, all, context));
+  LEAT_TRY(Pass pass, run_pass(*loader, all, line, context));
   std::uint64_t fetched = pass.fetched;
   // What came faster than the disk could write, or while records of earlier
   // runs were in its place, is fetched once more, as long as that helps.
   for (std::optional<std::uint64_t> before;
        pass.refused != 0 && (!before || pass.kept() > *before);) {
     before = pass.kept();
-    LEAT_TRY(pass, run_pass(*loader, all, context));
+    LEAT_TRY(pass, run_pass(*loader, all, line, context));
     fetched += pass.fetched;
   }
   const std::uint64_t not_kept = pass.reads() - pass.kept();
-  end_progress(context.err);
+  line.clear();
   if (flags.is_json) {
     context.out << nlohmann::ordered_json{{"samples", all},
                                           {"fetched", fetched},

@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// 100 ms of compute, then 50 of fetching: one after the other.
 Json small_report() {
@@ -47,7 +48,7 @@ class WhatIfCommandTest : public ::testing::Test {
     std::ostringstream err;
     CommandContext context{
         .out = out, .err = err, .env = fake_env({}), .stop = {}};
-    const std::vector<const Command*> commands{&kWhatIfCommand};
+    const std::vector<CommandGroup> commands{{"all", {&kWhatIfCommand}}};
     const ExitCode code = run_command_line(std::move(words), commands, context);
     return {code, out.str(), err.str()};
   }
@@ -64,6 +65,19 @@ TEST_F(WhatIfCommandTest, SaysWhatRemovesTheWaitAndWhatWasNotMeasured) {
   EXPECT_THAT(done.out, HasSubstr("fetch (50.0 ms) goes with batches made"));
   EXPECT_THAT(done.out, HasSubstr("cached       0:1.00 "));
   EXPECT_THAT(done.out, HasSubstr("cores        - the CPU time"));
+}
+
+TEST_F(WhatIfCommandTest, ASmallChangeIsToldAsAShareAndNotAsNone) {
+  Json report = small_report();
+  report["parts"]["fetch"]["seconds"] = 0.004;
+  report["supply_seconds"] = {{"warm", 0.05}, {"cold", 0.104}};
+  report["fetch_a_batch"] = {{"latency_share", 0.99}};
+  const Outcome done = run(report.dump());
+
+  ASSERT_EQ(done.code, ExitCode::kDone) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("% less latency"));
+  EXPECT_THAT(done.out, Not(HasSubstr("1/1.")));
+  EXPECT_THAT(done.out, Not(HasSubstr("1.0 times")));
 }
 
 TEST_F(WhatIfCommandTest, JsonHasEveryCurveAndRemoval) {

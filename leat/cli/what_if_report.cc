@@ -84,6 +84,17 @@ Json step_json(const PredictedStep& step) {
           {"fetch", step.fetch}};
 }
 
+/// Below it, a change is told as a share.
+constexpr double kLeastFactor = 1.1;
+
+/// No less than what is needed: rounded up.
+std::string percent_text(double share) {
+  const double percent = 100 * share;
+  return percent < 10
+             ? fmt::format("{:.1f} %", std::ceil(percent * 10 - 1e-9) / 10)
+             : fmt::format("{:.0f} %", std::ceil(percent - 1e-9));
+}
+
 std::string change_in_words(const std::string& knob, double value) {
   if (knob == "load_ahead") {
     return "batches made while training computes (num_workers=1, or Leat)";
@@ -92,11 +103,17 @@ std::string change_in_words(const std::string& knob, double value) {
     return fmt::format("{:.0f} workers a rank", value);
   }
   if (knob == "cached") {
-    return fmt::format("{:.0f} % of the bytes cached", 100 * value);
+    return percent_text(value) + " of the bytes cached";
   }
-  if (knob == "latency")
-    return fmt::format("1/{:.1f} of the latency", 1 / value);
-  return fmt::format("{:.1f} times the {}", value, knob);
+  // A change that rounds to a factor of 1.0 would read as none.
+  if (knob == "latency") {
+    return 1 / value < kLeastFactor
+               ? percent_text(1 - value) + " less latency"
+               : fmt::format("1/{:.1f} of the latency", 1 / value);
+  }
+  return value < kLeastFactor
+             ? fmt::format("{} more {}", percent_text(value - 1), knob)
+             : fmt::format("{:.1f} times the {}", value, knob);
 }
 
 }  // namespace

@@ -58,12 +58,18 @@ std::string_view to_string(Setting setting) {
 std::string to_string(const Decision& decision) {
   std::string line = fmt::format("{:.1f} s  ", decision.at_seconds);
   if (!decision.job.empty()) line += decision.job + "  ";
+  const std::string after = value_of(decision.setting, decision.after);
+  const std::string before =
+      decision.before > 0 || may_be_nothing(decision.setting)
+          ? value_of(decision.setting, decision.before)
+          : "";
   line += fmt::format("{} ", to_string(decision.setting));
-  if (decision.before > 0 || may_be_nothing(decision.setting)) {
-    line += value_of(decision.setting, decision.before) + " -> ";
+  if (before == after) {
+    line += "stays at ";
+  } else if (!before.empty()) {
+    line += before + " -> ";
   }
-  line += fmt::format("{}: {}", value_of(decision.setting, decision.after),
-                      decision.reason);
+  line += fmt::format("{}: {}", after, decision.reason);
   if (decision.expected_gain) {
     line += fmt::format(" (expected {:+.0f} %", 100 * *decision.expected_gain);
     if (decision.found_gain) {

@@ -35,7 +35,7 @@ struct Decision {
 };
 
 /// "12.3 s  threads 4 -> 6: decode is the bottleneck … (expected +40 %, found
-/// +37 %)".
+/// +37 %)"; "12.3 s  threads stays at 4: …" where nothing is seen to change.
 std::string to_string(const Decision& decision);
 
 /// The same as a JSON object: at_seconds, job, setting, before, after, reason,

@@ -5,6 +5,21 @@
 namespace leat {
 namespace {
 
+TEST(DecisionTest, WhatDoesNotChangeStaysAsItIs) {
+  EXPECT_EQ(to_string(Decision{.at_seconds = 1,
+                               .setting = Setting::kThreads,
+                               .before = 3,
+                               .after = 3,
+                               .reason = "nothing to gain"}),
+            "1.0 s  threads stays at 3: nothing to gain");
+  EXPECT_EQ(to_string(Decision{.at_seconds = 1,
+                               .setting = Setting::kInFlight,
+                               .before = 32.2,
+                               .after = 31.8,
+                               .reason = "a job came"}),
+            "1.0 s  max_in_flight stays at 32: a job came");
+}
+
 TEST(Decision, ReadsAsALine) {
   Decision decision{.at_seconds = 12.34,
                     .job = {},

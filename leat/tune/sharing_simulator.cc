@@ -46,8 +46,9 @@ struct Node {
 
 class Simulator {
  public:
-  explicit Simulator(const SharingSimulation& simulation)
-      : simulation_(simulation), random_(simulation.seed) {
+  Simulator(const SharingSimulation& simulation,
+            const std::function<void(std::size_t jobs)>& ended)
+      : simulation_(simulation), ended_(ended), random_(simulation.seed) {
     SharingOptions options = simulation.sharing;
     options.allocation.objective = simulation.policy == SharingPolicy::kFairness
                                        ? Objective::kFairness
@@ -340,6 +341,8 @@ class Simulator {
     outcome.prediction_error = median(running.errors);
     running = {};
     --count_;
+    ++ended_jobs_;
+    if (ended_) ended_(ended_jobs_);
   }
 
   static double median(std::vector<double>& values) {
@@ -381,6 +384,7 @@ class Simulator {
   }
 
   const SharingSimulation& simulation_;
+  const std::function<void(std::size_t jobs)>& ended_;
   std::mt19937_64 random_;
   std::vector<Node> nodes_;
   std::deque<std::size_t> coming_;
@@ -389,7 +393,8 @@ class Simulator {
   std::vector<double> alone_;
   std::vector<double> slowest_;  ///< Of this tick, by job.
   std::vector<double> even_;
-  std::size_t count_ = 0;
+  std::size_t count_ = 0;  ///< Of jobs that run.
+  std::size_t ended_jobs_ = 0;
   double alone_seconds_ = 0;  ///< That what is done would take alone.
   double least_sum_ = 0;
   double node_seconds_ = 0;  ///< Of nodes that have jobs.
@@ -438,8 +443,9 @@ JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
   return report;
 }
 
-Result<SharingReport> simulate_sharing(const SharingSimulation& simulation,
-                                       const std::stop_token& stop) {
+Result<SharingReport> simulate_sharing(
+    const SharingSimulation& simulation, const std::stop_token& stop,
+    const std::function<void(std::size_t jobs)>& ended) {
   for (const SimulatedJob& job : simulation.jobs) {
     if (job.nodes > simulation.nodes || job.nodes == 0) {
       return Error(ErrorCode::kInvalidArgument,
@@ -455,7 +461,7 @@ Result<SharingReport> simulate_sharing(const SharingSimulation& simulation,
                                job.name));
     }
   }
-  return Simulator(simulation).run(stop);
+  return Simulator(simulation, ended).run(stop);
 }
 
 }  // namespace leat

@@ -1,6 +1,7 @@
 // Many jobs on many nodes over virtual time: what would each way of sharing do?
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -58,8 +59,11 @@ struct SimulatedOutcome {
   double speed = 0;  ///< Time alone on its nodes / time it ran, in [0, 1].
   /// Below 0.4 of the rate that an even split of its nodes would have given.
   double starved_seconds = 0;
-  std::uint64_t changes = 0;    ///< Of its shares, after the first.
-  double prediction_error = 0;  ///< Median of |found / predicted - 1|.
+  std::uint64_t changes = 0;  ///< Of its shares, after the first.
+  /// Median of |found / predicted - 1|. What is found comes of the formula
+  /// that predicts: it tells that reports are enough to learn it, and nothing
+  /// of real jobs.
+  double prediction_error = 0;
   double finished_seconds = 0;
 };
 
@@ -85,13 +89,15 @@ struct SharingReport {
 JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
                     double seconds);
 
-/// Runs until every job is done. Deterministic.
+/// Runs until every job is done. Deterministic. `ended`, if given, is told on
+/// the caller's thread how many jobs have ended, each time that one does.
 ///
 /// Errors:
 ///   kInvalidArgument  no nodes, a job that wants more nodes than there are,
 ///                     or that is not done within `most_seconds`
 ///   kCancelled        `stop` fired
-Result<SharingReport> simulate_sharing(const SharingSimulation& simulation,
-                                       const std::stop_token& stop = {});
+Result<SharingReport> simulate_sharing(
+    const SharingSimulation& simulation, const std::stop_token& stop = {},
+    const std::function<void(std::size_t jobs)>& ended = {});
 
 }  // namespace leat
