@@ -49,7 +49,7 @@ class Bars {
 }
 
 // As the clocks of the loader name them: bytes that come, then work, then hand-over.
-const CAUSES = ["storage", "throttled", "peer", "cache_io", "memory", "decode", "transform", "assemble", "handover"];
+const CAUSES = ["storage", "throttled", "peer", "other_job", "cache_io", "memory", "decode", "transform", "assemble", "handover"];
 
 function causesOf(job: Job | undefined): Part[] {
   const stalls = job?.stalls ?? {};
@@ -87,10 +87,21 @@ export class Waits {
   }
 }
 
+/** Tiers count what they are asked for: without any, all that is read comes from the store. */
+function hasTiers({ cache }: Job): boolean {
+  return cache.ram_hits + cache.disk_hits + cache.peer_hits + cache.misses > 0;
+}
+
+function readsOf(job: Job): number {
+  const { ram_hits, disk_hits, peer_hits, misses } = job.cache;
+  return hasTiers(job) ? ram_hits + disk_hits + peer_hits + misses : job.ledger.gets;
+}
+
 function answersOf(job: Job | undefined): Part[] {
   if (!job) return [];
-  const { ram_hits, disk_hits, peer_hits, misses } = job.cache;
-  const all = ram_hits + disk_hits + peer_hits + misses || 1;
+  const { ram_hits, disk_hits, peer_hits } = job.cache;
+  const all = readsOf(job) || 1;
+  const misses = hasTiers(job) ? job.cache.misses : readsOf(job);
   return [
     { name: "RAM", style: "ram", ratio: ram_hits / all },
     { name: "disk", style: "disk", ratio: disk_hits / all },
@@ -114,13 +125,14 @@ export class CacheTiers {
   update(): void {
     const jobs = new Map(this.page.known.jobs.map((job) => [job.id, job]));
     const reads = (id: string): number => {
-      const cache = jobs.get(id)?.cache;
-      return cache ? cache.ram_hits + cache.disk_hits + cache.peer_hits + cache.misses : 0;
+      const job = jobs.get(id);
+      return job ? readsOf(job) : 0;
     };
     const ids = [...jobs.keys()].filter((id) => reads(id) > 0);
     either([this.bars.element, this.details], this.empty, ids.length === 0);
-    const hits = (id: string): number => 1 - (answersOf(jobs.get(id))[3]?.ratio ?? 0);
-    this.bars.update(ids, (id) => answersOf(jobs.get(id)), (id) => `${percent(hits(id))} hit`, 1);
+    const said = (id: string): string =>
+      hasTiers(jobs.get(id) as Job) ? `${percent(1 - (answersOf(jobs.get(id))[3]?.ratio ?? 0))} hit` : "no cache";
+    this.bars.update(ids, (id) => answersOf(jobs.get(id)), said, 1);
     this.table.rows(ids, nameCell(this.page), (id) => {
       const cache = (jobs.get(id) as Job).cache;
       return [reads(id).toLocaleString("en"), ...answersOf(jobs.get(id)).map((part) => percent(part.ratio)), bytes(cache.ram_bytes), bytes(cache.disk_bytes)];

@@ -8,7 +8,13 @@ import type { Decision } from "./view";
 const MOST_TOLD = 3;
 
 function change(one: Decision): string {
-  return `${setting(one.setting, one.before)} → ${setting(one.setting, one.after)}`;
+  const [before, after] = [setting(one.setting, one.before), setting(one.setting, one.after)];
+  return before === after ? `stays at ${after}` : `${before} → ${after}`;
+}
+
+function changeSaid(one: Decision): string {
+  const [before, after] = [setting(one.setting, one.before), setting(one.setting, one.after)];
+  return before === after ? `stays at ${after}` : `from ${before} to ${after}`;
 }
 
 export class Decisions {
@@ -45,7 +51,7 @@ export class Decisions {
     this.told = last;
     if (fresh.length === 0) return;
     const said = fresh.slice(0, MOST_TOLD).map((one) =>
-      `${nameOf(this.page, one.job, one.job_name)}: ${words(one.setting)} from ${setting(one.setting, one.before)} to ${setting(one.setting, one.after)}, ${one.reason}.`);
+      `${nameOf(this.page, one.job, one.job_name)}: ${words(one.setting)} ${changeSaid(one)}, ${one.reason}.`);
     if (fresh.length > MOST_TOLD) said.push(`And ${fresh.length - MOST_TOLD} more decisions.`);
     say(byId("news"), said.join(" "));
   }

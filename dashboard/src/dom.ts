@@ -54,8 +54,9 @@ let tables = 0;
 /** A table with a caption; its first column names the row. */
 export class Table {
   readonly element: HTMLElement;
-  readonly body = make("tbody");
-  private readonly head = make("tr");
+  // Roles are said, since the sheet makes cards of rows where the screen is narrow.
+  readonly body = make("tbody", { role: "rowgroup" });
+  private readonly head = make("tr", { role: "row" });
   private heads = "";
 
   constructor(caption: string, options: { hidesCaption?: boolean } = {}) {
@@ -63,7 +64,7 @@ export class Table {
     const title = make("caption", options.hidesCaption ? { id, class: "hidden" } : { id }, caption);
     // Reached by the keyboard, since it may have to be scrolled.
     this.element = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": id },
-      make("table", {}, title, make("thead", {}, this.head), this.body));
+      make("table", { role: "table" }, title, make("thead", { role: "rowgroup" }, this.head), this.body));
   }
 
   columns(heads: Head[]): void {
@@ -71,18 +72,19 @@ export class Table {
     if (key === this.heads) return;
     this.heads = key;
     this.head.replaceChildren(...heads.map((head) =>
-      make("th", { scope: "col", ...(head.isNumber ? { class: "number" } : {}) }, head.text)));
+      make("th", { scope: "col", role: "columnheader", ...(head.isNumber ? { class: "number" } : {}) }, head.text)));
     this.body.replaceChildren();
-    this.isNumber = heads.map((head) => head.isNumber ?? false);
+    this.shown = heads;
   }
-  private isNumber: boolean[] = [];
+  private shown: Head[] = [];
 
   /** One row a key; `name` fills its first cell once it is made. */
   rows(keys: string[], name: (key: string, cell: HTMLElement) => void, cells: (key: string) => string[]): void {
     keyed(this.body, keys, (key) => {
-      const first = make("th", { scope: "row" });
+      const first = make("th", { scope: "row", role: "rowheader" });
       name(key, first);
-      return make("tr", {}, first, ...this.isNumber.slice(1).map((is) => make("td", is ? { class: "number" } : {})));
+      return make("tr", { role: "row" }, first, ...this.shown.slice(1).map((head) =>
+        make("td", { role: "cell", "data-label": head.text, ...(head.isNumber ? { class: "number" } : {}) })));
     }).forEach((row, i) => {
       cells(keys[i] as string).forEach((text, column) => say(row.children[column + 1] as Element, text));
     });

@@ -42,7 +42,7 @@ const HEADS = [
   { text: "Job" }, { text: "Bound by" }, { text: "Samples/s", isNumber: true }, { text: "Predicted", isNumber: true },
   { text: "Confidence", isNumber: true }, { text: "Waiting", isNumber: true }, { text: "Waiting cost", isNumber: true }, { text: "Store cost", isNumber: true }, { text: "Threads", isNumber: true },
   { text: "Requests", isNumber: true }, { text: "Bandwidth", isNumber: true }, { text: "RAM", isNumber: true },
-  { text: "Disk", isNumber: true }, { text: "Ranks", isNumber: true }, { text: "User", isNumber: true }, { text: "Since", isNumber: true },
+  { text: "Disk", isNumber: true }, { text: "Ranks", isNumber: true }, { text: "User" }, { text: "Since", isNumber: true },
 ];
 
 const BOUND = "any";
@@ -63,7 +63,7 @@ function cellsOf(job: Job, now: number): string[] {
     share.ram_bytes === null ? BOUND : bytes(share.ram_bytes),
     share.disk_bytes === null ? BOUND : bytes(share.disk_bytes),
     job.local_ranks === job.world_size ? number(job.world_size) : `${job.local_ranks} of ${job.world_size}`,
-    String(job.user),
+    job.user_name || "–",
     duration(now - job.since_seconds),
   ];
 }

@@ -12,7 +12,7 @@ export interface Job {
   id: string;
   name: string;
   dataset: string;
-  user: number;
+  user_name: string; // Empty: its machine knows none.
   pids: number[];
   local_ranks: number;
   world_size: number;
@@ -26,6 +26,7 @@ export interface Job {
   stalls: Record<string, number | null>;
   stalled_dollars: number | null;
   ledger: {
+    gets: number;
     request_dollars: number | null;
     transfer_dollars: number | null;
   };

@@ -21,6 +21,7 @@
 
 #include "leat/agent/cpu_load.h"
 #include "leat/agent/job_book.h"
+#include "leat/agent/user_name.h"
 #include "leat/agent/wire/unix_socket.h"
 #include "leat/base/clock.h"
 #include "leat/base/mutex.h"
@@ -282,6 +283,7 @@ class PollingAgent final : public Agent {
     }
     book_.tick(now, unix_now());
     NodeView view = book_.view();
+    for (JobView& job : view.jobs) job.user_name = users_.of(job.user);
     std::array<char, 256> name{};
     (void)::gethostname(name.data(), name.size() - 1);
     view.name = name.data();
@@ -301,6 +303,7 @@ class PollingAgent final : public Agent {
   const OwnedFd wake_;
   // Of the thread.
   JobBook book_;
+  UserNames users_;
   CpuLoadMeter meter_;
   EnergyCount energy_;
   double ticked_at_ = 0;

@@ -16,7 +16,8 @@ struct JobView {
   std::string id;    ///< Unique on this node while the agent runs.
   std::string name;  ///< For people; never holds credentials.
   std::string dataset;
-  std::uint32_t user = 0;  ///< uid
+  std::uint32_t user = 0;      ///< uid
+  std::string user_name = {};  ///< Empty: the machine knows none.
   std::vector<std::int32_t> pids;
   std::uint32_t local_ranks = 1;
   std::uint32_t world_size = 1;

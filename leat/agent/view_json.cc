@@ -91,6 +91,7 @@ Json job_of(const JobView& job) {
           {"name", public_text(job.name)},
           {"dataset", public_text(job.dataset)},
           {"user", job.user},
+          {"user_name", public_text(job.user_name)},
           {"pids", job.pids},
           {"local_ranks", job.local_ranks},
           {"world_size", job.world_size},

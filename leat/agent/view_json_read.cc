@@ -76,6 +76,7 @@ JobView job_of(const Json& told) {
   job.dataset = text_of(told, "dataset");
   job.bottleneck = text_of(told, "bottleneck");
   read_count(told, "user", job.user);
+  job.user_name = text_of(told, "user_name");
   for (const Json& pid : list(told, "pids")) {
     job.pids.push_back(count_of<std::int32_t>(pid).value_or(0));
   }

@@ -34,6 +34,7 @@ TEST(ViewJsonTest, SaysEveryFieldOfAJob) {
   EXPECT_EQ(job.at("name"), "resnet50");
   EXPECT_EQ(job.at("dataset"), "s3://photos/train");
   EXPECT_EQ(job.at("user"), 1000);
+  EXPECT_EQ(job.at("user_name"), "ada");
   EXPECT_EQ(job.at("pids"), json({4000}));
   EXPECT_EQ(job.at("local_ranks"), 1);
   EXPECT_EQ(job.at("world_size"), 1);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <ostream>
 
 #include "leat/engine/read_text.h"
@@ -20,6 +21,8 @@ constexpr int kVersion = 1;
 constexpr std::uint64_t kMostReportBytes = 64 << 20;
 /// As many as a screen has columns, about.
 constexpr std::size_t kMostBins = 1000;
+constexpr std::size_t kMostRanks = 32;
+constexpr std::size_t kMostRankBins = 200;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -120,6 +123,36 @@ Json timeline_json(const TrainingTrials& trials) {
           {"bins", std::move(bins)}};
 }
 
+/// What every rank did, small enough for a page: of a thousand ranks those that
+/// waited least and most.
+Json ranks_json(const TrainingTrials& trials) {
+  std::vector<std::size_t> shown(trials.cold_ranks.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (shown.size() > kMostRanks) {
+    const auto waited = [&](std::size_t rank) {
+      const auto& waits = trials.cold_ranks[rank].wait_seconds;
+      return std::accumulate(waits.begin(), waits.end(), 0.0);
+    };
+    std::ranges::stable_sort(shown, {}, waited);
+    shown.erase(shown.begin() + kMostRanks / 2, shown.end() - kMostRanks / 2);
+    std::ranges::sort(shown);
+  }
+  Json ranks = Json::array();
+  for (const std::size_t rank : shown) {
+    const auto& steps = trials.cold_ranks[rank];
+    const Timeline timeline =
+        timeline_of(steps.step_seconds, steps.wait_seconds, kMostRankBins);
+    Json bins = Json::array();
+    for (const TimelineBin& bin : timeline.bins) {
+      bins.push_back({bin.mean_seconds, bin.mean_wait});
+    }
+    ranks.push_back({{"rank", rank},
+                     {"steps_a_bin", timeline.steps_a_bin},
+                     {"bins", std::move(bins)}});
+  }
+  return ranks;
+}
+
 Json waits_json(const TrainingTrials& trials) {
   const WaitSpread spread = spread_of(trials.cold_wait_seconds);
   const WaitHistogram histogram = histogram_of(trials.cold_wait_seconds);
@@ -151,6 +184,7 @@ Json profile_json(const ProfileSettings& settings, const TrainingTrials& trials,
   report["gradients"] = {{"bytes", or_null(trials.gradient_bytes)},
                          {"buckets", or_null(trials.gradient_buckets)}};
   report["timeline"] = timeline_json(trials);
+  report["ranks"] = ranks_json(trials);
   report["waits"] = waits_json(trials);
   report["proof"] = {{"files", trials.files},
                      {"warm_resident", files_json(trials.warm_files)},

@@ -234,6 +234,10 @@ class Session {
       trials_.naive_wait_fractions.push_back(sum(late->wait_seconds) / slowest);
       trials_.cold_step_seconds = late->step_seconds;
       trials_.cold_wait_seconds = late->wait_seconds;
+      trials_.cold_ranks.clear();
+      for (const RankRecord& rank : trial.ranks) {
+        trials_.cold_ranks.push_back({rank.step_seconds, rank.wait_seconds});
+      }
       trials_.cold_batches = batches;
       const auto add = [](auto& all, const std::optional<double>& watts) {
         if (watts) all.push_back(*watts);

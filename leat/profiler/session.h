@@ -47,6 +47,12 @@ struct TrainingTrials {
   /// Of the slowest rank of the last cold run: each step, and of it next().
   std::vector<double> cold_step_seconds;
   std::vector<double> cold_wait_seconds;
+  /// The same of every rank of that run, in order of rank.
+  struct RankSteps {
+    std::vector<double> step_seconds;
+    std::vector<double> wait_seconds;
+  };
+  std::vector<RankSteps> cold_ranks;
   /// What this machine drew in cold runs, where that can be read; not of
   /// trainings over several nodes.
   std::vector<double> cold_processor_watts;

@@ -6,6 +6,8 @@
 //   at SECONDS    the node as it is so long after it began; it stays there
 //   left SECONDS  the same, but the last job has gone, and the agent gives out
 //                 no requests
+//   uncached SECONDS  the same as at, but no job has a cache, and the last
+//                 decision changes nothing
 //   hostile       a node of words that are not what they seem
 //   run SECONDS   so long after it began, and moving on with the clock
 //
@@ -70,6 +72,8 @@ int main(int argc, char** argv) {
         node.in_flight = 0;
         return node;
       };
+    } else if (word == "uncached") {
+      view = [=] { return leat::testing::uncached_node(jobs, seconds); };
     } else if (word == "hostile") {
       view = leat::testing::hostile_node;
     } else if (word == "run") {

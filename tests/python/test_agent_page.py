@@ -82,7 +82,7 @@ def test_it_shows_what_the_agent_says(tab, node):
     assert "Read of s3://photos\n128 MiB/s\nof 256 MiB/s that it may be" in tab.text("#facts")
     jobs = rows(tab, "#jobs")
     assert [row[0] for row in jobs] == [f"{i + 1}{job['name']}{job['dataset']}" for i, job in enumerate(view["jobs"])]
-    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "$0.125", "7", "40", "any", "8 GiB", "any", "1 of 2", "1001", "2 min"]
+    assert jobs[1][1:] == ["training", "671", "640", "80 %", "18 %", "$0.25", "$0.125", "7", "40", "any", "8 GiB", "any", "1 of 2", "grace", "2 min"]
 
     assert tab.evaluate("document.querySelectorAll('canvas').length") == 2
     assert [row[0] for row in rows(tab, "#shares")] == [f"{i + 1}{job['name']}" for i, job in enumerate(view["jobs"])]
@@ -94,6 +94,44 @@ def test_it_shows_what_the_agent_says(tab, node):
     assert len(decisions) == 12
     assert decisions[0][1:] == ["clip", "ram", "4 GiB → 8 GiB", "the second epoch reads the same again", "+40 %", "not yet"]
     assert decisions[1][1:] == ["llm-tokens", "threads", "4 → 6", "decode is the bottleneck: 4 threads at 97 %", "+40 %", "+37 %"]
+
+
+def test_a_user_without_a_name_is_no_number(tab):
+    assert [row[14] for row in rows(tab, "#jobs")] == ["ada", "grace", "–", "ada", "grace"]
+
+
+def test_jobs_without_a_cache_have_read_all_the_same(tab, node):
+    node.tell("uncached 120")
+    gets = [job["ledger"]["gets"] for job in node.view()["jobs"]]
+
+    tab.eventually("document.querySelector('#cache').innerText.includes('no cache')")
+
+    assert "No job has read anything yet" not in tab.text("#cache")
+    assert [row[1] for row in rows(tab, "#cache")] == [f"{count:,}" for count in gets]
+    assert {tuple(row[2:6]) for row in rows(tab, "#cache")} == {("0 %", "0 %", "0 %", "100 %")}
+
+
+def test_what_was_not_changed_stays(tab, node):
+    node.tell("uncached 130")
+    tab.eventually("document.querySelectorAll('#decisions tbody tr').length === 13")
+
+    assert rows(tab, "#decisions")[0][3] == "stays at 3"
+    assert tab.evaluate("document.getElementById('news').textContent").endswith(
+        "threads stays at 3, nothing to gain: no other shares are faster.")  # fmt: skip
+    assert not any(row[3] == "3 → 3" for row in rows(tab, "#decisions"))
+
+
+@pytest.mark.parametrize("width", [360, 620])
+def test_no_table_is_cut_off_where_the_screen_is_narrow(blank, node, width):
+    blank.show_as(width)
+    open_page(blank, node)
+    blank.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    cut = blank.evaluate("""[...document.querySelectorAll("tbody td, tbody th")].filter(cell => cell.offsetParent)
+      .filter(cell => cell.scrollWidth > cell.clientWidth + 1 || cell.getBoundingClientRect().right > innerWidth)
+      .map(cell => cell.textContent)""")
+    assert cut == []
+    assert "Samples/s" in blank.evaluate("[...document.querySelectorAll('#jobs td')].map(one => one.dataset.label).join()")
 
 
 def test_every_figure_has_a_name_and_a_table_with_a_caption(tab):

@@ -61,6 +61,9 @@ inline JobView sample_job(std::size_t job, double seconds) {
                .name = std::string(kind.name),
                .dataset = std::string(kind.dataset),
                .user = std::uint32_t(1000 + job % 3),
+               .user_name = job % 3 == 0   ? "ada"
+                            : job % 3 == 1 ? "grace"
+                                           : "",
                .pids = {std::int32_t(4000 + job)},
                .local_ranks = 1,
                .world_size = std::uint32_t(job % 4 == 1 ? 2 : 1),
@@ -177,6 +180,23 @@ inline JobTrace sample_trace(double seconds) {
     trace.steps.push_back(std::move(step));
   }
   return trace;
+}
+
+/// Jobs that have no cache and read; and what was decided last changes nothing.
+inline NodeView uncached_node(std::size_t jobs, double seconds) {
+  NodeView view = sample_node(jobs, seconds);
+  for (JobView& job : view.jobs) {
+    job.ram_hits = job.disk_hits = job.peer_hits = job.misses = 0;
+    job.ram_bytes = job.disk_bytes = 0;
+  }
+  if (!view.decisions.empty()) {
+    Decision& last = view.decisions.back().decision;
+    last.setting = Setting::kThreads;
+    last.before = last.after = 3;
+    last.reason = "nothing to gain: no other shares are faster";
+    last.expected_gain.reset();
+  }
+  return view;
 }
 
 /// Words that a page, a terminal or a parser could take for something else.

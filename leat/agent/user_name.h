@@ -1,0 +1,24 @@
+// Whose jobs are whose, in a word that people know.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace leat {
+
+/// The login name of `uid`, without control characters; empty where the
+/// machine knows none. Blocks: the name may come over a network.
+std::string user_name(std::uint32_t uid);
+
+/// Asks for each name once.
+///
+/// Threads: one.
+class UserNames {
+ public:
+  const std::string& of(std::uint32_t uid);
+
+ private:
+  std::map<std::uint32_t, std::string> known_;
+};
+
+}  // namespace leat
