@@ -49,16 +49,16 @@ def stack() -> Iterator[contextlib.ExitStack]:
 # Long enough that what a busy machine adds to a sleep is little of a step.
 MIXTURES = {
     "one process": (
-        (), {"fetch": 80, "decode": 40, "compute": 160},
-        {"compute": 160, "preparation": 80, "fetch": 160},
+        (), {"fetch": 80, "decode": 60, "compute": 120},
+        {"compute": 120, "preparation": 120, "fetch": 160},
     ),
     "two processes": (
         ("--nproc-per-node", "2"), {"fetch": 80, "compute": 120, "interconnect": 160},
         {"compute": 120, "interconnect": 160, "preparation": 0, "fetch": 160},
     ),
     "two nodes": (
-        ("--nproc-per-node", "1"), {"decode": 60, "fetch": 40, "compute": 120, "network": 160},
-        {"compute": 120, "network": 160, "preparation": 120, "fetch": 80},
+        ("--nproc-per-node", "1"), {"decode": 60, "fetch": 60, "compute": 100, "network": 100},
+        {"compute": 100, "network": 100, "preparation": 120, "fetch": 120},
     ),
     "hidden by workers": (
         # What the worker has made ahead is used up before the steps that count.
@@ -91,24 +91,23 @@ def farthest_from_truth(report: dict, truth: dict[str, int]) -> tuple[float, dic
 
 
 @pytest.mark.parametrize("name", MIXTURES)
-def test_each_part_is_found_within_a_twentieth_of_the_step(name, data, project, stack):
+def test_each_part_is_found_where_it_is(name, data, project, stack):
+    """Once, and to a fifth of the step: more than a halt of the machine takes, less than any part here that goes astray.
+
+    How near it is, `./dev bench profile` tells; the arithmetic has leat/profile/step_parts_test.cc.
+    """
     how, sleeps, truth = MIXTURES[name]
     where, variables = stack.enter_context(two_nodes()) if name == "two nodes" else ([], {})
     flags = [word for key, value in sleeps.items() for word in (f"--{key}", str(value))]
-    tries = []
-    enough = time.monotonic() + 60
 
-    # One halt of the machine is more than a twentieth of six steps. It does not come
-    # every time; a wrong split does.
     # Three steps are left out, since what is held out has read the files of the first four.
-    while not tries or (tries[-1][0] > 0.05 and time.monotonic() < enough):
-        report = report_of(profile(
-            project, "--steps", "6", "--repeats", "1", *(how if "--warmup" in how else ("--warmup", "3", *how)), *where, "--",
-            sys.executable, TRAINING, str(data), *flags, **variables,
-        ))  # fmt: skip
-        tries.append(farthest_from_truth(report, truth))
+    report = report_of(profile(
+        project, "--steps", "6", "--repeats", "1", *(how if "--warmup" in how else ("--warmup", "3", *how)), *where, "--",
+        sys.executable, TRAINING, str(data), *flags, **variables,
+    ))  # fmt: skip
 
-    assert tries[-1][0] <= 0.05, tries
+    off, found = farthest_from_truth(report, truth)
+    assert off <= 0.2, found
     assert all(share < 0.1 for share in report["proof"]["cold_resident"])
     assert all(share > 0.9 for share in report["proof"]["warm_resident"])
     assert report["loader"] == "torch.utils.data.dataloader.DataLoader"
