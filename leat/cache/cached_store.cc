@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/metrics/stalls.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -25,9 +27,10 @@ struct CachedStore::Flight {
   std::stop_token stop;
   ReadDone done;
   TimePoint began;
-  bool has_waited = false;     ///< For another process to bring it.
-  bool is_decided = false;     ///< Whether it is kept: see decide_sent().
-  std::vector<Joined> joined;  // Guarded by the store's mutex.
+  bool has_waited = false;          ///< For another process to bring it.
+  std::optional<Interval> awaited;  ///< While another process was to.
+  bool is_decided = false;          ///< Whether it is kept: see decide_sent().
+  std::vector<Joined> joined;       // Guarded by the store's mutex.
 
   /// Of the last of them in the plan. REQUIRES: there is one.
   static const ReadHint& latest_hint(const std::vector<Joined>& joined) {
@@ -44,6 +47,11 @@ namespace {
 void tell_looked(const ReadRequest& request, TimePoint from) {
   if (request.observer == nullptr) return;
   request.observer->cache_looked(from, SteadyClock().now());
+}
+
+void tell_awaited(const ReadRequest& request, const Interval& awaited) {
+  if (request.observer == nullptr) return;
+  request.observer->other_job_awaited(awaited.begin, awaited.end);
 }
 
 TierPlan plan_of(std::vector<CacheTier>& tiers) {
@@ -211,11 +219,18 @@ std::optional<std::size_t> CachedStore::find_in_tiers(
 void CachedStore::send(const FlightRef& flight) {
   if (turns_ == nullptr || flight->has_waited) return fetch(flight);
   flight->has_waited = true;
-  turns_->ask(flight->key, flight->stop, [this, flight](bool is_there) {
+  const bool is_others = turns_->is_others(flight->key);
+  const TimePoint asked = SteadyClock().now();
+  const auto decided = [this, flight, is_others, asked](bool is_there) {
+    if (is_others || is_there) {
+      flight->awaited = {asked, SteadyClock().now()};
+      tell_awaited(flight->request, *flight->awaited);
+    }
     if (!is_there) return fetch(flight);
     lookups_->submit(flight->request.hint->now,
                      [this, flight](std::size_t) { look_up(flight); });
-  });
+  };
+  turns_->ask(flight->key, flight->stop, decided);
 }
 
 void CachedStore::fetch(const FlightRef& flight) {
@@ -288,6 +303,7 @@ void CachedStore::answer_joined(const FlightRef& flight,
     decide_joined(flight, Flight::latest_hint(joined));
   }
   for (Flight::Joined& read : joined) {
+    if (flight->awaited) tell_awaited(read.request, *flight->awaited);
     if (!result && result.error().code() == ErrorCode::kCancelled &&
         !read.stop.stop_requested()) {
       // Only who sent it was stopped: this one goes by itself.

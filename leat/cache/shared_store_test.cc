@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <memory>
 #include <string>
 #include <utility>
@@ -95,6 +96,59 @@ TEST_F(SharedStoreTest, WhatAnotherJobHasYetToReadGoesLast) {
   EXPECT_TRUE(holds(0));
   EXPECT_FALSE(holds(1));
   EXPECT_TRUE(holds(2));
+}
+
+/// Another job's, over the same folder.
+class TwoStoresTest : public SharedStoreTest {
+ protected:
+  TwoStoresTest() {
+    std::vector<CacheTier> tiers;
+    tiers.push_back(tier(CacheLevel::kRam, 2));
+    others_ = std::make_unique<CachedStore>(
+        std::make_unique<CountingStore>(reads_), std::move(tiers), options_,
+        nullptr,
+        CacheSharing{.claims = *RecordClaims::open(folder_),
+                     .board = *JobBoard::open(folder_, {}, kSamples),
+                     .keeps_bytes = false});
+  }
+  ~TwoStoresTest() override { others_.reset(); }
+
+  void read(Reader& reader) {
+    store_->read({.object = {.key = "7", .etag = "e"},
+                  .into = reader.buffer.span(),
+                  .observer = &reader,
+                  .hint = ReadHint{.now = 1, .next_use = 9, .sample = 7}},
+                 {}, reader.done());
+  }
+
+  std::unique_ptr<CachedStore> others_;
+};
+
+TEST_F(TwoStoresTest, AReadTellsThatAnotherJobWasToBringIt) {
+  std::latch is_claimed(1);
+  others_->take_turn(id_of(7, {}), {}, [&](bool is_there) {
+    EXPECT_FALSE(is_there);
+    is_claimed.count_down();
+  });
+  is_claimed.wait();
+  Reader reader;
+  read(reader);
+  EXPECT_FALSE(reader.is_done.try_wait());
+
+  others_->end_turn(id_of(7, {}));
+
+  reader.is_done.wait();
+  EXPECT_TRUE(reader.result);
+  EXPECT_TRUE(reader.awaited);
+}
+
+TEST_F(TwoStoresTest, AReadThatNobodyElseWantsHasNoOtherJobToBlame) {
+  Reader reader;
+  read(reader);
+  reader.is_done.wait();
+
+  EXPECT_TRUE(reader.result);
+  EXPECT_FALSE(reader.awaited);
 }
 
 TEST_F(SharedStoreTest, WhatAnotherJobReadsLaterGoesFirst) {

@@ -120,6 +120,9 @@ std::string cause(const EpochStats& stats, const RankShare& share,
           stats.retried, stats.gets);
     case Stall::kPeer:
       return "peers, which answer late; leat doctor asks each";
+    case Stall::kOtherJob:
+      return "another job of this node, which brings and decodes what both "
+             "read; more threads for that one, or a share from leat agent";
     case Stall::kCacheIo:
       return "the cache's disk, which is slower than training; a smaller "
              "disk_limit= or more ram= reads less of it";

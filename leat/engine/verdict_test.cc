@@ -96,6 +96,7 @@ TEST(VerdictTest, NamesEveryCauseAndItsRemedy) {
               HasSubstr("all of 128 MiB is taken; raise memory="));
   const std::pair<Stall, const char*> rows[] = {
       {Stall::kPeer, "peers"},
+      {Stall::kOtherJob, "another job of this node"},
       {Stall::kCacheIo, "disk"},
       {Stall::kAssemble, "together"},
       {Stall::kHandover, "ready"},

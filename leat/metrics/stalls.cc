@@ -12,6 +12,8 @@ std::string_view to_string(Stall stall) {
       return "throttled";
     case Stall::kPeer:
       return "peer";
+    case Stall::kOtherJob:
+      return "other_job";
     case Stall::kCacheIo:
       return "cache_io";
     case Stall::kMemory:

@@ -16,6 +16,7 @@ enum class Stall : std::uint8_t {
   kStorage,    ///< Not yet sent because of the window, or in flight.
   kThrottled,  ///< Backing off before the request is sent again.
   kPeer,       ///< In flight to a peer.
+  kOtherJob,   ///< Another job of the node brings or decodes it for both.
   kCacheIo,    ///< Reading from or writing to a cache.
   kMemory,     ///< Waiting for bytes of the memory budget.
   kDecode,     ///< Waiting for a thread, or in the decoder.
@@ -79,7 +80,8 @@ struct SampleTimes {
 /// last: it is the critical path, not the share of work.
 ///
 ///   until reserved               memory
-///   until fetched                storage, less its delays: throttled, cache_io
+///   until fetched                storage, less its delays: throttled, peer,
+///                                other_job, cache_io
 ///   until decoded                decode
 ///   until finished               transform
 ///   until the batch was ready    assemble

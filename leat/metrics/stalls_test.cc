@@ -31,6 +31,18 @@ TEST(BlameTest, EveryNanosecondGoesToOneCause) {
   EXPECT_EQ(times.total().count(), 100);
 }
 
+TEST(BlameTest, WhatAnotherJobWasToBringIsNotTheStoresFault) {
+  SampleTimes times{.reserved = at(0), .fetched = at(60)};
+  times.add({{at(10), at(50)}, Stall::kOtherJob});
+  times.decoded = times.finished = at(60);
+
+  const StallTimes blamed = blame({at(0), at(60)}, times, at(60));
+
+  EXPECT_EQ(blamed[Stall::kOtherJob].count(), 40);
+  EXPECT_EQ(blamed[Stall::kStorage].count(), 20);
+  EXPECT_EQ(to_string(Stall::kOtherJob), "other_job");
+}
+
 TEST(BlameTest, AWaitThatBeganLateHasNoPartBeforeIt) {
   const StallTimes times = blame({at(40), at(88)}, sample(), at(90));
 

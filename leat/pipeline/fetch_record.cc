@@ -187,10 +187,15 @@ Result<void> EpochRun::fetch_to_keep(SampleWork& sample, std::size_t f,
     send();
     return {};
   }
-  context_.decoded->records().take_turn(
+  RecordCache& records = context_.decoded->records();
+  const bool is_others = records.is_coming(to_make->id);
+  records.take_turn(
       to_make->id, stop_.get_token(),
-      [this, to_make, &sample, send = std::move(send),
-       done = arrival_of(sample)](bool is_there) {
+      [this, to_make, &sample, is_others, asked = SteadyClock().now(),
+       send = std::move(send), done = arrival_of(sample)](bool is_there) {
+        if (is_others || is_there) {
+          sample.other_job_awaited(asked, SteadyClock().now());
+        }
         if (is_there && find_made(sample, *to_make, send, done)) return;
         to_make->turn_of = &context_.decoded->records();
         send();

@@ -20,6 +20,11 @@ void Piece::peer_asked(TimePoint from, TimePoint until) {
   times_.add({{from, until}, Stall::kPeer});
 }
 
+void Piece::other_job_awaited(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times_.add({{from, until}, Stall::kOtherJob});
+}
+
 void Piece::cache_had(CacheLevel level, std::uint64_t size_bytes) {
   hits_->count(level, size_bytes);
 }

@@ -39,6 +39,7 @@ class Piece final : public ReadObserver {
   void backs_off(TimePoint from, TimePoint until) override;
   void cache_looked(TimePoint from, TimePoint until) override;
   void peer_asked(TimePoint from, TimePoint until) override;
+  void other_job_awaited(TimePoint from, TimePoint until) override;
   void cache_had(CacheLevel level, std::uint64_t size_bytes) override;
 
   /// How often its reads were sent again since the last call.

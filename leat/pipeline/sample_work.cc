@@ -20,6 +20,11 @@ void SampleWork::peer_asked(TimePoint from, TimePoint until) {
   times.add({{from, until}, Stall::kPeer});
 }
 
+void SampleWork::other_job_awaited(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times.add({{from, until}, Stall::kOtherJob});
+}
+
 void SampleWork::cache_had(CacheLevel level, std::uint64_t bytes) {
   hits->count(level, bytes);
 }

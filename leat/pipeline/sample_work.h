@@ -43,6 +43,7 @@ class SampleWork final : public ReadObserver {
   void backs_off(TimePoint from, TimePoint until) override;
   void cache_looked(TimePoint from, TimePoint until) override;
   void peer_asked(TimePoint from, TimePoint until) override;
+  void other_job_awaited(TimePoint from, TimePoint until) override;
   void cache_had(CacheLevel level, std::uint64_t bytes) override;
   /// Takes over when a piece that it waits for has waited.
   void waited_with(const Piece& piece);

@@ -48,6 +48,9 @@ class ReadObserver {
   virtual void cache_looked(TimePoint /*from*/, TimePoint /*until*/) {}
   /// A peer was asked for the bytes from `from` until `until`.
   virtual void peer_asked(TimePoint /*from*/, TimePoint /*until*/) {}
+  /// Another job that shares a cache was to bring the bytes, from `from` until
+  /// `until`.
+  virtual void other_job_awaited(TimePoint /*from*/, TimePoint /*until*/) {}
   /// A cache had the `bytes` bytes of the read; called before its `done`.
   virtual void cache_had(CacheLevel /*level*/, std::uint64_t /*bytes*/) {}
 };

@@ -60,6 +60,9 @@ class Reader final : public ReadObserver {
   void cache_looked(TimePoint from, TimePoint until) override {
     looked = until >= from;
   }
+  void other_job_awaited(TimePoint from, TimePoint until) override {
+    awaited = until > from;
+  }
   void cache_had(CacheLevel level, std::uint64_t bytes) override {
     had = level;
     EXPECT_EQ(bytes, kLength);
@@ -75,6 +78,7 @@ class Reader final : public ReadObserver {
   Buffer buffer{kLength};
   Result<void> result;
   bool looked = false;
+  bool awaited = false;
   std::optional<CacheLevel> had;
   std::latch is_done{1};
 };
