@@ -7,8 +7,8 @@ tables of trials, epochs and nodes, each row with the share of reads that missed
 the seconds that the training loop spent loading. Four constants are taken from
 fetch-size-results.csv alone: a GET, a hit, what a fetch takes to start, and what it
 takes a sample. With them `leat plan --simulate` predicts every other table that has reads
-from the bucket, and the errors are printed: of the miss rate in points, of the loading
-time in per cent. Tables that are there and not predicted are named: baseline-disk.csv is
+from the bucket, and the errors of each are printed, the median and the worst: of the
+miss rate in points, of the loading time in per cent. Tables that are there and not predicted are named: baseline-disk.csv is
 of a local disk, whose reads none of the four constants is about.
 
 A training step computes what an epoch of fetch-size-results.csv takes beyond loading,
@@ -70,12 +70,36 @@ def items_of(text: str | None) -> int:
     return ENDLESS if text in (None, "N/A") else int(text)
 
 
+class OtherDataError(Exception):
+    """Says what of the data is not as this program knows it."""
+
+
 def read_table(folder: pathlib.Path, table: str) -> dict[tuple[Case, int], Measured]:
-    """Means by case and epoch."""
+    """Means by case and epoch. Raises OtherDataError."""
+    path = folder / f"{table}.csv"
+    try:
+        return means_of(path, table)
+    except FileNotFoundError:
+        raise OtherDataError(f"{path}: there is none; DIR is the folder of the artifact's tables of CIFAR-10") from None
+    except OSError as failed:
+        raise OtherDataError(f"{path}: {failed.strerror}") from None
+    except UnicodeDecodeError:
+        raise OtherDataError(f"{path}: is no text") from None
+    except KeyError as missing:
+        raise OtherDataError(f"{path}: has no column {missing}") from None
+    except (ValueError, csv.Error) as wrong:
+        raise OtherDataError(f"{path}: {wrong}") from None
+
+
+def means_of(path: pathlib.Path, table: str) -> dict[tuple[Case, int], Measured]:
     rows: dict[tuple[Case, int], list[Measured]] = collections.defaultdict(list)
-    with (folder / f"{table}.csv").open(newline="") as file:
+    others: set[int] = set()
+    with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            if not row.get("Epoch") or int(row.get("Number of Accesses") or READS) != READS:
+            if not row.get("Epoch"):
+                continue
+            if (reads := int(row.get("Number of Accesses") or READS)) != READS:
+                others.add(reads)
                 continue
             prefetches = table not in ("baseline-gcp", "baseline-cache")
             case = Case(
@@ -93,6 +117,9 @@ def read_table(folder: pathlib.Path, table: str) -> dict[tuple[Case, int], Measu
                     float(row.get("GCP Loading Time (s)") or 0),
                 )
             )
+    if not rows:
+        seen = ", ".join(map(str, sorted(others))) or "none"
+        raise ValueError(f"no row of {READS} reads a node, which are CIFAR-10's: rows have {seen}")
     return {key: Measured(*map(statistics.mean, zip(*of, strict=True))) for key, of in rows.items()}
 
 
@@ -204,15 +231,36 @@ def not_predicted(folder: pathlib.Path) -> dict[str, str]:
     return {f"{name}.csv": why.get(name, "not known to this program") for name in others}
 
 
+def errors_by_table(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Each has its own: one median over all hides the table that is wrong."""
+    groups: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for row in rows:
+        groups[row["table"]].append(row)
+    return {
+        table: {
+            "rows": len(of),
+            "median_points": statistics.median(row["points"] for row in of),
+            "worst_points": max(row["points"] for row in of),
+            "median_per_cent": statistics.median(row["per_cent"] for row in of),
+            "worst_per_cent": max(row["per_cent"] for row in of),
+        }
+        for table, of in groups.items()
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=pathlib.Path, help="with fetch-size-results.csv and the others")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    compute, constants = fit(read_table(options.folder, FITTED))
     measured: dict[tuple[Case, int], Measured] = {}
-    for name in PREDICTED:
-        measured |= read_table(options.folder, name)
+    try:
+        fitted = read_table(options.folder, FITTED)
+        for name in PREDICTED:
+            measured |= read_table(options.folder, name)
+    except OtherDataError as other:
+        sys.exit(f"deli_data: {other}")
+    compute, constants = fit(fitted)
     predicted = predict(sorted({case for case, _ in measured}), compute, constants)
     rows = []
     for (case, epoch), row in measured.items():
@@ -232,11 +280,7 @@ def main() -> int:
     result = {
         "compute_seconds_a_sample": compute,
         "constants": constants._asdict(),
-        "rows": len(rows),
-        "median_points": statistics.median(row["points"] for row in rows),
-        "median_per_cent": statistics.median(row["per_cent"] for row in rows),
-        "worst_points": max(rows, key=lambda row: row["points"]),
-        "worst_per_cent": max(rows, key=lambda row: row["per_cent"]),
+        "errors": errors_by_table(rows),
     }
     left_out = not_predicted(options.folder)
     result["not_predicted"] = left_out
@@ -251,12 +295,11 @@ def main() -> int:
             f"({100 * row['missed_predicted']:5.1f}), loading {row['loading']:5.0f} s "
             f"({row['loading_predicted']:5.0f})"
         )
-    print(
-        f"{len(rows)} rows; median error {result['median_points']:.1f} points of miss rate, "
-        f"{result['median_per_cent']:.1f} % of loading time"
-    )
-    for name in ("worst_points", "worst_per_cent"):
-        print(f"{name}: {result[name]}")
+    print(f"{'error: median, worst':24} {'rows':>4} {'miss rate, points':>20} {'loading time, %':>20}")
+    for name, of in result["errors"].items():
+        points = f"{of['median_points']:.1f}, {of['worst_points']:.1f}"
+        times = f"{of['median_per_cent']:.1f}, {of['worst_per_cent']:.1f}"
+        print(f"{name:24} {of['rows']:4} {points:>20} {times:>20}")
     for name, why in left_out.items():
         print(f"not predicted: {name}: {why}")
     return 0

@@ -4,7 +4,6 @@
 #include <deque>
 #include <iterator>
 #include <memory>
-#include <queue>
 #include <utility>
 
 #include "leat/plan/cache_policy.h"
@@ -36,11 +35,7 @@ Error stopped() {
 /// What the server was asked for and has not inserted yet.
 struct Fetch {
   double done = 0;
-  std::uint64_t number = 0;  // Of equals, the first asked for comes first.
   std::vector<SampleId> samples;
-  friend bool operator>(const Fetch& a, const Fetch& b) {
-    return std::pair(a.done, a.number) > std::pair(b.done, b.number);
-  }
 };
 
 class Node {
@@ -85,16 +80,19 @@ class Node {
         more, static_cast<std::uint64_t>(std::distance(unasked, order.end())));
     if (count == 0) return;
     insert_what_came();
-    Fetch fetch{.number = fetches_asked_++};
+    Fetch fetch;
     for (std::uint64_t i = 0; i < count; ++i, ++unasked) {
       queue.push_back(*unasked);
       if (!cache_->holds(*unasked)) fetch.samples.push_back(*unasked);
     }
     epoch.fetched += fetch.samples.size();
-    fetch.done = now_ + options_.fetch_seconds +
+    // The server has one hand: a fetch waits for the one before it.
+    const double begins =
+        fetches_.empty() ? now_ : std::max(now_, fetches_.back().done);
+    fetch.done = begins + options_.fetch_seconds +
                  options_.fetch_sample_seconds *
                      static_cast<double>(fetch.samples.size());
-    fetches_.push(std::move(fetch));
+    fetches_.push_back(std::move(fetch));
   }
 
   void read(SampleId sample, DeliEpoch& epoch) {
@@ -106,22 +104,21 @@ class Node {
   }
 
   void insert_what_came() {
-    while (!fetches_.empty() && fetches_.top().done <= now_) {
-      for (const SampleId sample : fetches_.top().samples) {
+    while (!fetches_.empty() && fetches_.front().done <= now_) {
+      for (const SampleId sample : fetches_.front().samples) {
         drop_.clear();
         if (!cache_->holds(sample)) {
           cache_->admit(sample, 1, 0, kNever, drop_);
         }
       }
-      fetches_.pop();
+      fetches_.pop_front();
     }
   }
 
   const DeliOptions& options_;
   const FetchAhead rule_;  // As an epoch begins.
   std::unique_ptr<CachePolicy> cache_;
-  std::priority_queue<Fetch, std::vector<Fetch>, std::greater<>> fetches_;
-  std::uint64_t fetches_asked_ = 0;
+  std::deque<Fetch> fetches_;  // As they were asked for, and come.
   double now_ = 0;
   std::vector<SampleId> drop_;
 };

@@ -41,8 +41,10 @@ struct DeliEpoch {
 /// A batch's indices are drawn before any of its samples is read, as PyTorch's
 /// batch sampler does; each draw asks for at most one fetch. A fetch skips what
 /// is cached when it is asked for and inserts the rest together when all has
-/// come; fetches do not wait for each other. A miss is not inserted. Time goes
-/// on in `get_seconds`, `hit_seconds` and `compute_seconds` alone.
+/// come; one that is asked for while another is under way waits for it: what
+/// its authors measured with thresholds says so (bench/deli_data.py). A miss is
+/// not inserted. Time goes on in `get_seconds`, `hit_seconds` and
+/// `compute_seconds` alone.
 ///
 /// Errors:
 ///   kInvalidArgument  a fetch size, capacity or batch of 0; seconds below 0

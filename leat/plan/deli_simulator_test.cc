@@ -66,8 +66,9 @@ TEST(DeliSimulatorTest, AFetchIntoAFullFifoDropsWhatIsNotReadYet) {
 }
 
 // A batch's indices are drawn at once, so a small fetch size asks for several
-// fetches at the same moment, which run beside each other.
-TEST(DeliSimulatorTest, ABatchIsDrawnBeforeItIsRead) {
+// fetches at the same moment: the second comes 4 s after the first, at 8 s,
+// when the training has missed 0 to 3, found 4 and missed 5 to 8.
+TEST(DeliSimulatorTest, AFetchWaitsForTheOneBeforeIt) {
   const DeliEpoch epoch = run({.fetch_size = 5,
                                .capacity_items = 10,
                                .batch = 10,
@@ -75,7 +76,22 @@ TEST(DeliSimulatorTest, ABatchIsDrawnBeforeItIsRead) {
                                .fetch_seconds = 4},
                               10);
 
-  EXPECT_EQ(epoch.misses, 4u);  // Not 4 of each five.
+  EXPECT_EQ(epoch.misses, 8u);  // Fetches beside each other: 4.
+  EXPECT_DOUBLE_EQ(epoch.loading_seconds, 8.0);
+}
+
+// Time that nobody asks for anything is not kept for later: a fetch begins when
+// it is asked for, or when the one before it has come, if that is later.
+TEST(DeliSimulatorTest, AFetchBeginsNoEarlierThanItIsAskedFor) {
+  const DeliEpoch epoch = run({.fetch_size = 5,
+                               .capacity_items = 10,
+                               .batch = 5,
+                               .compute_seconds = 100,
+                               .get_seconds = 1,
+                               .fetch_seconds = 4},
+                              10);
+
+  EXPECT_EQ(epoch.misses, 8u);  // 4 of each fetch.
 }
 
 TEST(DeliSimulatorTest, AMissIsNotKeptAndAFetchSkipsWhatIs) {
