@@ -1,29 +1,83 @@
-# Every library we stand on, with its reason. All are Debian 12 packages.
+# Every library we stand on, with its reason. All are Debian 12 packages, of which
+# tools/debian-packages.txt is the list. What is missing is told at once and together.
+set(leat_missing "")
+
+# leat_find(DEBIAN-PACKAGE NAME [VERSION …])
+macro(leat_find package name)
+  find_package(${name} ${ARGN} QUIET)
+  if(NOT ${name}_FOUND)
+    list(APPEND leat_missing ${package})
+  endif()
+endmacro()
+
+# leat_find_by_pkg_config(DEBIAN-PACKAGE PREFIX MODULE HEADER)
+macro(leat_find_by_pkg_config package prefix module header)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${module})
+  else()
+    find_path(${prefix}_FOUND ${header})
+  endif()
+  if(NOT ${prefix}_FOUND)
+    list(APPEND leat_missing ${package})
+  endif()
+endmacro()
+
+# leat_find_file(DEBIAN-PACKAGE VARIABLE find_path|find_library NAME)
+macro(leat_find_file package variable how name)
+  if("${how}" STREQUAL "find_path")
+    find_path(${variable} ${name})
+  else()
+    find_library(${variable} ${name})
+  endif()
+  if(NOT ${variable})
+    list(APPEND leat_missing ${package})
+  endif()
+endmacro()
+
 find_package(Threads REQUIRED)
-find_package(PkgConfig REQUIRED)
-find_package(CURL 7.81 REQUIRED)             # HTTP client: the field's standard
-find_package(OpenSSL REQUIRED)               # SigV4's HMAC, TLS of our servers
-find_package(fmt REQUIRED)                   # formatting: g++ 12 has no std::format
-find_package(spdlog REQUIRED)                # logs
-find_package(nlohmann_json REQUIRED)         # JSON
-find_package(pugixml REQUIRED)               # S3's XML
-find_package(JPEG REQUIRED)                  # libjpeg-turbo, by the libjpeg API
-find_package(PNG REQUIRED)                   # libpng
-find_package(CLI11 REQUIRED)                 # the command line
-find_path(LEAT_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)   # TOML: headers alone
-pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # XXH3: hashes
-pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)      # CRC32C at 30 GB/s
-pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)      # WebP
-pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)        # portable SIMD: the resize
-find_package(Boost 1.74 REQUIRED)            # Beast: our servers
+leat_find(pkg-config PkgConfig)
+leat_find(libcurl4-openssl-dev CURL 7.81)    # HTTP client: the field's standard
+leat_find(libssl-dev OpenSSL)                # SigV4's HMAC, TLS of our servers
+leat_find(libfmt-dev fmt)                    # formatting: g++ 12 has no std::format
+leat_find(libspdlog-dev spdlog)              # logs
+leat_find(nlohmann-json3-dev nlohmann_json)  # JSON
+leat_find(libpugixml-dev pugixml)            # S3's XML
+leat_find(libjpeg62-turbo-dev JPEG)          # libjpeg-turbo, by the libjpeg API
+leat_find(libpng-dev PNG)                    # libpng
+leat_find(libcli11-dev CLI11)                # the command line
+leat_find_file(libtomlplusplus-dev LEAT_TOMLPLUSPLUS_INCLUDE find_path toml++/toml.h)  # TOML: headers alone
+leat_find_by_pkg_config(libxxhash-dev XXHASH libxxhash xxhash.h)  # XXH3: hashes
+leat_find_by_pkg_config(libisal-dev ISAL libisal isa-l.h)         # CRC32C at 30 GB/s
+leat_find_by_pkg_config(libwebp-dev WEBP libwebp webp/decode.h)   # WebP
+leat_find_by_pkg_config(libhwy-dev HWY libhwy hwy/highway.h)      # portable SIMD: the resize
+leat_find(libboost-dev Boost 1.74)           # Beast: our servers
+if(LEAT_BUILD_PYTHON)                        # python/CMakeLists.txt uses them
+  find_package(Python 3.9 COMPONENTS Interpreter Development.Module QUIET)
+  if(NOT Python_Development.Module_FOUND)
+    list(APPEND leat_missing python3-dev)
+  endif()
+  leat_find(pybind11-dev pybind11 2.10 CONFIG)  # Debian's or PyPI's
+endif()
 if(LEAT_BUILD_TESTS)
-  find_package(GTest REQUIRED)
-  find_path(LEAT_RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
-  find_library(LEAT_RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+  leat_find(libgtest-dev GTest)
+  leat_find_file(libgmock-dev LEAT_GMOCK_INCLUDE find_path gmock/gmock.h)
+  leat_find_file(librapidcheck-dev LEAT_RAPIDCHECK_INCLUDE find_path rapidcheck.h)
+  leat_find_file(librapidcheck-dev LEAT_RAPIDCHECK_LIBRARY find_library rapidcheck)
+endif()
+if(LEAT_BUILD_BENCH)
+  leat_find(libbenchmark-dev benchmark)
+endif()
+
+if(leat_missing)
+  list(REMOVE_DUPLICATES leat_missing)
+  list(JOIN leat_missing " " leat_missing)
+  message(FATAL_ERROR "Leat is built with libraries that are missing here, or too old. On Debian 12:\n"
+    "  apt-get install -y --no-install-recommends ${leat_missing}\n"
+    "Elsewhere install what these names stand for; tools/debian-packages.txt says why each is needed.")
+endif()
+
+if(LEAT_BUILD_TESTS)
   add_library(leat_rapidcheck INTERFACE)     # property tests
   target_link_libraries(leat_rapidcheck INTERFACE ${LEAT_RAPIDCHECK_LIBRARY})
   target_include_directories(leat_rapidcheck SYSTEM INTERFACE ${LEAT_RAPIDCHECK_INCLUDE})
-endif()
-if(LEAT_BUILD_BENCH)
-  find_package(benchmark REQUIRED)
 endif()

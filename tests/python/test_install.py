@@ -1,0 +1,82 @@
+"""Building from source: what is missing is told at once, and what is not shipped is not compiled."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+LISTED = re.findall(r"^([a-z0-9+.|-]+)", (ROOT / "tools/debian-packages.txt").read_text(), re.MULTILINE)
+
+
+def configure(build: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
+    pybind11 = subprocess.run([sys.executable, "-m", "pybind11", "--cmakedir"], capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(build), f"-DPython_EXECUTABLE={sys.executable}",
+         *([f"-Dpybind11_DIR={pybind11}"] if pybind11 else []), *words],
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_one_message_names_all_that_is_missing(tmp_path):
+    done = configure(
+        tmp_path, "-DLEAT_BUILD_TESTS=OFF", "-DLEAT_BUILD_PYTHON=ON",
+        *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("fmt", "JPEG", "Boost", "pugixml")),
+        "-DPKG_CONFIG_EXECUTABLE=/nowhere/pkg-config",
+    )  # fmt: skip
+
+    assert done.returncode != 0
+    line = re.search(r"^\s*apt-get install -y --no-install-recommends (.*)$", done.stderr, re.MULTILINE)
+    assert line, done.stderr
+    named = line[1].split()
+    assert {"pkg-config", "libfmt-dev", "libjpeg62-turbo-dev", "libboost-dev", "libpugixml-dev"} <= set(named)
+    assert len(named) == len(set(named))
+    assert done.stderr.count("CMake Error") == 1
+    listed = {one for entry in LISTED for one in entry.split("|")}
+    assert set(named) <= listed, "tools/debian-packages.txt is the list"
+
+
+def test_what_is_looked_for_is_in_the_list_of_packages():
+    text = (ROOT / "cmake/dependencies.cmake").read_text()
+    listed = {one for entry in LISTED for one in entry.split("|")}
+
+    asked = set(re.findall(r"^\s*leat_find\w*\(([a-z0-9+.-]+) ", text, re.MULTILINE))
+    asked |= set(re.findall(r"list\(APPEND leat_missing ([a-z0-9+.-]+)\)", text))
+    assert len(asked) >= 20
+    assert asked <= listed
+
+
+@pytest.fixture(scope="module")
+def for_pip(tmp_path_factory) -> pathlib.Path:
+    """As pyproject.toml configures it."""
+    build = tmp_path_factory.mktemp("pip")
+    done = configure(build, "-DCMAKE_BUILD_TYPE=Release", "-DLEAT_BUILD_PYTHON=ON", "-DLEAT_BUILD_TOOLS=ON", "-DLEAT_BUILD_TESTS=OFF")
+    assert done.returncode == 0, done.stderr
+    return build
+
+
+def compiled(build: pathlib.Path, *targets: str) -> set[str]:
+    if shutil.which("ninja") is None:
+        pytest.fail("no ninja: apt-get install ninja-build")  # Nothing here is built without it.
+    told = subprocess.run(["ninja", "-C", str(build), "-t", "commands", *targets], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r" -c (\S+\.cc)", told)
+    return {str(pathlib.Path(one).relative_to(ROOT)) for one in found if one.startswith(str(ROOT))}
+
+
+def test_pip_compiles_what_it_ships_and_no_test(for_pip):
+    ours = compiled(for_pip, "_native", "leat")
+
+    assert len(ours) > 300
+    assert not [one for one in ours if "test" in pathlib.Path(one).name or "/testing/" in one or not one.startswith(("leat/", "python/native/"))]
+
+
+def test_the_module_alone_needs_nothing_of_the_commands(for_pip):
+    module = compiled(for_pip, "_native")
+
+    assert {"leat/engine/loader.cc", "python/native/module.cc"} <= module
+    assert not [one for one in module if one.startswith(("leat/cli/", "leat/bucket/", "leat/profiler/", "leat/agent/")) and "agent/wire" not in one]
