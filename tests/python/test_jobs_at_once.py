@@ -85,6 +85,35 @@ def test_a_killed_job_keeps_nobody_waiting(pictures, serve, tmp_path):
         assert other.process.wait(30) == 0
 
 
+@pytest.mark.parametrize("ops", [(), OPS], ids=["bytes", "decoded"])
+def test_a_wait_for_another_job_is_not_the_stores_fault(pictures, serve, tmp_path, ops):
+    # It has asked for all and does not go on: the other waits as long as it has patience.
+    served = serve(pictures, latency="300ms")
+    cache = {**tiers(tmp_path, "ram"), **({"form": "decoded"} if ops else {})}
+    with jobs(served, cache, seeds(4, 4), ops=ops) as (stopped, other):
+        served.reset()
+        stopped.go()
+        while served.counters()["most_in_flight"] == 0:
+            pass
+        os.kill(stopped.process.pid, signal.SIGSTOP)
+        other.go()
+        try:
+            stalls = other.hear()["stats"][0]["stalls"]
+        finally:
+            os.kill(stopped.process.pid, signal.SIGCONT)
+
+    assert stalls["other_job"] > 2
+    assert stalls["other_job"] > stalls["storage"]
+
+
+def test_a_job_alone_has_no_other_to_blame(pictures, serve, tmp_path):
+    served = serve(pictures, latency="50ms")
+    [alone] = run_at_once(served, tiers(tmp_path, "ram"), seeds(4))
+
+    assert alone["stats"][0]["stalls"]["other_job"] == 0
+    assert alone["stats"][0]["stalls"]["storage"] > 0
+
+
 def test_what_a_job_leaves_is_gone_with_the_last(pictures, serve, tmp_path, monkeypatch):
     served = serve(pictures)
     with tempfile.TemporaryDirectory() as short:  # The name of a socket is, too.
