@@ -17,6 +17,7 @@ import chromium
 import leat
 import schema
 
+AXE = pathlib.Path(__file__).parents[2] / "dashboard/node_modules/axe-core/axe.min.js"
 KNOBS = ("cached", "workers", "cores", "bandwidth", "latency", "accelerator", "devices", "nodes")
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/reference/profile-report.schema.json").read_text())
 BLOCK = re.compile(r'(<script type="application/json" id="report">)(.*?)(</script>)', re.DOTALL)
@@ -304,6 +305,21 @@ def test_what_to_rent_is_drawn(tab, ten_steps):
     assert f"{len(judged)} choices" in tab.text("#recommendation figcaption")
     assert len(judged) > 10
     assert told["verdict"] in tab.evaluate("document.body.textContent")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (360, "light")])
+def test_axe_finds_nothing(tab, ten_steps, width, scheme):
+    if not AXE.exists():
+        chromium.without("no axe-core: tools/check_dashboard.sh (./dev check --all) gets it")
+    tab.show_as(width, scheme)
+    tab.open(ten_steps / "page.html")
+
+    tab.evaluate(AXE.read_text() + "; 0")
+    found = json.loads(tab.evaluate("axe.run().then(found => JSON.stringify({rules: found.passes.length, bad: "
+        "found.violations.map(one => [one.id, one.nodes.map(node => node.html)])}))"))  # fmt: skip
+
+    assert found["bad"] == []
+    assert found["rules"] > 15
 
 
 def test_an_empty_run_says_so(tab, ten_steps):

@@ -73,7 +73,7 @@ function step(report: Report): void {
   const parts = partsOf(report);
   bars.update([["A step", Object.fromEntries(parts.map(([name, part]) => [name, part.seconds]))]]);
   const table = new Table("The parts of a step; they sum to it", { hidesCaption: true });
-  table.columns(["Part", "Time", "Share", "95 % lie between", ""].map((text, i) => ({ text, isNumber: i > 0 && i < 4 })));
+  table.columns(["Part", "Time", "Share", "95 % lie between", "Note"].map((text, i) => ({ text, isNumber: i > 0 && i < 4 })));
   table.rows(parts.map(([name]) => name), (name, cell) => cell.append(make("span", { class: `key part-${name}`, "aria-hidden": "true" }), name), (name) => {
     const part = report.parts[name as PartName] as Part;
     return [time(part.seconds), percent(part.fraction), `${time(Math.max(part.low, 0))} and ${time(part.high)}`, part.is_tie ? "nothing, or hidden" : ""];
@@ -94,12 +94,12 @@ function ledger(report: Report): void {
     .filter((row): row is [string, number] => row[0] !== "steps" && typeof row[1] === "number")
     .map(([name, value]): [string, string] => [underscored(name), name.includes("dollars") ? dollars(value) : round(value, 4)]);
   if (told.provider) rows.unshift(["prices of requests and transfer", String(told.provider)]);
-  section(`What do ${round(Number(told.steps))} steps ask for?`, pairs("What steps ask for, cold", rows));
+  section(`What do ${round(Number(told.steps))} steps ask for?`, pairs("What steps ask for, cold", ["Asked for, cold", "Amount"], rows));
 }
 
-function pairs(caption: string, rows: [string, string][]): HTMLElement {
+function pairs(caption: string, heads: [string, string], rows: [string, string][]): HTMLElement {
   const table = new Table(caption, { hidesCaption: true });
-  table.columns([{ text: "" }, { text: "", isNumber: true }]);
+  table.columns([{ text: heads[0] }, { text: heads[1], isNumber: true }]);
   const known = new Map(rows);
   table.rows([...known.keys()], (name, cell) => cell.append(name), (name) => [known.get(name) ?? ""]);
   table.element.classList.add("narrow");
@@ -114,7 +114,7 @@ function settings(report: Report): void {
   const rows = Object.entries(flat)
     .filter(([, value]) => value !== undefined && value !== null && value !== "")
     .map(([name, value]): [string, string] => [underscored(name), String(value)]);
-  section("How was it measured?", pairs("Settings and versions", rows));
+  section("How was it measured?", pairs("Settings and versions", ["Setting", "Value"], rows));
 }
 
 function drawAll(): void {

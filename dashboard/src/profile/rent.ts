@@ -53,7 +53,7 @@ export function rent(report: Report): { figure: Figure | HTMLElement; rest: HTML
     },
   });
   const table = new Table("Choices that none other beats in both", { hidesCaption: true });
-  table.columns(["Machine", "Step", "Waiting", "Time", "Dollars", ""].map((text, i) => ({ text, isNumber: i > 0 && i < 5 })));
+  table.columns(["Machine", "Step", "Waiting", "Time", "Dollars", "Choice"].map((text, i) => ({ text, isNumber: i > 0 && i < 5 })));
   const shown = new Map(rows.filter((row) => row.is_front || row.is_choice).map((row) => [`${row.count} × ${row.name}`, row]));
   table.rows([...shown.keys()], (key, cell) => cell.append(key), (key) => {
     const row = shown.get(key) as Judged;
