@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import pty
 import re
 import subprocess
+
+import pytest
+
+import leat as package
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -29,3 +35,67 @@ def test_it_names_the_command_that_may_have_been_meant():
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "leat: no command 'bnech'; did you mean 'bench'?\n"
+
+
+JOBS = """
+nodes = 1
+threads = 4
+[[arrivals]]
+shape = "burst"
+[[jobs]]
+name = "photos"
+count = 2
+ceiling = 100
+decode = "8ms"
+latency = "30ms"
+sample_bytes = "110kB"
+samples = 20000
+"""
+
+
+def on_a_terminal(*words: str, **env: str) -> str:
+    """What is written to standard error where that is one."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen(["leat", *words], stdout=subprocess.DEVNULL, stderr=its, env={**os.environ, **env})
+    os.close(its)
+    said = b""
+    while True:
+        try:
+            said += os.read(ours, 65536)
+        except OSError:  # Nobody writes there any more.
+            break
+    os.close(ours)
+    assert process.wait() == 0, said
+    return said.decode()
+
+
+@pytest.fixture
+def folder(tmp_path) -> pathlib.Path:
+    (tmp_path / "store/b").mkdir(parents=True)
+    for number in range(40):
+        (tmp_path / "store/b" / f"{number:03}").write_bytes(bytes(1000))
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    return tmp_path
+
+
+def test_what_takes_long_shows_a_sign_of_life_on_a_terminal(folder):
+    with package.testing.Bucket(folder / "store") as bucket:
+        env = {**bucket.env(), "LEAT_CACHE_DIR": str(folder / "catalogues")}
+        warmed = on_a_terminal("warm", "s3://b", "--cache-disk", str(folder / "disk"), **env)
+        benched = on_a_terminal("bench", "s3://b", "--global-batch-size", "8", "--fields", "data", **env)
+        planned = on_a_terminal("plan", "s3://b", "--global-batch-size", "8", "--ram", "1MiB", **env)
+    simulated = on_a_terminal("simulate", str(folder / "jobs.toml"))
+
+    assert re.search(r"reading: \d+ of 40 samples, ", warmed) and "writing what was fetched" in warmed
+    assert re.search(r"epoch 1 of 2: \d+ of 5 batches, ", benched)
+    assert "simulating the caches" in planned
+    assert re.search(r"simulating: \d+ %", simulated)
+    for said in (warmed, benched, planned, simulated):
+        assert said.endswith("\r\x1b[K"), "the line is taken away at last"
+
+
+def test_where_nobody_looks_no_progress_is_written(folder):
+    done = leat("simulate", str(folder / "jobs.toml"))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "throughput" in done.stdout and "error" not in done.stdout
