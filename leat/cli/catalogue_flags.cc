@@ -39,7 +39,9 @@ std::string fields_for_people(const std::vector<FieldSpec>& fields) {
 void RefreshFlag::add_to(CLI::App& app) {
   app.add_flag("--refresh{always}", text,
                "list anew even if there is a catalogue; "
-               "--refresh=if-older-than:1d if it is older (s, m, h, d)");
+               "--refresh=if-older-than:1d if it is older (s, m, h, d), "
+               "--refresh=never not at all; without it, if a cheap look at "
+               "the store shows another object");
 }
 
 Result<CatalogueOptions> RefreshFlag::catalogue_options() const {

@@ -18,7 +18,7 @@ namespace leat {
 
 /// `--refresh`: whether a catalogue that is there will do.
 struct RefreshFlag {
-  std::string text = "never";
+  std::string text = "auto";
 
   void add_to(CLI::App& app);
   /// Errors: as Refresh::parse().

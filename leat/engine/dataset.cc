@@ -2,14 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "leat/dataset/derive.h"
 #include "leat/engine/inventory_source.h"
+#include "leat/index/freshness.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
 namespace {
+
+/// What was kept is of use to nobody who may not read what it names.
+Result<void> check_kept(const OpenedStore& opened, const OpenedCatalogue& found,
+                        const std::stop_token& stop) {
+  if (found.source != CatalogueSource::kCache) return {};
+  return check_access(*opened.store, opened.prefix, *found.catalogue, stop);
+}
 
 /// A sample is looked at one field at a time, in parts if it is large.
 constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
@@ -34,8 +43,23 @@ Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                  .store_options = store,
                  .catalogue = found.catalogue,
                  .catalogue_source = std::string(to_string(found.source)),
+                 .listed_at = found.listed_at,
                  .parts = {},
                  .opening = std::move(opening)};
+}
+
+Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
+                                               std::string_view digest,
+                                               const Env& env) {
+  if (!now.parts.empty()) return std::optional<Dataset>();
+  LEAT_TRY(const OpenedStore opened,
+           open_store(now.url, now.store_options, env, nullptr));
+  const auto found = earlier_catalogue(opened.identity, {}, digest, env);
+  if (!found) return std::optional<Dataset>();
+  Dataset earlier = now;
+  earlier.catalogue = found->catalogue;
+  earlier.listed_at = found->listed_at;
+  return std::optional(std::move(earlier));
 }
 
 Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
@@ -62,6 +86,8 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
   CatalogueOptions with_objects = options;
   LEAT_TRY(with_objects.index.objects,
            objects_of_inventory(inventory_url, opened, store, env));
+  LEAT_TRY(with_objects.index.objects_version,
+           version_of_inventory(inventory_url, store, env, stop));
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity,
                          with_objects, env, stop));
@@ -86,6 +112,7 @@ Result<Dataset> open_manifest(std::string_view base_url,
                                        options.index, stop);
           },
           env, stop));
+  LEAT_TRY_VOID(check_kept(opened, found, stop));
   return dataset_of(base_url, store, found, std::move(opening));
 }
 
@@ -111,6 +138,7 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                                             stop);
                },
                env, stop));
+  LEAT_TRY_VOID(check_kept(opened, found, stop));
   return dataset_of(place.folder, store, found, std::move(opening));
 }
 
@@ -149,6 +177,7 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
     }
     catalogues.push_back(dataset.catalogue);
     if (dataset.opening) joined.opening->take_counters(*dataset.opening);
+    joined.listed_at = std::min(joined.listed_at, dataset.listed_at);
     joined.parts.push_back({dataset.url, dataset.store_options});
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }

@@ -1,8 +1,10 @@
 // A dataset: what it consists of and how to reach it.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -26,6 +28,9 @@ struct Dataset {
   StoreOptions store_options;
   std::shared_ptr<const Catalogue> catalogue;
   std::string catalogue_source;  ///< Where the catalogue was found, for people.
+  /// When what lies there was listed; the epoch if nobody knows. Of a joined
+  /// one, the part that was listed first.
+  std::chrono::sys_seconds listed_at{};
   /// The places of a joined dataset, in the order of join_catalogues(); else
   /// empty.
   std::vector<StorePlace> parts;
@@ -40,6 +45,14 @@ struct Dataset {
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            const OpenedCatalogue& found,
                            std::shared_ptr<Metrics> opening);
+
+/// `now` as it was by the catalogue of this digest, which has been replaced
+/// since; nullopt if that is gone. Blocks.
+///
+/// Errors: as open_store()
+Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
+                                               std::string_view digest,
+                                               const Env& env);
 
 /// Opens the store at `url` and finds its catalogue, or lists and writes one.
 /// Blocks.

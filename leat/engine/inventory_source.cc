@@ -35,4 +35,19 @@ Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
       });
 }
 
+Result<std::string> version_of_inventory(std::string_view manifest_url,
+                                         const StoreOptions& options,
+                                         const Env& env,
+                                         const std::stop_token& stop) {
+  const ObjectUrl place = split_object_url(manifest_url);
+  LEAT_TRY(const OpenedStore opened,
+           open_store(place.folder, options, env, nullptr));
+  LEAT_TRY(const ObjectInfo manifest,
+           opened.store->stat(key_in_store(opened.prefix, place.name), stop));
+  Hasher128 hasher;
+  hasher.update(as_bytes(manifest_url));
+  hasher.update(as_bytes(manifest.etag));
+  return hasher.digest().hex();
+}
+
 }  // namespace leat

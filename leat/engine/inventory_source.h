@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,5 +26,12 @@ Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
                                          const OpenedStore& dataset,
                                          const StoreOptions& options,
                                          const Env& env);
+
+/// Which version of the inventory that is: its URL and its manifest's ETag, in
+/// one line. Blocks. Errors: as open_store() and Store::stat
+Result<std::string> version_of_inventory(std::string_view manifest_url,
+                                         const StoreOptions& options,
+                                         const Env& env,
+                                         const std::stop_token& stop);
 
 }  // namespace leat

@@ -93,6 +93,13 @@ Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
   return {};
 }
 
+/// Whoever lists again on each start must know how not to.
+constexpr std::string_view kChanged =
+    "the data has changed since, or is another dataset. The catalogue that it "
+    "was saved with is not kept on this machine any more; where epochs are "
+    "resumed while data changes, refresh=\"never\" keeps to one, and `leat "
+    "index --publish` gives one to all machines";
+
 }  // namespace
 
 Result<LoaderState> parse_state(std::string_view text) {
@@ -167,15 +174,14 @@ Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine) {
   if (saved.samples && mine.samples && *saved.samples != *mine.samples) {
     return differs("a dataset of samples:", *saved.samples, *mine.samples,
-                   "load it where the same data is");
+                   kChanged);
   }
   if (saved.shuffle != mine.shuffle) {
     return differs("shuffle", name_of(saved.shuffle), name_of(mine.shuffle),
                    "give the same shuffle=");
   }
   if (saved.catalogue != mine.catalogue) {
-    return differs("the catalogue", saved.catalogue, mine.catalogue,
-                   "the data has changed since, or is another dataset");
+    return differs("the catalogue", saved.catalogue, mine.catalogue, kChanged);
   }
   if (saved.seed != mine.seed) {
     return differs("seed", saved.seed, mine.seed, "give the same seed=");

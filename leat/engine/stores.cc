@@ -35,18 +35,24 @@ struct Driver {
   std::string endpoint;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = RetryOptions{}.max_attempts;
+  /// What its client sees of the server; null for files.
+  std::shared_ptr<EndpointNotes> notes;
+  /// Of a web server of any kind, which may bear few connections.
+  bool is_plain_http = false;
 };
 
 /// Lists and writes are not limited by the window; they get connections too.
 constexpr std::size_t kConnectionsBesideReads = 32;
 
 HttpClientOptions http_options(const StoreOptions& options,
-                               std::string ca_bundle) {
+                               std::string ca_bundle,
+                               std::shared_ptr<EndpointNotes> notes) {
   HttpClientOptions http;
   http.io_threads = options.io_threads;
   http.max_in_flight = std::max(options.max_in_flight, options.most_in_flight) +
                        kConnectionsBesideReads;
   http.ca_bundle = std::move(ca_bundle);
+  http.notes = std::move(notes);
   return http;
 }
 
@@ -73,8 +79,9 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
   driver.endpoint = settings.base_url;
   driver.provider = provider_at(settings.base_url);
   driver.max_attempts = settings.max_attempts;
-  auto http =
-      open_http_client(http_options(options, settings.ca_bundle), metrics);
+  driver.notes = std::make_shared<EndpointNotes>();
+  auto http = open_http_client(
+      http_options(options, settings.ca_bundle, driver.notes), metrics);
   driver.store =
       open_s3_store(url.authority, std::move(settings), std::move(http));
   return driver;
@@ -102,11 +109,11 @@ Result<Driver> open_http(const Url& url, const StoreOptions& options,
   Driver driver;
   driver.identity = url.text();
   driver.provider = provider_at(url.text());
-  LEAT_TRY(
-      driver.store,
-      open_http_store(
-          as_sent(url.text()),
-          open_http_client(http_options(options, options.ca_bundle), metrics)));
+  driver.notes = std::make_shared<EndpointNotes>();
+  driver.is_plain_http = true;
+  auto http = open_http_client(
+      http_options(options, options.ca_bundle, driver.notes), metrics);
+  LEAT_TRY(driver.store, open_http_store(as_sent(url.text()), std::move(http)));
   return driver;
 }
 
@@ -144,12 +151,14 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
   retries.max_attempts =
       options.max_attempts != 0 ? options.max_attempts : driver.max_attempts;
-  auto limited = std::make_unique<LimitedStore>(std::move(driver.store),
-                                                options.max_in_flight, metrics);
+  auto limited = std::make_unique<LimitedStore>(
+      std::move(driver.store), options.max_in_flight, metrics,
+      driver.is_plain_http ? driver.notes : nullptr);
   OpenedStore opened;
   opened.limited = limited.get();
   opened.store = std::make_unique<RetryingStore>(
-      std::move(limited), retries, options.seed.value_or(draw_seed()), metrics);
+      std::move(limited), retries, options.seed.value_or(draw_seed()), metrics,
+      std::move(driver.notes));
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
   opened.endpoint = std::move(driver.endpoint);

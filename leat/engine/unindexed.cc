@@ -1,10 +1,12 @@
 #include "leat/engine/unindexed.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_lock.h"
+#include "leat/index/freshness.h"
 #include "leat/index/listing.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/log.h"
@@ -50,6 +52,8 @@ struct Opening {
   const std::stop_token& stop;
   std::shared_ptr<Metrics> counted = std::make_shared<Metrics>();
   OpenedStore opened = {};
+  /// What lies there has changed since this one.
+  std::optional<OpenedCatalogue> outdated = std::nullopt;
 
   Result<LoaderSource> open_dataset(const CatalogueOptions& how) const {
     LEAT_TRY(Dataset dataset,
@@ -70,6 +74,7 @@ struct Opening {
   /// Where the ranks of this node tell each other what they scan; nullopt if
   /// nothing is kept.
   std::optional<std::string> log_path() const;
+  void warn_of_change(const SortedObjects& objects) const;
   /// Lists what is there: unindexed shards, or else the dataset.
   Result<LoaderSource> list() const;
   /// Once for all ranks of this node.
@@ -82,11 +87,22 @@ std::optional<std::string> Opening::log_path() const {
   return path;
 }
 
+void Opening::warn_of_change(const SortedObjects& objects) const {
+  const CatalogueChange change =
+      change_between(*outdated->catalogue, objects.data,
+                     etags_apply(*outdated->catalogue, *opened.store));
+  const auto now = std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+  log_warning(describe(change, opened.store->url_of(opened.prefix),
+                       outdated->listed_at, now));
+}
+
 Result<LoaderSource> Opening::list() const {
   auto listed = list_data(*opened.store, opened.prefix, {}, stop);
   if (!listed) return open_dataset(options);  // It will say what is wrong.
   Result<SortedObjects> objects = sort_objects(*listed);
   if (objects && has_unindexed_shards(*objects)) {
+    if (outdated) warn_of_change(*objects);
     return LoaderSource(unindexed(*std::move(objects)));
   }
   // Not listed again.
@@ -94,6 +110,7 @@ Result<LoaderSource> Opening::list() const {
   with_objects.index.objects = [&](const std::stop_token&) {
     return Result<std::vector<ObjectInfo>>(*listed);
   };
+  if (outdated) with_objects.refresh = Refresh::always();
   return open_dataset(with_objects);
 }
 
@@ -170,16 +187,18 @@ Result<LoaderSource> open_for_loader(std::string_view url,
   if (!launch) return opening.open_dataset(options);
   LEAT_TRY(opening.opened, open_store(url, store, env, opening.counted.get()));
   const OpenedStore& opened = opening.opened;
-  LEAT_TRY(const auto found,
+  LEAT_TRY(FoundCatalogue found,
            find_catalogue(*opened.store, opened.prefix, opened.identity,
                           options, env, stop));
-  if (found) {
+  if (found.good) {
     // A job that was killed left it, before another made the catalogue.
     if (const auto path = opening.log_path()) ScanLog::remove_left(*path);
+    LEAT_TRY(Dataset dataset,
+             dataset_of(url, store, *found.good, opening.counted));
+    return LoaderSource(std::move(dataset));
   }
-  if (found || !opened.store->traits().can_list) {
-    return opening.open_dataset(options);
-  }
+  if (!opened.store->traits().can_list) return opening.open_dataset(options);
+  opening.outdated = std::move(found.outdated);
   return launch->rank.world_size == 1 ? opening.list()
                                       : opening.list_once(*launch);
 }

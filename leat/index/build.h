@@ -37,6 +37,8 @@ struct IndexOptions {
   /// What is below the prefix, keys relative to it, in byte order: instead of
   /// listing, such as from read_inventory(). May be empty.
   std::function<Result<std::vector<ObjectInfo>>(std::stop_token)> objects;
+  /// Says which version of them that is, in one line; empty if nobody knows.
+  std::string objects_version;
   /// Hears of progress now and then, on the calling thread. May be empty.
   std::function<void(const IndexProgress&)> progress;
 };

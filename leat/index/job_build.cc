@@ -57,8 +57,9 @@ void BuildingSign::renew(const std::stop_token& stop) {
 }
 
 FirstNode::FirstNode(const PublishedPlace& place,
-                     const CatalogueOptions& options)
-    : place_(place), options_(options), renewed_(begin_) {}
+                     const CatalogueOptions& options,
+                     const OpenedCatalogue* outdated)
+    : place_(place), options_(options), outdated_(outdated), renewed_(begin_) {}
 
 Result<Sight> FirstNode::look(const std::stop_token& stop) {
   const TimePoint now = clock_.now();
@@ -70,6 +71,11 @@ Result<Sight> FirstNode::look(const std::stop_token& stop) {
 
 Result<Sight> FirstNode::ask(TimePoint now, const std::stop_token& stop) {
   LEAT_TRY(found_, find_published(place_, options_, stop));
+  if (found_ && outdated_ != nullptr &&
+      found_->listed_at == outdated_->listed_at &&
+      found_->catalogue->digest() == outdated_->catalogue->digest()) {
+    found_.reset();
+  }
   if (found_) return Sight::kThere;
   const auto sign = place_.store.stat(building_key(place_.prefix), stop);
   if (sign && sign->etag != sign_) {

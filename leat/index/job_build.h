@@ -39,7 +39,9 @@ class BuildingSign {
 /// Threads: one at a time.
 class FirstNode {
  public:
-  FirstNode(const PublishedPlace& place, const CatalogueOptions& options);
+  /// `outdated`: the one that it is to replace; null if there is none.
+  FirstNode(const PublishedPlace& place, const CatalogueOptions& options,
+            const OpenedCatalogue* outdated);
 
   /// kThere: found() has it. Asks the store once a `TurnTimes::pace`, and not
   /// at all where it cannot be asked any more.
@@ -53,6 +55,7 @@ class FirstNode {
 
   const PublishedPlace& place_;
   const CatalogueOptions& options_;
+  const OpenedCatalogue* const outdated_;
   const SteadyClock clock_;
   const TimePoint begin_ = clock_.now();
   std::optional<TimePoint> asked_;

@@ -8,6 +8,8 @@
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_file.h"
 #include "leat/index/catalogue_lock.h"
+#include "leat/index/catalogue_search.h"
+#include "leat/index/freshness.h"
 #include "leat/index/job_build.h"
 #include "leat/index/published.h"
 #include "leat/runtime/launcher.h"
@@ -33,36 +35,6 @@ std::chrono::sys_seconds now() {
       std::chrono::system_clock::now());
 }
 
-Result<MaybeOpened> find_cached(const std::optional<std::string>& path,
-                                const Launch& launch, const Refresh& refresh) {
-  if (!path || !catalogue_identity(*path) ||
-      !refresh.accepts(written_at(*path), now())) {
-    return MaybeOpened();
-  }
-  Result<Catalogue> catalogue = map_catalogue(*path, map_options_of(launch));
-  if (catalogue) {
-    return MaybeOpened(
-        {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
-         .source = CatalogueSource::kCache,
-         .location = *path,
-         .note = ""});
-  }
-  if (catalogue.error().code() == ErrorCode::kCorrupt) {
-    return std::move(catalogue).error();
-  }
-  return MaybeOpened();  // Not there, not readable, of another version.
-}
-
-/// Beside the data, else in the cache.
-Result<MaybeOpened> find_at(const PublishedPlace& place,
-                            const CatalogueOptions& options,
-                            const std::stop_token& stop) {
-  if (options.refresh.is_always()) return MaybeOpened();
-  LEAT_TRY(MaybeOpened published, find_published(place, options, stop));
-  if (published) return published;
-  return find_cached(place.path, place.launch, options.refresh);
-}
-
 void add_note(std::string& notes, std::string_view note) {
   if (!notes.empty()) notes += "; ";
   notes += note;
@@ -83,12 +55,13 @@ OpenedCatalogue keep(const BuiltCatalogue& built,
                      const std::optional<std::string>& path) {
   OpenedCatalogue opened;
   opened.note = built.note;
+  opened.listed_at = now();
   if (!path) {
     add_note(opened.note,
              "the catalogue is not kept: set LEAT_CACHE_DIR to a folder for "
              "it");
   } else if (auto kept = write_catalogue(*path, built.bytes.span()); kept) {
-    opened.location = *path;
+    opened.location = opened.file = *path;
   } else {
     add_note(opened.note,
              fmt::format("the catalogue is not kept, and will be made again "
@@ -164,18 +137,19 @@ Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
 /// it.
 Result<OpenedCatalogue> build_once(const PublishedPlace& place,
                                    const CatalogueOptions& options,
+                                   const Sought& sought,
                                    const std::stop_token& stop) {
   if (!place.path) return build_for_job(place, options, stop);
-  const auto before = catalogue_identity(*place.path);
   std::optional<FirstNode> first_node;
   if (spans_nodes(place.launch) && !is_on_first_node(place.launch) &&
       options.sharing == Sharing::kWhereAllowed &&
       options.index.classes.empty() && !options.refresh.is_always()) {
-    first_node.emplace(place, options);
+    first_node.emplace(place, options,
+                       sought.outdated ? &*sought.outdated : nullptr);
   }
   const auto look = [&]() -> Result<Sight> {
     const auto now = catalogue_identity(*place.path);
-    if (now && now != before) return Sight::kThere;
+    if (now && now != sought.before) return Sight::kThere;
     return first_node ? first_node->look(stop) : Sight::kNothing;
   };
   const auto turn =
@@ -191,6 +165,16 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
   }
   // Where nothing can be locked, each process makes its own.
   return build_for_job(place, options, stop);
+}
+
+/// Who has made it says what has changed.
+void note_change(std::string_view url, const OpenedCatalogue& before,
+                 OpenedCatalogue& made) {
+  if (made.source != CatalogueSource::kBuilt) return;
+  const CatalogueChange change =
+      change_between(*before.catalogue, *made.catalogue);
+  if (!change.is_any()) return;
+  add_note(made.note, describe(change, url, before.listed_at, now()));
 }
 
 /// The cache keeps one catalogue for each list of classes.
@@ -241,24 +225,39 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
   const CatalogueOptions options = with_environment(asked, env);
   const PublishedPlace place{
       .store = store, .prefix = prefix, .path = path, .launch = launch};
-  LEAT_TRY(MaybeOpened found, find_at(place, options, stop));
-  if (found) return *std::move(found);
+  LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
+  if (sought.good) return *std::move(sought.good);
   if (!store.traits().can_list && !options.index.objects) {
     return cannot_list(store, prefix);
   }
-  return build_once(place, options, stop);
+  if (sought.outdated) keep_earlier(path, *sought.outdated);
+  LEAT_TRY(OpenedCatalogue made, build_once(place, options, sought, stop));
+  if (path) {
+    // Without a look before it the note tells other ranks alone.
+    write_seen(*path, {.seen = sought.seen.empty() ? "made" : sought.seen,
+                       .catalogue = made.catalogue->digest().hex()});
+    note_asked(*path);
+  }
+  if (sought.outdated) {
+    note_change(store.url_of(prefix), *sought.outdated, made);
+  }
+  return made;
 }
 
-Result<std::optional<OpenedCatalogue>> find_catalogue(
-    Store& store, std::string_view prefix, std::string_view identity,
-    const CatalogueOptions& options, const Env& env,
-    const std::stop_token& stop) {
+Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
+                                      std::string_view identity,
+                                      const CatalogueOptions& options,
+                                      const Env& env,
+                                      const std::stop_token& stop) {
   const PublishedPlace place{
       .store = store,
       .prefix = prefix,
       .path = kept_catalogue_path(identity, options.index.classes, env),
       .launch = launch_of(env)};
-  return find_at(place, options, stop);
+  LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
+  if (sought.outdated) keep_earlier(place.path, *sought.outdated);
+  return FoundCatalogue{.good = std::move(sought.good),
+                        .outdated = std::move(sought.outdated)};
 }
 
 Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
@@ -285,6 +284,12 @@ Result<std::optional<OpenedCatalogue>> kept_catalogue(
     const Env& env) {
   return find_cached(kept_catalogue_path(identity, classes, env),
                      launch_of(env), Refresh::never());
+}
+
+std::optional<OpenedCatalogue> earlier_catalogue(
+    std::string_view identity, const std::vector<std::string>& classes,
+    std::string_view digest, const Env& env) {
+  return find_earlier(kept_catalogue_path(identity, classes, env), digest);
 }
 
 std::optional<std::string> kept_catalogue_path(
@@ -342,6 +347,7 @@ Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,
   LEAT_TRY(opened.catalogue, open_bytes(std::move(built.bytes)));
   opened.source = CatalogueSource::kPublished;
   opened.location = store.url_of(key);
+  opened.listed_at = now();
   return opened;
 }
 

@@ -1,5 +1,6 @@
 // Finds the catalogue of a dataset, or makes it.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,8 +28,8 @@ struct CatalogueOptions {
   IndexOptions index;
   Sharing sharing = Sharing::kWhereAllowed;
   TurnTimes times;
-  /// When what lies in the store is listed although there is a catalogue.
-  Refresh refresh = Refresh::never();
+  /// When it is listed although there is a catalogue.
+  Refresh refresh = Refresh::automatic();
 };
 
 /// Where a catalogue came from.
@@ -49,6 +50,10 @@ struct OpenedCatalogue {
   /// What a user should know though nothing failed; empty if nothing. To be
   /// logged once.
   std::string note;
+  /// When what lies there was listed; the epoch if nobody knows.
+  std::chrono::sys_seconds listed_at{};
+  /// Its file on this machine; empty if there may be none.
+  std::string file;
 };
 
 /// The key of the catalogue that is kept beside the data.
@@ -77,14 +82,18 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                                       const Env& env,
                                       const std::stop_token& stop);
 
-/// The half of open_or_build() that makes nothing: nullopt where a catalogue
-/// has to be made. Blocks.
-///
-/// Errors: kCorrupt, as there
-Result<std::optional<OpenedCatalogue>> find_catalogue(
-    Store& store, std::string_view prefix, std::string_view identity,
-    const CatalogueOptions& options, const Env& env,
-    const std::stop_token& stop);
+struct FoundCatalogue {
+  std::optional<OpenedCatalogue> good;
+  /// There is one, but what lies there has changed since.
+  std::optional<OpenedCatalogue> outdated;
+};
+
+/// The half of open_or_build() that makes nothing. Errors: as there
+Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
+                                      std::string_view identity,
+                                      const CatalogueOptions& options,
+                                      const Env& env,
+                                      const std::stop_token& stop);
 
 /// Puts what was made otherwise into the cache, where open_or_build() of this
 /// identity and these classes finds it; and beside the data, if this is the
@@ -107,6 +116,12 @@ Result<std::optional<OpenedCatalogue>> kept_catalogue(
     std::string_view identity, const std::vector<std::string>& classes,
     const Env& env);
 
+/// One that was outdated later, by its digest, for epochs that began with it;
+/// nullopt if it is gone. Blocks.
+std::optional<OpenedCatalogue> earlier_catalogue(
+    std::string_view identity, const std::vector<std::string>& classes,
+    std::string_view digest, const Env& env);
+
 /// Where that is, or will be; nullopt if the environment names no folder.
 std::optional<std::string> kept_catalogue_path(
     std::string_view identity, const std::vector<std::string>& classes,
@@ -117,7 +132,7 @@ using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
 /// Finds what the user's cache keeps under `identity`, else makes it and puts
 /// it there, once for all processes of this node: for what is described
-/// otherwise than by a place. Blocks.
+/// otherwise than by a place. Automatic is as never: the caller asks. Blocks.
 ///
 /// Errors: kCorrupt, of what was found; kCancelled; whatever `make` says
 Result<OpenedCatalogue> open_or_make(std::string_view identity,

@@ -19,13 +19,17 @@ constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
 /// none.
 Result<std::optional<ObjectInfo>> stat_published(Store& store,
                                                  const std::string& key,
-                                                 const std::stop_token& stop) {
+                                                 const std::stop_token& stop,
+                                                 bool* was_refused) {
   Result<ObjectInfo> info = store.stat(key, stop);
   if (info) return std::optional(*std::move(info));
   // A bucket that may not be listed answers 403 for what is not there.
   const ErrorCode code = info.error().code();
   if (code == ErrorCode::kNotFound ||
       (code == ErrorCode::kPermissionDenied && store.traits().can_list)) {
+    if (was_refused != nullptr) {
+      *was_refused = code == ErrorCode::kPermissionDenied;
+    }
     return std::optional<ObjectInfo>();
   }
   return std::move(info).error().while_doing("looking for a catalogue");
@@ -116,10 +120,10 @@ Result<Catalogue> open_published(const PublishedPlace& place,
 
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
-    const std::stop_token& stop) {
+    const std::stop_token& stop, bool* was_refused) {
   const std::string key = published_key(place.prefix);
   LEAT_TRY(const std::optional<ObjectInfo> info,
-           stat_published(place.store, key, stop));
+           stat_published(place.store, key, stop, was_refused));
   const auto now = std::chrono::floor<std::chrono::seconds>(
       std::chrono::system_clock::now());
   if (!info || !options.refresh.accepts(info->modified_at, now)) {
@@ -144,7 +148,9 @@ Result<std::optional<OpenedCatalogue>> find_published(
       {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
        .source = CatalogueSource::kPublished,
        .location = url,
-       .note = ""});
+       .note = "",
+       .listed_at = info->modified_at,
+       .file = copy_path(place, info->etag).value_or("")});
 }
 
 Result<void> share_catalogue(const PublishedPlace& place,

@@ -27,10 +27,12 @@ struct PublishedPlace {
 /// Opens the catalogue beside the data; nullopt if there is none, or if
 /// `options` refuse it for its age or its classes. Blocks.
 ///
+/// `was_refused` is set where the store refused to say: that may be because
+/// there is none, or because of who is asking. May be null.
 /// Errors: as Store::read; kCorrupt if it is damaged, with what to do
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
-    const std::stop_token& stop);
+    const std::stop_token& stop, bool* was_refused = nullptr);
 
 /// Puts a catalogue that was written to `place.path` beside the data, and
 /// counts that file as the copy. Blocks. Errors: as Store::write

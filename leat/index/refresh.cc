@@ -8,6 +8,7 @@ namespace leat {
 
 Result<Refresh> Refresh::parse(std::string_view text) {
   constexpr std::string_view kIfOlder = "if-older-than:";
+  if (text == "auto") return automatic();
   if (text == "never") return never();
   if (text == "always") return always();
   if (text.starts_with(kIfOlder)) {
@@ -17,7 +18,7 @@ Result<Refresh> Refresh::parse(std::string_view text) {
     }
   }
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("refresh is \"never\", \"always\" or "
+               fmt::format("refresh is \"auto\", \"never\", \"always\" or "
                            "\"if-older-than:AGE\" with an age of a second or "
                            "more such as 30m, 12h or 1d; it was \"{}\"",
                            text));

@@ -11,13 +11,20 @@ namespace leat {
 /// How old a catalogue may be and still be used as it stands. A value.
 class Refresh {
  public:
+  /// A cheap look at the store tells whether the catalogue is still true.
+  static Refresh automatic() {
+    Refresh refresh(std::nullopt);
+    refresh.is_checked_ = true;
+    return refresh;
+  }
   static Refresh never() { return Refresh(std::nullopt); }
   static Refresh always() { return Refresh(std::chrono::seconds(0)); }
   static Refresh if_older_than(std::chrono::seconds age) {
     return Refresh(age);
   }
 
-  /// Reads "never", "always", "if-older-than:1d"; units are s, m, h and d.
+  /// Reads "auto", "never", "always", "if-older-than:1d"; units are s, m, h and
+  /// d.
   ///
   /// Errors: kInvalidArgument for anything else; says what it may be.
   static Result<Refresh> parse(std::string_view text);
@@ -26,6 +33,8 @@ class Refresh {
   bool is_always() const {
     return most_age_ && *most_age_ == std::chrono::seconds(0);
   }
+
+  bool is_automatic() const { return is_checked_; }
 
   /// True if a catalogue written at `made_at` may be used at `now`. One whose
   /// age is not known (`made_at` at the epoch) counts as too old.
@@ -41,6 +50,7 @@ class Refresh {
       : most_age_(most_age) {}
 
   std::optional<std::chrono::seconds> most_age_;  ///< Nullopt: any.
+  bool is_checked_ = false;
 };
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <memory>
 
 namespace leat {
@@ -24,12 +25,35 @@ std::shared_ptr<spdlog::logger> logger() {
   return made;
 }
 
+std::atomic<LogSink> elsewhere = nullptr;
+
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      break;
+  }
+  return spdlog::level::warn;
+}
+
+void log(LogLevel level, std::string_view message) {
+  const std::shared_ptr<spdlog::logger> to = logger();
+  if (!to->should_log(level_of(level))) return;
+  if (const LogSink sink = elsewhere.load()) return sink(level, message);
+  to->log(level_of(level), message);
+}
+
 }  // namespace
 
-void log_warning(std::string_view message) { logger()->warn(message); }
+void log_warning(std::string_view message) { log(LogLevel::kWarning, message); }
 
-void log_info(std::string_view message) { logger()->info(message); }
+void log_info(std::string_view message) { log(LogLevel::kInfo, message); }
 
-void log_debug(std::string_view message) { logger()->debug(message); }
+void log_debug(std::string_view message) { log(LogLevel::kDebug, message); }
+
+void set_log_sink(LogSink sink) { elsewhere = sink; }
 
 }  // namespace leat

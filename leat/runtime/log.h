@@ -1,5 +1,6 @@
 // What a user should know though nothing failed.
 #pragma once
+#include <cstdint>
 #include <string_view>
 
 namespace leat {
@@ -13,5 +14,14 @@ void log_info(std::string_view message);
 
 /// The same, for who asks for it with SPDLOG_LEVEL=leat=debug.
 void log_debug(std::string_view message);
+
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning };
+
+/// Takes the lines in the place of stderr, those that SPDLOG_LEVEL lets pass.
+/// Called from any thread that logs, which may hold locks: it must not block.
+using LogSink = void (*)(LogLevel level, std::string_view message);
+
+/// Null: to stderr again.
+void set_log_sink(LogSink sink);
 
 }  // namespace leat

@@ -16,6 +16,10 @@ struct RetryOptions {
   /// The longest wait before the second try; doubles with each further one.
   Nanoseconds base_backoff = std::chrono::milliseconds(100);
   Nanoseconds most_backoff = std::chrono::seconds(20);
+  /// How long what has never answered is tried: with the last try, under 3 s.
+  Nanoseconds start_patience = std::chrono::milliseconds(2500);
+  /// While nothing succeeds, that is said so often; before 10 s are over.
+  Nanoseconds say_every = std::chrono::milliseconds(9500);
 };
 
 /// Exponential back-off with full jitter: before try n + 1 a wait drawn evenly

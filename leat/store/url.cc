@@ -39,6 +39,33 @@ void drop_slashes_at_end(std::string& path, std::size_t keep) {
   while (path.size() > keep && path.back() == '/') path.pop_back();
 }
 
+/// What people have elsewhere, and how to come to it all the same. Empty for
+/// what is no such place.
+std::string_view place_we_do_not_read(std::string_view scheme,
+                                      std::string_view authority) {
+  constexpr std::string_view kAzure =
+      "Azure Blob Storage is not supported yet; mount the container "
+      "(blobfuse2) "
+      "and give the path, put an S3 gateway in front of it and give s3:// with "
+      "endpoint_url=, or copy the data to a bucket";
+  constexpr std::string_view kGoogle =
+      "gs:// is not supported by its own protocol; Google Cloud Storage speaks "
+      "S3's: make an HMAC key, and give s3://BUCKET with "
+      "endpoint_url=\"https://storage.googleapis.com\"";
+  constexpr std::array<std::string_view, 8> kAzureSchemes = {
+      "az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs", "azblob"};
+  if (std::ranges::find(kAzureSchemes, scheme) != kAzureSchemes.end()) {
+    return kAzure;
+  }
+  if (scheme == "gs" || scheme == "gcs") return kGoogle;
+  if (scheme != "http" && scheme != "https") return "";
+  const std::string host = lower(authority.substr(0, authority.find(':')));
+  return host.ends_with(".blob.core.windows.net") ||
+                 host.ends_with(".dfs.core.windows.net")
+             ? kAzure
+             : "";
+}
+
 Result<Url> file_url(std::string_view path) {
   if (path.empty()) return bad_url(path, "the path is empty");
   Url url{.scheme = "file", .authority = "", .path = std::string(path)};
@@ -98,6 +125,11 @@ Result<Url> parse_url(std::string_view text) {
 
   Url url{.scheme = lower(text.substr(0, colon)), .authority = "", .path = ""};
   std::string_view rest = text.substr(colon + 3);
+  const auto elsewhere =
+      place_we_do_not_read(url.scheme, rest.substr(0, rest.find('/')));
+  if (!elsewhere.empty()) {
+    return Error(ErrorCode::kInvalidArgument, std::string(elsewhere));
+  }
   if (std::find(kSchemes.begin(), kSchemes.end(), url.scheme) ==
       kSchemes.end()) {
     return Error(ErrorCode::kInvalidArgument,

@@ -78,5 +78,21 @@ TEST(UrlTest, NamesTheSchemesThereAre) {
   EXPECT_THAT(parse_url("gopher://x").error().message(), HasSubstr("s3://"));
 }
 
+TEST(UrlTest, SaysHowToComeToWhatLiesElsewhere) {
+  for (const char* azure :
+       {"https://account.blob.core.windows.net/container",
+        "https://ACCOUNT.dfs.core.windows.net:443/container",
+        "abfss://container@account.dfs.core.windows.net/x", "az://container"}) {
+    const auto url = parse_url(azure);
+    ASSERT_FALSE(url) << azure;
+    EXPECT_EQ(url.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(url.error().message(), ::testing::HasSubstr("Azure"));
+    EXPECT_THAT(url.error().message(), ::testing::HasSubstr("endpoint_url="));
+  }
+  EXPECT_THAT(parse_url("gs://bucket/x").error().message(),
+              ::testing::HasSubstr("storage.googleapis.com"));
+  EXPECT_TRUE(parse_url("https://blob.core.windows.net.example.org/x"));
+}
+
 }  // namespace
 }  // namespace leat

@@ -10,6 +10,7 @@
 
 from typing import Any
 
+from leat import _log as _log  # From here on the engine speaks through logging.
 from leat import errors, ops, testing, trace
 from leat._native import __version__
 from leat.cache import Cache

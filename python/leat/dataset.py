@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -27,8 +28,11 @@ class Dataset:
 
     Args:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
-        refresh: ``"never"`` (default) takes a catalogue as it stands, ``"always"``
-            lists again, ``"if-older-than:1d"`` if it is older (units s, m, h, d).
+        refresh: ``"auto"`` (default) takes a catalogue that is kept if a cheap look
+            at the store agrees with it (docs/howto/data-that-changes.md says what
+            that cannot see), and else lists again and says what has changed.
+            ``"never"`` takes it as it stands, ``"always"`` lists again,
+            ``"if-older-than:1d"`` if it is older (units s, m, h, d).
         inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. If
             a catalogue has to be made, it tells what is there, and nothing is listed.
         endpoint_url, region, profile, no_sign_request: as the AWS command line
@@ -46,7 +50,7 @@ class Dataset:
         self,
         url: str | os.PathLike[str],
         *,
-        refresh: str = "never",
+        refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
         endpoint_url: str | None = None,
         region: str | None = None,
@@ -87,7 +91,7 @@ class Dataset:
         classes: Sequence[str] | None = None,
         sizes: Mapping[str, str] | None = None,
         format: Literal["csv", "tsv", "jsonl", "parquet"] | None = None,
-        refresh: str = "never",
+        refresh: str = "auto",
         **store: Any,
     ) -> Dataset:
         """The rows of a table: CSV with a first line of names, JSON lines, Parquet.
@@ -158,7 +162,7 @@ class Dataset:
         *,
         dtype: Any,
         seq_len: int,
-        refresh: str = "never",
+        refresh: str = "auto",
         **store: Any,
     ) -> Dataset:
         """Windows of tokens out of ``.bin`` and ``.npy`` files: one field, ``tokens``.
@@ -230,6 +234,21 @@ class Dataset:
     def nbytes(self) -> int:
         """The bytes of all byte fields of all samples."""
         return self._native.bytes
+
+    @property
+    def listed_at(self) -> float | None:
+        """When what is there was listed, in seconds since 1970; None if nobody knows.
+
+        Of several datasets that were joined, the one that was listed first.
+        """
+        listed_at = self._native.listed_at
+        return None if listed_at is None else float(listed_at)
+
+    @property
+    def catalogue_age(self) -> float | None:
+        """Seconds since it was listed, at least 0; None if nobody knows."""
+        listed_at = self.listed_at
+        return None if listed_at is None else max(0.0, time.time() - listed_at)
 
     @property
     def digest(self) -> str:

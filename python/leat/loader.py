@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from leat import _batch, _dtypes, _functions, _native, _outputs, ops as _ops
+from leat import _batch, _dtypes, _functions, _log, _native, _outputs, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
@@ -154,7 +154,7 @@ class Loader:
         trace: str | os.PathLike[str] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
-        refresh: str = "never",
+        refresh: str = "auto",
         endpoint_url: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -229,6 +229,7 @@ class Loader:
         }
         if self._dataset is not None:
             self._native = _native.Loader(self._dataset._native, options)
+            self._options = options
         else:
             self._native = _native.Loader.of_url(
                 os.fspath(source), store_options(**store), refresh, options
@@ -336,10 +337,37 @@ class Loader:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a state, at any world size; from one of a rank, on that rank.
 
+        Where objects came or went since, an epoch that had begun goes on with the
+        catalogue that it began with, while that is kept; so does this loader then.
+        A state between two epochs goes on with what is there now.
+
         Raises:
             leat.InvalidArgument: the state is of other data, seed or shuffle.
         """
-        self._native.load_state(json.dumps(state))
+        self._native.load_state(json.dumps(self._fit_to_catalogue(state)))
+
+    def _fit_to_catalogue(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state, for the catalogue that is there; or that, for the state."""
+        wanted = state.get("catalogue") if isinstance(state, dict) else None
+        if self._dataset is None or not isinstance(wanted, str) or wanted == self._dataset.digest:
+            return state
+        native = self._dataset._native.earlier(wanted)
+        if native is None:
+            return state  # What is loaded says what differs.
+        if state.get("position") == 0:
+            return {**state, "catalogue": self._dataset.digest, "samples": len(self._dataset)}
+        self._native.close()
+        self._dataset = Dataset._of(native, self._dataset._dtypes)
+        self._native = _native.Loader(native, self._options)
+        for part in (self._lateness, self._pace):
+            if part is not None:
+                part._native = self._native
+        _log.logger.warning(
+            "%s: the epoch goes on with the catalogue that it began with, of %d samples, and so "
+            "does this loader; what has changed since is seen when one starts between two epochs",
+            self._dataset.url, len(self._dataset),
+        )
+        return state
 
     def stats(self) -> list[dict[str, Any]]:
         """Where the time went, one entry for each epoch, the latest last.

@@ -72,6 +72,17 @@ std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
                     range.offset, range.length_bytes);
 }
 
+/// Unix time; None if nobody knows.
+std::optional<std::int64_t> listed_at(const Dataset& dataset) {
+  if (dataset.listed_at == std::chrono::sys_seconds()) return std::nullopt;
+  return dataset.listed_at.time_since_epoch().count();
+}
+
+std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
+  return without_gil(
+      [&] { return earlier_dataset(now, digest, process_env()); });
+}
+
 Dataset open(const std::string& url, const StoreOptions& store,
              const std::string& refresh,
              const std::optional<std::string>& inventory) {
@@ -272,6 +283,8 @@ void bind_dataset(py::module_& module) {
            py::arg("refresh"), py::arg("inventory"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
+      .def_property_readonly("listed_at", &listed_at)
+      .def("earlier", &earlier, py::arg("digest"))
       .def_property_readonly(
           "samples", [](const Dataset& d) { return d.catalogue->samples(); })
       .def_property_readonly(

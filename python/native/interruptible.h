@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "log.h"
 
 namespace leat {
 
@@ -34,12 +35,14 @@ auto run_interruptibly(const Work& work) {
       std::this_thread::sleep_for(slice);
       if (is_done) break;
       const pybind11::gil_scoped_acquire locked;
+      deliver_log();
       if (PyErr_CheckSignals() == 0) continue;
       stop.request_stop();
       break;
     }
   }
   if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
+  deliver_log();
   return value_or_raise(*std::move(result));
 }
 

@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "bindings.h"
-#include "leat/runtime/log.h"
 
 namespace py = pybind11;
 
 namespace leat {
 
 void bind_lateness(py::module_& module) {
-  module.def("log_info", [](const std::string& message) { log_info(message); });
   py::class_<Lateness>(module, "Lateness")
       .def(py::init<>())
       .def(

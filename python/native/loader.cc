@@ -34,6 +34,7 @@ std::optional<py::list> wait_for(const Wait& wait) {
       const py::gil_scoped_release unlocked;
       next.emplace(wait(kSlice));
     }
+    deliver_log();
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     Loader::Next brought = value_or_raise(*std::move(next));
     if (brought.is_not_yet()) continue;
@@ -150,6 +151,12 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
+/// What opening it had to say is said before it is there.
+std::unique_ptr<Loader> opened(Result<std::unique_ptr<Loader>> loader) {
+  deliver_log();
+  return value_or_raise(std::move(loader));
+}
+
 /// Shards that nobody has indexed may be left to the first epoch.
 std::unique_ptr<Loader> open_url(const std::string& url,
                                  const StoreOptions& store,
@@ -161,8 +168,7 @@ std::unique_ptr<Loader> open_url(const std::string& url,
   LoaderSource source = run_interruptibly([&](const std::stop_token& stop) {
     return open_for_loader(url, store, catalogue, options, process_env(), stop);
   });
-  return value_or_raise(
-      Loader::open(std::move(source), options, process_env()));
+  return opened(Loader::open(std::move(source), options, process_env()));
 }
 
 std::vector<std::string> stats_of(const Loader& loader) {
@@ -221,7 +227,7 @@ py::dict gauges_of(const Loader& loader) {
 void bind_loader(py::module_& module) {
   py::class_<Loader>(module, "Loader")
       .def(py::init([](const Dataset& dataset, const py::dict& options) {
-             return value_or_raise(
+             return opened(
                  Loader::open(dataset, options_of(options), process_env()));
            }),
            py::arg("dataset"), py::arg("options"))

@@ -20,6 +20,7 @@ PYBIND11_MODULE(_native, module) {
   leat::bind_dataset(module);
   leat::bind_loader(module);
   leat::bind_peers(module);
+  leat::bind_log(module);
   leat::bind_lateness(module);
   leat::bind_program(module);
   leat::bind_content_hash(module);

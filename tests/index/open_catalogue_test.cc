@@ -60,9 +60,16 @@ class OpenCatalogueTest : public ::testing::Test {
   }
   ~OpenCatalogueTest() override { std::filesystem::remove_all(folder_); }
 
+  /// Takes what is there as it stands, unless told otherwise.
   Result<OpenedCatalogue> open(Store& store,
-                               const CatalogueOptions& options = {}) {
+                               const CatalogueOptions& options = standing()) {
     return open_or_build(store, "p", "s3://bucket/p", options, env_, {});
+  }
+
+  static CatalogueOptions standing() {
+    CatalogueOptions options;
+    options.refresh = Refresh::never();
+    return options;
   }
 
   void add_object(const std::string& key) {
@@ -108,6 +115,63 @@ TEST_F(OpenCatalogueTest, ListsAgainWhenAsked) {
   ASSERT_TRUE(refreshed) << refreshed.error().message();
   EXPECT_EQ(refreshed->catalogue->samples(), 3u);
   EXPECT_EQ(open(*store_)->catalogue->samples(), 3u);
+}
+
+TEST_F(OpenCatalogueTest, ListsAgainWhenAnObjectHasCome) {
+  const auto before = open(*store_, {});
+  ASSERT_TRUE(before) << before.error().message();
+  EXPECT_EQ(open(*store_, {})->source, CatalogueSource::kCache);
+  add_object("p/c/3");
+  add_object("p/c/4");
+  ASSERT_TRUE(store_->write("p/a/1", as_bytes("another"), {}));
+
+  const auto after = open(*store_, {});
+
+  ASSERT_TRUE(after) << after.error().message();
+  EXPECT_EQ(after->source, CatalogueSource::kBuilt);
+  EXPECT_EQ(after->catalogue->samples(), 4u);
+  EXPECT_THAT(after->note, HasSubstr("p: 2 objects were added, 0 removed and 1 "
+                                     "written anew since the catalogue of 0 s "
+                                     "ago; listed again"));
+  const auto again = open(*store_, {});
+  EXPECT_EQ(again->source, CatalogueSource::kCache);
+  EXPECT_EQ(again->note, "");
+}
+
+TEST_F(OpenCatalogueTest, AHiddenObjectChangesNothing) {
+  ASSERT_TRUE(open(*store_, {}));
+  add_object("p/.hidden");
+  add_object("p/_SUCCESS");
+  EXPECT_EQ(open(*store_, {})->source, CatalogueSource::kCache);
+}
+
+TEST_F(OpenCatalogueTest, WhatIsPublishedIsLookedAtToo) {
+  ASSERT_TRUE(publish_catalogue(*store_, "p", {}, {}));
+  EXPECT_EQ(open(*store_, {})->source, CatalogueSource::kPublished);
+  add_object("p/c/3");
+
+  EXPECT_EQ(open(*store_, {})->source, CatalogueSource::kBuilt);
+  EXPECT_EQ(open(*store_, {})->source, CatalogueSource::kCache);
+  EXPECT_EQ(open(*store_)->source, CatalogueSource::kPublished);
+}
+
+TEST_F(OpenCatalogueTest, AnEarlierOneIsKeptForEpochsThatBeganWithIt) {
+  const auto before = open(*store_, {});
+  const std::string digest = before->catalogue->digest().hex();
+  EXPECT_FALSE(earlier_catalogue("s3://bucket/p", {}, digest, env_));
+  add_object("p/c/3");
+  ASSERT_TRUE(open(*store_, {}));
+
+  const auto earlier = earlier_catalogue("s3://bucket/p", {}, digest, env_);
+
+  ASSERT_TRUE(earlier);
+  EXPECT_EQ(earlier->catalogue->samples(), 2u);
+  EXPECT_FALSE(earlier_catalogue("s3://bucket/p", {}, "../" + digest, env_));
+  for (int more = 4; more < 9; ++more) {  // A few are kept, not all.
+    add_object("p/c/" + std::to_string(more));
+    ASSERT_TRUE(open(*store_, {}));
+  }
+  EXPECT_FALSE(earlier_catalogue("s3://bucket/p", {}, digest, env_));
 }
 
 TEST_F(OpenCatalogueTest, LooksBesideTheDataFirst) {

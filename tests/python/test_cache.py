@@ -268,11 +268,11 @@ def test_what_cannot_be_is_refused(make, says, pictures, monkeypatch):
         make()
 
 
-def test_more_than_there_is_is_doubted(pictures, tmp_path, capfd):
+def test_more_than_there_is_is_doubted(pictures, tmp_path, caplog):
     cache = leat.Cache(ram="4000TiB", disk=tmp_path / "cache", disk_limit="900TiB")
     with leat.Loader(pictures, batch_size=4, shuffle=True, cache=cache, epochs=1) as loader:
         next(iter(loader))
-    text = capfd.readouterr().err
+    text = caplog.text
     assert "ram= of" in text and "more than the" in text and "disk_limit= of" in text
 
 

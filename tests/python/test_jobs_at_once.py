@@ -149,12 +149,12 @@ def order_without(served) -> list[list[int]]:
         return [ids_of(plain) for _ in range(3)]
 
 
-def test_what_is_cached_comes_first_and_each_epoch_stays_a_permutation(pictures, serve, tmp_path, capfd):
+def test_what_is_cached_comes_first_and_each_epoch_stays_a_permutation(pictures, serve, tmp_path, caplog):
     served = serve(pictures)
     plain = order_without(served)
-    assert "first_within" not in capfd.readouterr().err
+    assert "first_within" not in caplog.text
     with half_warm(served, tmp_path, first_within=N) as loader:
-        assert "first_within=60" in capfd.readouterr().err
+        assert "first_within=60" in caplog.text
         first = ids_of(loader)
         later = [ids_of(loader) for _ in range(2)]
         stats = loader.stats()

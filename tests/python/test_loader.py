@@ -494,7 +494,7 @@ def test_views_may_die_on_any_thread_after_the_loader(pictures):
     assert metrics.metrics()["leat_pipeline_slot_bytes"] == 0
 
 
-def test_a_hundred_batches_held_are_all_right_and_warned_of_once(pictures, capfd):
+def test_a_hundred_batches_held_are_all_right_and_warned_of_once(pictures, caplog):
     with load(pictures, global_batch_size=4, ids=True) as loader:
         held = []
         while len(held) < 100:
@@ -503,7 +503,7 @@ def test_a_hundred_batches_held_are_all_right_and_warned_of_once(pictures, capfd
             for row, number in enumerate(batch["index"]):
                 np.testing.assert_array_equal(batch["image"][row], pixels(number))
     assert len({batch["image"].ctypes.data for batch in held}) == len(held)
-    assert capfd.readouterr().err.count("batches are being kept") == 1
+    assert caplog.text.count("batches are being kept") == 1
 
 
 # --- ends -------------------------------------------------------------------

@@ -45,7 +45,7 @@ def opened(served) -> leat.Dataset:
     return leat.Dataset(served.url, refresh="always", **served.options)
 
 
-def test_an_index_spares_the_scan(shards, serve, scanned, capfd):
+def test_an_index_spares_the_scan(shards, serve, scanned, caplog):
     served = serve(shards)
     opened(served)
     without = served.counters()
@@ -59,7 +59,7 @@ def test_an_index_spares_the_scan(shards, serve, scanned, capfd):
     counters = served.counters()
     assert counters["get"] == 4 * 4 and counters["bytes"] < 4 * 8_000
     assert without["bytes"] > 100 * counters["bytes"]
-    assert "idx" not in capfd.readouterr().err
+    assert "idx" not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["000.tar.idx", "000.idx"])
@@ -85,25 +85,25 @@ def swap_first_two(text: str) -> str:
     (lambda text: "", "v1.2"),
     (lambda text: text + "\0" * 1000, "more"),
 ])  # fmt: skip
-def test_an_index_that_does_not_fit_is_said_and_passed_over(shards, scanned, capfd, spoil, why):
+def test_an_index_that_does_not_fit_is_said_and_passed_over(shards, scanned, caplog, spoil, why):
     index = write_index(shards / "000.tar")
     write(index, spoil(index.read_text()).encode())
     write_index(shards / "001.tar")
 
     assert leat.Dataset(shards, refresh="always").digest == scanned
 
-    said = capfd.readouterr().err
+    said = caplog.text
     assert "1 of 2 indexes" in said and "000.idx" in said and why in said
 
 
-def test_an_index_of_a_shard_that_was_written_again(shards, capfd):
+def test_an_index_of_a_shard_that_was_written_again(shards, caplog):
     write_index(shards / "000.tar")
     write(shards / "000.tar", tar_of([("1.bin", b"new"), ("1.txt", b"new")]))
 
     dataset = leat.Dataset(shards, refresh="always")
 
     assert len(dataset) == 3 * SAMPLES + 1 and dataset.key(0) == "1"
-    assert "000.idx" in capfd.readouterr().err
+    assert "000.idx" in caplog.text
 
 
 def test_a_shard_cut_short_is_an_error_with_its_index_too(shards):
@@ -123,7 +123,7 @@ def test_what_else_lies_beside_shards_is_no_data(shards, scanned):
     assert leat.Dataset(shards, refresh="always").digest == scanned
 
 
-def test_a_list_of_shards_by_wids(shards, scanned, capfd):
+def test_a_list_of_shards_by_wids(shards, scanned, caplog):
     # As `wids-index create` wrote it; webdataset 1.0 no longer brings that program.
     listed = [
         {"url": path.name, "md5sum": hashlib.md5(path.read_bytes()).hexdigest(),
@@ -134,10 +134,10 @@ def test_a_list_of_shards_by_wids(shards, scanned, capfd):
     write(shards / "shardindex.json", json.dumps(index, indent=2).encode())
 
     assert leat.Dataset(shards, refresh="always").digest == scanned
-    assert capfd.readouterr().err == ""
+    assert caplog.text == ""
 
     # It has no offsets: the shards that are there are right.
     write(shards / "004.tar", tar_of([("1.bin", b"new"), ("1.txt", b"new")]))
     assert len(leat.Dataset(shards, refresh="always")) == 4 * SAMPLES + 1
-    said = capfd.readouterr().err
+    said = caplog.text
     assert "shardindex.json does not fit" in said and "'004.tar' is not in it" in said

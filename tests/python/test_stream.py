@@ -276,14 +276,14 @@ def test_shards_with_an_index_are_not_scanned(small, serve, fresh_cache, tmp_pat
     assert epoch["content_hash"] == epoch_of_indexed(folder, shuffle_window=2)[1]["content_hash"]
 
 
-def test_an_index_that_does_not_fit_is_said_and_not_used(small, fresh_cache, tmp_path, capfd):
+def test_an_index_that_does_not_fit_is_said_and_not_used(small, fresh_cache, tmp_path, caplog):
     for shard in small.glob("*.tar"):
         write(tmp_path / "shards" / shard.name, shard.read_bytes())
     write(tmp_path / "shards" / "000.idx", b"v1.2 0\n")
     with leat.Loader(tmp_path / "shards", **OPTIONS) as loader:
         assert not is_indexed(loader)
         assert sorted(ids_of(loader)) == list(range(SMALL))
-    assert "1 of 1 indexes beside the shards do not fit" in capfd.readouterr().err
+    assert "1 of 1 indexes beside the shards do not fit" in caplog.text
 
 
 def test_with_an_index_beside_each_nothing_is_left_to_the_epoch(small, fresh_cache, tmp_path):

@@ -59,7 +59,16 @@ std::string_view remedy(CURLcode code) {
     case CURLE_SSL_CACERT_BADFILE:
       return "check the PEM file that AWS_CA_BUNDLE or SSL_CERT_FILE names";
     case CURLE_SSL_CONNECT_ERROR:
-      return "the TLS handshake failed; check that the port speaks https";
+      return "the TLS handshake failed; if the port speaks plain http, write "
+             "http:// in the place of https://";
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+      return "what came is no HTTP reply; check that host and port are right, "
+             "and write https:// in the place of http:// if the port speaks "
+             "TLS";
+    case CURLE_GOT_NOTHING:
+      return "the server closed the connection without an answer; if the port "
+             "speaks TLS, write https:// in the place of http://";
     default:
       return "the connection broke";
   }

@@ -213,7 +213,9 @@ auto DirectConnection::ended(ReplyReader::Step step) -> Progress {
   if (step == ReplyReader::Step::kBroken) {
     return fail(Error(ErrorCode::kUnavailable,
                       fmt::format("what came is no HTTP reply: {}; check that "
-                                  "host and port are right",
+                                  "host and port are right, and write https:// "
+                                  "in the place of http:// if the port speaks "
+                                  "TLS",
                                   reader_.why())));
   }
   Result<HttpReply> reply = transfer_->sink.outcome();

@@ -132,6 +132,7 @@ void DirectGets::settle(DirectConnection& connection,
   if (connection.has_connected()) family_ = connection.family();
   Transfer& transfer = *connection.transfer();
   std::string head = connection.release();
+  note(*verdict);
   if (verdict->was_stale) {
     const Endpoint endpoint = connection.endpoint();
     drop(connection);
@@ -145,6 +146,16 @@ void DirectGets::settle(DirectConnection& connection,
     drop(connection);
   }
   finish_(transfer, std::move(verdict->reply));
+}
+
+void DirectGets::note(const DirectConnection::Verdict& verdict) {
+  const auto& notes = settings_.options.notes;
+  if (notes == nullptr || verdict.was_stale) return;
+  if (verdict.reply) {
+    notes->note_reply(verdict.can_keep, verdict.reply->until_first_byte);
+  } else if (verdict.reply.error().code() == ErrorCode::kDeadlineExceeded) {
+    notes->note_late();
+  }
 }
 
 void DirectGets::cancel(const Transfer& transfer) {

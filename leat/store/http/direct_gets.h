@@ -60,6 +60,7 @@ class DirectGets {
   void open(Transfer& transfer, Endpoint endpoint, std::string head);
   void settle(DirectConnection& connection,
               std::optional<DirectConnection::Verdict> verdict);
+  void note(const DirectConnection::Verdict& verdict);
   /// The most recently used; null if there is none.
   DirectConnection* take_idle(const Endpoint& endpoint);
   void drop(DirectConnection& connection);

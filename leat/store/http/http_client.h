@@ -16,6 +16,7 @@
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
+#include "leat/store/endpoint_notes.h"
 
 namespace leat {
 
@@ -84,6 +85,8 @@ struct HttpClientOptions {
   /// False: the environment's http_proxy and its kin are not asked, as for
   /// addresses that only this machine can reach.
   bool may_use_proxy = true;
+  /// Hears of every reply. May be null.
+  std::shared_ptr<EndpointNotes> notes{};
 };
 
 /// Sends requests and reads replies on a few threads of its own.

@@ -261,6 +261,8 @@ void IoThread::finish(Slot& slot, Result<HttpReply> result) {
   ++slot.id.use;
   free_.push_back(&slot);
   load_.fetch_sub(1, std::memory_order_relaxed);
+  const auto& notes = settings_.options.notes;
+  if (result && notes != nullptr) notes->has_answered = true;
   done(std::move(result));
 }
 

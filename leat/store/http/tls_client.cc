@@ -84,9 +84,11 @@ Error tls_failure(const ssl_st& tls, int number) {
                              X509_verify_cert_error_string(verdict)));
   }
   if (ERR_peek_last_error() != 0) {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("TLS failed: {}; check that the port speaks https",
-                             last_reason()));
+    return Error(
+        ErrorCode::kUnavailable,
+        fmt::format("TLS failed: {}; if the port speaks plain http, write "
+                    "http:// in the place of https://",
+                    last_reason()));
   }
   return Error(ErrorCode::kUnavailable,
                fmt::format("{}; the connection broke",

@@ -44,9 +44,14 @@ struct LimitedStore::Waiting {
 };
 
 LimitedStore::LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
-                           Metrics* metrics)
-    : StoreWrapper(std::move(inner)), metrics_(metrics), window_(window) {
+                           Metrics* metrics,
+                           std::shared_ptr<const EndpointNotes> notes)
+    : StoreWrapper(std::move(inner)),
+      metrics_(metrics),
+      notes_(std::move(notes)),
+      window_(window) {
   LEAT_CHECK(window > 0);
+  if (notes_ != nullptr) polite_.emplace(*notes_);
 }
 
 LimitedStore::~LimitedStore() {
@@ -121,11 +126,15 @@ void LimitedStore::stopped_waiting(const std::shared_ptr<Waiting>& read) {
   send_what_may_go();
 }
 
+std::size_t LimitedStore::most_in_flight() const {
+  return polite_ ? std::min(window_, polite_->most()) : window_;
+}
+
 std::shared_ptr<LimitedStore::Waiting> LimitedStore::take_next() {
   WaitingList* list = nullptr;
   if (!stopped_.empty()) {
     list = &stopped_;
-  } else if (in_flight_ < window_ && may_send()) {
+  } else if (in_flight_ < most_in_flight() && may_send()) {
     list = !again_.empty() ? &again_ : !new_.empty() ? &new_ : nullptr;
   }
   if (list == nullptr) return nullptr;
@@ -206,6 +215,7 @@ void LimitedStore::hear(std::uint64_t size_bytes, TimePoint sent,
   {
     const MutexLock lock(mutex_);
     --in_flight_;
+    if (polite_) polite_->read_ended(clock_.now());
   }
   send_what_may_go();
   done(std::move(result));  // After this the store may be gone.

@@ -11,6 +11,7 @@
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/timer_queue.h"
+#include "leat/store/layers/polite_window.h"
 #include "leat/store/store_wrapper.h"
 
 namespace leat {
@@ -30,9 +31,11 @@ namespace leat {
 ///           flight. `metrics` may be null, else must outlive the store.
 class LimitedStore final : public StoreWrapper {
  public:
-  /// REQUIRES: window > 0.
+  /// With `notes`, fewer may be in flight than the window says: see
+  /// PoliteWindow. REQUIRES: window > 0.
   LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
-               Metrics* metrics);
+               Metrics* metrics,
+               std::shared_ptr<const EndpointNotes> notes = nullptr);
   ~LimitedStore() override;
 
   /// Holds for reads sent from now on; those in flight are left alone.
@@ -54,6 +57,7 @@ class LimitedStore final : public StoreWrapper {
   using WaitingList = std::list<std::shared_ptr<Waiting>>;
 
   void send_what_may_go();
+  std::size_t most_in_flight() const LEAT_REQUIRES(mutex_);
   std::shared_ptr<Waiting> take_next() LEAT_REQUIRES(mutex_);
   bool may_send() LEAT_REQUIRES(mutex_);
   void spend(std::uint64_t bytes) LEAT_REQUIRES(mutex_);
@@ -64,7 +68,10 @@ class LimitedStore final : public StoreWrapper {
 
   Metrics* const metrics_;
 
+  const std::shared_ptr<const EndpointNotes> notes_;
+
   mutable Mutex mutex_;
+  std::optional<PoliteWindow> polite_ LEAT_GUARDED_BY(mutex_);
   std::size_t window_ LEAT_GUARDED_BY(mutex_);
   std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
   // Some thread is in send_what_may_go(), and will see what others add.

@@ -15,6 +15,13 @@ Error not_sent_again(const Error& last) {
                "cancelled, and not sent again after: " + last.message());
 }
 
+/// That there is no such object is an answer too.
+template <class T>
+bool is_answer(const Result<T>& result) {
+  return result || (!retryable(result.error().code()) &&
+                    result.error().code() != ErrorCode::kCancelled);
+}
+
 /// Waits until the time is up or `stop` fires.
 void wait(Nanoseconds how_long, const std::stop_token& stop) {
   Mutex mutex;
@@ -45,11 +52,19 @@ struct RetryingStore::Flight {
 };
 
 RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
-                             std::uint64_t seed, Metrics* metrics)
+                             std::uint64_t seed, Metrics* metrics,
+                             std::shared_ptr<const EndpointNotes> notes)
     : StoreWrapper(std::move(inner)),
       policy_(options, seed),
       metrics_(metrics),
-      timers_("leat-retry") {}
+      notes_(std::move(notes)),
+      timers_("leat-retry") {
+  silence_.emplace(Silence::Options{.name = inner_->url_of(""),
+                                    .max_attempts = options.max_attempts,
+                                    .say_every = options.say_every,
+                                    .say = {}},
+                   timers_);
+}
 
 RetryingStore::~RetryingStore() {
   closing_.request_stop();
@@ -68,6 +83,7 @@ void RetryingStore::read(ReadRequest request, std::stop_token stop,
     const MutexLock lock(mutex_);
     ++flights_;
   }
+  silence_->began();
   send(flight);
 }
 
@@ -81,13 +97,14 @@ void RetryingStore::send(const FlightRef& flight) {
 
 void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) return finish(flight, std::move(result));
-  if (!worth_another(result.error(), flight->attempts_made)) {
+  if (!worth_another(result.error(), flight->attempts_made, flight->began)) {
     return finish(flight, given_up(std::move(result).error(),
                                    flight->attempts_made, flight->began));
   }
   if (flight->stop.stop_requested() || closing_.stop_requested()) {
     return finish(flight, not_sent_again(result.error()));
   }
+  silence_->failed(result.error(), flight->attempts_made);
   flight->last = std::move(result);
   back_off(flight);
 }
@@ -139,6 +156,7 @@ void RetryingStore::go_on(const FlightRef& flight) {
 
 void RetryingStore::finish(const FlightRef& flight, Result<void> result) {
   ReadDone done = std::move(flight->done);
+  silence_->ended(is_answer(result));
   {
     const MutexLock lock(mutex_);
     --flights_;
@@ -148,8 +166,21 @@ void RetryingStore::finish(const FlightRef& flight, Result<void> result) {
 }
 
 bool RetryingStore::worth_another(const Error& error,
-                                  std::uint32_t attempts_made) const {
-  return retryable(error.code()) && policy_.allows_another(attempts_made);
+                                  std::uint32_t attempts_made,
+                                  TimePoint began) const {
+  if (!retryable(error.code()) || !policy_.allows_another(attempts_made)) {
+    return false;
+  }
+  return !was_never_there(error) ||
+         clock_.now() - began + policy_.longest_backoff(attempts_made) <=
+             policy_.options().start_patience;
+}
+
+/// Nothing at all has come from there: no connection, no such name, another
+/// protocol. A server that takes its time is another matter.
+bool RetryingStore::was_never_there(const Error& error) const {
+  return notes_ != nullptr && !notes_->has_answered &&
+         error.code() == ErrorCode::kUnavailable;
 }
 
 Nanoseconds RetryingStore::draw_and_count(std::uint32_t attempts_made) {
@@ -163,23 +194,40 @@ Nanoseconds RetryingStore::draw_and_count(std::uint32_t attempts_made) {
 Error RetryingStore::given_up(Error error, std::uint32_t attempts_made,
                               TimePoint began) const {
   if (!retryable(error.code())) return error;
-  return std::move(error).while_doing(fmt::format(
-      "gave up after {} attempt{} in {} (raise AWS_MAX_ATTEMPTS or lower "
-      "max_in_flight)",
-      attempts_made, attempts_made == 1 ? "" : "s",
-      format_duration(clock_.now() - began)));
+  const std::string tried = fmt::format("{} attempt{} in {}", attempts_made,
+                                        attempts_made == 1 ? "" : "s",
+                                        format_duration(clock_.now() - began));
+  if (was_never_there(error)) {
+    return std::move(error).while_doing("not reached by " + tried);
+  }
+  const std::string_view remedy =
+      error.code() == ErrorCode::kThrottled
+          ? "raise AWS_MAX_ATTEMPTS or lower max_in_flight"
+          : "AWS_MAX_ATTEMPTS bears longer outages";
+  return std::move(error).while_doing(
+      fmt::format("gave up after {} ({})", tried, remedy));
 }
 
 template <class Call>
 auto RetryingStore::call_again(Call call, const std::stop_token& stop)
     -> decltype(call()) {
+  silence_->began();
+  auto result = try_again(call, stop);
+  silence_->ended(is_answer(result));
+  return result;
+}
+
+template <class Call>
+auto RetryingStore::try_again(Call call, const std::stop_token& stop)
+    -> decltype(call()) {
   const TimePoint began = clock_.now();
   for (std::uint32_t attempts_made = 1;; ++attempts_made) {
     auto result = call();
     if (result) return result;
-    if (!worth_another(result.error(), attempts_made)) {
+    if (!worth_another(result.error(), attempts_made, began)) {
       return given_up(std::move(result).error(), attempts_made, began);
     }
+    silence_->failed(result.error(), attempts_made);
     wait(draw_and_count(attempts_made), stop);
     if (stop.stop_requested()) return not_sent_again(result.error());
     if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);

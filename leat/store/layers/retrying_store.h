@@ -3,16 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "leat/base/mutex.h"
 #include "leat/metrics/metrics.h"
 #include "leat/runtime/retry_policy.h"
 #include "leat/runtime/timer_queue.h"
+#include "leat/store/endpoint_notes.h"
+#include "leat/store/layers/silence.h"
 #include "leat/store/store_wrapper.h"
 
 namespace leat {
 
-/// Sends what failed with a retryable error again, after a back-off.
+/// Sends what failed with a retryable error again, after a back-off. While
+/// nothing succeeds, it says so in the log: see Silence.
 ///
 /// Reads wait on a timer, so no thread is held; list, write and stat block as
 /// they do anyway. Each read is answered once: with success, with the first
@@ -29,8 +33,11 @@ namespace leat {
 class RetryingStore final : public StoreWrapper {
  public:
   /// `seed` makes the jitter repeatable; give each process its own.
+  /// With `notes`, what has never answered is not asked for longer than
+  /// RetryOptions::start_patience: it was never there.
   RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
-                std::uint64_t seed, Metrics* metrics);
+                std::uint64_t seed, Metrics* metrics,
+                std::shared_ptr<const EndpointNotes> notes = nullptr);
   ~RetryingStore() override;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
@@ -52,15 +59,20 @@ class RetryingStore final : public StoreWrapper {
   void go_on(const FlightRef& flight);
   void finish(const FlightRef& flight, Result<void> result);
 
-  bool worth_another(const Error& error, std::uint32_t attempts_made) const;
+  bool worth_another(const Error& error, std::uint32_t attempts_made,
+                     TimePoint began) const;
+  bool was_never_there(const Error& error) const;
   Nanoseconds draw_and_count(std::uint32_t attempts_made);
   Error given_up(Error error, std::uint32_t attempts_made,
                  TimePoint began) const;
+  template <class Call>
+  auto try_again(Call call, const std::stop_token& stop) -> decltype(call());
   template <class Call>
   auto call_again(Call call, const std::stop_token& stop) -> decltype(call());
 
   RetryPolicy policy_;
   Metrics* const metrics_;
+  const std::shared_ptr<const EndpointNotes> notes_;
   const SteadyClock clock_;
   std::stop_source closing_;
 
@@ -68,6 +80,7 @@ class RetryingStore final : public StoreWrapper {
   CondVar changed_;
   std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
 
+  std::optional<Silence> silence_;
   TimerQueue timers_;  // Last: its thread ends before the rest dies.
 };
 

@@ -143,6 +143,36 @@ TEST_F(RetryingStoreTest, GivesUpAfterItsAttemptsAndSaysWhatToChange) {
   EXPECT_THAT(result.error().message(), HasSubstr("a fault of the test"));
 }
 
+TEST_F(RetryingStoreTest, GivesUpSoonOnWhatWasNeverThere) {
+  RetryOptions options = kQuick;
+  options.max_attempts = 1000;
+  options.start_patience = std::chrono::milliseconds(5);
+  const auto notes = std::make_shared<EndpointNotes>();
+  const auto open_noted = [&](std::uint64_t failures) {
+    auto faulty = std::make_unique<FaultyStore>(
+        std::make_unique<TinyStore>(),
+        fail_first(failures, ErrorCode::kUnavailable));
+    faulty_ = faulty.get();
+    store_ = std::make_unique<RetryingStore>(std::move(faulty), options, 1,
+                                             &metrics_, notes);
+  };
+  open_noted(100'000);
+
+  const auto result = read();
+  const auto listed = store_->list({.prefix = "k"}, {});
+
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), HasSubstr("not reached by"));
+  EXPECT_THAT(result.error().message(),
+              ::testing::Not(HasSubstr("AWS_MAX_ATTEMPTS")));
+  EXPECT_FALSE(listed);
+  EXPECT_LT(faulty_->calls(), 1000u);
+
+  notes->has_answered = true;  // Now it is an outage.
+  open_noted(900);
+  EXPECT_TRUE(read());
+}
+
 TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
   open(fail_first(2, ErrorCode::kUnavailable));
   EXPECT_TRUE(store_->list({}, {}));

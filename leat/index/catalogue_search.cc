@@ -1,0 +1,299 @@
+#include "leat/index/catalogue_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "leat/base/hash.h"
+#include "leat/index/build_turn.h"
+#include "leat/index/catalogue_file.h"
+#include "leat/index/freshness.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+using MaybeOpened = std::optional<OpenedCatalogue>;
+
+/// Of each place.
+constexpr std::size_t kMostEarlier = 4;
+
+std::chrono::sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+}
+
+/// What there is, before anybody asks whether it is still true.
+struct Candidates {
+  MaybeOpened published;
+  MaybeOpened cached;
+  /// The store refused to say whether there is one beside the data.
+  bool was_refused = false;
+};
+
+Result<Candidates> candidates_at(const PublishedPlace& place,
+                                 const CatalogueOptions& options,
+                                 const std::stop_token& stop) {
+  Candidates all;
+  LEAT_TRY(all.published,
+           find_published(place, options, stop, &all.was_refused));
+  if (!all.published || options.refresh.is_automatic()) {
+    LEAT_TRY(all.cached,
+             find_cached(place.path, place.launch, options.refresh));
+  }
+  return all;
+}
+
+/// Beside `path`: who holds it asks the store, for all ranks of this node.
+std::string turn_path(const std::string& path) { return path + ".turn"; }
+
+/// True if another rank has asked; else the lock is in `sought`, where there
+/// are other ranks and it can be had.
+Result<bool> has_been_asked(const PublishedPlace& place,
+                            const CatalogueOptions& options, Sought& sought,
+                            const std::stop_token& stop) {
+  if (!place.path || place.launch.rank.world_size < 2) return false;
+  TurnTimes times = options.times;
+  times.head_start = {};
+  auto turn = wait_for_turn(
+      turn_path(*place.path), place.launch, times,
+      [&]() -> Result<Sight> {
+        return was_checked_for_job(*place.path) ? Sight::kThere
+                                                : Sight::kNothing;
+      },
+      stop);
+  if (!turn) {
+    if (turn.error().code() == ErrorCode::kCancelled) return turn.error();
+    return false;  // Nothing can be locked there: each asks for itself.
+  }
+  if (!*turn) return true;
+  sought.turn.emplace(**std::move(turn));
+  return false;
+}
+
+/// An inventory is what its URL and version say, and a listing what was seen.
+std::string text_of(const Glimpse& seen) {
+  return "listing " + seen.digest().hex();
+}
+
+/// Of `seen`, whether the note vouches for this catalogue.
+bool is_vouched_for(const PublishedPlace& place, const Catalogue& catalogue,
+                    std::string_view seen) {
+  if (!place.path) return false;
+  const auto note = read_seen(*place.path);
+  return note && note->seen == seen &&
+         note->catalogue == catalogue.digest().hex();
+}
+
+void vouch_for(const PublishedPlace& place, const Catalogue& catalogue,
+               const std::string& seen) {
+  if (!place.path) return;
+  write_seen(*place.path,
+             {.seen = seen, .catalogue = catalogue.digest().hex()});
+}
+
+/// Who may not list may read all the same, which is what counts.
+Result<bool> is_unlisted_but_good(const PublishedPlace& place,
+                                  const OpenedCatalogue& candidate, Error error,
+                                  const std::stop_token& stop) {
+  if (error.code() != ErrorCode::kPermissionDenied) return error;
+  if (candidate.source != CatalogueSource::kPublished &&
+      !check_access(place.store, place.prefix, *candidate.catalogue, stop)) {
+    return error;
+  }
+  log_info(fmt::format(
+      "{} cannot be listed with these credentials, so nobody can say whether "
+      "its catalogue {} is still true",
+      place.store.url_of(place.prefix),
+      age_for_people(candidate.listed_at, now())));
+  return true;
+}
+
+/// Asks the store whether `candidate` is still true.
+Result<bool> is_true(const PublishedPlace& place,
+                     const OpenedCatalogue& candidate, std::string& seen,
+                     const std::stop_token& stop) {
+  Result<Glimpse> glimpse =
+      glimpse_at(place.store, place.prefix, *candidate.catalogue, stop);
+  if (!glimpse) {
+    return is_unlisted_but_good(place, candidate, std::move(glimpse).error(),
+                                stop);
+  }
+  seen = text_of(*glimpse);
+  if (!is_vouched_for(place, *candidate.catalogue, seen) &&
+      !fits(*candidate.catalogue, *glimpse,
+            etags_apply(*candidate.catalogue, place.store))) {
+    return false;
+  }
+  vouch_for(place, *candidate.catalogue, seen);
+  return true;
+}
+
+/// True if the catalogue was made from another inventory than this, or from
+/// another version of it.
+bool is_of_another_inventory(const PublishedPlace& place,
+                             const std::string& seen) {
+  const auto note = place.path ? read_seen(*place.path) : std::nullopt;
+  return note && note->seen.starts_with("inventory ") && note->seen != seen;
+}
+
+/// The one that another rank of this node has found good, or made.
+MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
+  const auto note = read_seen(*place.path);
+  if (!note) return std::nullopt;
+  for (MaybeOpened* candidate : {&all.published, &all.cached}) {
+    if (*candidate &&
+        (*candidate)->catalogue->digest().hex() == note->catalogue) {
+      return std::move(*candidate);
+    }
+  }
+  return std::nullopt;
+}
+
+Result<void> choose_checked(const PublishedPlace& place, Candidates all,
+                            Sought& sought, const std::stop_token& stop) {
+  for (MaybeOpened* candidate : {&all.published, &all.cached}) {
+    if (!*candidate) continue;
+    LEAT_TRY(const bool is_still_true,
+             is_true(place, **candidate, sought.seen, stop));
+    if (is_still_true) {
+      sought.good = std::move(*candidate);
+      sought.outdated.reset();
+      return {};
+    }
+    if (!sought.outdated ||
+        sought.outdated->listed_at < (*candidate)->listed_at) {
+      sought.outdated = std::move(*candidate);
+    }
+  }
+  return {};
+}
+
+/// Takes what is there as it stands, if the store lets it be read.
+Result<void> choose_unchecked(const PublishedPlace& place, Candidates all,
+                              Sought& sought, const std::stop_token& stop) {
+  if (all.published) {
+    sought.good = std::move(all.published);
+  } else if (all.cached) {
+    if (all.was_refused) {
+      LEAT_TRY_VOID(check_access(place.store, place.prefix,
+                                 *all.cached->catalogue, stop));
+    }
+    sought.good = std::move(all.cached);
+  }
+  return {};
+}
+
+std::vector<std::filesystem::path> earlier_of(const std::string& path) {
+  const std::string begin =
+      std::filesystem::path(path).filename().string() + ".of-";
+  std::vector<std::filesystem::path> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(path).parent_path(), none)) {
+    if (entry.path().filename().string().starts_with(begin)) {
+      found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+std::string earlier_path(const std::string& path, std::string_view digest) {
+  return fmt::format("{}.of-{}", path, digest);
+}
+
+}  // namespace
+
+Result<std::optional<OpenedCatalogue>> find_cached(
+    const std::optional<std::string>& path, const Launch& launch,
+    const Refresh& refresh) {
+  if (!path || !catalogue_identity(*path) ||
+      !refresh.accepts(written_at(*path), now())) {
+    return MaybeOpened();
+  }
+  Result<Catalogue> catalogue = map_catalogue(*path, map_options_of(launch));
+  if (catalogue) {
+    return MaybeOpened(
+        {.catalogue = std::make_shared<const Catalogue>(*std::move(catalogue)),
+         .source = CatalogueSource::kCache,
+         .location = *path,
+         .note = "",
+         .listed_at = written_at(*path),
+         .file = *path});
+  }
+  if (catalogue.error().code() == ErrorCode::kCorrupt) {
+    return std::move(catalogue).error();
+  }
+  return MaybeOpened();  // Not there, not readable, of another version.
+}
+
+Result<Sought> seek_catalogue(const PublishedPlace& place,
+                              const CatalogueOptions& options,
+                              const std::stop_token& stop) {
+  Sought sought;
+  const bool is_checked =
+      options.refresh.is_automatic() && place.store.traits().can_list;
+  bool is_asked = false;
+  if (is_checked && !options.index.objects) {
+    LEAT_TRY(is_asked, has_been_asked(place, options, sought, stop));
+  }
+  if (place.path) sought.before = catalogue_identity(*place.path);
+  if (options.refresh.is_always()) return sought;
+  LEAT_TRY(Candidates all, candidates_at(place, options, stop));
+  if (is_asked) {
+    sought.good = chosen_by_others(place, all);
+    note_asked(*place.path);
+    if (sought.good) return sought;
+  }
+  if (!options.index.objects && is_checked) {
+    LEAT_TRY_VOID(choose_checked(place, std::move(all), sought, stop));
+    if (place.path) note_asked(*place.path);
+    return sought;
+  }
+  if (options.index.objects && options.refresh.is_automatic()) {
+    if (!options.index.objects_version.empty()) {
+      sought.seen = "inventory " + options.index.objects_version;
+    }
+    if (all.cached && is_of_another_inventory(place, sought.seen)) {
+      sought.outdated = std::move(all.cached);
+      return sought;
+    }
+  }
+  LEAT_TRY_VOID(choose_unchecked(place, std::move(all), sought, stop));
+  return sought;
+}
+
+void keep_earlier(const std::optional<std::string>& path,
+                  const OpenedCatalogue& outdated) {
+  if (!path || outdated.file.empty()) return;
+  std::error_code ignored;  // Without it, a resumed epoch is refused.
+  std::filesystem::create_hard_link(
+      outdated.file, earlier_path(*path, outdated.catalogue->digest().hex()),
+      ignored);
+  auto kept = earlier_of(*path);
+  std::ranges::sort(kept, {}, [](const std::filesystem::path& file) {
+    return written_at(file.string());
+  });
+  for (std::size_t i = 0; i + kMostEarlier < kept.size(); ++i) {
+    std::filesystem::remove(kept[i], ignored);
+  }
+}
+
+std::optional<OpenedCatalogue> find_earlier(
+    const std::optional<std::string>& path, std::string_view digest) {
+  if (!path ||
+      digest.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const Result<MaybeOpened> found =
+      find_cached(earlier_path(*path, digest), Launch{}, Refresh::never());
+  if (!found || !*found || (*found)->catalogue->digest().hex() != digest) {
+    return std::nullopt;
+  }
+  return **found;
+}
+
+}  // namespace leat

@@ -1,0 +1,91 @@
+// Whether what a catalogue says is still so, at the cost of a request or two.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/hash.h"
+#include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// A cheap look at what lies below a prefix: all of a small listing, of a large
+/// one the first page, and what comes behind the end of a catalogue. What
+/// changed in the middle of a large one is not seen.
+struct Glimpse {
+  /// Without hidden ones; keys relative to the prefix, in byte order.
+  std::vector<ObjectInfo> first;
+  bool is_all = false;  ///< `first` is the whole listing.
+  /// Where not: from the last object that the catalogue has.
+  std::vector<ObjectInfo> tail;
+
+  Hash128 digest() const;
+};
+
+/// Looks. `kept` tells how many pages are worth asking for. Blocks.
+///
+/// Errors: as Store::list
+Result<Glimpse> glimpse_at(Store& store, std::string_view prefix,
+                           const Catalogue& kept, const std::stop_token& stop);
+
+/// False if `catalogue` cannot be of what was seen: an object is missing, new,
+/// of another size or, where both ETags are of one kind, of another version.
+bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
+
+/// What tells two catalogues of one place apart.
+struct CatalogueChange {
+  std::uint64_t added = 0;
+  std::uint64_t removed = 0;
+  std::uint64_t rewritten = 0;  ///< Of another size or version.
+
+  bool is_any() const { return added + removed + rewritten != 0; }
+};
+CatalogueChange change_between(const Catalogue& before, const Catalogue& now);
+/// The same, of what was listed but not indexed yet.
+CatalogueChange change_between(const Catalogue& before,
+                               const std::vector<ObjectInfo>& now,
+                               bool has_etags);
+
+/// "URL: 2 objects were added and 0 removed since the catalogue of 2 h ago;
+/// listed again".
+std::string describe(const CatalogueChange& change, std::string_view url,
+                     std::chrono::sys_seconds listed_at,
+                     std::chrono::sys_seconds now);
+
+/// "40 s ago", "12 min ago", "2 h ago", "3 d ago"; "of unknown age" for the
+/// epoch.
+std::string age_for_people(std::chrono::sys_seconds listed_at,
+                           std::chrono::sys_seconds now);
+
+/// Says that a store lets nobody read what a catalogue names: one byte of its
+/// first object that has one is asked for. Blocks.
+///
+/// Errors: as Store::read
+Result<void> check_access(Store& store, std::string_view prefix,
+                          const Catalogue& catalogue,
+                          const std::stop_token& stop);
+
+/// What was seen when a catalogue was last found to be true: kept beside it.
+struct SeenNote {
+  std::string seen;       ///< Of a Glimpse, its digest; one line in any case.
+  std::string catalogue;  ///< Its digest.
+};
+/// Nullopt if there is none, or it cannot be read.
+std::optional<SeenNote> read_seen(const std::string& catalogue_path);
+/// Where that cannot be kept, the next start compares again.
+void write_seen(const std::string& catalogue_path, const SeenNote& note);
+
+/// True if somebody on this node has checked the catalogue at this path since
+/// this process last asked, or since a minute before this process began: ranks
+/// of a job take each other's word, so that all go by one listing.
+bool was_checked_for_job(const std::string& catalogue_path);
+/// This process has asked.
+void note_asked(const std::string& catalogue_path);
+
+}  // namespace leat

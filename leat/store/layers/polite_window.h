@@ -1,0 +1,48 @@
+// How many requests a server can bear that closes each connection.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "leat/base/clock.h"
+#include "leat/store/endpoint_notes.h"
+
+namespace leat {
+
+/// Holds requests back from a server that keeps no connection.
+///
+/// Such a server accepts connections one by one and queues a few: whoever opens
+/// more has packets dropped, and waits a second for each. So there are few
+/// requests until a reply shows that connections are kept, which lifts all
+/// bounds; else as many as the server answers without letting them queue: what
+/// replies take beyond the quickest tells how many wait (as TCP Vegas has it).
+/// A request that waited for a dropped packet halves them, and what they were
+/// is not tried again for a while.
+///
+/// Pure: reads `notes`, and is told the time. Threads: one at a time.
+class PoliteWindow {
+ public:
+  explicit PoliteWindow(const EndpointNotes& notes) : notes_(notes) {}
+
+  /// To be called when a read has ended.
+  void read_ended(TimePoint now);
+  /// The most reads in flight; SIZE_MAX where nothing speaks against them.
+  std::size_t most() const;
+
+ private:
+  void halve(TimePoint now);
+  void judge(TimePoint now);
+
+  const EndpointNotes& notes_;
+  std::size_t window_ = kFirst;
+  std::size_t ceiling_ = kMost;
+  std::uint64_t late_ = 0;     ///< Those that were heard.
+  std::uint64_t replies_ = 0;  ///< Of the time before this look.
+  std::int64_t waited_ = 0;    ///< The same.
+  TimePoint halved_;
+  TimePoint raised_ceiling_;
+
+  static constexpr std::size_t kFirst = 4;
+  static constexpr std::size_t kMost = 512;
+};
+
+}  // namespace leat

@@ -1,0 +1,11 @@
+// The engine's log as Python sees it.
+#pragma once
+
+namespace leat {
+
+/// Hands what was logged since the last call to Python's `logging`, through
+/// leat._log. The engine's own threads never take the GIL for it: lines wait
+/// until a thread of Python's is in leat. REQUIRES: the GIL is held.
+void deliver_log();
+
+}  // namespace leat
