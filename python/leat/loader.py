@@ -212,6 +212,7 @@ class Loader:
             "functions": _ops.functions_of(ops),
             "fields": names,
             "ids": ids,
+            "collates": collate is not None,
             "on_error": str(on_error),
             "hashes": hashes,
             "trace": "" if trace is None else os.fspath(trace),
@@ -516,7 +517,7 @@ def _rows(value: Any, dtype: Any) -> Any:
     """Bytes of equal length as rows of numbers, over the same memory."""
     if dtype is None or not isinstance(value, tuple):
         return value
-    values, offsets = value
+    values, offsets, _ = value
     return values.view(dtype).reshape(len(offsets) - 1, -1)
 
 

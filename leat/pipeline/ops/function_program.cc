@@ -57,14 +57,20 @@ class FunctionProgram final : public ValueProgram {
   FunctionProgram(std::shared_ptr<const Program> program,
                   std::shared_ptr<const ValueProgram> value_program,
                   FieldKind kind, std::vector<Step> steps,
-                  std::shared_ptr<MostMade> most_made)
+                  std::shared_ptr<MostMade> most_made,
+                  const std::optional<OwnShapes>& shapes)
       : program_(std::move(program)),
         value_program_(std::move(value_program)),
         kind_(kind),
         steps_(std::move(steps)),
-        most_made_(std::move(most_made)) {}
+        most_made_(std::move(most_made)),
+        shapes_(shapes) {}
 
+  PadRule pad_rule() const override {
+    return shapes_ ? shapes_->pad_rule : PadRule{};
+  }
   Joining joining() const override {
+    if (shapes_) return shapes_->joining;
     const auto* last = std::get_if<FunctionOp>(&steps_.back());
     return last != nullptr ? last->joining : Joining::kStack;
   }
@@ -105,7 +111,8 @@ class FunctionProgram final : public ValueProgram {
 
   std::string remedy() const override {
     return "have the function give all the same shape, or say "
-           "leat.ops.Python(..., ragged=True)";
+           "leat.ops.Python(..., ragged=True), or of pictures "
+           "leat.ops.DecodeImage(ragged=True)";
   }
 
  private:
@@ -146,6 +153,7 @@ class FunctionProgram final : public ValueProgram {
   const FieldKind kind_;
   const std::vector<Step> steps_;
   const std::shared_ptr<MostMade> most_made_;
+  const std::optional<OwnShapes> shapes_;
 };
 
 }  // namespace
@@ -153,7 +161,8 @@ class FunctionProgram final : public ValueProgram {
 Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
     const std::vector<Op>& ops, const std::string& field,
-    const std::shared_ptr<const Program>& rest_before) {
+    const std::shared_ptr<const Program>& rest_before,
+    const std::optional<OwnShapes>& shapes) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < ops.size();) {
     if (const auto* function = std::get_if<FunctionOp>(&ops[i].params)) {
@@ -174,10 +183,10 @@ Result<FunctionPrograms> compile_functions(
   const auto most_made = std::make_shared<MostMade>(0);
   FunctionPrograms made;
   made.whole = std::make_shared<FunctionProgram>(
-      before.program, before.value_program, kind, steps, most_made);
+      before.program, before.value_program, kind, steps, most_made, shapes);
   if (rest_before != nullptr) {
     made.rest = std::make_shared<FunctionProgram>(rest_before, nullptr, kind,
-                                                  steps, most_made);
+                                                  steps, most_made, shapes);
   }
   return made;
 }

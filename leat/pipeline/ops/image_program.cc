@@ -194,7 +194,9 @@ class ImageProgram final : public Program {
   }
 
   std::string remedy() const override {
-    return "give all the same shape with leat.ops.Resize or RandomResizedCrop";
+    return "give all the same shape with leat.ops.Resize or RandomResizedCrop, "
+           "or take them as they are: DecodeImage(ragged=True) gives a "
+           "leat.Ragged, leat.ops.PadTo() fills up to a batch's largest";
   }
 
  private:

@@ -22,6 +22,8 @@ constexpr std::array kDecodeImage = {
               "never decode a JPEG at a fraction of its size"},
     ParamInfo{"max_pixels", kCount, "178956970",
               "refuse images that claim more"},
+    ParamInfo{"ragged", kFlag, "false",
+              "pictures may differ in size, whatever ops follow"},
 };
 constexpr std::array kResize = {
     ParamInfo{"size", kSide, "", "of the shorter side, or height and width"},
@@ -53,6 +55,12 @@ constexpr std::array kPad = {
     ParamInfo{"size", kSize, "null",
               "instead: make it at least that large, on both sides alike"},
     ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::array kPadTo = {
+    ParamInfo{"size", kSize, "null",
+              "a side, or height and width; default: the batch's largest"},
+    ParamInfo{"multiple", kCount, "1", "round that up to a multiple of it"},
+    ParamInfo{"fill", kNumber, "0", "as the array has it"},
 };
 constexpr std::string_view kFactor =
     "of a factor: how far around 1, or its bounds";
@@ -120,6 +128,8 @@ constexpr std::array kOps = {
     OpInfo{"random_crop", "cut out a random part; padded if too small",
            kRandomCrop},
     OpInfo{"pad", "add a border", kPad},
+    OpInfo{"pad_to", "fill up the pictures of a batch to one size; last",
+           kPadTo},
     OpInfo{"color_jitter",
            "change brightness, contrast, saturation and hue in random order",
            kColorJitter},

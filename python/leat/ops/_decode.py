@@ -20,6 +20,10 @@ class DecodeImage(Op):
             That is done only where the crop is at least three times the output
             both ways, and changes photographs by less than 2 levels on average.
         max_pixels: refuse images that claim more; the default is Pillow's.
+        ragged: pictures may differ in size; a batch is a `leat.Ragged` with their
+            shapes, always. Else the first picture decides, and another size raises,
+            unless `PadTo` ends the chain, a batch is one sample, or the loader has a
+            ``collate``.
     """
 
     _name = "decode_image"
@@ -34,6 +38,7 @@ class DecodeImage(Op):
         exif_orientation: bool = True,
         exact: bool = False,
         max_pixels: int | None = None,
+        ragged: bool = False,
     ) -> None:
         params = {
             "mode": self._choice("mode", mode, ("RGB", "L")),
@@ -41,6 +46,7 @@ class DecodeImage(Op):
             "exif_orientation": bool(exif_orientation),
             "exact": bool(exact),
             "max_pixels": None if max_pixels is None else int(max_pixels),
+            "ragged": True if ragged else None,
         }
         if max_pixels is not None and max_pixels < 1:
             fail(self, f"max_pixels={max_pixels!r} must be at least 1")
