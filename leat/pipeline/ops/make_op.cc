@@ -54,8 +54,9 @@ Interpolation interpolation_in(ParamReader& params) {
 
 OpParams decode_image(ParamReader& params) {
   DecodeImageOp op;
-  op.mode = params.choice<PixelMode>(
-      "mode", {{"RGB", PixelMode::kRgb}, {"L", PixelMode::kGrey}});
+  op.mode = params.choice<PixelMode>("mode", {{"RGB", PixelMode::kRgb},
+                                              {"L", PixelMode::kGrey},
+                                              {"I;16", PixelMode::kGrey16}});
   op.layout = params.choice<PixelLayout>(
       "layout", {{"CHW", PixelLayout::kChw}, {"HWC", PixelLayout::kHwc}});
   op.exif_orientation = params.flag("exif_orientation")
@@ -65,6 +66,10 @@ OpParams decode_image(ParamReader& params) {
       params.flag("exact") ? DctScaling::kOff : DctScaling::kAllowed;
   op.max_pixels = params.count("max_pixels");
   op.is_ragged = params.flag("ragged");
+  op.cuts_depth = !params.is_null("depth");
+  if (op.cuts_depth && params.count("depth") != 8) {
+    params.fail("takes depth=8 alone, of 16 bits the upper ones");
+  }
   return op;
 }
 

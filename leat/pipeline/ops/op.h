@@ -35,7 +35,8 @@ struct DecodeImageOp {
   ExifOrientation exif_orientation = ExifOrientation::kApply;
   DctScaling dct_scaling = DctScaling::kAllowed;
   std::uint64_t max_pixels = kDefaultMaxPixels;
-  bool is_ragged = false;  ///< Pictures come with sizes of their own.
+  bool cuts_depth = false;  ///< Takes the upper 8 bits of 16.
+  bool is_ragged = false;   ///< Pictures come with sizes of their own.
 };
 
 struct ResizeOp {

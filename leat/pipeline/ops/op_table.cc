@@ -13,7 +13,8 @@ constexpr std::string_view kFilters =
     "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
 
 constexpr std::array kDecodeImage = {
-    ParamInfo{"mode", kText, R"("RGB")", "RGB, or L for grey"},
+    ParamInfo{"mode", kText, R"("RGB")",
+              "RGB, L for grey, or I;16 for grey PNGs of 16 bits"},
     ParamInfo{"layout", kText, R"("CHW")",
               "CHW or HWC: the order of the array's dimensions"},
     ParamInfo{"exif_orientation", kFlag, "true",
@@ -22,6 +23,9 @@ constexpr std::array kDecodeImage = {
               "never decode a JPEG at a fraction of its size"},
     ParamInfo{"max_pixels", kCount, "178956970",
               "refuse images that claim more"},
+    ParamInfo{
+        "depth", kCount, "null",
+        "8: takes the upper 8 bits of PNGs of 16, which are refused else"},
     ParamInfo{"ragged", kFlag, "false",
               "pictures may differ in size, whatever ops follow"},
 };
