@@ -135,7 +135,7 @@ bool BatchWork::finds_room_for_values(SampleWork& sample) {
     const ValueRoom::Found found =
         room_.find(f, *spec, field.joining, field.value_program->pad_rule(),
                    context_.budget);
-    if (found == ValueRoom::Found::kNever) {
+    if (found == ValueRoom::Found::kTooMuch) {
       sample.fail(Error(
           ErrorCode::kResourceExhausted,
           fmt::format("the values of a batch of {} samples need {} or more, "

@@ -22,7 +22,7 @@ ValueRoom::Found ValueRoom::find(std::size_t field, const TensorSpec& spec,
   count(fields_[field], spec, joining, pad_rule);
   const std::uint64_t needed = sum();
   if (needed <= room_bytes_) return Found::kYes;
-  if (needed > budget.capacity_bytes()) return Found::kNever;
+  if (needed > budget.capacity_bytes()) return Found::kTooMuch;
   std::optional<Reservation> more = budget.try_reserve(needed - room_bytes_);
   if (!more) return Found::kNotNow;
   room_bytes_ = needed;

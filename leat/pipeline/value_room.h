@@ -27,7 +27,7 @@ class ValueRoom {
   enum class Found : std::uint8_t {
     kYes,
     kNotNow,
-    kNever,  ///< It is more than the whole budget.
+    kTooMuch,  ///< It is more than the whole budget.
   };
   /// Counts a row's value, of `spec`, which is then joined with the others.
   Found find(std::size_t field, const TensorSpec& spec, Joining joining,

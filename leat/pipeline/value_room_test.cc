@@ -38,7 +38,7 @@ TEST(ValueRoomTest, SaysWhereThereIsNoneNowAndWhereThereNeverIs) {
   EXPECT_EQ(room.find(0, picture(10, 10), Joining::kStack, {}, budget),
             Found::kNotNow);
   EXPECT_EQ(room.find(0, picture(20, 21), Joining::kStack, {}, budget),
-            Found::kNever);
+            Found::kTooMuch);
   EXPECT_EQ(room.needed_bytes(), 1040u);
 }
 
