@@ -67,7 +67,8 @@ class ValueProgram {
 
   /// Whether most_bytes() is a guess, which spec_for() puts right.
   virtual bool guesses() const { return false; }
-  /// What run() will make of these bytes. None: they are damaged.
+  /// What run() will make of these bytes, as far as that can be known. None:
+  /// they are damaged. REQUIRES: guesses().
   virtual std::optional<TensorSpec> spec_for(std::span<const std::byte>) const {
     return std::nullopt;
   }

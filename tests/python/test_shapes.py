@@ -362,7 +362,14 @@ def uneasy(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("ops", [[DecodeImage(ragged=True)], [DecodeImage(), PadTo()]])
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [DecodeImage(ragged=True)],
+        [DecodeImage(), PadTo()],
+        [DecodeImage(ragged=True), Python(lambda image: image)],
+    ],
+)
 def test_memory_holds_what_nobody_could_have_guessed(uneasy, ops):
     # One batch of four needs up to 4 x 270 KB, padded, and the pictures themselves.
     loader = load(uneasy, ops=ops, memory="1600KiB", hashes=True)

@@ -3,37 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 #include <variant>
 
 #include "leat/base/buffer.h"
 #include "leat/pipeline/cut.h"
+#include "leat/pipeline/ops/seen_sizes.h"
 
 namespace leat {
 namespace {
-
-/// What the samples of a field needed so far, by whichever half of its chain.
-///
-/// Threads: any.
-class SeenSizes {
- public:
-  void add(std::uint64_t bytes) {
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    samples_.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  /// Half as much again as they needed on average; 0 before the first.
-  std::uint64_t usual_bytes() const {
-    const std::uint64_t samples = samples_.load(std::memory_order_relaxed);
-    const std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
-    return samples == 0 ? 0 : bytes / samples * 3 / 2;
-  }
-
- private:
-  std::atomic<std::uint64_t> bytes_ = 0;
-  std::atomic<std::uint64_t> samples_ = 0;
-};
 
 class ShapeProgram final : public ValueProgram {
  public:
