@@ -20,7 +20,8 @@ class ImageFuzzer {
     // 2^20 pixels: enough to go wrong, few enough to be fast.
     constexpr const char* kChains[] = {
         "decode_image:max_pixels=1048576",
-        "decode_image:L:max_pixels=1048576,center_crop:33",
+        "decode_image:L:depth=8:max_pixels=1048576,center_crop:33",
+        "decode_image:I;16:max_pixels=1048576,random_crop:32,cast:float16",
         "decode_image:max_pixels=1048576,random_resized_crop:32,normalize:0:"
         "std=1",
         "decode_image:max_pixels=1048576:exact=true,resize:40,center_crop:32",

@@ -154,10 +154,13 @@ RunContext Loader::Machine::context_over(
 }
 
 Result<void> Loader::Machine::open_catalogue() {
-  LEAT_TRY(fields, choose_fields(options.ops, dataset.catalogue->fields(),
-                                 {.names = options.fields,
-                                  .with_ids = options.ids,
-                                  .has_valid = options.pad}));
+  LEAT_TRY(fields,
+           choose_fields(options.ops, dataset.catalogue->fields(),
+                         {.names = options.fields,
+                          .with_ids = options.ids,
+                          .has_valid = options.pad,
+                          .has_batches_of_one = global_batch == rank.world_size,
+                          .has_collate = options.has_collate}));
   open_blocks();
   return {};
 }

@@ -72,6 +72,9 @@ struct LoaderOptions {
 
   std::vector<OpSpec> ops;
   std::vector<std::string> fields;  ///< Empty: all of them.
+  /// Whoever gets the batches takes their samples apart: these may have any
+  /// shape.
+  bool has_collate = false;
   bool ids = false;  ///< Adds `index`, `key` and, padded, `valid`.
   OnError on_error = OnError::kRaise;
   bool hashes = true;  ///< Order and content hashes in stats().

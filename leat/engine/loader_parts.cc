@@ -90,10 +90,13 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   auto ground = std::make_shared<PartGround>();
   ground->part = *std::move(part);
   const Catalogue& catalogue = *ground->part.catalogue;
-  LEAT_TRY(ground->fields, choose_fields(options.ops, catalogue.fields(),
-                                         {.names = options.fields,
-                                          .with_ids = options.ids,
-                                          .has_valid = options.pad}));
+  LEAT_TRY(ground->fields,
+           choose_fields(options.ops, catalogue.fields(),
+                         {.names = options.fields,
+                          .with_ids = options.ids,
+                          .has_valid = options.pad,
+                          .has_batches_of_one = global_batch == rank.world_size,
+                          .has_collate = options.has_collate}));
   LEAT_TRY_VOID(open_form(ground->fields));
   const auto cut = std::make_shared<BlockMap>(BlockMap::build(catalogue));
   ground->context = std::make_unique<RunContext>(

@@ -19,6 +19,7 @@ Batch copy_of(const Batch& batch, SlotPool& slots) {
   for (FieldArray& field : copy.fields) {
     field.values = copy_of(field.values, slots);
     field.offsets = copy_of(field.offsets, slots);
+    field.shapes = copy_of(field.shapes, slots);
   }
   return copy;
 }

@@ -14,7 +14,7 @@ namespace leat {
 /// How the values of a field lie in a batch.
 enum class ArrayKind : std::uint8_t {
   kDense,    ///< `values`: shape (samples, ...), in C order.
-  kRagged,   ///< `values`: one sample after another; `offsets`.
+  kRagged,   ///< `values`: one sample after another; `offsets`, `shapes`.
   kStrings,  ///< `strings`: one a sample.
 };
 
@@ -28,6 +28,9 @@ struct FieldArray {
   /// kRagged: int64, (samples + 1): where along the first dimension of `values`
   /// each sample begins, and the end.
   SlotRef offsets;
+  /// kRagged, where more than the first dimension may differ: int64, (samples,
+  /// dimensions); `values` then has one dimension. Else null.
+  SlotRef shapes;
   std::vector<std::string> strings;
 };
 

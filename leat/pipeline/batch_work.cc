@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/units.h"
+
 namespace leat {
 namespace {
 
@@ -61,39 +63,90 @@ std::uint64_t BatchWork::length_of(const DeliveredField& field,
   return sizeof(std::int64_t);
 }
 
-std::optional<std::uint64_t> BatchWork::slot_bytes() const {
+/// The values of a field, and what they are joined to.
+std::uint64_t BatchWork::values_bytes(std::size_t f) const {
+  const DeliveredField& field = context_.fields[f];
+  std::uint64_t bytes = 0;
+  for (const auto& sample : samples_) {
+    const std::uint64_t length = length_of(field, sample->id);
+    bytes += 2 * field.value_program->most_bytes(length);
+  }
+  return bytes;
+}
+
+std::uint64_t BatchWork::guessed_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    if (context_.fields[f].guesses()) bytes += values_bytes(f);
+  }
+  return bytes;
+}
+
+/// REQUIRES: the shapes of dense fields are known.
+std::uint64_t BatchWork::certain_bytes() const {
   std::uint64_t bytes = size() * kRowOverheadBytes;
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.source == FieldSource::kProgram) {
-      std::optional<TensorSpec> spec = field.program->output();
-      if (!spec) {
-        const auto learned = context_.shapes.find(f);
-        if (!learned) return std::nullopt;
-        spec = learned->spec;
-      }
-      bytes += size() * spec->size_bytes();
-      continue;
-    }
-    if (!field.is_fetched() && !field.has_ops()) continue;
-    for (const auto& sample : samples_) {
-      const std::uint64_t length = length_of(field, sample->id);
-      // The values, and what they are joined to.
-      bytes += field.source == FieldSource::kValue
-                   ? 2 * field.value_program->most_bytes(length)
-                   : length;
+      bytes += size() * spec_of(f).size_bytes();
+    } else if (field.source == FieldSource::kValue) {
+      if (!field.guesses()) bytes += values_bytes(f);
+    } else if (field.is_fetched()) {
+      for (const auto& sample : samples_) bytes += length_of(field, sample->id);
     }
   }
   return bytes;
 }
 
+std::optional<std::uint64_t> BatchWork::slot_bytes() const {
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source == FieldSource::kProgram && !field.program->output() &&
+        !context_.shapes.find(f)) {
+      return std::nullopt;
+    }
+  }
+  return certain_bytes() + guessed_bytes();
+}
+
 void BatchWork::take_slots(Reservation reservation) {
+  // What was guessed then; by now it may be more.
+  room_.begin(context_.fields.size(), size(),
+              reservation.bytes() - certain_bytes());
   reservation_ = std::move(reservation);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const bool has_values = context_.fields[f].source == FieldSource::kValue;
     values_.emplace_back(has_values ? size() : 0);
     batch.fields.push_back(empty_array(f));
   }
+}
+
+bool BatchWork::finds_room_for_values(SampleWork& sample) {
+  bool has_room = true;
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (!field.guesses()) continue;
+    const std::span<const std::byte> record = sample.record_of(field.column);
+    const auto spec =
+        record.empty()
+            ? field.value_program->spec_for(sample.bytes_of(field.column))
+            : field.cut_chain->value_rest->spec_for(record);
+    if (!spec) continue;  // It will be said why.
+    const ValueRoom::Found found =
+        room_.find(f, *spec, field.joining, field.value_program->pad_rule(),
+                   context_.budget);
+    if (found == ValueRoom::Found::kTooMuch) {
+      sample.fail(Error(
+          ErrorCode::kResourceExhausted,
+          fmt::format("the values of a batch of {} samples need {} or more, "
+                      "but memory= allows {}; raise memory=, or lower the "
+                      "batch size",
+                      size(), format_bytes(room_.needed_bytes()),
+                      format_bytes(context_.budget.capacity_bytes()))));
+    }
+    has_room = has_room && found == ValueRoom::Found::kYes;
+  }
+  return has_room;
 }
 
 FieldArray BatchWork::empty_array(std::size_t f) {
@@ -135,6 +188,8 @@ TensorSpec BatchWork::spec_of(std::size_t f) const {
       return {DType::kFloat64, {}};
     case FieldSource::kValid:
       return {DType::kUint8, {}};
+    case FieldSource::kSize:
+      return {DType::kInt64, {2}};
     default:
       return {DType::kInt64, {}};
   }
@@ -222,16 +277,29 @@ void BatchWork::put_together() {
   for (const auto& sample : samples_) batch.content_hash += sample->hash;
 }
 
+JoinRule BatchWork::join_rule(std::size_t f) const {
+  const DeliveredField& field = context_.fields[f];
+  return {.joining = field.joining,
+          .pad = field.value_program->pad_rule(),
+          .remedy = field.value_program->remedy()};
+}
+
 Result<void> BatchWork::join_values() {
   const auto key_of = [this](std::size_t row) {
     return std::string(context_.catalogue.key(samples_[row]->id));
   };
   for (std::size_t f = 0; f < values_.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
+    if (field.source != FieldSource::kSize) continue;
+    LEAT_TRY_VOID(values_[field.size_of].write_sizes(
+        join_rule(field.size_of).pad.height_at, key_of,
+        batch.fields[f].values->bytes()));
+  }
+  for (std::size_t f = 0; f < values_.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
     if (field.source != FieldSource::kValue) continue;
-    Result<void> joined =
-        values_[f].join(*field.value_program, key_of, context_.slots,
-                        context_.shapes, f, batch.fields[f]);
+    Result<void> joined = values_[f].join(join_rule(f), key_of, context_.slots,
+                                          context_.shapes, f, batch.fields[f]);
     if (!joined) {
       return Error(joined.error())
           .while_doing(fmt::format("field \"{}\"", field.name));

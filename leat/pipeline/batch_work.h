@@ -11,6 +11,7 @@
 #include "leat/pipeline/batch.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/pipeline/sample_work.h"
+#include "leat/pipeline/value_room.h"
 #include "leat/pipeline/value_rows.h"
 
 namespace leat {
@@ -42,6 +43,11 @@ class BatchWork {
   /// Where the raw bytes of a row go, so that the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
 
+  /// Whether there is memory for what the row's ops make, where only its bytes
+  /// tell how much that is. If that can never be, the sample has failed.
+  /// Called once, before fill().
+  bool finds_room_for_values(SampleWork& sample);
+
   /// Runs the row's ops and copies its numbers; on an executor thread.
   /// REQUIRES: times.decoded says when that began.
   Result<void> fill(SampleWork& sample, std::size_t thread);
@@ -55,11 +61,16 @@ class BatchWork {
   RowEnd finish(SampleWork& sample);
 
   /// The bytes are the user's from now on.
-  void hand_over() { reservation_.release(); }
+  void hand_over() {
+    reservation_.release();
+    room_.release();
+  }
 
   const std::uint64_t epoch;
   const std::uint64_t step;
   std::uint64_t position_after = 0;
+  /// Rows that wait until nothing is delivered before them; the run's.
+  std::vector<SampleWork*> put_off;
   /// Positions that were passed over so far: see plan/ready_first.h.
   std::vector<std::uint64_t> left_behind;
 
@@ -78,6 +89,10 @@ class BatchWork {
   FieldArray empty_array(std::size_t field);
   FieldArray raw_array(std::size_t column);
   TensorSpec spec_of(std::size_t field) const;
+  std::uint64_t certain_bytes() const;
+  std::uint64_t guessed_bytes() const;
+  std::uint64_t values_bytes(std::size_t field) const;
+  JoinRule join_rule(std::size_t field) const;
   std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
   void make_record(SampleWork& sample, SampleWork::Fetched& fetched,
                    std::size_t thread);
@@ -112,6 +127,7 @@ class BatchWork {
   const RunContext& context_;
   std::vector<std::unique_ptr<SampleWork>> samples_;
   std::vector<ValueRows> values_;  ///< Of each field; rows only of kValue.
+  ValueRoom room_;                 ///< For the values of programs that guess.
   Reservation reservation_;
   std::atomic<std::size_t> left_;
 };

@@ -8,8 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/pipeline/ops/shape_program.h"
+
 namespace leat {
 namespace {
+
+constexpr std::string_view kSizeSuffix = "_size";
 
 FieldSource source_of(const OutputField& output, FieldKind kind) {
   if (output.program != nullptr) return FieldSource::kProgram;
@@ -31,24 +35,70 @@ bool is_an_id(std::string_view name) {
   return name == "index" || name == "key" || name == "valid";
 }
 
+/// Lets the samples of a field have any shape, where nobody minds.
+void loosen(OutputField& output, const FieldChoice& choice) {
+  if (!choice.has_batches_of_one && !choice.has_collate) return;
+  if (output.program == nullptr || output.program->output()) return;
+  give_own_shapes(output, {.joining = Joining::kStack});
+}
+
+Joining joining_of(const OutputField& output, const FieldChoice& choice) {
+  if (output.value_program == nullptr) return Joining::kStack;
+  const Joining joining = output.value_program->joining();
+  return joining == Joining::kStack && choice.has_collate ? Joining::kEither
+                                                          : joining;
+}
+
+bool has_sizes(const DeliveredField& field) {
+  return field.source == FieldSource::kValue &&
+         (field.joining == Joining::kShapes ||
+          field.joining == Joining::kPadded) &&
+         field.value_program->pad_rule().is_of_pictures;
+}
+
+/// Says of which of the chosen fields each of kSize is.
+Result<void> find_sized(std::vector<DeliveredField>& chosen) {
+  for (DeliveredField& field : chosen) {
+    if (field.source != FieldSource::kSize) continue;
+    const std::string of =
+        field.name.substr(0, field.name.size() - kSizeSuffix.size());
+    const auto found = std::ranges::find(chosen, of, &DeliveredField::name);
+    if (found == chosen.end()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("fields= names \"{}\" without \"{}\", whose "
+                               "sizes it has: name both",
+                               field.name, of));
+    }
+    field.size_of = static_cast<std::size_t>(found - chosen.begin());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<DeliveredField>> choose_fields(
     const std::vector<OpSpec>& ops, const std::vector<FieldSpec>& fields,
     const FieldChoice& choice) {
-  LEAT_TRY(const std::vector<OutputField> outputs, compile_ops(ops, fields));
+  LEAT_TRY(std::vector<OutputField> outputs, compile_ops(ops, fields));
   std::vector<DeliveredField> all;
   std::vector<std::string> names = choice.names;
   const bool takes_all = names.empty();
-  for (const OutputField& output : outputs) {
+  for (OutputField& output : outputs) {
+    loosen(output, choice);
     all.push_back({.name = output.name,
                    .source = source_of(output, fields[output.source].kind),
                    .column = output.source,
                    .kind = fields[output.source].kind,
                    .program = output.program,
                    .value_program = output.value_program,
-                   .cut_chain = output.cut_chain});
+                   .cut_chain = output.cut_chain,
+                   .joining = joining_of(output, choice)});
     if (takes_all) names.push_back(output.name);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!has_sizes(all[i])) continue;
+    all.push_back({.name = all[i].name + std::string(kSizeSuffix),
+                   .source = FieldSource::kSize});
   }
   all.push_back({.name = "index", .source = FieldSource::kIndex});
   all.push_back({.name = "key", .source = FieldSource::kKey});
@@ -77,6 +127,7 @@ Result<std::vector<DeliveredField>> choose_fields(
     }
     chosen.push_back(*found);
   }
+  LEAT_TRY_VOID(find_sized(chosen));
   return chosen;
 }
 

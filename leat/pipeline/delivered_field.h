@@ -9,6 +9,7 @@
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
 #include "leat/pipeline/program.h"
+#include "leat/pipeline/value.h"
 
 namespace leat {
 
@@ -22,6 +23,7 @@ enum class FieldSource : std::uint8_t {
   kIndex,    ///< The sample's id, int64.
   kKey,      ///< The sample's key.
   kValid,    ///< False for the padding of a last step; uint8.
+  kSize,     ///< Height and width of each picture of a field; int64.
 };
 
 struct DeliveredField {
@@ -33,10 +35,16 @@ struct DeliveredField {
   std::shared_ptr<const ValueProgram> value_program;  ///< Of kValue.
   /// Of both, where they can be cut; else null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
+  Joining joining = Joining::kStack;  ///< Of kValue.
+  std::size_t size_of = 0;  ///< Of kSize: the field, among those chosen.
 
   /// Whether ops make it.
   bool has_ops() const {
     return source == FieldSource::kProgram || source == FieldSource::kValue;
+  }
+  /// Whether only its bytes tell how much memory it needs.
+  bool guesses() const {
+    return source == FieldSource::kValue && value_program->guesses();
   }
   /// Whether its bytes lie in the store, and not in the catalogue.
   bool is_fetched() const {
@@ -50,9 +58,14 @@ struct FieldChoice {
   std::vector<std::string> names;  ///< In this order; empty for all.
   bool with_ids = false;           ///< Adds `index`, `key` and `valid`.
   bool has_valid = false;          ///< There is `valid`, for who names it.
+  /// Each batch is one sample: it may have any shape.
+  bool has_batches_of_one = false;
+  /// Who takes the samples apart gets each with its own shape.
+  bool has_collate = false;
 };
 
-/// Compiles the ops and picks the fields.
+/// Compiles the ops and picks the fields. Of a field `image` whose pictures
+/// have sizes of their own, `image_size` is there too, for who names it.
 ///
 /// Errors:
 ///   kInvalidArgument  a name that no field has (the message lists those there

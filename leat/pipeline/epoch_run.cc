@@ -94,6 +94,9 @@ EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
 EpochRun::~EpochRun() {
   stop_.request_stop();
   planner_.join();
+  for (const std::shared_ptr<BatchWork>& batch : batches_left()) {
+    run_put_off(batch);
+  }
   MutexLock lock(mutex_);
   changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return under_way_ == 0;
@@ -130,13 +133,41 @@ BatchWork& EpochRun::head() {
 
 std::shared_ptr<BatchWork> EpochRun::take() {
   std::shared_ptr<BatchWork> batch;
-  const MutexLock lock(mutex_);
-  batch = std::move(batches_.front());
-  batches_.pop_front();
-  taken_ += batch->size();
-  ++taken_batches_;
-  changed_.notify_all();
+  std::shared_ptr<BatchWork> next;
+  {
+    const MutexLock lock(mutex_);
+    batch = std::move(batches_.front());
+    batches_.pop_front();
+    if (!batches_.empty()) next = batches_.front();
+    taken_ += batch->size();
+    ++taken_batches_;
+    changed_.notify_all();
+  }
+  if (next != nullptr) run_put_off(next);
   return batch;
+}
+
+std::vector<std::shared_ptr<BatchWork>> EpochRun::batches_left() const {
+  const MutexLock lock(mutex_);
+  return {batches_.begin(), batches_.end()};
+}
+
+/// Whether a row for which there is no memory waits for its batch's turn: then
+/// nothing that is delivered before holds any, and it goes on without.
+bool EpochRun::puts_off(BatchWork& batch, SampleWork& sample) {
+  const MutexLock lock(mutex_);
+  if (stop_.stop_requested() || batches_.front().get() == &batch) return false;
+  batch.put_off.push_back(&sample);
+  return true;
+}
+
+void EpochRun::run_put_off(const std::shared_ptr<BatchWork>& batch) {
+  std::vector<SampleWork*> rows;
+  {
+    const MutexLock lock(mutex_);
+    rows.swap(batch->put_off);
+  }
+  for (SampleWork* row : rows) submit(batch, *row, /*may_wait=*/false);
 }
 
 std::uint64_t EpochRun::untaken() const {
@@ -628,14 +659,25 @@ void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
     finish(batch, sample);
     return;
   }
+  submit(batch, sample, /*may_wait=*/true);
+}
+
+void EpochRun::submit(const std::shared_ptr<BatchWork>& batch,
+                      SampleWork& sample, bool may_wait) {
   context_.executor.submit(
-      sample.order, [this, batch, &sample](Executor::Turn& turn) {
+      sample.order, [this, batch, &sample, may_wait](Executor::Turn& turn) {
         sample.times.decoded = turn.began;  // Until here: for a thread.
+        if (may_wait && !stop_.stop_requested() &&
+            !batch->finds_room_for_values(sample) && !sample.has_failed() &&
+            puts_off(*batch, sample)) {
+          return;
+        }
         if (stop_.stop_requested()) {
           sample.fail(cancelled());
-        } else if (Result<void> filled = batch->fill(sample, turn.thread);
-                   !filled) {
-          sample.fail(std::move(filled).error());
+        } else if (!sample.has_failed()) {
+          if (Result<void> filled = batch->fill(sample, turn.thread); !filled) {
+            sample.fail(std::move(filled).error());
+          }
         }
         turn.ended = finish(batch, sample);
       });

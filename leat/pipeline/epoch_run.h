@@ -159,6 +159,11 @@ class EpochRun {
   void arrive(const std::shared_ptr<BatchWork>& batch, SampleWork& sample,
               TimePoint now);
   void run_ops(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
+  void submit(const std::shared_ptr<BatchWork>& batch, SampleWork& sample,
+              bool may_wait);
+  bool puts_off(BatchWork& batch, SampleWork& sample);
+  void run_put_off(const std::shared_ptr<BatchWork>& batch);
+  std::vector<std::shared_ptr<BatchWork>> batches_left() const;
   /// When it was finished, by the clock.
   TimePoint finish(const std::shared_ptr<BatchWork>& batch, SampleWork& sample);
   Result<void> wait_for_leave(const std::stop_token& stop);

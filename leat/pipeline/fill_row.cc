@@ -176,6 +176,8 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       dense_row(f, sample.row)[0] =
           sample.is_valid ? std::byte{1} : std::byte{0};
       break;
+    case FieldSource::kSize:  // Written when the pictures are joined.
+      break;
     case FieldSource::kString:
       batch.fields[f].strings[sample.row] =
           catalogue.string(field.column, sample.id);
@@ -192,10 +194,14 @@ Hash128 BatchWork::hash_of(std::size_t row) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const FieldSource source = context_.fields[f].source;
     if (source == FieldSource::kIndex || source == FieldSource::kKey ||
-        source == FieldSource::kValid) {
+        source == FieldSource::kValid || source == FieldSource::kSize) {
       continue;
     }
     hasher.field(context_.fields[f].name, row_bytes(f, row));
+    const Joining joining = context_.fields[f].joining;
+    if (joining == Joining::kShapes || joining == Joining::kPadded) {
+      hasher.shape(values_[f].shape(row));
+    }
   }
   return hasher.digest();
 }

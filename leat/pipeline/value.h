@@ -1,8 +1,10 @@
 // A field whose type or shape is known only after its ops have run: a text, a
 // list out of a document, whatever a user's function answers.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -27,7 +29,21 @@ using Value = std::variant<ArrayValue, std::string>;
 /// Arrays have one type, in all batches of a loader, and become
 enum class Joining : std::uint8_t {
   kStack,   ///< an array of one more dimension: their shapes are equal;
-  kRagged,  ///< a Ragged: only their first dimension may differ.
+  kRagged,  ///< a Ragged: only their first dimension may differ;
+  kShapes,  ///< a Ragged with their shapes, which may differ altogether;
+  kEither,  ///< kStack where the shapes of a batch are equal, else kShapes;
+  kPadded,  ///< as kStack, each picture filled up to one size: see PadRule.
+};
+
+/// How pictures of a batch are brought to one size: filled up below and on the
+/// right.
+struct PadRule {
+  /// Height and width; 0: of the largest in the batch.
+  std::array<std::int64_t, 2> size = {0, 0};
+  std::int64_t multiple = 1;  ///< The next of it that holds the largest.
+  double fill = 0;            ///< As the array's own type has it.
+  std::size_t height_at = 1;  ///< The dimension; that of width comes next.
+  bool is_of_pictures = false;
 };
 
 /// In the place of a Program where only run() can tell what it makes.
@@ -42,9 +58,20 @@ class ValueProgram {
   virtual ~ValueProgram() = default;
 
   virtual Joining joining() const = 0;
+  /// Of kPadded.
+  virtual PadRule pad_rule() const { return {}; }
 
-  /// The most bytes that a value made of so many may have.
+  /// The most bytes that a value made of so many may have; where only the bytes
+  /// themselves tell, what such values have needed so far.
   virtual std::uint64_t most_bytes(std::uint64_t encoded_bytes) const = 0;
+
+  /// Whether most_bytes() is a guess, which spec_for() puts right.
+  virtual bool guesses() const { return false; }
+  /// What run() will make of these bytes, as far as that can be known. None:
+  /// they are damaged. REQUIRES: guesses().
+  virtual std::optional<TensorSpec> spec_for(std::span<const std::byte>) const {
+    return std::nullopt;
+  }
 
   /// Runs the ops.
   ///

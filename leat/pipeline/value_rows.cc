@@ -26,9 +26,30 @@ std::string described(const Value& value) {
                      fmt::join(spec.shape, ", "));
 }
 
+/// Whether two arrays differ in height and width alone.
+bool are_pictures_alike(const TensorSpec& a, const TensorSpec& b,
+                        std::size_t height_at) {
+  if (a.shape.size() != b.shape.size() || a.shape.size() < height_at + 2) {
+    return false;
+  }
+  for (std::size_t d = 0; d < a.shape.size(); ++d) {
+    const bool may_differ = d == height_at || d == height_at + 1;
+    if (!may_differ && a.shape[d] != b.shape[d]) return false;
+  }
+  return a.dtype == b.dtype;
+}
+
 /// Whether two arrays can stand in one; an empty one fits into any Ragged.
-bool fit(const ArrayValue& a, const ArrayValue& b, Joining joining) {
+bool fit(const ArrayValue& a, const ArrayValue& b, Joining joining,
+         const PadRule& pad) {
   if (joining == Joining::kStack) return a.spec == b.spec;
+  if (joining == Joining::kPadded) {
+    return are_pictures_alike(a.spec, b.spec, pad.height_at);
+  }
+  if (joining == Joining::kShapes) {
+    return a.spec.dtype == b.spec.dtype &&
+           a.spec.shape.size() == b.spec.shape.size();
+  }
   if (is_empty(a) || is_empty(b)) return true;
   return a.spec.dtype == b.spec.dtype &&
          std::ranges::equal(a.spec.shape.begin() + 1, a.spec.shape.end(),
@@ -37,11 +58,11 @@ bool fit(const ArrayValue& a, const ArrayValue& b, Joining joining) {
 
 Error misfit(const std::string& key, const std::string& what,
              const std::string& other_key, const std::string& other,
-             const ValueProgram& program) {
+             const JoinRule& rule) {
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("the value of \"{}\" is {}, but that of \"{}\" is "
                            "{}; {}",
-                           key, what, other_key, other, program.remedy()));
+                           key, what, other_key, other, rule.remedy));
 }
 
 /// What was learned if `value` is not of that type, else null.
@@ -53,6 +74,13 @@ const LearnedShapes::Shape* other_type(const Value& value,
   return spec.dtype == learned.spec.dtype ? nullptr : &learned;
 }
 
+Error no_picture(const std::string& key, const Value& value) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("the value of \"{}\" is {}, and no picture of three "
+                           "dimensions",
+                           key, described(value)));
+}
+
 }  // namespace
 
 std::span<const std::byte> ValueRows::bytes(std::size_t row) const {
@@ -61,47 +89,80 @@ std::span<const std::byte> ValueRows::bytes(std::size_t row) const {
   return std::get<ArrayValue>(value).bytes.span();
 }
 
+std::span<const std::int64_t> ValueRows::shape(std::size_t row) const {
+  const Value& value = *rows_[row];
+  if (is_text(value)) return {};
+  return std::get<ArrayValue>(value).spec.shape;
+}
+
+Result<void> ValueRows::write_sizes(std::size_t height_at, const KeyOf& key_of,
+                                    std::span<std::byte> into) const {
+  auto* sizes = reinterpret_cast<std::int64_t*>(into.data());
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    const std::span<const std::int64_t> all = shape(taken_from_[row]);
+    if (all.size() < height_at + 2) return no_picture(key_of(row), value(row));
+    *sizes++ = all[height_at];
+    *sizes++ = all[height_at + 1];
+  }
+  return {};
+}
+
+bool ValueRows::are_equal() const {
+  for (std::size_t row = 1; row < rows_.size(); ++row) {
+    if (is_text(value(row)) != is_text(value(0))) return false;
+    if (!is_text(value(0)) && array(row).spec != array(0).spec) return false;
+  }
+  return true;
+}
+
 // An empty list says nothing about its type: another row decides if it can.
 std::size_t ValueRows::deciding_row(Joining joining) const {
-  if (joining == Joining::kStack) return 0;
+  if (joining != Joining::kRagged) return 0;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
     if (is_text(value(row)) || !is_empty(array(row))) return row;
   }
   return 0;
 }
 
-Result<void> ValueRows::check_rows(const ValueProgram& program,
+Result<void> ValueRows::check_rows(const JoinRule& rule, Joining joining,
                                    const KeyOf& key_of,
                                    std::size_t first) const {
-  const Joining joining = program.joining();
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    if (joining == Joining::kRagged && !is_text(value(row)) &&
-        array(row).spec.shape.empty()) {
+    if (joining == Joining::kPadded &&
+        (is_text(value(row)) ||
+         array(row).spec.shape.size() < rule.pad.height_at + 2)) {
+      return no_picture(key_of(row), value(row));
+    }
+    if ((joining == Joining::kRagged || joining == Joining::kShapes) &&
+        !is_text(value(row)) && array(row).spec.shape.empty()) {
       return Error(
           ErrorCode::kInvalidArgument,
           fmt::format("the value of \"{}\" is one {} and no list; drop "
                       "ragged=True",
                       key_of(row), described(value(row))));
     }
-    const bool fits =
-        is_text(value(row)) == is_text(value(first)) &&
-        (is_text(value(row)) || fit(array(row), array(first), joining));
+    const bool fits = is_text(value(row)) == is_text(value(first)) &&
+                      (is_text(value(row)) ||
+                       fit(array(row), array(first), joining, rule.pad));
     if (!fits) {
       return misfit(key_of(row), described(value(row)), key_of(first),
-                    described(value(first)), program);
+                    described(value(first)), rule);
     }
   }
   return {};
 }
 
-Result<void> ValueRows::join(const ValueProgram& program, const KeyOf& key_of,
+Result<void> ValueRows::join(const JoinRule& rule, const KeyOf& key_of,
                              SlotPool& slots, LearnedShapes& learned,
                              std::size_t field, FieldArray& into) {
-  const bool is_ragged = program.joining() == Joining::kRagged;
-  const std::size_t first = deciding_row(program.joining());
-  LEAT_TRY_VOID(check_rows(program, key_of, first));
-  const bool decides =
-      is_text(value(first)) || !is_ragged || !is_empty(array(first));
+  Joining joining = rule.joining;
+  if (joining == Joining::kEither) {
+    joining = are_equal() ? Joining::kStack : Joining::kShapes;
+  }
+  const std::size_t first = deciding_row(joining);
+  LEAT_TRY_VOID(check_rows(rule, joining, key_of, first));
+  const bool decides = is_text(value(first)) || joining != Joining::kRagged ||
+                       !is_empty(array(first));
   LearnedShapes::Shape shape{.key = key_of(first),
                              .is_text = is_text(value(first))};
   if (!shape.is_text) shape.spec = array(first).spec;
@@ -111,7 +172,7 @@ Result<void> ValueRows::join(const ValueProgram& program, const KeyOf& key_of,
       return misfit(
           key_of(first), described(value(first)), known->key,
           known->is_text ? "a text" : std::string(to_string(known->spec.dtype)),
-          program);
+          rule);
     }
     // Nothing but empty lists: of the type that the others have.
     if (!decides && !known->is_text) shape.spec = known->spec;
@@ -121,13 +182,24 @@ Result<void> ValueRows::join(const ValueProgram& program, const KeyOf& key_of,
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       into.strings.push_back(std::get<std::string>(value(row)));
     }
-  } else if (is_ragged) {
+  } else if (joining == Joining::kPadded) {
+    LEAT_TRY_VOID(pad(rule.pad, key_of, slots, into));
+  } else if (joining == Joining::kShapes) {
+    join_shapes(slots, into);
+  } else if (joining == Joining::kRagged) {
     join_ragged(shape.spec, slots, into);
   } else {
     stack(slots, into);
   }
   rows_.clear();
   return {};
+}
+
+void ValueRows::copy_all(std::span<std::byte> into) const {
+  auto out = into.begin();
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    out = std::ranges::copy(array(row).bytes.span(), out).out;
+  }
 }
 
 void ValueRows::stack(SlotPool& slots, FieldArray& into) const {
@@ -137,10 +209,7 @@ void ValueRows::stack(SlotPool& slots, FieldArray& into) const {
   into.shape = {static_cast<std::int64_t>(rows_.size())};
   into.shape.insert(into.shape.end(), spec.shape.begin(), spec.shape.end());
   into.values = slots.take(rows_.size() * spec.size_bytes());
-  auto out = into.values->bytes().begin();
-  for (std::size_t row = 0; row < rows_.size(); ++row) {
-    out = std::ranges::copy(array(row).bytes.span(), out).out;
-  }
+  copy_all(into.values->bytes());
 }
 
 void ValueRows::join_ragged(const TensorSpec& first, SlotPool& slots,
@@ -160,10 +229,28 @@ void ValueRows::join_ragged(const TensorSpec& first, SlotPool& slots,
   }
   into.shape[0] = offsets[rows_.size()];
   into.values = slots.take(bytes);
-  auto out = into.values->bytes().begin();
+  copy_all(into.values->bytes());
+}
+
+void ValueRows::join_shapes(SlotPool& slots, FieldArray& into) const {
+  const std::size_t dimensions = array(0).spec.shape.size();
+  const std::size_t item_bytes = size_bytes_of(array(0).spec.dtype);
+  into.kind = ArrayKind::kRagged;
+  into.dtype = array(0).spec.dtype;
+  into.offsets = slots.take((rows_.size() + 1) * sizeof(std::int64_t));
+  into.shapes = slots.take(rows_.size() * dimensions * sizeof(std::int64_t));
+  auto* offsets = reinterpret_cast<std::int64_t*>(into.offsets->bytes().data());
+  auto* shapes = reinterpret_cast<std::int64_t*>(into.shapes->bytes().data());
+  std::size_t bytes = 0;
+  *offsets++ = 0;
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    out = std::ranges::copy(array(row).bytes.span(), out).out;
+    shapes = std::ranges::copy(array(row).spec.shape, shapes).out;
+    bytes += array(row).bytes.size();
+    *offsets++ = static_cast<std::int64_t>(bytes / item_bytes);
   }
+  into.shape = {static_cast<std::int64_t>(bytes / item_bytes)};
+  into.values = slots.take(bytes);
+  copy_all(into.values->bytes());
 }
 
 }  // namespace leat

@@ -14,7 +14,20 @@
 
 namespace leat {
 
-/// Threads: put() and bytes() any, each for a row of its own; the rest one,
+/// How the values of a field come together.
+struct JoinRule {
+  Joining joining = Joining::kStack;
+  PadRule pad = {};  ///< Of kPadded.
+  /// What to write instead if two values do not fit together.
+  std::string remedy = {};
+};
+
+/// What `most`, of heights (0) or widths (1), is filled up to.
+std::int64_t padded_side(std::int64_t most, const PadRule& rule,
+                         std::size_t axis);
+
+/// Threads: put(), bytes() and shape() any, each for a row of its own; the rest
+/// one,
 ///          after all of them.
 class ValueRows {
  public:
@@ -25,6 +38,15 @@ class ValueRows {
   void put(std::size_t row, Value value) { rows_[row] = std::move(value); }
   /// As they stand in the batch. REQUIRES: put(row) was called.
   std::span<const std::byte> bytes(std::size_t row) const;
+  /// Its shape; that of a text is empty. REQUIRES: put(row) was called.
+  std::span<const std::int64_t> shape(std::size_t row) const;
+  /// The height and width of each picture, as rows of `into`: int64, (rows, 2).
+  /// REQUIRES: every row has a value.
+  /// Errors: kInvalidArgument: it is none; names its key
+  Result<void> write_sizes(
+      std::size_t height_at,
+      const std::function<std::string(std::size_t)>& key_of,
+      std::span<std::byte> into) const;
 
   /// `row` gets the value of `other`.
   void substitute(std::size_t row, std::size_t other) {
@@ -40,8 +62,8 @@ class ValueRows {
   /// REQUIRES: every row has a value.
   /// Errors:
   ///   kInvalidArgument  two values do not fit together; names both keys
-  Result<void> join(const ValueProgram& program, const KeyOf& key_of,
-                    SlotPool& slots, LearnedShapes& learned, std::size_t field,
+  Result<void> join(const JoinRule& rule, const KeyOf& key_of, SlotPool& slots,
+                    LearnedShapes& learned, std::size_t field,
                     FieldArray& into);
 
  private:
@@ -50,11 +72,18 @@ class ValueRows {
     return std::get<ArrayValue>(value(row));
   }
   std::size_t deciding_row(Joining joining) const;
-  Result<void> check_rows(const ValueProgram& program, const KeyOf& key_of,
-                          std::size_t first) const;
+  bool are_equal() const;
+  Result<void> check_rows(const JoinRule& rule, Joining joining,
+                          const KeyOf& key_of, std::size_t first) const;
   void stack(SlotPool& slots, FieldArray& into) const;
   void join_ragged(const TensorSpec& first, SlotPool& slots,
                    FieldArray& into) const;
+  void join_shapes(SlotPool& slots, FieldArray& into) const;
+  Result<TensorSpec> padded_spec(const PadRule& rule,
+                                 const KeyOf& key_of) const;
+  Result<void> pad(const PadRule& rule, const KeyOf& key_of, SlotPool& slots,
+                   FieldArray& into) const;
+  void copy_all(std::span<std::byte> into) const;
 
   std::vector<std::optional<Value>> rows_;
   std::vector<std::size_t> taken_from_;

@@ -1,7 +1,7 @@
 """Fields as the engine hands them over, made into what the user asked for.
 
-A field comes as a NumPy array over its slot, as a pair of them (values and offsets,
-of unequal lengths), or as a list of texts. What is made here shares the slot's
+A field comes as a NumPy array over its slot, as three of them (values, offsets and,
+where more than lengths differ, shapes), or as a list of texts. What is made here shares the slot's
 memory; only what is pinned or goes to a device is copied.
 """
 
@@ -52,7 +52,7 @@ def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields
 def _mapped(make: Callable[[Any], Any], name: str, value: Any) -> Any:
     """Makes every array of a field; texts stay."""
     if isinstance(value, tuple):
-        return Ragged(*map(make, value))
+        return Ragged(*(part if part is None else make(part) for part in value))
     if isinstance(value, list):
         return value
     return make(value.view(bool) if name == "valid" else value)

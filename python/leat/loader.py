@@ -62,7 +62,8 @@ class Loader:
             unpacked as a tuple, which would give its names.
         ops: what is done to the fields; see `leat.ops`.
         collate: makes of the samples of a batch, a list of dicts or tuples, what is
-            delivered in its place; in the thread that calls next().
+            delivered in its place; in the thread that calls next(). Each sample has
+            arrays of its own shape, whatever that is.
         output: ``"numpy"``, ``"torch"`` or ``"jax"`` (by DLPack; jax makes 32-bit
             integers of 64-bit ones unless told otherwise). ``"auto"`` (default): torch
             if the program has imported it before it makes the loader, else numpy.
@@ -111,8 +112,9 @@ class Loader:
 
     Each array is over memory of its own: writable, and recycled once the last
     view of it is gone. Dense fields have shape ``(samples, ...)``; bytes that no
-    op has decoded, and lists that an op's `ragged` lets differ in length, come as
-    `leat.Ragged`; texts as a list of str.
+    op has decoded, and lists and pictures that an op's `ragged` lets differ,
+    come as `leat.Ragged`; pictures may be filled up to one size by
+    `leat.ops.PadTo`, and have any in batches of one; texts as a list of str.
 
     Raises:
         leat.InvalidArgument: an option that cannot be; the message says why.
@@ -212,6 +214,7 @@ class Loader:
             "functions": _ops.functions_of(ops),
             "fields": names,
             "ids": ids,
+            "collates": collate is not None,
             "on_error": str(on_error),
             "hashes": hashes,
             "trace": "" if trace is None else os.fspath(trace),
@@ -544,7 +547,7 @@ def _rows(value: Any, dtype: Any) -> Any:
     """Bytes of equal length as rows of numbers, over the same memory."""
     if dtype is None or not isinstance(value, tuple):
         return value
-    values, offsets = value
+    values, offsets, _ = value
     return values.view(dtype).reshape(len(offsets) - 1, -1)
 
 

@@ -1,7 +1,8 @@
-"""Values of unequal length, side by side."""
+"""Values of unequal length or shape, side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,28 @@ from leat.errors import InvalidArgument
 
 
 class Ragged:
-    """The values of a field whose samples differ in length.
+    """The values of a field whose samples differ in length, or in shape.
+
+    ``ragged[i]`` is one sample, a view of its own shape; ``list(ragged)`` is a list of
+    them.
 
     Attributes:
         values: all values one after another, shape ``(total, ...)``: bytes (uint8)
             of a field that no op has decoded, else of the type that its op gives.
+            With `shapes` it is flat, ``(total,)``.
         offsets: int64, shape ``(samples + 1,)``: sample ``i`` is
-            ``values[offsets[i]:offsets[i + 1]]``.
+            ``values[offsets[i]:offsets[i + 1]]``, in its shape.
+        shapes: None where only the first dimension differs; else int64, shape
+            ``(samples, dimensions)``: of pictures ``(C, H, W)`` or ``(H, W, C)``, as
+            `leat.ops.DecodeImage` lays them out.
     """
 
-    __slots__ = ("offsets", "values")
+    __slots__ = ("offsets", "shapes", "values")
 
-    def __init__(self, values: Any, offsets: Any) -> None:
+    def __init__(self, values: Any, offsets: Any, shapes: Any = None) -> None:
         self.values = values
         self.offsets = offsets
+        self.shapes = shapes
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -33,25 +42,34 @@ class Ragged:
         if not -len(self) <= sample < len(self):
             raise IndexError(f"sample {sample} of {len(self)}")
         sample %= len(self)
-        return self.values[int(self.offsets[sample]) : int(self.offsets[sample + 1])]
+        values = self.values[int(self.offsets[sample]) : int(self.offsets[sample + 1])]
+        if self.shapes is None:
+            return values
+        return values.reshape(tuple(int(side) for side in self.shapes[sample]))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[sample] for sample in range(len(self)))
 
     def tolist(self) -> list[Any]:
         """Each sample as bytes if it is a run of uint8, else as a list of numbers."""
-        samples = [np.asarray(self[i]) for i in range(len(self))]
+        samples = [np.asarray(sample) for sample in self]
         if all(s.dtype == np.uint8 and s.ndim == 1 for s in samples):
             return [bytes(memoryview(s)) for s in samples]
         return [s.tolist() for s in samples]
 
-    def pad(self, to: int | None = None, value: float = 0) -> Any:
-        """A dense array, each sample filled up to `to` values.
+    def pad(self, to: Any = None, value: float = 0) -> Any:
+        """A dense array, each sample filled up behind its end.
 
         Args:
-            to: the length; None for that of the longest sample.
+            to: the length; with `shapes`, that of each dimension, or of the last two
+                but channels: ``(height, width)``. None for the longest of the batch.
             value: what it is filled with.
 
         Raises:
             leat.InvalidArgument: a sample is longer than that.
         """
+        if self.shapes is not None:
+            return self._pad_shapes(to, value)
         offsets = np.asarray(self.offsets)
         lengths = offsets[1:] - offsets[:-1]
         longest = int(lengths.max(initial=0))
@@ -70,16 +88,59 @@ class Ragged:
 
         return torch.from_numpy(padded)
 
-    def to_nested(self) -> Any:
-        """A nested tensor of torch, in its jagged layout, over the same memory.
+    def _pad_shapes(self, to: Any, value: float) -> Any:
+        shapes = np.asarray(self.shapes)
+        largest = shapes.max(axis=0, initial=0)
+        wanted = self._wanted(to, shapes, largest)
+        if too_large := np.argwhere((shapes > wanted).any(axis=1)).ravel().tolist():
+            shape = tuple(shapes[too_large[0]].tolist())
+            raise InvalidArgument(
+                f"pad(to={to}): sample {too_large[0]} of the batch is {shape}; give "
+                f"to={tuple(largest.tolist())} or more"
+            )
+        whole = (len(self), *wanted.tolist())
+        if isinstance(self.values, np.ndarray):
+            padded: Any = np.full(whole, value, self.values.dtype)
+        else:
+            import torch
 
-        Needs torch 2.5.
+            padded = torch.full(
+                whole, value, dtype=self.values.dtype, device=self.values.device
+            )
+        for row, sample in zip(padded, self):
+            row[tuple(slice(side) for side in sample.shape)] = sample
+        return padded
+
+    @staticmethod
+    def _wanted(to: Any, shapes: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        """The shape of each sample once it is padded."""
+        if to is None:
+            return largest
+        sides = np.atleast_1d(np.asarray(to, np.int64))
+        if len(sides) == len(largest):
+            return sides
+        # Channels are as many in all: they are the dimension that need not be said.
+        if len(sides) == 2 and len(largest) == 3:
+            first = (shapes[:, 0] == shapes[0, 0]).all() and shapes[0, 0] <= 4
+            return np.array([largest[0], *sides] if first else [*sides, largest[2]])
+        raise InvalidArgument(
+            f"pad(to={to}): the samples have {len(largest)} dimensions; give as many "
+            "lengths, or (height, width) of pictures"
+        )
+
+    def to_nested(self) -> Any:
+        """A nested tensor of torch: over the same memory, in its jagged layout
+        (torch 2.5), or with `shapes` a copy, in its strided one.
         """
         import torch
 
+        if self.shapes is not None:
+            return torch.nested.nested_tensor([torch.as_tensor(s) for s in self])
         return torch.nested.nested_tensor_from_jagged(
             torch.as_tensor(self.values), torch.as_tensor(self.offsets)
         )
 
     def __repr__(self) -> str:
+        if self.shapes is not None:
+            return f"leat.Ragged({len(self)} samples of {self.shapes.shape[1]} dimensions)"
         return f"leat.Ragged({len(self)} samples, {len(self.values)} values)"

@@ -26,6 +26,15 @@ py::array array_over(SlotRef slot, DType dtype,
   return py::array(type, std::move(shape), data, base);
 }
 
+/// None where only the first dimension differs.
+py::object shapes_of(FieldArray& field, py::ssize_t rows) {
+  if (field.shapes == nullptr) return py::none();
+  const auto numbers = static_cast<py::ssize_t>(field.shapes->bytes().size() /
+                                                sizeof(std::int64_t));
+  return array_over(std::move(field.shapes), DType::kInt64,
+                    {rows, numbers / rows});
+}
+
 py::object value_of(FieldArray field) {
   switch (field.kind) {
     case ArrayKind::kDense:
@@ -34,10 +43,11 @@ py::object value_of(FieldArray field) {
     case ArrayKind::kRagged: {
       const auto rows = static_cast<py::ssize_t>(field.offsets->bytes().size() /
                                                  sizeof(std::int64_t));
+      const py::object shapes = shapes_of(field, rows - 1);
       return py::make_tuple(
           array_over(std::move(field.values), field.dtype,
                      {field.shape.begin(), field.shape.end()}),
-          array_over(std::move(field.offsets), DType::kInt64, {rows}));
+          array_over(std::move(field.offsets), DType::kInt64, {rows}), shapes);
     }
     case ArrayKind::kStrings:
       return py::cast(field.strings);

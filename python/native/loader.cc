@@ -121,6 +121,7 @@ LoaderOptions options_of(const py::dict& given) {
                                    given["functions"]);
   get("fields", options.fields);
   get("ids", options.ids);
+  get("collates", options.has_collate);
   options.on_error = on_error_of(py::cast<std::string>(given["on_error"]));
   get("hashes", options.hashes);
   if (!given["memory"].is_none()) {

@@ -104,6 +104,13 @@ def test_how_to_read_tar_shards(bucket):
     assert page["loader"].dataset.fields == {"jpg": "bytes", "cls": "bytes", "json": "bytes"}
 
 
+def test_how_to_read_pictures_of_different_sizes(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    for i in range(8):
+        write(tmp_path / "uneven" / f"{i}.png", encoded(pixels(i, 20 + i, 40 - i)))
+    run_page("howto/unequal-images.md")
+
+
 def test_how_to_read_tokens(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     page: dict = {}

@@ -9,7 +9,21 @@ import pytest
 
 import leat
 from leat import errors
-from leat.ops import Cast, Chain, DecodeImage, LoadNpy, Normalize, ParseInt, Python, RandomHorizontalFlip
+from leat.ops import (
+    Cast,
+    CenterCrop,
+    Chain,
+    DecodeImage,
+    LoadNpy,
+    Normalize,
+    Pad,
+    PadTo,
+    ParseInt,
+    Python,
+    RandomCrop,
+    RandomHorizontalFlip,
+    Resize,
+)
 from leat.ops._op import dtype_name
 from small_datasets import encoded
 
@@ -188,3 +202,90 @@ def test_arrays_keep_float16(tmp_path):
     (batch,) = leat.Loader(tmp_path, batch_size=2, shuffle=False, ops=[LoadNpy()], output="numpy")
     assert batch["data"].dtype == np.float16
     np.testing.assert_array_equal(batch["data"][0], array)
+
+
+def deep(height: int = 17, width: int = 37, seed: int = 4) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2**16, (height, width), dtype=np.uint16)
+
+
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+def test_sixteen_bits_of_grey_are_kept(layout):
+    depths = deep()
+    data = encoded(depths)
+    made = Chain([DecodeImage(mode="I;16", layout=layout)])(data)
+    assert made.dtype == np.uint16
+    assert made.shape == ((1, 17, 37) if layout == "CHW" else (17, 37, 1))
+    np.testing.assert_array_equal(made.squeeze(), depths)
+    mirrored = Chain([DecodeImage(mode="I;16", layout=layout), RandomHorizontalFlip(1)])(data)
+    np.testing.assert_array_equal(mirrored.squeeze(), depths[:, ::-1])
+
+
+def test_sixteen_bits_are_cropped_padded_and_cast():
+    depths = deep()
+    data = encoded(depths)
+
+    def run(*ops):
+        return Chain([DecodeImage(mode="I;16"), *ops])(data)[0]
+
+    np.testing.assert_array_equal(run(CenterCrop((5, 7))), depths[6:11, 15:22])
+    np.testing.assert_array_equal(run(Pad((1, 2, 3, 4))), np.pad(depths, ((2, 4), (1, 3))))
+    cut = run(RandomCrop(9))
+    corners = [(y, x) for y in range(9) for x in range(29) if (depths[y : y + 9, x : x + 9] == cut).all()]
+    assert len(corners) == 1
+    for name in ("int32", "int64", "uint32", "uint64"):
+        made = run(Cast(name))
+        assert made.dtype == np.dtype(name)
+        np.testing.assert_array_equal(made, depths)
+    scale = np.float32(1 / 65535)
+    np.testing.assert_array_equal(run(Cast()), depths.astype(np.float32) * scale)
+    np.testing.assert_array_equal(run(Cast("float32", scale=False)), depths.astype(np.float32))
+    np.testing.assert_array_equal(run(Cast(float)), depths * (1 / 65535))
+    full = run(Normalize(0.4, 0.3))
+    np.testing.assert_allclose(full, (depths / 65535 - 0.4) / 0.3, atol=1e-6)
+    np.testing.assert_array_equal(run(Normalize(0.4, 0.3, dtype="float16")), full.astype(np.float16))
+    small = run(Normalize(0.4, 0.3), Cast("bfloat16"))
+    np.testing.assert_array_equal(small.view(np.uint16), full.astype(ml_dtypes.bfloat16).view(np.uint16))
+
+
+def test_sixteen_bits_never_become_eight_unless_that_was_said():
+    data = encoded(deep())
+    for mode in ("RGB", "L"):
+        with pytest.raises(errors.InvalidArgument, match='PNG has 16 bits a channel.*mode="I;16".*depth=8'):
+            Chain([DecodeImage(mode=mode)])(data)
+    upper = Chain([DecodeImage(mode="L", depth=8)])(data)
+    np.testing.assert_array_equal(upper[0], deep() >> 8)
+    with pytest.raises(errors.InvalidArgument, match="this PNG has 8 bits a channel"):
+        Chain([DecodeImage(mode="I;16")])(encoded(noise(channels=1)))
+    with pytest.raises(errors.InvalidArgument, match="this JPEG has 8 bits a channel"):
+        Chain([DecodeImage(mode="I;16")])(encoded(noise(), "JPEG"))
+    with pytest.raises(errors.InvalidArgument, match="resize .* works on pictures of 8 bits"):
+        Chain([DecodeImage(mode="I;16"), Resize(8)])
+    with pytest.raises(errors.InvalidArgument, match="int16 does not hold the 16 bits"):
+        Chain([DecodeImage(mode="I;16"), Cast("int16")])
+    with pytest.raises(errors.InvalidArgument, match="depth=4 must be 8"):
+        DecodeImage(depth=4)
+
+
+@pytest.mark.parametrize("form", [None, "decoded"])
+def test_batches_of_sixteen_bits(tmp_path, form):
+    for i in range(8):
+        (tmp_path / f"{i}.png").write_bytes(encoded(deep(5 + i, 9, seed=i)))
+    cache = None if form is None else leat.Cache(ram=2**23, form=form)
+    ops = [DecodeImage(mode="I;16"), PadTo(fill=7)]
+    with leat.Loader(tmp_path, batch_size=4, shuffle=False, output="numpy", ops=ops,
+                     cache=cache, epochs=3) as loader:  # fmt: skip
+        for _ in range(3):
+            for step, batch in enumerate(loader):
+                for row, image in enumerate(batch["image"]):
+                    i = step * 4 + row
+                    np.testing.assert_array_equal(image[0, : 5 + i], deep(5 + i, 9, seed=i))
+                    assert image.dtype == np.uint16 and (image[0, 5 + i :] == 7).all()
+
+
+def test_a_file_of_sixteen_bits_is_an_error_of_its_sample(tmp_path):
+    for i in range(3):
+        data = encoded(deep() if i == 1 else noise(channels=1))
+        (tmp_path / f"{i}.png").write_bytes(data)
+    with pytest.raises(errors.InvalidArgument, match='sample 1 "1.png": this PNG has 16 bits'):
+        list(leat.Loader(tmp_path, batch_size=3, shuffle=False, ops=[DecodeImage(mode="L")],
+                         on_error="substitute"))  # fmt: skip

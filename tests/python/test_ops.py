@@ -260,7 +260,7 @@ def test_every_kind_of_png(mode):
         array = np.asarray(image.convert("L")).astype(np.uint16) * 257
         data = encoded(Image.fromarray(array), "PNG")
         expected = Image.fromarray((array >> 8).astype(np.uint8)).convert("RGB")
-        np.testing.assert_array_equal(hwc()(data), pixels(expected))
+        np.testing.assert_array_equal(hwc(depth=8)(data), pixels(expected))
         return
     elif mode == "P":
         image = image.quantize(50)
@@ -431,7 +431,7 @@ def test_ops_are_values():
         (lambda: Normalize((1, 2), 1), "one per channel"),
         (lambda: Normalize(0, 0), "must not be 0"),
         (lambda: Cast("int8"), "uint8, float32"),
-        (lambda: DecodeImage(mode="BGR"), "RGB, L"),
+        (lambda: DecodeImage(mode="BGR"), "RGB, L, I;16"),
         (lambda: DecodeImage(field=""), "name of a field"),
         (lambda: Chain([Resize(8)]), "put decode_image before"),
         (lambda: Chain([DecodeImage(), Normalize("imagenet"), Resize(8)]), "before"),

@@ -48,6 +48,11 @@ class AnyImageReader final : public ImageReader {
   Result<Rect> start(std::span<const std::byte> encoded,
                      const ImageHeader& header,
                      const DecodeRequest& request) override {
+    if (request.mode == PixelMode::kGrey16 && header.depth != 16) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("this {} has no 16 bits a channel",
+                               info_of(header.format).name));
+    }
     std::unique_ptr<ImageReader>& reader =
         readers_[static_cast<std::size_t>(header.format)];
     if (!reader) reader = info_of(header.format).make_reader();
@@ -75,6 +80,8 @@ class AnyImageReader final : public ImageReader {
 };
 
 }  // namespace
+
+std::string_view name_of(ImageFormat format) { return info_of(format).name; }
 
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
   const std::string_view text = as_text(encoded);

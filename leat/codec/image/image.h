@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "leat/base/result.h"
 
@@ -16,11 +17,16 @@ enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
 /// none of them.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
-/// What a pixel is made of: one byte for each channel, interleaved.
-enum class PixelMode : std::uint8_t { kRgb, kGrey };
+/// What a pixel is made of: one byte for each channel, interleaved; or 16 bits
+/// of grey, in the machine's order.
+enum class PixelMode : std::uint8_t { kRgb, kGrey, kGrey16 };
 
 constexpr std::uint32_t channels_of(PixelMode mode) {
   return mode == PixelMode::kRgb ? 3 : 1;
+}
+
+constexpr std::uint32_t bytes_per_pixel(PixelMode mode) {
+  return mode == PixelMode::kGrey16 ? 2 : channels_of(mode);
 }
 
 /// A rectangle of pixels, from the top left.
@@ -41,6 +47,8 @@ struct ImageHeader {
   std::uint32_t width = 0;       ///< As stored: EXIF orientation not applied.
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
+  std::uint8_t depth = 8;        ///< Bits of a channel; of less than 8, 8.
+  bool is_grey = false;  ///< Of a PNG: it has one channel, and no palette.
 };
 
 /// Reads the header and checks that the bytes may hold the image it promises.
@@ -55,6 +63,7 @@ Result<ImageHeader> read_image_header(
 
 /// Which pixels are wanted.
 struct DecodeRequest {
+  /// kGrey16 takes grey images of 16 bits; the others cut these to the upper 8.
   PixelMode mode = PixelMode::kRgb;
   /// JPEG only: decode at 1 / 2^shrink_log2 of the size (0 to 3), rounded up.
   std::uint32_t shrink_log2 = 0;
@@ -90,6 +99,9 @@ class ImageReader {
   /// Gives back the memory that the image took; `encoded` is needed no more.
   virtual void finish() = 0;
 };
+
+/// "PNG".
+std::string_view name_of(ImageFormat format);
 
 /// A reader for all formats.
 std::unique_ptr<ImageReader> make_image_reader();

@@ -68,9 +68,11 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
   image.header.format = ImageFormat::kPng;
   image.header.width = u32_at(chunk.content, 0);
   image.header.height = u32_at(chunk.content, 4);
-  const std::uint64_t bits =
-      bits_per_pixel(static_cast<std::uint8_t>(chunk.content[8]),
-                     static_cast<std::uint8_t>(chunk.content[9]));
+  const auto depth = static_cast<std::uint8_t>(chunk.content[8]);
+  const auto colour = static_cast<std::uint8_t>(chunk.content[9]);
+  const std::uint64_t bits = bits_per_pixel(depth, colour);
+  image.header.depth = depth == 16 ? 16 : 8;
+  image.header.is_grey = colour == 0 || colour == 4;
   if (image.header.width == 0 || image.header.height == 0) {
     return Error(ErrorCode::kCorrupt, "PNG has no size");
   }

@@ -23,18 +23,19 @@ class PngReader final : public ImageReader {
     if (!png_shim_begin(&shim_,
                         reinterpret_cast<const unsigned char*>(encoded.data()),
                         encoded.size()) ||
-        !png_shim_start(&shim_, request.mode == PixelMode::kRgb
-                                    ? PngRows::kRgb
-                                    : PngRows::kAsStored)) {
+        !png_shim_start(&shim_, rows_of(request.mode))) {
       return failure();
     }
     const std::size_t channels = png_get_channels(shim_.png, shim_.info);
     row_bytes_ = png_get_rowbytes(shim_.png, shim_.info);
     width_ = header.width;
     to_grey_ = request.mode == PixelMode::kGrey && channels == 3;
+    const std::size_t row_bytes =
+        std::size_t{width_} *
+        (to_grey_ ? channels : bytes_per_pixel(request.mode));
     if (png_get_image_width(shim_.png, shim_.info) != header.width ||
         png_get_image_height(shim_.png, shim_.info) != header.height ||
-        row_bytes_ != channels * width_ ||
+        row_bytes_ != row_bytes ||
         (!to_grey_ && channels != channels_of(request.mode))) {
       return Error(ErrorCode::kCorrupt, "PNG has a header that changes");
     }
@@ -62,6 +63,11 @@ class PngReader final : public ImageReader {
   }
 
  private:
+  static PngRows rows_of(PixelMode mode) {
+    if (mode == PixelMode::kRgb) return PngRows::kRgb;
+    return mode == PixelMode::kGrey ? PngRows::kAsStored : PngRows::kGrey16;
+  }
+
   Result<void> skip_to(std::uint32_t row, std::uint32_t height) {
     if (png_get_interlace_type(shim_.png, shim_.info) != PNG_INTERLACE_NONE) {
       return read_interlaced(height);

@@ -6,9 +6,10 @@
 
 namespace leat {
 
-/// All depths and colour types. Alpha and transparency are dropped and 16 bits
-/// cut to the upper 8, as Pillow's convert("RGB") does; colour becomes grey by
-/// Pillow's weights. Ancillary chunks are passed over unread.
+/// All depths and colour types. Alpha and transparency are dropped; 16 bits are
+/// kept for kGrey16, which colour cannot become, and else cut to the upper 8;
+/// colour becomes grey by Pillow's weights. Ancillary chunks are passed over
+/// unread.
 std::unique_ptr<ImageReader> make_png_reader();
 
 }  // namespace leat

@@ -65,6 +65,45 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{4, 8, false}, Kind{4, 16, false}, Kind{1, 4, true},
                       Kind{3, 8, true}, Kind{4, 16, true}));
 
+TEST(PngReaderTest, KeepsSixteenBitsOfGrey) {
+  for (const std::uint32_t channels : {1u, 2u}) {
+    for (const bool is_interlaced : {false, true}) {
+      const Pixels original = picture(19, 11, channels);
+      const std::string encoded =
+          encode_png(original, {.is_interlaced = is_interlaced, .depth = 16});
+      const auto header = read_image_header(as_bytes(encoded));
+      ASSERT_TRUE(header);
+      EXPECT_EQ(header->depth, 16);
+      EXPECT_TRUE(header->is_grey);
+      const auto reader = make_png_reader();
+      const auto started = reader->start(
+          as_bytes(encoded), *header, {PixelMode::kGrey16, 0, {0, 2, 19, 9}});
+      ASSERT_TRUE(started) << started.error().message();
+      std::vector<std::uint16_t> rows(19 * 9);
+      ASSERT_TRUE(reader->read_rows(
+          reinterpret_cast<std::uint8_t*>(rows.data()), 19 * 2, 9));
+      for (std::uint32_t y = 0; y < 9; ++y) {
+        for (std::uint32_t x = 0; x < 19; ++x) {
+          // The lower byte says where it stood.
+          const unsigned upper = original.at(x, y + 2, 0);
+          EXPECT_EQ(rows[y * 19 + x], upper << 8 | x * channels);
+        }
+      }
+    }
+  }
+}
+
+TEST(PngReaderTest, RefusesSixteenBitsOfWhatHasThemNot) {
+  for (const Pixels& original : {picture(8, 8, 1), picture(8, 8, 3)}) {
+    const std::string encoded = encode_png(original);
+    const auto header = read_image_header(as_bytes(encoded));
+    ASSERT_TRUE(header);
+    EXPECT_EQ(header->depth, 8);
+    EXPECT_FALSE(make_png_reader()->start(
+        as_bytes(encoded), *header, {PixelMode::kGrey16, 0, {0, 0, 8, 8}}));
+  }
+}
+
 TEST(PngReaderTest, MakesGreyOfColourByPillowsWeights) {
   const Pixels original = picture(30, 20);
   const auto got =

@@ -16,10 +16,11 @@ struct PngShim {
   std::uint32_t warnings;
 };
 
-/// How the rows shall come: bytes of 1 or 3 channels.
+/// How the rows shall come: bytes of 1 or 3 channels, or 16 bits.
 enum class PngRows : std::uint8_t {
   kRgb,
   kAsStored,  ///< 1 channel for grey, 3 for colour and palettes.
+  kGrey16,    ///< 1 channel of 16 bits, in the machine's order.
 };
 
 /// Each returns false, with a message, instead of jumping. After that, only

@@ -10,6 +10,7 @@
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/parse_program.h"
+#include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program.h"
 
 namespace leat {
@@ -102,6 +103,8 @@ class ChainBuilder {
     if (is_image(chain.ops[0])) {
       decode = std::get<DecodeImageOp>(chain.ops[0].params);
     }
+    LEAT_TRY(const std::optional<OwnShapes> shapes,
+             take_own_shapes(chain.ops, decode.layout));
     const auto first = std::ranges::find_if(chain.ops, is_function);
     const std::vector<Op> functions(first, chain.ops.end());
     chain.ops.erase(first, chain.ops.end());
@@ -115,9 +118,10 @@ class ChainBuilder {
       add_parse_program(chain.ops[0], fields_[source].name, output);
     }
     if (!functions.empty()) {
-      LEAT_TRY(const FunctionPrograms made,
-               compile_functions(output, fields_[source].kind, decode,
-                                 functions, chain.drawn_name, cut.rest));
+      LEAT_TRY(
+          const FunctionPrograms made,
+          compile_functions(output, fields_[source].kind, decode, functions,
+                            chain.drawn_name, cut.rest, shapes));
       output.value_program = made.whole;
       output.program = nullptr;
       cut.rest = nullptr;
@@ -126,6 +130,7 @@ class ChainBuilder {
     if (cut.cut != nullptr) {
       output.cut_chain = std::make_shared<const CutChain>(std::move(cut));
     }
+    if (shapes && output.program != nullptr) give_own_shapes(output, *shapes);
     return output;
   }
 

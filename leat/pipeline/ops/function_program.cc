@@ -1,12 +1,12 @@
 #include "leat/pipeline/ops/function_program.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 #include <variant>
 
 #include "leat/base/check.h"
 #include "leat/pipeline/ops/image_program.h"
+#include "leat/pipeline/ops/seen_sizes.h"
 #include "leat/pipeline/user_function.h"
 
 namespace leat {
@@ -49,29 +49,32 @@ std::uint64_t size_of(const Value& value) {
 /// A function, or the ops behind it.
 using Step = std::variant<FunctionOp, std::shared_ptr<const PixelsProgram>>;
 
-/// What the functions have made so far, by whichever half of a chain.
-using MostMade = std::atomic<std::uint64_t>;
-
 class FunctionProgram final : public ValueProgram {
  public:
   FunctionProgram(std::shared_ptr<const Program> program,
                   std::shared_ptr<const ValueProgram> value_program,
                   FieldKind kind, std::vector<Step> steps,
-                  std::shared_ptr<MostMade> most_made)
+                  std::shared_ptr<SeenSizes> made,
+                  const std::optional<OwnShapes>& shapes)
       : program_(std::move(program)),
         value_program_(std::move(value_program)),
         kind_(kind),
         steps_(std::move(steps)),
-        most_made_(std::move(most_made)) {}
+        made_(std::move(made)),
+        shapes_(shapes) {}
 
+  PadRule pad_rule() const override {
+    return shapes_ ? shapes_->pad_rule : PadRule{};
+  }
   Joining joining() const override {
+    if (shapes_) return shapes_->joining;
     const auto* last = std::get_if<FunctionOp>(&steps_.back());
     return last != nullptr ? last->joining : Joining::kStack;
   }
 
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
     // Nobody knows what a function makes: at least what it gets, and as much as
-    // the most that it has made so far.
+    // the most that it has made so far; of pictures of any size, what is usual.
     std::uint64_t bytes = encoded_bytes;
     if (program_ != nullptr && program_->output()) {
       bytes = std::max<std::uint64_t>(bytes, program_->output()->size_bytes());
@@ -79,7 +82,16 @@ class FunctionProgram final : public ValueProgram {
     if (value_program_ != nullptr) {
       bytes = std::max(bytes, value_program_->most_bytes(encoded_bytes));
     }
-    return std::max(bytes, most_made_->load(std::memory_order_relaxed));
+    return std::max(bytes,
+                    guesses() ? made_->usual_bytes() : made_->most_bytes());
+  }
+
+  bool guesses() const override { return shapes_ && program_ != nullptr; }
+  /// What the first function gets.
+  std::optional<TensorSpec> spec_for(
+      std::span<const std::byte> encoded) const override {
+    Result<TensorSpec> spec = program_->output_for(encoded);
+    return spec ? std::optional(*std::move(spec)) : std::nullopt;
   }
 
   Result<Value> run(std::span<const std::byte> encoded,
@@ -99,13 +111,14 @@ class FunctionProgram final : public ValueProgram {
       value = std::move(made);
     }
     notes.transform += SteadyClock().now() - begin;
-    learn(size_of(*value));
+    made_->add(size_of(*value));
     return *std::move(value);
   }
 
   std::string remedy() const override {
     return "have the function give all the same shape, or say "
-           "leat.ops.Python(..., ragged=True)";
+           "leat.ops.Python(..., ragged=True), or of pictures "
+           "leat.ops.DecodeImage(ragged=True)";
   }
 
  private:
@@ -134,18 +147,12 @@ class FunctionProgram final : public ValueProgram {
         ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});
   }
 
-  void learn(std::uint64_t bytes) const {
-    std::uint64_t most = most_made_->load(std::memory_order_relaxed);
-    while (bytes > most && !most_made_->compare_exchange_weak(
-                               most, bytes, std::memory_order_relaxed)) {
-    }
-  }
-
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const ValueProgram> value_program_;
   const FieldKind kind_;
   const std::vector<Step> steps_;
-  const std::shared_ptr<MostMade> most_made_;
+  const std::shared_ptr<SeenSizes> made_;
+  const std::optional<OwnShapes> shapes_;
 };
 
 }  // namespace
@@ -153,7 +160,8 @@ class FunctionProgram final : public ValueProgram {
 Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
     const std::vector<Op>& ops, const std::string& field,
-    const std::shared_ptr<const Program>& rest_before) {
+    const std::shared_ptr<const Program>& rest_before,
+    const std::optional<OwnShapes>& shapes) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < ops.size();) {
     if (const auto* function = std::get_if<FunctionOp>(&ops[i].params)) {
@@ -171,13 +179,13 @@ Result<FunctionPrograms> compile_functions(
     steps.emplace_back(std::move(pixels));
   }
   LEAT_CHECK(!steps.empty());
-  const auto most_made = std::make_shared<MostMade>(0);
+  const auto made_sizes = std::make_shared<SeenSizes>();
   FunctionPrograms made;
   made.whole = std::make_shared<FunctionProgram>(
-      before.program, before.value_program, kind, steps, most_made);
+      before.program, before.value_program, kind, steps, made_sizes, shapes);
   if (rest_before != nullptr) {
     made.rest = std::make_shared<FunctionProgram>(rest_before, nullptr, kind,
-                                                  steps, most_made);
+                                                  steps, made_sizes, shapes);
   }
   return made;
 }

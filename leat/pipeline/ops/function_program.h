@@ -1,10 +1,12 @@
 // Chains that a function of the user's is part of.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program.h"
 
 namespace leat {
@@ -18,12 +20,14 @@ struct FunctionPrograms {
 /// the catalogue, and then `ops`, the first of which is a FunctionOp; the
 /// others are such, or work on images of `decode`'s mode and layout. `field` is
 /// as for compile_image_program(). `rest_before`, if not null, is of `before`
-/// what lies behind its cut.
+/// what lies behind its cut. `shapes`: how the last one's arrays are joined, if
+/// that does not say it itself.
 ///
 /// Errors: as compile_image_program()
 Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
     const std::vector<Op>& ops, const std::string& field,
-    const std::shared_ptr<const Program>& rest_before);
+    const std::shared_ptr<const Program>& rest_before,
+    const std::optional<OwnShapes>& shapes = std::nullopt);
 
 }  // namespace leat

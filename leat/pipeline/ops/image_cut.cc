@@ -45,7 +45,7 @@ class Namer {
   // Not its layout: a record has its own.
   void add(const DecodeImageOp& op) {
     add_all({number(op.mode), number(op.exif_orientation),
-             number(op.dct_scaling), op.max_pixels});
+             number(op.dct_scaling), op.max_pixels, op.cuts_depth});
   }
   void add(const ResizeOp& op) {
     add_all({op.size.width, op.size.height, op.shorter_side,
@@ -121,7 +121,7 @@ class ImageCut final : public Cut {
   bool can_read(std::span<const std::byte> record) const override {
     const std::optional<RecordArray> array = read_record(record);
     const auto is_side = [](std::int64_t n) { return n <= kMostPixelsSide; };
-    return array && array->spec.dtype == DType::kUint8 &&
+    return array && array->spec.dtype == pixel_dtype(decode_.mode) &&
            array->spec.shape.size() == 3 &&
            array->spec.shape[2] == channels_of(decode_.mode) &&
            is_side(array->spec.shape[0]) && is_side(array->spec.shape[1]);

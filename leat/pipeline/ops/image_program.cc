@@ -22,6 +22,8 @@ class FormatBuilder {
   explicit FormatBuilder(const DecodeImageOp& decode) {
     format_.layout = decode.layout;
     format_.channels = channels_of(decode.mode);
+    format_.dtype = pixel_dtype(decode.mode);
+    format_.is_16_bits = decode.mode == PixelMode::kGrey16;
   }
 
   Result<void> apply(const Op& op) {
@@ -32,10 +34,8 @@ class FormatBuilder {
     if (const auto* cast = std::get_if<CastOp>(&op.params)) {
       return apply(op, *cast);
     }
-    if (std::holds_alternative<RandomHorizontalFlipOp>(op.params) ||
-        format_.dtype == DType::kUint8) {
-      return {};
-    }
+    if (std::holds_alternative<RandomHorizontalFlipOp>(op.params)) return {};
+    if (is_of_pixels()) return format_.is_16_bits ? check_16_bits(op) : ok();
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{} (op {}) works on bytes: put it before the "
                              "normalize or cast that makes {}",
@@ -49,7 +49,10 @@ class FormatBuilder {
       format.scale[c] = static_cast<float>(scale_[c]);
       format.bias[c] = static_cast<float>(bias_[c]);
     }
-    if (format.dtype != DType::kUint8 && format.dtype != DType::kFloat32) {
+    format.exact_scale = scale_[0];
+    format.exact_bias = bias_[0];
+    if (!format.is_16_bits && format.dtype != DType::kUint8 &&
+        format.dtype != DType::kFloat32) {
       format.table =
           make_pixel_table(format.dtype, format.channels, scale_, bias_);
     }
@@ -57,6 +60,31 @@ class FormatBuilder {
   }
 
  private:
+  static Result<void> ok() { return {}; }
+
+  /// Whether nothing has made other numbers of them.
+  bool is_of_pixels() const {
+    return format_.dtype ==
+           (format_.is_16_bits ? DType::kUint16 : DType::kUint8);
+  }
+
+  /// What moves pixels without mixing them does not mind how wide they are.
+  static Result<void> check_16_bits(const Op& op) {
+    const FillColour black = {0, 0, 0};
+    const auto* pad = std::get_if<PadOp>(&op.params);
+    const auto* crop = std::get_if<RandomCropOp>(&op.params);
+    if (std::holds_alternative<CenterCropOp>(op.params) ||
+        (pad != nullptr && pad->fill == black) ||
+        (crop != nullptr && crop->fill == black)) {
+      return {};
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} (op {}) works on pictures of 8 bits; those of "
+                             "mode I;16 can be cropped, mirrored and padded "
+                             "with 0",
+                             op.name, op.index));
+  }
+
   Result<void> apply(const Op& op, const NormalizeOp& normalize) {
     for (const auto* numbers : {&normalize.mean, &normalize.std}) {
       if (numbers->size() == 1 || numbers->size() == format_.channels) continue;
@@ -85,6 +113,14 @@ class FormatBuilder {
                       "or the op that made floats",
                       op.index, to_string(cast.dtype)));
     }
+    const bool is_too_narrow =
+        cast.dtype == DType::kUint8 || cast.dtype == DType::kInt16;
+    if (format_.is_16_bits && is_too_narrow) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("cast (op {}): {} does not hold the 16 bits of "
+                               "mode I;16",
+                               op.index, to_string(cast.dtype)));
+    }
     if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);
     format_.dtype = cast.dtype;
     return {};
@@ -92,7 +128,7 @@ class FormatBuilder {
 
   void scale_to(CastScale scale) {
     if (scale == CastScale::kNone) return;
-    for (double& factor : scale_) factor /= 255;
+    for (double& factor : scale_) factor /= format_.is_16_bits ? 65'535 : 255;
   }
 
   static bool is_float(DType dtype) {
@@ -106,18 +142,43 @@ class FormatBuilder {
   std::array<double, 3> bias_ = {0, 0, 0};
 };
 
+/// The header, of an image that the decoder takes as it is asked to.
+Result<ImageHeader> header_for(std::span<const std::byte> encoded,
+                               const DecodeImageOp& decode) {
+  LEAT_TRY(const ImageHeader header,
+           read_image_header(encoded, decode.max_pixels));
+  const bool has_16_bits = header.depth == 16;
+  if (decode.mode != PixelMode::kGrey16) {
+    if (!has_16_bits || decode.cuts_depth) return header;
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("this {} has 16 bits a channel, and DecodeImage would keep "
+                    "8: say mode=\"I;16\" for uint16 (of grey pictures), or "
+                    "depth=8 to cut them to the upper 8",
+                    name_of(header.format)));
+  }
+  if (has_16_bits && header.is_grey) return header;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("DecodeImage(mode=\"I;16\") takes grey PNGs of 16 "
+                  "bits, and this {} {}; say mode=\"L\" or \"RGB\"{}",
+                  name_of(header.format),
+                  has_16_bits ? "is in colour" : "has 8 bits a channel",
+                  has_16_bits ? " with depth=8" : ""));
+}
+
 /// Rows of an image in memory, where a decoder is expected.
 class PixelReader final : public ImageReader {
  public:
-  explicit PixelReader(std::size_t channels) : channels_(channels) {}
+  explicit PixelReader(std::size_t pixel_bytes) : pixel_bytes_(pixel_bytes) {}
 
   Result<Rect> start(std::span<const std::byte> encoded,
                      const ImageHeader& header,
                      const DecodeRequest& request) override {
-    stride_ = header.width * channels_;
-    row_bytes_ = request.wanted.width * channels_;
+    stride_ = header.width * pixel_bytes_;
+    row_bytes_ = request.wanted.width * pixel_bytes_;
     next_ = encoded.subspan(request.wanted.y * stride_ +
-                            request.wanted.x * channels_);
+                            request.wanted.x * pixel_bytes_);
     return request.wanted;
   }
 
@@ -134,7 +195,7 @@ class PixelReader final : public ImageReader {
   void finish() override {}
 
  private:
-  const std::size_t channels_;
+  const std::size_t pixel_bytes_;
   std::size_t stride_ = 0;
   std::size_t row_bytes_ = 0;
   std::span<const std::byte> next_;
@@ -157,8 +218,7 @@ class ImageProgram final : public Program {
 
   Result<TensorSpec> output_for(
       std::span<const std::byte> encoded) const override {
-    LEAT_TRY(const ImageHeader header,
-             read_image_header(encoded, decode_.max_pixels));
+    LEAT_TRY(const ImageHeader header, header_for(encoded, decode_));
     // Draws move crops, they do not change sizes: any will do.
     LEAT_TRY(const Geometry geometry, plan(header, SampleRandom{}));
     return tensor_of(geometry);
@@ -167,8 +227,7 @@ class ImageProgram final : public Program {
   Result<void> run(std::span<const std::byte> encoded,
                    const SampleRandom& random, Scratch& scratch,
                    std::span<std::byte> out, RunNotes& notes) const override {
-    LEAT_TRY(const ImageHeader header,
-             read_image_header(encoded, decode_.max_pixels));
+    LEAT_TRY(const ImageHeader header, header_for(encoded, decode_));
     ImageRunRequest request{encoded, header, {}, decode_, format_};
     LEAT_TRY(request.geometry, plan(header, random));
     LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
@@ -186,7 +245,7 @@ class ImageProgram final : public Program {
                              const SampleRandom& random, Scratch& scratch,
                              std::span<std::byte> out, RunNotes& notes) const {
     const ImageHeader header = header_of(size);
-    PixelReader reader(channels_of(decode_.mode));
+    PixelReader reader(bytes_per_pixel(decode_.mode));
     ImageRunRequest request{pixels, header, {}, decode_, format_, &reader};
     LEAT_TRY(request.geometry, plan(header, random));
     LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
@@ -194,7 +253,9 @@ class ImageProgram final : public Program {
   }
 
   std::string remedy() const override {
-    return "give all the same shape with leat.ops.Resize or RandomResizedCrop";
+    return "give all the same shape with leat.ops.Resize or RandomResizedCrop, "
+           "or take them as they are: DecodeImage(ragged=True) gives a "
+           "leat.Ragged, leat.ops.PadTo() fills up to a batch's largest";
   }
 
  private:
@@ -242,7 +303,8 @@ class PixelsImageProgram final : public PixelsProgram {
                      const DecodeImageOp& decode, PixelLayout given)
       : image_(std::move(image)),
         layout_(given),
-        channels_(channels_of(decode.mode)) {}
+        channels_(channels_of(decode.mode)),
+        dtype_(pixel_dtype(decode.mode)) {}
 
   Result<TensorSpec> output_for(const TensorSpec& spec) const override {
     LEAT_TRY(const PixelSize size, size_of(spec));
@@ -278,16 +340,16 @@ class PixelsImageProgram final : public PixelsProgram {
       return n > 0 && n <= kMostPixelsSide;
     };
     const std::size_t y = is_chw ? 1 : 0;
-    if (spec.dtype != DType::kUint8 || shape.size() != 3 ||
+    if (spec.dtype != dtype_ || shape.size() != 3 ||
         shape[is_chw ? 0 : 2] != channels_ || !is_side(shape[y]) ||
         !is_side(shape[y + 1])) {
       return Error(
           ErrorCode::kInvalidArgument,
           fmt::format("a function gave {} of shape ({}), and the ops "
-                      "behind it work on uint8 images of {} channel(s) "
+                      "behind it work on {} images of {} channel(s) "
                       "in {}",
                       to_string(spec.dtype), fmt::join(spec.shape, ", "),
-                      channels_, is_chw ? "CHW" : "HWC"));
+                      to_string(dtype_), channels_, is_chw ? "CHW" : "HWC"));
     }
     return PixelSize{static_cast<std::uint32_t>(shape[y + 1]),
                      static_cast<std::uint32_t>(shape[y])};
@@ -296,6 +358,7 @@ class PixelsImageProgram final : public PixelsProgram {
   const std::shared_ptr<const ImageProgram> image_;
   const PixelLayout layout_;
   const std::int64_t channels_;
+  const DType dtype_;
 };
 
 Result<std::shared_ptr<const ImageProgram>> compile(std::vector<Op> ops,

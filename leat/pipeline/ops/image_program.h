@@ -33,7 +33,7 @@ class PixelsProgram {
   /// The array that run() makes of one of `spec`.
   ///
   /// Errors:
-  ///   kInvalidArgument  it is no uint8 image of the layout and mode that
+  ///   kInvalidArgument  it is no image of the type, layout and mode that
   ///                     compile_pixels_program() was told
   virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
 

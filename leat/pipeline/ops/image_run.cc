@@ -67,7 +67,7 @@ class ImageRun {
         plan_(request.geometry),
         scratch_(scratch),
         reader_(request.reader != nullptr ? *request.reader : *scratch.reader),
-        channels_(channels_of(request.decode.mode)),
+        channels_(bytes_per_pixel(request.decode.mode)),
         orientation_(request.decode.exif_orientation == ExifOrientation::kApply
                          ? request.header.orientation
                          : std::uint8_t{1}) {}
@@ -296,7 +296,7 @@ class ImageRun {
   const Geometry& plan_;
   Scratch& scratch_;
   ImageReader& reader_;
-  const std::uint32_t channels_;
+  const std::uint32_t channels_;  // Bytes of a pixel.
   const Orientation orientation_;
   PixelSize stored_;            // What the decoder delivers.
   std::size_t next_image_ = 0;  // Of the two in the scratch.

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint32_t kMostPadding = 65'535;
 constexpr double kMostFactor = 1000;
+constexpr double kMostFill = 1e30;
 constexpr Choice<DType> kWholeTypes[] = {
     {"int64", DType::kInt64},   {"int32", DType::kInt32},
     {"int16", DType::kInt16},   {"int8", DType::kInt8},
@@ -53,8 +54,9 @@ Interpolation interpolation_in(ParamReader& params) {
 
 OpParams decode_image(ParamReader& params) {
   DecodeImageOp op;
-  op.mode = params.choice<PixelMode>(
-      "mode", {{"RGB", PixelMode::kRgb}, {"L", PixelMode::kGrey}});
+  op.mode = params.choice<PixelMode>("mode", {{"RGB", PixelMode::kRgb},
+                                              {"L", PixelMode::kGrey},
+                                              {"I;16", PixelMode::kGrey16}});
   op.layout = params.choice<PixelLayout>(
       "layout", {{"CHW", PixelLayout::kChw}, {"HWC", PixelLayout::kHwc}});
   op.exif_orientation = params.flag("exif_orientation")
@@ -63,6 +65,11 @@ OpParams decode_image(ParamReader& params) {
   op.dct_scaling =
       params.flag("exact") ? DctScaling::kOff : DctScaling::kAllowed;
   op.max_pixels = params.count("max_pixels");
+  op.is_ragged = params.flag("ragged");
+  op.cuts_depth = !params.is_null("depth");
+  if (op.cuts_depth && params.count("depth") != 8) {
+    params.fail("takes depth=8 alone, of 16 bits the upper ones");
+  }
   return op;
 }
 
@@ -118,6 +125,18 @@ OpParams pad(ParamReader& params) {
     if ((given.left | given.top | given.right | given.bottom) != 0) {
       params.fail("takes 'padding' or 'size', and not both");
     }
+  }
+  return op;
+}
+
+OpParams pad_to(ParamReader& params) {
+  PadToOp op;
+  if (!params.is_null("size")) op.size = params.size("size", nullptr);
+  op.multiple = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(params.count("multiple"), kMostPadding));
+  op.fill = params.number("fill", -kMostFill, kMostFill);
+  if (op.multiple > 1 && op.size.width != 0) {
+    params.fail("takes 'size' or 'multiple', and not both");
   }
   return op;
 }
@@ -203,6 +222,7 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"random_horizontal_flip", random_horizontal_flip},
     {"random_crop", random_crop},
     {"pad", pad},
+    {"pad_to", pad_to},
     {"color_jitter", color_jitter},
     {"normalize", normalize},
     {"cast", cast},

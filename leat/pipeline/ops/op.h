@@ -35,6 +35,8 @@ struct DecodeImageOp {
   ExifOrientation exif_orientation = ExifOrientation::kApply;
   DctScaling dct_scaling = DctScaling::kAllowed;
   std::uint64_t max_pixels = kDefaultMaxPixels;
+  bool cuts_depth = false;  ///< Takes the upper 8 bits of 16.
+  bool is_ragged = false;   ///< Pictures come with sizes of their own.
 };
 
 struct ResizeOp {
@@ -130,11 +132,18 @@ struct FunctionOp {
   Joining joining = Joining::kStack;
 };
 
+/// Of a batch; the last op of its field.
+struct PadToOp {
+  PixelSize size;  ///< 0 by 0: of the largest in the batch.
+  std::uint32_t multiple = 1;
+  double fill = 0;
+};
+
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
                  RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
                  NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
-                 ParseJsonOp, LoadNpyOp, FunctionOp>;
+                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {

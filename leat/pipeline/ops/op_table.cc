@@ -13,7 +13,8 @@ constexpr std::string_view kFilters =
     "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
 
 constexpr std::array kDecodeImage = {
-    ParamInfo{"mode", kText, R"("RGB")", "RGB, or L for grey"},
+    ParamInfo{"mode", kText, R"("RGB")",
+              "RGB, L for grey, or I;16 for grey PNGs of 16 bits"},
     ParamInfo{"layout", kText, R"("CHW")",
               "CHW or HWC: the order of the array's dimensions"},
     ParamInfo{"exif_orientation", kFlag, "true",
@@ -22,6 +23,11 @@ constexpr std::array kDecodeImage = {
               "never decode a JPEG at a fraction of its size"},
     ParamInfo{"max_pixels", kCount, "178956970",
               "refuse images that claim more"},
+    ParamInfo{
+        "depth", kCount, "null",
+        "8: takes the upper 8 bits of PNGs of 16, which are refused else"},
+    ParamInfo{"ragged", kFlag, "false",
+              "pictures may differ in size, whatever ops follow"},
 };
 constexpr std::array kResize = {
     ParamInfo{"size", kSide, "", "of the shorter side, or height and width"},
@@ -53,6 +59,12 @@ constexpr std::array kPad = {
     ParamInfo{"size", kSize, "null",
               "instead: make it at least that large, on both sides alike"},
     ParamInfo{"fill", kPixels, "0", kFill},
+};
+constexpr std::array kPadTo = {
+    ParamInfo{"size", kSize, "null",
+              "a side, or height and width; default: the batch's largest"},
+    ParamInfo{"multiple", kCount, "1", "round that up to a multiple of it"},
+    ParamInfo{"fill", kNumber, "0", "as the array has it"},
 };
 constexpr std::string_view kFactor =
     "of a factor: how far around 1, or its bounds";
@@ -120,6 +132,8 @@ constexpr std::array kOps = {
     OpInfo{"random_crop", "cut out a random part; padded if too small",
            kRandomCrop},
     OpInfo{"pad", "add a border", kPad},
+    OpInfo{"pad_to", "fill up the pictures of a batch to one size; last",
+           kPadTo},
     OpInfo{"color_jitter",
            "change brightness, contrast, saturation and hue in random order",
            kColorJitter},

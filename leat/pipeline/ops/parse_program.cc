@@ -221,7 +221,8 @@ class NpyProgram final : public Program {
   }
   std::string remedy() const override {
     return "save all with one type and shape; leat.ops.LoadNpy(ragged=True) "
-           "takes arrays that differ in their first dimension";
+           "takes arrays that differ in their first dimension, and collate= "
+           "any";
   }
 
  private:

@@ -9,8 +9,10 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/testing/encode_image.h"
+#include "leat/pipeline/cut.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/portable_kernels.h"
+#include "leat/pipeline/value.h"
 
 namespace leat {
 namespace {
@@ -220,6 +222,73 @@ TEST(ProgramTest, CastsWithAndWithoutScale) {
   ASSERT_TRUE(as_is);
   EXPECT_NEAR(scaled->f32()[5], pixels.bytes[5] / 255.0, 1e-7);
   EXPECT_EQ(as_is->f32()[5], pixels.bytes[5]);
+}
+
+TEST(CompileOpsTest, GivesPicturesShapesOfTheirOwn) {
+  const auto ragged = compile("decode_image:ragged=true,resize:8/8");
+  const auto padded =
+      compile("decode_image:layout=HWC,normalize:0:std=1,pad_to:multiple=4");
+
+  ASSERT_TRUE(ragged && padded);
+  const OutputField& image = (*ragged)[0];
+  EXPECT_EQ(image.program, nullptr);
+  EXPECT_EQ(image.value_program->joining(), Joining::kShapes);
+  EXPECT_TRUE(image.value_program->guesses());
+  EXPECT_EQ(image.cut_chain->rest, nullptr);
+  EXPECT_EQ(image.cut_chain->value_rest->joining(), Joining::kShapes);
+  // What is of one size is known without its bytes: 3 x 8 x 8.
+  EXPECT_EQ(image.value_program->most_bytes(1), 192u);
+  const PadRule rule = (*padded)[0].value_program->pad_rule();
+  EXPECT_EQ((*padded)[0].value_program->joining(), Joining::kPadded);
+  EXPECT_EQ(rule.height_at, 0u);
+  EXPECT_EQ(rule.multiple, 4);
+  EXPECT_TRUE(rule.is_of_pictures);
+}
+
+TEST(CompileOpsTest, FillsUpLast) {
+  EXPECT_THAT(error_of("decode_image,pad_to,resize:8"),
+              HasSubstr("pad_to (op 1) fills up what is delivered"));
+  EXPECT_THAT(error_of("decode_image,pad_to:8:multiple=2"),
+              HasSubstr("'size' or 'multiple'"));
+}
+
+TEST(ProgramTest, GuessesHalfAsMuchAgainAsPicturesNeeded) {
+  const auto outputs = compile("decode_image:L:ragged=true");
+  ASSERT_TRUE(outputs);
+  const ValueProgram& program = *(*outputs)[0].value_program;
+  const std::string small = encode_png(picture(10, 10, 1));
+  const std::string large = encode_png(picture(30, 10, 1));
+  const ScratchRef scratch = make_scratch();
+  RunNotes notes;
+
+  EXPECT_EQ(program.most_bytes(7), 7u);
+  EXPECT_EQ(program.spec_for(as_bytes(large))->size_bytes(), 300u);
+  EXPECT_FALSE(program.spec_for(as_bytes("no picture")));
+  for (const std::string& encoded : {small, large}) {
+    const auto value = program.run(as_bytes(encoded), {}, *scratch, notes);
+    ASSERT_TRUE(value) << value.error().message();
+  }
+  EXPECT_EQ(program.most_bytes(7), 300u);  // Of 100 and 300.
+}
+
+TEST(ProgramTest, KeepsSixteenBits) {
+  const Pixels pixels = picture(6, 4, 1);
+  const std::string png = encode_png(pixels, {.depth = 16});
+  const auto kept =
+      run("decode_image:I;16,center_crop:2/3,random_horizontal_flip:1", png);
+  const auto cut = run("decode_image:L:depth=8", png);
+  const auto refused = run("decode_image:L", png);
+
+  ASSERT_TRUE(kept && cut);
+  EXPECT_EQ(kept->spec, (TensorSpec{DType::kUint16, {1, 2, 3}}));
+  std::uint16_t first = 0;
+  std::memcpy(&first, kept->bytes.data(), sizeof first);
+  // Rows 1 and 2, columns 2 to 4 (the lower byte is the column), mirrored.
+  EXPECT_EQ(first, pixels.at(4, 1, 0) << 8 | 4);
+  EXPECT_EQ(cut->u8()[5], pixels.bytes[5]);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message(), HasSubstr("16 bits a channel"));
 }
 
 TEST(ProgramTest, TurnsPicturesUpright) {

@@ -85,7 +85,7 @@ ArraySink::ArraySink(const PixelFormat& format, PixelSize size, int step,
       size_(size),
       step_(step),
       plane_stride_(whole_blocks(size.width)),
-      row_(scratch.row.at_least(std::size_t{size.width} * format.channels +
+      row_(scratch.row.at_least(std::size_t{size.width} * format.pixel_bytes() +
                                 kRowSlackBytes)),
       planes_(scratch.planes.at_least(plane_stride_ * 3 + kRowSlackBytes)),
       out_(out.data()) {}
@@ -93,6 +93,7 @@ ArraySink::ArraySink(const PixelFormat& format, PixelSize size, int step,
 std::uint8_t* ArraySink::place(std::uint32_t) { return row_; }
 
 void ArraySink::done(std::uint32_t y) {
+  if (format_.is_16_bits) return write_16_bits(y);
   if (format_.table == nullptr) {
     return format_.dtype == DType::kFloat32 ? write_floats(y) : write_bytes(y);
   }
@@ -186,6 +187,48 @@ void ArraySink::write_items(std::uint32_t y) {
     const std::uint8_t* plane = from + c * plane_stride_;
     Item* into = out + plane_row(c, y);
     for (std::size_t x = 0; x < size_.width; ++x) into[x] = items[plane[x]];
+  }
+}
+
+template <class Item, class Convert>
+void ArraySink::convert_row(std::uint32_t y, const Convert& convert) {
+  auto* into = reinterpret_cast<Item*>(out_) + plane_row(0, y);
+  for (std::uint32_t x = 0; x < size_.width; ++x) {
+    std::uint16_t value = 0;
+    const std::uint32_t from = step_ > 0 ? x : size_.width - 1 - x;
+    std::memcpy(&value, row_ + std::size_t{from} * sizeof value, sizeof value);
+    into[x] = convert(value);
+  }
+}
+
+void ArraySink::write_16_bits(std::uint32_t y) {
+  const auto single = [this](std::uint16_t value) {
+    return static_cast<float>(value) * format_.scale[0] + format_.bias[0];
+  };
+  const auto same = [](std::uint16_t value) { return value; };
+  switch (format_.dtype) {
+    case DType::kFloat16:
+      return convert_row<std::uint16_t>(
+          y, [&](std::uint16_t value) { return to_float16(single(value)); });
+    case DType::kBfloat16:
+      return convert_row<std::uint16_t>(
+          y, [&](std::uint16_t value) { return to_bfloat16(single(value)); });
+    case DType::kFloat32:
+      return convert_row<float>(y, single);
+    case DType::kFloat64:
+      return convert_row<double>(y, [&](std::uint16_t value) {
+        return value * format_.exact_scale + format_.exact_bias;
+      });
+    default:
+      break;
+  }
+  switch (size_bytes_of(format_.dtype)) {
+    case 2:
+      return convert_row<std::uint16_t>(y, same);
+    case 4:
+      return convert_row<std::uint32_t>(y, same);
+    default:
+      return convert_row<std::uint64_t>(y, same);
   }
 }
 

@@ -39,19 +39,28 @@ class MemorySink final : public RowSink {
   const std::size_t stride_bytes_;
 };
 
+/// What a channel is before anything is made of it.
+constexpr DType pixel_dtype(PixelMode mode) {
+  return mode == PixelMode::kGrey16 ? DType::kUint16 : DType::kUint8;
+}
+
 /// How pixels become numbers of the delivered array.
 struct PixelFormat {
   DType dtype = DType::kUint8;
   PixelLayout layout = PixelLayout::kChw;
   std::uint32_t channels = 3;
-  /// Of float32: value * scale + bias.
+  bool is_16_bits = false;  ///< One channel, of 16 bits.
+  double exact_scale = 1;   ///< Of its float64.
+  double exact_bias = 0;
+  /// Of float32, and of all floats if it is of 16 bits: value * scale + bias.
   std::array<float, 3> scale = {1, 1, 1};
   std::array<float, 3> bias = {0, 0, 0};
   /// Of all other types but uint8: the 256 items that a channel's values
-  /// become, channel by channel. Null for those two.
+  /// become, channel by channel. Null for those two, and if it is of 16 bits.
   std::shared_ptr<const std::vector<std::byte>> table = nullptr;
 
   TensorSpec tensor(PixelSize size) const;
+  std::uint32_t pixel_bytes() const { return is_16_bits ? 2 : channels; }
 };
 
 /// The table of `dtype`: value * scale + bias, in float32 for the floats of 16
@@ -78,6 +87,9 @@ class ArraySink final : public RowSink {
   void write_floats(std::uint32_t y);
   template <class Item>
   void write_items(std::uint32_t y);
+  void write_16_bits(std::uint32_t y);
+  template <class Item, class Convert>
+  void convert_row(std::uint32_t y, const Convert& convert);
   void write_interleaved_floats(float* into);
   /// Row `y` of plane `c` as the array has it.
   std::size_t plane_row(std::uint32_t c, std::uint32_t y) const;

@@ -5,7 +5,7 @@
 
 makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage` is
 told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
-move pixels come before those two.
+move pixels come before those two, but for `PadTo`, which comes last.
 
 Some ops read a field of bytes: `DecodeImage`, `ParseInt`, `ParseFloat`, `ParseText`,
 `ParseJson` and `LoadNpy`; of these the four that parse also read a text of the
@@ -31,6 +31,7 @@ from leat.ops._decode import DecodeImage
 from leat.ops._geometry import (
     CenterCrop,
     Pad,
+    PadTo,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
@@ -53,6 +54,7 @@ __all__ = [
     "Normalize",
     "Op",
     "Pad",
+    "PadTo",
     "ParseFloat",
     "ParseInt",
     "ParseJson",

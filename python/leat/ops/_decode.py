@@ -12,7 +12,10 @@ class DecodeImage(Op):
     is a bad sample.
 
     Args:
-        mode: "RGB", or "L" for grey.
+        mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs of 16 bits, as
+            ``(1, H, W)``. These can be cropped, mirrored, padded with 0 and filled up;
+            `Normalize` and `Cast` divide by 65,535 where others divide by 255. In the
+            other modes a PNG of 16 bits raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
         exif_orientation: turn the picture upright, as its EXIF says. Pillow and
             torchvision's datasets leave that out.
@@ -20,6 +23,11 @@ class DecodeImage(Op):
             That is done only where the crop is at least three times the output
             both ways, and changes photographs by less than 2 levels on average.
         max_pixels: refuse images that claim more; the default is Pillow's.
+        depth: 8 takes the upper 8 bits of PNGs of 16, without a word.
+        ragged: pictures may differ in size; a batch is a `leat.Ragged` with their
+            shapes, always. Else the first picture decides, and another size raises,
+            unless `PadTo` ends the chain, a batch is one sample, or the loader has a
+            ``collate``.
     """
 
     _name = "decode_image"
@@ -34,14 +42,20 @@ class DecodeImage(Op):
         exif_orientation: bool = True,
         exact: bool = False,
         max_pixels: int | None = None,
+        depth: int | None = None,
+        ragged: bool = False,
     ) -> None:
         params = {
-            "mode": self._choice("mode", mode, ("RGB", "L")),
+            "mode": self._choice("mode", mode, ("RGB", "L", "I;16")),
             "layout": self._choice("layout", layout, ("CHW", "HWC")),
             "exif_orientation": bool(exif_orientation),
             "exact": bool(exact),
             "max_pixels": None if max_pixels is None else int(max_pixels),
+            "depth": depth,
+            "ragged": True if ragged else None,
         }
         if max_pixels is not None and max_pixels < 1:
             fail(self, f"max_pixels={max_pixels!r} must be at least 1")
+        if depth is not None and (depth != 8 or mode == "I;16"):
+            fail(self, f'depth={depth!r} must be 8, in mode "RGB" or "L"')
         super().__init__(params, field, to)

@@ -165,3 +165,53 @@ class Pad(Op):
             "fill": self._pixels("fill", fill, (1, 3), 255),
         }
         super().__init__(params, field, to)
+
+
+class PadTo(Op):
+    """Fills the pictures of a batch up to one size, below and on the right, so that
+    they come as one dense array: the last op of its field.
+
+        ops = [DecodeImage(), Normalize("imagenet"), PadTo(multiple=32)]
+
+    The batch's largest height and largest width decide, or what is given here. A
+    field ``image_size`` (int64, ``(samples, 2)``: height and width of each, without
+    what was added) comes if ``fields=`` of the loader names it.
+
+    Args:
+        size: None for the batch's largest (or "largest"); else a side, or (height,
+            width): a larger picture raises.
+        multiple: rounds the batch's largest up to a multiple of it.
+        fill: of what is added, a number of the array's own type: behind `Normalize`
+            0 is its mean.
+    """
+
+    _name = "pad_to"
+
+    def __init__(
+        self,
+        size: Size | str | None = None,
+        *,
+        multiple: int = 1,
+        fill: float = 0,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if isinstance(size, str) and size != "largest":
+            fail(self, f'size={size!r} must be "largest", a side or (height, width)')
+        given = None if isinstance(size, str) else size
+        if (
+            isinstance(multiple, bool)
+            or not isinstance(multiple, (int, np.integer))
+            or not 1 <= multiple <= MOST_SIDE
+        ):
+            fail(self, f"multiple={multiple!r} must be a number from 1 to {MOST_SIDE}")
+        if given is not None and multiple != 1:
+            fail(self, "size and multiple cannot both be given")
+        if not isinstance(fill, (int, float, np.number)) or not abs(fill) <= 1e30:
+            fail(self, f"fill={fill!r} must be a number")
+        params = {
+            "size": None if given is None else self._size(given),
+            "multiple": int(multiple),
+            "fill": float(fill),
+        }
+        super().__init__(params, field, to)

@@ -72,5 +72,6 @@ def _module_of(device: torch.device) -> Any:
 
 def _each(make: Any, value: Any) -> Any:
     if isinstance(value, Ragged):
-        return Ragged(make(value.values), make(value.offsets))
+        # Shapes are read on the CPU.
+        return Ragged(make(value.values), make(value.offsets), value.shapes)
     return make(value) if isinstance(value, torch.Tensor) else value
