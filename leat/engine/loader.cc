@@ -195,7 +195,8 @@ std::string Loader::state() const {
   const MutexLock lock(m.mutex);
   LoaderState state = m.state_now();
   // With nothing left of it the epoch is over: the next one is what goes on.
-  if (m.position != 0 && m.dataset.catalogue != nullptr) {
+  if (m.position != 0 && m.dataset.catalogue != nullptr &&
+      m.samples_in(m.epoch)) {
     const Result<Steps> left = m.steps_from(m.position);
     if (!left || left->count() == 0) {
       ++state.epoch;
@@ -236,13 +237,15 @@ Result<void> Loader::load_state(std::string_view json) {
   old_next = std::move(m.next_run);
   old = m.jump_to(state.epoch, state.position);
   m.left_behind = state.left_behind.value_or(std::vector<std::uint64_t>());
+  m.resumed_order.clear();
+  if (state.drawn && state.position != 0) m.resumed_order = state.drawn->digest;
   m.is_resuming = true;
   return {};
 }
 
 std::optional<std::uint64_t> Loader::length() const {
   const MutexLock lock(machine_->mutex);
-  if (machine_->dataset.catalogue == nullptr) return std::nullopt;
+  if (!machine_->samples_in(machine_->epoch)) return std::nullopt;
   const Result<Steps> steps = machine_->steps_from(0);
   return steps ? nonempty_steps(*steps) : 0;
 }
@@ -251,7 +254,7 @@ std::optional<std::uint64_t> Loader::remaining() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
   if (m.has_ended) return 0;
-  if (m.dataset.catalogue == nullptr) return std::nullopt;
+  if (!m.samples_in(m.epoch)) return std::nullopt;
   const Result<Steps> steps = m.steps_from(m.position);
   return steps ? nonempty_steps(*steps) : 0;
 }

@@ -105,6 +105,20 @@ class Loader {
   /// begin() will start `epoch`, unless it is the one that load_state() is in.
   Result<void> set_epoch(std::uint64_t epoch);
 
+  /// Says the order of an epoch, or of a part of it that begins at
+  /// `given.first`, in the place of what was said of it before. With `starts`,
+  /// begin() starts there. REQUIRES: options().is_given.
+  ///
+  /// Errors:
+  ///   kInvalidArgument  as GivenOrder::give(); load_state() is within that
+  ///                     epoch, and its order was another
+  Result<void> give_order(std::uint64_t epoch, GivenEpoch given, bool starts);
+  /// How many samples epochs have that are yet to be told.
+  /// REQUIRES: options().is_given.
+  void expect_order_of(std::uint64_t samples);
+  /// The epoch that begin() would start, or go on with.
+  std::uint64_t next_epoch() const;
+
   /// The delivered position, as JSON: a few numbers, good for every rank and
   /// any world size.
   std::string state() const;
@@ -115,7 +129,7 @@ class Loader {
   Result<void> load_state(std::string_view json);
 
   /// Batches that this rank gets in a whole epoch; nullopt while shards have
-  /// yet to be indexed.
+  /// yet to be indexed, or the order is yet to be told.
   std::optional<std::uint64_t> length() const;
   /// Batches of the running epoch that are yet to come; nullopt as above.
   std::optional<std::uint64_t> remaining() const;

@@ -145,6 +145,7 @@ void Loader::Machine::end_epoch() {
   epoch = run->epoch() + 1;
   position = 0;
   left_behind.clear();
+  resumed_order.clear();
 }
 
 void Loader::Machine::keep_wait(const StallTimes& times) {

@@ -119,7 +119,11 @@ Result<std::unique_ptr<HolderDealing>> Loader::Machine::make_dealing(
 std::string Loader::dealing() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
-  const std::string name(to_string(m.options.locality));
+  std::string name(to_string(m.options.locality));
+  if (m.options.weights != nullptr) {
+    name +=
+        fmt::format(", drawn by weights {}", m.options.weights->digest().hex());
+  }
   if (!m.holders) return name;
   std::vector<std::string> columns;
   if (m.order.shuffle == Shuffle::kStream) {

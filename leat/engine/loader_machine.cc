@@ -85,6 +85,10 @@ Result<void> Loader::Machine::configure_batches(const Env& env) {
 }
 
 void Loader::Machine::configure_order() {
+  if (options.weights != nullptr || options.is_given) {
+    configure_drawn();
+    return;
+  }
   const bool has_shards = dataset.catalogue == nullptr ||
                           dataset.catalogue->layout() == Layout::kShards;
   order.seed = options.seed;
@@ -118,7 +122,8 @@ Hash128 Loader::Machine::digest_of_data() const {
 
 void Loader::Machine::open_blocks() {
   const bool has_pieces = dataset.catalogue->layout() == Layout::kShards &&
-                          order.shuffle != Shuffle::kFull;
+                          order.shuffle != Shuffle::kFull &&
+                          order.shuffle != Shuffle::kDrawn;
   if (has_windows(order.shuffle) || has_pieces) {
     blocks = std::make_shared<BlockMap>(BlockMap::build(*dataset.catalogue));
   }
@@ -148,6 +153,7 @@ RunContext Loader::Machine::context_over(
                     .locality = locality(),
                     .readers = readers,
                     .seed = options.seed,
+                    .draws_by_position = order.shuffle == Shuffle::kDrawn,
                     .on_error = options.on_error,
                     .has_hashes = options.hashes,
                     .checks_etags = etags_apply(catalogue, from)};
@@ -169,7 +175,10 @@ void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
   context->cached = store.cached;
-  context->board = store.cached == nullptr ? nullptr : store.cached->board();
+  // What is drawn has no one turn for each sample to tell.
+  if (store.cached != nullptr && order.shuffle != Shuffle::kDrawn) {
+    context->board = store.cached->board();
+  }
 }
 
 std::uint64_t Loader::Machine::bytes_of_data() const {
@@ -325,10 +334,11 @@ void Loader::Machine::tell_shares(std::uint32_t ranks, std::size_t threads,
 Result<void> Loader::Machine::configure(const Env& env) {
   {
     const MutexLock lock(mutex);
+    configure_order();
     LEAT_TRY_VOID(configure_batches(env));
   }
   LEAT_TRY_VOID(check_locality());
-  configure_order();
+  LEAT_TRY_VOID(check_drawn());
   LEAT_TRY_VOID(check_first_within());
   LEAT_TRY_VOID(check_fetch_ahead());
   data_digest = digest_of_data().hex();

@@ -43,6 +43,7 @@ struct Loader::Machine {
   Rank rank;
   Tail tail = Tail::kKeep;
   OrderOptions order;
+  std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
   std::string data_digest;  ///< Says in a state which data it is of.
   std::shared_ptr<const BlockMap> blocks;
   RankShare share;           ///< Now. Its threads and requests change.
@@ -104,6 +105,8 @@ struct Loader::Machine {
   bool is_begun LEAT_GUARDED_BY(mutex) = false;  ///< stats.back() is of `run`.
   bool has_delivered LEAT_GUARDED_BY(mutex) = false;
   bool has_ended LEAT_GUARDED_BY(mutex) = false;
+  /// Of the order that the state went by, which is within `epoch`; empty: none.
+  std::string resumed_order LEAT_GUARDED_BY(mutex);
   /// From load_state() until a batch was delivered.
   bool is_resuming LEAT_GUARDED_BY(mutex) = false;
   /// Since the last run began, reads have been put into another order.
@@ -197,6 +200,8 @@ struct Loader::Machine {
   /// Errors: kInvalidArgument: no such steps from position `from` on, or some
   ///         ranks would get a batch less than others, and nobody said join
   Result<void> check_steps(std::uint64_t from) const LEAT_REQUIRES(mutex);
+  Result<void> check_steps_of(std::uint64_t which, std::uint64_t from) const
+      LEAT_REQUIRES(mutex);
   void configure_order();
   void open_blocks();
   std::uint64_t bytes_of_data() const;
@@ -306,11 +311,28 @@ struct Loader::Machine {
   void count_scan_wait() LEAT_REQUIRES(mutex);
   RunRequests requests_of_parts() const LEAT_REQUIRES(mutex);
 
+  // loader_given.cc: orders that are no permutations.
+  void configure_drawn();
+  /// Errors: kInvalidArgument: an option that needs to know where each sample
+  ///         stands; weights of another number of samples
+  Result<void> check_drawn() const;
+  /// As LoaderState has it.
+  std::optional<DrawnState> drawn_now() const LEAT_REQUIRES(mutex);
+  Result<void> check_known(std::uint64_t which) const;
+
   std::optional<std::uint64_t> samples() const LEAT_REQUIRES(mutex);
+  /// Positions of an epoch; nullopt: not known yet.
+  std::optional<std::uint64_t> samples_in(std::uint64_t which) const
+      LEAT_REQUIRES(mutex);
   LoaderState state_now() const LEAT_REQUIRES(mutex);
   Result<void> check_open() const LEAT_REQUIRES(mutex);
   Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
-  Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex);
+  /// Of the running epoch.
+  Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex) {
+    return steps_of(epoch, from);
+  }
+  Result<Steps> steps_of(std::uint64_t which, std::uint64_t from) const
+      LEAT_REQUIRES(mutex);
   Result<std::shared_ptr<EpochRun>> start(
       std::uint64_t which, std::uint64_t from, PlanLimits limits,
       std::unique_ptr<HolderDealing> dealing = nullptr,

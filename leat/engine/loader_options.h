@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/plan/dealing.h"
+#include "leat/plan/drawn_order.h"
 #include "leat/plan/fetch_ahead.h"
 #include "leat/plan/order.h"
 
@@ -52,6 +54,11 @@ struct LoaderOptions {
   std::optional<Rank> rank;
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
+  /// Draws samples by weight, with replacement; null: it does not. `shuffle`
+  /// then only says whether a tail is dropped.
+  std::shared_ptr<const WeightedOrder> weights = nullptr;
+  /// Loader::give_order() says the order of each epoch before it begins.
+  bool is_given = false;
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   std::uint32_t shuffle_window = 16;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,22 +25,29 @@ Error refuse(std::string message) {
 }  // namespace
 
 Result<void> Loader::Machine::check_steps(std::uint64_t from) const {
-  const Result<Steps> steps = steps_from(from);
+  if (told_order != nullptr) return {};  // It is once an epoch is told.
+  return check_steps_of(epoch, from);
+}
+
+Result<void> Loader::Machine::check_steps_of(std::uint64_t which,
+                                             std::uint64_t from) const {
+  const Result<Steps> steps = steps_of(which, from);
+  const std::optional<std::uint64_t> samples = samples_in(which);
   if (!steps) return steps.error();
   const std::uint64_t world = rank.world_size;
   if (tail != Tail::kKeep || options.join || world == 1) return {};
-  if (!samples()) {
+  if (!samples) {
     return refuse(fmt::format(
         "drop_last=False of shards that are yet to be indexed: nobody knows "
         "whether the last step has a sample for each of {} ranks. {}",
         world, kRemedies));
   }
-  const std::uint64_t last = (*samples() - from) % global_batch;
+  const std::uint64_t last = (*samples - from) % global_batch;
   if (last == 0 || last >= world) return {};
   return refuse(fmt::format(
       "{} of {} ranks would get {} batches and the others {}: of {} samples, "
       "{} remain for the last step, which are too few for all. {}",
-      last, world, steps->count(), steps->count() - 1, *samples() - from, last,
+      last, world, steps->count(), steps->count() - 1, *samples - from, last,
       kRemedies));
 }
 

@@ -61,7 +61,7 @@ Result<void> Loader::Machine::check_fetch_ahead() const {
         "fetch_ahead= counts samples, and these shards have no index yet; make "
         "one with `leat index`, or leave it out");
   }
-  if (order.shuffle != Shuffle::kFull &&
+  if (order.shuffle != Shuffle::kFull && order.shuffle != Shuffle::kDrawn &&
       reads_pieces(dataset.catalogue->layout(), rank.world_size)) {
     return refuse(
         "fetch_ahead= asks for samples, and one rank reads shards in pieces of "
@@ -83,7 +83,8 @@ NextUseOptions Loader::Machine::next_use_options(std::uint64_t which,
                                     .world_size = rank.world_size}
                           : readers;
   const std::uint64_t horizon = which + 2 + 4 * (met.world_size / met.count);
-  return {.samples = samples().value_or(0),
+  return {.samples = samples_in(which).value_or(0),
+          .dataset_samples = samples().value_or(0),
           .order = order,
           .blocks = blocks,
           .global_batch = global_batch,
@@ -102,12 +103,15 @@ Result<std::optional<NextUse>> Loader::Machine::next_use(
   return std::optional<NextUse>(std::move(next));
 }
 
-Result<Steps> Loader::Machine::steps_from(std::uint64_t from) const {
-  return Steps::make({.samples = samples().value_or(0),
+Result<Steps> Loader::Machine::steps_of(std::uint64_t which,
+                                        std::uint64_t from) const {
+  const auto drawn = told_order == nullptr ? nullptr : told_order->epoch(which);
+  return Steps::make({.samples = samples_in(which).value_or(0),
                       .start = from,
                       .global_batch = global_batch,
                       .rank = rank,
-                      .tail = tail});
+                      .tail = tail},
+                     drawn == nullptr ? nullptr : drawn->ends());
 }
 
 std::optional<std::uint64_t> Loader::Machine::samples() const {
@@ -129,6 +133,7 @@ LoaderState Loader::Machine::state_now() const {
       .catalogue = data_digest,
       .shuffle = order.shuffle,
       .shuffle_window = order.window_blocks,
+      .drawn = drawn_now(),
       .left_behind = is_reordered ? std::optional(left_behind) : std::nullopt,
       .rank = rank};
 }
@@ -137,7 +142,8 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start(
     std::uint64_t which, std::uint64_t from, PlanLimits limits,
     std::unique_ptr<HolderDealing> dealing,
     const std::vector<std::uint64_t>& behind) const {
-  LEAT_TRY(const Steps steps, steps_from(from));
+  LEAT_TRY_VOID(check_known(which));
+  LEAT_TRY(const Steps steps, steps_of(which, from));
   LEAT_TRY(std::optional<NextUse> next, next_use(which, from));
   if (holders && dealing == nullptr) {
     LEAT_TRY(dealing, make_dealing(which));
@@ -165,6 +171,7 @@ Result<void> Loader::Machine::open_run(std::shared_ptr<EpochRun>& unused) {
     look_ahead();
     return {};
   }
+  LEAT_TRY_VOID(check_known(epoch));
   LEAT_TRY_VOID(begin_plan());
   PlanLimits limits;
   if (lookahead) limits.lookahead = lookahead->samples();
@@ -189,7 +196,10 @@ std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
   const bool stays = to_epoch == epoch && to_position == position;
   const bool goes_on = to_epoch == epoch + 1 && to_position == 0;
   if (!stays && !goes_on) is_another_plan = true;
-  if (!stays) left_behind.clear();
+  if (!stays) {
+    left_behind.clear();
+    resumed_order.clear();
+  }
   epoch = to_epoch;
   position = to_position;
   is_begun = false;

@@ -9,11 +9,19 @@
 namespace leat {
 namespace {
 
-constexpr std::array<std::pair<Shuffle, std::string_view>, 4> kShuffles = {
+constexpr std::array<std::pair<Shuffle, std::string_view>, 5> kShuffles = {
     {{Shuffle::kNone, "none"},
      {Shuffle::kFull, "full"},
      {Shuffle::kBlock, "block"},
-     {Shuffle::kStream, "stream"}}};
+     {Shuffle::kStream, "stream"},
+     {Shuffle::kDrawn, "drawn"}}};
+
+constexpr std::string_view kByWeight = "weights";
+constexpr std::string_view kBySampler = "sampler";
+
+std::string_view name_of(const DrawnState& drawn) {
+  return drawn.is_by_weight ? kByWeight : kBySampler;
+}
 
 std::string_view name_of(Shuffle shuffle) {
   for (const auto& [known, name] : kShuffles) {
@@ -51,6 +59,11 @@ std::string to_json(const LoaderState& state) {
       {"shuffle", std::string(name_of(state.shuffle))},
       {"shuffle_window", state.shuffle_window}};
   if (!state.samples) json["samples"] = nullptr;
+  if (state.drawn) {
+    json["drawn_by"] = std::string(name_of(*state.drawn));
+    json["drawn"] = state.drawn->digest;
+    json["samples_per_epoch"] = state.drawn->samples_per_epoch;
+  }
   if (state.left_behind) {
     json["left_behind"] = *state.left_behind;
     json["rank"] = state.rank.rank;
@@ -71,6 +84,24 @@ std::optional<std::vector<std::uint64_t>> numbers_in(
     numbers.push_back(one.get<std::uint64_t>());
   }
   return numbers;
+}
+
+std::string_view order_of(const LoaderState& state) {
+  if (state.drawn) return name_of(*state.drawn);
+  return name_of(state.shuffle);
+}
+
+Result<void> check_drawn(const DrawnState& saved, const DrawnState& mine) {
+  if (!saved.is_by_weight) return {};  // Its order is told later.
+  if (saved.digest != mine.digest) {
+    return differs("weights", saved.digest, mine.digest,
+                   "give the same weights=");
+  }
+  if (saved.samples_per_epoch != mine.samples_per_epoch) {
+    return differs("samples_per_epoch", saved.samples_per_epoch,
+                   mine.samples_per_epoch, "give the same samples_per_epoch=");
+  }
+  return {};
 }
 
 /// A state of one rank goes on there alone.
@@ -154,6 +185,13 @@ Result<LoaderState> parse_state(std::string_view text) {
         .world_size = static_cast<std::uint32_t>(number("world_size"))};
   }
   const std::string shuffle = string("shuffle");
+  if (shuffle == name_of(Shuffle::kDrawn)) {
+    const std::string by = string("drawn_by");
+    state.drawn = DrawnState{.is_by_weight = by == kByWeight,
+                             .digest = string("drawn"),
+                             .samples_per_epoch = number("samples_per_epoch")};
+    if (by != kByWeight && by != kBySampler) missing = "drawn_by";
+  }
   if (!missing.empty()) {
     return not_a_state(
         fmt::format("\"{}\" is missing or of another type", missing));
@@ -176,10 +214,12 @@ Result<void> check_compatible(const LoaderState& saved,
     return differs("a dataset of samples:", *saved.samples, *mine.samples,
                    kChanged);
   }
-  if (saved.shuffle != mine.shuffle) {
-    return differs("shuffle", name_of(saved.shuffle), name_of(mine.shuffle),
-                   "give the same shuffle=");
+  if (order_of(saved) != order_of(mine)) {
+    return differs(saved.drawn || mine.drawn ? "the order" : "shuffle",
+                   order_of(saved), order_of(mine),
+                   "give the same shuffle=, weights= or sampler=");
   }
+  if (saved.drawn) LEAT_TRY_VOID(check_drawn(*saved.drawn, *mine.drawn));
   if (saved.catalogue != mine.catalogue) {
     return differs("the catalogue", saved.catalogue, mine.catalogue, kChanged);
   }
@@ -192,8 +232,12 @@ Result<void> check_compatible(const LoaderState& saved,
                    "give the same shuffle_window=");
   }
   if (saved.left_behind) LEAT_TRY_VOID(check_rank(saved, mine));
-  const std::optional<std::uint64_t> samples =
+  std::optional<std::uint64_t> samples =
       mine.samples ? mine.samples : saved.samples;
+  if (mine.drawn) samples.reset();  // Epochs have a size of their own.
+  if (mine.drawn && mine.drawn->is_by_weight) {
+    samples = mine.drawn->samples_per_epoch;
+  }
   if (samples && saved.position > *samples) {
     return differs("position", saved.position, *samples,
                    "it is past the end of the data");

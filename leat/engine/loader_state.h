@@ -12,6 +12,16 @@
 
 namespace leat {
 
+/// What an order goes by that is no permutation.
+struct DrawnState {
+  bool is_by_weight = false;  ///< Else somebody says it: a sampler.
+  /// Of the weights; of a sampler, of the running epoch's order. Empty: that is
+  /// not known yet.
+  std::string digest;
+  /// Positions an epoch; of a sampler 0.
+  std::uint64_t samples_per_epoch = 0;
+};
+
 /// The delivered position and what the order is a function of: a few numbers,
 /// the same on every rank, unless samples were passed over.
 struct LoaderState {
@@ -29,6 +39,7 @@ struct LoaderState {
   std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
   std::uint32_t shuffle_window = 0;
+  std::optional<DrawnState> drawn = std::nullopt;  ///< Of kDrawn.
   /// Positions of one rank that samples which were cached overtook
   /// (plan/ready_first.h). Nullopt: nothing did, on any rank.
   std::optional<std::vector<std::uint64_t>> left_behind = std::nullopt;
@@ -41,10 +52,10 @@ std::string to_json(const LoaderState& state);
 Result<LoaderState> parse_state(std::string_view json);
 
 /// Errors: kInvalidArgument if `saved` cannot go on where `mine` is set up:
-/// other data, seed or shuffle, or a position past the end; of a state with
-/// positions left behind, another rank or number of ranks. The global batch may
-/// differ, but of such a state on several ranks: the order of samples does not
-/// depend on it.
+/// other data, weights, seed or shuffle, or a position past the end; of a state
+/// with positions left behind, another rank or number of ranks. The global
+/// batch may differ, but of such a state on several ranks: the order of samples
+/// does not depend on it.
 Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine);
 

@@ -55,7 +55,9 @@ std::span<const std::byte> BatchWork::row_bytes(std::size_t field,
 SampleRandom BatchWork::random_of(const SampleWork& sample) const {
   return {.seed = context_.seed,
           .epoch = epoch,
-          .sample = context_.in_dataset(sample.id)};
+          .sample = context_.draws_by_position
+                        ? SampleId{sample.position}
+                        : context_.in_dataset(sample.id)};
 }
 
 void BatchWork::note(SampleWork& sample, const RunNotes& notes) {

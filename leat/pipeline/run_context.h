@@ -116,6 +116,9 @@ struct RunContext {
   std::uint64_t first_step = 0;
 
   std::uint64_t seed = 0;
+  /// Random ops draw by the position in the epoch, not by the sample, which
+  /// may come several times.
+  bool draws_by_position = false;
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;

@@ -65,6 +65,9 @@ NextUse::Cut NextUse::cut(const NextUseOptions& options, const Steps& first,
 }
 
 AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
+  if (options_.order.shuffle == Shuffle::kDrawn) {
+    return epoch * options_.epoch_time + position;
+  }
   const AccessTime each =
       options_.epoch_time == 0 ? options_.samples : options_.epoch_time;
   return epoch * each + std::min(position, options_.samples - 1);
@@ -73,6 +76,9 @@ AccessTime NextUse::time_of(std::uint64_t epoch, std::uint64_t position) const {
 AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
                                 std::uint64_t position) {
   forget_before(epoch);
+  if (options_.order.shuffle == Shuffle::kDrawn) {
+    return drawn_at_or_after(sample, epoch, position);
+  }
   constexpr std::size_t kTogether = EpochOrder::kTogether;
   const std::uint64_t first = options_.first_sample;
   // By themselves the first few, where ranks that are few meet it again.
@@ -99,6 +105,44 @@ AccessTime NextUse::at_or_after(SampleId sample, std::uint64_t epoch,
     }
   }
   return kNever;
+}
+
+AccessTime NextUse::drawn_at_or_after(SampleId sample, std::uint64_t epoch,
+                                      std::uint64_t position) {
+  const std::uint64_t end = std::min(options_.end_epoch, epoch + 2);
+  for (; epoch < end; ++epoch, position = 0) {
+    const DrawnPositions* known = positions_in(epoch);
+    if (known == nullptr) break;
+    for (const std::uint64_t at : known->of(sample)) {
+      if (at >= position && is_of_ranks(epoch, at)) return time_of(epoch, at);
+    }
+  }
+  if (epoch >= options_.end_epoch) return kNever;
+  return time_of(epoch, std::max<std::uint64_t>(options_.samples, 1) - 1);
+}
+
+/// Whether these ranks read what stands there, but for a tail, which is dealt
+/// otherwise: what is missed there costs a hit and no more.
+bool NextUse::is_of_ranks(std::uint64_t epoch, std::uint64_t position) const {
+  const std::uint64_t start = epoch == options_.epoch ? options_.start : 0;
+  if (position < start) return false;
+  const RankRun& ranks = options_.ranks;
+  const std::uint64_t each = options_.global_batch / ranks.world_size;
+  const std::uint64_t in = (position - start) % options_.global_batch;
+  return in >= ranks.first * each && in < (ranks.first + ranks.count) * each;
+}
+
+/// Null: nobody has told yet what stands there.
+const DrawnPositions* NextUse::positions_in(std::uint64_t epoch) {
+  drawn_.erase(drawn_.begin(), drawn_.lower_bound(first_epoch_));
+  if (const auto found = drawn_.find(epoch); found != drawn_.end()) {
+    return &found->second;
+  }
+  const auto told = options_.order.drawn->epoch(epoch);
+  if (told == nullptr) return nullptr;
+  const auto made =
+      drawn_.emplace(epoch, DrawnPositions(*told, options_.dataset_samples));
+  return &made.first->second;
 }
 
 /// When these ranks read what stands at `at` of an epoch, from `from` on.

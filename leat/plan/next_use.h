@@ -1,11 +1,13 @@
 // When a sample is read next: what lets a cache know the future.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "leat/plan/cache_policy.h"
 #include "leat/plan/divisor.h"
+#include "leat/plan/drawn_order.h"
 #include "leat/plan/order.h"
 #include "leat/plan/steps.h"
 
@@ -13,7 +15,10 @@ namespace leat {
 
 /// Whose reads are looked for, in which epochs.
 struct NextUseOptions {
-  std::uint64_t samples = 0;  ///< N.
+  std::uint64_t samples = 0;  ///< N: of an epoch.
+  /// Of the dataset, where the order is drawn: then it is not N, and
+  /// `epoch_time` must be given.
+  std::uint64_t dataset_samples = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.
   /// Where `blocks` are of a part of the dataset (kStream alone): the samples
@@ -40,6 +45,11 @@ struct NextUseOptions {
 /// where the position falls into its slices, after W on average. A block
 /// shuffle adds what EpochOrder::position_of says; blocks are told in closed
 /// form.
+///
+/// A drawn order has no inverse, so the positions of each sample are looked up
+/// in the running epoch and the next. What is read in neither of them, or of an
+/// epoch that nobody has told yet, is told as read at the end of the first that
+/// was not looked at: not "never", for it may come.
 ///
 /// Memory: the orders from the epoch asked for to the furthest looked at, and a
 /// few behind it.
@@ -96,6 +106,10 @@ class NextUse {
 
   AccessTime read_at(std::uint64_t epoch, std::uint64_t at,
                      std::uint64_t from) const;
+  AccessTime drawn_at_or_after(SampleId sample, std::uint64_t epoch,
+                               std::uint64_t position);
+  bool is_of_ranks(std::uint64_t epoch, std::uint64_t position) const;
+  const DrawnPositions* positions_in(std::uint64_t epoch);
   const EpochOrder& order_of(std::uint64_t epoch);
   const Cut& cut_of(std::uint64_t epoch) const {
     return epoch == options_.epoch ? running_ : later_;
@@ -113,6 +127,7 @@ class NextUse {
   Cut later_;
   std::uint64_t first_epoch_;  // Of orders_.front().
   std::vector<EpochOrder> orders_;
+  std::map<std::uint64_t, DrawnPositions> drawn_;  // By epoch.
 };
 
 }  // namespace leat

@@ -17,6 +17,7 @@
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
 #include "leat/base/mutex.h"
+#include "leat/plan/drawn_order.h"
 #include "leat/plan/permutation.h"
 
 namespace leat {
@@ -134,6 +135,7 @@ struct EpochOrder::Shape {
   std::uint64_t samples = 0;
   std::optional<Permutation> full;
   std::optional<BlockShuffle> block;
+  std::shared_ptr<const DrawnEpoch> drawn;
 };
 
 EpochOrder::EpochOrder(std::uint64_t samples, const OrderOptions& options,
@@ -148,6 +150,11 @@ EpochOrder::EpochOrder(std::uint64_t samples, const OrderOptions& options,
     LEAT_CHECK(blocks != nullptr && blocks->samples() == samples);
     LEAT_CHECK(options.window_blocks > 0);
     shape->block.emplace(options, std::move(blocks), epoch);
+  } else if (options.shuffle == Shuffle::kDrawn) {
+    LEAT_CHECK(options.drawn != nullptr);
+    shape->drawn = options.drawn->epoch(epoch);
+    LEAT_CHECK(shape->drawn != nullptr);
+    shape->samples = shape->drawn->size();
   }
   shape_ = std::move(shape);
 }
@@ -157,6 +164,7 @@ std::uint64_t EpochOrder::size() const { return shape_->samples; }
 SampleId EpochOrder::at(std::uint64_t position) const {
   if (shape_->full.has_value()) return SampleId{shape_->full->at(position)};
   if (shape_->block.has_value()) return SampleId{shape_->block->at(position)};
+  if (shape_->drawn != nullptr) return shape_->drawn->at(position);
   return SampleId{position};
 }
 
@@ -165,6 +173,7 @@ std::uint64_t EpochOrder::position_of(SampleId sample) const {
   if (shape_->block.has_value()) {
     return shape_->block->position_of(sample.value);
   }
+  LEAT_CHECK(shape_->drawn == nullptr);  // Several, or none.
   return sample.value;
 }
 

@@ -23,7 +23,12 @@ enum class Shuffle : std::uint8_t {
   /// As kBlock, but the pieces stay as they lie: where a sample stands is known
   /// once the pieces up to its window are.
   kStream,
+  /// Any sample may stand at several positions, or at none: as
+  /// `OrderOptions::drawn` says.
+  kDrawn,
 };
+
+class DrawnOrder;
 
 /// Whether samples are mixed within windows of pieces.
 constexpr bool has_windows(Shuffle shuffle) {
@@ -82,6 +87,8 @@ struct OrderOptions {
   /// are a part of them (kStream alone): it has the windows of the whole. Of a
   /// window that begins before the part, the order is not that of the whole.
   std::uint64_t first_block = 0;
+  /// Of kDrawn. Outlives who has these options; an EpochOrder keeps its own.
+  const DrawnOrder* drawn = nullptr;
 };
 
 /// The positions of an epoch from `begin` up to, not including, `end`.
@@ -90,7 +97,7 @@ struct PositionRun {
   std::uint64_t end = 0;
 };
 
-/// The order of one epoch: a bijection of positions and samples.
+/// The order of one epoch: a bijection of positions and samples, unless kDrawn.
 ///
 /// A function of (options, blocks, epoch) alone: never of threads, faults or
 /// world size. O(1) memory and time per look-up; a block shuffle O(blocks)
@@ -102,20 +109,21 @@ class EpochOrder {
  public:
   /// `blocks` may be null unless the shuffle has windows.
   /// REQUIRES: blocks->samples() == samples, options.window_blocks > 0,
-  /// options.first_block == 0 unless kStream.
+  /// options.first_block == 0 unless kStream; of kDrawn, which has a size of
+  /// its own, that the epoch is known.
   EpochOrder(std::uint64_t samples, const OrderOptions& options,
              std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch);
 
   std::uint64_t size() const;
   /// REQUIRES: position < size().
   SampleId at(std::uint64_t position) const;
-  /// REQUIRES: sample < size(). position_of(at(p)) == p.
+  /// REQUIRES: sample < size(), not kDrawn. position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
 
   /// How many positions_of() looks through together.
   static constexpr std::size_t kTogether = 8;
   /// The same of several epochs of one job, in little more time than of one
-  /// where the shuffle is full.
+  /// where the shuffle is full. REQUIRES: not kDrawn.
   static std::array<std::uint64_t, kTogether> positions_of(
       std::span<const EpochOrder, kTogether> epochs, SampleId sample);
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "leat/base/check.h"
 
@@ -50,7 +51,9 @@ Result<void> check_batch(std::uint64_t global_batch, std::uint64_t world) {
 
 }  // namespace
 
-Result<Steps> Steps::make(const StepOptions& options) {
+Result<Steps> Steps::make(
+    const StepOptions& options,
+    std::shared_ptr<const std::vector<std::uint64_t>> ends) {
   LEAT_TRY_VOID(check_rank(options.rank));
   LEAT_TRY_VOID(check_batch(options.global_batch, options.rank.world_size));
   if (options.samples > kMax) {
@@ -62,6 +65,12 @@ Result<Steps> Steps::make(const StepOptions& options) {
         "state is of another dataset",
         options.start, options.samples));
   }
+  if (ends != nullptr) {
+    Steps steps(options);
+    steps.ends_ = std::move(ends);
+    LEAT_TRY_VOID(steps.begin_in_ends());
+    return steps;
+  }
   if (options.tail == Tail::kDrop && options.samples > 0 &&
       options.samples < options.global_batch) {
     return invalid(fmt::format(
@@ -72,7 +81,22 @@ Result<Steps> Steps::make(const StepOptions& options) {
   return Steps(options);
 }
 
+Result<void> Steps::begin_in_ends() {
+  const std::vector<std::uint64_t>& ends = *ends_;
+  if (options_.rank.world_size != 1) {
+    return invalid("steps of unequal size are of one rank alone");
+  }
+  options_.tail = Tail::kKeep;
+  const auto after = std::ranges::upper_bound(ends, options_.start);
+  first_ = static_cast<std::size_t>(after - ends.begin());
+  if (first_ == 0 || ends[first_ - 1] == options_.start) return {};
+  return invalid(
+      fmt::format("position {} is within a step: steps are not as they were",
+                  options_.start));
+}
+
 std::uint64_t Steps::count() const {
+  if (ends_ != nullptr) return ends_->size() - first_;
   const std::uint64_t rest = options_.samples - options_.start;
   const std::uint64_t whole = rest / options_.global_batch;
   const bool has_tail = rest % options_.global_batch != 0;
@@ -81,6 +105,11 @@ std::uint64_t Steps::count() const {
 
 StepSlice Steps::all_ranks(std::uint64_t step) const {
   LEAT_CHECK(step < count());
+  if (ends_ != nullptr) {
+    const std::vector<std::uint64_t>& ends = *ends_;
+    const std::size_t at = first_ + step;
+    return {at == 0 ? options_.start : ends[at - 1], ends[at]};
+  }
   const std::uint64_t begin = options_.start + step * options_.global_batch;
   const std::uint64_t length =
       options_.tail == Tail::kPad
@@ -90,7 +119,8 @@ StepSlice Steps::all_ranks(std::uint64_t step) const {
 }
 
 bool Steps::is_whole(std::uint64_t step) const {
-  return options_.samples - all_ranks(step).begin >= options_.global_batch;
+  return ends_ != nullptr ||
+         options_.samples - all_ranks(step).begin >= options_.global_batch;
 }
 
 StepSlice Steps::slice(std::uint64_t step) const {
@@ -109,6 +139,7 @@ StepSlice Steps::slice(std::uint64_t step) const {
 
 std::uint64_t Steps::position_after(std::uint64_t step) const {
   LEAT_CHECK(step < count());
+  if (ends_ != nullptr) return (*ends_)[first_ + step];
   return std::min(options_.samples,
                   options_.start + (step + 1) * options_.global_batch);
 }

@@ -1,6 +1,9 @@
 // Which positions of an epoch each rank gets in each step.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
@@ -47,11 +50,18 @@ class Steps {
   /// The most samples, and the largest global batch.
   static constexpr std::uint64_t kMax = std::uint64_t{1} << 48;
 
+  /// With `ends`, steps of unequal size, of one rank alone: the positions
+  /// behind each step of the whole epoch, rising, the last of them N. The tail
+  /// then says nothing.
+  ///
   /// Errors:
   ///   kInvalidArgument  G is 0 or not a multiple of W, rank >= W, start past
   ///                     the end, N or G above kMax, or a tail that is dropped
-  ///                     is the whole epoch; each says what to change
-  static Result<Steps> make(const StepOptions& options);
+  ///                     is the whole epoch; each says what to change; `ends`
+  ///                     with several ranks, or a start that is none of them
+  static Result<Steps> make(
+      const StepOptions& options,
+      std::shared_ptr<const std::vector<std::uint64_t>> ends = nullptr);
 
   std::uint64_t count() const;
   /// What this rank gets in `step`. REQUIRES: step < count().
@@ -68,7 +78,12 @@ class Steps {
 
  private:
   explicit Steps(const StepOptions& options) : options_(options) {}
+  Result<void> begin_in_ends();
+
   StepOptions options_;
+  std::shared_ptr<const std::vector<std::uint64_t>>
+      ends_;               // Null: global batches.
+  std::size_t first_ = 0;  // In `ends_`: behind the first step that is left.
 };
 
 }  // namespace leat

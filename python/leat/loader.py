@@ -6,10 +6,10 @@ import atexit
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from leat import _batch, _dtypes, _functions, _log, _native, _outputs, ops as _ops
+from leat import _batch, _dtypes, _functions, _log, _native, _order, _outputs, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
@@ -22,6 +22,8 @@ from leat.fetch_ahead import FetchAhead, pair_of
 _NOT_YET = (
     "its shards are being indexed by the first epoch (`leat index` does it before)"
 )
+
+_NO_LENGTH = "its sampler has no len(), so that iter() tells it"
 
 Batch = Any
 """A dict or a tuple of arrays, as ``batch=`` says."""
@@ -41,6 +43,15 @@ class Loader:
             None: as ``train`` says.
             ``"stream"`` mixes windows of shards as they lie: shards at a URL that
             nobody has indexed are then indexed while the first epoch runs.
+        weights: draws samples, with replacement, each as often as its weight says: an
+            array of shape ``(len(dataset),)`` of numbers from 0 on, or the name of a
+            column of such. A function of (seed, epoch, position), whatever the
+            world; then ``shuffle=`` is left out, and a last step that is not whole, too.
+        samples_per_epoch: how many ``weights`` draw; None for as many as the dataset has.
+        sampler: gives the order of each epoch, of all ranks: numbers of samples, anew
+            with each iter(), such as a list or a Sampler of torch's, after
+            ``set_epoch(epoch)`` if it has that. The same on all ranks, to whom steps are
+            dealt as ever. ``shuffle=`` is left out; nothing is dropped unless asked.
         seed: with the epoch, fixes the order and every random op.
         shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
             or a stream mixes at a time.
@@ -128,6 +139,9 @@ class Loader:
         batch_size: int | None = None,
         train: bool | None = None,
         shuffle: bool | Literal["full", "block", "stream"] | None = None,
+        weights: Sequence[float] | str | Any = None,
+        samples_per_epoch: int | None = None,
+        sampler: Iterable[int] | None = None,
         seed: int = 0,
         shuffle_window: int = 16,
         locality: Literal["none", "sticky", "remap", "balance"] = "none",
@@ -163,6 +177,10 @@ class Loader:
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
+        _order.check_one_order(shuffle, weights, samples_per_epoch, sampler)
+        if weights is not None or sampler is not None:
+            shuffle = weights is not None
+            drop_last = train if drop_last is None else drop_last
         order, drop_last = order_of(train, shuffle, drop_last)
         if (rank is None) != (world_size is None):
             raise InvalidArgument(
@@ -183,6 +201,11 @@ class Loader:
             self._dataset = source
         elif order != "stream":
             self._dataset = Dataset(source, refresh=refresh, **store)
+        if weights is not None:
+            weights = _order.weights_of(weights, self._dataset)
+        self._sampled = None
+        if sampler is not None and not isinstance(sampler, _order.Told):
+            self._sampled = _order.Sampled(sampler)
         if collate is not None and not callable(collate):
             raise InvalidArgument(f"collate={collate!r}; it is a function")
         ops = _ops.listed(ops)
@@ -203,6 +226,11 @@ class Loader:
             "global_batch_size": count("global_batch_size", global_batch_size),
             "batch_size": count("batch_size", batch_size),
             "shuffle": order,
+            "weights": weights,
+            "samples_per_epoch": 0 if weights is None else len(weights)
+            if samples_per_epoch is None
+            else count("samples_per_epoch", samples_per_epoch, at_least=1),
+            "sampler": sampler is not None,
             "seed": count("seed", seed),
             "shuffle_window": count("shuffle_window", shuffle_window, below=2**32),
             "locality": str(locality),
@@ -248,6 +276,7 @@ class Loader:
             # Shards that one rank has to index, another may have a catalogue of.
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
         met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
+        self._met = met
         self._lateness = None if met is None else Lateness(self._native, *met)
         self._pace = None if met is None else pace_of(self._native, *met)
         _alive.add(self)
@@ -287,6 +316,8 @@ class Loader:
         """
         if not self._is_placed:
             check_place(self.rank, self.world_size)
+        if self._sampled is not None:
+            self._sampled.begin(self._native, len(self._dataset), self._met)
         iteration = self._native.begin()
         if self._lateness is not None:
             self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
@@ -299,9 +330,11 @@ class Loader:
             TypeError: shards have yet to be indexed, as happens during the first
                 epoch of ``shuffle="stream"``.
         """
+        if self._sampled is not None:
+            self._sampled.expect(self._native)
         length = self._native.length()
         if length is None:
-            raise TypeError(f"this loader has no length yet; {_NOT_YET}")
+            raise TypeError(f"this loader has no length yet; {self._why_not_yet()}")
         return length
 
     @property
@@ -313,7 +346,7 @@ class Loader:
         """
         remaining = self._native.remaining()
         if remaining is None:
-            raise TypeError(f"nobody knows what remains yet; {_NOT_YET}")
+            raise TypeError(f"nobody knows what remains yet; {self._why_not_yet()}")
         return remaining
 
     def peek(self) -> Batch | None:
@@ -485,6 +518,9 @@ class Loader:
         if self._dataset is None and (native := self._native.dataset()) is not None:
             self._dataset = Dataset._of(native)
         return self._dataset
+
+    def _why_not_yet(self) -> str:
+        return _NO_LENGTH if self._sampled is not None else _NOT_YET
 
     def _place(self) -> tuple[int, ...]:
         """Where the next batch stands, for functions of batches that draw."""

@@ -1,10 +1,12 @@
 #include "leat/engine/loader.h"
 
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -99,6 +101,24 @@ CacheOptions cache_of(const py::dict& given) {
   return options;
 }
 
+template <class T>
+using Numbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <class T>
+std::span<const T> span_of(const Numbers<T>& numbers) {
+  return {numbers.data(), static_cast<std::size_t>(numbers.size())};
+}
+
+/// What else than `shuffle` says the order.
+void take_order(const py::dict& given, LoaderOptions& options) {
+  options.is_given = py::cast<bool>(given["sampler"]);
+  if (given["weights"].is_none()) return;
+  const auto weights = py::cast<Numbers<double>>(given["weights"]);
+  options.weights = value_or_raise(
+      WeightedOrder::make(span_of(weights), options.seed,
+                          py::cast<std::uint64_t>(given["samples_per_epoch"])));
+}
+
 /// Every key is one that leat.Loader sends.
 LoaderOptions options_of(const py::dict& given) {
   LoaderOptions options;
@@ -110,6 +130,7 @@ LoaderOptions options_of(const py::dict& given) {
   get("batch_size", options.batch_size);
   options.shuffle = shuffle_of(py::cast<std::string>(given["shuffle"]));
   get("seed", options.seed);
+  take_order(given, options);
   get("shuffle_window", options.shuffle_window);
   options.locality =
       value_or_raise(parse_locality(py::cast<std::string>(given["locality"])));
@@ -170,6 +191,22 @@ std::unique_ptr<Loader> open_url(const std::string& url,
     return open_for_loader(url, store, catalogue, options, process_env(), stop);
   });
   return opened(Loader::open(std::move(source), options, process_env()));
+}
+
+void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
+                const Numbers<std::uint64_t>& samples,
+                const Numbers<std::uint64_t>& ends, bool starts) {
+  const auto copy = [](const Numbers<std::uint64_t>& numbers) {
+    const std::span<const std::uint64_t> span = span_of(numbers);
+    return std::vector<std::uint64_t>(span.begin(), span.end());
+  };
+  GivenEpoch order{
+      .first = first, .samples = copy(samples), .ends = copy(ends)};
+  // Ends a run, whose functions of Python need the GIL.
+  ok_or_raise([&] {
+    const py::gil_scoped_release unlocked;
+    return loader.give_order(epoch, std::move(order), starts);
+  }());
 }
 
 std::vector<std::string> stats_of(const Loader& loader) {
@@ -268,6 +305,10 @@ void bind_loader(py::module_& module) {
                return loader.set_epoch(epoch);
              }());
            })
+      .def("give_order", &give_order, py::arg("epoch"), py::arg("first"),
+           py::arg("samples"), py::arg("ends"), py::arg("starts"))
+      .def("expect_order_of", &Loader::expect_order_of)
+      .def("next_epoch", &Loader::next_epoch)
       .def("state", &Loader::state)
       .def("load_state",
            [](Loader& loader, const std::string& state) {

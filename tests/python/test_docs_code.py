@@ -120,6 +120,15 @@ def test_how_to_read_tokens(bucket):
     assert ((page["targets"] - page["inputs"]) % 2**16 == 1).all()
 
 
+def test_how_to_sample(bucket):
+    pytest.importorskip("torch", reason="torch is not installed")
+    drawn = []
+    page: dict = {"train": drawn.append}
+    run_page("howto/sampling.md", into=page)
+
+    assert len(drawn) == 7 and len(page["by_engine"]) == 5
+
+
 def test_how_to_call_your_own_functions(pictures):
     page: dict = {}
     run_page("howto/your-own-functions.md", into=page)

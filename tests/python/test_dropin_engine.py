@@ -53,9 +53,6 @@ def test_a_state_goes_on_at_the_next_batch(dataset):
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    ({"sampler": [1, 2]}, "sampler=.*shuffle="),
-    ({"batch_sampler": [[1, 2]]}, "batch_sampler=.*batch_size="),
-    ({"collate_fn": list}, "collate_fn=.*ops"),
     ({"worker_init_fn": print}, "worker_init_fn="),
     ({"num_workers": 1, "multiprocessing_context": "fork"}, "multiprocessing_context="),
     ({"num_workers": 1, "prefetch_factor": 3}, "prefetch_factor=.*memory"),

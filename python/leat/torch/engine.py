@@ -5,21 +5,20 @@ torch's arguments mean what they mean, or are refused with what to do instead.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from torch.utils.data import default_collate
 from torch.utils.data.distributed import DistributedSampler
 
 import leat
+from leat._order import Told
 from leat._outputs import has_accelerator
 from leat.errors import InvalidArgument
 
 _REFUSED = {
-    "sampler": "the engine has its own order, sharded by rank: use shuffle=, or "
-    'engine={"rank": …, "world_size": …}',
-    "batch_sampler": "the engine has its own order, sharded by rank: use batch_size= and shuffle=",
-    "collate_fn": "the engine has put the batch together: give engine={\"ops\": […]}, or change "
-    "the batch in the training loop",
     "worker_init_fn": "the engine's threads run no Python: there is nothing to initialise",
     "multiprocessing_context": "the engine's threads do not hold the GIL: leave processes out",
     "prefetch_factor": 'the engine looks ahead as far as memory allows: engine={"memory": "2GiB"}',
@@ -49,7 +48,8 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     for name, remedy in _REFUSED.items():
         if asked[name] is not None:
             raise InvalidArgument(f"{name}= cannot be honoured for a leat.Dataset: {remedy}")
-    if loader.batch_size is None:
+    is_sampled = given["sampler"] is not None or given["batch_sampler"] is not None
+    if loader.batch_size is None and given["batch_sampler"] is None:
         raise InvalidArgument(
             "batch_size=None cannot be honoured for a leat.Dataset: the engine makes "
             "batches, so give batch_size=1 or more"
@@ -61,10 +61,50 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
     }
     if "global_batch_size" not in options:
         settings["batch_size"] = loader.batch_size
+    if given["collate_fn"] not in (None, default_collate):
+        settings["collate"] = given["collate_fn"]
+    if is_sampled:
+        _check_sampled(options)
+        # The sampler is this rank's own, and its batches come as it gives them.
+        settings.update(sampler=Told(), batch_size=_usual_batch(loader), drop_last=False,
+                        rank=0, world_size=1)  # fmt: skip
+        settings.pop("shuffle")
     settings["pin_memory"] = loader.pin_memory and has_accelerator()
     if loader.generator is not None:
         settings["seed"] = loader.generator.initial_seed() % 2**63
     return leat.Loader(loader.dataset, **{**settings, **options})
+
+
+def refuse_places(dataset: Any) -> None:
+    """Raises `leat.InvalidArgument` if the dataset is a URL or a path."""
+    if not isinstance(dataset, (str, bytes, os.PathLike)):
+        return
+    place = os.fsdecode(dataset)
+    parts = urlsplit(place)
+    if parts.scheme and parts.netloc:  # What else it has may be credentials.
+        place = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    raise leat.InvalidArgument(
+        f"dataset={place!r} is a place, and a DataLoader takes a dataset: its items would be "
+        f"letters. Give leat.Dataset({place!r}), or make a leat.Loader({place!r}, …)"
+    )
+
+
+def _usual_batch(loader: Any) -> int:
+    """The size to begin with: the engine takes larger batches as they come."""
+    if loader.batch_size is not None:
+        return loader.batch_size
+    told = getattr(loader.batch_sampler, "batch_size", None)
+    # 1 would say that no two samples ever have to be joined.
+    return told if isinstance(told, int) and told > 0 else 2
+
+
+def _check_sampled(options: Mapping[str, Any]) -> None:
+    for name in ("rank", "world_size", "global_batch_size", "weights", "sampler", "shuffle"):
+        if name in options:
+            raise InvalidArgument(
+                f"engine={{{name!r}: …}} cannot be honoured beside a sampler, which says which "
+                "samples this rank reads and when; leave one out"
+            )
 
 
 class Order(DistributedSampler[int]):

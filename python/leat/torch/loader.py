@@ -17,6 +17,7 @@ from leat.torch.position import Position
 from leat.torch.processes import InProcesses, with_threads
 from leat.torch.randomness import Habits
 from leat.torch.resume import InCaller
+from leat.torch.sampled import WINDOW, Place, Sampled
 from leat.torch.threads import Ahead, AtOnce
 
 T = TypeVar("T")
@@ -45,7 +46,10 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     ``dataset[i]`` is called by several threads at a time, so it must allow that. An
     IterableDataset is iterated by torch's own iterators, processes included.
 
-    A `leat.Dataset` is served by the engine: see ``engine=``.
+    A `leat.Dataset` is served by the engine: see ``engine=``. Without a sampler in
+    the engine's order, sharded by rank; with ``sampler`` or ``batch_sampler`` in
+    theirs, which torch's DataLoader would give, and ``collate_fn`` gets the list of
+    samples, each a dict (a tuple with ``engine={"batch": "tuple"}``).
 
     Args (besides torch's):
         threads: the most items that are fetched at a time, over all batches; None
@@ -58,8 +62,9 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     that names the index. Other batches are not affected.
 
     Raises:
-        leat.InvalidArgument: ``threads`` or ``engine`` cannot be, or the dataset is
-            ours and torch's argument cannot be honoured; the message says what can.
+        leat.InvalidArgument: ``threads`` or ``engine`` cannot be, the dataset is a URL
+            or a path, or it is ours and torch's argument cannot be honoured; the message
+            says what can.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             "pin_memory_device": (pin_memory_device, ""),
             "in_order": (in_order, True),
         }
+        engines.refuse_places(dataset)
         is_ours = isinstance(dataset, leat.Dataset)
         order = None
         if is_ours and sampler is None and batch_sampler is None:
@@ -118,11 +124,14 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         self._position: Position | None = None
         self._loaded_state: dict[str, Any] | None = None
         self._engine: leat.Loader | None = None
+        self._is_sampled = is_ours and order is None
+        self._place: Place | None = None
         if is_ours:
             given = {"sampler": sampler, "batch_sampler": batch_sampler, "shuffle": shuffle,
                      "collate_fn": collate_fn, "prefetch_factor": prefetch_factor}  # fmt: skip
             self._engine = engines.make(self, given, engine or {})
-            self._is_accelerate_prepared = True  # Accelerate would shard it again.
+            if order is not None:
+                self._is_accelerate_prepared = True  # Accelerate would shard it again.
         elif engine is not None:
             raise InvalidArgument(
                 f"engine= is for a leat.Dataset and this is a {type(dataset).__name__}: "
@@ -157,15 +166,17 @@ class DataLoader(torch.utils.data.DataLoader[T]):
 
     def __iter__(self) -> Iterator[Any]:
         """Starts an epoch; after `load_state_dict`, goes on with the one saved."""
-        if self._engine is not None:
-            if (epoch := self.sampler.take_epoch()) is not None:
-                self._engine.set_epoch(epoch)
-            return iter(self._engine)
-        return super().__iter__()
+        if self._engine is None or self._is_sampled:
+            return super().__iter__()
+        if (epoch := self.sampler.take_epoch()) is not None:
+            self._engine.set_epoch(epoch)
+        return iter(self._engine)
 
     def __len__(self) -> int:
         """Batches of a whole epoch, also after a resume."""
-        return super().__len__() if self._engine is None else len(self._engine)
+        if self._engine is None or self._is_sampled:
+            return super().__len__()
+        return len(self._engine)
 
     def state_dict(self) -> dict[str, Any]:
         """What has been delivered, for `load_state_dict`; JSON values.
@@ -179,7 +190,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             leat.InvalidArgument: worker processes with ``in_order=False``, of which
                 torch does not tell which batches were delivered.
         """
-        if self._engine is not None:
+        if self._engine is not None and not self._is_sampled:
             return self._engine.state_dict()
         if not self.in_order and self._is_torchs and self.num_workers > 0:
             raise InvalidArgument(
@@ -190,6 +201,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         state = self._position.to_dict() if running else positions.between_epochs(self)
         if self._loaded_state is not None:  # Not begun since.
             state = {name: self._loaded_state[name] for name in state}
+        if self._is_sampled:
+            state["engine"] = self._next_place(running).to_dict()
         stateful = positions.is_stateful(self.dataset) and not self._is_in_processes
         dataset_state = self.dataset.state_dict() if stateful else None
         return {"leat_dataloader": positions.VERSION, **self._settings(), **state,
@@ -203,7 +216,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         Raises:
             leat.InvalidArgument: it is of other data, or of other batches.
         """
-        if self._engine is not None:
+        if self._engine is not None and not self._is_sampled:
             self.sampler.take_epoch()  # One set before is not meant for this state.
             self._engine.load_state_dict(state)
             return
@@ -233,6 +246,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         return self.threads or max(DEFAULT_THREADS, self.num_workers)
 
     def _get_iterator(self) -> Any:
+        if self._is_sampled:
+            return Sampled(self)
         if self._is_in_processes:
             super().check_worker_number_rationality()
             return InProcesses(with_threads(self, self.threads))
@@ -244,13 +259,33 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         state, self._loaded_state = self._loaded_state, None
         return state
 
+    def _next_place(self, is_running: bool) -> Place:
+        """Of the running epoch, or of the next one."""
+        if self._loaded_state is not None:  # Not begun since.
+            return Place(**self._loaded_state["engine"])
+        if self._place is None or self._position is None:
+            return Place()
+        if is_running:
+            return self._place
+        return Place(self._place.epoch + self._position.delivered // WINDOW + 1)
+
+    def _take_place(self) -> Place:
+        """Where an iterator of the engine's begins."""
+        # One that was left in the middle is over, too.
+        self._place = self._next_place(is_running=False)
+        return self._place
+
     def _settings(self) -> dict[str, Any]:
         """What a state has to agree with."""
         try:
             samples = len(self.dataset)
         except TypeError:  # It need not have a length.
             samples = None
-        return {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
+        told = {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
+        if self._is_sampled:
+            told["catalogue"] = self.dataset.digest
+            told["seed"] = self._engine.state_dict()["seed"]
+        return told
 
 
 # What torch's constructor takes and keeps, besides the dataset and its batches.

@@ -1,0 +1,278 @@
+#include "leat/plan/drawn_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "leat/plan/next_use.h"
+#include "leat/plan/order.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using Ids = std::vector<std::uint64_t>;
+
+std::shared_ptr<const WeightedOrder> weighted(std::vector<double> weights,
+                                              std::uint64_t seed,
+                                              std::uint64_t size) {
+  auto made = WeightedOrder::make(weights, seed, size);
+  EXPECT_TRUE(made) << made.error().message();
+  return *made;
+}
+
+/// Keeps them all: options do not.
+OrderOptions by(std::shared_ptr<const DrawnOrder> drawn) {
+  static std::vector<std::shared_ptr<const DrawnOrder>> kept;
+  kept.push_back(std::move(drawn));
+  return {.shuffle = Shuffle::kDrawn, .drawn = kept.back().get()};
+}
+
+Ids all_of(const EpochOrder& order) {
+  Ids ids;
+  for (std::uint64_t p = 0; p < order.size(); ++p) {
+    ids.push_back(order.at(p).value);
+  }
+  return ids;
+}
+
+TEST(WeightedOrderTest, AnEpochHasTheSizeAskedForAndWhatWeightsSay) {
+  const EpochOrder order(3, by(weighted({1, 0, 3}, 5, 100'000)), nullptr, 2);
+
+  ASSERT_EQ(order.size(), 100'000u);
+  Ids counts(3);
+  for (const std::uint64_t id : all_of(order)) ++counts[id];
+  EXPECT_EQ(counts[1], 0u);
+  EXPECT_NEAR(static_cast<double>(counts[0]), 25'000, 450);  // 3.3 sigma.
+}
+
+TEST(WeightedOrderTest, SeedsAndEpochsDrawApart) {
+  const std::vector<double> weights(100, 1);
+  std::set<Ids> found;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+      found.insert(all_of(
+          EpochOrder(100, by(weighted(weights, seed, 50)), nullptr, epoch)));
+    }
+  }
+
+  EXPECT_EQ(found.size(), 16u);
+  // And again the same.
+  EXPECT_TRUE(found.contains(
+      all_of(EpochOrder(100, by(weighted(weights, 3, 50)), nullptr, 3))));
+}
+
+// Two draws that follow each other have nothing to do with each other.
+TEST(WeightedOrderTest, NeighboursAreIndependent) {
+  constexpr std::uint64_t kDraws = 400'000;
+  const EpochOrder order(4, by(weighted({1, 1, 1, 1}, 1, kDraws)), nullptr, 0);
+  Ids pairs(16);
+  for (std::uint64_t p = 0; p + 1 < kDraws; p += 2) {
+    ++pairs[order.at(p).value * 4 + order.at(p + 1).value];
+  }
+  double chi = 0;
+  for (const std::uint64_t count : pairs) {
+    const double off = static_cast<double>(count) - kDraws / 32.0;
+    chi += off * off / (kDraws / 32.0);
+  }
+
+  EXPECT_LT(chi, 37.7);  // 15 degrees: 1 in 1,000.
+}
+
+// A saved state counts on these.
+TEST(WeightedOrderTest, TheOrderOfAFixedKeyNeverChanges) {
+  const EpochOrder order(5, by(weighted({1, 2, 3, 4, 5}, 7, 12)), nullptr, 3);
+
+  EXPECT_EQ(all_of(order), (Ids{0, 4, 4, 3, 1, 4, 2, 4, 2, 4, 2, 4}));
+}
+
+TEST(WeightedOrderTest, AnEpochWithoutSamplesIsRefused) {
+  const auto none = WeightedOrder::make(std::vector<double>{1}, 0, 0);
+
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message(), HasSubstr("samples_per_epoch=0"));
+}
+
+TEST(GivenOrderTest, AnEpochIsWhatWasToldOfItLast) {
+  GivenOrder given(10);
+  EXPECT_EQ(given.epoch(4), nullptr);
+  EXPECT_EQ(given.size(4), std::nullopt);
+
+  ASSERT_TRUE(given.give(4, {.samples = {3, 3, 9}}));
+  const auto first = given.epoch(4);
+  ASSERT_TRUE(given.give(4, {.first = 7, .samples = {1, 2}}));
+
+  EXPECT_EQ(first->at(2).value, 9u);  // Who reads it goes on.
+  EXPECT_EQ(given.size(4), 9u);
+  EXPECT_EQ(given.epoch(4)->at(7).value, 1u);
+  EXPECT_EQ(given.epoch(4)->first(), 7u);
+}
+
+TEST(GivenOrderTest, WhatIsNotToldYetHasTheSizeThatIsExpected) {
+  GivenOrder given(10);
+  given.expect_size(6);
+  ASSERT_TRUE(given.give(1, {.samples = {1}}));
+
+  EXPECT_EQ(given.size(0), 6u);
+  EXPECT_EQ(given.size(1), 1u);
+
+  given.forget_before(2);
+  EXPECT_EQ(given.epoch(1), nullptr);
+  EXPECT_EQ(given.digest(1), std::nullopt);
+}
+
+TEST(GivenOrderTest, ASampleThatIsNotThereIsNamed) {
+  GivenOrder given(10);
+
+  const auto told = given.give(0, {.first = 5, .samples = {9, 10}});
+
+  ASSERT_FALSE(told);
+  EXPECT_THAT(told.error().message(), HasSubstr("sample 10 at position 6"));
+  EXPECT_EQ(given.epoch(0), nullptr);
+}
+
+TEST(GivenOrderTest, AStepWithoutSamplesIsRefused) {
+  GivenOrder given(10);
+
+  EXPECT_FALSE(given.give(0, {.samples = {1, 2}, .ends = {1, 1, 2}}));
+  EXPECT_FALSE(given.give(0, {.samples = {1, 2}, .ends = {1}}));
+  EXPECT_TRUE(given.give(0, {.samples = {1, 2}, .ends = {1, 2}}));
+}
+
+TEST(GivenOrderTest, TheDigestTellsOrdersApart) {
+  GivenOrder given(10);
+  ASSERT_TRUE(given.give(0, {.samples = {1, 2, 3}}));
+  ASSERT_TRUE(given.give(1, {.samples = {1, 3, 2}}));
+  ASSERT_TRUE(given.give(2, {.samples = {1, 2, 3}}));
+
+  EXPECT_NE(given.digest(0), given.digest(1));
+  EXPECT_EQ(given.digest(0), given.digest(2));
+}
+
+RC_GTEST_PROP(DrawnPositionsProperty, AreWhereEachSampleStands, ()) {
+  constexpr std::uint64_t kSamples = 20;
+  const auto ids =
+      *rc::gen::container<Ids>(rc::gen::inRange<std::uint64_t>(0, kSamples));
+  const auto first = *rc::gen::inRange<std::uint64_t>(0, 5);
+  GivenOrder given(kSamples);
+  RC_ASSERT(given.give(0, {.first = first, .samples = ids}));
+
+  const DrawnPositions positions(*given.epoch(0), kSamples);
+
+  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+    Ids expected;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] == sample) expected.push_back(first + i);
+    }
+    const auto found = positions.of(SampleId{sample});
+    RC_ASSERT(Ids(found.begin(), found.end()) == expected);
+  }
+}
+
+// Whatever the world, all ranks together read what one would.
+RC_GTEST_PROP(WeightedOrderProperty, RanksReadTheGlobalOrder, ()) {
+  const auto world = *rc::gen::inRange<std::uint32_t>(1, 5);
+  const auto each = *rc::gen::inRange<std::uint64_t>(1, 4);
+  const auto size = *rc::gen::inRange<std::uint64_t>(12, 40);
+  const EpochOrder order(3, by(weighted({1, 5, 2}, 1, size)), nullptr, 0);
+  Ids read;
+  std::vector<Steps> ranks;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    ranks.push_back(*Steps::make({.samples = size,
+                                  .global_batch = each * world,
+                                  .rank = {rank, world}}));
+  }
+  for (std::uint64_t step = 0; step < ranks[0].count(); ++step) {
+    for (const Steps& of : ranks) {
+      for (auto p = of.slice(step).begin; p < of.slice(step).end; ++p) {
+        read.push_back(order.at(p).value);
+      }
+    }
+  }
+  RC_ASSERT(read == all_of(order));
+}
+
+NextUseOptions job(std::shared_ptr<const DrawnOrder> drawn,
+                   std::uint64_t epoch_size, RankRun ranks = {}) {
+  return {.samples = epoch_size,
+          .dataset_samples = 10,
+          .order = by(std::move(drawn)),
+          .global_batch = 4,
+          .ranks = ranks,
+          .end_epoch = 9,
+          .epoch_time = kEpochTime};
+}
+
+TEST(NextUseOfDrawnTest, IsTheNextPositionOfTheSampleInThisEpochOrTheNext) {
+  auto given = std::make_shared<GivenOrder>(10);
+  ASSERT_TRUE(given->give(0, {.samples = {1, 2, 1, 3, 1, 4, 5, 6}}));
+  ASSERT_TRUE(given->give(1, {.samples = {9, 9, 2, 9}}));
+  auto next = NextUse::make(job(given, 8));
+  ASSERT_TRUE(next);
+
+  EXPECT_EQ(next->at_or_after(SampleId{1}, 0, 1), 2u);
+  EXPECT_EQ(next->at_or_after(SampleId{1}, 0, 3), 4u);
+  EXPECT_EQ(next->at_or_after(SampleId{2}, 0, 2), kEpochTime + 2);
+}
+
+TEST(NextUseOfDrawnTest, WhatNobodyKnowsIsNotNever) {
+  auto given = std::make_shared<GivenOrder>(10);
+  ASSERT_TRUE(given->give(0, {.samples = {1, 2, 1, 3}}));
+  NextUseOptions options = job(given, 4);
+  auto next = NextUse::make(options);
+  ASSERT_TRUE(next);
+  // Of epoch 1 nothing is known: at its end.
+  EXPECT_EQ(next->at_or_after(SampleId{3}, 0, 4), kEpochTime + 3);
+
+  options.end_epoch = 1;  // And there is none.
+  auto last = NextUse::make(options);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->at_or_after(SampleId{3}, 0, 4), kNever);
+}
+
+TEST(NextUseOfDrawnTest, CountsTheReadsOfTheseRanksAlone) {
+  auto given = std::make_shared<GivenOrder>(10);
+  ASSERT_TRUE(given->give(0, {.samples = {7, 7, 0, 0, 1, 1, 7, 2}}));
+  auto first = NextUse::make(job(given, 8, {.count = 1, .world_size = 2}));
+  auto second =
+      NextUse::make(job(given, 8, {.first = 1, .count = 1, .world_size = 2}));
+  ASSERT_TRUE(first && second);
+
+  EXPECT_EQ(first->at_or_after(SampleId{7}, 0, 1), 1u);
+  EXPECT_EQ(second->at_or_after(SampleId{7}, 0, 1), 6u);
+}
+
+TEST(StepsOfUnequalSizeTest, EndWhereTheyAreSaidTo) {
+  const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
+  const auto steps = Steps::make({.samples = 9, .global_batch = 5}, ends);
+  ASSERT_TRUE(steps);
+
+  EXPECT_EQ(steps->count(), 3u);
+  EXPECT_EQ(steps->slice(0), (StepSlice{0, 3}));
+  EXPECT_EQ(steps->slice(2), (StepSlice{4, 9}));
+  EXPECT_EQ(steps->position_after(1), 4u);
+  EXPECT_TRUE(steps->is_whole(1));
+}
+
+TEST(StepsOfUnequalSizeTest, GoOnAtAnEnd) {
+  const auto ends = std::make_shared<const Ids>(Ids{3, 4, 9});
+  const auto from = [&](std::uint64_t start) {
+    return Steps::make({.samples = 9, .start = start, .global_batch = 5}, ends);
+  };
+
+  ASSERT_TRUE(from(4));
+  EXPECT_EQ(from(4)->count(), 1u);
+  EXPECT_EQ(from(4)->slice(0), (StepSlice{4, 9}));
+  EXPECT_EQ(from(9)->count(), 0u);
+  EXPECT_FALSE(from(5));
+  EXPECT_FALSE(
+      Steps::make({.samples = 9, .global_batch = 4, .rank = {0, 2}}, ends));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,192 @@
+"""Orders of a loader that are no shuffle: by weights, or by a sampler."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from leat._agreement import JobStore
+from leat.dataset import Dataset
+from leat.errors import InvalidArgument
+
+_MOST_EPOCH = 1 << 33
+"""Positions: 64 GiB of numbers; whoever gives more has no end."""
+_AT_ONCE = 1 << 20
+
+
+class Told:
+    """For ``sampler=`` of a `leat.Loader` whose native loader is told each epoch's order
+    by who made it, before iter()."""
+
+
+def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
+    """A weight for each sample, float64, of shape ``(samples,)``.
+
+    Raises:
+        leat.InvalidArgument: no such column, or not one number for each sample. That they
+            are finite and not below 0, the engine checks.
+    """
+    told = "weights="
+    if isinstance(weights, str):
+        told = f"weights={weights!r}"
+        kind = dataset.fields.get(weights)
+        if kind not in ("int64", "float64"):
+            numbers = [name for name, kind in dataset.fields.items() if kind in ("int64", "float64")]
+            raise InvalidArgument(
+                f"{told}: " + (f"the field is of {kind}" if kind else "no such field")
+                + f"; columns of numbers are {', '.join(numbers) or 'not there'}: give one, or an "
+                f"array of {len(dataset)} weights"
+            )
+        weights = dataset.column(weights)
+    if hasattr(weights, "detach"):  # A torch tensor.
+        weights = weights.detach().cpu().double().numpy()
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"{told} is no array of numbers: {error}") from None
+    if array.shape != (len(dataset),):
+        raise InvalidArgument(
+            f"{told} has shape {array.shape}, and the dataset has {len(dataset)} samples; "
+            "give one weight for each"
+        )
+    return np.ascontiguousarray(array)
+
+
+def check_one_order(shuffle: Any, weights: Any, samples_per_epoch: Any, sampler: Any) -> None:
+    """Raises `InvalidArgument` where two arguments say the order; None of each says nothing."""
+    if weights is not None and sampler is not None:
+        raise InvalidArgument("weights= and sampler= both say the order; give one")
+    if samples_per_epoch is not None and weights is None:
+        raise InvalidArgument(
+            "samples_per_epoch= is how often weights= draw in an epoch, and there are none"
+        )
+    if shuffle is None:
+        return
+    for name, given in (("weights", weights), ("sampler", sampler)):
+        if given is not None:
+            raise InvalidArgument(f"shuffle= and {name}= both say the order; leave shuffle= out")
+
+
+class Sampled:
+    """Tells a loader's engine the order of each epoch, as a sampler gives it.
+
+    Args:
+        sampler: numbers of samples, anew with each iter(): a list, or a Sampler of torch's.
+            If it has ``set_epoch``, that is called before.
+    """
+
+    def __init__(self, sampler: Iterable[int]) -> None:
+        check_sampler(sampler)
+        self._sampler = sampler
+        self._times = 0  # That an epoch was begun.
+
+    def expect(self, native: Any) -> None:
+        """Says how long epochs are, if the sampler knows."""
+        try:
+            native.expect_order_of(len(self._sampler))  # type: ignore[arg-type]
+        except TypeError:
+            pass
+
+    def begin(self, native: Any, samples: int, met: tuple[Any, str] | None) -> None:
+        """Before each iter(). ``met`` is what `compare_ranks` gave, ``samples`` the dataset's.
+
+        Raises:
+            leat.InvalidArgument: what it gives is no order; or not that of other ranks, or
+                of the state that was loaded.
+        """
+        epoch = native.next_epoch()
+        if hasattr(self._sampler, "set_epoch"):
+            self._sampler.set_epoch(epoch)
+        order = numbers_of(self._sampler, samples)
+        self._times += 1
+        if met is not None:
+            self._compare(order, *met)
+        native.give_order(epoch, 0, order, np.empty(0, np.uint64), False)
+
+    def _compare(self, order: np.ndarray, store: Any, name: str) -> None:
+        mine = hashlib.blake2b(order.tobytes(), digest_size=16).hexdigest()
+        key = f"leat/sampler/{name}/{self._times}"
+        first = JobStore(store).ask(lambda store: store.compare_set(key, "", mine).decode())
+        if first not in (None, mine):
+            raise InvalidArgument(
+                "sampler= gives this rank another order than another rank: steps would miss "
+                "some samples and have others twice. It gives the order of all ranks, which "
+                "the loader deals out: seed it alike on all, by the epoch that set_epoch() says"
+            )
+
+
+def check_sampler(sampler: Any) -> None:
+    """Raises `InvalidArgument` if it cannot give the order of all epochs and ranks."""
+    if not isinstance(sampler, Iterable) or isinstance(sampler, (str, bytes)):
+        raise InvalidArgument(
+            f"sampler={sampler!r}; it gives numbers of samples, such as a list or a Sampler "
+            "of torch's"
+        )
+    if iter(sampler) is sampler:
+        raise InvalidArgument(
+            "sampler= is an iterator, which has one epoch and then nothing; give a list, or "
+            "an object whose __iter__ begins anew"
+        )
+    replicas = getattr(sampler, "num_replicas", 1)
+    if isinstance(replicas, int) and replicas > 1:
+        raise InvalidArgument(
+            f"sampler= gives one of {replicas} ranks its share, and the loader would deal that "
+            "share out once more; give the order of all ranks, or leave sampler= out: the "
+            "loader shards by itself"
+        )
+
+
+def numbers_of(sampler: Iterable[Any], samples: int) -> np.ndarray:
+    """What a sampler gives in an epoch, as uint64 of shape ``(positions,)``.
+
+    -1 is the last sample, as for a list.
+
+    Raises:
+        leat.InvalidArgument: something that is no number of a sample; names its position.
+    """
+    parts: list[np.ndarray] = []
+    numbers = iter(sampler)
+    while True:
+        done = sum(map(len, parts))
+        part = list(itertools.islice(numbers, _AT_ONCE))
+        if not part:
+            break
+        if done > _MOST_EPOCH:
+            raise InvalidArgument(
+                f"the sampler gave more than {_MOST_EPOCH} numbers and goes on: an epoch has "
+                "an end; cut it with itertools.islice"
+            )
+        parts.append(as_samples(part, samples, done))
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def as_samples(numbers: list[Any], samples: int, first: int = 0) -> np.ndarray:
+    """Numbers of samples as uint64. ``first`` is the position of the first, for errors."""
+    try:
+        found = np.fromiter(map(operator.index, numbers), np.int64, len(numbers))
+    except (TypeError, OverflowError):
+        at = next(i for i, number in enumerate(numbers) if not _is_number(number))
+        raise InvalidArgument(
+            f"the sampler gave {numbers[at]!r} at position {first + at}; it gives numbers of "
+            "samples, one by one (lists of them are for batch_sampler= of leat.torch.DataLoader)"
+        ) from None
+    wrong = (found < -samples) | (found >= samples)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InvalidArgument(
+            f"the sampler gave sample {found[at]} at position {first + at}, and the dataset "
+            f"has {samples}"
+        )
+    return np.where(found < 0, found + samples, found).astype(np.uint64)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return abs(operator.index(value)) < 2**63
+    except TypeError:
+        return False
