@@ -1,12 +1,15 @@
 """leat.torch.DataLoader beside torch's: the same dataset, the same arguments.
 
-    ./dev bench dropin [--runs 5] [--latency 110ms] [--workers 2] [--quick] [--json]
+    ./dev bench dropin [--runs 5] [--latency 110ms] [--workers 2] [--as-before] [--quick] [--json]
 
 What to look at: `over_torch` is the rate over that of torch's DataLoader with the
 same num_workers, `over_best` over the best of torch's rows of the same case; `cpu_us`
 is CPU time an item, of all threads and processes, which a busy machine changes less. "gets"
 are boto3 GETs from a bucket that far away; torch's best number of workers there is
-found first, of 4, 8, 16 and 32, and stands beside.
+found first, by a sweep that goes on until its best is inside (64 is the most), and
+stands beside. Every worker of torch's has 20 batches at least, or it would be timed while
+it starts and ends. `--as-before` adds rows of the yardstick that this bench had until
+then, with one busy worker of 2, and 8 of the best: 64 and 512 items in batches of 64.
 "files" and "pictures" are local files, read alone and decoded by Pillow; "python"
 holds the GIL, which is what processes are for. Before anything is timed, each way
 delivers what torch delivers: the same items in the same order, byte by byte. GETs
@@ -37,6 +40,9 @@ from dropin_datasets import Files, Gets, Pictures, Python, keep_lists, make_pict
 from measure import interleave, report, spread
 
 BATCH = 64
+GETS_BATCH = 16  # Of GETs: with 2 workers, 64 items at once.
+BATCHES_A_WORKER = 20
+MOST_WORKERS = 64
 KINDS = {"torch": torch.utils.data.DataLoader, "leat": leat.torch.DataLoader}
 Way = Callable[[], "dict[str, float]"]
 
@@ -47,14 +53,19 @@ def cpu_seconds() -> float:
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 
 
-def epoch(kind: str, dataset: Any, **arguments: Any) -> tuple[float, float, str]:
+def items_for(workers: int, batch: int) -> int:
+    """So many that each worker has its batches."""
+    return BATCHES_A_WORKER * batch * max(1, workers)
+
+
+def epoch(kind: str, dataset: Any, *, batch: int = BATCH, **arguments: Any) -> tuple[float, float, str]:
     """Seconds from iter() to the end, CPU seconds, and a digest of what came, in its order."""
     torch.manual_seed(1)
-    loader = KINDS[kind](dataset, batch_size=BATCH, shuffle=True, **arguments)
+    loader = KINDS[kind](dataset, batch_size=batch, shuffle=True, **arguments)
     batches = []
     cpu, begin = cpu_seconds(), time.perf_counter()
-    for batch in loader:
-        batches.append(batch)
+    for delivered in loader:
+        batches.append(delivered)
     seconds = time.perf_counter() - begin
     cpu = cpu_seconds() - cpu
     digest = hashlib.blake2b()
@@ -81,51 +92,78 @@ def way_of(kind: str, make: Callable[[], Any], expected: str, bucket: Any = None
     return run
 
 
-def best_workers(make: Callable[[], Any], counts: tuple[int, ...]) -> int:
-    """The number of torch's workers that is fastest here."""
-    rates = {}
-    for count in counts:
-        dataset = make()
-        seconds, _, _ = epoch("torch", dataset, num_workers=count, collate_fn=keep_lists)
-        rates[count] = len(dataset) / seconds
-    print("torch, GETs/s by workers:", {n: round(rate) for n, rate in rates.items()}, file=sys.stderr)
-    return max(rates, key=rates.__getitem__)
+def sweep_workers(rate_of: Callable[[int], float], counts: list[int]) -> int:
+    """The number of torch's workers that is fastest: not the sweep's end, unless that is the most."""
+    rates = {count: rate_of(count) for count in counts}
+    while True:
+        best = max(rates, key=rates.__getitem__)
+        print("torch, GETs/s by workers:", {n: round(rates[n], 1) for n in sorted(rates)},
+              f"best at {best}", file=sys.stderr)  # fmt: skip
+        if best == max(rates) and best < MOST_WORKERS:
+            rates[2 * best] = rate_of(2 * best)
+        elif best == min(rates) and best > 1:
+            rates[best // 2] = rate_of(best // 2)
+        else:
+            return best
 
 
 def bucket_ways(
-    bucket: leat.testing.Bucket, near: leat.testing.Bucket, workers: int, is_quick: bool
+    bucket: leat.testing.Bucket, near: leat.testing.Bucket, workers: int, is_quick: bool, as_before: bool
 ) -> dict[str, Way]:
-    """boto3 GETs: few for the slow way, as many as it takes for the quick ones."""
-    few, many = 64, 512
-    counts = (8,) if is_quick else (4, 8, 16, 32)
-    best = best_workers(lambda: Gets(bucket.url, "pictures", many), counts)
-    digests = {
-        size: epoch("torch", Gets(near.url, "pictures", size), collate_fn=keep_lists)[2]
-        for size in (few, many)
-    }
+    """boto3 GETs: as many as give every worker its batches; of Leat's, as many as its seconds need."""
+    digests: dict[tuple[int, int], str] = {}
 
-    def way(kind: str, size: int, **arguments: Any) -> Way:
-        return way_of(kind, lambda: Gets(bucket.url, "pictures", size), digests[size], bucket,
-                      collate_fn=keep_lists, **arguments)  # fmt: skip
+    def way(kind: str, size: int, batch: int = GETS_BATCH, **arguments: Any) -> Way:
+        if (size, batch) not in digests:
+            digests[size, batch] = epoch(
+                "torch", Gets(near.url, "pictures", size), batch=batch, collate_fn=keep_lists
+            )[2]
+        return way_of(kind, lambda: Gets(bucket.url, "pictures", size), digests[size, batch], bucket,
+                      batch=batch, collate_fn=keep_lists, **arguments)  # fmt: skip
 
+    def of_torch(count: int) -> Way:
+        return way("torch", items_for(count, GETS_BATCH), num_workers=count)
+
+    if is_quick:
+        best = 8
+    else:
+        best = sweep_workers(lambda count: of_torch(count)()["rate"], [4, 8, 16, 32])
+    many = items_for(workers, GETS_BATCH) if is_quick else 2048
     forked = {"multiprocessing_context": "fork", "threads": 32}
-    return {
-        f"gets: torch, {workers} workers": way("torch", few, num_workers=workers),
-        f"gets: torch at its best, {best} workers": way("torch", many, num_workers=best),
+    ways = {
+        f"gets: torch, {workers} workers": of_torch(workers),
+        f"gets: torch at its best, {best} workers": of_torch(best),
         f"gets: leat, {workers} workers": way("leat", many, num_workers=workers),
+        f"gets: leat, {workers} workers in batches of {BATCH}": way("leat", many, BATCH, num_workers=workers),
         f"gets: leat, {workers} processes of 32 threads": way("leat", many, num_workers=workers, **forked),
-        "gets: torch, 0 workers": way("torch", few),
+        "gets: torch, 0 workers": of_torch(0),
         "gets: leat, 0 workers": way("leat", many),
     }
+    if as_before:
+        few, of_best = 64, 512
+        old = sweep_workers_before(lambda count: way("torch", of_best, BATCH, num_workers=count)()["rate"])
+        ways |= {
+            f"gets as before: torch, {workers} workers": way("torch", few, BATCH, num_workers=workers),
+            f"gets as before: torch at its best, {old} workers": way("torch", of_best, BATCH, num_workers=old),
+            f"gets as before: leat, {workers} workers": way("leat", of_best, BATCH, num_workers=workers),
+        }
+    return ways
+
+
+def sweep_workers_before(rate_of: Callable[[int], float]) -> int:
+    rates = {count: rate_of(count) for count in (4, 8, 16, 32)}
+    print("as before, GETs/s by workers:", {n: round(rate, 1) for n, rate in rates.items()}, file=sys.stderr)
+    return max(rates, key=rates.__getitem__)
 
 
 def local_ways(folder: pathlib.Path, workers: int) -> dict[str, Way]:
     """Files read, files decoded, and a transform that holds the GIL."""
     ways: dict[str, Way] = {}
+    least = items_for(workers, BATCH)
     for name, dataset, collate in (
-        ("files", Files(folder, 4096), keep_lists),
-        ("pictures", Pictures(folder, 2048), None),
-        ("python", Python(folder, 2048), None),
+        ("files", Files(folder, max(4096, least)), keep_lists),
+        ("pictures", Pictures(folder, least), None),
+        ("python", Python(folder, least), None),
     ):
         expected = epoch("torch", dataset, collate_fn=collate)[2]
         for kind in KINDS:
@@ -164,6 +202,7 @@ def main() -> None:
     parser.add_argument("--latency", default="110ms")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", choices=("gets", "local", "files"))
+    parser.add_argument("--as-before", action="store_true", help="GETs by the former yardstick too")
     parser.add_argument("--quick", action="store_true", help="one run, few rows: does it work?")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -180,7 +219,7 @@ def main() -> None:
         ):
             ways: dict[str, Way] = {}
             if args.only in (None, "gets"):
-                ways |= bucket_ways(bucket, near, args.workers, args.quick)
+                ways |= bucket_ways(bucket, near, args.workers, args.quick, args.as_before)
             if args.only != "gets":
                 ways |= local_ways(folder, args.workers)
             if args.only == "files":
