@@ -124,7 +124,7 @@ def test_a_ragged_pads():
     assert ragged.pad().shape == (2, 1, 4, 3)
     assert ragged.pad((4, 3), value=-1)[1, 0].tolist() == [[n, -1, -1] for n in (6, 7, 8, 9)]
     assert ragged.pad((1, 4, 4)).shape == (2, 1, 4, 4)
-    hwc = leat.Ragged(np.arange(18), np.array([0, 12, 18]), np.array([[5, 1, 3], [6, 2, 3]])[::-1])
+    hwc = leat.Ragged(np.arange(18), np.array([0, 12, 18]), np.array([[2, 2, 3], [1, 2, 3]]))
     assert hwc.pad((9, 9)).shape == (2, 9, 9, 3)
     with pytest.raises(errors.InvalidArgument, match=r"sample 1 of the batch is \(1, 4, 1\); give"):
         ragged.pad((3, 3))

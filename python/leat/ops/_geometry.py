@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Tuple
 
+import numpy as np
+
 from leat.ops._op import INTERPOLATIONS, MOST_SIDE, Op, Pixels, Size, fail
 
 
