@@ -242,6 +242,7 @@ def test_a_collate_fn_that_fails_loses_its_batch_alone(dataset):
 
 @pytest.mark.parametrize(("arguments", "says"), [
     ({"sampler": [1, 60]}, "sample 60 at position 1, and the dataset has 60"),
+    ({"sampler": [1, -61]}, "sample -61 at position 1, and the dataset has 60"),
     ({"sampler": [1, 2.5]}, "gave 2.5 at position 1"),
     ({"sampler": [[1], [2]]}, r"gave \[1\].*batch_sampler"),
     ({"batch_sampler": [[1], []]}, "batch 1 has no samples"),
@@ -419,7 +420,10 @@ def test_a_sampler_is_told_the_epoch_and_goes_on_from_a_state(dataset):
     rest = flat(batches)
     third = flat(loader)
 
-    assert first == list(np.random.default_rng([0, 0]).permutation(SIZE)[:30])
+    def told(epoch):
+        return list(np.random.default_rng([0, epoch]).permutation(SIZE)[:30])
+
+    assert (first, rest, third) == (told(0), told(1)[10:], told(2))
     again = loader_of(dataset, sampler=ByEpoch())
     again.load_state_dict(state)
     assert (flat(again), flat(again)) == (rest, third)
