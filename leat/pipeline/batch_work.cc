@@ -98,21 +98,28 @@ std::uint64_t BatchWork::certain_bytes() const {
   return bytes;
 }
 
-std::optional<std::uint64_t> BatchWork::slot_bytes() const {
+bool BatchWork::has_shapes() const {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.source == FieldSource::kProgram && !field.program->output() &&
         !context_.shapes.find(f)) {
-      return std::nullopt;
+      return false;
     }
   }
-  return certain_bytes() + guessed_bytes();
+  return true;
 }
 
-void BatchWork::take_slots(Reservation reservation) {
-  // What was guessed then; by now it may be more.
-  room_.begin(context_.fields.size(), size(),
-              reservation.bytes() - certain_bytes());
+BatchWork::SlotBytes BatchWork::slot_bytes(std::uint64_t most_bytes) const {
+  const std::uint64_t certain = certain_bytes();
+  // The rest is for what is fetched.
+  const std::uint64_t most_guessed =
+      certain < most_bytes ? (most_bytes - certain) / 2 : 0;
+  return {.certain = certain,
+          .guessed = std::min(guessed_bytes(), most_guessed)};
+}
+
+void BatchWork::take_slots(Reservation reservation, const SlotBytes& bytes) {
+  room_.begin(context_.fields.size(), size(), bytes.guessed);
   reservation_ = std::move(reservation);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const bool has_values = context_.fields[f].source == FieldSource::kValue;

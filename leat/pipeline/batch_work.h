@@ -36,10 +36,19 @@ class BatchWork {
   /// REQUIRES: is_ready.
   Nanoseconds longest_fetch() const;
 
-  /// The bytes that its slots need; nullopt while a shape is not yet known.
-  std::optional<std::uint64_t> slot_bytes() const;
-  /// Takes the slots. REQUIRES: slot_bytes() has a value.
-  void take_slots(Reservation reservation);
+  /// Whether its shapes are known.
+  bool has_shapes() const;
+  struct SlotBytes {
+    std::uint64_t certain = 0;
+    std::uint64_t guessed = 0;  ///< For values whose size only they tell.
+    std::uint64_t total() const { return certain + guessed; }
+  };
+  /// The bytes that its slots need; of what is guessed, at most half of what
+  /// `most_bytes` leave. REQUIRES: has_shapes().
+  SlotBytes slot_bytes(std::uint64_t most_bytes) const;
+  /// Takes the slots. REQUIRES: has_shapes(); `reservation` is of all of
+  /// `bytes`.
+  void take_slots(Reservation reservation, const SlotBytes& bytes);
   /// Where the raw bytes of a row go, so that the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
 

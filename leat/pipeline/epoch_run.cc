@@ -328,7 +328,7 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
                                   const std::stop_token& stop) {
   std::size_t learned_rows = 0;
   const std::uint64_t held_before = memory_.held_bytes();
-  if (!batch.slot_bytes()) {
+  if (!batch.has_shapes()) {
     LEAT_TRY_VOID(learn_shapes(batch, learned_rows, stop));
   }
   const std::uint64_t learned_bytes = memory_.held_bytes() - held_before;
@@ -353,7 +353,7 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
 Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
                                     const std::stop_token& stop) {
   std::optional<Error> why;
-  while (learned_rows < batch.size() && !batch.slot_bytes()) {
+  while (learned_rows < batch.size() && !batch.has_shapes()) {
     SampleWork& sample = batch.sample(learned_rows);
     {
       const MutexLock lock(mutex_);
@@ -376,7 +376,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
     }
     if (!why) why = learn_from(sample);
   }
-  if (!batch.slot_bytes()) {
+  if (!batch.has_shapes()) {
     const Error error =
         why.value_or(Error(ErrorCode::kNotFound, "no sample has the field"));
     return Error(error).while_doing(
@@ -407,14 +407,15 @@ std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
 
 Result<void> EpochRun::reserve_slots(BatchWork& batch,
                                      const std::stop_token& stop) {
-  const std::uint64_t bytes = *batch.slot_bytes();
+  const BatchWork::SlotBytes needed = batch.slot_bytes(memory_.room_bytes());
+  const std::uint64_t bytes = needed.total();
   LEAT_TRY(
       Reservation reservation,
       reserve(bytes,
               fmt::format("the slots of a batch of {} samples", batch.size()),
               stop));
   memory_.hold(bytes);
-  batch.take_slots(std::move(reservation));
+  batch.take_slots(std::move(reservation), needed);
   return {};
 }
 

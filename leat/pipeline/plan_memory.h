@@ -1,5 +1,6 @@
 // The memory that a planner has asked for and cannot give back by waiting.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <stop_token>
 #include <string_view>
@@ -31,6 +32,12 @@ class PlanMemory {
   /// Whether reserve() would wait for room, and not refuse.
   bool can_fit(std::uint64_t bytes) const {
     return bytes + held_bytes_ <= budget_.capacity_bytes();
+  }
+
+  /// The most that fits beside what is held.
+  std::uint64_t room_bytes() const {
+    return budget_.capacity_bytes() -
+           std::min(held_bytes_, budget_.capacity_bytes());
   }
 
   void hold(std::uint64_t bytes) { held_bytes_ += bytes; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import numpy as np
@@ -22,7 +23,7 @@ from leat.ops import (
     RandomResizedCrop,
     Resize,
 )
-from small_datasets import encoded, pixels, write
+from small_datasets import encoded, pixels, run_python, write
 
 N = 24
 GAUGES = ("leat_runtime_reserved_bytes", "leat_runtime_executor_tasks")
@@ -382,6 +383,57 @@ def test_memory_holds_what_nobody_could_have_guessed(uneasy, ops):
     del batch
     loader.close()
     assert [loader.metrics()[name] for name in GAUGES] == [0, 0]
+
+
+HOARD = """
+import json, pathlib, sys
+import leat
+from leat.ops import DecodeImage
+
+def memory(name):
+    for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+
+loader = leat.Loader(sys.argv[1], batch_size=8, shuffle=False, ops=[DecodeImage(ragged=True)],
+                     memory=sys.argv[2], threads=2, tune=False, output="numpy")
+before = memory("VmRSS")
+pathlib.Path("/proc/self/clear_refs").write_text("5")
+batches = iter(loader)
+seen = len(next(batches)["image"])
+quiet = 0
+while quiet < 2_000:  # Until nothing is done any more but what waits for us.
+    quiet = 0 if loader.metrics()["leat_runtime_executor_tasks"] else quiet + 1
+ahead = memory("VmHWM") - before
+seen += sum(len(batch["image"]) for batch in batches)
+print(json.dumps({"ahead": ahead, "seen": seen}))
+"""
+
+
+def test_large_pictures_wait_for_memory_and_not_in_it(tmp_path):
+    # Twelve of 7 MB that nobody has seen the like of, all of them asked for at once.
+    mib = 2**20
+    for number in range(96):
+        side = 1500 if number % 8 == 7 else 10
+        write(tmp_path / f"{number:02}.png", encoded(np.zeros((side, side, 3), np.uint8)))
+    done = run_python(HOARD, tmp_path, "40MiB", timeout=80)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["seen"] == 96
+    # memory=, what the next batch needs beyond its guess, and two decoders' own.
+    assert found["ahead"] < (40 + 14 + 20) * mib
+
+
+def test_a_guess_is_never_why_there_is_no_room(tmp_path):
+    # A picture needs 2 x 2.2 MB; half as much again is more than there is.
+    for number in range(8):
+        write(tmp_path / f"{number}.png", encoded(np.zeros((850, 850, 3), np.uint8)))
+    loader = load(tmp_path, ops=[DecodeImage(ragged=True)], memory="6MiB", batch_size=1)
+    for _ in range(3):
+        assert sum(len(batch["image"]) for batch in loader) == 8
+    loader = load(tmp_path, ops=[DecodeImage(ragged=True)], memory="6MiB", batch_size=2)
+    with pytest.raises(errors.ResourceExhausted, match="the values of a batch of 2 samples need"):
+        list(loader)
 
 
 def test_pictures_that_can_never_fit_say_what_they_need(uneasy):
