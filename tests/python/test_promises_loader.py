@@ -519,8 +519,10 @@ for batch in leat.Loader(sys.argv[1], batch_size=10, train=False):
     pass
 """
     plain = run_python(program, pictures)
+    silenced = run_python(program, pictures, SPDLOG_LEVEL="leat=off")
     kept = run_python(program, pictures, tmp_path / "log")
 
     assert "leat: info: " in plain.stderr and "60 samples, 3 classes" in plain.stderr
+    assert silenced.stderr == "" and silenced.returncode == 0
     assert "60 samples" not in kept.stderr
     assert "INFO:leat:" in (tmp_path / "log").read_text() and "60 samples" in (tmp_path / "log").read_text()
