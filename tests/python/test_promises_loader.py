@@ -429,6 +429,8 @@ def take(loader) -> None:
     ({"train": False, "pad": True, "ids": True}, "; fills up the last step with 4 samples that come twice",
      "in the samples' order"),
     ({"train": False, "batch_size": 10}, "", "in the samples' order"),
+    ({"weights": [1.0] * 60, "samples_per_epoch": 30}, "; a last step of 6", "30 an epoch drawn by weights, seed 0"),
+    ({"sampler": list(range(20))}, "", "in a sampler's order"),
 ])  # fmt: skip
 def test_one_line_says_what_is_read_and_how(pictures, said, options, tail, order):
     loader = load(pictures, **options)
