@@ -69,6 +69,7 @@ Result<Loader::Iteration> Loader::begin() {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   if (m.has_delivered && !m.has_ended) {  // It was left in the middle.
+    m.tell_substituted();
     old = m.jump_to(m.epoch + 1, 0);
   } else if (m.has_ended || m.failure) {
     old = m.jump_to(m.epoch, m.position);

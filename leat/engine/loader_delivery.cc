@@ -138,6 +138,7 @@ void Loader::Machine::end_epoch() {
       options.tells_verdict && rank.rank == 0 && at.elapsed >= kLongEpoch;
   (is_told ? log_info
            : log_debug)(fmt::format("epoch {}: {}", at.epoch, at.verdict));
+  tell_substituted();
   waiting_since.reset();
   has_ended = true;
   is_resuming = false;
@@ -187,6 +188,7 @@ void Loader::Machine::deliver(const BatchWork& work) {
   }
   at.samples += work.batch.ids.size();
   rolling.add(now, {}, work.batch.ids.size());
+  if (work.substituted != 0) tell_first_bad(work);
   at.substituted += work.substituted;
   if (options.hashes) {
     at.content_hash += work.batch.content_hash;
@@ -202,6 +204,22 @@ void Loader::Machine::deliver(const BatchWork& work) {
   position = work.position_after;
   left_behind = work.left_behind;
   look_ahead();
+}
+
+void Loader::Machine::tell_first_bad(const BatchWork& work) const {
+  if (stats.back().substituted != 0) return;
+  log_warning(
+      fmt::format("epoch {}: {}: a good sample of the same batch comes in its "
+                  "place, as of others of this epoch; its end says how many",
+                  work.epoch, work.first_bad));
+}
+
+void Loader::Machine::tell_substituted() const {
+  if (stats.empty() || stats.back().substituted == 0) return;
+  log_warning(fmt::format(
+      "epoch {}: {} of {} samples were bad, and others came twice in their "
+      "place (on_error=\"substitute\")",
+      stats.back().epoch, stats.back().substituted, stats.back().samples));
 }
 
 // A user who keeps batches gets fresh memory for each: that is said once.

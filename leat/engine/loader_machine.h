@@ -393,6 +393,10 @@ struct Loader::Machine {
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);
+  /// Says once an epoch that others come in the place of bad samples, and
+  /// afterwards of how many.
+  void tell_first_bad(const BatchWork& work) const LEAT_REQUIRES(mutex);
+  void tell_substituted() const LEAT_REQUIRES(mutex);
   void watch_kept(const Batch& batch) LEAT_REQUIRES(mutex);
   /// Ends every thread. REQUIRES: closed, no visit, no run.
   void tear_down();

@@ -43,10 +43,8 @@ std::string to_json(const EpochStats& stats, bool has_hashes) {
   }
   json["late_batches"] = stats.late_batches;
   json["late_with_full_window"] = stats.late_with_full_window;
-  json["requests"] = {{"get", stats.gets},
-                      {"retried", stats.retried},
-                      {"hedged", 0},
-                      {"ahead", stats.ahead}};
+  json["requests"] = {
+      {"get", stats.gets}, {"retried", stats.retried}, {"ahead", stats.ahead}};
   json["lookahead"] = stats.lookahead;
   json["bytes_read"] = stats.bytes_read;
   json["cache"] = {{"ram_hits", stats.ram_hits},

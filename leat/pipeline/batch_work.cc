@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "leat/base/units.h"
@@ -251,17 +253,20 @@ void BatchWork::put_together() {
     bad.push_back(sample->row);
     const bool may_substitute = context_.on_error == OnError::kSubstitute &&
                                 is_bad_sample(failed->code());
-    if (may_substitute || error) continue;
-    error =
-        Error(failed->code(),
-              fmt::format("sample {} \"{}\": {}{}",
-                          context_.in_dataset(sample->id).value,
-                          context_.catalogue.key(sample->id), failed->message(),
-                          is_bad_sample(failed->code())
-                              ? " (on_error=\"substitute\" passes over "
-                                "such samples)"
-                              : ""))
-            .because_of(failed->cause());
+    if (error) continue;
+    const std::string what = fmt::format(
+        "sample {} \"{}\": {}", context_.in_dataset(sample->id).value,
+        context_.catalogue.key(sample->id), failed->message());
+    if (may_substitute) {
+      if (first_bad.empty()) first_bad = what;
+      continue;
+    }
+    constexpr std::string_view kRemedy =
+        " (on_error=\"substitute\" passes over such samples)";
+    error = Error(failed->code(),
+                  fmt::format("{}{}", what,
+                              is_bad_sample(failed->code()) ? kRemedy : ""))
+                .because_of(failed->cause());
   }
   if (error) return;
   if (bad.size() == size() && !bad.empty()) {

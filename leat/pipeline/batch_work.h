@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "leat/pipeline/batch.h"
@@ -92,6 +93,7 @@ class BatchWork {
   std::optional<Error> error;
   std::size_t last_row = 0;       ///< The row that finished last.
   std::uint64_t substituted = 0;  ///< Rows of bad samples, filled by others.
+  std::string first_bad;          ///< The first of these, and why.
   Batch batch;
 
  private:

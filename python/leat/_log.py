@@ -2,7 +2,8 @@
 
 Where a program has set no logging up, lines go to stderr as the engine writes them by
 itself, from INFO on. ``logging.getLogger("leat").setLevel(...)`` chooses;
-``SPDLOG_LEVEL=leat=debug`` in the environment lets the engine's finest lines through.
+``SPDLOG_LEVEL=leat=debug`` in the environment lets the engine's finest lines through, and
+``SPDLOG_LEVEL=leat=off`` none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,19 @@ from leat import _native
 logger = logging.getLogger("leat")
 
 
+_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "err": logging.ERROR,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "off": logging.CRITICAL + 1,
+}
+
+
 class _Stderr(logging.Handler):
     """Silent as soon as somebody else listens."""
 
@@ -26,10 +40,19 @@ class _Stderr(logging.Handler):
         print(f"leat: {record.levelname.lower()}: {record.getMessage()}", file=sys.stderr)
 
 
+def _asked_level(levels: str) -> int:
+    """The level that spdlog's variable asks for, such as ``leat=off``; INFO if none."""
+    asked = logging.INFO
+    for part in levels.split(","):
+        name, _, level = part.strip().rpartition("=")
+        if name in ("", "leat") and level in _LEVELS:
+            asked = _LEVELS[level]
+    return asked
+
+
 def _begin() -> None:
     if logger.level == logging.NOTSET:
-        asks = "debug" in os.environ.get("SPDLOG_LEVEL", "")
-        logger.setLevel(logging.DEBUG if asks else logging.INFO)
+        logger.setLevel(_asked_level(os.environ.get("SPDLOG_LEVEL", "")))
     logger.addHandler(_Stderr())
     _native.route_log(True)
 

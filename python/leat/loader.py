@@ -14,6 +14,7 @@ from leat._agreement import compare_ranks
 from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
 from leat._ranks import check_place, pace_of, place_in_torch_distributed
+from leat._say import Introduction
 from leat.cache import Cache, options_of
 from leat.dataset import Dataset, store_options
 from leat.errors import InvalidArgument
@@ -275,6 +276,9 @@ class Loader:
         else:
             # Shards that one rank has to index, another may have a catalogue of.
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
+        self._introduction: Introduction | None = None
+        if self._native.rank == 0:
+            self._introduction = Introduction(url, options, has_sampler=sampler is not None)
         met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
         self._met = met
         self._lateness = None if met is None else Lateness(self._native, *met)
@@ -319,6 +323,9 @@ class Loader:
         if self._sampled is not None:
             self._sampled.begin(self._native, len(self._dataset), self._met)
         iteration = self._native.begin()
+        if self._introduction is not None:
+            self._introduction.say(self)
+            self._introduction = None
         if self._lateness is not None:
             self._lateness.epoch_begins(iteration, self.state_dict()["epoch"])
         return _Iterator(self, iteration)

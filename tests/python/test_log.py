@@ -14,7 +14,7 @@ from leat import _native
 _WARNS = """
 import {first}
 import leat
-leat.Loader({folder!r}, batch_size=4, epochs=1, cache=leat.Cache(ram="4000TiB")).close()
+leat.Loader({folder!r}, batch_size=4, shuffle=True, epochs=1, cache=leat.Cache(ram="4000TiB")).close()
 """
 
 
@@ -38,7 +38,7 @@ def test_a_warning_of_the_engine(pictures, first, environment, said):
 
 
 def test_it_is_there_when_the_call_returns(pictures, caplog):
-    with leat.Loader(pictures, batch_size=4, cache=leat.Cache(ram="4000TiB")):
+    with leat.Loader(pictures, batch_size=4, shuffle=True, cache=leat.Cache(ram="4000TiB")):
         pass
     (record,) = [each for each in caplog.records if "ram=" in each.getMessage()]
     assert record.name == "leat" and record.levelname == "WARNING"

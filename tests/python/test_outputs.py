@@ -143,6 +143,18 @@ def test_jax_gets_the_same_values(pictures):
 
 
 @NEEDS_JAX
+def test_to_jax_a_batch_is_a_tree_of_its_fields(pictures):
+    import jax
+
+    with load(pictures, output="jax") as loader:
+        batch = next(iter(loader))
+    doubled = jax.jit(lambda batch: jax.tree_util.tree_map(lambda x: x * 2, batch))(batch)
+
+    assert type(doubled) is type(batch) and list(doubled) == ["image", "label"]
+    assert (doubled["image"] == batch["image"] * 2).all()
+
+
+@NEEDS_JAX
 def test_jax_keeps_the_slot_until_its_array_is_gone(pictures):
     with load(pictures, output="jax") as loader:
         batches = [batch["image"] for batch in loader]

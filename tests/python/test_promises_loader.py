@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import pathlib
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _say
 from leat._batch import BatchDict
 from leat.ops import DecodeImage, Python
 from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, write
@@ -395,3 +398,133 @@ def test_one_python_of_a_slurm_script_reads_all(pictures, monkeypatch):
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with load(pictures, train=False, join=True) as loader:
         assert (loader.rank, loader.world_size) == (0, 4)
+
+
+# --- what is said -----------------------------------------------------------
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    """said(level): the lines of that level since the last call; nothing was said before."""
+    monkeypatch.setattr(_say, "_said", set())
+    caplog.set_level(logging.INFO, logger="leat")
+
+    def lines(level=logging.INFO) -> list[str]:
+        found = [r.getMessage() for r in caplog.records if r.name == "leat" and r.levelno == level]
+        caplog.clear()
+        return [line for line in found if not re.match(r"epoch \d+: (waiting|not waiting|too short)", line)]
+
+    return lines
+
+
+def take(loader) -> None:
+    with loader:
+        for _ in loader:
+            pass
+
+
+@pytest.mark.parametrize(("options", "tail", "order"), [
+    ({"train": True, "seed": 7}, "; drops 4 of the last step", "full shuffle, seed 7"),
+    ({"train": False}, "; a last step of 4", "in the samples' order"),
+    ({"train": False, "pad": True, "ids": True}, "; fills up the last step with 4 samples that come twice",
+     "in the samples' order"),
+    ({"train": False, "batch_size": 10}, "", "in the samples' order"),
+    ({"weights": [1.0] * 60, "samples_per_epoch": 30}, "; a last step of 6", "30 an epoch drawn by weights, seed 0"),
+    ({"sampler": list(range(20))}, "", "in a sampler's order"),
+])  # fmt: skip
+def test_one_line_says_what_is_read_and_how(pictures, said, options, tail, order):
+    loader = load(pictures, **options)
+    assert said() == []  # It may never be used.
+    take(loader)
+
+    (line,) = said()
+    assert re.fullmatch(
+        re.escape(str(pictures)) + r": 60 samples, 3 classes(, catalogue of [^;]+ \(refresh=\))?; rank 0 of 1"
+        + re.escape(tail) + "; " + re.escape(order), line.removeprefix("file://"),
+    )  # fmt: skip
+    take(loader := load(pictures, **options))  # An evaluation's, made for each epoch.
+    assert said() == []
+
+
+def test_rank_0_alone_says_it(pictures, said):
+    for rank in range(2):
+        take(load(pictures, batch_size=5, train=False, rank=rank, world_size=2))
+        assert ["rank 0 of 2" in line for line in said()] == ([True] if rank == 0 else [])
+
+
+def test_much_that_is_dropped_unasked_is_warned_of(pictures, said):
+    take(load(pictures, train=True, batch_size=25))
+    (warning,) = said(logging.WARNING)
+    assert "each epoch leaves out 10 of 60 samples (17 %)" in warning and "drop_last=False" in warning
+
+    take(load(pictures, train=True, batch_size=25, drop_last=True))
+    take(load(pictures, train=False, batch_size=25))
+    take(load(pictures, train=True, batch_size=59))  # Less than a twentieth.
+    assert said(logging.WARNING) == []
+
+
+def test_padding_that_nobody_can_tell_is_warned_of(pictures, said):
+    take(load(pictures, train=False, pad=True))
+    (warning,) = said(logging.WARNING)
+    assert "4 samples that come twice" in warning and '"valid"' in warning
+
+    take(load(pictures, train=False, pad=True, fields=("label", "valid")))
+    take(load(pictures, train=False, pad=True, batch_size=10))
+    assert said(logging.WARNING) == []
+
+
+def test_no_secret_of_a_url_is_said():
+    assert _say._shown("https://me:pass@host/photos?X-Amz-Signature=abc") == "https://host/photos"
+
+
+def test_a_job_of_tasks_that_srun_did_not_start_is_mentioned(pictures, said, monkeypatch):
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    take(load(pictures, train=False))
+
+    assert "rank 0 of 1 (Slurm's job has 8 tasks, but srun did not start this process)" in said()[0]
+
+
+def test_substitutes_are_said_first_by_name_and_then_by_number(tmp_path, said):
+    make_pictures(tmp_path / "set", 30)
+    for number in (3, 4, 17):
+        (path,) = (tmp_path / "set").glob(f"*/{number:05}.png")
+        path.write_bytes(b"no picture")
+    options = {"train": False, "batch_size": 10, "ops": [DecodeImage()], "on_error": "substitute"}
+    with load(tmp_path / "set", **options) as loader:
+        for _ in loader:
+            pass
+        first = said(logging.WARNING)
+        next(iter(loader))  # Left in the middle.
+        next(iter(loader))
+        then = said(logging.WARNING)
+
+    for epoch, lines in ((0, first), (1, then[:2])):
+        named, counted = lines
+        assert f"epoch {epoch}: sample 3 \"ant/00003.png\": " in named and "comes in its place" in named
+        assert f"epoch {epoch}: {3 if epoch == 0 else 2} of {30 if epoch == 0 else 10} samples were bad" in counted
+    assert "epoch 2: sample 3" in then[2] and len(then) == 3
+
+
+def test_nothing_is_said_of_a_dataset_that_is_whole(pictures, said):
+    take(load(pictures, train=False, batch_size=10, on_error="substitute"))
+
+    assert said(logging.WARNING) == []
+
+
+def test_a_plain_script_reads_it_on_stderr_and_its_logging_elsewhere(pictures, tmp_path):
+    program = """
+import logging, sys, leat
+if len(sys.argv) > 2:
+    logging.basicConfig(filename=sys.argv[2], level=logging.INFO)
+for batch in leat.Loader(sys.argv[1], batch_size=10, train=False):
+    pass
+"""
+    plain = run_python(program, pictures)
+    silenced = run_python(program, pictures, SPDLOG_LEVEL="leat=off")
+    kept = run_python(program, pictures, tmp_path / "log")
+
+    assert "leat: info: " in plain.stderr and "60 samples, 3 classes" in plain.stderr
+    assert silenced.stderr == "" and silenced.returncode == 0
+    assert "60 samples" not in kept.stderr
+    assert "INFO:leat:" in (tmp_path / "log").read_text() and "60 samples" in (tmp_path / "log").read_text()

@@ -1,0 +1,122 @@
+"""What a loader says of itself on the logger ``leat``, once, as its first epoch begins.
+
+A line at INFO says what it reads, in which order, and what becomes of the tail. At WARNING:
+what is lost or doubled though nobody asked for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from typing import Any
+
+logger = logging.getLogger("leat")
+
+_MUCH = 0.05
+"""Of the samples: more is dropped unasked only with a warning."""
+
+_ORDERS = {
+    "none": "in the samples' order",
+    "full": "full shuffle",
+    "block": "shuffle in blocks",
+    "stream": "shuffle as a stream",
+}
+
+_said: set[str] = set()
+
+
+class Introduction:
+    """What there is to say of a loader, as its first epoch begins.
+
+    Args:
+        url: what it reads.
+        options: of the loader, as the engine got them.
+        has_sampler: a sampler gives the order, and nobody knows its length yet.
+    """
+
+    def __init__(self, url: str, options: dict[str, Any], *, has_sampler: bool) -> None:
+        self._name = _shown(url)
+        self._drawn = None
+        if has_sampler:
+            self._drawn = "in a sampler's order"
+        elif options["weights"] is not None:
+            self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
+        self._knows_end = not has_sampler
+        self._drawn_samples = options["samples_per_epoch"]
+        self._pads = options["pad"]
+        drops, is_shuffled = options["drop_last"], options["shuffle"] != "none"
+        self._drops_unasked = drops is None and is_shuffled and not self._drawn and not self._pads
+        self._drops = bool(drops) or self._drops_unasked
+
+    def say(self, loader: Any) -> None:
+        """Says it, unless this process has said the same before."""
+        state, dataset = loader.state_dict(), loader._known_dataset()
+        step, samples = state["global_batch_size"], None if dataset is None else len(dataset)
+        samples = self._drawn_samples or samples
+        rest = samples % step if samples and self._knows_end else 0
+        order = self._drawn or _ORDERS[state["shuffle"]]
+        if state["shuffle"] != "none" and self._knows_end:
+            order += f", seed {state['seed']}"
+        parts = [_what(dataset), _who(loader), self._tail(rest, step), order]
+        _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+        if self._drops_unasked and samples and rest > _MUCH * samples:
+            _once(
+                logging.WARNING,
+                f"{self._name}: each epoch leaves out {rest:,} of {samples:,} samples "
+                f"({100 * rest / samples:.0f} %), which do not fill a step of {step:,}: drop_last=True "
+                "says that this is meant, drop_last=False or train=False keeps them",
+            )
+        if self._pads and rest and "valid" not in loader._native.field_names:
+            _once(
+                logging.WARNING,
+                f"{self._name}: pad=True fills each epoch's last step with {step - rest:,} samples "
+                'that come twice, and nothing in a batch tells which: name "valid" in fields=, '
+                "or give ids=True",
+            )
+
+    def _tail(self, rest: int, step: int) -> str:
+        if not rest:
+            return ""
+        if self._pads:
+            return f"fills up the last step with {step - rest:,} samples that come twice"
+        return f"drops {rest:,} of the last step" if self._drops else f"a last step of {rest:,}"
+
+
+def _once(level: int, text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        logger.log(level, "%s", text)
+
+
+def _shown(url: str) -> str:
+    """Without what may be a secret: a user, a password, the parameters of a signed URL."""
+    return re.sub(r"//[^/@]*@", "//", url).split("?")[0]
+
+
+def _what(dataset: Any) -> str:
+    if dataset is None:
+        return "samples not known yet: the first epoch indexes its shards"
+    words = [f"{len(dataset):,} samples"]
+    if dataset.classes:
+        words.append(f"{len(dataset.classes):,} classes")
+    age = getattr(dataset, "catalogue_age", None)
+    if age is not None:
+        words.append(f"catalogue {_ago(age)} (refresh=)")
+    return ", ".join(words)
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"of {seconds / length:.0f} {unit} ago"
+    return "of this minute"
+
+
+def _who(loader: Any) -> str:
+    said = f"rank {loader.rank} of {loader.world_size}"
+    tasks = os.environ.get("SLURM_NTASKS", "1")
+    if loader.world_size == 1 and tasks.isdigit() and int(tasks) > 1:
+        said += f" (Slurm's job has {tasks} tasks, but srun did not start this process)"
+    return said
+
