@@ -137,7 +137,8 @@ Result<bool> is_true(const PublishedPlace& place,
 bool is_of_another_inventory(const PublishedPlace& place,
                              const std::string& seen) {
   const auto note = place.path ? read_seen(*place.path) : std::nullopt;
-  return note && note->seen.starts_with("inventory ") && note->seen != seen;
+  return !seen.empty() && note && note->seen.starts_with("inventory ") &&
+         note->seen != seen;
 }
 
 /// The one that another rank of this node has found good, or made.
