@@ -275,8 +275,8 @@ void keep_earlier(const std::optional<std::string>& path,
       outdated.file, earlier_path(*path, outdated.catalogue->digest().hex()),
       ignored);
   auto kept = earlier_of(*path);
-  std::ranges::sort(kept, {}, [](const std::filesystem::path& file) {
-    return written_at(file.string());
+  std::ranges::sort(kept, {}, [&](const std::filesystem::path& file) {
+    return std::filesystem::last_write_time(file, ignored);
   });
   for (std::size_t i = 0; i + kMostEarlier < kept.size(); ++i) {
     std::filesystem::remove(kept[i], ignored);
