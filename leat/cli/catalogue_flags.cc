@@ -9,6 +9,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/units.h"
+#include "leat/index/freshness.h"
 
 namespace leat {
 namespace {
@@ -103,6 +104,16 @@ std::string dump_json(const nlohmann::ordered_json& json) {
                    nlohmann::ordered_json::error_handler_t::replace);
 }
 
+namespace {
+
+/// Unix time; null if nobody knows.
+nlohmann::ordered_json listed_at(const OpenedCatalogue& opened) {
+  if (opened.listed_at == std::chrono::sys_seconds()) return nullptr;
+  return opened.listed_at.time_since_epoch().count();
+}
+
+}  // namespace
+
 nlohmann::ordered_json describe(std::string_view url,
                                 const OpenedCatalogue& opened) {
   const Catalogue& catalogue = *opened.catalogue;
@@ -110,17 +121,18 @@ nlohmann::ordered_json describe(std::string_view url,
   for (const FieldSpec& field : catalogue.fields()) {
     fields.push_back({{"name", field.name}, {"kind", to_string(field.kind)}});
   }
-  return {
-      {"url", url},
-      {"samples", catalogue.samples()},
-      {"objects", catalogue.objects()},
-      {"bytes", catalogue.total_bytes()},
-      {"layout", to_string(catalogue.layout())},
-      {"fields", std::move(fields)},
-      {"classes", catalogue.classes()},
-      {"digest", catalogue.digest().hex()},
-      {"catalogue",
-       {{"source", to_string(opened.source)}, {"location", opened.location}}}};
+  return {{"url", url},
+          {"samples", catalogue.samples()},
+          {"objects", catalogue.objects()},
+          {"bytes", catalogue.total_bytes()},
+          {"layout", to_string(catalogue.layout())},
+          {"fields", std::move(fields)},
+          {"classes", catalogue.classes()},
+          {"digest", catalogue.digest().hex()},
+          {"catalogue",
+           {{"source", to_string(opened.source)},
+            {"location", opened.location},
+            {"listed_at", listed_at(opened)}}}};
 }
 
 void print_description(std::string_view url, const OpenedCatalogue& opened,
@@ -139,9 +151,12 @@ void print_description(std::string_view url, const OpenedCatalogue& opened,
   row("classes", classes_for_people(catalogue.classes()));
   row("digest", catalogue.digest().hex());
   row("catalogue",
-      fmt::format("{} ({})",
+      fmt::format("{} ({}, {})",
                   opened.location.empty() ? "in memory" : opened.location,
-                  to_string(opened.source)));
+                  to_string(opened.source),
+                  age_for_people(opened.listed_at,
+                                 std::chrono::floor<std::chrono::seconds>(
+                                     std::chrono::system_clock::now()))));
 }
 
 }  // namespace leat

@@ -86,8 +86,11 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
   CatalogueOptions with_objects = options;
   LEAT_TRY(with_objects.index.objects,
            objects_of_inventory(inventory_url, opened, store, env));
-  LEAT_TRY(with_objects.index.objects_version,
-           version_of_inventory(inventory_url, store, env, stop));
+  if (options.refresh.is_automatic()) {
+    // One that is gone is missed where a catalogue has to be made of it.
+    auto version = version_of_inventory(inventory_url, store, env, stop);
+    if (version) with_objects.index.objects_version = *std::move(version);
+  }
   LEAT_TRY(const OpenedCatalogue found,
            open_or_build(*opened.store, opened.prefix, opened.identity,
                          with_objects, env, stop));

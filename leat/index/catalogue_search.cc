@@ -137,7 +137,8 @@ Result<bool> is_true(const PublishedPlace& place,
 bool is_of_another_inventory(const PublishedPlace& place,
                              const std::string& seen) {
   const auto note = place.path ? read_seen(*place.path) : std::nullopt;
-  return note && note->seen.starts_with("inventory ") && note->seen != seen;
+  return !seen.empty() && note && note->seen.starts_with("inventory ") &&
+         note->seen != seen;
 }
 
 /// The one that another rank of this node has found good, or made.
@@ -274,8 +275,8 @@ void keep_earlier(const std::optional<std::string>& path,
       outdated.file, earlier_path(*path, outdated.catalogue->digest().hex()),
       ignored);
   auto kept = earlier_of(*path);
-  std::ranges::sort(kept, {}, [](const std::filesystem::path& file) {
-    return written_at(file.string());
+  std::ranges::sort(kept, {}, [&](const std::filesystem::path& file) {
+    return std::filesystem::last_write_time(file, ignored);
   });
   for (std::size_t i = 0; i + kMostEarlier < kept.size(); ++i) {
     std::filesystem::remove(kept[i], ignored);

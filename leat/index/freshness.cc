@@ -1,12 +1,15 @@
 #include "leat/index/freshness.h"
 
 #include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "leat/base/buffer.h"
@@ -26,11 +29,33 @@ constexpr std::uint64_t kKeysAPage = 1000;
 constexpr std::size_t kMostNoteBytes = 256;
 constexpr std::string_view kNoteBegin = "leat seen 1\n";
 
-/// Ranks that were started together are not ready at once.
-constexpr std::chrono::seconds kStartedTogether{60};
+/// Ranks that were started together did not all start at once.
+constexpr std::chrono::seconds kStartedTogether{5};
 
 using FileTime = std::filesystem::file_time_type;
-const FileTime process_began = FileTime::clock::now();
+
+/// When this process began, a forked one too. Where nobody says, now: then it
+/// looks for itself.
+FileTime process_began() {
+  const FileTime now = FileTime::clock::now();
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  // The program's name, in brackets, may hold anything.
+  std::istringstream words(text.substr(text.rfind(')') + 1));
+  constexpr int kWordsBefore = 19;
+  std::string word;
+  for (int i = 0; i < kWordsBefore; ++i) words >> word;
+  std::int64_t ticks = 0;
+  timespec since_boot{};
+  if (!(words >> ticks) || ::clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0) {
+    return now;
+  }
+  const std::int64_t ticks_a_second = ::sysconf(_SC_CLK_TCK);
+  if (ticks_a_second <= 0) return now;
+  return now - (std::chrono::seconds(since_boot.tv_sec) -
+                std::chrono::milliseconds(1000 * ticks / ticks_a_second));
+}
 
 std::string seen_path(const std::string& catalogue_path) {
   return catalogue_path + ".seen";
@@ -261,7 +286,7 @@ bool was_checked_for_job(const std::string& catalogue_path) {
   Asked& all = asked();
   const MutexLock lock(all.mutex);
   const auto found = all.at.find(catalogue_path);
-  return checked > (found == all.at.end() ? process_began - kStartedTogether
+  return checked > (found == all.at.end() ? process_began() - kStartedTogether
                                           : found->second);
 }
 

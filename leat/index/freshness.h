@@ -82,7 +82,7 @@ std::optional<SeenNote> read_seen(const std::string& catalogue_path);
 void write_seen(const std::string& catalogue_path, const SeenNote& note);
 
 /// True if somebody on this node has checked the catalogue at this path since
-/// this process last asked, or since a minute before this process began: ranks
+/// this process last asked, or since a few seconds before it began: ranks
 /// of a job take each other's word, so that all go by one listing.
 bool was_checked_for_job(const std::string& catalogue_path);
 /// This process has asked.

@@ -8,6 +8,7 @@ import gc
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -103,6 +104,100 @@ def test_an_endpoint_that_is_down(few_tries):
               "check that the server runs"):
         leat.Loader("s3://bucket", global_batch_size=8, shuffle=True, no_sign_request=True,
                     endpoint_url=f"http://127.0.0.1:{port}")
+
+
+def a_closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def never_there(endpoint: str, kind: type, *words: str) -> None:
+    """A loader of such an endpoint fails within 3 s, with advice that fits."""
+    with told(kind, *words, within=3) as caught:
+        leat.Loader("s3://bucket", batch_size=8, train=False, no_sign_request=True,
+                    endpoint_url=endpoint)
+    assert "AWS_MAX_ATTEMPTS" not in str(caught.value)
+
+
+def test_a_closed_port_is_told_soon():
+    port = a_closed_port()
+    never_there(f"http://127.0.0.1:{port}", leat.Unavailable, f"127.0.0.1:{port}", "not reached by",
+                "check that the server runs")
+    with told(leat.Unavailable, "not reached by", within=3):
+        leat.Loader(f"http://127.0.0.1:{port}/data", batch_size=8, train=False)
+
+
+def test_a_host_that_does_not_exist_is_told_soon():
+    never_there("http://nowhere.invalid", leat.Unavailable, "nowhere.invalid", "DNS")
+
+
+def test_tls_on_a_plain_port_is_told_soon(pictures, serve):
+    served = serve(pictures)
+    never_there(served.bucket.url.replace("http:", "https:"), leat.Unavailable,
+                "http:// in the place of https://")
+
+
+def test_plain_http_on_a_port_of_tls_is_told_soon(pictures):
+    with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
+        never_there(bucket.url.replace("https:", "http:"), leat.Unavailable,
+                    "https:// in the place of http://")
+
+
+def test_a_certificate_of_nobody_known_is_told_soon(pictures):
+    with leat.testing.Bucket(pictures.parent, latency="0", tls=True) as bucket:
+        never_there(bucket.url, leat.PermissionDenied, "AWS_CA_BUNDLE")
+
+
+def test_another_protocol_is_told_soon():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def greet() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    client.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                    client.close()
+
+        threading.Thread(target=greet, daemon=True).start()
+        never_there(f"http://127.0.0.1:{server.getsockname()[1]}", leat.Unavailable,
+                    "check that host and port are right")
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(("url", "words"), [
+    ("https://account.blob.core.windows.net/container", ("Azure", "endpoint_url=")),
+    ("abfss://container@account.dfs.core.windows.net/data", ("Azure", "blobfuse2")),
+    ("gs://bucket/data", ("storage.googleapis.com", "HMAC")),
+])
+def test_places_that_are_not_read_say_how_to_come_to_them(url, words):
+    with told(leat.InvalidArgument, *words, within=1):
+        leat.Dataset(url)
+
+
+def drain(batches) -> None:
+    with contextlib.suppress(leat.Error):
+        list(batches)
+
+
+def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplog):
+    bucket = leat.testing.Bucket(folder.parent, latency="1ms")
+    with bucket:
+        loader = leat.Loader("s3://own", endpoint_url=bucket.url, no_sign_request=True,
+                             max_in_flight=1, memory="40KB", ops=DECODE, **ORDERED)
+        batches = iter(loader)
+        next(batches)
+    begun = time.monotonic()
+    waiting = threading.Thread(target=drain, args=(batches,))
+    waiting.start()
+    while "no request has been answered" not in caplog.text and time.monotonic() - begun < 20:
+        time.sleep(0.05)
+    assert time.monotonic() - begun < 11
+    loader.close()
+    waiting.join()
+    (said, *_) = [r for r in caplog.records if "no request has been answered" in r.getMessage()]
+    assert said.levelname == "WARNING"
+    for word in ("s3://own", "attempts are left", "127.0.0.1:", "refused"):
+        assert word in said.getMessage()
 
 
 def test_an_endpoint_that_goes_down(folder, few_tries):

@@ -82,7 +82,8 @@ def test_one_process_of_a_node_lists(folder, serve, tmp_path, alone):
     assert not (folder / ".leat").exists() or not list((folder / ".leat").iterdir())
     served.reset()
     job.run()
-    assert served.counters()["list"] == 0
+    # One of them looks whether it is still so: where the listing begins, and where it ends.
+    assert served.counters()["list"] <= 2
 
 
 def test_one_node_of_a_job_lists(folder, serve, tmp_path, alone):
@@ -95,8 +96,8 @@ def test_one_node_of_a_job_lists(folder, serve, tmp_path, alone):
     assert len({rank["digest"] for rank in ranks}) == 1
     served.reset()
     ranks = job.run()
-    # Nor is the catalogue fetched again.
-    assert served.counters()["list"] == 0 and served.counters()["get"] == 0
+    # One of each node looks. Nor is the catalogue fetched again.
+    assert served.counters()["list"] <= 4 * 2 and served.counters()["get"] == 0
     assert {rank["catalogue"]["source"] for rank in ranks} == {"published"}
 
 

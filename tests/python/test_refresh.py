@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pathlib
 import subprocess
+import sys
 import time
 
 import pytest
@@ -29,10 +32,11 @@ def test_a_cached_catalogue_that_is_too_old(folder, fresh_cache):
     assert len(leat.Dataset(folder)) == 3
     write(folder / "3.bin", b"x")
 
+    assert len(leat.Dataset(folder, refresh="never")) == 3
     assert len(leat.Dataset(folder, refresh="if-older-than:1d")) == 3
     (cached,) = fresh_cache.glob("catalogues/*.leatcat")
     age(cached, 1.1 * DAY)
-    assert len(leat.Dataset(folder)) == 3
+    assert len(leat.Dataset(folder, refresh="never")) == 3
     assert len(leat.Dataset(folder, refresh="if-older-than:2d")) == 3
     assert len(leat.Dataset(folder, refresh="if-older-than:1d")) == 4
 
@@ -62,3 +66,263 @@ def test_what_it_may_be(folder, refresh):
     told = subprocess.run(["leat", "index", str(folder), f"--refresh={refresh}"],
                           capture_output=True, text=True)
     assert told.returncode != 0 and "refresh" in told.stderr
+
+
+# --- auto: a cheap look at the store -----------------------------------------
+
+
+def changes(caplog) -> list[str]:
+    """What was said of listings that have changed; forgets it."""
+    said = [record.getMessage() for record in caplog.records
+            if record.name == "leat" and "listed again" in record.getMessage()]
+    assert all(record.levelname == "WARNING" for record in caplog.records
+               if "listed again" in record.getMessage())
+    caplog.clear()
+    return said
+
+
+def test_what_came_and_went_is_seen_and_said_once(folder, serve, fresh_cache, caplog):
+    served = serve(folder)
+
+    def opened() -> tuple[int, int]:
+        served.reset()
+        dataset = leat.Dataset(served.url, **served.options)
+        return len(dataset), served.counters()["list"]
+
+    assert opened() == (3, 1)
+    assert opened() == (3, 1) and changes(caplog) == []
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 2.1 * 3600)
+    write(folder / "3.bin", b"x")
+    write(folder / "4.bin", b"x")
+    (folder / "0.bin").unlink()
+
+    assert opened() == (4, 2)
+    (said,) = changes(caplog)
+    assert served.url in said
+    assert "2 objects were added and 1 removed since the catalogue of 2 h ago" in said
+    assert opened() == (4, 1) and changes(caplog) == []
+
+
+def test_an_object_that_was_written_anew_is_another(folder, serve, fresh_cache, caplog):
+    served = serve(folder)
+    leat.Dataset(served.url, **served.options)
+    write(folder / "1.bin", b"y")  # As long as it was.
+
+    dataset = leat.Dataset(served.url, **served.options)
+
+    assert dataset[1]["data"] == b"y"
+    assert "0 objects were added, 0 removed and 1 written anew" in changes(caplog)[0]
+
+
+def test_a_folder_of_this_machine_is_looked_at_too(folder, caplog):
+    assert len(leat.Dataset(folder)) == 3
+    write(folder / "3.bin", b"x")
+    assert len(leat.Dataset(folder)) == 4 and len(changes(caplog)) == 1
+    with leat.Loader(folder, batch_size=1, train=False) as loader:
+        assert len(loader) == 4
+    assert changes(caplog) == []
+
+
+def test_hidden_objects_change_nothing(folder, caplog):
+    leat.Dataset(folder)
+    write(folder / ".DS_Store", b"x")
+    write(folder / "_SUCCESS", b"")
+    assert len(leat.Dataset(folder)) == 3 and changes(caplog) == []
+
+
+def test_a_class_that_was_added(tmp_path, fresh_cache, caplog):
+    for name in "ac":
+        write(tmp_path / "data" / name / "1.bin", b"x")
+    assert leat.Dataset(tmp_path / "data").classes == ["a", "c"]
+    write(tmp_path / "data" / "b" / "1.bin", b"x")
+    assert leat.Dataset(tmp_path / "data").classes == ["a", "b", "c"]
+    assert len(changes(caplog)) == 1
+
+
+def test_shards_that_were_added(tmp_path, fresh_cache, caplog):
+    from small_datasets import make_shards
+
+    make_shards(tmp_path / "more", shards=3, samples=4, size=10)
+    shards = sorted((tmp_path / "more").glob("*.tar"))
+    (tmp_path / "data").mkdir()
+    shards[0].rename(tmp_path / "data" / shards[0].name)
+    options = {"batch_size": 1, "shuffle": "stream", "output": "numpy"}
+    assert len(leat.Dataset(tmp_path / "data")) == 4
+    shards[1].rename(tmp_path / "data" / shards[1].name)
+    assert len(leat.Dataset(tmp_path / "data")) == 8
+    assert "1 object was added and 0 removed" in changes(caplog)[0]
+
+    shards[2].rename(tmp_path / "data" / shards[2].name)
+    with leat.Loader(tmp_path / "data", **options) as loader:
+        assert len(list(loader)) == 12
+    assert len(changes(caplog)) == 1
+    with leat.Loader(tmp_path / "data", **options) as loader:
+        assert len(loader) == 12  # Indexed.
+    assert changes(caplog) == []
+
+
+def test_what_is_published_is_looked_at_too(folder, serve, fresh_cache, caplog):
+    subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    served = serve(folder)
+    assert len(leat.Dataset(served.url, **served.options)) == 3
+    write(folder / "3.bin", b"x")
+
+    assert len(leat.Dataset(served.url, **served.options)) == 4
+    assert len(changes(caplog)) == 1
+    assert len(leat.Dataset(served.url, **served.options)) == 4 and changes(caplog) == []
+    assert len(leat.Dataset(served.url, refresh="never", **served.options)) == 3
+
+
+def test_a_large_listing_is_looked_at_where_it_begins_and_ends(tmp_path, serve, fresh_cache):
+    folder = tmp_path / "data"
+    for number in range(4500):
+        write(folder / f"{number:05}", b"x")
+    served = serve(folder)
+
+    def opened() -> tuple[int, int]:
+        served.reset()
+        return len(leat.Dataset(served.url, **served.options)), served.counters()["list"]
+
+    assert opened()[0] == 4500
+    assert opened() == (4500, 2)
+    write(folder / "99999", b"x")  # Behind the last, as most data grows.
+    assert opened()[0] == 4501
+    (folder / "00000").unlink()
+    assert opened()[0] == 4500
+    write(folder / "02000x", b"x")  # In the middle: docs/howto/data-that-changes.md.
+    assert opened() == (4500, 2)
+    assert len(leat.Dataset(served.url, refresh="always", **served.options)) == 4501
+
+
+def test_the_age_of_a_catalogue(folder, fresh_cache):
+    begun = time.time()
+    assert begun - 2 <= leat.Dataset(folder).listed_at <= time.time() + 1
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 7200)
+    dataset = leat.Dataset(folder)
+    assert 7199 <= dataset.catalogue_age <= 7300
+    assert dataset[:2].listed_at == dataset.listed_at
+    assert leat.Dataset.concat([dataset, leat.Dataset(folder, refresh="always")]).catalogue_age > 7000
+
+
+@pytest.mark.parametrize("refresh", ["auto", "never"])
+@pytest.mark.parametrize("published", [False, True])
+def test_wrong_credentials_are_noticed_though_a_catalogue_is_kept(
+    folder, monkeypatch, fresh_cache, refresh, published
+):
+    if published:
+        subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    with leat.testing.Bucket(folder.parent, latency="0", credentials=("key", "s3cr3t")) as bucket:
+        for name, value in bucket.env().items():
+            monkeypatch.setenv(name, value)
+        assert len(leat.Loader("s3://data", batch_size=1, train=False)) == 3
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+        with pytest.raises(leat.PermissionDenied, match="SignatureDoesNotMatch"):
+            leat.Loader("s3://data", batch_size=1, train=False, refresh=refresh)
+
+
+def test_who_may_read_but_not_list_goes_on(folder, serve, fresh_cache, caplog):
+    listing = serve(folder, fault_script="after 0 LIST * 403 x*")
+    with pytest.raises(leat.PermissionDenied):
+        leat.Dataset(listing.url, **listing.options)
+    subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    caplog.clear()
+    assert len(leat.Dataset(listing.url, **listing.options)) == 3
+    assert "cannot be listed with these credentials" in caplog.text
+
+
+def test_manifests_and_tokens_ask_whether_they_may_read(tmp_path, monkeypatch, fresh_cache):
+    write(tmp_path / "data" / "1.bin", b"\0" * 8)
+    write(tmp_path / "list.csv", b"file\n1.bin\n")
+    with leat.testing.Bucket(tmp_path, latency="0", credentials=("key", "s3cr3t")) as bucket:
+        for name, value in bucket.env().items():
+            monkeypatch.setenv(name, value)
+
+        def manifest() -> leat.Dataset:
+            return leat.Dataset.from_manifest(
+                tmp_path / "list.csv", fields={"x": "file"}, base="s3://data")
+
+        def tokens() -> leat.Dataset:
+            return leat.Dataset.tokens("s3://data", dtype="uint16", seq_len=2)
+
+        assert len(manifest()) == 1 and len(tokens()) == 2
+        assert len(manifest()) == 1 and len(tokens()) == 2
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+        for make in (manifest, tokens):
+            with pytest.raises(leat.PermissionDenied):
+                make()
+
+
+_RANK = """
+import sys, leat
+dataset = leat.Dataset(sys.argv[1])
+print(len(dataset), dataset.digest, flush=True)
+"""
+
+
+def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache):
+    """The second rank comes after another object has come."""
+    leat.Dataset(folder)
+    write(folder / "3.bin", b"x")
+    told = []
+    for rank in range(2):
+        environment = {"RANK": f"{rank}", "WORLD_SIZE": "2", "LOCAL_RANK": f"{rank}",
+                       "LOCAL_WORLD_SIZE": "2"}
+        done = subprocess.run([sys.executable, "-c", _RANK, folder], text=True, check=True,
+                              env={**os.environ, **environment}, capture_output=True)
+        told.append((done.stdout.split(), "listed again" in done.stderr))
+        write(folder / f"later{rank}.bin", b"x")
+    assert told[0][0] == told[1][0] and told[0][0][0] == "4"
+    assert [said for _, said in told] == [True, False]
+    assert len(leat.Dataset(folder)) == 6  # A process by itself looks for itself.
+
+
+# --- epochs that began before a change ----------------------------------------
+
+
+def loader_of(folder, **options) -> leat.Loader:
+    return leat.Loader(folder, global_batch_size=1, shuffle=True, seed=3, ids=True, batch="dict",
+                       output="numpy", **options)
+
+
+def keys_of(batches) -> list[str]:
+    return [batch["key"][0] for batch in batches]
+
+
+def test_an_epoch_goes_on_with_the_catalogue_that_it_began_with(folder, fresh_cache, caplog):
+    with loader_of(folder) as loader:
+        whole = keys_of(loader)
+    with loader_of(folder) as loader:
+        begun = [next(iter(loader))["key"][0]]
+        state = json.loads(json.dumps(loader.state_dict()))
+    write(folder / "3.bin", b"x")
+
+    with loader_of(folder) as loader:
+        assert len(loader) == 4
+        loader.load_state_dict(state)
+        assert "goes on with the catalogue that it began with" in caplog.text
+        assert begun + keys_of(loader) == whole
+        assert len(loader.dataset) == 3
+
+
+def test_a_state_between_epochs_goes_on_with_what_is_there(folder, fresh_cache):
+    with loader_of(folder) as loader:
+        list(loader)
+        state = loader.state_dict()
+    write(folder / "3.bin", b"x")
+    with loader_of(folder) as loader:
+        loader.load_state_dict(state)
+        assert len(keys_of(loader)) == 4 and loader.state_dict()["epoch"] == 2
+
+
+def test_without_the_catalogue_that_it_began_with_an_epoch_is_refused(folder, fresh_cache):
+    with loader_of(folder) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    write(folder / "3.bin", b"x")
+    with loader_of(folder) as loader:
+        for kept in pathlib.Path(fresh_cache).glob("catalogues/*.of-*"):
+            kept.unlink()
+        with pytest.raises(leat.InvalidArgument, match='refresh="never"'):
+            loader.load_state_dict(state)

@@ -1,0 +1,84 @@
+"""Web servers that bear few connections, such as Python's own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import leat
+from small_datasets import make_pictures, pixels
+
+COUNT = 240
+
+
+class _Counting(http.server.SimpleHTTPRequestHandler):
+    """HTTP/1.0, which closes each connection; counts who waits for the one thread."""
+
+    def log_message(self, *_args) -> None:
+        pass
+
+
+class _OneThread(http.server.HTTPServer):
+    request_queue_size = 5  # socketserver's own.
+
+    def __init__(self, folder) -> None:
+        super().__init__(("127.0.0.1", 0), functools.partial(_Counting, directory=str(folder)))
+        self.most_waiting = 0
+
+    def get_request(self):
+        self.most_waiting = max(self.most_waiting, _waiting_at(self.server_address[1]))
+        return super().get_request()
+
+
+def _waiting_at(port: int) -> int:
+    """Connections that the kernel holds for who listens there: the queue of the listening
+    socket, as Linux tells it."""
+    with open("/proc/net/tcp") as table:
+        for line in table:
+            words = line.split()
+            if words[1].endswith(f":{port:04X}") and words[3] == "0A":
+                return int(words[4].split(":")[1], 16)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("published")
+    make_pictures(folder, COUNT)
+    subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
+    return folder
+
+
+@contextlib.contextmanager
+def serving(server):
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_server_of_one_thread_gets_few_requests_at_a_time(published, fresh_cache):
+    with serving(_OneThread(published)) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with leat.Loader(url, batch_size=10, train=False, ids=True, ops=[leat.ops.DecodeImage(layout="HWC")],
+                         batch="dict", output="numpy", max_in_flight=512) as loader:  # fmt: skip
+            seen = 0
+            for batch in loader:
+                for number, image in zip(batch["index"], batch["image"]):
+                    np.testing.assert_array_equal(image, pixels(int(number)))
+                    seen += 1
+            metrics = loader.metrics()
+    assert seen == COUNT
+    # The queue holds 6; what comes then is dropped, and waits for a second.
+    assert 1 <= server.most_waiting <= 6
+    assert metrics["leat_store_retries_total"] == 0
