@@ -11,6 +11,7 @@
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
+#include "leat/pipeline/ops/pixel_reader.h"
 #include "leat/pipeline/sample_view.h"
 
 namespace leat {
@@ -170,40 +171,6 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                   has_16_bits ? "is in colour" : "has 8 bits a channel",
                   has_16_bits ? " with depth=8" : ""));
 }
-
-/// Rows of an image in memory, where a decoder is expected.
-class PixelReader final : public ImageReader {
- public:
-  explicit PixelReader(std::size_t pixel_bytes) : pixel_bytes_(pixel_bytes) {}
-
-  Result<Rect> start(std::span<const std::byte> encoded,
-                     const ImageHeader& header,
-                     const DecodeRequest& request) override {
-    stride_ = header.width * pixel_bytes_;
-    row_bytes_ = request.wanted.width * pixel_bytes_;
-    next_ = encoded.subspan(request.wanted.y * stride_ +
-                            request.wanted.x * pixel_bytes_);
-    return request.wanted;
-  }
-
-  Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
-                         std::uint32_t rows) override {
-    for (std::uint32_t i = 0; i < rows; ++i) {
-      std::memcpy(into + i * stride_bytes, next_.data(), row_bytes_);
-      next_ = next_.subspan(std::min(stride_, next_.size()));
-    }
-    return {};
-  }
-
-  std::uint32_t warnings() const override { return 0; }
-  void finish() override {}
-
- private:
-  const std::size_t pixel_bytes_;
-  std::size_t stride_ = 0;
-  std::size_t row_bytes_ = 0;
-  std::span<const std::byte> next_;
-};
 
 class ImageProgram final : public Program {
  public:
