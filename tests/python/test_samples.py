@@ -360,7 +360,7 @@ def test_boxes_of_a_resized_picture(detected):
         _, boxes = box_picture(int(sample["cls"]))
         expected = [[32 - (x + w) / 2, 2 * y, 32 - x / 2, 2 * (y + h)] for x, y, w, h in boxes]
         np.testing.assert_allclose(sample["boxes"], np.reshape(expected, (-1, 4)), atol=1e-4)
-        points = np.reshape([[32 - x / 2, 2 * y, 2] for x, y, _, _ in boxes], (-1, 3))
+        points = np.reshape([[31 - x / 2, 2 * y, 2] for x, y, _, _ in boxes], (-1, 3))
         np.testing.assert_allclose(sample["keypoints"].reshape(-1, 3), points, atol=1e-4)
 
 

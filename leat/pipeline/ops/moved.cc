@@ -88,7 +88,8 @@ MovedPoint moved(const Geometry& geometry, const Point& point) {
   }
   now.is_visible = now.is_visible && lies_in(geometry.last, now.point);
   now.point = within(geometry.last, now.point);
-  if (geometry.is_flipped) now.point.x = geometry.last.width - now.point.x;
+  // The last pixel's, not the edge behind it: as torchvision has it.
+  if (geometry.is_flipped) now.point.x = geometry.last.width - 1 - now.point.x;
   return now;
 }
 

@@ -29,6 +29,7 @@ struct MovedBox {
 };
 MovedBox moved(const Geometry& geometry, const Box& box);
 
+/// A point is a pixel: mirrored, the first one is the last.
 struct MovedPoint {
   Point point;             ///< May lie outside.
   bool is_visible = true;  ///< No crop cut it off.

@@ -189,7 +189,8 @@ class ParseKeypoints(Op):
     of the picture that is delivered; of rows of three numbers, as COCO has them, the
     third one stays, and becomes 0 where a crop cut the point off. A batch of them is a
     `leat.Ragged`. No point is dropped or moved to an edge, so that the third one of a
-    skeleton stays the third: points outside have coordinates outside.
+    skeleton stays the third: points outside have coordinates outside. A point is a
+    pixel, as in torchvision: mirrored, x becomes the width less 1 less x.
 
     They move with the picture as boxes do; see `ParseBoxes`, also for bad samples.
 
