@@ -50,7 +50,8 @@ def pairs(tmp_path_factory):
 
 
 def load(url: str, ops, **options):
-    return leat.Loader(url, **{"global_batch_size": 4, "seed": 5, "ops": ops, **options})
+    always = {"global_batch_size": 4, "train": True, "seed": 5, "batch": "dict", "output": "numpy"}
+    return leat.Loader(url, **{**always, "ops": ops, **options})
 
 
 def samples_of(loader, epochs: int = 1) -> list[dict]:
