@@ -36,8 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   const leat::ScratchRef scratch = leat::make_scratch();
   for (const leat::OutputField& field : fields) {
     leat::RunNotes notes;
-    const auto value =
-        field.value_program->run({document.get(), size}, {}, *scratch, notes);
+    const auto value = field.value_program->run(
+        std::span<const std::byte>{document.get(), size}, {}, *scratch, notes);
     if (!value) continue;
     std::size_t bytes = 0;
     if (const auto* text = std::get_if<std::string>(&*value)) {

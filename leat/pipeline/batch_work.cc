@@ -93,7 +93,7 @@ std::uint64_t BatchWork::certain_bytes() const {
       bytes += size() * spec_of(f).size_bytes();
     } else if (field.source == FieldSource::kValue) {
       if (!field.guesses()) bytes += values_bytes(f);
-    } else if (field.is_fetched()) {
+    } else if (field.is_fetched() && field.source != FieldSource::kOnlyRead) {
       for (const auto& sample : samples_) bytes += length_of(field, sample->id);
     }
   }
@@ -124,6 +124,7 @@ void BatchWork::take_slots(Reservation reservation, const SlotBytes& bytes) {
   room_.begin(context_.fields.size(), size(), bytes.guessed);
   reservation_ = std::move(reservation);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    if (context_.fields[f].source == FieldSource::kOnlyRead) break;
     const bool has_values = context_.fields[f].source == FieldSource::kValue;
     values_.emplace_back(has_values ? size() : 0);
     batch.fields.push_back(empty_array(f));

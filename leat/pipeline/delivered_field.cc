@@ -74,6 +74,24 @@ Result<void> find_sized(std::vector<DeliveredField>& chosen) {
   return {};
 }
 
+/// Columns that nobody delivers and somebody reads.
+void add_only_read(std::vector<DeliveredField>& chosen,
+                   const std::vector<FieldSpec>& fields) {
+  std::set<std::size_t> there;
+  std::set<std::size_t> wanted;
+  for (const DeliveredField& field : chosen) {
+    if (field.is_fetched() || field.has_ops()) there.insert(field.column);
+    wanted.insert(field.also_read.begin(), field.also_read.end());
+  }
+  for (const std::size_t column : wanted) {
+    if (there.contains(column)) continue;
+    chosen.push_back({.name = fields[column].name,
+                      .source = FieldSource::kOnlyRead,
+                      .column = column,
+                      .kind = fields[column].kind});
+  }
+}
+
 }  // namespace
 
 Result<std::vector<DeliveredField>> choose_fields(
@@ -92,7 +110,8 @@ Result<std::vector<DeliveredField>> choose_fields(
                    .program = output.program,
                    .value_program = output.value_program,
                    .cut_chain = output.cut_chain,
-                   .joining = joining_of(output, choice)});
+                   .joining = joining_of(output, choice),
+                   .also_read = output.also_read});
     if (takes_all) names.push_back(output.name);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -128,6 +147,7 @@ Result<std::vector<DeliveredField>> choose_fields(
     chosen.push_back(*found);
   }
   LEAT_TRY_VOID(find_sized(chosen));
+  add_only_read(chosen, fields);
   return chosen;
 }
 

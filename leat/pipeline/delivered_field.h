@@ -14,16 +14,17 @@
 namespace leat {
 
 enum class FieldSource : std::uint8_t {
-  kProgram,  ///< A column, through ops: a dense array.
-  kValue,    ///< A column, through ops: what these make of it.
-  kRaw,      ///< Bytes of the store as they are: ragged.
-  kInt64,    ///< A number of the catalogue.
-  kFloat64,  ///< A number of the catalogue.
-  kString,   ///< A text of the catalogue.
-  kIndex,    ///< The sample's id, int64.
-  kKey,      ///< The sample's key.
-  kValid,    ///< False for the padding of a last step; uint8.
-  kSize,     ///< Height and width of each picture of a field; int64.
+  kProgram,   ///< A column, through ops: a dense array.
+  kValue,     ///< A column, through ops: what these make of it.
+  kRaw,       ///< Bytes of the store as they are: ragged.
+  kInt64,     ///< A number of the catalogue.
+  kFloat64,   ///< A number of the catalogue.
+  kString,    ///< A text of the catalogue.
+  kIndex,     ///< The sample's id, int64.
+  kKey,       ///< The sample's key.
+  kValid,     ///< False for the padding of a last step; uint8.
+  kSize,      ///< Height and width of each picture of a field; int64.
+  kOnlyRead,  ///< A column that others read; behind all, and not delivered.
 };
 
 struct DeliveredField {
@@ -37,6 +38,8 @@ struct DeliveredField {
   std::shared_ptr<const CutChain> cut_chain = nullptr;
   Joining joining = Joining::kStack;  ///< Of kValue.
   std::size_t size_of = 0;  ///< Of kSize: the field, among those chosen.
+  /// Further columns that ops read.
+  std::vector<std::size_t> also_read = {};
 
   /// Whether ops make it.
   bool has_ops() const {
@@ -49,7 +52,8 @@ struct DeliveredField {
   /// Whether its bytes lie in the store, and not in the catalogue.
   bool is_fetched() const {
     return source == FieldSource::kRaw ||
-           (has_ops() && kind == FieldKind::kBytes);
+           ((has_ops() || source == FieldSource::kOnlyRead) &&
+            kind == FieldKind::kBytes);
   }
 };
 
@@ -64,8 +68,9 @@ struct FieldChoice {
   bool has_collate = false;
 };
 
-/// Compiles the ops and picks the fields. Of a field `image` whose pictures
-/// have sizes of their own, `image_size` is there too, for who names it.
+/// Compiles the ops and picks the fields; behind them come the columns that are
+/// only read. Of a field `image` whose pictures have sizes of their own,
+/// `image_size` is there too, for who names it.
 ///
 /// Errors:
 ///   kInvalidArgument  a name that no field has (the message lists those there

@@ -447,7 +447,7 @@ Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
     const DeliveredField& field = context_.fields[f];
     if (field.is_fetched()) {
       LEAT_TRY_VOID(fetch_field(sample, f, stop));
-    } else if (field.has_ops()) {
+    } else if (field.has_ops() || field.source == FieldSource::kOnlyRead) {
       take_from_catalogue(context_.catalogue, field, sample);
     }
   }

@@ -98,7 +98,8 @@ Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
     LEAT_TRY_VOID(check_shape(field, found));
   }
   RunNotes notes;
-  LEAT_TRY_VOID(program.run(bytes, random_of(sample), *context_.scratch[thread],
+  LEAT_TRY_VOID(program.run({bytes, &sample}, random_of(sample),
+                            *context_.scratch[thread],
                             dense_row(field, sample.row), notes));
   note(sample, notes);
   return {};
@@ -110,10 +111,11 @@ Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
   const std::span<const std::byte> record = sample.record_of(from.column);
   const ValueProgram& program =
       record.empty() ? *from.value_program : *from.cut_chain->value_rest;
+  const std::span<const std::byte> bytes =
+      record.empty() ? sample.bytes_of(from.column) : record;
   RunNotes notes;
-  LEAT_TRY(Value value,
-           program.run(record.empty() ? sample.bytes_of(from.column) : record,
-                       random_of(sample), *context_.scratch[thread], notes));
+  LEAT_TRY(Value value, program.run({bytes, &sample}, random_of(sample),
+                                    *context_.scratch[thread], notes));
   values_[field].put(sample.row, std::move(value));
   note(sample, notes);
   return {};
@@ -184,6 +186,8 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       batch.fields[f].strings[sample.row] =
           catalogue.string(field.column, sample.id);
       break;
+    case FieldSource::kOnlyRead:
+      break;
     case FieldSource::kKey:
       batch.fields[f].strings[sample.row] = catalogue.key(sample.id);
       break;
@@ -195,6 +199,7 @@ Hash128 BatchWork::hash_of(std::size_t row) {
   ContentHasher hasher(epoch, batch.ids[row]);
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const FieldSource source = context_.fields[f].source;
+    if (source == FieldSource::kOnlyRead) break;
     if (source == FieldSource::kIndex || source == FieldSource::kKey ||
         source == FieldSource::kValid || source == FieldSource::kSize) {
       continue;

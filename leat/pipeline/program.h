@@ -1,5 +1,6 @@
 // A chain of ops, compiled: from the bytes of a field to an array in a slot.
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 
 namespace leat {
 
+class SampleView;    // sample_view.h
 class UserFunction;  // user_function.h
 
 /// One op as a user wrote it: `leat.ops.RandomResizedCrop(224, scale=(0.5, 1))`
@@ -42,6 +44,18 @@ struct SampleRandom {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   SampleId sample;
+};
+
+/// What a program works on.
+struct SampleInput {
+  template <class Bytes>
+  requires std::convertible_to<Bytes, std::span<const std::byte>> SampleInput(
+      const Bytes& bytes, SampleView* view = nullptr)
+      : encoded(bytes), sample(view) {}
+
+  std::span<const std::byte> encoded;  ///< Of its own field.
+  /// The rest of the sample; null where there is none.
+  SampleView* sample = nullptr;
 };
 
 /// What became of a sample besides its pixels.
@@ -77,13 +91,13 @@ class Program {
 
   /// Runs the ops and writes the array, in C order, into `out`.
   ///
-  /// REQUIRES: out.size() == output_for(encoded).size_bytes().
+  /// REQUIRES: out.size() == output_for(input.encoded).size_bytes().
   /// Errors:
   ///   kCorrupt  the bytes are not what the ops read, cut short, or claim too
-  ///             much
-  virtual Result<void> run(std::span<const std::byte> encoded,
-                           const SampleRandom& random, Scratch& scratch,
-                           std::span<std::byte> out, RunNotes& notes) const = 0;
+  ///             much; or fields of the sample do not fit together
+  virtual Result<void> run(const SampleInput& input, const SampleRandom& random,
+                           Scratch& scratch, std::span<std::byte> out,
+                           RunNotes& notes) const = 0;
 
   /// What to write instead if two samples have different shapes; behind a
   /// semicolon in a message.
@@ -102,6 +116,8 @@ struct OutputField {
   std::shared_ptr<const ValueProgram> value_program;
   /// The same in two halves, where it can be cut; else null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
+  /// Other fields of the catalogue that its program reads.
+  std::vector<std::size_t> also_read = {};
 };
 
 /// Decides what each op works on and compiles the chains. The outputs are the

@@ -14,6 +14,7 @@
 #include "leat/metrics/stalls.h"
 #include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/piece.h"
+#include "leat/pipeline/sample_view.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
 #include "leat/store/use_board.h"
@@ -26,7 +27,7 @@ class BatchWork;
 ///
 /// Threads: the planner until its reads are sent; then whichever thread brings
 /// its last byte; then one thread of the executor.
-class SampleWork final : public ReadObserver {
+class SampleWork final : public ReadObserver, public SampleView {
  public:
   /// The bytes of one column of the catalogue; in a buffer, a piece or the slot
   /// itself. All fields that are made of it share them.
@@ -65,11 +66,11 @@ class SampleWork final : public ReadObserver {
   bool is_to_make = false;  ///< A record, of it; see EpochRun.
   std::vector<Fetched> fetched;
   /// The bytes of a column; empty if it was not fetched, or has none.
-  std::span<const std::byte> bytes_of(std::size_t column) const;
+  std::span<const std::byte> bytes_of(std::size_t column) const override;
   /// Null unless the sample is tried in both forms.
   FormTrial* trial_of(std::size_t column) const;
   /// The decoded record of a column; empty where there is none.
-  std::span<const std::byte> record_of(std::size_t column) const;
+  std::span<const std::byte> record_of(std::size_t column) const override;
   /// Reads that have not come back, and one while the planner still sends.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
@@ -37,6 +38,10 @@ class UserFunction {
   /// the function is.
   virtual Result<Value> call(const FunctionInput& input,
                              const SampleRandom& random) const = 0;
+
+  /// As call(), with a value of each of several fields; makes as many.
+  virtual Result<std::vector<Value>> call_joint(
+      std::span<const FunctionInput> inputs, const SampleRandom& random) const;
 
   /// Time that callers waited, before it ran, for a lock that lets one call
   /// run at a time (such as Python's), summed over threads. Only grows.

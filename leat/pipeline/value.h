@@ -77,7 +77,7 @@ class ValueProgram {
   ///
   /// Errors:
   ///   kCorrupt, kNotFound  the sample is bad; others mean that the ops are
-  virtual Result<Value> run(std::span<const std::byte> encoded,
+  virtual Result<Value> run(const SampleInput& input,
                             const SampleRandom& random, Scratch& scratch,
                             RunNotes& notes) const = 0;
 

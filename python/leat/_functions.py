@@ -41,12 +41,18 @@ def seed_global_generators(*numbers: int) -> None:
 
 
 def call_per_sample(
-    function: Callable[..., Any], place: int, draws_globally: bool
+    function: Callable[..., Any],
+    place: int,
+    draws_globally: bool,
+    fields: tuple[str, ...] = (),
 ) -> Callable[[Any, int, int, int], Any]:
     """The function as the engine calls it: with the value, seed, epoch and sample.
 
-    ``place`` is that of the op in its chain: two that draw, draw differently.
+    ``place`` is that of the op in its chain: two that draw, draw differently. Of a
+    function of several ``fields`` the value is a tuple of theirs.
     """
+    if fields:
+        function = _of_fields(function, fields)
     if takes_rng(function):
         return lambda value, *numbers: function(value, rng=rng_of(*numbers, place))
     if not draws_globally:
@@ -58,6 +64,23 @@ def call_per_sample(
             return function(value)
 
     return call
+
+
+def _of_fields(function: Callable[..., Any], fields: tuple[str, ...]) -> Callable[..., Any]:
+    """As a function of one tuple, which answers another that is as long."""
+
+    def checked(made: Any) -> tuple[Any, ...]:
+        if not isinstance(made, (tuple, list)) or len(made) != len(fields):
+            count = f"{len(made)} values" if isinstance(made, (tuple, list)) else type(made).__name__
+            raise InvalidArgument(
+                f"Python(fields={fields!r}): the function gave {count}; it gives a "
+                f"tuple of {len(fields)}, one for each field"
+            )
+        return tuple(made)
+
+    if takes_rng(function):
+        return lambda values, rng: checked(function(*values, rng=rng))
+    return lambda values: checked(function(*values))
 
 
 def call_per_batch(

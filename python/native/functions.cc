@@ -76,13 +76,48 @@ class PythonFunction final : public UserFunction {
 
   Result<Value> call(const FunctionInput& input,
                      const SampleRandom& random) const override {
+    return locked<Value>([&]() -> Result<Value> {
+      return value_of((*function_)(as_python(input), random.seed, random.epoch,
+                                   random.sample.value));
+    });
+  }
+
+  Result<std::vector<Value>> call_joint(
+      std::span<const FunctionInput> inputs,
+      const SampleRandom& random) const override {
+    using Values = std::vector<Value>;
+    return locked<Values>([&]() -> Result<Values> {
+      py::tuple values(inputs.size());
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        values[i] = as_python(inputs[i]);
+      }
+      // As many as there are fields: leat._functions sees to that.
+      const py::tuple made =
+          (*function_)(values, random.seed, random.epoch, random.sample.value);
+      Values all;
+      for (const py::handle one : made) {
+        LEAT_TRY(Value value,
+                 value_of(py::reinterpret_borrow<py::object>(one)));
+        all.push_back(std::move(value));
+      }
+      return all;
+    });
+  }
+
+  Nanoseconds waited_for_lock() const override {
+    return Nanoseconds(waited_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  /// Runs `work` with the GIL, and turns what it raises into an error.
+  template <class T, class Work>
+  Result<T> locked(const Work& work) const {
     const TimePoint asked = SteadyClock().now();
-    const py::gil_scoped_acquire locked;
+    const py::gil_scoped_acquire gil;
     waited_.fetch_add((SteadyClock().now() - asked).count(),
                       std::memory_order_relaxed);
     try {
-      return value_of((*function_)(as_python(input), random.seed, random.epoch,
-                                   random.sample.value));
+      return work();
     } catch (py::error_already_set& raised) {
       if (raised.trace()) {
         PyException_SetTraceback(raised.value().ptr(), raised.trace().ptr());
@@ -95,11 +130,6 @@ class PythonFunction final : public UserFunction {
     }
   }
 
-  Nanoseconds waited_for_lock() const override {
-    return Nanoseconds(waited_.load(std::memory_order_relaxed));
-  }
-
- private:
   std::shared_ptr<py::object> function_;
   mutable std::atomic<Nanoseconds::rep> waited_ = 0;
 };

@@ -111,6 +111,22 @@ def test_how_to_read_pictures_of_different_sizes(tmp_path):
     run_page("howto/unequal-images.md")
 
 
+def test_how_to_segment_and_detect(bucket):
+    root = pathlib.Path("served/bucket").resolve()
+    for folder in ("segmented", "detected"):
+        members = []
+        for number in range(8):
+            name, data = f"{number:03}", encoded(pixels(number, 100, 80))
+            mask = encoded(pixels(number, 100, 80)[..., 0] % 21)
+            found = {"annotations": [{"bbox": [20, 10, 50, 60], "category_id": number}]}
+            if folder == "segmented":
+                members += [(f"{name}.image", data), (f"{name}.mask", mask)]
+            else:
+                members += [(f"{name}.jpg", data), (f"{name}.json", json.dumps(found).encode())]
+        write(root / folder / "0.tar", tar_of(members))
+    run_page("howto/segmentation-and-detection.md")
+
+
 def test_how_to_read_tokens(bucket):
     pytest.importorskip("torch", reason="torch is not installed")
     page: dict = {}

@@ -53,6 +53,13 @@ class AnyImageReader final : public ImageReader {
                    fmt::format("this {} has no 16 bits a channel",
                                info_of(header.format).name));
     }
+    if (request.mode == PixelMode::kLabels &&
+        header.format != ImageFormat::kPng) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{} holds colours and no labels: a mask is a "
+                               "grey PNG, or one with a palette",
+                               info_of(header.format).name));
+    }
     std::unique_ptr<ImageReader>& reader =
         readers_[static_cast<std::size_t>(header.format)];
     if (!reader) reader = info_of(header.format).make_reader();

@@ -19,7 +19,14 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
 /// What a pixel is made of: one byte for each channel, interleaved; or 16 bits
 /// of grey, in the machine's order.
-enum class PixelMode : std::uint8_t { kRgb, kGrey, kGrey16 };
+enum class PixelMode : std::uint8_t {
+  kRgb,
+  kGrey,
+  kGrey16,
+  /// Numbers as they are stored: grey values of up to 8 bits, unscaled, or
+  /// indices into a palette. PNG alone; what has none is an error.
+  kLabels,
+};
 
 constexpr std::uint32_t channels_of(PixelMode mode) {
   return mode == PixelMode::kRgb ? 3 : 1;

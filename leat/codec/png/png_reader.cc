@@ -26,6 +26,7 @@ class PngReader final : public ImageReader {
         !png_shim_start(&shim_, rows_of(request.mode))) {
       return failure();
     }
+    if (request.mode == PixelMode::kLabels) LEAT_TRY_VOID(check_labels());
     const std::size_t channels = png_get_channels(shim_.png, shim_.info);
     row_bytes_ = png_get_rowbytes(shim_.png, shim_.info);
     width_ = header.width;
@@ -64,8 +65,33 @@ class PngReader final : public ImageReader {
 
  private:
   static PngRows rows_of(PixelMode mode) {
-    if (mode == PixelMode::kRgb) return PngRows::kRgb;
-    return mode == PixelMode::kGrey ? PngRows::kAsStored : PngRows::kGrey16;
+    switch (mode) {
+      case PixelMode::kRgb:
+        return PngRows::kRgb;
+      case PixelMode::kGrey:
+        return PngRows::kAsStored;
+      case PixelMode::kGrey16:
+        return PngRows::kGrey16;
+      case PixelMode::kLabels:
+        break;
+    }
+    return PngRows::kLabels;
+  }
+
+  Result<void> check_labels() const {
+    const png_byte colour = png_get_color_type(shim_.png, shim_.info);
+    if (shim_.stored_depth == 16) {
+      return Error(ErrorCode::kCorrupt,
+                   "PNG has 16 bits a pixel, and labels have at most 8");
+    }
+    if ((colour & PNG_COLOR_MASK_COLOR) == 0 ||
+        (colour & PNG_COLOR_MASK_PALETTE) != 0) {
+      return {};
+    }
+    return Error(ErrorCode::kCorrupt,
+                 "PNG holds colours and no labels: a mask is grey, or has a "
+                 "palette; decode it as an image, and turn its colours into "
+                 "numbers in a function");
   }
 
   Result<void> skip_to(std::uint32_t row, std::uint32_t height) {

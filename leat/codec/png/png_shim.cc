@@ -64,13 +64,17 @@ bool png_shim_begin(PngShim* shim, const unsigned char* bytes,
 bool png_shim_start(PngShim* shim, PngRows rows) {
   if (setjmp(png_jmpbuf(shim->png)) != 0) return false;
   const png_byte colour = png_get_color_type(shim->png, shim->info);
+  shim->stored_depth = png_get_bit_depth(shim->png, shim->info);
   if (rows != PngRows::kGrey16) {
     png_set_strip_16(shim->png);
   } else if constexpr (std::endian::native == std::endian::little) {
     png_set_swap(shim->png);
   }
-  if (colour == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(shim->png);
-  if ((colour & PNG_COLOR_MASK_COLOR) == 0) {
+  if (rows == PngRows::kLabels) {
+    png_set_packing(shim->png);
+  } else if (colour == PNG_COLOR_TYPE_PALETTE) {
+    png_set_palette_to_rgb(shim->png);
+  } else if ((colour & PNG_COLOR_MASK_COLOR) == 0) {
     png_set_expand_gray_1_2_4_to_8(shim->png);
     if (rows == PngRows::kRgb) png_set_gray_to_rgb(shim->png);
   }

@@ -14,6 +14,7 @@ struct PngShim {
   std::size_t left_bytes;
   char message[160];  ///< Why the last call returned false.
   std::uint32_t warnings;
+  unsigned stored_depth;  ///< Bits of a sample; set by png_shim_start().
 };
 
 /// How the rows shall come: bytes of 1 or 3 channels, or 16 bits.
@@ -21,6 +22,7 @@ enum class PngRows : std::uint8_t {
   kRgb,
   kAsStored,  ///< 1 channel for grey, 3 for colour and palettes.
   kGrey16,    ///< 1 channel of 16 bits, in the machine's order.
+  kLabels,    ///< 1 channel for grey and palettes, no number scaled.
 };
 
 /// Each returns false, with a message, instead of jumping. After that, only

@@ -12,36 +12,6 @@
 namespace leat {
 namespace {
 
-FunctionInput input_of(const Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) {
-    return {.kind = FunctionInput::Kind::kText,
-            .bytes = std::as_bytes(std::span(*text)),
-            .spec = {}};
-  }
-  const auto& array = std::get<ArrayValue>(value);
-  return {.kind = FunctionInput::Kind::kArray,
-          .bytes = array.bytes.span(),
-          .spec = array.spec};
-}
-
-/// A field as the sample has it, before any op.
-FunctionInput input_of(std::span<const std::byte> bytes, FieldKind kind) {
-  using Kind = FunctionInput::Kind;
-  switch (kind) {
-    case FieldKind::kBytes:
-      break;
-    case FieldKind::kString:
-      return {.kind = Kind::kText, .bytes = bytes, .spec = {}};
-    case FieldKind::kInt64:
-      return {
-          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kInt64, {}}};
-    case FieldKind::kFloat64:
-      return {
-          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kFloat64, {}}};
-  }
-  return {.kind = Kind::kBytes, .bytes = bytes, .spec = {}};
-}
-
 std::uint64_t size_of(const Value& value) {
   return input_of(value).bytes.size();
 }
@@ -94,20 +64,18 @@ class FunctionProgram final : public ValueProgram {
     return spec ? std::optional(*std::move(spec)) : std::nullopt;
   }
 
-  Result<Value> run(std::span<const std::byte> encoded,
-                    const SampleRandom& random, Scratch& scratch,
-                    RunNotes& notes) const override {
-    std::optional<Value> value;
-    if (program_ != nullptr) {
-      LEAT_TRY(value, run_program(encoded, random, scratch, notes));
-    } else if (value_program_ != nullptr) {
-      LEAT_TRY(value, value_program_->run(encoded, random, scratch, notes));
-    }
+  Result<Value> run(const SampleInput& sample, const SampleRandom& random,
+                    Scratch& scratch, RunNotes& notes) const override {
+    LEAT_TRY(
+        std::optional<Value> value,
+        value_before({.program = program_, .value_program = value_program_},
+                     sample, random, scratch, notes));
     const TimePoint begin = SteadyClock().now();
     for (const Step& step : steps_) {
       const FunctionInput input =
-          value ? input_of(*value) : input_of(encoded, kind_);
-      LEAT_TRY(Value made, run_step(step, input, random, scratch));
+          value ? input_of(*value) : input_of(sample.encoded, kind_);
+      LEAT_TRY(Value made,
+               run_step(step, input, sample.sample, random, scratch));
       value = std::move(made);
     }
     notes.transform += SteadyClock().now() - begin;
@@ -123,7 +91,8 @@ class FunctionProgram final : public ValueProgram {
 
  private:
   static Result<Value> run_step(const Step& step, const FunctionInput& input,
-                                const SampleRandom& random, Scratch& scratch) {
+                                SampleView* sample, const SampleRandom& random,
+                                Scratch& scratch) {
     if (const auto* op = std::get_if<FunctionOp>(&step)) {
       return op->function->call(input, random);
     }
@@ -131,18 +100,8 @@ class FunctionProgram final : public ValueProgram {
     const auto& pixels = *std::get<std::shared_ptr<const PixelsProgram>>(step);
     LEAT_TRY(TensorSpec spec, pixels.output_for(input.spec));
     Buffer bytes(spec.size_bytes());
-    LEAT_TRY_VOID(pixels.run(input.spec, input.bytes, random, scratch,
+    LEAT_TRY_VOID(pixels.run(input.spec, {input.bytes, sample}, random, scratch,
                              bytes.span(), counted_as_a_whole));
-    return Value(
-        ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});
-  }
-
-  Result<Value> run_program(std::span<const std::byte> encoded,
-                            const SampleRandom& random, Scratch& scratch,
-                            RunNotes& notes) const {
-    LEAT_TRY(TensorSpec spec, program_->output_for(encoded));
-    Buffer bytes(spec.size_bytes());
-    LEAT_TRY_VOID(program_->run(encoded, random, scratch, bytes.span(), notes));
     return Value(
         ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});
   }
@@ -155,7 +114,59 @@ class FunctionProgram final : public ValueProgram {
   const std::optional<OwnShapes> shapes_;
 };
 
+Result<Value> run_program(const Program& program, const SampleInput& input,
+                          const SampleRandom& random, Scratch& scratch,
+                          RunNotes& notes) {
+  LEAT_TRY(TensorSpec spec, program.output_for(input.encoded));
+  Buffer bytes(spec.size_bytes());
+  LEAT_TRY_VOID(program.run(input, random, scratch, bytes.span(), notes));
+  return Value(ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});
+}
+
 }  // namespace
+
+FunctionInput input_of(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return {.kind = FunctionInput::Kind::kText,
+            .bytes = std::as_bytes(std::span(*text)),
+            .spec = {}};
+  }
+  const auto& array = std::get<ArrayValue>(value);
+  return {.kind = FunctionInput::Kind::kArray,
+          .bytes = array.bytes.span(),
+          .spec = array.spec};
+}
+
+FunctionInput input_of(std::span<const std::byte> bytes, FieldKind kind) {
+  using Kind = FunctionInput::Kind;
+  switch (kind) {
+    case FieldKind::kBytes:
+      break;
+    case FieldKind::kString:
+      return {.kind = Kind::kText, .bytes = bytes, .spec = {}};
+    case FieldKind::kInt64:
+      return {
+          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kInt64, {}}};
+    case FieldKind::kFloat64:
+      return {
+          .kind = Kind::kArray, .bytes = bytes, .spec = {DType::kFloat64, {}}};
+  }
+  return {.kind = Kind::kBytes, .bytes = bytes, .spec = {}};
+}
+
+Result<std::optional<Value>> value_before(const OutputField& before,
+                                          const SampleInput& input,
+                                          const SampleRandom& random,
+                                          Scratch& scratch, RunNotes& notes) {
+  std::optional<Value> value;
+  if (before.program != nullptr) {
+    LEAT_TRY(value,
+             run_program(*before.program, input, random, scratch, notes));
+  } else if (before.value_program != nullptr) {
+    LEAT_TRY(value, before.value_program->run(input, random, scratch, notes));
+  }
+  return value;
+}
 
 Result<FunctionPrograms> compile_functions(
     const OutputField& before, FieldKind kind, const DecodeImageOp& decode,
@@ -188,6 +199,12 @@ Result<FunctionPrograms> compile_functions(
                                                   steps, made_sizes, shapes);
   }
   return made;
+}
+
+Result<std::vector<Value>> UserFunction::call_joint(
+    std::span<const FunctionInput>, const SampleRandom&) const {
+  return Error(ErrorCode::kInvalidArgument,
+               "this function takes the value of one field");
 }
 
 }  // namespace leat

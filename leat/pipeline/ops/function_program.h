@@ -2,14 +2,28 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/shape_program.h"
 #include "leat/pipeline/program.h"
+#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/value.h"
 
 namespace leat {
+
+/// A value as a function gets it.
+FunctionInput input_of(const Value& value);
+/// A field as the sample has it, before any op.
+FunctionInput input_of(std::span<const std::byte> bytes, FieldKind kind);
+
+/// What the programs of a field make of it; nullopt if there are none.
+Result<std::optional<Value>> value_before(const OutputField& before,
+                                          const SampleInput& input,
+                                          const SampleRandom& random,
+                                          Scratch& scratch, RunNotes& notes);
 
 struct FunctionPrograms {
   std::shared_ptr<const ValueProgram> whole;

@@ -119,6 +119,8 @@ class Planner {
     std::visit([&](const auto& params) { apply(op, params); }, op.params);
   }
 
+  PixelSize size() const { return {plan_.last.width, plan_.last.height}; }
+
   Geometry take() { return std::move(plan_); }
 
  private:
@@ -130,7 +132,7 @@ class Planner {
   }
 
   void apply(const Op&, const CenterCropOp& op) {
-    pad_to(op.size, {0, 0, 0});
+    pad_to(op.size, op.fill);
     crop_centre(op.size);
   }
 
@@ -180,10 +182,8 @@ class Planner {
     if (!step.changes.empty()) push(step);
   }
 
-  PixelSize size() const { return {plan_.last.width, plan_.last.height}; }
-
   Draws draws_of(const Op& op) const {
-    return {random_, op.index, field_hash_};
+    return {random_, op.index, op.drawn_for.value_or(field_hash_)};
   }
 
   void add_resize(PixelSize to, Interpolation interpolation) {
@@ -245,9 +245,15 @@ class Planner {
 }  // namespace
 
 Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
-                       const SampleRandom& random, std::uint64_t field_hash) {
+                       const SampleRandom& random, std::uint64_t field_hash,
+                       std::vector<SizeAtOp>* met) {
   Planner planner(image, random, field_hash);
-  for (const Op& op : ops) planner.apply(op);
+  for (const Op& op : ops) {
+    if (met != nullptr && op.meets_siblings) {
+      met->push_back({&op, planner.size()});
+    }
+    planner.apply(op);
+  }
   return planner.take();
 }
 

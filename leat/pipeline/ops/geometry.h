@@ -46,10 +46,18 @@ struct Geometry {
   }
 };
 
+/// What an op finds: the size that the ops before it make.
+struct SizeAtOp {
+  const Op* op = nullptr;  ///< One of those that were planned.
+  PixelSize size;
+};
+
 /// What the ops do to an image of this size. Other ops than those that move
-/// pixels are passed over. Pure.
+/// pixels are passed over. `met`, if not null, gets the sizes at all ops that
+/// meet siblings. Pure.
 Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
-                       const SampleRandom& random, std::uint64_t field_hash);
+                       const SampleRandom& random, std::uint64_t field_hash,
+                       std::vector<SizeAtOp>* met = nullptr);
 
 /// The size that the ops end in, if it does not depend on the image.
 std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops);

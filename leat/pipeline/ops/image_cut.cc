@@ -14,8 +14,10 @@
 namespace leat {
 namespace {
 
-/// Whether it moves pixels, and by its parameters alone.
+/// Whether it moves pixels, and by its parameters alone. What has to be seen of
+/// several fields together is seen in every epoch.
 bool is_before_cut(const Op& op) {
+  if (op.meets_siblings) return false;
   return std::holds_alternative<ResizeOp>(op.params) ||
          std::holds_alternative<CenterCropOp>(op.params) ||
          std::holds_alternative<PadOp>(op.params);
@@ -46,6 +48,7 @@ class Namer {
   void add(const DecodeImageOp& op) {
     add_all({number(op.mode), number(op.exif_orientation),
              number(op.dct_scaling), op.max_pixels, op.cuts_depth});
+    if (op.is_mask()) add_all({op.ignore_index});  // The fill of ops behind.
   }
   void add(const ResizeOp& op) {
     add_all({op.size.width, op.size.height, op.shorter_side,
@@ -171,11 +174,12 @@ class RestProgram final : public Program {
     return pixels_->output_for(array.spec);
   }
 
-  Result<void> run(std::span<const std::byte> record,
-                   const SampleRandom& random, Scratch& scratch,
-                   std::span<std::byte> out, RunNotes& notes) const override {
-    LEAT_TRY(const RecordArray array, array_in(record));
-    return pixels_->run(array.spec, array.bytes, random, scratch, out, notes);
+  Result<void> run(const SampleInput& input, const SampleRandom& random,
+                   Scratch& scratch, std::span<std::byte> out,
+                   RunNotes& notes) const override {
+    LEAT_TRY(const RecordArray array, array_in(input.encoded));
+    return pixels_->run(array.spec, {array.bytes, input.sample}, random,
+                        scratch, out, notes);
   }
 
   std::string remedy() const override { return whole_->remedy(); }
@@ -195,9 +199,11 @@ class RestProgram final : public Program {
 
 Result<CutChain> cut_image_program(const std::vector<Op>& ops,
                                    const std::string& field,
-                                   std::shared_ptr<const Program> whole) {
+                                   std::shared_ptr<const Program> whole,
+                                   CutPlace place) {
   std::size_t first_behind = 1;
-  while (first_behind < ops.size() && is_before_cut(ops[first_behind])) {
+  while (place == CutPlace::kLast && first_behind < ops.size() &&
+         is_before_cut(ops[first_behind])) {
     ++first_behind;
   }
   const auto behind = ops.begin() + static_cast<std::ptrdiff_t>(first_behind);
@@ -205,6 +211,7 @@ Result<CutChain> cut_image_program(const std::vector<Op>& ops,
   auto& decode = std::get<DecodeImageOp>(before[0].params);
   const DecodeImageOp as_asked = decode;
   decode.layout = PixelLayout::kHwc;
+  decode.label_dtype = DType::kUint8;
   LEAT_TRY(auto before_program,
            compile_image_program(std::move(before), field));
   LEAT_TRY(auto pixels, compile_pixels_program(as_asked, {behind, ops.end()},

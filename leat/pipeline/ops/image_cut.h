@@ -16,13 +16,19 @@ namespace leat {
 /// bytes fails until it is.
 inline constexpr std::uint64_t kDecodedVersion = 1;
 
-/// Cuts `ops`, the first of which is a DecodeImageOp, behind the last one that
-/// is the same in every epoch; what lies there are pixels in HWC. `whole` is
-/// the program of them all, with the same `field`.
+/// How far behind the decoder a chain may be cut.
+enum class CutPlace : std::uint8_t {
+  kLast,     ///< Behind the last op that is the same in every epoch.
+  kDecoder,  ///< Right behind it: somebody asks a record for the whole size.
+};
+
+/// Cuts `ops`, the first of which is a DecodeImageOp; what lies there are
+/// pixels in HWC. `whole` is the program of them all, with the same `field`.
 ///
 /// Errors: as compile_image_program()
 Result<CutChain> cut_image_program(const std::vector<Op>& ops,
                                    const std::string& field,
-                                   std::shared_ptr<const Program> whole);
+                                   std::shared_ptr<const Program> whole,
+                                   CutPlace place);
 
 }  // namespace leat

@@ -11,6 +11,8 @@
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
+#include "leat/pipeline/ops/pixel_reader.h"
+#include "leat/pipeline/sample_view.h"
 
 namespace leat {
 namespace {
@@ -24,6 +26,7 @@ class FormatBuilder {
     format_.channels = channels_of(decode.mode);
     format_.dtype = pixel_dtype(decode.mode);
     format_.is_16_bits = decode.mode == PixelMode::kGrey16;
+    label_dtype_ = decode.is_mask() ? decode.label_dtype : DType::kUint8;
   }
 
   Result<void> apply(const Op& op) {
@@ -45,6 +48,7 @@ class FormatBuilder {
 
   PixelFormat format() const {
     PixelFormat format = format_;
+    if (label_dtype_ != DType::kUint8) format.dtype = label_dtype_;
     for (std::size_t c = 0; c < 3; ++c) {
       format.scale[c] = static_cast<float>(scale_[c]);
       format.bias[c] = static_cast<float>(bias_[c]);
@@ -138,6 +142,7 @@ class FormatBuilder {
   bool is_float() const { return is_float(format_.dtype); }
 
   PixelFormat format_;
+  DType label_dtype_ = DType::kUint8;
   std::array<double, 3> scale_ = {1, 1, 1};
   std::array<double, 3> bias_ = {0, 0, 0};
 };
@@ -167,40 +172,6 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                   has_16_bits ? " with depth=8" : ""));
 }
 
-/// Rows of an image in memory, where a decoder is expected.
-class PixelReader final : public ImageReader {
- public:
-  explicit PixelReader(std::size_t pixel_bytes) : pixel_bytes_(pixel_bytes) {}
-
-  Result<Rect> start(std::span<const std::byte> encoded,
-                     const ImageHeader& header,
-                     const DecodeRequest& request) override {
-    stride_ = header.width * pixel_bytes_;
-    row_bytes_ = request.wanted.width * pixel_bytes_;
-    next_ = encoded.subspan(request.wanted.y * stride_ +
-                            request.wanted.x * pixel_bytes_);
-    return request.wanted;
-  }
-
-  Result<void> read_rows(std::uint8_t* into, std::size_t stride_bytes,
-                         std::uint32_t rows) override {
-    for (std::uint32_t i = 0; i < rows; ++i) {
-      std::memcpy(into + i * stride_bytes, next_.data(), row_bytes_);
-      next_ = next_.subspan(std::min(stride_, next_.size()));
-    }
-    return {};
-  }
-
-  std::uint32_t warnings() const override { return 0; }
-  void finish() override {}
-
- private:
-  const std::size_t pixel_bytes_;
-  std::size_t stride_ = 0;
-  std::size_t row_bytes_ = 0;
-  std::span<const std::byte> next_;
-};
-
 class ImageProgram final : public Program {
  public:
   ImageProgram(std::vector<Op> ops, const PixelFormat& format,
@@ -208,6 +179,7 @@ class ImageProgram final : public Program {
       : ops_(std::move(ops)),
         decode_(std::get<DecodeImageOp>(ops_[0].params)),
         format_(format),
+        field_(field),
         field_hash_(xxh3_64(as_bytes(field))) {}
 
   std::optional<TensorSpec> output() const override {
@@ -224,12 +196,12 @@ class ImageProgram final : public Program {
     return tensor_of(geometry);
   }
 
-  Result<void> run(std::span<const std::byte> encoded,
-                   const SampleRandom& random, Scratch& scratch,
-                   std::span<std::byte> out, RunNotes& notes) const override {
-    LEAT_TRY(const ImageHeader header, header_for(encoded, decode_));
-    ImageRunRequest request{encoded, header, {}, decode_, format_};
-    LEAT_TRY(request.geometry, plan(header, random));
+  Result<void> run(const SampleInput& input, const SampleRandom& random,
+                   Scratch& scratch, std::span<std::byte> out,
+                   RunNotes& notes) const override {
+    LEAT_TRY(const ImageHeader header, header_for(input.encoded, decode_));
+    ImageRunRequest request{input.encoded, header, {}, decode_, format_};
+    LEAT_TRY(request.geometry, plan(header, random, input.sample));
     LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
     return run_image(request, scratch, out, notes);
   }
@@ -241,13 +213,14 @@ class ImageProgram final : public Program {
   }
 
   /// As run(), on interleaved pixels, `size` of them.
-  Result<void> run_on_pixels(std::span<const std::byte> pixels, PixelSize size,
+  Result<void> run_on_pixels(const SampleInput& pixels, PixelSize size,
                              const SampleRandom& random, Scratch& scratch,
                              std::span<std::byte> out, RunNotes& notes) const {
     const ImageHeader header = header_of(size);
     PixelReader reader(bytes_per_pixel(decode_.mode));
-    ImageRunRequest request{pixels, header, {}, decode_, format_, &reader};
-    LEAT_TRY(request.geometry, plan(header, random));
+    ImageRunRequest request{pixels.encoded, header,  {},
+                            decode_,        format_, &reader};
+    LEAT_TRY(request.geometry, plan(header, random, pixels.sample));
     LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
     return run_image(request, scratch, out, notes);
   }
@@ -271,10 +244,19 @@ class ImageProgram final : public Program {
     return format_.tensor({geometry.last.width, geometry.last.height});
   }
 
-  Result<Geometry> plan(const ImageHeader& header,
-                        const SampleRandom& random) const {
+  Result<Geometry> plan(const ImageHeader& header, const SampleRandom& random,
+                        SampleView* sample = nullptr) const {
+    std::vector<SizeAtOp> sizes;
     Geometry geometry =
-        plan_geometry(ops_, upright_size(header, decode_), random, field_hash_);
+        plan_geometry(ops_, upright_size(header, decode_), random, field_hash_,
+                      sample == nullptr ? nullptr : &sizes);
+    for (const auto& [op, size] : sizes) {
+      LEAT_TRY_VOID(sample->meet({.op_index = op->index,
+                                  .op = op->name,
+                                  .field = field_,
+                                  .width = size.width,
+                                  .height = size.height}));
+    }
     // A strip of 1 x 1,000,000 whose shorter side becomes 256 is a bomb too.
     for (const GeometryStep& step : geometry.steps) {
       if (std::uint64_t{step.to.width} * step.to.height > decode_.max_pixels) {
@@ -293,6 +275,7 @@ class ImageProgram final : public Program {
   const std::vector<Op> ops_;
   const DecodeImageOp decode_;
   const PixelFormat format_;
+  const std::string field_;
   const std::uint64_t field_hash_;
 };
 
@@ -311,13 +294,14 @@ class PixelsImageProgram final : public PixelsProgram {
     return image_->output_of_pixels(size);
   }
 
-  Result<void> run(const TensorSpec& spec, std::span<const std::byte> pixels,
+  Result<void> run(const TensorSpec& spec, const SampleInput& input,
                    const SampleRandom& random, Scratch& scratch,
                    std::span<std::byte> out, RunNotes& notes) const override {
     LEAT_TRY(const PixelSize size, size_of(spec));
     if (layout_ == PixelLayout::kHwc || channels_ == 1) {
-      return image_->run_on_pixels(pixels, size, random, scratch, out, notes);
+      return image_->run_on_pixels(input, size, random, scratch, out, notes);
     }
+    const std::span<const std::byte> pixels = input.encoded;
     Buffer interleaved(pixels.size());
     const auto count = static_cast<std::size_t>(channels_);
     const std::size_t plane = pixels.size() / count;
@@ -326,8 +310,8 @@ class PixelsImageProgram final : public PixelsProgram {
         interleaved.data()[i * count + c] = pixels[c * plane + i];
       }
     }
-    return image_->run_on_pixels(interleaved.span(), size, random, scratch, out,
-                                 notes);
+    return image_->run_on_pixels({interleaved.span(), input.sample}, size,
+                                 random, scratch, out, notes);
   }
 
  private:

@@ -37,11 +37,10 @@ class PixelsProgram {
   ///                     compile_pixels_program() was told
   virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
 
-  /// Runs the ops and writes the array, in C order, into `out`.
+  /// Runs the ops on an array and writes another, in C order, into `out`.
   /// REQUIRES: out.size() == output_for(spec).size_bytes().
-  /// Errors: as output_for()
-  virtual Result<void> run(const TensorSpec& spec,
-                           std::span<const std::byte> pixels,
+  /// Errors: as output_for(), and Program::run()
+  virtual Result<void> run(const TensorSpec& spec, const SampleInput& pixels,
                            const SampleRandom& random, Scratch& scratch,
                            std::span<std::byte> out, RunNotes& notes) const = 0;
 };

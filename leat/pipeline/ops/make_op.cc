@@ -73,6 +73,19 @@ OpParams decode_image(ParamReader& params) {
   return op;
 }
 
+OpParams decode_mask(ParamReader& params) {
+  DecodeImageOp op;
+  op.mode = PixelMode::kLabels;
+  op.layout = PixelLayout::kHw;
+  op.label_dtype = params.choice<DType>(
+      "dtype", {{"uint8", DType::kUint8}, {"int64", DType::kInt64}});
+  op.ignore_index = static_cast<std::uint8_t>(
+      params.whole_numbers("ignore_index", 255, {1})[0]);
+  op.max_pixels = params.count("max_pixels");
+  op.is_ragged = params.flag("ragged");
+  return op;
+}
+
 OpParams resize(ParamReader& params) {
   ResizeOp op;
   op.size = params.size("size", &op.shorter_side);
@@ -81,7 +94,9 @@ OpParams resize(ParamReader& params) {
 }
 
 OpParams center_crop(ParamReader& params) {
-  return CenterCropOp{params.size("size", nullptr)};
+  CenterCropOp op;
+  op.size = params.size("size", nullptr);
+  return op;
 }
 
 OpParams random_resized_crop(ParamReader& params) {
@@ -206,16 +221,46 @@ OpParams parse_json(ParamReader& params) {
   return op;
 }
 
+JsonRowsPath rows_path_in(ParamReader& params, std::string_view name) {
+  Result<JsonRowsPath> path = parse_json_rows_path(params.text(name));
+  if (path) return *std::move(path);
+  params.fail(path.error().message());
+  return {};
+}
+
+OpParams parse_boxes(ParamReader& params) {
+  ParseBoxesOp op;
+  op.path = rows_path_in(params, "path");
+  op.format =
+      params.choice<BoxFormat>("format", {{"xyxy", BoxFormat::kXyxy},
+                                          {"xywh", BoxFormat::kXywh},
+                                          {"cxcywh", BoxFormat::kCxcywh}});
+  op.is_normalized = params.flag("normalized");
+  if (!params.is_null("labels")) op.labels = rows_path_in(params, "labels");
+  op.labels_to = params.text("labels_to");
+  op.min_size = params.number("min_size", 0, kMostPadding);
+  op.min_visibility = params.number("min_visibility", 0, 1);
+  return op;
+}
+
+OpParams parse_keypoints(ParamReader& params) {
+  return ParseKeypointsOp{rows_path_in(params, "path"),
+                          params.flag("normalized")};
+}
+
 OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 
 OpParams python(ParamReader& params) {
-  return FunctionOp{.function = nullptr, .joining = joining_in(params)};
+  return FunctionOp{.function = nullptr,
+                    .joining = joining_in(params),
+                    .fields = params.names("fields")};
 }
 
 using MakeParams = OpParams (*)(ParamReader&);
 
 constexpr Choice<MakeParams> kMakers[] = {
     {"decode_image", decode_image},
+    {"decode_mask", decode_mask},
     {"resize", resize},
     {"center_crop", center_crop},
     {"random_resized_crop", random_resized_crop},
@@ -230,20 +275,13 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"parse_float", parse_float},
     {"parse_text", parse_text},
     {"parse_json", parse_json},
+    {"parse_boxes", parse_boxes},
+    {"parse_keypoints", parse_keypoints},
     {"load_npy", load_npy},
     {"python", python},
 };
 
 }  // namespace
-
-bool opens_chain(const Op& op) {
-  return std::holds_alternative<DecodeImageOp>(op.params) ||
-         std::holds_alternative<ParseIntOp>(op.params) ||
-         std::holds_alternative<ParseFloatOp>(op.params) ||
-         std::holds_alternative<ParseTextOp>(op.params) ||
-         std::holds_alternative<ParseJsonOp>(op.params) ||
-         std::holds_alternative<LoadNpyOp>(op.params);
-}
 
 Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   const OpInfo* info = find_op(spec.name);
@@ -265,12 +303,23 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   op.index = index;
   op.field = params.text("field");
   op.to = params.text("to");
+  if (find_param(*info, "independent") != nullptr) {
+    op.is_independent = params.flag("independent");
+  }
   for (const auto& [name, make] : kMakers) {
     if (name == spec.name) op.params = make(params);
   }
   if (params.error()) return *params.error();
   if (auto* function = std::get_if<FunctionOp>(&op.params)) {
     function->function = spec.function;
+    if (!function->fields.empty() && !(op.field.empty() && op.to.empty())) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "python: fields= is given instead of field= and to=");
+    }
+    if (function->fields.size() == 1) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "python: fields= names several; of one, say field=");
+    }
     if (spec.function == nullptr) {
       return Error(ErrorCode::kInvalidArgument,
                    "python: a function can only be given in a program, as "

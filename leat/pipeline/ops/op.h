@@ -11,6 +11,7 @@
 #include "leat/base/result.h"
 #include "leat/codec/image/image.h"
 #include "leat/codec/json/json_path.h"
+#include "leat/codec/json/json_rows.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/tensor.h"
@@ -24,7 +25,11 @@ struct PixelSize {
   friend bool operator==(const PixelSize&, const PixelSize&) = default;
 };
 
-enum class PixelLayout : std::uint8_t { kChw, kHwc };
+enum class PixelLayout : std::uint8_t {
+  kChw,
+  kHwc,
+  kHw,  ///< Of labels.
+};
 enum class ExifOrientation : std::uint8_t { kApply, kIgnore };
 /// Whether a JPEG may be decoded at a fraction of its size before a resize.
 enum class DctScaling : std::uint8_t { kAllowed, kOff };
@@ -37,6 +42,11 @@ struct DecodeImageOp {
   std::uint64_t max_pixels = kDefaultMaxPixels;
   bool cuts_depth = false;  ///< Takes the upper 8 bits of 16.
   bool is_ragged = false;   ///< Pictures come with sizes of their own.
+  // Of kLabels.
+  DType label_dtype = DType::kUint8;  ///< Or kInt64.
+  std::uint8_t ignore_index = 255;    ///< Where there is no picture.
+
+  bool is_mask() const { return mode == PixelMode::kLabels; }
 };
 
 struct ResizeOp {
@@ -45,8 +55,12 @@ struct ResizeOp {
   Interpolation interpolation = Interpolation::kBilinear;
 };
 
+/// The bytes of a pixel; of a grey one, the first.
+using FillColour = std::array<std::uint8_t, 3>;
+
 struct CenterCropOp {
   PixelSize size;
+  FillColour fill = {0, 0, 0};
 };
 
 struct RandomResizedCropOp {
@@ -67,9 +81,6 @@ struct Padding {
   std::uint32_t right = 0;
   std::uint32_t bottom = 0;
 };
-
-/// The bytes of a pixel; of a grey one, the first.
-using FillColour = std::array<std::uint8_t, 3>;
 
 struct PadOp {
   Padding padding;
@@ -127,9 +138,29 @@ struct LoadNpyOp {
   Joining joining = Joining::kStack;
 };
 
+/// The numbers of a box: corners, or one corner or the middle and the size.
+enum class BoxFormat : std::uint8_t { kXyxy, kXywh, kCxcywh };
+
+struct ParseBoxesOp {
+  JsonRowsPath path;
+  BoxFormat format = BoxFormat::kXyxy;
+  bool is_normalized = false;          ///< To the picture's width and height.
+  std::optional<JsonRowsPath> labels;  ///< One for each box.
+  std::string labels_to;               ///< The name of their field.
+  double min_size = 1;        ///< Pixels of a side; smaller ones are dropped.
+  double min_visibility = 0;  ///< The share of the area that has to be left.
+};
+
+struct ParseKeypointsOp {
+  JsonRowsPath path;
+  bool is_normalized = false;
+};
+
 struct FunctionOp {
   std::shared_ptr<const UserFunction> function;
   Joining joining = Joining::kStack;
+  /// Of one of several fields, which is in the chain of each.
+  std::vector<std::string> fields;
 };
 
 /// Of a batch; the last op of its field.
@@ -143,15 +174,25 @@ using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
                  RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
                  NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
-                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp>;
+                 ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
+                 ParseKeypointsOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {
   std::string name;       ///< As the user spells it: "random_resized_crop".
   std::size_t index = 0;  ///< Its position in the user's list.
-  std::string field;      ///< Empty: the field of the op before.
+  std::string field;      ///< Empty: see compile_ops().
   std::string to;         ///< Empty: as `field`.
   OpParams params;
+  /// Draws for each field by itself, and need not move all that belong
+  /// together.
+  bool is_independent = false;
+
+  // Of an op in the chain of a field: see chains.h.
+  /// The field whose draws it uses, as a hash; none: its chain's.
+  std::optional<std::uint64_t> drawn_for = std::nullopt;
+  /// Whether all fields have to be of one size there.
+  bool meets_siblings = false;
 };
 
 /// Whether it begins a chain: it reads a field of bytes. All others work on a

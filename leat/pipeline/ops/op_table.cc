@@ -12,6 +12,11 @@ using enum ParamKind;
 constexpr std::string_view kFilters =
     "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
 
+/// Of every op that draws.
+constexpr ParamInfo kIndependent = {
+    "independent", kFlag, "false",
+    "draw for each field by itself, not once for all of a sample"};
+
 constexpr std::array kDecodeImage = {
     ParamInfo{"mode", kText, R"("RGB")",
               "RGB, L for grey, or I;16 for grey PNGs of 16 bits"},
@@ -29,6 +34,14 @@ constexpr std::array kDecodeImage = {
     ParamInfo{"ragged", kFlag, "false",
               "pictures may differ in size, whatever ops follow"},
 };
+constexpr std::array kDecodeMask = {
+    ParamInfo{"dtype", kText, R"("uint8")", "uint8, or int64 as losses want"},
+    ParamInfo{"ignore_index", kPixels, "255",
+              "0 to 255: the label where a crop or a border goes beyond"},
+    ParamInfo{"ragged", kFlag, "false", "masks may differ in size"},
+    ParamInfo{"max_pixels", kCount, "178956970",
+              "refuse images that claim more"},
+};
 constexpr std::array kResize = {
     ParamInfo{"size", kSide, "", "of the shorter side, or height and width"},
     ParamInfo{"interpolation", kText, R"("bilinear")", kFilters},
@@ -42,9 +55,11 @@ constexpr std::array kRandomResizedCrop = {
     ParamInfo{"ratio", kRange, "[0.75, 1.3333333333333333]",
               "of the crop's width to its height"},
     ParamInfo{"interpolation", kText, R"("bilinear")", kFilters},
+    kIndependent,
 };
 constexpr std::array kRandomHorizontalFlip = {
     ParamInfo{"p", kNumber, "0.5", "the probability"},
+    kIndependent,
 };
 constexpr std::string_view kPadding =
     "on every side; left-right/top-bottom; or left/top/right/bottom";
@@ -53,6 +68,7 @@ constexpr std::array kRandomCrop = {
     ParamInfo{"size", kSize, "", "a side, or height and width"},
     ParamInfo{"padding", kPixels, "0", kPadding},
     ParamInfo{"fill", kPixels, "0", kFill},
+    kIndependent,
 };
 constexpr std::array kPad = {
     ParamInfo{"padding", kPixels, "0", kPadding},
@@ -74,6 +90,7 @@ constexpr std::array kColorJitter = {
     ParamInfo{"saturation", kJitter, "0", kFactor},
     ParamInfo{"hue", kJitter, "0",
               "of a full circle: how far around 0, or bounds; -0.5 to 0.5"},
+    kIndependent,
 };
 constexpr std::array kNormalize = {
     ParamInfo{"mean", kNumbers, "", "of values between 0 and 1, or imagenet"},
@@ -91,6 +108,7 @@ constexpr std::array kCast = {
 constexpr std::array kPython = {
     ParamInfo{"ragged", kFlag, "false",
               "the first dimension may differ from sample to sample"},
+    ParamInfo{"fields", kNames, "[]", "several fields, instead of one"},
 };
 constexpr std::array kParseInt = {
     ParamInfo{
@@ -109,19 +127,44 @@ constexpr std::array kParseJson = {
               "float64, bool or str, as it is written"},
     ParamInfo{"ragged", kFlag, "false", "lists may differ in length"},
 };
+constexpr std::string_view kRowsPath =
+    "where the rows are, such as boxes or annotations[*].bbox; default: the "
+    "whole document";
+constexpr ParamInfo kNormalized = {
+    "normalized", kFlag, "false",
+    "they are shares of the picture's width and height"};
+constexpr std::array kParseBoxes = {
+    ParamInfo{"path", kText, R"("")", kRowsPath},
+    ParamInfo{"format", kText, R"("xyxy")", "xyxy, xywh or cxcywh"},
+    kNormalized,
+    ParamInfo{
+        "labels", kText, "null",
+        "where the boxes' labels are, such as annotations[*].category_id"},
+    ParamInfo{"labels_to", kText, R"("labels")", "the name of their field"},
+    ParamInfo{"min_size", kNumber, "1",
+              "pixels: boxes with a shorter side are dropped"},
+    ParamInfo{"min_visibility", kNumber, "0",
+              "0 to 1: boxes are dropped of whose area crops leave less"},
+};
+constexpr std::array kParseKeypoints = {
+    ParamInfo{"path", kText, R"("")", kRowsPath},
+    kNormalized,
+};
 constexpr std::array kLoadNpy = {
     ParamInfo{"ragged", kFlag, "false",
               "arrays may differ in their first dimension"},
 };
 constexpr std::array kCommon = {
     ParamInfo{"field", kText, R"("")",
-              "the field to work on; default: that of the op before"},
+              "the field to work on; default: all that the op is for"},
     ParamInfo{"to", kText, R"("")", "its name from here on"},
 };
 
 constexpr std::array kOps = {
     OpInfo{"decode_image", "JPEG, PNG or WebP to an array named image",
            kDecodeImage},
+    OpInfo{"decode_mask", "PNG to labels: grey values, or indices of a palette",
+           kDecodeMask, "field"},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",
            kCenterCrop},
@@ -145,6 +188,10 @@ constexpr std::array kOps = {
     OpInfo{"parse_text", "UTF-8 to a text", {}, "field"},
     OpInfo{"parse_json", "a number, a text or a list of numbers out of JSON",
            kParseJson, "path"},
+    OpInfo{"parse_boxes", "boxes out of JSON, which follow their picture",
+           kParseBoxes, "path"},
+    OpInfo{"parse_keypoints", "points out of JSON, which follow their picture",
+           kParseKeypoints, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
 };

@@ -19,6 +19,7 @@ enum class ParamKind : std::uint8_t {
   kRange,    ///< [low, high]
   kNumbers,  ///< 0.5, or one number for each channel, or "imagenet".
   kPixels,   ///< Whole numbers from 0 on: 4, or as many as the op says.
+  kNames,    ///< Of fields.
   kJitter,   ///< How far around no change, or [low, high].
 };
 

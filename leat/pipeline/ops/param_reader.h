@@ -69,6 +69,19 @@ class ParamReader {
     return choices[0].value;
   }
 
+  std::vector<std::string> names(std::string_view name) {
+    const nlohmann::json value = value_of(name);
+    std::vector<std::string> names;
+    for (const nlohmann::json& one : value) {
+      if (!value.is_array() || !one.is_string()) {
+        fail_value(name, value, "must be a list of names");
+        return {};
+      }
+      names.push_back(one.get<std::string>());
+    }
+    return names;
+  }
+
   bool flag(std::string_view name) {
     const nlohmann::json value = value_of(name);
     if (value.is_boolean()) return value.get<bool>();

@@ -31,10 +31,9 @@ class NumberProgram final : public Program {
   Result<TensorSpec> output_for(std::span<const std::byte>) const override {
     return TensorSpec{dtype_, {}};
   }
-  Result<void> run(std::span<const std::byte> encoded, const SampleRandom&,
-                   Scratch&, std::span<std::byte> out,
-                   RunNotes&) const override {
-    Result<Number> number = parse_(encoded);
+  Result<void> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                   std::span<std::byte> out, RunNotes&) const override {
+    Result<Number> number = parse_(input.encoded);
     if (!number) return std::move(number).error().while_doing(field_);
     const Number one[] = {*number};
     Result<void> stored = store_numbers(one, dtype_, out);
@@ -58,8 +57,9 @@ class TextProgram final : public ValueProgram {
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
     return encoded_bytes;
   }
-  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
-                    Scratch&, RunNotes&) const override {
+  Result<Value> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                    RunNotes&) const override {
+    const std::span<const std::byte> encoded = input.encoded;
     const std::string_view text = as_text(encoded);
     if (const auto at = first_invalid_utf8(text)) {
       return Error(
@@ -90,9 +90,9 @@ class JsonProgram final : public ValueProgram {
     return op_.takes_text ? std::max(numbers, encoded_bytes) : numbers;
   }
 
-  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
-                    Scratch&, RunNotes&) const override {
-    Result<Value> value = find(encoded);
+  Result<Value> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                    RunNotes&) const override {
+    Result<Value> value = find(input.encoded);
     if (!value) return std::move(value).error().while_doing(field_);
     return value;
   }
@@ -211,10 +211,9 @@ class NpyProgram final : public Program {
     LEAT_TRY(NpyArray array, read_npy(encoded, field_));
     return std::move(array.spec);
   }
-  Result<void> run(std::span<const std::byte> encoded, const SampleRandom&,
-                   Scratch&, std::span<std::byte> out,
-                   RunNotes&) const override {
-    LEAT_TRY(const NpyArray array, read_npy(encoded, field_));
+  Result<void> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                   std::span<std::byte> out, RunNotes&) const override {
+    LEAT_TRY(const NpyArray array, read_npy(input.encoded, field_));
     LEAT_CHECK(out.size() == array.items.size());
     std::ranges::copy(array.items, out.begin());
     return {};
@@ -238,9 +237,9 @@ class RaggedNpyProgram final : public ValueProgram {
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
     return encoded_bytes;
   }
-  Result<Value> run(std::span<const std::byte> encoded, const SampleRandom&,
-                    Scratch&, RunNotes&) const override {
-    LEAT_TRY(NpyArray array, read_npy(encoded, field_));
+  Result<Value> run(const SampleInput& input, const SampleRandom&, Scratch&,
+                    RunNotes&) const override {
+    LEAT_TRY(NpyArray array, read_npy(input.encoded, field_));
     Buffer bytes(array.items.size());
     std::ranges::copy(array.items, bytes.span().begin());
     return Value(ArrayValue{std::move(array.spec), std::move(bytes)});

@@ -89,9 +89,9 @@ TEST(CompileOpsTest, PutsTheImageInThePlaceOfItsField) {
 
 TEST(CompileOpsTest, DecodesOneFieldTwice) {
   const auto outputs = compile(
-      "decode_image:field=jpg:to=big,resize:64/64,"
-      "decode_image:field=jpg:to=small,resize:8/"
-      "8,normalize:imagenet:field=big");
+      "decode_image:field=jpg:to=big,decode_image:field=jpg:to=small,"
+      "resize:64/64:field=big,resize:8/8:field=small,"
+      "normalize:imagenet:field=big");
 
   ASSERT_TRUE(outputs) << outputs.error().message();
   ASSERT_EQ(outputs->size(), 4u);

@@ -75,6 +75,7 @@ TensorSpec PixelFormat::tensor(PixelSize size) const {
   const std::int64_t width = size.width;
   const std::int64_t height = size.height;
   const std::int64_t depth = channels;
+  if (layout == PixelLayout::kHw) return {dtype, {height, width}};
   if (layout == PixelLayout::kChw) return {dtype, {depth, height, width}};
   return {dtype, {height, width, depth}};
 }

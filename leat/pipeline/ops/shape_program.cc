@@ -34,12 +34,11 @@ class ShapeProgram final : public ValueProgram {
     return spec ? std::optional(*std::move(spec)) : std::nullopt;
   }
 
-  Result<Value> run(std::span<const std::byte> encoded,
-                    const SampleRandom& random, Scratch& scratch,
-                    RunNotes& notes) const override {
-    LEAT_TRY(TensorSpec spec, program_->output_for(encoded));
+  Result<Value> run(const SampleInput& input, const SampleRandom& random,
+                    Scratch& scratch, RunNotes& notes) const override {
+    LEAT_TRY(TensorSpec spec, program_->output_for(input.encoded));
     Buffer bytes(spec.size_bytes());
-    LEAT_TRY_VOID(program_->run(encoded, random, scratch, bytes.span(), notes));
+    LEAT_TRY_VOID(program_->run(input, random, scratch, bytes.span(), notes));
     seen_->add(bytes.size());
     return Value(
         ArrayValue{.spec = std::move(spec), .bytes = std::move(bytes)});

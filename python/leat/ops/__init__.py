@@ -7,10 +7,23 @@ makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage`
 told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
 move pixels come before those two, but for `PadTo`, which comes last.
 
-Some ops read a field of bytes: `DecodeImage`, `ParseInt`, `ParseFloat`, `ParseText`,
-`ParseJson` and `LoadNpy`; of these the four that parse also read a text of the
-catalogue, which `field` has to name. All others change the image of the op before, or of the
-field that `field` names. Every op takes `to`, the name of its field from there on.
+Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseFloat`, `ParseText`,
+`ParseJson`, `ParseBoxes`, `ParseKeypoints` and `LoadNpy`; of these those that parse also read a text of the
+catalogue, which `field` has to name. Every op takes `to`, the name of its field from
+there on.
+
+**Ops see a sample.** All others change what was decoded before them. Told no `field`,
+an op changes every field that it is for: what moves pixels moves all pictures of the
+sample, by one draw, and what changes colours or numbers all images. So
+
+    ops = [DecodeImage("photo"), DecodeMask("labels"), RandomResizedCrop(224),
+           RandomHorizontalFlip(), Normalize(IMAGENET_MEAN, IMAGENET_STD)]
+
+cuts the same part out of image and mask, which have to be of one size, and mirrors
+both or none; boxes and keypoints go with them. Decode all fields first:
+a random op that moves pixels of one picture of a sample, and not those of another,
+raises `leat.InvalidArgument`, unless it says ``independent=True``. With that an op
+draws for each of its fields by itself, as two views of one picture want it.
 
 An op that reads bytes takes the field that `field` names, else the only one there
 is, else the one with a usual name: of images jpg, jpeg, png, webp, image and data;
@@ -27,7 +40,7 @@ on threads, world size or where a run was resumed.
 
 from leat.ops._chain import Chain, functions_of, listed, specs_to_json
 from leat.ops._colour import ColorJitter
-from leat.ops._decode import DecodeImage
+from leat.ops._decode import DecodeImage, DecodeMask
 from leat.ops._geometry import (
     CenterCrop,
     Pad,
@@ -39,7 +52,15 @@ from leat.ops._geometry import (
 )
 from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
 from leat.ops._op import Op
-from leat.ops._parse import LoadNpy, ParseFloat, ParseInt, ParseJson, ParseText
+from leat.ops._parse import (
+    LoadNpy,
+    ParseBoxes,
+    ParseFloat,
+    ParseInt,
+    ParseJson,
+    ParseKeypoints,
+    ParseText,
+)
 from leat.ops._python import Python
 
 __all__ = [
@@ -50,14 +71,17 @@ __all__ = [
     "Chain",
     "ColorJitter",
     "DecodeImage",
+    "DecodeMask",
     "LoadNpy",
     "Normalize",
     "Op",
     "Pad",
     "PadTo",
+    "ParseBoxes",
     "ParseFloat",
     "ParseInt",
     "ParseJson",
+    "ParseKeypoints",
     "ParseText",
     "Python",
     "RandomCrop",

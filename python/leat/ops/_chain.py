@@ -16,7 +16,7 @@ from leat.ops._python import Python
 def functions_of(ops: Iterable[Op]) -> list[Any]:
     """Of the ops that call one for each sample, as the engine calls them."""
     return [
-        _functions.call_per_sample(op.function, place, op.global_rng)
+        _functions.call_per_sample(op.function, place, op.global_rng, op.fields)
         for place, op in enumerate(ops)
         if isinstance(op, Python) and op.per == "sample"
     ]

@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from leat.ops._op import Op, fail
+from leat.ops._op import Op, fail, independent_or_none
 
 
 class ColorJitter(Op):
@@ -22,6 +22,7 @@ class ColorJitter(Op):
             1 + x; (low, high) gives the bounds, 0 <= low <= high <= 1000.
         hue: x draws a turn from -x to x, as a share of the colour circle, x at most
             0.5; or (low, high), -0.5 <= low <= high <= 0.5.
+        independent: draw for each image of a sample by itself; see `leat.ops`.
     """
 
     _name = "color_jitter"
@@ -33,6 +34,7 @@ class ColorJitter(Op):
         saturation: float | Sequence[float] = 0,
         hue: float | Sequence[float] = 0,
         *,
+        independent: bool = False,
         field: str | None = None,
         to: str | None = None,
     ) -> None:
@@ -41,6 +43,7 @@ class ColorJitter(Op):
             "contrast": self._jitter("contrast", contrast, 0, 1000),
             "saturation": self._jitter("saturation", saturation, 0, 1000),
             "hue": self._jitter("hue", hue, -0.5, 0.5),
+            "independent": independent_or_none(independent),
         }
         super().__init__(params, field, to)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from leat.ops._op import Op, fail
+from typing import Any
+
+from leat.ops._op import Op, dtype_name, fail
 
 
 class DecodeImage(Op):
@@ -58,4 +60,49 @@ class DecodeImage(Op):
             fail(self, f"max_pixels={max_pixels!r} must be at least 1")
         if depth is not None and (depth != 8 or mode == "I;16"):
             fail(self, f'depth={depth!r} must be 8, in mode "RGB" or "L"')
+        super().__init__(params, field, to)
+
+
+class DecodeMask(Op):
+    """A PNG of labels, one for each pixel, to an array of shape (height, width).
+
+    Indices of a palette stay indices, as in Pascal VOC's masks (0 to 20), and grey
+    values of 1 to 8 bits stay what they are. What is no grey PNG, or none with a
+    palette, is a bad sample: colours are no labels, and a JPEG blurs them.
+
+    Ops that move pixels move those of a mask with those of its image, and never
+    blend two labels: of a resize each label is that of the nearest pixel, as Pillow's
+    "nearest" and torchvision's "nearest-exact" have it. `Normalize`, `Cast` and what
+    changes colours leave masks alone, unless `field` says otherwise, which raises.
+
+    Args:
+        field: default: mask, seg or segmentation.
+        to: default: mask.
+        dtype: "uint8", or "int64" as torch's losses want it.
+        ignore_index: the label where an op puts pixels that the picture has not, such
+            as a crop that goes beyond it.
+        ragged: as for `DecodeImage`.
+        max_pixels: refuse images that claim more; the default is Pillow's.
+    """
+
+    _name = "decode_mask"
+
+    def __init__(
+        self,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        dtype: Any = "uint8",
+        ignore_index: int = 255,
+        ragged: bool = False,
+        max_pixels: int | None = None,
+    ) -> None:
+        params = {
+            "dtype": self._choice("dtype", dtype_name(dtype), ("uint8", "int64")),
+            "ignore_index": self._pixels("ignore_index", ignore_index, (1,), 255),
+            "ragged": True if ragged else None,
+            "max_pixels": None if max_pixels is None else int(max_pixels),
+        }
+        if max_pixels is not None and max_pixels < 1:
+            fail(self, f"max_pixels={max_pixels!r} must be at least 1")
         super().__init__(params, field, to)

@@ -6,7 +6,15 @@ from typing import Tuple
 
 import numpy as np
 
-from leat.ops._op import INTERPOLATIONS, MOST_SIDE, Op, Pixels, Size, fail
+from leat.ops._op import (
+    INTERPOLATIONS,
+    MOST_SIDE,
+    Op,
+    Pixels,
+    Size,
+    fail,
+    independent_or_none,
+)
 
 
 class Resize(Op):
@@ -61,6 +69,7 @@ class RandomResizedCrop(Op):
         scale: bounds of the part's area, as a share of the picture's.
         ratio: bounds of the part's width to its height.
         interpolation: as for `Resize`.
+        independent: draw for each field by itself; see `leat.ops`.
     """
 
     _name = "random_resized_crop"
@@ -72,6 +81,7 @@ class RandomResizedCrop(Op):
         ratio: Tuple[float, float] = (3 / 4, 4 / 3),
         interpolation: str = "bilinear",
         *,
+        independent: bool = False,
         field: str | None = None,
         to: str | None = None,
     ) -> None:
@@ -82,6 +92,7 @@ class RandomResizedCrop(Op):
             "interpolation": self._choice(
                 "interpolation", interpolation, INTERPOLATIONS
             ),
+            "independent": independent_or_none(independent),
         }
         if params["scale"][1] > 1:
             fail(self, f"scale={scale!r} must not exceed 1")
@@ -93,16 +104,23 @@ class RandomHorizontalFlip(Op):
 
     Args:
         p: the probability, from 0 to 1.
+        independent: as for `RandomResizedCrop`.
     """
 
     _name = "random_horizontal_flip"
 
     def __init__(
-        self, p: float = 0.5, *, field: str | None = None, to: str | None = None
+        self,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
     ) -> None:
         if not 0 <= p <= 1:
             fail(self, f"p={p!r} must be from 0 to 1")
-        super().__init__({"p": float(p)}, field, to)
+        params = {"p": float(p), "independent": independent_or_none(independent)}
+        super().__init__(params, field, to)
 
 
 class RandomCrop(Op):
@@ -116,6 +134,7 @@ class RandomCrop(Op):
         padding: pixels added before the crop: one number for every side, (left and
             right, top and bottom), or (left, top, right, bottom).
         fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
+        independent: as for `RandomResizedCrop`.
     """
 
     _name = "random_crop"
@@ -126,6 +145,7 @@ class RandomCrop(Op):
         padding: Pixels = 0,
         *,
         fill: Pixels = 0,
+        independent: bool = False,
         field: str | None = None,
         to: str | None = None,
     ) -> None:
@@ -133,6 +153,7 @@ class RandomCrop(Op):
             "size": self._size(size),
             "padding": self._pixels("padding", padding, (1, 2, 4), MOST_SIDE),
             "fill": self._pixels("fill", fill, (1, 3), 255),
+            "independent": independent_or_none(independent),
         }
         super().__init__(params, field, to)
 

@@ -44,6 +44,11 @@ def dtype_name(dtype: Any) -> str:
     return kind.name
 
 
+def independent_or_none(value: bool) -> bool | None:
+    """As a parameter: left out where it says nothing."""
+    return True if value else None
+
+
 def fail(op: object, message: str) -> NoReturn:
     raise InvalidArgument(f"{type(op).__name__}: {message}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leat.ops._op import REAL, WHOLE, Op, dtype_name, fail
+from leat.ops._op import MOST_SIDE, REAL, WHOLE, Op, dtype_name, fail
 
 
 class ParseInt(Op):
@@ -110,6 +110,110 @@ class ParseJson(Op):
             "ragged": bool(ragged),
         }
         super().__init__(params, field, to)
+
+
+class ParseBoxes(Op):
+    """Boxes out of a JSON document, which follow the picture that they lie in.
+
+        ops = [DecodeImage("jpg"), ParseBoxes("annotations[*].bbox", "json", format="xywh",
+                                              labels="annotations[*].category_id"),
+               RandomResizedCrop(512), RandomHorizontalFlip(), Cast()]
+
+    A sample's boxes are a float32 array of shape ``(boxes, 4)``: left, top, right,
+    bottom, in pixels of the picture that is delivered, whatever `format` they were in;
+    a batch of them is a `leat.Ragged`. With `labels` there is a second field, int64 of
+    shape ``(boxes,)``, of the same boxes. Ops that move the pixels of the first image
+    of the sample (or its first mask, if it has no image) move its boxes by the same
+    draw; they come behind this op and name no `field`.
+
+    What of a box a crop leaves is kept. It is dropped, with its label, where it is
+    narrower or lower than `min_size` (1 pixel, as of torchvision's
+    `SanitizeBoundingBoxes`), or where less than `min_visibility` of its area is left
+    (0, as Albumentations').
+
+    A sample is a bad one if its document is no JSON or longer than 2 MiB, has nothing
+    at `path`, or boxes of other than 4 numbers there, or not one whole number at
+    `labels` for each.
+
+    Args:
+        path: of a list of boxes, such as ``"boxes"``; ``"annotations[*].bbox"`` for a
+            list of objects with a box each; None for the whole document.
+        field: default: json or jsn. A text of the catalogue has to be named.
+        to: default: boxes.
+        format: of the numbers: "xyxy", "xywh" or "cxcywh".
+        normalized: they are shares of the picture's width and height.
+        labels: the path of the labels, one for each box.
+        labels_to: the name of their field.
+        min_size: in pixels.
+        min_visibility: from 0 to 1.
+    """
+
+    _name = "parse_boxes"
+
+    def __init__(
+        self,
+        path: str | None = None,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        format: str = "xyxy",
+        normalized: bool = False,
+        labels: str | None = None,
+        labels_to: str = "labels",
+        min_size: float = 1.0,
+        min_visibility: float = 0.0,
+    ) -> None:
+        for name, value in (("path", path), ("labels", labels), ("labels_to", labels_to)):
+            if value is not None and not isinstance(value, str):
+                fail(self, f"{name}={value!r} must be a str")
+        if not 0 <= min_size <= MOST_SIDE:
+            fail(self, f"min_size={min_size!r} must be from 0 to {MOST_SIDE} pixels")
+        if not 0 <= min_visibility <= 1:
+            fail(self, f"min_visibility={min_visibility!r} must be from 0 to 1")
+        params = {
+            "path": path,
+            "format": self._choice("format", format, ("xyxy", "xywh", "cxcywh")),
+            "normalized": bool(normalized),
+            "labels": labels,
+            "labels_to": labels_to,
+            "min_size": float(min_size),
+            "min_visibility": float(min_visibility),
+        }
+        super().__init__(params, field, to)
+
+
+class ParseKeypoints(Op):
+    """Points out of a JSON document, which follow the picture that they lie in.
+
+    A sample's points are a float32 array of shape ``(points, 2)``: x and y in pixels
+    of the picture that is delivered; of rows of three numbers, as COCO has them, the
+    third one stays, and becomes 0 where a crop cut the point off. A batch of them is a
+    `leat.Ragged`. No point is dropped or moved to an edge, so that the third one of a
+    skeleton stays the third: points outside have coordinates outside. A point is a
+    pixel, as in torchvision: mirrored, x becomes the width less 1 less x.
+
+    They move with the picture as boxes do; see `ParseBoxes`, also for bad samples.
+
+    Args:
+        path: of a list of points; None for the whole document.
+        field: default: json or jsn. A text of the catalogue has to be named.
+        to: default: keypoints.
+        normalized: they are shares of the picture's width and height.
+    """
+
+    _name = "parse_keypoints"
+
+    def __init__(
+        self,
+        path: str | None = None,
+        field: str | None = None,
+        to: str | None = None,
+        *,
+        normalized: bool = False,
+    ) -> None:
+        if path is not None and not isinstance(path, str):
+            fail(self, f"path={path!r} must be a str")
+        super().__init__({"path": path, "normalized": bool(normalized)}, field, to)
 
 
 class LoadNpy(Op):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from leat.ops._op import Op, fail
 
@@ -22,6 +22,17 @@ class Python(Op):
     Leat's own for images, which take a uint8 array in the layout of `DecodeImage`
     (HWC if the chain has none) and keep it.
 
+    **Several fields.** With ``fields=`` it gets one argument for each, and gives back
+    a tuple of as many, which take their places:
+
+        def paste(image, mask, rng):
+            ...
+            return image, mask
+
+        ops = [DecodeImage("photo"), DecodeMask("labels"), Python(paste, fields=("image", "mask"))]
+
+    Such fields are not kept decoded by a cache.
+
     **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator`
     that depends on the seed, the epoch and the sample alone. One that draws from the
     generators of `random`, NumPy or torch says ``global_rng=True``: they are seeded
@@ -38,12 +49,14 @@ class Python(Op):
 
     Args:
         function: of one value, and of ``rng`` if it draws.
+        fields: names of two or more fields, instead of `field` and `to`.
         per: ``"sample"``; or ``"batch"``: it gets the batch as the loader delivers
             it (or the one field that `field` names), in the thread that calls
             `next()`, and gives back what is delivered instead.
         field: the field; None for that of the op before, or the only one.
         to: the name of its field from there on.
-        ragged: the first dimension may differ from sample to sample: `leat.Ragged`.
+        ragged: the first dimension may differ from sample to sample: `leat.Ragged`;
+            of several fields, of each. One that is a `leat.Ragged` before stays so.
         global_rng: it draws from the process's own generators.
     """
 
@@ -55,17 +68,27 @@ class Python(Op):
         per: str = "sample",
         *,
         field: str | None = None,
+        fields: Sequence[str] = (),
         to: str | None = None,
         ragged: bool = False,
         global_rng: bool = False,
     ) -> None:
-        super().__init__({"ragged": True} if ragged else {}, field, to)
+        if isinstance(fields, str) or not all(isinstance(name, str) for name in fields):
+            fail(self, f"fields={fields!r} must be a tuple of names")
+        if fields and (len(fields) < 2 or field is not None or to is not None or per == "batch"):
+            fail(
+                self,
+                'fields= names two fields or more, of per="sample", instead of field= and to=',
+            )
+        params = {"ragged": True if ragged else None, "fields": list(fields) or None}
+        super().__init__({k: v for k, v in params.items() if v is not None}, field, to)
         if not callable(function):
             fail(self, f"{function!r} cannot be called")
         self._choice("per", per, ("sample", "batch"))
         if per == "batch" and (ragged or to is not None):
             fail(self, 'ragged= and to= are for per="sample"')
         self.function = function
+        self.fields = tuple(fields)
         self.per = per
         self.global_rng = global_rng
 

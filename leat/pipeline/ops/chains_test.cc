@@ -1,0 +1,131 @@
+#include "leat/pipeline/ops/chains.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/hash.h"
+#include "leat/pipeline/program.h"
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
+                                        {"mask", FieldKind::kBytes},
+                                        {"txt", FieldKind::kBytes}};
+constexpr std::string_view kBoth =
+    "decode_image:field=image,decode_image:field=mask:to=mask:mode=L,";
+
+Result<std::vector<Chain>> chains(const std::string& text) {
+  LEAT_TRY(const auto specs, parse_ops(text));
+  std::vector<Op> ops;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    LEAT_TRY(Op op, make_op(specs[i], i));
+    ops.push_back(std::move(op));
+  }
+  return chain_ops(std::move(ops), kFields);
+}
+
+std::vector<std::string> names_in(const Chain& chain) {
+  std::vector<std::string> names;
+  for (const Op& op : chain.ops) names.push_back(op.name);
+  return names;
+}
+
+std::string error_of(const std::string& text) {
+  const auto made = chains(text);
+  if (made) return "";
+  EXPECT_EQ(made.error().code(), ErrorCode::kInvalidArgument);
+  return made.error().message();
+}
+
+TEST(ChainsTest, AnOpWithoutAFieldIsInAllChainsThatItIsFor) {
+  const auto made =
+      chains(std::string(kBoth) + "parse_text,resize:9,random_crop:8,cast");
+
+  ASSERT_TRUE(made) << made.error().message();
+  ASSERT_EQ(made->size(), 3u);
+  for (const Chain& chain : {made->at(0), made->at(1)}) {
+    EXPECT_THAT(names_in(chain),
+                ElementsAre("decode_image", "resize", "random_crop", "cast"));
+    EXPECT_EQ(chain.ops[2].index, 4u);
+    EXPECT_EQ(chain.ops[2].drawn_for, xxh3_64(as_bytes("image")));
+  }
+  EXPECT_THAT(names_in(made->at(2)), ElementsAre("parse_text"));
+}
+
+TEST(ChainsTest, OneImageDrawsAsItsOwnNameSays) {
+  const auto made = chains("decode_image:field=mask:to=mask,random_crop:8");
+
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at(0).ops[1].drawn_for, std::nullopt);
+  EXPECT_FALSE(made->at(0).ops[1].meets_siblings);
+}
+
+TEST(ChainsTest, SizesMeetWhereOneDrawMovesAll) {
+  const auto made = chains(std::string(kBoth) +
+                           "resize:9,center_crop:9,random_crop:8,"
+                           "random_horizontal_flip");
+
+  ASSERT_TRUE(made);
+  std::vector<bool> meets;
+  for (const Op& op : made->at(1).ops) meets.push_back(op.meets_siblings);
+  EXPECT_THAT(meets, ElementsAre(false, false, false, true, false));
+}
+
+TEST(ChainsTest, AnIndependentOpDrawsForEach) {
+  const auto made =
+      chains(std::string(kBoth) + "random_crop:8:independent=true");
+
+  ASSERT_TRUE(made) << made.error().message();
+  for (const Chain& chain : *made) {
+    EXPECT_EQ(chain.ops[1].drawn_for, std::nullopt);
+    EXPECT_FALSE(chain.ops[1].meets_siblings);
+  }
+}
+
+TEST(ChainsTest, FieldsThatWouldBeDrawnApartAreRefused) {
+  for (const std::string& ops :
+       {std::string(kBoth) + "random_crop:8:field=image",
+        std::string(kBoth) +
+            "random_crop:8:field=image,random_crop:8:field=mask",
+        std::string("decode_image:field=image,random_crop:8,"
+                    "decode_image:field=mask:to=mask")}) {
+    EXPECT_THAT(error_of(ops),
+                AllOf(HasSubstr("random_crop (op "), HasSubstr("'image'"),
+                      HasSubstr("'mask'"), HasSubstr("without field="),
+                      HasSubstr("independent=True")))
+        << ops;
+  }
+  EXPECT_EQ(error_of(std::string(kBoth) +
+                     "random_crop:8:field=image:independent=true"),
+            "");
+  EXPECT_EQ(error_of(std::string(kBoth) + "resize:8:field=image"), "");
+}
+
+TEST(ChainsTest, AChainForEachFieldIsRefusedWhereItsOpsNameNone) {
+  for (const std::string op : {"resize:8", "random_crop:8", "cast"}) {
+    EXPECT_THAT(error_of("decode_image:field=image," + op +
+                         ",decode_image:field=mask:to=mask," + op),
+                AllOf(HasSubstr("(op 3) without field= works on 'image' and "
+                                "'mask'"),
+                      HasSubstr("(op 1) came before 'mask' was decoded"),
+                      HasSubstr("decode all fields first")))
+        << op;
+  }
+}
+
+TEST(ChainsTest, OneNameIsForOneField) {
+  EXPECT_THAT(error_of(std::string(kBoth) + "resize:8:to=small"),
+              AllOf(HasSubstr("'image' and 'mask'"), HasSubstr("field=")));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,107 @@
+#include "leat/pipeline/ops/field_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "leat/pipeline/ops/op_kind.h"
+
+namespace leat {
+namespace {
+
+Error invalid(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// Fields that an op works on if it is not told which: images by the usual
+/// names, the rest by WebDataset's extensions.
+std::span<const std::string_view> usual_names(const Op& op) {
+  static constexpr std::string_view kImages[] = {"jpg",  "jpeg",  "png",
+                                                 "webp", "image", "data"};
+  static constexpr std::string_view kMasks[] = {"mask", "seg", "segmentation"};
+  static constexpr std::string_view kInts[] = {
+      "cls", "cls2", "class", "count", "index", "inx", "id"};
+  static constexpr std::string_view kTexts[] = {"txt", "text", "transcript"};
+  static constexpr std::string_view kJsons[] = {"json", "jsn"};
+  static constexpr std::string_view kNpys[] = {"npy"};
+  if (const auto* decode = std::get_if<DecodeImageOp>(&op.params)) {
+    return decode->is_mask() ? std::span<const std::string_view>(kMasks)
+                             : kImages;
+  }
+  if (std::holds_alternative<ParseIntOp>(op.params)) return kInts;
+  if (std::holds_alternative<ParseTextOp>(op.params)) return kTexts;
+  if (std::holds_alternative<ParseJsonOp>(op.params) || reads_followers(op)) {
+    return kJsons;
+  }
+  if (std::holds_alternative<LoadNpyOp>(op.params)) return kNpys;
+  return {};
+}
+
+/// Functions read whatever there is, and texts are parsed wherever they stand.
+bool can_read(const Op& op, FieldKind kind) {
+  const bool parses = std::holds_alternative<ParseIntOp>(op.params) ||
+                      std::holds_alternative<ParseFloatOp>(op.params) ||
+                      std::holds_alternative<ParseTextOp>(op.params) ||
+                      std::holds_alternative<ParseJsonOp>(op.params) ||
+                      reads_followers(op);
+  return kind == FieldKind::kBytes || kind_of(op) == OpKind::kFunction ||
+         (parses && kind == FieldKind::kString);
+}
+
+std::string choices(const std::vector<FieldSpec>& fields) {
+  std::string names;
+  for (const FieldSpec& field : fields) {
+    if (field.kind != FieldKind::kBytes) continue;
+    names += names.empty() ? "fields of bytes: " : ", ";
+    names += field.name;
+  }
+  return names.empty() ? "the dataset has no field of bytes" : names;
+}
+
+Result<std::size_t> named_field(const Op& op,
+                                const std::vector<FieldSpec>& fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name != op.field) continue;
+    if (can_read(op, fields[i].kind)) return i;
+    return invalid(fmt::format(
+        "{} (op {}): field '{}' is a number or a text of the catalogue, "
+        "which the op does not read; {}",
+        op.name, op.index, op.field, choices(fields)));
+  }
+  return invalid(fmt::format("{} (op {}): there is no field '{}'; {}", op.name,
+                             op.index, op.field, choices(fields)));
+}
+
+/// The only field of bytes, or the only one that is named as the op's
+/// usually are.
+Result<std::size_t> only_field(const Op& op,
+                               const std::vector<FieldSpec>& fields) {
+  const std::span<const std::string_view> usual = usual_names(op);
+  const auto is_named_so = [&](const FieldSpec& field) {
+    return std::ranges::find(usual, field.name) != usual.end();
+  };
+  std::vector<std::size_t> bytes;
+  std::vector<std::size_t> named;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].kind != FieldKind::kBytes) continue;
+    bytes.push_back(i);
+    if (is_named_so(fields[i])) named.push_back(i);
+  }
+  if (bytes.size() == 1) return bytes[0];
+  if (named.size() == 1) return named[0];
+  return invalid(fmt::format("{}: say which field with field=\"...\"; {}",
+                             op.name, choices(fields)));
+}
+
+}  // namespace
+
+Result<std::size_t> field_read_by(const Op& op,
+                                  const std::vector<FieldSpec>& fields) {
+  return op.field.empty() ? only_field(op, fields) : named_field(op, fields);
+}
+
+}  // namespace leat

@@ -1,0 +1,160 @@
+#include "leat/pipeline/ops/follow_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/codec/testing/encode_image.h"
+#include "leat/pipeline/program.h"
+#include "leat/pipeline/sample_view.h"
+
+namespace leat {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
+                                        {"json", FieldKind::kBytes}};
+
+class Sample final : public SampleView {
+ public:
+  explicit Sample(std::string json)
+      : columns_{testing::encode_png(testing::picture(40, 20)),
+                 std::move(json)} {}
+  std::span<const std::byte> bytes_of(std::size_t column) const override {
+    return as_bytes(columns_[column]);
+  }
+  std::span<const std::byte> record_of(std::size_t) const override {
+    return {};
+  }
+
+ private:
+  const std::vector<std::string> columns_;
+};
+
+Result<std::vector<OutputField>> compile(const std::string& ops) {
+  LEAT_TRY(const auto specs, parse_ops(ops));
+  return compile_ops(specs, kFields);
+}
+
+std::string error_of(const std::string& ops) {
+  const auto outputs = compile(ops);
+  return outputs ? "" : outputs.error().message();
+}
+
+/// What a field is for a document.
+Result<ArrayValue> run(const std::string& ops, const std::string& name,
+                       const std::string& json) {
+  LEAT_TRY(const auto outputs, compile(ops));
+  Sample sample(json);
+  RunNotes notes;
+  for (const OutputField& field : outputs) {
+    if (field.name != name) continue;
+    LEAT_TRY(Value value, field.value_program->run({as_bytes(json), &sample},
+                                                   {}, *make_scratch(), notes));
+    return std::get<ArrayValue>(std::move(value));
+  }
+  return Error(ErrorCode::kNotFound, "no such field");
+}
+
+template <class Number>
+std::vector<Number> numbers(const Result<ArrayValue>& value) {
+  EXPECT_TRUE(value) << value.error().message();
+  std::vector<Number> all(value->bytes.size() / sizeof(Number));
+  if (!all.empty()) {
+    std::memcpy(all.data(), value->bytes.data(), value->bytes.size());
+  }
+  return all;
+}
+
+constexpr char kTwo[] =
+    R"({"boxes": [[2, 4, 10, 12], [30, 0, 40, 10]], "labels": [7, 9]})";
+constexpr char kParse[] =
+    "decode_image:field=image,parse_boxes:boxes:labels=labels";
+
+TEST(FollowProgramTest, BoxesAndTheirLabelsFollowThePicture) {
+  EXPECT_THAT(numbers<float>(run(kParse, "boxes", kTwo)),
+              ElementsAre(2, 4, 10, 12, 30, 0, 40, 10));
+  const std::string cropped = std::string(kParse) + ",center_crop:20/20";
+  // From 10 to 30: nothing of either is left.
+  EXPECT_THAT(numbers<float>(run(cropped, "boxes", kTwo)), IsEmpty());
+  const std::string wider =
+      std::string(kParse) + ",center_crop:20/32,resize:40/64";
+  EXPECT_THAT(numbers<float>(run(wider, "boxes", kTwo)),
+              ElementsAre(0, 8, 12, 24, 52, 0, 64, 20));
+  EXPECT_THAT(numbers<std::int64_t>(run(wider, "labels", kTwo)),
+              ElementsAre(7, 9));
+  EXPECT_EQ(run(wider, "boxes", kTwo)->spec,
+            (TensorSpec{DType::kFloat32, {2, 4}}));
+}
+
+TEST(FollowProgramTest, WhatIsTooSmallIsDroppedWithItsLabel) {
+  const std::string ops =
+      "decode_image:field=image,parse_boxes:boxes:labels=labels:"
+      "min_visibility=0.7,center_crop:20/32";
+  EXPECT_THAT(numbers<std::int64_t>(run(ops, "labels", kTwo)), ElementsAre(7));
+  EXPECT_THAT(numbers<float>(run(ops, "boxes", kTwo)),
+              ElementsAre(0, 4, 6, 12));
+  EXPECT_THAT(
+      numbers<float>(run("decode_image:field=image,parse_boxes", "boxes",
+                         "[[5, 5, 5.5, 9], [39.5, 0, 60, 9]]")),
+      IsEmpty());
+}
+
+TEST(FollowProgramTest, ReadsEveryFormat) {
+  const std::string image = "decode_image:field=image,";
+  EXPECT_THAT(numbers<float>(run(image + "parse_boxes:format=xywh", "boxes",
+                                 "[[2, 4, 8, 6]]")),
+              ElementsAre(2, 4, 10, 10));
+  EXPECT_THAT(
+      numbers<float>(run(image + "parse_boxes:format=cxcywh:normalized=true",
+                         "boxes", "[[0.5, 0.5, 0.5, 0.5]]")),
+      ElementsAre(10, 5, 30, 15));
+}
+
+TEST(FollowProgramTest, KeypointsStayAndSayWhetherTheyAreSeen) {
+  const std::string ops =
+      "decode_image:field=image,parse_keypoints,center_crop:20/20";
+  EXPECT_THAT(numbers<float>(run(ops, "keypoints", "[[2, 4], [20, 10]]")),
+              ElementsAre(-8, 4, 10, 10));
+  EXPECT_THAT(numbers<float>(run(ops, "keypoints", "[[2, 4, 2], [20, 10, 1]]")),
+              ElementsAre(-8, 4, 0, 10, 10, 1));
+}
+
+TEST(FollowProgramTest, WhatDoesNotFitIsABadSample) {
+  const auto message = [](const char* json) {
+    const auto got = run(kParse, "boxes", json);
+    EXPECT_FALSE(got);
+    EXPECT_EQ(got.error().code(), ErrorCode::kCorrupt);
+    return got.error().message();
+  };
+  EXPECT_THAT(message(R"({"boxes": [[1, 2, 3]], "labels": [1]})"),
+              HasSubstr("boxes: a box has 3 numbers"));
+  EXPECT_THAT(message(R"({"boxes": [[1, 2, 3, 4]], "labels": []})"),
+              HasSubstr("1 boxes and 0 labels"));
+  EXPECT_THAT(message(R"({"boxes": [[1, 2, 3, 4]], "labels": [0.5]})"),
+              HasSubstr("no whole number"));
+}
+
+TEST(FollowProgramTest, WhatMovesThePictureMovesItsBoxes) {
+  EXPECT_THAT(error_of(std::string(kParse) + ",resize:8:field=image"),
+              AllOf(HasSubstr("resize (op 2)"), HasSubstr("'boxes'")));
+  EXPECT_THAT(error_of("decode_image:field=image,resize:8,parse_boxes"),
+              HasSubstr("put parse_boxes before it"));
+  EXPECT_THAT(error_of(std::string(kParse) + ",random_crop:8:independent=true"),
+              HasSubstr("independent="));
+  EXPECT_THAT(error_of("parse_boxes:normalized=true:field=json"),
+              HasSubstr("needs the size"));
+  EXPECT_EQ(error_of(std::string(kParse) + ",random_crop:8,cast"), "");
+}
+
+}  // namespace
+}  // namespace leat

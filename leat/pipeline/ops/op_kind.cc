@@ -1,0 +1,92 @@
+#include "leat/pipeline/ops/op_kind.h"
+
+#include <variant>
+
+namespace leat {
+namespace {
+
+// One line for each op.
+struct KindOf {
+  OpKind operator()(const DecodeImageOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseIntOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseFloatOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseTextOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseJsonOp&) const { return OpKind::kReads; }
+  OpKind operator()(const LoadNpyOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseBoxesOp&) const { return OpKind::kReads; }
+  OpKind operator()(const ParseKeypointsOp&) const { return OpKind::kReads; }
+
+  OpKind operator()(const ResizeOp&) const { return OpKind::kGeometry; }
+  OpKind operator()(const CenterCropOp&) const { return OpKind::kGeometry; }
+  OpKind operator()(const PadOp&) const { return OpKind::kGeometry; }
+
+  OpKind operator()(const RandomResizedCropOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const RandomHorizontalFlipOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const RandomCropOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+
+  OpKind operator()(const ColorJitterOp&) const { return OpKind::kColour; }
+  OpKind operator()(const NormalizeOp&) const { return OpKind::kNumbers; }
+  OpKind operator()(const CastOp&) const { return OpKind::kNumbers; }
+  OpKind operator()(const PadToOp&) const { return OpKind::kBatch; }
+  OpKind operator()(const FunctionOp&) const { return OpKind::kFunction; }
+};
+
+/// What an op does otherwise to labels. One line for each op that moves pixels,
+/// and one for each other, so that none is forgotten.
+struct ForLabels {
+  FillColour fill;
+
+  void operator()(ResizeOp& op) const {
+    op.interpolation = Interpolation::kNearest;
+  }
+  void operator()(RandomResizedCropOp& op) const {
+    op.interpolation = Interpolation::kNearest;
+  }
+  void operator()(CenterCropOp& op) const { op.fill = fill; }
+  void operator()(PadOp& op) const { op.fill = fill; }
+  void operator()(RandomCropOp& op) const { op.fill = fill; }
+  void operator()(RandomHorizontalFlipOp&) const {}
+  void operator()(PadToOp& op) const { op.fill = fill[0]; }
+
+  void operator()(DecodeImageOp&) const {}
+  void operator()(ParseIntOp&) const {}
+  void operator()(ParseFloatOp&) const {}
+  void operator()(ParseTextOp&) const {}
+  void operator()(ParseJsonOp&) const {}
+  void operator()(LoadNpyOp&) const {}
+  void operator()(ParseBoxesOp&) const {}
+  void operator()(ParseKeypointsOp&) const {}
+  void operator()(ColorJitterOp&) const {}
+  void operator()(NormalizeOp&) const {}
+  void operator()(CastOp&) const {}
+  void operator()(FunctionOp&) const {}
+};
+
+}  // namespace
+
+OpKind kind_of(const Op& op) { return std::visit(KindOf(), op.params); }
+
+bool reads_followers(const Op& op) {
+  return std::holds_alternative<ParseBoxesOp>(op.params) ||
+         std::holds_alternative<ParseKeypointsOp>(op.params);
+}
+
+bool needs_equal_sizes(const Op& op) {
+  return moves_pixels(op) && !std::holds_alternative<ResizeOp>(op.params) &&
+         !std::holds_alternative<RandomHorizontalFlipOp>(op.params);
+}
+
+Op for_labels(Op op, std::uint8_t ignore_index) {
+  std::visit(ForLabels{{ignore_index, ignore_index, ignore_index}}, op.params);
+  return op;
+}
+
+bool opens_chain(const Op& op) { return kind_of(op) == OpKind::kReads; }
+
+}  // namespace leat

@@ -1,0 +1,37 @@
+// What an op does to the fields of a sample.
+#pragma once
+#include <cstdint>
+
+#include "leat/pipeline/ops/op.h"
+
+namespace leat {
+
+enum class OpKind : std::uint8_t {
+  kReads,           ///< Begins a chain.
+  kGeometry,        ///< Moves pixels, by its parameters alone.
+  kRandomGeometry,  ///< Moves pixels as it draws.
+  kColour,          ///< Changes the values of pixels.
+  kNumbers,         ///< Makes numbers of another type of them.
+  kBatch,           ///< Says how the pictures of a batch come together.
+  kFunction,        ///< Whatever a function of the user's does.
+};
+
+OpKind kind_of(const Op& op);
+
+inline bool moves_pixels(const Op& op) {
+  return kind_of(op) == OpKind::kGeometry ||
+         kind_of(op) == OpKind::kRandomGeometry;
+}
+
+/// Whether it reads rows that lie in a picture: boxes, keypoints.
+bool reads_followers(const Op& op);
+
+/// Of one that moves pixels: whether it moves those of two pictures alike only
+/// if they are of one size. Not so a resize, nor what mirrors.
+bool needs_equal_sizes(const Op& op);
+
+/// As it works on labels: no number is blended with another, and what lies
+/// beyond the picture is `ignore_index`.
+Op for_labels(Op op, std::uint8_t ignore_index);
+
+}  // namespace leat
