@@ -169,19 +169,21 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
   joined.url.clear();
   joined.opening = std::make_shared<Metrics>();
   std::vector<std::shared_ptr<const Catalogue>> catalogues;
+  std::vector<std::size_t> places;
   for (const Dataset& dataset : datasets) {
-    if (!dataset.parts.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} is joined already; join all parts at once",
-                               dataset.url));
-    }
     catalogues.push_back(dataset.catalogue);
+    places.push_back(dataset.parts.size());
     if (dataset.opening) joined.opening->take_counters(*dataset.opening);
     joined.listed_at = std::min(joined.listed_at, dataset.listed_at);
-    joined.parts.push_back({dataset.url, dataset.store_options});
+    if (dataset.parts.empty()) {
+      joined.parts.push_back({dataset.url, dataset.store_options});
+    } else {
+      joined.parts.insert(joined.parts.end(), dataset.parts.begin(),
+                          dataset.parts.end());
+    }
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }
-  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues)));
+  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues, places)));
   return joined;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,12 +13,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from leat import _manifest, _native
+from leat import _manifest, _native, _recipe
+from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._credentials import helper_command
+from leat._recipe import Recipe
 from leat.errors import InvalidArgument
 from leat.ops._op import dtype_name
 
 _MOST_MANIFEST_BYTES = 16 << 30
+_log = logging.getLogger("leat")
 
 
 class Dataset:
@@ -25,6 +29,9 @@ class Dataset:
 
     The catalogue is looked for beside the data, then in the user's cache folder;
     else the store is listed once and the catalogue is kept there.
+
+    It pickles as what it was made by: a process that unpickles it opens it again, and
+    raises if other data lies there. So it works in worker processes.
 
     Args:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
@@ -58,26 +65,43 @@ class Dataset:
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
-        store = store_options(
-            endpoint_url=endpoint_url,
-            region=region,
-            profile=profile,
-            no_sign_request=no_sign_request,
-            requester_pays=requester_pays,
-        )
+        store = {
+            "endpoint_url": endpoint_url,
+            "region": region,
+            "profile": profile,
+            "no_sign_request": no_sign_request,
+            "requester_pays": requester_pays,
+        }
         told = None if inventory is None else os.fspath(inventory)
-        self._set(_native.Dataset(os.fspath(url), store, refresh, told))
+        native = _native.Dataset(os.fspath(url), store_options(**store), refresh, told)
+        options = _recipe.options_said(
+            inventory=None if told is None else _recipe.place_anywhere(told), **store
+        )
+        self._set(native, _made("open", [url], options, native))
 
-    def _set(self, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> None:
+    def _set(
+        self,
+        native: Any,
+        recipe: Recipe | None,
+        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+    ) -> None:
         self._native = native
+        self._recipe = recipe
+        """None: nobody knows how to make it again."""
         self._dtypes = dtypes
         """Of fields whose bytes are numbers: each sample is a row of as many."""
-        self._reader: Any = None
+        self._readers: dict[int, Any] = {}
+        """By process: threads and connections do not survive a fork."""
 
     @classmethod
-    def _of(cls, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> Dataset:
+    def _of(
+        cls,
+        native: Any,
+        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+        recipe: Recipe | None = None,
+    ) -> Dataset:
         dataset = cls.__new__(cls)
-        dataset._set(native, dtypes)
+        dataset._set(native, recipe, dtypes)
         return dataset
 
     @classmethod
@@ -143,17 +167,25 @@ class Dataset:
         said = [dict(fields), columns if isinstance(columns, Mapping) else list(columns),
                 dict(sizes or {}), names]  # fmt: skip
         description = hashlib.blake2b(json.dumps(said).encode() + data).hexdigest()
-        return cls._of(
-            _native.Dataset.from_rows(
-                base_url=place,
-                store=options,
-                rows=len(made[0].values),
-                columns=[(c.name, c.kind, c.values, c.sizes) for c in made],
-                classes=names,
-                description=description,
-                refresh=refresh,
-            )
+        native = _native.Dataset.from_rows(
+            base_url=place,
+            store=options,
+            rows=len(made[0].values),
+            columns=[(c.name, c.kind, c.values, c.sizes) for c in made],
+            classes=names,
+            description=description,
+            refresh=refresh,
         )
+        given = _recipe.options_said(
+            fields=said[0],
+            columns=said[1],
+            sizes=said[2],
+            classes=None if classes is None else list(classes),
+            base=None if base is None else _recipe.place_anywhere(base),
+            format=format,
+            **store,
+        )
+        return cls._of(native, recipe=_made("from_manifest", [url], given, native))
 
     @classmethod
     def tokens(
@@ -197,23 +229,39 @@ class Dataset:
             _whole("seq_len", seq_len),
             refresh,
         )
-        return cls._of(native, {"tokens": kind})
+        given = _recipe.options_said(dtype=kind.name, seq_len=seq_len, **store)
+        return cls._of(native, {"tokens": kind}, _made("tokens", [url], given, native))
 
     @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
-        They may lie in different places. Shuffled in blocks if all are shards, else in
-        full.
+        They may lie in different places, and their fields come in the order of the
+        first. Shuffled in blocks if all are shards, else in full.
+
+        Classes are merged by name, and labels renumbered: through the sorted names of
+        all, where each dataset's are sorted, as those of folders are; else in order
+        of first appearance. Datasets with the same classes keep their numbers.
 
         Raises:
-            leat.InvalidArgument: fields or classes differ.
+            leat.InvalidArgument: the names or kinds of fields differ; or some labels
+                have names and others have none, so nobody knows what they mean.
         """
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
             raise InvalidArgument("concat: tokens of different dtypes")
-        return cls._of(joined, dtypes)
+        if any(each.classes != joined.classes for each in datasets):
+            _log.info(
+                "concat: the classes differ, so labels are renumbered through the %d "
+                "names of all of them (`Dataset.classes` has the order)",
+                len(joined.classes),
+            )
+        parts = [each._recipe for each in datasets]
+        recipe = None
+        if None not in parts:
+            recipe = Recipe("concat", tuple(parts), {}, joined.digest)
+        return cls._of(joined, dtypes, recipe)
 
     @property
     def url(self) -> str:
@@ -262,11 +310,67 @@ class Dataset:
     def column(self, name: str) -> np.ndarray | list[str]:
         """The values of a field for all samples, without reading objects.
 
-        Numbers as an array of shape ``(samples,)``, texts as a list. Of a field of
-        bytes: their lengths, int64, -1 where a sample lacks it.
+        Numbers as an array of shape ``(samples,)``, texts as a list of str.
+
+        Raises:
+            leat.InvalidArgument: no such field, or one of bytes: see `parsed`,
+                `lengths` and `has`.
         """
+        if self.fields.get(name) == "bytes":
+            raise bytes_are_no_column(name)
+        return self._known(self._native.column, name)
+
+    def lengths(self, name: str) -> np.ndarray:
+        """How many bytes a field of bytes has: int64, of shape ``(samples,)``.
+
+        Nothing is read. A sample that lacks the field has -1.
+        """
+        self._want_bytes("lengths", name)
+        return self._native.column(name)
+
+    def has(self, name: str) -> np.ndarray:
+        """Which samples have a field of bytes: bool, of shape ``(samples,)``."""
+        return self.lengths(name) >= 0
+
+    def parsed(self, name: str, parse: Callable[[bytes], Any]) -> np.ndarray:
+        """What ``parse`` makes of a field of bytes, for all samples: an array of shape
+        ``(samples,)``, of numbers where all are, else of objects.
+
+            labels = dataset.parsed("cls", int)
+
+        Reads that field of every sample, with as many requests at once as a loader
+        has, each time it is called: for small fields, such as a shard's ``.cls``.
+
+        Args:
+            name: of the field.
+            parse: gets the bytes of a sample; ``str`` decodes UTF-8.
+
+        Raises:
+            leat.InvalidArgument: no such field of bytes, samples that lack it, or
+                ``parse`` raised; names the sample.
+        """
+        self._want_bytes("parsed", name)
+        lacks = np.flatnonzero(~self.has(name))
+        if len(lacks):
+            raise InvalidArgument(
+                f"parsed({name!r}): {len(lacks)} of {len(self)} samples lack the field, "
+                f"such as {self.key(int(lacks[0]))}; leave them out before, with "
+                f"filter(lambda of: of.has({name!r}))"
+            )
+        return parse_all(self, name, parse)
+
+    def _want_bytes(self, what: str, name: str) -> None:
+        kind = self.fields.get(name)
+        if kind is None:
+            raise _no_field(name, self.fields)
+        if kind != "bytes":
+            raise InvalidArgument(
+                f"{what}({name!r}): the field is {kind}, of which column({name!r}) has the values"
+            )
+
+    def _known(self, ask: Callable[[str], Any], name: str) -> Any:
         try:
-            return self._native.column(name)
+            return ask(name)
         except KeyError:
             raise _no_field(name, self.fields) from None
 
@@ -283,7 +387,10 @@ class Dataset:
         chosen = np.asarray(samples)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise InvalidArgument("samples= is a list of sample numbers")
-        return self._of(self._native.select(chosen.astype(np.int64)), self._dtypes)
+        chosen = chosen.astype(np.int64)
+        native = self._native.select(chosen)
+        recipe = _recipe.selection(self._recipe, chosen, native.digest)
+        return self._of(native, self._dtypes, recipe)
 
     def filter(self, keep: Callable[[Mapping[str, Any]], Any]) -> Dataset:
         """The samples that ``keep`` is true for.
@@ -292,8 +399,17 @@ class Dataset:
         back one bool for each sample::
 
             dataset.filter(lambda of: (of["label"] < 10) & (of["width"] >= 224))
+
+        A field of bytes is no column: ``of.lengths(name)``, ``of.has(name)`` and
+        ``of.parsed(name, int)`` are what `lengths`, `has` and `parsed` give::
+
+            shards.filter(lambda of: of.parsed("cls", int) == 1)
+
+        Raises:
+            leat.InvalidArgument: something else than such bools, or a field of
+                bytes was taken for a column.
         """
-        mask = np.asarray(keep(_Columns(self)))
+        mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
             raise InvalidArgument(
                 f"filter: keep gave {mask.dtype} of shape {mask.shape}; it is to give "
@@ -338,14 +454,15 @@ class Dataset:
         return self._sample(number)
 
     def _sample(self, number: int) -> dict[str, Any]:
-        if self._reader is None:
-            self._reader = _native.SampleReader(self._native)
+        reader = self._readers.get(os.getpid())
+        if reader is None:
+            reader = self._readers[os.getpid()] = _native.SampleReader(self._native)
         values = dict(self._native.scalars(number))
         for index, (name, kind) in enumerate(self.fields.items()):
             if kind != "bytes":
                 continue
             has_it = self._native.has_bytes(index, number)
-            values[name] = self._reader.read(index, number) if has_it else None
+            values[name] = reader.read(index, number) if has_it else None
             if name in self._dtypes:
                 values[name] = np.frombuffer(values[name], self._dtypes[name])
         return {name: values[name] for name in self.fields}
@@ -357,31 +474,20 @@ class Dataset:
         return self._native.samples
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a leat.Dataset holds a mapped catalogue and cannot be pickled; make it in "
-            "each process, which takes a moment once the catalogue is kept"
-        )
+        if self._recipe is None:
+            raise TypeError(
+                f"this dataset came of a loader that indexed {self.url} while it read; "
+                "pickle leat.Dataset(url) instead"
+            )
+        return _recipe.make_again, (self._recipe,)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.fields.items())
         return f"leat.Dataset({self.url!r}, {len(self)} samples, {fields})"
 
 
-class _Columns(Mapping[str, Any]):
-    """The columns of a dataset, made when asked for."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-
-    def __getitem__(self, name: str) -> Any:
-        values = self._dataset.column(name)
-        return np.array(values, dtype=object) if isinstance(values, list) else values
-
-    def __iter__(self) -> Any:
-        return iter(self._dataset.fields)
-
-    def __len__(self) -> int:
-        return len(self._dataset.fields)
+def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:
+    return Recipe(how, tuple(map(_recipe.place_anywhere, what)), options, native.digest)
 
 
 def _no_field(name: Any, fields: Mapping[str, str], what: str = "") -> InvalidArgument:
