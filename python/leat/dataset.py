@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 import numpy as np
 
@@ -23,9 +23,12 @@ from leat.ops._op import dtype_name
 _MOST_MANIFEST_BYTES = 16 << 30
 _log = logging.getLogger("leat")
 
+Source = Union[str, "os.PathLike[str]"]
+"""A URL, a path, or a pattern of them."""
+
 
 class Dataset:
-    """The samples at a URL: a table of named fields.
+    """The samples at a URL, or at several: a table of named fields.
 
     The catalogue is looked for beside the data, then in the user's cache folder;
     else the store is listed once and the catalogue is kept there.
@@ -34,7 +37,19 @@ class Dataset:
     raises if other data lies there. So it works in worker processes.
 
     Args:
-        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
+        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path: a folder;
+            one object (``….tar``, ``….jpg``); or a pattern of objects, with braces
+            (``shard-{0000..0128}.tar``, ``{a,b}``) and wildcards (``*``, ``?``,
+            ``[0-9]``; ``**`` is any number of folders). Or a list of these, whose
+            samples come one after the other. HTTP cannot list, so there wildcards
+            raise and braces work.
+        include, exclude: patterns of objects' names below the folder, one or
+            several: only what one of `include` meets counts, and nothing that one of
+            `exclude` does. One without a slash is looked for in every folder.
+        extensions: ends of names that count, such as ``("jpg", "png")``, in any
+            case. Left out: images alone, where at least half of all are images; else
+            all but documents, such as README.md and labels.csv, where those are
+            few. ``"*"``: all. What is left out is logged once.
         refresh: ``"auto"`` (default) takes a catalogue that is kept if a cheap look
             at the store agrees with it (docs/howto/data-that-changes.md says what
             that cannot see), and else lists again and says what has changed.
@@ -55,8 +70,11 @@ class Dataset:
 
     def __init__(
         self,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        extensions: str | Sequence[str] = (),
         refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
         endpoint_url: str | None = None,
@@ -73,9 +91,14 @@ class Dataset:
             "requester_pays": requester_pays,
         }
         told = None if inventory is None else os.fspath(inventory)
-        native = _native.Dataset(os.fspath(url), store_options(**store), refresh, told)
+        chosen = _chosen(include, exclude, extensions)
+        native = _native.Dataset(_sources(url), store_options(**store), refresh, told, chosen)
         options = _recipe.options_said(
-            inventory=None if told is None else _recipe.place_anywhere(told), **store
+            inventory=None if told is None else _recipe.place_anywhere(told),
+            include=tuple(chosen[0]),
+            exclude=tuple(chosen[1]),
+            extensions=tuple(chosen[2]),
+            **store,
         )
         self._set(native, _made("open", [url], options, native))
 
@@ -107,13 +130,14 @@ class Dataset:
     @classmethod
     def from_manifest(
         cls,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
         fields: Mapping[str, str],
         columns: Mapping[str, str] | Iterable[str] = (),
         base: str | os.PathLike[str] | None = None,
         classes: Sequence[str] | None = None,
         sizes: Mapping[str, str] | None = None,
+        ranges: Mapping[str, tuple[str, str]] | None = None,
         format: Literal["csv", "tsv", "jsonl", "parquet"] | None = None,
         refresh: str = "auto",
         **store: Any,
@@ -128,7 +152,8 @@ class Dataset:
         user's cache folder.
 
         Args:
-            url: the manifest; Parquet needs pyarrow.
+            url: the manifest; Parquet needs pyarrow. A pattern or a list, as for
+                `leat.Dataset`: several of the same columns, one below the other.
             fields: from the name of a field to a column. A column of texts holds
                 paths of objects, whose bytes are the field (empty: the sample lacks
                 it); one of numbers is the field itself. Texts of a field called
@@ -136,11 +161,16 @@ class Dataset:
             columns: further columns that are fields as they stand: numbers as int64
                 or float64, texts as str.
             base: what paths are relative to; None for the manifest's own folder.
-                Paths may be whole URLs below it.
+                Whole URLs may lead elsewhere, also to several places (``s3://a/…``,
+                ``s3://b/…``, ``/data/…``), which are reached with the same options. A
+                manifest from elsewhere cannot name files of this machine.
             classes: the names that labels count through; None for the sorted ones.
             sizes: from a field of paths to the column of its objects' bytes: then
                 the store is asked nothing, and a changed object goes unnoticed
                 unless its size shows it.
+            ranges: from a field of paths to two columns, offset and length in bytes: the
+                value is that part of the object, as of a file that holds many. Shuffled
+                in blocks then, as shards are.
             format: what the manifest is, where its name does not tell.
             refresh, **store: as for `leat.Dataset`.
 
@@ -151,27 +181,42 @@ class Dataset:
             leat.Corrupt: the manifest cannot be read; names the line.
         """
         options = store_options(**store)
-        name = os.fspath(url)
-        data = _read(name, options)
-        table = _manifest.read_table(data, format or _manifest.format_of(name), name)
-        place = os.fspath(base) if base is not None else os.path.dirname(name) or "."
+        name = str(url)
+        place = _manifest.base_of(url) if base is None else os.fspath(base)
+        tables = list(_tables(url, options, store))
+        table = _manifest.read_tables(tables, format)
+        places = _manifest.Places(place, name)
+        parts = {field: (str(at), str(length)) for field, (at, length) in (ranges or {}).items()}
         made, names = _manifest.columns_of(
             table,
             fields=dict(fields),
             columns=columns if isinstance(columns, Mapping) else list(columns),
             sizes=dict(sizes or {}),
+            ranges=parts,
             classes=classes,
-            base=place,
+            places=places,
             name=name,
         )
         said = [dict(fields), columns if isinstance(columns, Mapping) else list(columns),
                 dict(sizes or {}), names]  # fmt: skip
-        description = hashlib.blake2b(json.dumps(said).encode() + data).hexdigest()
+        if parts:
+            said.append(parts)
+        told = hashlib.blake2b(json.dumps(said).encode())
+        for _, data in tables:
+            told.update(data)
+        description = told.hexdigest()
+        first = next(column for column in made if column.kind == "bytes")
+        urls = places.urls or [place]
         native = _native.Dataset.from_rows(
-            base_url=place,
+            places=urls,
             store=options,
             rows=len(made[0].values),
-            columns=[(c.name, c.kind, c.values, c.sizes) for c in made],
+            names=_manifest.names_of(first, len(urls) > 1),
+            columns=[
+                (c.name, c.kind, _manifest.keys_of(c.values, places) if c.kind == "bytes" else c.values,
+                 c.sizes, c.offsets, c.lengths)
+                for c in made
+            ],  # fmt: skip
             classes=names,
             description=description,
             refresh=refresh,
@@ -180,6 +225,7 @@ class Dataset:
             fields=said[0],
             columns=said[1],
             sizes=said[2],
+            ranges=parts or None,
             classes=None if classes is None else list(classes),
             base=None if base is None else _recipe.place_anywhere(base),
             format=format,
@@ -190,10 +236,11 @@ class Dataset:
     @classmethod
     def tokens(
         cls,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
         dtype: Any,
         seq_len: int,
+        stride: int | None = None,
         refresh: str = "auto",
         **store: Any,
     ) -> Dataset:
@@ -202,34 +249,46 @@ class Dataset:
             leat.Dataset.tokens("s3://bucket/corpus", dtype="uint16", seq_len=2049)
 
         A sample is ``seq_len`` tokens, an array of shape ``(seq_len,)`` and of
-        `dtype`; a batch is ``(samples, seq_len)``. Windows neither overlap nor reach
-        from one file into the next, and what is left at the end of a file is left
-        out: every byte is in one window, and so read once an epoch. To predict each
-        next token, ask for one more than the context and shift::
+        `dtype`; a batch is ``(samples, seq_len)``. No window reaches from one file
+        into the next, and what is left at the end of a file is left out. Without
+        ``stride=`` windows do not overlap: every byte is in one, and so read once an
+        epoch. To predict each next token, ask for one more than the context and
+        shift::
 
             inputs, targets = tokens[:, :-1], tokens[:, 1:]
 
         Shuffled in blocks, as shards are.
 
         Args:
-            url: a folder of files, or one file.
+            url: a folder of files, one file, a pattern or a list, as for
+                `leat.Dataset`.
             dtype: of the tokens, little-endian; what a ``.npy`` says has to agree.
             seq_len: tokens a window.
+            stride: tokens from the beginning of a window to that of the next, at
+                most `seq_len`; None for `seq_len`. Of ``seq_len - 1``, each window
+                begins with the last token of the one before it.
             refresh, **store: as for `leat.Dataset`.
 
         Raises:
-            leat.InvalidArgument: a file that holds something else.
+            leat.InvalidArgument: a file that holds something else; a stride above
+                seq_len, which would leave tokens out.
             leat.NotFound: no such file, or none that holds a window.
         """
         kind = np.dtype(dtype_name(dtype)).newbyteorder("<")
+        if stride == 0:
+            raise InvalidArgument("stride=0; it is at least 1")
         native = _native.Dataset.tokens(
-            os.fspath(url),
+            _sources(url),
             store_options(**store),
             kind.name,
             _whole("seq_len", seq_len),
+            0 if stride is None else _whole("stride", stride),
             refresh,
+            ([], [], []),
         )
-        given = _recipe.options_said(dtype=kind.name, seq_len=seq_len, **store)
+        given = _recipe.options_said(
+            dtype=kind.name, seq_len=seq_len, stride=stride, **store
+        )
         return cls._of(native, {"tokens": kind}, _made("tokens", [url], given, native))
 
     @classmethod
@@ -486,6 +545,15 @@ class Dataset:
         return f"leat.Dataset({self.url!r}, {len(self)} samples, {fields})"
 
 
+def _sources(url: Source | Sequence[Source]) -> list[str]:
+    several = [url] if isinstance(url, (str, os.PathLike)) else url
+    return [os.fspath(each) for each in several]
+
+
+def _chosen(*patterns: str | Sequence[str]) -> tuple[list[str], ...]:
+    return tuple([each] if isinstance(each, str) else list(each) for each in patterns)
+
+
 def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:
     return Recipe(how, tuple(map(_recipe.place_anywhere, what)), options, native.digest)
 
@@ -517,6 +585,18 @@ def store_options(
         requester_pays=requester_pays,
         credential_helper=helper_command(),
     )
+
+
+def _tables(
+    url: Source | Sequence[Source], options: Any, store: Mapping[str, Any]
+) -> Iterable[tuple[str, bytes]]:
+    """Names and bytes of manifests."""
+    if isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url)):
+        yield os.fspath(url), _read(os.fspath(url), options)
+        return
+    files = Dataset(url, extensions="*", refresh="always", **store)
+    for number in range(len(files)):
+        yield files.key(number), files[number]["data"]
 
 
 def _read(url: str, store: Any) -> bytes:

@@ -204,7 +204,7 @@ def test_concat_merges_classes_by_name(tmp_path, caplog):
     assert both.classes == ["ant", "bee", "dog"]
     assert {both.classes[s["label"]] for s in both if s["data"].startswith(b"two")} == {"ant", "dog"}
     assert both.column("label").tolist() == [1, 2, 0, 2]
-    batch = next(iter(leat.Loader(both, batch_size=4, shuffle=False)))
+    batch = next(iter(leat.Loader(both, batch_size=4, shuffle=False, output="numpy")))
     assert [bytes(data).split()[1].decode() for data in batch["data"].tolist()] == [
         both.classes[label] for label in batch["label"].tolist()
     ]
