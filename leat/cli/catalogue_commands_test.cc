@@ -184,6 +184,56 @@ TEST_F(CatalogueCommandsTest, LsCountsTheSamplesOfShards) {
   EXPECT_EQ(outcome.out, "{\"key\":\"0.tar\",\"bytes\":4096,\"samples\":2}\n");
 }
 
+TEST_F(CatalogueCommandsTest, LsListsWhatIsNoDataset) {
+  put("mixed/0.tar", "no archive");
+  put("mixed/x/1.jpg", "12345");
+  put("mixed/.hidden", "1");
+
+  const Outcome text = run({"ls", path("mixed")});
+  const Outcome json = run({"ls", path("mixed"), "--json"});
+
+  EXPECT_EQ(text.code, ExitCode::kDone) << text.err;
+  EXPECT_EQ(text.out,
+            "         -                1  .hidden\n"
+            "         -               10  0.tar\n"
+            "         -                5  x/1.jpg\n");
+  EXPECT_THAT(text.err, HasSubstr("no dataset, so everything is listed"));
+  EXPECT_THAT(text.err, HasSubstr("'0.tar' is a tar shard"));
+  EXPECT_THAT(json.out, StartsWith("{\"key\":\".hidden\",\"bytes\":1}\n"));
+}
+
+TEST_F(CatalogueCommandsTest, LsListsPlainlyIfAsked) {
+  put("data/.hidden", "1");
+
+  const Outcome outcome = run({"ls", path("data"), "--plain"});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              StartsWith("         -                1  .hidden\n"));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_FALSE(std::filesystem::exists(path("cache")));
+}
+
+TEST_F(CatalogueCommandsTest, LsListsOneObject) {
+  const Outcome outcome = run({"ls", path("data/cat/1.jpg")});
+
+  EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
+  EXPECT_EQ(outcome.out, "         -                4  1.jpg\n");
+}
+
+TEST_F(CatalogueCommandsTest, LsOfNothingFails) {
+  for (const std::string place : {"nothing", "data/cat/9.jpg"}) {
+    for (const bool is_plain : {false, true}) {
+      std::vector<std::string> words{"ls", path(place)};
+      if (is_plain) words.push_back("--plain");
+      const Outcome outcome = run(words);
+      EXPECT_EQ(outcome.code, ExitCode::kFailed);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_THAT(outcome.err, HasSubstr(path(place)));
+    }
+  }
+}
+
 TEST_F(CatalogueCommandsTest, AFolderThatIsNotThereFails) {
   const Outcome outcome = run({"stat", path("nothing")});
 

@@ -1,10 +1,13 @@
-// leat ls URL    Lists the objects of a dataset: samples, bytes, key.
+// leat ls URL    Lists what is at a place: samples, bytes, key.
 
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/cli/catalogue_flags.h"
@@ -29,42 +32,126 @@ std::vector<std::uint64_t> samples_by_object(const Catalogue& catalogue) {
   return samples;
 }
 
-void print_object(const ObjectView& object, std::uint64_t samples, bool is_json,
+struct LsFlags {
+  CatalogueFlags catalogue;
+  bool is_plain = false;
+};
+
+Result<void> check_stopped(const CommandContext& context) {
+  if (!context.stop.stop_requested() && context.out) return {};
+  return Error(ErrorCode::kCancelled, "ls was stopped");
+}
+
+/// `samples` is null where nobody has looked.
+void print_object(std::string_view key, std::uint64_t bytes,
+                  const std::uint64_t* samples, bool is_json,
                   std::ostream& out) {
   if (is_json) {
-    out << dump_json({{"key", object.key},
-                      {"bytes", object.size_bytes},
-                      {"samples", samples}});
+    nlohmann::ordered_json line{{"key", key}, {"bytes", bytes}};
+    if (samples != nullptr) line["samples"] = *samples;
+    out << dump_json(line);
   } else {
-    out << fmt::format("{:>10} {:>16}  {}", samples, object.size_bytes,
-                       object.key);
+    out << fmt::format("{:>10} {:>16}  {}",
+                       samples == nullptr ? "-" : std::to_string(*samples),
+                       bytes, key);
   }
   out << '\n';
 }
 
-Result<void> run_ls(const CatalogueFlags& flags, CommandContext& context) {
-  LEAT_TRY(const OpenedStore store, open_store(flags, context));
-  LEAT_TRY(const CatalogueOptions options, flags.refresh.catalogue_options());
-  LEAT_TRY(const OpenedCatalogue opened,
-           open_catalogue(store, options, context));
-  const Catalogue& catalogue = *opened.catalogue;
+Result<void> list_dataset(const Catalogue& catalogue, bool is_json,
+                          CommandContext& context) {
   const std::vector<std::uint64_t> samples = samples_by_object(catalogue);
   for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
-    if (context.stop.stop_requested() || !context.out) {
-      return Error(ErrorCode::kCancelled, "ls was stopped");
-    }
-    print_object(catalogue.object({static_cast<std::uint32_t>(i)}), samples[i],
-                 flags.is_json, context.out);
+    LEAT_TRY_VOID(check_stopped(context));
+    const ObjectView object = catalogue.object({static_cast<std::uint32_t>(i)});
+    print_object(object.key, object.size_bytes, &samples[i], is_json,
+                 context.out);
   }
   return {};
 }
 
+/// All below the prefix as the store lists it. Says how many there are.
+Result<std::uint64_t> list_plainly(const OpenedStore& store, bool is_json,
+                                   CommandContext& context) {
+  ListRequest request{.prefix = key_in_store(store.prefix, "")};
+  std::uint64_t found = 0;
+  do {
+    LEAT_TRY(ListPage page, store.store->list(request, context.stop));
+    for (const ObjectInfo& object : page.objects) {
+      LEAT_TRY_VOID(check_stopped(context));
+      print_object(object.key.substr(request.prefix.size()), object.size_bytes,
+                   nullptr, is_json, context.out);
+      ++found;
+    }
+    request.resume = std::move(page.resume);
+  } while (!request.resume.empty());
+  return found;
+}
+
+/// Of a URL that names one object.
+Result<void> list_object(const CatalogueFlags& flags, CommandContext& context) {
+  const auto [folder, name] = split_object_url(flags.url);
+  LEAT_TRY(
+      const OpenedStore store,
+      open_store(folder, flags.store.store_options(), context.env, nullptr));
+  LEAT_TRY(const ObjectInfo info,
+           store.store->stat(key_in_store(store.prefix, name), context.stop));
+  print_object(name, info.size_bytes, nullptr, flags.is_json, context.out);
+  return {};
+}
+
+/// True for what says that this is no dataset, and nothing about the store.
+bool is_no_dataset(const Error& error) {
+  return error.code() == ErrorCode::kInvalidArgument ||
+         error.code() == ErrorCode::kNotFound ||
+         error.code() == ErrorCode::kCorrupt;
+}
+
+Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
+                           std::optional<Error> why, CommandContext& context) {
+  Result<std::uint64_t> found =
+      list_plainly(store, flags.catalogue.is_json, context);
+  if (found && *found != 0) {
+    if (why) {
+      context.err << "leat: this is no dataset, so everything is listed ("
+                  << why->message() << ")\n";
+    }
+    return {};
+  }
+  if (list_object(flags.catalogue, context)) return {};
+  if (why) return *std::move(why);
+  if (!found) return std::move(found).error();
+  return Error(ErrorCode::kNotFound,
+               fmt::format("there is nothing at {}", store.url));
+}
+
+Result<void> run_ls(const LsFlags& flags, CommandContext& context) {
+  Result<OpenedStore> store = open_store(flags.catalogue, context);
+  if (!store) {
+    if (list_object(flags.catalogue, context)) return {};
+    return std::move(store).error();
+  }
+  LEAT_TRY(const CatalogueOptions options,
+           flags.catalogue.refresh.catalogue_options());
+  if (flags.is_plain) return list_anything(*store, flags, {}, context);
+  Result<OpenedCatalogue> opened = open_catalogue(*store, options, context);
+  if (opened) {
+    return list_dataset(*opened->catalogue, flags.catalogue.is_json, context);
+  }
+  if (!is_no_dataset(opened.error())) return std::move(opened).error();
+  return list_anything(*store, flags, std::move(opened).error(), context);
+}
+
 std::function<Result<void>(CommandContext&)> add_ls(CLI::App& app) {
-  auto flags = std::make_shared<CatalogueFlags>();
-  flags->add_to(app);
+  auto flags = std::make_shared<LsFlags>();
+  flags->catalogue.add_to(app);
+  app.add_flag("--plain", flags->is_plain,
+               "list all objects, hidden ones too, and look for no samples");
   app.footer(
-      "Prints samples, bytes and key of each object; with --json one object a "
-      "line.\nExample:\n  leat ls s3://bucket/train");
+      "Prints samples, bytes and key of each object of a dataset; of anything "
+      "else,\nand with --plain, bytes and key of all that is there. With "
+      "--json "
+      "one object a line.\nExample:\n  leat ls s3://bucket/train");
   return [flags](CommandContext& context) { return run_ls(*flags, context); };
 }
 
@@ -72,7 +159,7 @@ std::function<Result<void>(CommandContext&)> add_ls(CLI::App& app) {
 
 const Command kLsCommand{
     .name = "ls",
-    .summary = "list the objects of a dataset: samples, bytes, key",
+    .summary = "list what is at a place: samples, bytes, key",
     .add = &add_ls,
 };
 

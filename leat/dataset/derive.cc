@@ -3,111 +3,177 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
 #include "leat/dataset/catalogue_writer.h"
+#include "leat/dataset/merge_classes.h"
 
 namespace leat {
 namespace {
 
 constexpr std::uint32_t kNotTaken = ByteRange::kMissing;
 
+/// How the samples of one catalogue become those of another.
+struct CopyRules {
+  /// Of the first place of this catalogue among those joined; nullopt: keys
+  /// stay as they are.
+  std::optional<std::size_t> first_place = std::nullopt;
+  /// Its keys say already which of its places they are of.
+  bool is_joined = false;
+  bool keeps_etags = true;
+  /// By field of the new catalogue: the old one's.
+  std::vector<std::size_t> fields = {};
+  /// By old label: the new one. Empty: labels stay.
+  std::vector<std::int64_t> labels = {};
+};
+
+/// The key of a joined catalogue's object, behind `places` others.
+std::string moved_key(std::string_view key, std::size_t places) {
+  std::size_t place = 0;
+  const auto [end, failed] =
+      std::from_chars(key.data(), key.data() + key.size(), place);
+  const auto digits = static_cast<std::size_t>(end - key.data());
+  // As it is then, no part has it, and whoever reads it hears that.
+  if (failed != std::errc() || !key.substr(digits).starts_with('/')) {
+    return std::string(key);
+  }
+  return joined_prefix(places + place) + std::string(key.substr(digits + 1));
+}
+
 /// Copies samples of one catalogue to the end of another's writer.
 class Copier {
  public:
-  Copier(const Catalogue& from, CatalogueWriter& to, std::string key_prefix,
-         bool keeps_etags)
+  Copier(const Catalogue& from, CatalogueWriter& to, CopyRules rules)
       : from_(from),
         to_(to),
-        key_prefix_(std::move(key_prefix)),
-        keeps_etags_(keeps_etags),
+        rules_(std::move(rules)),
+        label_(rules_.labels.empty() ? to.fields().size() : label_of(to)),
         taken_(from.objects(), kNotTaken) {}
 
-  void copy(SampleId sample) {
+  Result<void> copy(SampleId sample) {
     // Objects first: a sample that is called as its object stores no key.
-    std::vector<ByteRange> ranges = ranges_of(sample);
+    const std::vector<ByteRange> ranges = ranges_of(sample);
     to_.add_sample(from_.key(sample));
     for (std::size_t field = 0; field < ranges.size(); ++field) {
-      copy_field(field, sample, ranges[field]);
+      if (field == label_) {
+        LEAT_TRY_VOID(copy_label(field, sample));
+      } else {
+        copy_field(field, sample, ranges[field]);
+      }
     }
+    return {};
   }
 
  private:
+  static std::size_t label_of(const CatalogueWriter& to) {
+    const FieldSpec label{"label", FieldKind::kInt64};
+    return static_cast<std::size_t>(std::ranges::find(to.fields(), label) -
+                                    to.fields().begin());
+  }
+
+  std::size_t old_field(std::size_t field) const {
+    return rules_.fields.empty() ? field : rules_.fields[field];
+  }
+
   std::vector<ByteRange> ranges_of(SampleId sample) {
-    const std::vector<FieldSpec>& fields = from_.fields();
+    const std::vector<FieldSpec>& fields = to_.fields();
     std::vector<ByteRange> ranges(fields.size());
     for (std::size_t field = 0; field < fields.size(); ++field) {
       if (fields[field].kind != FieldKind::kBytes) continue;
-      ranges[field] = from_.range(field, sample);
+      ranges[field] = from_.range(old_field(field), sample);
       if (ranges[field].is_missing()) continue;
       ranges[field].object = take(ranges[field].object);
     }
     return ranges;
   }
 
+  std::string new_key(std::string_view key) const {
+    if (!rules_.first_place) return std::string(key);
+    if (rules_.is_joined) return moved_key(key, *rules_.first_place);
+    return joined_prefix(*rules_.first_place) + std::string(key);
+  }
+
   ObjectIndex take(ObjectIndex old) {
     std::uint32_t& taken = taken_[old.value];
     if (taken == kNotTaken) {
       const ObjectView view = from_.object(old);
-      const std::string key = key_prefix_ + std::string(view.key);
-      taken =
-          to_.add_object({.key = key,
-                          .etag = keeps_etags_ ? view.etag : std::string_view(),
-                          .size_bytes = view.size_bytes})
-              .value;
+      taken = to_.add_object({.key = new_key(view.key),
+                              .etag = rules_.keeps_etags ? view.etag
+                                                         : std::string_view(),
+                              .size_bytes = view.size_bytes})
+                  .value;
     }
     return {taken};
   }
 
+  Result<void> copy_label(std::size_t field, SampleId sample) {
+    const std::int64_t old = from_.int64(old_field(field), sample);
+    const auto known = static_cast<std::int64_t>(rules_.labels.size());
+    if (old >= 0 && old < known) {
+      to_.set_int64(field, rules_.labels[static_cast<std::size_t>(old)]);
+      return {};
+    }
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' has the label {}, and its dataset {} classes, so it "
+                    "cannot be renumbered by name; leave it out with filter()",
+                    from_.key(sample), old, known));
+  }
+
   void copy_field(std::size_t field, SampleId sample, const ByteRange& range) {
-    switch (from_.fields()[field].kind) {
+    const std::size_t old = old_field(field);
+    switch (to_.fields()[field].kind) {
       case FieldKind::kBytes:
         return to_.set_range(field, range);
       case FieldKind::kInt64:
-        return to_.set_int64(field, from_.int64(field, sample));
+        return to_.set_int64(field, from_.int64(old, sample));
       case FieldKind::kFloat64:
-        return to_.set_float64(field, from_.float64(field, sample));
+        return to_.set_float64(field, from_.float64(old, sample));
       case FieldKind::kString:
-        return to_.set_string(field, from_.string(field, sample));
+        return to_.set_string(field, from_.string(old, sample));
     }
   }
 
   const Catalogue& from_;
   CatalogueWriter& to_;
-  const std::string key_prefix_;
-  const bool keeps_etags_;
+  const CopyRules rules_;
+  const std::size_t label_;  // The field that is renumbered; none: past all.
   std::vector<std::uint32_t> taken_;  // By old object: the new one.
 };
 
-std::string names_of(const std::vector<FieldSpec>& fields) {
+/// "image: bytes, label: int64", in the order of names.
+std::string names_of(std::vector<FieldSpec> fields) {
+  std::ranges::sort(fields, {}, &FieldSpec::name);
   std::string names;
   for (const FieldSpec& field : fields) {
     if (!names.empty()) names += ", ";
-    names += field.name;
+    names += fmt::format("{}: {}", field.name, to_string(field.kind));
   }
   return names;
 }
 
-Result<void> check_alike(const Catalogue& first, const Catalogue& other,
-                         std::size_t part) {
-  if (first.fields() != other.fields()) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("cannot join part {}: its fields are ({}), those of the "
-                    "first ({}), and names, kinds and order have to agree",
-                    part, names_of(other.fields()), names_of(first.fields())));
+/// Where each field of `first` is in `other`.
+Result<std::vector<std::size_t>> fields_alike(const Catalogue& first,
+                                              const Catalogue& other,
+                                              std::size_t part) {
+  std::vector<std::size_t> places;
+  bool are_alike = first.fields().size() == other.fields().size();
+  for (const FieldSpec& field : first.fields()) {
+    const auto found = std::ranges::find(other.fields(), field);
+    are_alike &= found != other.fields().end();
+    places.push_back(static_cast<std::size_t>(found - other.fields().begin()));
   }
-  if (first.classes() != other.classes()) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("cannot join part {}: it has {} classes and the first has "
-                    "{}, or they are called otherwise, so that a label would "
-                    "not mean the same; give both the same classes=",
-                    part, other.classes().size(), first.classes().size()));
-  }
-  return {};
+  if (are_alike) return places;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("cannot join part {}: its fields are ({}), those of the "
+                  "first ({}), and names and kinds have to agree; fields= and "
+                  "columns= of from_manifest name the fields of a table",
+                  part, names_of(other.fields()), names_of(first.fields())));
 }
 
 }  // namespace
@@ -117,10 +183,10 @@ Result<Buffer> select_samples(const Catalogue& from,
   CatalogueWriter writer(from.layout(), from.etag_kind());
   writer.set_classes(from.classes());
   for (const FieldSpec& field : from.fields()) writer.add_field(field);
-  Copier copier(from, writer, "", true);
+  Copier copier(from, writer, {});
   for (const SampleId sample : samples) {
     LEAT_CHECK(sample.value < from.samples());
-    copier.copy(sample);
+    LEAT_TRY_VOID(copier.copy(sample));
   }
   return std::move(writer).finish();
 }
@@ -130,24 +196,39 @@ std::string joined_prefix(std::size_t part) {
 }
 
 Result<Buffer> join_catalogues(
-    std::span<const std::shared_ptr<const Catalogue>> parts) {
+    std::span<const std::shared_ptr<const Catalogue>> parts,
+    std::span<const std::size_t> places) {
   LEAT_CHECK(!parts.empty());
+  LEAT_CHECK(places.empty() || places.size() == parts.size());
   const Catalogue& first = *parts[0];
-  bool has_only_shards = true;
-  bool has_same_etags = true;
+  const auto is_shards = [](const auto& part) {
+    return part->layout() == Layout::kShards;
+  };
+  const bool keeps_etags = std::ranges::all_of(parts, [&](const auto& part) {
+    return part->etag_kind() == first.etag_kind();
+  });
+  std::vector<std::vector<std::size_t>> fields(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    LEAT_TRY_VOID(check_alike(first, *parts[i], i));
-    has_only_shards &= parts[i]->layout() == Layout::kShards;
-    has_same_etags &= parts[i]->etag_kind() == first.etag_kind();
+    LEAT_TRY(fields[i], fields_alike(first, *parts[i], i));
   }
-  CatalogueWriter writer(has_only_shards ? Layout::kShards : Layout::kObjects,
-                         has_same_etags ? first.etag_kind() : EtagKind::kNone);
-  writer.set_classes(first.classes());
+  LEAT_TRY(MergedClasses classes, merge_classes(parts));
+  CatalogueWriter writer(std::ranges::all_of(parts, is_shards)
+                             ? Layout::kShards
+                             : Layout::kObjects,
+                         keeps_etags ? first.etag_kind() : EtagKind::kNone);
+  writer.set_classes(classes.names);
   for (const FieldSpec& field : first.fields()) writer.add_field(field);
+  std::size_t place = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    Copier copier(*parts[i], writer, joined_prefix(i), has_same_etags);
+    CopyRules rules{.first_place = place,
+                    .is_joined = !places.empty() && places[i] != 0,
+                    .keeps_etags = keeps_etags,
+                    .fields = std::move(fields[i]),
+                    .labels = std::move(classes.numbers[i])};
+    place += rules.is_joined ? places[i] : 1;
+    Copier copier(*parts[i], writer, std::move(rules));
     for (std::uint64_t sample = 0; sample < parts[i]->samples(); ++sample) {
-      copier.copy({sample});
+      LEAT_TRY_VOID(copier.copy({sample}));
     }
   }
   return std::move(writer).finish();

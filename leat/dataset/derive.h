@@ -28,12 +28,20 @@ std::string joined_prefix(std::size_t part);
 
 /// The samples of all parts, one part after the other. The keys of objects
 /// begin with joined_prefix(); those of samples stay. It is of shards if all
-/// parts are.
+/// parts are. Fields come in the order of the first, classes are merged by name
+/// and labels renumbered: see merge_classes().
+///
+/// `places` says of how many places each part is joined itself, 0 for one that
+/// is not: its keys begin with joined_prefix() then, and are counted on from
+/// the places of the parts before it. Empty: none is.
 ///
 /// Errors:
-///   kInvalidArgument  parts whose fields or classes differ; names both
+///   kInvalidArgument  parts whose fields differ (names both); names of classes
+///                     in some parts alone; a label of no class, where they are
+///                     renumbered
 Result<Buffer> join_catalogues(
-    std::span<const std::shared_ptr<const Catalogue>> parts);
+    std::span<const std::shared_ptr<const Catalogue>> parts,
+    std::span<const std::size_t> places = {});
 
 /// To which of the named shares of a whole a sample belongs: a function of
 /// `seed` and `name` alone, so that samples that come later move no other.

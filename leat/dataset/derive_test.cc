@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -118,6 +119,95 @@ TEST(DeriveTest, ShardsStayShardsIfAllPartsAre) {
   EXPECT_EQ(open(*join_catalogues(mixed))->layout(), Layout::kObjects);
 }
 
+/// A sample for each class, labelled with it, and one with the last label
+/// again.
+CatalogueRef labelled(const std::vector<std::string>& classes,
+                      bool has_label_first = false, std::int64_t extra = 0) {
+  CatalogueWriter writer(Layout::kObjects, EtagKind::kNone);
+  writer.set_classes(classes);
+  std::size_t label = 0;
+  if (has_label_first) label = writer.add_field({"label", FieldKind::kInt64});
+  const std::size_t data = writer.add_field({"data", FieldKind::kBytes});
+  if (!has_label_first) label = writer.add_field({"label", FieldKind::kInt64});
+  for (std::size_t i = 0; i < std::max<std::size_t>(classes.size(), 1); ++i) {
+    const std::string key = "object" + std::to_string(i);
+    const ObjectIndex object = writer.add_object({.key = key, .size_bytes = 1});
+    writer.add_sample(key);
+    writer.set_range(data, {object, 0, 1});
+    writer.set_int64(label, static_cast<std::int64_t>(i) + extra);
+  }
+  return open(*std::move(writer).finish());
+}
+
+TEST(DeriveTest, ClassesAreMergedByName) {
+  const std::array<CatalogueRef, 2> folders{labelled({"bee", "dog"}),
+                                            labelled({"ant", "dog"})};
+  const std::array<CatalogueRef, 2> ordered{labelled({"dog", "bee"}),
+                                            labelled({"ant", "dog"})};
+  const std::array<CatalogueRef, 2> same{labelled({"dog", "bee"}),
+                                         labelled({"dog", "bee"})};
+  const auto labels_of = [](const CatalogueRef& catalogue) {
+    std::vector<std::int64_t> labels;
+    for (SampleId i; i.value < catalogue->samples(); ++i.value) {
+      labels.push_back(catalogue->int64(1, i));
+    }
+    return labels;
+  };
+  using Names = std::vector<std::string>;
+  using Numbers = std::vector<std::int64_t>;
+
+  const CatalogueRef sorted = open(*join_catalogues(folders));
+  const CatalogueRef appearing = open(*join_catalogues(ordered));
+  const CatalogueRef kept = open(*join_catalogues(same));
+
+  EXPECT_EQ(sorted->classes(), (Names{"ant", "bee", "dog"}));
+  EXPECT_EQ(labels_of(sorted), (Numbers{1, 2, 0, 2}));
+  EXPECT_EQ(appearing->classes(), (Names{"dog", "bee", "ant"}));
+  EXPECT_EQ(labels_of(appearing), (Numbers{0, 1, 2, 0}));
+  EXPECT_EQ(kept->classes(), (Names{"dog", "bee"}));
+  EXPECT_EQ(labels_of(kept), (Numbers{0, 1, 0, 1}));
+}
+
+TEST(DeriveTest, FieldsComeInTheOrderOfTheFirst) {
+  const std::array<CatalogueRef, 2> parts{
+      labelled({"ant", "bee"}), labelled({"bee"}, /*has_label_first=*/true)};
+
+  const CatalogueRef joined = open(*join_catalogues(parts));
+
+  EXPECT_EQ(joined->fields()[0].name, "data");
+  EXPECT_EQ(joined->int64(1, {2}), 1);
+  EXPECT_EQ(joined->object(joined->range(0, {2}).object).key, "1/object0");
+}
+
+TEST(DeriveTest, LabelsThatNobodyCanNameAreRefused) {
+  const std::array<CatalogueRef, 2> bare{labelled({"ant"}), labelled({})};
+  const std::array<CatalogueRef, 2> outside{labelled({"ant"}),
+                                            labelled({"bee"}, false, 1)};
+
+  EXPECT_THAT(join_catalogues(bare).error().message(),
+              HasSubstr("part 1: its labels are bare numbers"));
+  EXPECT_THAT(join_catalogues(outside).error().message(),
+              HasSubstr("'object0' has the label 1"));
+}
+
+TEST(DeriveTest, JoinedPartsAreCountedOn) {
+  const CatalogueRef two =
+      open(*join_catalogues(std::array{pictures(1), pictures(2)}));
+  const std::array<CatalogueRef, 3> parts{pictures(1), two, pictures(1)};
+  const std::array<std::size_t, 3> places{0, 2, 0};
+
+  const CatalogueRef joined = open(*join_catalogues(parts, places));
+
+  const auto key = [&](std::uint64_t sample) {
+    return joined->object(joined->range(0, {sample}).object).key;
+  };
+  ASSERT_EQ(joined->samples(), 5u);
+  EXPECT_EQ(key(0), "0/image0");
+  EXPECT_EQ(key(1), "1/image0");
+  EXPECT_EQ(key(2), "2/image0");
+  EXPECT_EQ(key(4), "3/image0");
+}
+
 TEST(DeriveTest, PartsWithOtherFieldsAreRefused) {
   CatalogueWriter writer(Layout::kObjects, EtagKind::kNone);
   writer.add_field({"audio", FieldKind::kBytes});
@@ -128,7 +218,7 @@ TEST(DeriveTest, PartsWithOtherFieldsAreRefused) {
 
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(joined.error().message(), HasSubstr("(audio)"));
+  EXPECT_THAT(joined.error().message(), HasSubstr("(audio: bytes)"));
 }
 
 TEST(DeriveTest, SharesHaveTheirSizesAndNeverMove) {

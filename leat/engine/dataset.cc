@@ -1,10 +1,12 @@
 #include "leat/engine/dataset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "leat/base/check.h"
 #include "leat/dataset/derive.h"
 #include "leat/engine/inventory_source.h"
 #include "leat/index/freshness.h"
@@ -97,15 +99,20 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
   return dataset_of(url, store, found, std::move(opening));
 }
 
-Result<Dataset> open_manifest(std::string_view base_url,
+Result<Dataset> open_manifest(std::span<const std::string> places,
                               const StoreOptions& store,
                               const Manifest& manifest,
                               std::string_view description,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop) {
+  LEAT_CHECK(!places.empty());
   auto opening = std::make_shared<Metrics>();
+  std::vector<StorePlace> parts;
+  for (const std::string& place : places) parts.push_back({place, store});
+  const bool is_joined = parts.size() > 1;
   LEAT_TRY(const OpenedStore opened,
-           open_store(base_url, store, env, opening.get()));
+           is_joined ? open_joined_store(parts, env, opening.get())
+                     : open_store(places.front(), store, env, opening.get()));
   LEAT_TRY(
       const OpenedCatalogue found,
       open_or_make(
@@ -116,33 +123,34 @@ Result<Dataset> open_manifest(std::string_view base_url,
           },
           env, stop));
   LEAT_TRY_VOID(check_kept(opened, found, stop));
-  return dataset_of(base_url, store, found, std::move(opening));
+  LEAT_TRY(Dataset dataset,
+           dataset_of(fmt::format("{}", fmt::join(places, " + ")), store, found,
+                      std::move(opening)));
+  if (is_joined) dataset.parts = std::move(parts);
+  return dataset;
 }
 
 Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                             const TokenWindows& windows,
                             const CatalogueOptions& options, const Env& env,
                             std::stop_token stop) {
-  const ObjectUrl place =
-      is_token_file(url) ? split_object_url(url) : ObjectUrl{.folder = url};
   auto opening = std::make_shared<Metrics>();
   LEAT_TRY(const OpenedStore opened,
-           open_store(place.folder, store, env, opening.get()));
-  LEAT_TRY(const OpenedCatalogue found,
-           open_or_make(
-               fmt::format("{}\ntokens {} kind {} bytes {} windows {}",
-                           opened.identity, place.name,
-                           static_cast<char>(windows.kind), windows.item_bytes,
-                           windows.seq_len),
-               options,
-               [&] {
-                 return build_token_windows(*opened.store, opened.prefix,
-                                            place.name, windows, options.index,
-                                            stop);
-               },
-               env, stop));
-  LEAT_TRY_VOID(check_kept(opened, found, stop));
-  return dataset_of(place.folder, store, found, std::move(opening));
+           open_store(url, store, env, opening.get()));
+  LEAT_TRY(
+      const OpenedCatalogue found,
+      open_or_make(
+          fmt::format("{}\ntokens kind {} bytes {} windows {} stride {} {}",
+                      opened.identity, static_cast<char>(windows.kind),
+                      windows.item_bytes, windows.seq_len, windows.stride,
+                      options.index.selection.text()),
+          options,
+          [&] {
+            return build_token_windows(*opened.store, opened.prefix, windows,
+                                       options.index, stop);
+          },
+          env, stop));
+  return dataset_of(url, store, found, std::move(opening));
 }
 
 Result<Dataset> select_samples(const Dataset& from,
@@ -172,19 +180,21 @@ Result<Dataset> join_datasets(std::span<const Dataset> datasets) {
   joined.url.clear();
   joined.opening = std::make_shared<Metrics>();
   std::vector<std::shared_ptr<const Catalogue>> catalogues;
+  std::vector<std::size_t> places;
   for (const Dataset& dataset : datasets) {
-    if (!dataset.parts.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{} is joined already; join all parts at once",
-                               dataset.url));
-    }
     catalogues.push_back(dataset.catalogue);
+    places.push_back(dataset.parts.size());
     if (dataset.opening) joined.opening->take_counters(*dataset.opening);
     joined.listed_at = std::min(joined.listed_at, dataset.listed_at);
-    joined.parts.push_back({dataset.url, dataset.store_options});
+    if (dataset.parts.empty()) {
+      joined.parts.push_back({dataset.url, dataset.store_options});
+    } else {
+      joined.parts.insert(joined.parts.end(), dataset.parts.begin(),
+                          dataset.parts.end());
+    }
     joined.url += (joined.url.empty() ? "" : " + ") + dataset.url;
   }
-  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues)));
+  LEAT_TRY(joined.catalogue, shared(join_catalogues(catalogues, places)));
   return joined;
 }
 

@@ -74,21 +74,23 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const Env& env,
                                           const std::stop_token& stop);
 
-/// A dataset whose samples are the rows of `manifest`; its keys lie below
-/// `base_url`. The catalogue is kept in the user's cache under `description`,
-/// which has to say all that the manifest says (a hash of it, for one); empty:
-/// it is not kept. Blocks.
+/// A dataset whose samples are the rows of `manifest`; its keys lie below the
+/// one place, or begin with joined_prefix() of one of several. The catalogue is
+/// kept in the user's cache under `description`, which has to say all that the
+/// manifest says (a hash of it, for one); empty: it is not kept. Blocks.
 ///
+/// REQUIRES: at least one place.
 /// Errors: as open_dataset and build_from_manifest
-Result<Dataset> open_manifest(std::string_view base_url,
+Result<Dataset> open_manifest(std::span<const std::string> places,
                               const StoreOptions& store,
                               const Manifest& manifest,
                               std::string_view description,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop);
 
-/// Windows of tokens: see build_token_windows(). `url` is a folder, or one .bin
-/// or .npy file. The catalogue is kept in the user's cache. Blocks.
+/// Windows of tokens: see build_token_windows(). `url` is a folder, of which
+/// `options.index.selection` takes files. The catalogue is kept in the user's
+/// cache. Blocks.
 ///
 /// Errors: as open_dataset and build_token_windows
 Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
+#include <string>
 #include <utility>
 
+#include "leat/engine/sources.h"
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_lock.h"
 #include "leat/index/freshness.h"
@@ -178,6 +181,11 @@ Result<LoaderSource> open_for_loader(std::string_view url,
                                      const LoaderOptions& loader,
                                      const Env& env,
                                      const std::stop_token& stop) {
+  if (const std::string source(url); !is_plain_place(source)) {
+    LEAT_TRY(Dataset dataset, open_sources(std::span(&source, 1), {}, store,
+                                           options, env, stop));
+    return LoaderSource(std::move(dataset));
+  }
   Opening opening{.url = url,
                   .store_options = store,
                   .options = options,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "leat/index/companions.h"
 #include "leat/index/folder_layout.h"
 #include "leat/index/listing.h"
+#include "leat/index/stat_all.h"
 
 namespace leat {
 namespace {
@@ -40,20 +42,25 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   return std::move(writer).finish();
 }
 
-Result<std::vector<ObjectInfo>> find_objects(Store& store,
-                                             std::string_view prefix,
-                                             const IndexOptions& options,
-                                             IndexProgress& now,
-                                             const std::stop_token& stop) {
-  if (options.objects) {
-    LEAT_TRY(std::vector<ObjectInfo> given, options.objects(stop));
-    return data_among(std::move(given));
-  }
-  const auto progress = [&](std::uint64_t objects) {
-    now.objects = objects;
-    if (options.progress) options.progress(now);
-  };
-  return list_data(store, prefix, progress, stop);
+/// So many are asked for one by one; of more, all that is there is listed.
+constexpr std::size_t kMostAskedFor = 1000;
+
+Result<std::vector<ObjectInfo>> ask_for(
+    Store& store, std::string_view prefix, std::vector<std::string> names,
+    const IndexOptions& options,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  LEAT_TRY(std::vector<ObjectInfo> objects,
+           stat_all(
+               store, prefix, names,
+               [&](std::size_t name) {
+                 return fmt::format("looking for '{}'", names[name]);
+               },
+               {.threads = options.threads, .progress = progress}, stop));
+  for (std::size_t i = 0; i < names.size(); ++i) objects[i].key = names[i];
+  return objects;
 }
 
 Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
@@ -73,6 +80,37 @@ Result<BuiltCatalogue> build(Store& store, std::string_view prefix,
 }
 
 }  // namespace
+
+Result<std::vector<ObjectInfo>> find_objects(Store& store,
+                                             std::string_view prefix,
+                                             const IndexOptions& options,
+                                             IndexProgress& now,
+                                             const std::stop_token& stop) {
+  const Selection& selection = options.selection;
+  const std::function<void(std::uint64_t)> progress = [&](std::uint64_t found) {
+    now.objects = found;
+    if (options.progress) options.progress(now);
+  };
+  const bool can_list = store.traits().can_list;
+  std::vector<std::string> names = selection.names();
+  if (options.objects) {
+    LEAT_TRY(std::vector<ObjectInfo> given, options.objects(stop));
+    return data_among(std::move(given), store.url_of(prefix), selection);
+  }
+  if (!names.empty() && (names.size() <= kMostAskedFor || !can_list)) {
+    LEAT_TRY(std::vector<ObjectInfo> named,
+             ask_for(store, prefix, std::move(names), options, progress, stop));
+    return data_among(std::move(named), store.url_of(prefix), selection);
+  }
+  if (!can_list && !selection.is_usual()) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "it cannot be listed, so wildcards, include=, exclude= and extensions= "
+        "have nothing to choose from: name the objects instead, as in "
+        "'shard-{0000..0128}.tar', or use s3:// or a folder");
+  }
+  return list_data(store, prefix, progress, stop, selection);
+}
 
 EtagKind etag_kind_of(const Store& store) {
   if (!store.traits().has_etags) return EtagKind::kNone;

@@ -11,6 +11,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
+#include "leat/index/selection.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -34,6 +35,8 @@ struct IndexOptions {
   /// What labels count through; empty: the sorted names of the top folders.
   std::vector<std::string> classes;
   EtagUse etags = EtagUse::kKeep;
+  /// Which of the objects that are there count.
+  Selection selection;
   /// What is below the prefix, keys relative to it, in byte order: instead of
   /// listing, such as from read_inventory(). May be empty.
   std::function<Result<std::vector<ObjectInfo>>(std::stop_token)> objects;
@@ -56,14 +59,26 @@ EtagKind etag_kind_of(const Store& store);
 /// where they cannot, only sizes can.
 bool etags_apply(const Catalogue& catalogue, const Store& store);
 
+/// The objects under `prefix` that `options` take, in byte order, keys relative
+/// to it: as `options.objects` gives them; by Store::stat, where few are named
+/// or the store cannot list; else listed. `now` is kept up to date. Blocks.
+///
+/// Errors: as list_data() and Store::stat; kInvalidArgument if something has
+/// to be listed and the store cannot
+Result<std::vector<ObjectInfo>> find_objects(Store& store,
+                                             std::string_view prefix,
+                                             const IndexOptions& options,
+                                             IndexProgress& now,
+                                             const std::stop_token& stop);
+
 /// Lists what is under `prefix` and makes its catalogue. Blocks.
 ///
 /// All objects `.tar`, but for what companions.h passes over: shards, members
 /// grouped as WebDataset does, told by an index beside the shard where there is
 /// one that fits. Else each object is a sample with the field `data`, and
-/// `label` where there are folders. Hidden objects are passed over. Samples
-/// come in byte order of objects' keys, within a shard in the order of its
-/// members.
+/// `label` where there are folders. Hidden objects are passed over, and what
+/// `options.selection` leaves out. Samples come in byte order of objects' keys,
+/// within a shard in the order of its members.
 ///
 /// Errors:
 ///   kNotFound         nothing is there

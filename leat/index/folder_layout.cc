@@ -48,9 +48,10 @@ Result<Layout> layout_of(std::span<const ObjectInfo> objects) {
       std::ranges::find_if(objects, std::not_fn(is_shard), key_of);
   if (shard != objects.end() && other != objects.end()) {
     return invalid(fmt::format(
-        "'{}' is a tar shard and '{}' is not: keep shards in a folder of their "
-        "own, or hide what is no data behind a dot ('.{}')",
-        shard->key, other->key, other->key));
+        "'{}' is a tar shard and '{}' is not: say which are samples "
+        "(extensions=\"tar\", exclude=\"{}\"), keep shards in a folder of "
+        "their own, or hide what is no data behind a dot ('.{}')",
+        shard->key, other->key, other->key, other->key));
   }
   if (shard != objects.end()) return Layout::kShards;
   if (!objects.empty() &&
@@ -77,9 +78,10 @@ Result<Labels> Labels::make(std::span<const ObjectInfo> objects,
   }
   if (outside != nullptr && !folders.empty()) {
     return invalid(fmt::format(
-        "'{}' lies beside folders such as '{}/', so it has no label: move it "
-        "into a folder, hide it behind a dot, or open a folder below",
-        outside->key, *folders.begin()));
+        "'{}' lies beside folders such as '{}/', so it has no label: leave it "
+        "out (exclude=\"{}\"), move it into a folder, hide it behind a dot, or "
+        "open a folder below",
+        outside->key, *folders.begin(), outside->key));
   }
   if (folders.empty() && !classes.empty()) {
     return invalid("classes were given, and there are no folders to label");

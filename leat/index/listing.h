@@ -7,22 +7,27 @@
 #include <vector>
 
 #include "leat/base/result.h"
+#include "leat/index/selection.h"
 #include "leat/store/store.h"
 
 namespace leat {
 
-/// All objects below `prefix` that are not hidden, in byte order, their keys
+/// All objects below `prefix` that `selection` takes, in byte order, their keys
 /// relative to it. Blocks. `progress` hears the number of objects so far; it
-/// may be empty.
+/// may be empty. What is left out is logged, once in a process.
 ///
-/// Errors: as Store::list; kNotFound if there are none.
+/// Errors: as Store::list and select_objects().
 Result<std::vector<ObjectInfo>> list_data(
     Store& store, std::string_view prefix,
-    const std::function<void(std::uint64_t)>& progress, std::stop_token stop);
+    const std::function<void(std::uint64_t)>& progress, std::stop_token stop,
+    const Selection& selection = {});
 
-/// Those of `objects`, whose keys are relative already, that are data.
+/// Those of `objects`, whose keys are relative to `place` already, that
+/// `selection` takes. What is left out is logged, once in a process.
 ///
-/// Errors: kNotFound if there are none.
-Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects);
+/// Errors: as select_objects().
+Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects,
+                                           std::string_view place,
+                                           const Selection& selection);
 
 }  // namespace leat

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -26,9 +27,12 @@ Result<void> check_column(const Manifest& manifest,
       rows = column.floats.size();
       break;
   }
-  const bool has_sizes = column.field.kind == FieldKind::kBytes &&
-                         !column.sizes.empty() && column.sizes.size() != rows;
-  if (rows == manifest.rows && !has_sizes) return {};
+  const bool is_uneven =
+      column.field.kind == FieldKind::kBytes &&
+      ((!column.sizes.empty() && column.sizes.size() != rows) ||
+       column.offsets.size() != column.lengths.size() ||
+       (!column.offsets.empty() && column.offsets.size() != rows));
+  if (rows == manifest.rows && !is_uneven) return {};
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("column '{}' has {} values and the manifest {} rows",
                            column.field.name, rows, manifest.rows));
@@ -39,6 +43,12 @@ Result<void> check(const Manifest& manifest) {
   for (const ManifestColumn& column : manifest.columns) {
     LEAT_TRY_VOID(check_column(manifest, column));
     has_bytes |= column.field.kind == FieldKind::kBytes;
+  }
+  if (!manifest.names.empty() && manifest.names.size() != manifest.rows) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} names of samples, and the manifest has {} rows",
+                    manifest.names.size(), manifest.rows));
   }
   if (has_bytes) return {};
   return Error(ErrorCode::kInvalidArgument,
@@ -128,11 +138,23 @@ void set(CatalogueWriter& writer, std::size_t field,
   }
   if (column.texts[row].empty()) return;
   const ObjectIndex object = objects.index_of(column.texts[row]);
-  writer.set_range(field, {object, 0, infos[object.value].size_bytes});
+  const bool is_part = !column.offsets.empty();
+  writer.set_range(
+      field, {object, is_part ? column.offsets[row] : 0,
+              is_part ? column.lengths[row] : infos[object.value].size_bytes});
+}
+
+Layout layout_of(const Manifest& manifest) {
+  const auto has_parts = [](const ManifestColumn& column) {
+    return !column.offsets.empty();
+  };
+  return std::ranges::any_of(manifest.columns, has_parts) ? Layout::kShards
+                                                          : Layout::kObjects;
 }
 
 const std::string& name_of(const Manifest& manifest, std::uint64_t row) {
   static const std::string none;
+  if (!manifest.names.empty()) return manifest.names[row];
   for (const ManifestColumn& column : manifest.columns) {
     if (column.field.kind == FieldKind::kBytes) return column.texts[row];
   }
@@ -152,7 +174,7 @@ Result<BuiltCatalogue> build_from_manifest(Store& store,
            infos_of(store, prefix, objects, options, stop));
   const bool keeps_etags =
       options.etags == EtagUse::kKeep && !objects.known().has_value();
-  CatalogueWriter writer(Layout::kObjects,
+  CatalogueWriter writer(layout_of(manifest),
                          keeps_etags ? etag_kind_of(store) : EtagKind::kNone);
   writer.set_classes(manifest.classes);
   for (const ManifestColumn& column : manifest.columns) {

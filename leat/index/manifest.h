@@ -25,6 +25,10 @@ struct ManifestColumn {
   /// Of kBytes: the objects' sizes, if the manifest has them; else empty, and
   /// the store is asked.
   std::vector<std::uint64_t> sizes;
+  /// Of kBytes: the part of the object that is the value, both or neither;
+  /// empty: all of it.
+  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> lengths;
 };
 
 /// Rows, by columns.
@@ -32,16 +36,18 @@ struct Manifest {
   std::uint64_t rows = 0;
   std::vector<ManifestColumn> columns;  ///< At least one of them kBytes.
   std::vector<std::string> classes;     ///< That `label` counts through.
+  /// Of samples; empty: each is called as the object of its first byte field.
+  std::vector<std::string> names;
 };
 
 /// Makes the catalogue of a manifest. Lists nothing; asks the store for the
 /// size and ETag of each object once (Store::stat), `options.threads` at a
-/// time, unless the manifest has the sizes. Blocks.
-///
-/// A sample is called as the object of its first byte field.
+/// time, unless the manifest has the sizes. Where values are parts of objects,
+/// these count as shards. Blocks.
 ///
 /// Errors:
-///   kInvalidArgument  no byte field, columns of unequal lengths
+///   kInvalidArgument  no byte field; columns, or names, of unequal lengths; a
+///                     part that lies outside of its object
 ///   kNotFound         an object is not there; names the row, the field and it
 ///   kCancelled        `stop` fired; or any of Store::stat
 Result<BuiltCatalogue> build_from_manifest(Store& store,

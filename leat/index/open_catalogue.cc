@@ -85,8 +85,8 @@ void share(const PublishedPlace& place, std::span<const std::byte> bytes,
 bool makes_for_all_nodes(const PublishedPlace& place,
                          const CatalogueOptions& options) {
   return spans_nodes(place.launch) && is_on_first_node(place.launch) &&
-         options.index.classes.empty() && options.sharing != Sharing::kNever &&
-         place.store.traits().can_write;
+         options.index.classes.empty() && options.index.selection.is_usual() &&
+         options.sharing != Sharing::kNever && place.store.traits().can_write;
 }
 
 CatalogueOptions with_environment(CatalogueOptions options, const Env& env) {
@@ -143,7 +143,8 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
   std::optional<FirstNode> first_node;
   if (spans_nodes(place.launch) && !is_on_first_node(place.launch) &&
       options.sharing == Sharing::kWhereAllowed &&
-      options.index.classes.empty() && !options.refresh.is_always()) {
+      options.index.classes.empty() && options.index.selection.is_usual() &&
+      !options.refresh.is_always()) {
     first_node.emplace(place, options,
                        sought.outdated ? &*sought.outdated : nullptr);
   }
@@ -227,7 +228,8 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
       .store = store, .prefix = prefix, .path = path, .launch = launch};
   LEAT_TRY(Sought sought, seek_catalogue(place, options, stop));
   if (sought.good) return *std::move(sought.good);
-  if (!store.traits().can_list && !options.index.objects) {
+  if (!store.traits().can_list && !options.index.objects &&
+      options.index.selection.is_usual()) {
     return cannot_list(store, prefix);
   }
   if (sought.outdated) keep_earlier(path, *sought.outdated);

@@ -121,6 +121,10 @@ Result<Catalogue> open_published(const PublishedPlace& place,
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
     const std::stop_token& stop, bool* was_refused) {
+  // It is of all that is there.
+  if (!options.index.selection.is_usual()) {
+    return std::optional<OpenedCatalogue>();
+  }
   const std::string key = published_key(place.prefix);
   LEAT_TRY(const std::optional<ObjectInfo> info,
            stat_published(place.store, key, stop, was_refused));

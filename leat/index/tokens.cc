@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "leat/dataset/catalogue_writer.h"
-#include "leat/index/listing.h"
 
 namespace leat {
 namespace {
@@ -66,10 +65,12 @@ class Cutter {
     const ObjectIndex object = writer_.add_object(
         {.key = file.key, .etag = file.etag, .size_bytes = file.size_bytes});
     const std::uint64_t window = windows_.seq_len * windows_.item_bytes;
-    const std::uint64_t count = (span->end - span->begin) / window;
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t step = windows_.stride * windows_.item_bytes;
+    std::uint64_t begin = span->begin;
+    for (std::uint64_t i = 0; span->end - begin >= window; ++i, begin += step) {
       writer_.add_sample(fmt::format("{}:{}", file.key, i));
-      writer_.set_range(tokens_, {object, span->begin + i * window, window});
+      writer_.set_range(tokens_, {object, begin, window});
+      if (span->end - begin < step) break;
     }
     return {};
   }
@@ -133,49 +134,29 @@ class Cutter {
   const std::size_t tokens_;
 };
 
-Result<std::vector<ObjectInfo>> find_files(Store& store,
-                                           std::string_view prefix,
-                                           std::string_view file,
-                                           const IndexOptions& options,
-                                           const std::stop_token& stop) {
-  std::vector<ObjectInfo> files;
-  if (!file.empty()) {
-    LEAT_TRY(ObjectInfo info, store.stat(key_in_store(prefix, file), stop));
-    info.key = file;
-    files.push_back(std::move(info));
-    return files;
-  }
-  IndexProgress progress;
-  LEAT_TRY(files, list_data(
-                      store, prefix,
-                      [&](std::uint64_t listed) {
-                        progress.objects = listed;
-                        if (options.progress) options.progress(progress);
-                      },
-                      stop));
-  std::erase_if(files,
-                [](const ObjectInfo& o) { return !is_token_file(o.key); });
-  return files;
-}
-
 }  // namespace
 
-bool is_token_file(std::string_view name) {
-  return name.ends_with(".bin") || name.ends_with(".npy");
-}
-
 Result<TokenWindows> token_windows(std::string_view dtype,
-                                   std::uint64_t seq_len) {
+                                   std::uint64_t seq_len,
+                                   std::uint64_t stride) {
   // A window is a range of an object, at most 2^48 bytes.
   if (seq_len == 0 || seq_len >= std::uint64_t{1} << 40) {
     return Error(
         ErrorCode::kInvalidArgument,
         fmt::format("seq_len={}; it is at least 1 and below 2^40", seq_len));
   }
+  if (stride > seq_len) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("stride={} is more than seq_len={}, so tokens between two "
+                    "windows would be left out; give at most seq_len",
+                    stride, seq_len));
+  }
   std::string names;
   for (const DtypeName& known : kDtypes) {
     if (known.name == dtype) {
-      return TokenWindows{known.kind, known.item_bytes, seq_len};
+      return TokenWindows{known.kind, known.item_bytes, seq_len,
+                          stride == 0 ? seq_len : stride};
     }
     names += names.empty() ? "" : ", ";
     names += known.name;
@@ -186,12 +167,16 @@ Result<TokenWindows> token_windows(std::string_view dtype,
 
 Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view prefix,
-                                           std::string_view file,
                                            const TokenWindows& windows,
                                            const IndexOptions& options,
                                            const std::stop_token& stop) {
+  IndexOptions of_tokens = options;
+  if (of_tokens.selection.extensions.empty()) {
+    of_tokens.selection.extensions = {".bin", ".npy"};
+  }
+  IndexProgress progress;
   LEAT_TRY(const std::vector<ObjectInfo> files,
-           find_files(store, prefix, file, options, stop));
+           find_objects(store, prefix, of_tokens, progress, stop));
   Cutter cutter(store, prefix, windows);
   for (const ObjectInfo& each : files) LEAT_TRY_VOID(cutter.add(each, stop));
   LEAT_TRY(Buffer bytes, std::move(cutter).finish());

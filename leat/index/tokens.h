@@ -19,36 +19,37 @@ struct TokenWindows {
   NpyKind kind = NpyKind::kUnsigned;
   std::uint32_t item_bytes = 2;
   std::uint64_t seq_len = 0;  ///< Tokens a window.
+  std::uint64_t stride = 0;   ///< Tokens from a window to the next; never 0.
 };
 
-/// Makes the catalogue of the windows of all `.bin` and `.npy` files below
-/// `prefix`, in byte order of their keys; or, without listing, of `file` alone
-/// where that is not empty. A sample is `seq_len` tokens, the field `tokens`;
-/// windows neither overlap nor reach from file to file, and what is left at the
-/// end of a file is left out. Blocks.
+/// Makes the catalogue of the windows of the `.bin` and `.npy` files below
+/// `prefix` that `options.selection` takes, in byte order of their keys. A
+/// sample is `seq_len` tokens, the field `tokens`; a window begins each
+/// `stride` tokens, none reaches from file to file, and what is left at the end
+/// of a file is left out. Blocks.
 ///
 /// A `.bin` is nothing but tokens, little-endian; the header of a `.npy` is
 /// read, and has to agree.
 ///
 /// Errors:
-///   kInvalidArgument  seq_len of 0, a `.bin` of no whole number of tokens, a
-///                     `.npy` of another type or of more than one dimension
+///   kInvalidArgument  a `.bin` of no whole number of tokens, a `.npy` of
+///                     another type or of more than one dimension
 ///   kNotFound         no such file, or no window in any
 ///   kCorrupt          a `.npy` that is none; or any of Store's
 Result<BuiltCatalogue> build_token_windows(Store& store,
                                            std::string_view prefix,
-                                           std::string_view file,
                                            const TokenWindows& windows,
                                            const IndexOptions& options,
                                            const std::stop_token& stop);
 
-/// True for names that end as those of token files do.
-bool is_token_file(std::string_view name);
-
 /// "uint16", "int32", …: the kind and size of NumPy's plain numbers.
 ///
-/// Errors: kInvalidArgument, naming those there are
+/// `stride` of 0 is seq_len: windows that do not overlap.
+///
+/// Errors: kInvalidArgument: no such type (names those there are), a seq_len of
+/// 0, or a stride above seq_len, which would leave tokens out
 Result<TokenWindows> token_windows(std::string_view dtype,
-                                   std::uint64_t seq_len);
+                                   std::uint64_t seq_len,
+                                   std::uint64_t stride = 0);
 
 }  // namespace leat

@@ -9,6 +9,7 @@ import math
 import os
 import posixpath
 import re
+import urllib.parse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -27,6 +28,9 @@ FORMATS = {
 }
 """What the ends of names mean."""
 
+_MOST_PLACES = 64
+"""Each is a store of its own, with threads and connections."""
+
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _INT64 = range(-(2**63), 2**63)
 
@@ -37,10 +41,13 @@ class Column:
 
     name: str
     kind: str
-    """``bytes`` (the values are keys of objects), ``int64``, ``float64``, ``string``."""
+    """``bytes`` (the values say which objects), ``int64``, ``float64``, ``string``."""
     values: Values
     sizes: Union[Sequence[int], None] = None
     """Of the objects, where the manifest has them."""
+    offsets: Union[Sequence[int], None] = None
+    lengths: Union[Sequence[int], None] = None
+    """The part of each object that is the value, where it is not all of it."""
 
 
 def format_of(name: str) -> str:
@@ -51,6 +58,51 @@ def format_of(name: str) -> str:
     raise InvalidArgument(
         f"{name}: a manifest is called {', '.join(FORMATS)}; format= says which it is otherwise"
     )
+
+
+def base_of(url: Any) -> str:
+    """The folder that paths are relative to where nobody says it.
+
+    Raises:
+        leat.InvalidArgument: the manifests lie in several folders.
+    """
+    names = [url] if isinstance(url, (str, os.PathLike)) else list(url)
+    folders = {os.path.dirname(os.fspath(name)) or "." for name in names}
+    if len(folders) != 1 or is_pattern(next(iter(folders))):
+        raise InvalidArgument(
+            "the manifests lie in several folders, so nobody knows what their paths are "
+            "relative to; say it with base="
+        )
+    return folders.pop()
+
+
+def is_pattern(url: str) -> bool:
+    """Whether it may name several objects."""
+    _, scheme, path = url.rpartition("://")
+    wild = "*[{" if url.startswith("http") else "*?[{"
+    is_there = not scheme and os.path.exists(url)
+    return not is_there and any(char in path for char in wild)
+
+
+def read_tables(tables: Iterable[tuple[str, bytes]], format: Union[str, None]) -> dict[str, Values]:
+    """The columns of several manifests, one below the other.
+
+    Raises:
+        leat.InvalidArgument: their columns differ.
+    """
+    first, whole = "", {}
+    for name, data in tables:
+        table = read_table(data, format or format_of(name), name)
+        if not whole:
+            first, whole = name, {key: list(values) for key, values in table.items()}
+        elif table.keys() != whole.keys():
+            raise InvalidArgument(
+                f"{name} has the columns {', '.join(table)}, and {first} has {', '.join(whole)}"
+            )
+        else:
+            for key, values in table.items():
+                whole[key].extend(values)
+    return whole
 
 
 def read_table(data: bytes, format: str, name: str) -> dict[str, Values]:
@@ -196,37 +248,119 @@ def _label_column(
     return Column("label", "int64", [numbers[text] for text in values]), names
 
 
-def _relative(path: str, base: str) -> Union[str, None]:
-    """The key below ``base``; None if it is elsewhere."""
-    if "://" in path:
-        inside = path.startswith(base.rstrip("/") + "/")
-        return path[len(base.rstrip("/")) + 1 :] if inside else None
-    if "://" in base and not base.startswith("file://"):
-        return path.lstrip("/")
-    folder = os.path.abspath(base[len("file://") :] if base.startswith("file://") else base)
-    whole = os.path.normpath(os.path.join(folder, path))
-    if os.path.commonpath([folder, whole]) != folder or whole == folder:
-        return None
-    return os.path.relpath(whole, folder)
+class Places:
+    """Where the objects of a manifest lie: what paths are relative to, and wherever else
+    whole URLs lead."""
+
+    def __init__(self, base: str, name: str) -> None:
+        self._base = base.rstrip("/") or "/"
+        self._name = name
+        self._is_table_local = _is_local(name)
+        self._numbers: dict[str, int] = {}
+
+    def find(self, path: str, row: int) -> tuple[int, str]:
+        """The number of a place, and the key in it.
+
+        Raises:
+            leat.InvalidArgument: it leads out of `base`; a URL that cannot be read;
+                too many places.
+        """
+        place, key = self._place_of(path, row)
+        number = self._numbers.setdefault(place, len(self._numbers))
+        if number == _MOST_PLACES:
+            raise InvalidArgument(
+                f"{self._name}, row {row}: {path} lies in one more than {_MOST_PLACES} places "
+                "(buckets and hosts); make a manifest of each part and join the datasets"
+            )
+        return number, key
+
+    @property
+    def urls(self) -> list[str]:
+        return list(self._numbers)
+
+    def _place_of(self, path: str, row: int) -> tuple[str, str]:
+        base = self._base
+        if "://" in path:
+            if path.startswith(base + "/"):
+                return base, path[len(base) + 1 :]
+            if path.startswith("file://"):
+                return self._local(path[len("file://") :], path, row)
+            scheme, _, rest = path.partition("://")
+            host, _, key = rest.partition("/")
+            if not host or not key:
+                raise self._bad(path, row, "names no object")
+            if scheme in ("http", "https"):
+                if "?" in key or "#" in key:
+                    raise self._bad(path.partition("?")[0], row, "has a query or a fragment")
+                key = urllib.parse.unquote(key)
+            return f"{scheme}://{host}", key
+        if not _is_local(base):
+            return base, path.lstrip("/")
+        if os.path.isabs(path):
+            return self._local(path, path, row)
+        folder = _folder(base)
+        whole = os.path.normpath(os.path.join(folder, path))
+        if os.path.commonpath([folder, whole]) != folder or whole == folder:
+            raise self._bad(
+                path, row, f"does not lie below {base}; give base= a place that holds all of them"
+            )
+        return base, os.path.relpath(whole, folder)
+
+    def _local(self, path: str, shown: str, row: int) -> tuple[str, str]:
+        whole = os.path.normpath(path)
+        if _is_local(self._base):
+            folder = _folder(self._base)
+            if os.path.commonpath([folder, whole]) == folder and whole != folder:
+                return self._base, os.path.relpath(whole, folder)
+        if not self._is_table_local:
+            raise self._bad(
+                shown, row, "is a file of this machine, and the manifest comes from elsewhere; "
+                "copy the manifest here if that is meant",
+            )  # fmt: skip
+        return "/", whole.lstrip("/")
+
+    def _bad(self, path: str, row: int, why: str) -> InvalidArgument:
+        return InvalidArgument(f"{self._name}, row {row}: {path} {why}")
+
+
+def _is_local(url: str) -> bool:
+    return "://" not in url or url.startswith("file://")
+
+
+def _folder(base: str) -> str:
+    return os.path.abspath(base[len("file://") :] if base.startswith("file://") else base)
 
 
 def _bytes_column(
-    field: str, paths: Values, sizes: Union[Values, None], base: str, name: str
+    field: str,
+    paths: Values,
+    numbers: list[Union[Values, None]],
+    places: Places,
+    name: str,
 ) -> Column:
-    keys = []
-    for row, path in enumerate(paths, 1):
-        key = _relative(path, base) if path else ""
-        if key is None:
-            raise InvalidArgument(
-                f"{name}, row {row}: {path} does not lie below {base}; give base= a place "
-                "that holds all of them"
-            )
-        keys.append(key)
-    if sizes is not None:
-        for row, size in enumerate(sizes, 1):
-            if not isinstance(size, int) or size < 0:
-                raise InvalidArgument(f"{name}, row {row}: {size!r} is no size in bytes")
-    return Column(field, "bytes", keys, sizes)
+    """`numbers` are sizes of objects, offsets and lengths of parts; each may be None."""
+    found = [places.find(path, row) if path else None for row, path in enumerate(paths, 1)]
+    for values in numbers:
+        for row, value in enumerate(values or (), 1):
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**48:
+                raise InvalidArgument(f"{name}, row {row}: {value!r} is no number of bytes")
+    return Column(field, "bytes", found, *numbers)
+
+
+def names_of(column: Column, several_places: bool) -> list[str]:
+    """What samples are called, where their first object's key alone does not say."""
+    keys = ["" if each is None else each[1] for each in column.values]
+    if column.offsets is not None:
+        return [f"{key}:{offset}" for key, offset in zip(keys, column.offsets)]
+    return keys if several_places else []
+
+
+def keys_of(found: Values, places: Places) -> list[str]:
+    """What the engine calls the objects that `Places.find` found: where there are several
+    places, their numbers come first."""
+    if len(places.urls) == 1:
+        return ["" if each is None else each[1] for each in found]
+    return ["" if each is None else f"{each[0]}/{each[1]}" for each in found]
 
 
 def columns_of(
@@ -235,11 +369,15 @@ def columns_of(
     fields: dict[str, str],
     columns: Union[dict[str, str], Iterable[str]],
     sizes: dict[str, str],
+    ranges: dict[str, tuple[str, str]],
     classes: Union[Sequence[str], None],
-    base: str,
+    places: Places,
     name: str,
 ) -> tuple[list[Column], list[str]]:
-    """What `leat.Dataset.from_manifest` asks for, and the names of the classes."""
+    """What `leat.Dataset.from_manifest` asks for, and the names of the classes.
+
+    Columns of bytes have what `Places.find` found, None for no object.
+    """
     made: list[Column] = []
     names: list[str] = list(classes or ())
     for field, column in fields.items():
@@ -249,26 +387,28 @@ def columns_of(
             labels, names = _label_column(values, classes, name)
             made.append(labels)
         elif is_text:
-            known = _column(table, sizes[field], name) if field in sizes else None
-            made.append(_bytes_column(field, values, known, base, name))
+            wanted = [sizes.get(field), *ranges.get(field, (None, None))]
+            numbers = [each and _column(table, each, name) for each in wanted]
+            made.append(_bytes_column(field, values, numbers, places, name))
         else:
             made.append(scalar_column(field, values, name))
     renamed = columns if isinstance(columns, dict) else {column: column for column in columns}
     for field, column in renamed.items():
         made.append(scalar_column(field, _column(table, column, name), name))
-    _check(made, sizes, name)
+    _check(made, {"sizes": sizes, "ranges": ranges}, name)
     return made, names
 
 
-def _check(made: list[Column], sizes: dict[str, str], name: str) -> None:
+def _check(made: list[Column], given: dict[str, Any], name: str) -> None:
     paths = [column.name for column in made if column.kind == "bytes"]
     if not paths:
         raise InvalidArgument(
             f"{name}: no field is a path of objects: the columns that fields= names hold numbers"
         )
-    for field in sizes:
-        if field not in paths:
-            raise InvalidArgument(f"sizes= names {field!r}, which is no field of paths")
+    for option, fields in given.items():
+        for field in fields:
+            if field not in paths:
+                raise InvalidArgument(f"{option}= names {field!r}, which is no field of paths")
     for column in made:
         if column.kind == "float64" and column.name == "label" and any(map(math.isnan, column.values)):
             raise InvalidArgument(f"{name}: some labels are not a number")

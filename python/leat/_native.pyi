@@ -20,7 +20,12 @@ class StoreOptions:
 
 class Dataset:
     def __init__(
-        self, url: str, store: StoreOptions, refresh: str, inventory: str | None
+        self,
+        sources: list[str],
+        store: StoreOptions,
+        refresh: str,
+        inventory: str | None,
+        chosen: tuple[list[str], list[str], list[str]],
     ) -> None: ...
     @property
     def url(self) -> str: ...
@@ -51,16 +56,23 @@ class Dataset:
     def select(self, samples: Any) -> Dataset: ...
     @staticmethod
     def tokens(
-        url: str, store: StoreOptions, dtype: str, seq_len: int, refresh: str
+        sources: list[str],
+        store: StoreOptions,
+        dtype: str,
+        seq_len: int,
+        stride: int,
+        refresh: str,
+        chosen: tuple[list[str], list[str], list[str]],
     ) -> Dataset: ...
     @staticmethod
     def join(datasets: list[Dataset]) -> Dataset: ...
     @staticmethod
     def from_rows(
-        base_url: str,
+        places: list[str],
         store: StoreOptions,
         rows: int,
-        columns: list[tuple[str, str, Any, Any]],
+        names: list[str],
+        columns: list[tuple[str, str, Any, Any, Any, Any]],
         classes: list[str],
         description: str,
         refresh: str,

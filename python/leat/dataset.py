@@ -4,30 +4,52 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 import numpy as np
 
-from leat import _manifest, _native
+from leat import _manifest, _native, _recipe
+from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._credentials import helper_command
+from leat._recipe import Recipe
 from leat.errors import InvalidArgument
 from leat.ops._op import dtype_name
 
 _MOST_MANIFEST_BYTES = 16 << 30
+_log = logging.getLogger("leat")
+
+Source = Union[str, "os.PathLike[str]"]
+"""A URL, a path, or a pattern of them."""
 
 
 class Dataset:
-    """The samples at a URL: a table of named fields.
+    """The samples at a URL, or at several: a table of named fields.
 
     The catalogue is looked for beside the data, then in the user's cache folder;
     else the store is listed once and the catalogue is kept there.
 
+    It pickles as what it was made by: a process that unpickles it opens it again, and
+    raises if other data lies there. So it works in worker processes.
+
     Args:
-        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path.
+        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path: a folder;
+            one object (``….tar``, ``….jpg``); or a pattern of objects, with braces
+            (``shard-{0000..0128}.tar``, ``{a,b}``) and wildcards (``*``, ``?``,
+            ``[0-9]``; ``**`` is any number of folders). Or a list of these, whose
+            samples come one after the other. HTTP cannot list, so there wildcards
+            raise and braces work.
+        include, exclude: patterns of objects' names below the folder, one or
+            several: only what one of `include` meets counts, and nothing that one of
+            `exclude` does. One without a slash is looked for in every folder.
+        extensions: ends of names that count, such as ``("jpg", "png")``, in any
+            case. Left out: images alone, where at least half of all are images; else
+            all but documents, such as README.md and labels.csv, where those are
+            few. ``"*"``: all. What is left out is logged once.
         refresh: ``"auto"`` (default) takes a catalogue that is kept if a cheap look
             at the store agrees with it (docs/howto/data-that-changes.md says what
             that cannot see), and else lists again and says what has changed.
@@ -48,8 +70,11 @@ class Dataset:
 
     def __init__(
         self,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        extensions: str | Sequence[str] = (),
         refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
         endpoint_url: str | None = None,
@@ -58,38 +83,61 @@ class Dataset:
         no_sign_request: bool = False,
         requester_pays: bool = False,
     ) -> None:
-        store = store_options(
-            endpoint_url=endpoint_url,
-            region=region,
-            profile=profile,
-            no_sign_request=no_sign_request,
-            requester_pays=requester_pays,
-        )
+        store = {
+            "endpoint_url": endpoint_url,
+            "region": region,
+            "profile": profile,
+            "no_sign_request": no_sign_request,
+            "requester_pays": requester_pays,
+        }
         told = None if inventory is None else os.fspath(inventory)
-        self._set(_native.Dataset(os.fspath(url), store, refresh, told))
+        chosen = _chosen(include, exclude, extensions)
+        native = _native.Dataset(_sources(url), store_options(**store), refresh, told, chosen)
+        options = _recipe.options_said(
+            inventory=None if told is None else _recipe.place_anywhere(told),
+            include=tuple(chosen[0]),
+            exclude=tuple(chosen[1]),
+            extensions=tuple(chosen[2]),
+            **store,
+        )
+        self._set(native, _made("open", [url], options, native))
 
-    def _set(self, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> None:
+    def _set(
+        self,
+        native: Any,
+        recipe: Recipe | None,
+        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+    ) -> None:
         self._native = native
+        self._recipe = recipe
+        """None: nobody knows how to make it again."""
         self._dtypes = dtypes
         """Of fields whose bytes are numbers: each sample is a row of as many."""
-        self._reader: Any = None
+        self._readers: dict[int, Any] = {}
+        """By process: threads and connections do not survive a fork."""
 
     @classmethod
-    def _of(cls, native: Any, dtypes: Mapping[str, np.dtype] = MappingProxyType({})) -> Dataset:
+    def _of(
+        cls,
+        native: Any,
+        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+        recipe: Recipe | None = None,
+    ) -> Dataset:
         dataset = cls.__new__(cls)
-        dataset._set(native, dtypes)
+        dataset._set(native, recipe, dtypes)
         return dataset
 
     @classmethod
     def from_manifest(
         cls,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
         fields: Mapping[str, str],
         columns: Mapping[str, str] | Iterable[str] = (),
         base: str | os.PathLike[str] | None = None,
         classes: Sequence[str] | None = None,
         sizes: Mapping[str, str] | None = None,
+        ranges: Mapping[str, tuple[str, str]] | None = None,
         format: Literal["csv", "tsv", "jsonl", "parquet"] | None = None,
         refresh: str = "auto",
         **store: Any,
@@ -104,7 +152,8 @@ class Dataset:
         user's cache folder.
 
         Args:
-            url: the manifest; Parquet needs pyarrow.
+            url: the manifest; Parquet needs pyarrow. A pattern or a list, as for
+                `leat.Dataset`: several of the same columns, one below the other.
             fields: from the name of a field to a column. A column of texts holds
                 paths of objects, whose bytes are the field (empty: the sample lacks
                 it); one of numbers is the field itself. Texts of a field called
@@ -112,11 +161,16 @@ class Dataset:
             columns: further columns that are fields as they stand: numbers as int64
                 or float64, texts as str.
             base: what paths are relative to; None for the manifest's own folder.
-                Paths may be whole URLs below it.
+                Whole URLs may lead elsewhere, also to several places (``s3://a/…``,
+                ``s3://b/…``, ``/data/…``), which are reached with the same options. A
+                manifest from elsewhere cannot name files of this machine.
             classes: the names that labels count through; None for the sorted ones.
             sizes: from a field of paths to the column of its objects' bytes: then
                 the store is asked nothing, and a changed object goes unnoticed
                 unless its size shows it.
+            ranges: from a field of paths to two columns, offset and length in bytes: the
+                value is that part of the object, as of a file that holds many. Shuffled
+                in blocks then, as shards are.
             format: what the manifest is, where its name does not tell.
             refresh, **store: as for `leat.Dataset`.
 
@@ -127,41 +181,66 @@ class Dataset:
             leat.Corrupt: the manifest cannot be read; names the line.
         """
         options = store_options(**store)
-        name = os.fspath(url)
-        data = _read(name, options)
-        table = _manifest.read_table(data, format or _manifest.format_of(name), name)
-        place = os.fspath(base) if base is not None else os.path.dirname(name) or "."
+        name = str(url)
+        place = _manifest.base_of(url) if base is None else os.fspath(base)
+        tables = list(_tables(url, options, store))
+        table = _manifest.read_tables(tables, format)
+        places = _manifest.Places(place, name)
+        parts = {field: (str(at), str(length)) for field, (at, length) in (ranges or {}).items()}
         made, names = _manifest.columns_of(
             table,
             fields=dict(fields),
             columns=columns if isinstance(columns, Mapping) else list(columns),
             sizes=dict(sizes or {}),
+            ranges=parts,
             classes=classes,
-            base=place,
+            places=places,
             name=name,
         )
         said = [dict(fields), columns if isinstance(columns, Mapping) else list(columns),
                 dict(sizes or {}), names]  # fmt: skip
-        description = hashlib.blake2b(json.dumps(said).encode() + data).hexdigest()
-        return cls._of(
-            _native.Dataset.from_rows(
-                base_url=place,
-                store=options,
-                rows=len(made[0].values),
-                columns=[(c.name, c.kind, c.values, c.sizes) for c in made],
-                classes=names,
-                description=description,
-                refresh=refresh,
-            )
+        if parts:
+            said.append(parts)
+        told = hashlib.blake2b(json.dumps(said).encode())
+        for _, data in tables:
+            told.update(data)
+        description = told.hexdigest()
+        first = next(column for column in made if column.kind == "bytes")
+        urls = places.urls or [place]
+        native = _native.Dataset.from_rows(
+            places=urls,
+            store=options,
+            rows=len(made[0].values),
+            names=_manifest.names_of(first, len(urls) > 1),
+            columns=[
+                (c.name, c.kind, _manifest.keys_of(c.values, places) if c.kind == "bytes" else c.values,
+                 c.sizes, c.offsets, c.lengths)
+                for c in made
+            ],  # fmt: skip
+            classes=names,
+            description=description,
+            refresh=refresh,
         )
+        given = _recipe.options_said(
+            fields=said[0],
+            columns=said[1],
+            sizes=said[2],
+            ranges=parts or None,
+            classes=None if classes is None else list(classes),
+            base=None if base is None else _recipe.place_anywhere(base),
+            format=format,
+            **store,
+        )
+        return cls._of(native, recipe=_made("from_manifest", [url], given, native))
 
     @classmethod
     def tokens(
         cls,
-        url: str | os.PathLike[str],
+        url: Source | Sequence[Source],
         *,
         dtype: Any,
         seq_len: int,
+        stride: int | None = None,
         refresh: str = "auto",
         **store: Any,
     ) -> Dataset:
@@ -170,50 +249,78 @@ class Dataset:
             leat.Dataset.tokens("s3://bucket/corpus", dtype="uint16", seq_len=2049)
 
         A sample is ``seq_len`` tokens, an array of shape ``(seq_len,)`` and of
-        `dtype`; a batch is ``(samples, seq_len)``. Windows neither overlap nor reach
-        from one file into the next, and what is left at the end of a file is left
-        out: every byte is in one window, and so read once an epoch. To predict each
-        next token, ask for one more than the context and shift::
+        `dtype`; a batch is ``(samples, seq_len)``. No window reaches from one file
+        into the next, and what is left at the end of a file is left out. Without
+        ``stride=`` windows do not overlap: every byte is in one, and so read once an
+        epoch. To predict each next token, ask for one more than the context and
+        shift::
 
             inputs, targets = tokens[:, :-1], tokens[:, 1:]
 
         Shuffled in blocks, as shards are.
 
         Args:
-            url: a folder of files, or one file.
+            url: a folder of files, one file, a pattern or a list, as for
+                `leat.Dataset`.
             dtype: of the tokens, little-endian; what a ``.npy`` says has to agree.
             seq_len: tokens a window.
+            stride: tokens from the beginning of a window to that of the next, at
+                most `seq_len`; None for `seq_len`. Of ``seq_len - 1``, each window
+                begins with the last token of the one before it.
             refresh, **store: as for `leat.Dataset`.
 
         Raises:
-            leat.InvalidArgument: a file that holds something else.
+            leat.InvalidArgument: a file that holds something else; a stride above
+                seq_len, which would leave tokens out.
             leat.NotFound: no such file, or none that holds a window.
         """
         kind = np.dtype(dtype_name(dtype)).newbyteorder("<")
+        if stride == 0:
+            raise InvalidArgument("stride=0; it is at least 1")
         native = _native.Dataset.tokens(
-            os.fspath(url),
+            _sources(url),
             store_options(**store),
             kind.name,
             _whole("seq_len", seq_len),
+            0 if stride is None else _whole("stride", stride),
             refresh,
+            ([], [], []),
         )
-        return cls._of(native, {"tokens": kind})
+        given = _recipe.options_said(
+            dtype=kind.name, seq_len=seq_len, stride=stride, **store
+        )
+        return cls._of(native, {"tokens": kind}, _made("tokens", [url], given, native))
 
     @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
-        They may lie in different places. Shuffled in blocks if all are shards, else in
-        full.
+        They may lie in different places, and their fields come in the order of the
+        first. Shuffled in blocks if all are shards, else in full.
+
+        Classes are merged by name, and labels renumbered: through the sorted names of
+        all, where each dataset's are sorted, as those of folders are; else in order
+        of first appearance. Datasets with the same classes keep their numbers.
 
         Raises:
-            leat.InvalidArgument: fields or classes differ.
+            leat.InvalidArgument: the names or kinds of fields differ; or some labels
+                have names and others have none, so nobody knows what they mean.
         """
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
             raise InvalidArgument("concat: tokens of different dtypes")
-        return cls._of(joined, dtypes)
+        if any(each.classes != joined.classes for each in datasets):
+            _log.info(
+                "concat: the classes differ, so labels are renumbered through the %d "
+                "names of all of them (`Dataset.classes` has the order)",
+                len(joined.classes),
+            )
+        parts = [each._recipe for each in datasets]
+        recipe = None
+        if None not in parts:
+            recipe = Recipe("concat", tuple(parts), {}, joined.digest)
+        return cls._of(joined, dtypes, recipe)
 
     @property
     def url(self) -> str:
@@ -262,11 +369,67 @@ class Dataset:
     def column(self, name: str) -> np.ndarray | list[str]:
         """The values of a field for all samples, without reading objects.
 
-        Numbers as an array of shape ``(samples,)``, texts as a list. Of a field of
-        bytes: their lengths, int64, -1 where a sample lacks it.
+        Numbers as an array of shape ``(samples,)``, texts as a list of str.
+
+        Raises:
+            leat.InvalidArgument: no such field, or one of bytes: see `parsed`,
+                `lengths` and `has`.
         """
+        if self.fields.get(name) == "bytes":
+            raise bytes_are_no_column(name)
+        return self._known(self._native.column, name)
+
+    def lengths(self, name: str) -> np.ndarray:
+        """How many bytes a field of bytes has: int64, of shape ``(samples,)``.
+
+        Nothing is read. A sample that lacks the field has -1.
+        """
+        self._want_bytes("lengths", name)
+        return self._native.column(name)
+
+    def has(self, name: str) -> np.ndarray:
+        """Which samples have a field of bytes: bool, of shape ``(samples,)``."""
+        return self.lengths(name) >= 0
+
+    def parsed(self, name: str, parse: Callable[[bytes], Any]) -> np.ndarray:
+        """What ``parse`` makes of a field of bytes, for all samples: an array of shape
+        ``(samples,)``, of numbers where all are, else of objects.
+
+            labels = dataset.parsed("cls", int)
+
+        Reads that field of every sample, with as many requests at once as a loader
+        has, each time it is called: for small fields, such as a shard's ``.cls``.
+
+        Args:
+            name: of the field.
+            parse: gets the bytes of a sample; ``str`` decodes UTF-8.
+
+        Raises:
+            leat.InvalidArgument: no such field of bytes, samples that lack it, or
+                ``parse`` raised; names the sample.
+        """
+        self._want_bytes("parsed", name)
+        lacks = np.flatnonzero(~self.has(name))
+        if len(lacks):
+            raise InvalidArgument(
+                f"parsed({name!r}): {len(lacks)} of {len(self)} samples lack the field, "
+                f"such as {self.key(int(lacks[0]))}; leave them out before, with "
+                f"filter(lambda of: of.has({name!r}))"
+            )
+        return parse_all(self, name, parse)
+
+    def _want_bytes(self, what: str, name: str) -> None:
+        kind = self.fields.get(name)
+        if kind is None:
+            raise _no_field(name, self.fields)
+        if kind != "bytes":
+            raise InvalidArgument(
+                f"{what}({name!r}): the field is {kind}, of which column({name!r}) has the values"
+            )
+
+    def _known(self, ask: Callable[[str], Any], name: str) -> Any:
         try:
-            return self._native.column(name)
+            return ask(name)
         except KeyError:
             raise _no_field(name, self.fields) from None
 
@@ -283,7 +446,10 @@ class Dataset:
         chosen = np.asarray(samples)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise InvalidArgument("samples= is a list of sample numbers")
-        return self._of(self._native.select(chosen.astype(np.int64)), self._dtypes)
+        chosen = chosen.astype(np.int64)
+        native = self._native.select(chosen)
+        recipe = _recipe.selection(self._recipe, chosen, native.digest)
+        return self._of(native, self._dtypes, recipe)
 
     def filter(self, keep: Callable[[Mapping[str, Any]], Any]) -> Dataset:
         """The samples that ``keep`` is true for.
@@ -292,8 +458,17 @@ class Dataset:
         back one bool for each sample::
 
             dataset.filter(lambda of: (of["label"] < 10) & (of["width"] >= 224))
+
+        A field of bytes is no column: ``of.lengths(name)``, ``of.has(name)`` and
+        ``of.parsed(name, int)`` are what `lengths`, `has` and `parsed` give::
+
+            shards.filter(lambda of: of.parsed("cls", int) == 1)
+
+        Raises:
+            leat.InvalidArgument: something else than such bools, or a field of
+                bytes was taken for a column.
         """
-        mask = np.asarray(keep(_Columns(self)))
+        mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
             raise InvalidArgument(
                 f"filter: keep gave {mask.dtype} of shape {mask.shape}; it is to give "
@@ -338,14 +513,15 @@ class Dataset:
         return self._sample(number)
 
     def _sample(self, number: int) -> dict[str, Any]:
-        if self._reader is None:
-            self._reader = _native.SampleReader(self._native)
+        reader = self._readers.get(os.getpid())
+        if reader is None:
+            reader = self._readers[os.getpid()] = _native.SampleReader(self._native)
         values = dict(self._native.scalars(number))
         for index, (name, kind) in enumerate(self.fields.items()):
             if kind != "bytes":
                 continue
             has_it = self._native.has_bytes(index, number)
-            values[name] = self._reader.read(index, number) if has_it else None
+            values[name] = reader.read(index, number) if has_it else None
             if name in self._dtypes:
                 values[name] = np.frombuffer(values[name], self._dtypes[name])
         return {name: values[name] for name in self.fields}
@@ -357,31 +533,29 @@ class Dataset:
         return self._native.samples
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a leat.Dataset holds a mapped catalogue and cannot be pickled; make it in "
-            "each process, which takes a moment once the catalogue is kept"
-        )
+        if self._recipe is None:
+            raise TypeError(
+                f"this dataset came of a loader that indexed {self.url} while it read; "
+                "pickle leat.Dataset(url) instead"
+            )
+        return _recipe.make_again, (self._recipe,)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.fields.items())
         return f"leat.Dataset({self.url!r}, {len(self)} samples, {fields})"
 
 
-class _Columns(Mapping[str, Any]):
-    """The columns of a dataset, made when asked for."""
+def _sources(url: Source | Sequence[Source]) -> list[str]:
+    several = [url] if isinstance(url, (str, os.PathLike)) else url
+    return [os.fspath(each) for each in several]
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
 
-    def __getitem__(self, name: str) -> Any:
-        values = self._dataset.column(name)
-        return np.array(values, dtype=object) if isinstance(values, list) else values
+def _chosen(*patterns: str | Sequence[str]) -> tuple[list[str], ...]:
+    return tuple([each] if isinstance(each, str) else list(each) for each in patterns)
 
-    def __iter__(self) -> Any:
-        return iter(self._dataset.fields)
 
-    def __len__(self) -> int:
-        return len(self._dataset.fields)
+def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:
+    return Recipe(how, tuple(map(_recipe.place_anywhere, what)), options, native.digest)
 
 
 def _no_field(name: Any, fields: Mapping[str, str], what: str = "") -> InvalidArgument:
@@ -411,6 +585,18 @@ def store_options(
         requester_pays=requester_pays,
         credential_helper=helper_command(),
     )
+
+
+def _tables(
+    url: Source | Sequence[Source], options: Any, store: Mapping[str, Any]
+) -> Iterable[tuple[str, bytes]]:
+    """Names and bytes of manifests."""
+    if isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url)):
+        yield os.fspath(url), _read(os.fspath(url), options)
+        return
+    files = Dataset(url, extensions="*", refresh="always", **store)
+    for number in range(len(files)):
+        yield files.key(number), files[number]["data"]
 
 
 def _read(url: str, store: Any) -> bytes:

@@ -16,7 +16,7 @@ from leat._lateness import Lateness, OwnWork
 from leat._ranks import check_place, pace_of, place_in_torch_distributed
 from leat._say import Introduction
 from leat.cache import Cache, options_of
-from leat.dataset import Dataset, store_options
+from leat.dataset import Dataset, Source, store_options
 from leat.errors import InvalidArgument
 from leat.fetch_ahead import FetchAhead, pair_of
 
@@ -34,7 +34,8 @@ class Loader:
     """Iterates over batches of a dataset, epoch after epoch.
 
     Args:
-        source: a URL, a path or a `leat.Dataset`.
+        source: a `leat.Dataset`, or what one is made of: a URL, a path, a pattern, or
+            a list of these.
         global_batch_size: samples a step over all ranks. Or
         batch_size: samples a step of each rank.
         train: True shuffles, and leaves out the last incomplete step; False keeps
@@ -134,7 +135,7 @@ class Loader:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | Dataset,
+        source: Source | Sequence[Source] | Dataset,
         *,
         global_batch_size: int | None = None,
         batch_size: int | None = None,
@@ -200,7 +201,7 @@ class Loader:
         self._dataset: Dataset | None = None
         if isinstance(source, Dataset):
             self._dataset = source
-        elif order != "stream":
+        elif order != "stream" or not isinstance(source, (str, os.PathLike)):
             self._dataset = Dataset(source, refresh=refresh, **store)
         if weights is not None:
             weights = _order.weights_of(weights, self._dataset)

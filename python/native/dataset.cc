@@ -15,6 +15,7 @@
 #include "errors.h"
 #include "interruptible.h"
 #include "leat/dataset/derive.h"
+#include "leat/engine/sources.h"
 
 namespace py = pybind11;
 
@@ -83,21 +84,43 @@ std::optional<Dataset> earlier(const Dataset& now, const std::string& digest) {
       [&] { return earlier_dataset(now, digest, process_env()); });
 }
 
-Dataset open(const std::string& url, const StoreOptions& store,
+using Names = std::vector<std::string>;
+
+/// include=, exclude= and extensions=.
+using Chosen = std::tuple<Names, Names, Names>;
+
+Selection selection_of(const Chosen& chosen) {
+  return {.patterns = {},
+          .include = std::get<0>(chosen),
+          .exclude = std::get<1>(chosen),
+          .extensions = std::get<2>(chosen)};
+}
+
+Dataset open(const Names& sources, const StoreOptions& store,
              const std::string& refresh,
-             const std::optional<std::string>& inventory) {
+             const std::optional<std::string>& inventory,
+             const Chosen& chosen) {
   const CatalogueOptions options = catalogue_options(refresh);
+  const Selection selection = selection_of(chosen);
+  const bool is_one = sources.size() == 1 && is_plain_place(sources.front());
   // Listing a large bucket takes minutes, and Ctrl-C must end it.
-  return run_interruptibly([&](const std::stop_token& stop) {
-    if (inventory) {
-      return open_dataset_of_inventory(url, *inventory, store, options,
-                                       process_env(), stop);
+  return run_interruptibly([&](const std::stop_token& stop) -> Result<Dataset> {
+    if (!inventory) {
+      return open_sources(sources, selection, store, options, process_env(),
+                          stop);
     }
-    return open_dataset(url, store, options, process_env(), stop);
+    if (!is_one || !selection.is_usual()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "inventory= goes with one folder, and not with include=, "
+                   "exclude= or extensions=");
+    }
+    return open_dataset_of_inventory(sources.front(), *inventory, store,
+                                     options, process_env(), stop);
   });
 }
 
-/// Of a manifest: name, kind, values and, of byte fields, sizes or None.
+/// Of a manifest: name, kind, values and, of byte fields, sizes, offsets and
+/// lengths, each or None.
 ManifestColumn column_of(const py::tuple& given) {
   ManifestColumn column;
   column.field.name = py::cast<std::string>(given[0]);
@@ -116,31 +139,42 @@ ManifestColumn column_of(const py::tuple& given) {
   if (!given[3].is_none()) {
     column.sizes = py::cast<std::vector<std::uint64_t>>(given[3]);
   }
+  if (!given[4].is_none()) {
+    column.offsets = py::cast<std::vector<std::uint64_t>>(given[4]);
+    column.lengths = py::cast<std::vector<std::uint64_t>>(given[5]);
+  }
   return column;
 }
 
-Dataset open_rows(const std::string& base_url, const StoreOptions& store,
-                  std::uint64_t rows, const std::vector<py::tuple>& columns,
+Dataset open_rows(const Names& places, const StoreOptions& store,
+                  std::uint64_t rows, Names names,
+                  const std::vector<py::tuple>& columns,
                   std::vector<std::string> classes,
                   const std::string& description, const std::string& refresh) {
-  Manifest manifest{.rows = rows, .columns = {}, .classes = std::move(classes)};
+  Manifest manifest{.rows = rows,
+                    .columns = {},
+                    .classes = std::move(classes),
+                    .names = std::move(names)};
   for (const py::tuple& column : columns) {
     manifest.columns.push_back(column_of(column));
   }
   const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
-    return open_manifest(base_url, store, manifest, description, options,
+    return open_manifest(places, store, manifest, description, options,
                          process_env(), stop);
   });
 }
 
-Dataset open_windows(const std::string& url, const StoreOptions& store,
+Dataset open_windows(const Names& sources, const StoreOptions& store,
                      const std::string& dtype, std::uint64_t seq_len,
-                     const std::string& refresh) {
-  const TokenWindows windows = value_or_raise(token_windows(dtype, seq_len));
+                     std::uint64_t stride, const std::string& refresh,
+                     const Chosen& chosen) {
+  const TokenWindows windows =
+      value_or_raise(token_windows(dtype, seq_len, stride));
   const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
-    return open_tokens(url, store, windows, options, process_env(), stop);
+    return open_token_sources(sources, selection_of(chosen), store, windows,
+                              options, process_env(), stop);
   });
 }
 
@@ -279,8 +313,8 @@ void bind_dataset(py::module_& module) {
            py::arg("credential_helper") = "");
 
   py::class_<Dataset>(module, "Dataset")
-      .def(py::init(&open), py::arg("url"), py::arg("store"),
-           py::arg("refresh"), py::arg("inventory"))
+      .def(py::init(&open), py::arg("sources"), py::arg("store"),
+           py::arg("refresh"), py::arg("inventory"), py::arg("chosen"))
       .def_readonly("url", &Dataset::url)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly("listed_at", &listed_at)
@@ -317,11 +351,12 @@ void bind_dataset(py::module_& module) {
       .def("column", &column, py::arg("name"))
       .def("shares", &shares, py::arg("seed"), py::arg("ends"), py::arg("by"))
       .def("select", &select, py::arg("samples"))
-      .def_static("tokens", &open_windows, py::arg("url"), py::arg("store"),
-                  py::arg("dtype"), py::arg("seq_len"), py::arg("refresh"))
+      .def_static("tokens", &open_windows, py::arg("sources"), py::arg("store"),
+                  py::arg("dtype"), py::arg("seq_len"), py::arg("stride"),
+                  py::arg("refresh"), py::arg("chosen"))
       .def_static("join", &join, py::arg("datasets"))
-      .def_static("from_rows", &open_rows, py::arg("base_url"),
-                  py::arg("store"), py::arg("rows"), py::arg("columns"),
+      .def_static("from_rows", &open_rows, py::arg("places"), py::arg("store"),
+                  py::arg("rows"), py::arg("names"), py::arg("columns"),
                   py::arg("classes"), py::arg("description"),
                   py::arg("refresh"));
 

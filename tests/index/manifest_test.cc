@@ -96,6 +96,27 @@ TEST(ManifestTest, KnownSizesAreTaken) {
   EXPECT_EQ(catalogue->etag_kind(), EtagKind::kNone);
 }
 
+TEST(ManifestTest, ValuesMayBePartsOfObjects) {
+  const auto store = three_objects();
+  Manifest manifest = masks();
+  manifest.columns[0].offsets = {0, 1, 2};
+  manifest.columns[0].lengths = {1, 1, 0};
+  manifest.names = {"x", "y", "z"};
+
+  const Result<Catalogue> catalogue = catalogue_of(*store, manifest);
+
+  ASSERT_TRUE(catalogue) << catalogue.error().message();
+  EXPECT_EQ(catalogue->layout(), Layout::kShards);
+  EXPECT_EQ(catalogue->range(0, {1}).offset, 1u);
+  EXPECT_EQ(catalogue->range(0, {1}).length_bytes, 1u);
+  EXPECT_EQ(catalogue->key({2}), "z");
+  manifest.columns[0].lengths = {1, 1000, 0};
+  EXPECT_EQ(catalogue_of(*store, manifest).error().code(),
+            ErrorCode::kInvalidArgument);
+  manifest.columns[0].lengths.pop_back();
+  EXPECT_FALSE(catalogue_of(*store, manifest));
+}
+
 TEST(ManifestTest, NamesTheRowOfAnObjectThatIsNotThere) {
   const auto store = three_objects();
   Manifest manifest = masks();

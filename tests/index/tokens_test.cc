@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "leat/store/memory/memory_store.h"
 
@@ -33,11 +34,14 @@ std::string npy(const std::string& descr, const std::string& shape,
 Result<Catalogue> catalogue_of(MemoryObjects objects,
                                std::string_view file = {},
                                std::string_view dtype = "uint16",
-                               std::uint64_t seq_len = 5) {
+                               std::uint64_t seq_len = 5,
+                               std::uint64_t stride = 0) {
   const auto store = open_memory_store(std::move(objects));
-  LEAT_TRY(const TokenWindows windows, token_windows(dtype, seq_len));
+  LEAT_TRY(const TokenWindows windows, token_windows(dtype, seq_len, stride));
+  IndexOptions options;
+  if (!file.empty()) options.selection.patterns = {std::string(file)};
   LEAT_TRY(BuiltCatalogue built,
-           build_token_windows(*store, "set", file, windows, {}, {}));
+           build_token_windows(*store, "set", windows, options, {}));
   return Catalogue::open(std::move(built.bytes));
 }
 
@@ -65,6 +69,27 @@ TEST(TokensTest, OneFileIsNotListed) {
   ASSERT_TRUE(catalogue) << catalogue.error().message();
   EXPECT_EQ(catalogue->samples(), 2u);
   EXPECT_EQ(catalogue->object({0}).key, "b.bin");
+}
+
+TEST(TokensTest, WindowsOverlapWhereTheStrideIsShorter) {
+  const auto offsets = [](std::size_t bytes, std::uint64_t stride) {
+    const auto catalogue = catalogue_of(
+        {{"set/a.bin", std::string(bytes, 'a')}}, {}, "uint16", 5, stride);
+    std::vector<std::uint64_t> found;
+    for (SampleId i; i.value < catalogue->samples(); ++i.value) {
+      found.push_back(catalogue->range(0, i).offset);
+      EXPECT_EQ(catalogue->range(0, i).length_bytes, 10u);
+    }
+    return found;
+  };
+  using Offsets = std::vector<std::uint64_t>;
+
+  EXPECT_EQ(offsets(20, 2), (Offsets{0, 4, 8}));
+  EXPECT_EQ(offsets(22, 2), (Offsets{0, 4, 8, 12}));
+  EXPECT_EQ(offsets(10, 1), (Offsets{0}));
+  EXPECT_EQ(offsets(20, 5), (Offsets{0, 10}));
+  EXPECT_THAT(token_windows("uint16", 5, 6).error().message(),
+              HasSubstr("stride=6 is more than seq_len=5"));
 }
 
 TEST(TokensTest, AFileOfSomethingElseIsNamed) {

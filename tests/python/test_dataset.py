@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leat
-from small_datasets import make_pictures, make_shards
+from small_datasets import make_pictures, make_shards, tar_of, write
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +65,75 @@ def test_filter_on_columns(dataset):
 
     assert len(ants) == 20 and set(ants.column("label")) == {0}
     assert ants.classes == dataset.classes
-    large = dataset.filter(lambda of: of["data"] >= np.median(of["data"]))
+    large = dataset.filter(lambda of: of.lengths("data") >= np.median(of.lengths("data")))
     assert 30 <= len(large) <= 60
     with pytest.raises(leat.InvalidArgument, match="no field 'size'.*label"):
         dataset.filter(lambda of: of["size"] > 0)
     with pytest.raises(leat.InvalidArgument, match="a bool for each of the 60"):
         dataset.filter(lambda of: of["label"])
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda of: of["cls"] == 1,
+        lambda of: 1 == of["cls"],
+        lambda of: of["cls"] != b"1",
+        lambda of: np.array(1) == of["cls"],
+        lambda of: np.int64(1) < of["cls"],
+        lambda of: np.equal(of["cls"], 1),
+        lambda of: of["cls"] % 2 > 0,
+        lambda of: 2 * of["cls"] > 0,
+        lambda of: np.isin(of["cls"], [1, 2]),
+        lambda of: of["cls"].astype(int) == 1,
+        lambda of: [value == 1 for value in of["cls"]],
+        lambda of: 1 in of["cls"],
+        lambda of: bool(of["cls"]),
+        lambda of: of["cls"],
+        lambda of: np.asarray(of["cls"]) > 0,
+    ],
+)
+def test_bytes_are_no_column_of_a_filter(keep, digits):
+    with pytest.raises(leat.InvalidArgument, match=r"'cls'.*parsed\('cls', int\).*lengths\('cls'\)"):
+        digits.filter(keep)
+    with pytest.raises(leat.InvalidArgument, match=r"'cls'.*parsed\('cls', int\)"):
+        digits.column("cls")
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Twelve samples of shards with a class of one digit: 0, 1, 2, 0, …; one has an .extra."""
+    for shard in range(3):
+        members = []
+        for number in range(shard * 4, shard * 4 + 4):
+            members += [(f"{number:02}.cls", str(number % 3).encode()), (f"{number:02}.png", b"x" * number)]
+            if number == 7:
+                members.append((f"{number:02}.extra", b"1.5"))
+        write(tmp_path / f"digits/{shard}.tar", tar_of(members))
+    return leat.Dataset(tmp_path / "digits")
+
+
+def test_a_filter_parses_what_it_asks_for(digits):
+    ones = digits.filter(lambda of: of.parsed("cls", int) == 1)
+
+    assert keys(ones) == ["01", "04", "07", "10"]
+    assert ones.parsed("cls", int).tolist() == [1, 1, 1, 1]
+    assert digits.parsed("cls", float).dtype == np.float64
+    assert digits.take(2).parsed("cls", str).tolist() == ["0", "1"]
+    assert digits.lengths("png").tolist() == list(range(12))
+    assert keys(digits.filter(lambda of: of.has("extra"))) == ["07"]
+    assert digits.lengths("extra").tolist() == [-1] * 7 + [3] + [-1] * 4
+    with pytest.raises(leat.InvalidArgument, match="11 of 12 samples lack .* such as 00; .*has"):
+        digits.parsed("extra", float)
+    with pytest.raises(leat.InvalidArgument, match=r"sample 1 \(01\) has b'x': .*invalid literal"):
+        digits.parsed("png", lambda data: int(data or b"0"))
+    with pytest.raises(leat.InvalidArgument, match="no field 'size'"):
+        digits.lengths("size")
+
+
+def test_what_is_no_field_of_bytes_is_not_parsed(dataset):
+    with pytest.raises(leat.InvalidArgument, match=r"is int64, of which column\('label'\)"):
+        dataset.parsed("label", int)
 
 
 def test_split_by_hash_is_stable(dataset):
@@ -123,12 +186,39 @@ def test_concat_refuses_what_does_not_fit(dataset, tmp_path):
     make_shards(tmp_path / "shards", 1, 2, 100)
     shards = leat.Dataset(tmp_path / "shards")
 
-    with pytest.raises(leat.InvalidArgument, match=r"\(bin, txt\)"):
+    with pytest.raises(leat.InvalidArgument, match=r"\(bin: bytes, txt: bytes\).*from_manifest"):
         leat.Dataset.concat([dataset, shards])
     with pytest.raises(leat.InvalidArgument, match="nothing to join"):
         leat.Dataset.concat([])
-    with pytest.raises(leat.InvalidArgument, match="join all parts at once"):
-        leat.Dataset.concat([leat.Dataset.concat([dataset, dataset]), dataset])
+
+
+def test_concat_merges_classes_by_name(tmp_path, caplog):
+    for place, names in {"one": ("bee", "dog"), "two": ("ant", "dog")}.items():
+        for name in names:
+            write(tmp_path / place / name / "1.jpg", f"{place} {name}".encode())
+    one, two = leat.Dataset(tmp_path / "one"), leat.Dataset(tmp_path / "two")
+
+    with caplog.at_level("INFO", logger="leat"):
+        both = leat.Dataset.concat([one, two])
+
+    assert both.classes == ["ant", "bee", "dog"]
+    assert {both.classes[s["label"]] for s in both if s["data"].startswith(b"two")} == {"ant", "dog"}
+    assert both.column("label").tolist() == [1, 2, 0, 2]
+    batch = next(iter(leat.Loader(both, batch_size=4, shuffle=False, output="numpy")))
+    assert [bytes(data).split()[1].decode() for data in batch["data"].tolist()] == [
+        both.classes[label] for label in batch["label"].tolist()
+    ]
+    assert "labels are renumbered through the 3 names" in caplog.text
+
+
+def test_concat_takes_what_is_joined_already(dataset, tmp_path):
+    make_pictures(tmp_path / "more", 3)
+    more = leat.Dataset(tmp_path / "more")
+
+    all_of_it = leat.Dataset.concat([dataset, leat.Dataset.concat([more, dataset[10:12]]), more])
+
+    assert read_keys(all_of_it) == keys(dataset) + keys(more) + keys(dataset)[10:12] + keys(more)
+    assert all_of_it[64]["data"] == dataset[11]["data"]
 
 
 def test_a_part_of_shards_is_read_in_blocks(tmp_path):

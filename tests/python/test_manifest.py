@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -74,8 +75,8 @@ def test_several_byte_fields_of_which_some_samples_lack_one(photos):
 
     assert dataset[0]["mask"] is None
     assert dataset[1]["mask"] == (photos / "masks/0.png").read_bytes()
-    assert dataset.column("mask").tolist()[0] == -1
-    with_mask = dataset.filter(lambda of: of["mask"] >= 0)
+    assert dataset.lengths("mask").tolist()[0] == -1
+    with_mask = dataset.filter(lambda of: of.has("mask"))
     batch = next(iter(leat.Loader(with_mask, batch_size=2, shuffle=False, output="numpy")))
     assert bytes(batch["mask"][1]) == (photos / "masks/3.png").read_bytes()
 
@@ -126,8 +127,8 @@ def test_paths_may_be_whole_urls_below_base(photos, serve, tmp_path):
 
     assert dataset.key(2) == "images/2.png"
     assert dataset[2]["image"] == (photos / "images/2.png").read_bytes()
-    with pytest.raises(leat.InvalidArgument, match="row 1: .* does not lie below .*base="):
-        leat.Dataset.from_manifest(manifest, fields=FIELDS)
+    elsewhere = leat.Dataset.from_manifest(manifest, fields=FIELDS, **served.options)
+    assert elsewhere[2] == dataset[2]
 
 
 def test_json_lines(photos):
@@ -219,3 +220,111 @@ def test_another_mapping_of_the_same_file_is_another_catalogue(photos):
     other = leat.Dataset.from_manifest(photos / "labels.csv", fields={"image": "path"})
 
     assert "label" in one.fields and "label" not in other.fields
+
+
+def test_one_manifest_over_several_places(photos, serve, tmp_path, monkeypatch):
+    served = serve(photos)
+    make = f"{served.bucket.url}/{photos.name}/images"
+    write(tmp_path / "here/near.png", encoded(pixels(50)))
+    write(tmp_path / "away/a b.png", encoded(pixels(51)))
+    rows = ["near.png", f"{served.url}/images/0.png", f"{make}/1.png",
+            str(tmp_path / "away/a b.png"), f"file://{tmp_path}/away/a b.png",
+            f"{served.url}/images/2.png", str(tmp_path / "here/near.png")]  # fmt: skip
+    want = [pixels(i) for i in (50, 0, 1, 51, 51, 2, 50)]
+    manifest = write(
+        tmp_path / "here/all.csv",
+        "".join(["path,class_id\n", *(f"{row},{i}\n" for i, row in enumerate(rows))]).encode(),
+    )
+
+    dataset = leat.Dataset.from_manifest(manifest, fields=FIELDS, **served.options)
+
+    assert dataset.key(0) == "near.png" and dataset.key(1) == "images/0.png"
+    assert [sample["image"] for sample in dataset] == [encoded(each) for each in want]
+    loader = leat.Loader(dataset, batch_size=7, train=False, ops=[DecodeImage(field="image")], output="numpy")
+    batch = next(iter(loader))
+    assert np.array_equal(batch["image"].transpose(0, 2, 3, 1), want)
+    again = pickle.loads(pickle.dumps(dataset.skip(2)))
+    assert again[0]["image"] == dataset[2]["image"]
+    both = leat.Dataset.concat([dataset, dataset.take(2)])
+    assert both[8]["image"] == dataset[1]["image"]
+
+
+def test_a_manifest_from_elsewhere_names_no_files_of_this_machine(photos, serve):
+    served = serve(photos)
+    for path in ("file:///etc/passwd", f"file://{photos}/images/0.png"):
+        write(photos / "evil.csv", f"path,class_id\n{path},1\n".encode())
+        with pytest.raises(leat.InvalidArgument, match=r"row 1: file:///.* the manifest comes from elsewhere"):
+            leat.Dataset.from_manifest(f"{served.url}/evil.csv", fields=FIELDS, **served.options)
+
+
+@pytest.mark.parametrize(
+    ("path", "match"),
+    [
+        ("http://host/x?signature=hush", "row 1: http://host/x has a query"),
+        ("s3://bucket", "row 1: s3://bucket names no object"),
+        ("gs://bucket/x", "unknown scheme 'gs://'"),
+        ("../../x.png", "row 1: .* does not lie below"),
+    ],
+)
+def test_urls_that_cannot_be_are_said(photos, path, match):
+    write(photos / "m.csv", f"path,class_id\n{path},1\n".encode())
+
+    with pytest.raises(leat.InvalidArgument, match=match) as raised:
+        leat.Dataset.from_manifest(photos / "m.csv", fields=FIELDS)
+    assert "hush" not in str(raised.value)
+
+
+def test_too_many_places_are_refused(photos):
+    rows = "".join(f"s3://bucket-{i}/x,1\n" for i in range(65))
+    write(photos / "m.csv", f"path,class_id\n{rows}".encode())
+
+    with pytest.raises(leat.InvalidArgument, match="row 65: .* more than 64 places"):
+        leat.Dataset.from_manifest(photos / "m.csv", fields=FIELDS)
+
+
+def test_several_manifests_one_below_the_other(photos, serve):
+    for part in range(3):
+        rows = "".join(f"images/{i}.png,{i}\n" for i in (2 * part, 2 * part + 1))
+        write(photos / f"part-{part}.csv", f"path,class_id\n{rows}".encode())
+    served = serve(photos)
+
+    for url in (f"{served.url}/part-{{0..2}}.csv", f"{served.url}/part-*.csv",
+                [f"{served.url}/part-{i}.csv" for i in range(3)]):  # fmt: skip
+        dataset = leat.Dataset.from_manifest(url, fields=FIELDS, **served.options)
+        assert dataset.column("label").tolist() == [0, 1, 2, 3, 4, 5]
+        assert dataset[5]["image"] == encoded(pixels(5))
+        assert pickle.loads(pickle.dumps(dataset)).digest == dataset.digest
+    write(photos / "part-1.csv", b"path,other\nimages/0.png,1\n")
+    with pytest.raises(leat.InvalidArgument, match=r"part-1\.csv has the columns path, other, and .*part-0"):
+        leat.Dataset.from_manifest(f"{photos}/part-*.csv", fields=FIELDS)
+    with pytest.raises(leat.InvalidArgument, match="several folders.*base="):
+        leat.Dataset.from_manifest([photos / "part-0.csv", photos.parent / "x.csv"], fields=FIELDS)
+
+
+def test_rows_may_be_parts_of_objects(tmp_path, serve):
+    blocks = [f"value {i}".encode() * (i + 1) for i in range(9)]
+    rows, at = [], 0
+    for number, block in enumerate(blocks):
+        rows.append({"file": "data/all.blob", "at": at, "n": len(block), "label": number})
+        at += len(block)
+    write(tmp_path / "parts/data/all.blob", b"".join(blocks))
+    write(tmp_path / "parts/rows.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    served = serve(tmp_path / "parts")
+
+    dataset = leat.Dataset.from_manifest(
+        f"{served.url}/rows.jsonl", fields={"data": "file", "label": "label"},
+        ranges={"data": ("at", "n")}, **served.options,
+    )  # fmt: skip
+
+    assert [sample["data"] for sample in dataset] == blocks
+    assert dataset.key(1) == "data/all.blob:7"
+    assert sum(len(part) for part in dataset.split(0.5, 0.5)) == 9
+    loader = leat.Loader(dataset, batch_size=9, shuffle=True, output="numpy")
+    batch = next(iter(loader))
+    assert [blocks[i] for i in batch["label"]] == batch["data"].tolist()
+    assert pickle.loads(pickle.dumps(dataset))[8]["data"] == blocks[8]
+    for change, match in (({"n": -1}, "row 1: -1 is no number"), ({"n": 10**6}, "outside")):
+        rows[0].update(change)
+        write(tmp_path / "parts/rows.jsonl", "\n".join(map(json.dumps, rows)).encode())
+        with pytest.raises(leat.InvalidArgument, match=match):
+            leat.Dataset.from_manifest(tmp_path / "parts/rows.jsonl", fields={"data": "file"}, ranges={"data": ("at", "n")})

@@ -1,0 +1,66 @@
+// What people write for where data is: a place, or several in one.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/engine/dataset.h"
+#include "leat/index/selection.h"
+
+namespace leat {
+
+/// Each is a store of its own, with threads and connections.
+inline constexpr std::size_t kMostPlaces = 64;
+
+/// A place, and what of it is meant.
+struct SourcePlace {
+  std::string url;
+  Selection selection;
+};
+
+/// What the sources stand for, in the order of first appearance.
+///
+/// Braces are expanded first (brace_expansion.h). Then a source is a folder, or
+/// a pattern: it has a wildcard (glob.h) behind the bucket, or ends as a file
+/// does (is_named_as_file(); a path of this machine is what is there). A
+/// pattern's place is the folder before its first wildcard; of one source's
+/// patterns, and of all that are tar shards in a bucket, the deepest folder
+/// that holds all. A path that is there as it is written is never a pattern.
+///
+/// `chosen` is what the user said for all of them; its patterns are not used.
+///
+/// Errors:
+///   kInvalidArgument  no source, a wildcard in a bucket's name, more than
+///                     kMostPlaces; or any of expand_braces and parse_url
+Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
+                                           const Selection& chosen);
+
+/// True if `url` is a folder and nothing else is meant.
+bool is_plain_place(const std::string& url);
+
+/// The samples of all that the sources stand for, one place after the other.
+/// Blocks.
+///
+/// A place of which all is meant is opened as open_dataset() does. The
+/// catalogue of any other is kept in the user's cache by what is meant of it,
+/// and never looked for beside the data.
+///
+/// Errors: as places_of(), open_dataset() and join_datasets(); kInvalidArgument
+/// for an object that is in two places
+Result<Dataset> open_sources(std::span<const std::string> sources,
+                             const Selection& chosen, const StoreOptions& store,
+                             const CatalogueOptions& options, const Env& env,
+                             const std::stop_token& stop);
+
+/// The same, of windows of tokens: see open_tokens().
+Result<Dataset> open_token_sources(std::span<const std::string> sources,
+                                   const Selection& chosen,
+                                   const StoreOptions& store,
+                                   const TokenWindows& windows,
+                                   const CatalogueOptions& options,
+                                   const Env& env, const std::stop_token& stop);
+
+}  // namespace leat

@@ -1,0 +1,44 @@
+// Names with wildcards, as people write them for files.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// True for a name with `*`, `?` or `[`.
+bool has_wildcards(std::string_view text);
+
+/// A pattern of keys.
+///
+///   *      any run of characters of one part (parts are told apart by '/')
+///   ?      one character of a part
+///   [a-z]  one of these; [!a-z] one of no others; [*] is a star itself
+///   **     as a part of its own: any number of parts, also none
+///
+/// Case counts. Takes no more steps than the product of both lengths, whatever
+/// the pattern is.
+///
+/// Threads: any; it never changes.
+class Glob {
+ public:
+  /// Errors: kInvalidArgument for an empty pattern, or one of over 4,096 bytes
+  static Result<Glob> parse(std::string_view pattern);
+
+  /// Whether all of `key` is what the pattern says.
+  bool matches(std::string_view key) const;
+
+  /// The same of the last part of `key`, where the pattern is of one part:
+  /// "*.csv" is any of that name, in whatever folder.
+  bool matches_anywhere(std::string_view key) const;
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<std::string> parts_;
+};
+
+}  // namespace leat

@@ -1,0 +1,86 @@
+"""What a dataset was made by, so that another process can make it again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from leat.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from leat.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a dataset was made. Holds names and numbers: no credentials, no mapping."""
+
+    how: str
+    """``open``, ``from_manifest``, ``tokens``, ``select`` or ``concat``."""
+    what: tuple[Any, ...]
+    """What that was given: places, or the recipes of other datasets."""
+    options: dict[str, Any]
+    digest: str
+    """Of what came of it."""
+
+
+def place_anywhere(place: Any) -> Any:
+    """A place, or a list of them, as text that means the same in any folder."""
+    if not isinstance(place, (str, os.PathLike)):
+        return [place_anywhere(each) for each in place]
+    text = os.fspath(place)
+    return text if "://" in text else os.path.abspath(text) + ("/" if text.endswith("/") else "")
+
+
+def options_said(**options: Any) -> dict[str, Any]:
+    """Those that differ from their defaults."""
+    return {name: value for name, value in options.items() if value not in (None, False, (), "")}
+
+
+def samples_said(samples: np.ndarray) -> Union[range, np.ndarray]:
+    """Sample numbers, as few bytes as they take."""
+    if len(samples) > 1:
+        step = int(samples[1]) - int(samples[0])
+        if step != 0 and np.all(np.diff(samples) == step):
+            return range(int(samples[0]), int(samples[-1]) + (1 if step > 0 else -1), step)
+    return samples.astype(np.min_scalar_type(int(samples.max(initial=0))))
+
+
+def selection(parent: Recipe | None, samples: np.ndarray, digest: str) -> Recipe | None:
+    """Of these samples of what `parent` makes; of a selection's, of its own source."""
+    if parent is None:
+        return None
+    if parent.how == "select":
+        before = parent.what[1]
+        samples = np.asarray(before)[samples]
+        parent = parent.what[0]
+    return Recipe("select", (parent, samples_said(samples)), {}, digest)
+
+
+def make_again(recipe: Recipe) -> Dataset:
+    """The dataset once more.
+
+    Raises:
+        leat.InvalidArgument: what lies there now is other data.
+    """
+    from leat.dataset import Dataset
+
+    if recipe.how == "select":
+        parent, samples = recipe.what
+        made = make_again(parent).select(np.asarray(samples, dtype=np.int64))
+    elif recipe.how == "concat":
+        made = Dataset.concat([make_again(each) for each in recipe.what])
+    else:
+        make = Dataset if recipe.how == "open" else getattr(Dataset, recipe.how)
+        made = make(*recipe.what, refresh="never", **recipe.options)
+    if made.digest != recipe.digest:
+        raise InvalidArgument(
+            f"{made.url} is other data than when this dataset was pickled: it was opened "
+            f"again, and has the digest {made.digest} instead of {recipe.digest}. Open it "
+            "once more in the first process, with refresh=\"always\", and pickle that; "
+            "between machines, publish its catalogue (`leat index --publish`)"
+        )
+    return made
