@@ -67,7 +67,6 @@ void ProgressLine::clear() {
 }
 
 bool ProgressLine::is_due() {
-  if (!is_terminal_) return false;
   const TimePoint now = clock_.now();
   if (shown_ && now - *shown_ < kBetween) return false;
   shown_ = now;
@@ -79,8 +78,10 @@ void ProgressLine::show(const Progress& progress) {
   if (what_ != progress.what) {
     what_ = progress.what;
     begun_ = clock_.now();
+    shown_ = begun_;
+  } else if (!is_due()) {
+    return;
   }
-  if (!is_due()) return;
   err_ << "\r\x1b[K" << progress_text(progress, clock_.now() - begun_)
        << std::flush;
 }

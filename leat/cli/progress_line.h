@@ -24,7 +24,8 @@ struct Progress {
 std::string progress_text(const Progress& progress, Nanoseconds taken);
 
 /// A line on standard error that is written over and over, if that is a
-/// terminal: at most five times a second. Destruction clears it.
+/// terminal: at most five times a second, and when something else begins.
+/// Destruction clears it.
 ///
 /// Threads: one at a time.
 class ProgressLine {

@@ -64,6 +64,16 @@ TEST(ProgressLineTest, CountsTimeFromTheBeginningOfWhatItTells) {
   EXPECT_TRUE(err.str().ends_with("b: 25 %, 9 s left")) << err.str();
 }
 
+TEST(ProgressLineTest, WhatBeginsIsShownAtOnce) {
+  std::ostringstream err;
+  FakeClock clock;
+  ProgressLine line(err, /*is_terminal=*/true, clock);
+  line.show({.what = "a", .done = 1, .all = 4});
+  line.show({.what = "b", .done = 0, .all = 4});
+
+  EXPECT_EQ(err.str(), "\r\x1b[Ka: 25 %\r\x1b[Kb: 0 %");
+}
+
 TEST(ProgressLineTest, IsNotWrittenWhereNobodyLooks) {
   std::ostringstream err;
   FakeClock clock;
