@@ -22,6 +22,7 @@ from leat.ops import (
     Python,
     RandomCrop,
     RandomHorizontalFlip,
+    RandomResizedCrop,
     Resize,
 )
 from leat.ops._op import dtype_name
@@ -247,6 +248,16 @@ def test_sixteen_bits_are_cropped_padded_and_cast():
     np.testing.assert_array_equal(small.view(np.uint16), full.astype(ml_dtypes.bfloat16).view(np.uint16))
 
 
+def test_sixteen_bits_are_resized_to_the_nearest():
+    depths = deep(31, 43)
+    data = encoded(depths)
+    upper, lower = (encoded(half.astype(np.uint8)) for half in (depths >> 8, depths & 255))
+    for op in (Resize((20, 60), "nearest"), Resize(9, "nearest"), RandomResizedCrop((50, 12), interpolation="nearest")):
+        made = Chain([DecodeImage(mode="I;16"), op])(data, seed=3)
+        halves = (Chain([DecodeImage(mode="L"), op])(half, seed=3).astype(np.uint16) for half in (upper, lower))
+        np.testing.assert_array_equal(made, next(halves) << 8 | next(halves))
+
+
 def test_sixteen_bits_never_become_eight_unless_that_was_said():
     data = encoded(deep())
     for mode in ("RGB", "L"):
@@ -258,7 +269,7 @@ def test_sixteen_bits_never_become_eight_unless_that_was_said():
         Chain([DecodeImage(mode="I;16")])(encoded(noise(channels=1)))
     with pytest.raises(errors.InvalidArgument, match="this JPEG has 8 bits a channel"):
         Chain([DecodeImage(mode="I;16")])(encoded(noise(), "JPEG"))
-    with pytest.raises(errors.InvalidArgument, match="resize .* works on pictures of 8 bits"):
+    with pytest.raises(errors.InvalidArgument, match="resize .* works on pictures of 8 bits.*nearest"):
         Chain([DecodeImage(mode="I;16"), Resize(8)])
     with pytest.raises(errors.InvalidArgument, match="int16 does not hold the 16 bits"):
         Chain([DecodeImage(mode="I;16"), Cast("int16")])

@@ -15,9 +15,10 @@ class DecodeImage(Op):
 
     Args:
         mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs of 16 bits, as
-            ``(1, H, W)``. These can be cropped, mirrored, padded with 0 and filled up;
-            `Normalize` and `Cast` divide by 65,535 where others divide by 255. In the
-            other modes a PNG of 16 bits raises.
+            ``(1, H, W)``. These can be cropped, mirrored, padded with 0, filled up, and
+            resized with ``interpolation="nearest"``; `Normalize` and `Cast` divide by
+            65,535 where others divide by 255. In the other modes a PNG of 16 bits
+            raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
         exif_orientation: turn the picture upright, as its EXIF says. Pillow and
             torchvision's datasets leave that out.
