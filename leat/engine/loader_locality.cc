@@ -121,8 +121,9 @@ std::string Loader::dealing() const {
   const MutexLock lock(m.mutex);
   std::string name(to_string(m.options.locality));
   if (m.options.weights != nullptr) {
-    name +=
-        fmt::format(", drawn by weights {}", m.options.weights->digest().hex());
+    const WeightedOrder& drawn = *m.options.weights;
+    name += fmt::format(", {} samples an epoch drawn by weights {}",
+                        drawn.size(0).value_or(0), drawn.digest().hex());
   }
   if (!m.holders) return name;
   std::vector<std::string> columns;

@@ -512,3 +512,14 @@ def test_weights_and_a_cache(serve, pictures):
     served.reset()
     assert len(flat(loader)) == 600
     assert served.counters()["get"] == 0, "all that is drawn was kept"
+
+
+def test_ranks_tell_each_other_by_which_weights_they_deal(dataset):
+    """What `compare_ranks` compares as they are made."""
+    def dealing(**options):
+        return loader_of(dataset, **options)._native.dealing
+
+    assert dealing(weights=WEIGHTS) == dealing(weights=np.array(WEIGHTS))
+    assert dealing(weights=WEIGHTS) != dealing(weights=[1.0] * SIZE)
+    assert dealing(weights=WEIGHTS) != dealing(weights=WEIGHTS, samples_per_epoch=61)
+    assert dealing(weights=WEIGHTS) != dealing(shuffle=True)
