@@ -14,8 +14,8 @@ from leat._agreement import JobStore
 from leat.dataset import Dataset
 from leat.errors import InvalidArgument
 
-_MOST_EPOCH = 1 << 33
-"""Positions: 64 GiB of numbers; whoever gives more has no end."""
+_MOST_EPOCH = 1 << 24
+"""Positions of an epoch whose length nobody tells, beside 64 a sample: more have no end."""
 _AT_ONCE = 1 << 20
 
 
@@ -149,19 +149,19 @@ def numbers_of(sampler: Iterable[Any], samples: int) -> np.ndarray:
     Raises:
         leat.InvalidArgument: something that is no number of a sample; names its position.
     """
+    most = None if hasattr(sampler, "__len__") else _MOST_EPOCH + 64 * samples
     parts: list[np.ndarray] = []
+    done = 0
     numbers = iter(sampler)
-    while True:
-        done = sum(map(len, parts))
-        part = list(itertools.islice(numbers, _AT_ONCE))
-        if not part:
-            break
-        if done > _MOST_EPOCH:
+    while part := list(itertools.islice(numbers, _AT_ONCE)):
+        if most is not None and done + len(part) > most:
             raise InvalidArgument(
-                f"the sampler gave more than {_MOST_EPOCH} numbers and goes on: an epoch has "
-                "an end; cut it with itertools.islice"
+                f"the sampler gave {done + len(part)} numbers and goes on: an epoch of a leat.Loader "
+                "has an end; give the sampler a len(), cut it with itertools.islice, or give it to "
+                "leat.torch.DataLoader, which draws it in windows"
             )
         parts.append(as_samples(part, samples, done))
+        done += len(part)
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 

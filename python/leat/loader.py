@@ -231,7 +231,7 @@ class Loader:
             "weights": weights,
             "samples_per_epoch": 0 if weights is None else len(weights)
             if samples_per_epoch is None
-            else count("samples_per_epoch", samples_per_epoch, at_least=1),
+            else count("samples_per_epoch", samples_per_epoch, at_least=1, below=2**40),
             "sampler": sampler is not None,
             "seed": count("seed", seed),
             "shuffle_window": count("shuffle_window", shuffle_window, below=2**32),

@@ -13,6 +13,7 @@ import torch.utils.data as torchs
 
 import leat
 import leat.torch.sampled as sampled
+from leat import _order
 from dropin_datasets import StatefulShuffle
 from leat.torch import DataLoader
 
@@ -473,6 +474,13 @@ def test_ranks_of_unequal_steps_are_refused_when_the_sampler_says_so(dataset):
         iter(loader_of(dataset, sampler=range(28), **ranks))
     assert len(flat(loader_of(dataset, sampler=range(28), **ranks, drop_last=True))) == 9
     assert len(flat(loader_of(dataset, sampler=range(28), **ranks, join=True))) == 10
+
+
+def test_a_sampler_without_an_end_is_told_where_it_is_served(dataset, monkeypatch):
+    monkeypatch.setattr(_order, "_MOST_EPOCH", 1000)
+
+    with pytest.raises(leat.InvalidArgument, match="goes on.*leat.torch.DataLoader"):
+        iter(loader_of(dataset, sampler=Forever()))
 
 
 def test_shards_are_read_in_a_samplers_order(small):
