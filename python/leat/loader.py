@@ -388,7 +388,8 @@ class Loader:
         Raises:
             leat.InvalidArgument: the state is of other data, seed or shuffle.
         """
-        self._native.load_state(json.dumps(self._fit_to_catalogue(state)))
+        fitted = self._fit_to_catalogue(state)  # May make another engine's loader.
+        self._native.load_state(json.dumps(fitted))
 
     def _fit_to_catalogue(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state, for the catalogue that is there; or that, for the state."""

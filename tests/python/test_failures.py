@@ -556,7 +556,7 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
         remedy = "leat index --publish"
     else:
         leat.Dataset(folder)
-        (catalogue,) = [path for path in fresh_cache.rglob("*") if path.is_file()]
+        (catalogue,) = fresh_cache.rglob("*.leatcat")
         remedy = "refresh"
     whole = catalogue.read_bytes()
     for place in {*range(0, len(whole), 41), *range(0, 200, 3), len(whole) - 1}:
