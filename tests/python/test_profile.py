@@ -431,7 +431,7 @@ def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, proje
         (folder / f"{number:03}").write_bytes(os.urandom(2000))
     (project / "train.py").write_text(
         "import leat, pathlib, time\n"
-        "loader = leat.Loader('s3://b', batch_size=4, shuffle=True, fields=('data',))\n"
+        "loader = leat.Loader('s3://b', batch_size=4, shuffle=True, fields=('data',), batch='dict')\n"
         "for batch in loader:\n"
         "    for row in batch['data']:\n"
         f"        assert row.tobytes() in {{p.read_bytes() for p in pathlib.Path({str(folder)!r}).iterdir()}}\n"
