@@ -217,13 +217,16 @@ def drawn(seed: int) -> tuple[dict, dict]:
     parts |= {"preparation": seconds(), "fetch": seconds()} if has_warm else {"input": seconds()}
     devices, nodes = draw.choice((1, 2, 4)), draw.choice((1, 2))
     workers = draw.choice((None, 0, 1, 4))
-    cpu = draw.choice((None, draw.uniform(0.001, 1)))
+    cores, supply = draw.choice((1, 4, 16)), {"warm": seconds(), "cold": seconds()}
+    # Where it is as much as the cores have, and where it is not, the model goes another way.
+    nearly = max(supply["warm"], parts.get("preparation", 0)) * cores / devices
+    cpu = draw.choice((None, draw.uniform(0.001, 1), nearly * draw.uniform(0.5, 1.1)))
     share = draw.choice((None, draw.uniform(0, 1)))
     report = {
-        "leat_profile": 1, "cores": draw.choice((1, 4, 16)), "loader": draw.choice(("leat.loader.Loader", "torch.DataLoader")),
+        "leat_profile": 1, "cores": cores, "loader": draw.choice(("leat.loader.Loader", "torch.DataLoader")),
         "workers": workers, "settings": {"nodes": nodes, "nproc_per_node": devices},
         "parts": {name: {"seconds": value} for name, value in parts.items()},
-        "supply_seconds": {"warm": seconds(), "cold": seconds()}, "supply_cpu_seconds": cpu,
+        "supply_seconds": supply, "supply_cpu_seconds": cpu,
         "fetch_a_batch": {"gets": 2, "lists": 0, "bytes": 10, "latency_share": share},
     }  # fmt: skip
     may = {"load_ahead": lambda: 1, "accelerator": lambda: draw.uniform(0.25, 8)}
