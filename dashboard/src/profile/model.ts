@@ -143,7 +143,7 @@ export class Model {
 
   private coresSupply(setting: Setting): number {
     const { preparationCpu: cpu, hasWarm, warmSupply, devices, cores } = this.measured;
-    if (cpu === null || !hasWarm) return 0;
+    if (!cpu || !hasWarm) return 0;
     const before = (cpu * devices) / cores;
     const after = (cpu * (setting.devices ?? devices)) / (cores * (setting.cores ?? 1));
     return before < BUSY_SHARE * warmSupply ? after : (warmSupply * after) / before;
