@@ -163,7 +163,8 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
            read_image_header(encoded, decode.max_pixels));
   const bool has_16_bits = header.depth == 16;
   if (decode.mode != PixelMode::kGrey16) {
-    if (!has_16_bits || decode.cuts_depth) return header;
+    // Of a mask the decoder says what it is instead.
+    if (!has_16_bits || decode.cuts_depth || decode.is_mask()) return header;
     return Error(
         ErrorCode::kInvalidArgument,
         fmt::format("this {} has 16 bits a channel, and DecodeImage would keep "
