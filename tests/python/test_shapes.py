@@ -14,6 +14,7 @@ from leat.ops import (
     Cast,
     Chain,
     DecodeImage,
+    DecodeMask,
     LoadNpy,
     Normalize,
     PadTo,
@@ -23,7 +24,7 @@ from leat.ops import (
     RandomResizedCrop,
     Resize,
 )
-from small_datasets import encoded, pixels, run_python, write
+from small_datasets import encoded, pixels, run_python, tar_of, write
 
 N = 24
 GAUGES = ("leat_runtime_reserved_bytes", "leat_runtime_executor_tasks")
@@ -284,6 +285,59 @@ def test_peek_is_a_copy(uneven):
     peeked.values[:] = 0
     peeked.shapes[:] = 0
     np.testing.assert_array_equal(batch["image"][2], chw(2))
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    """A shard of pictures and masks of their sizes, whose labels are numbers of rows."""
+    folder = tmp_path_factory.mktemp("masked")
+    members = []
+    for number in range(8):
+        members += [(f"{number}.image", encoded(picture(number))), (f"{number}.mask", encoded(mask(number)))]
+    write(folder / "0.tar", tar_of(members))
+    return folder
+
+
+def mask(number: int) -> np.ndarray:
+    height, width = size_of(number)
+    return np.repeat(np.arange(height, dtype=np.uint8)[:, None], width, axis=1) + np.arange(width, dtype=np.uint8)
+
+
+BOTH = [RandomHorizontalFlip(1)]
+
+
+def test_masks_are_filled_up_beside_their_pictures(masked):
+    ops = [DecodeImage("image"), DecodeMask("mask", dtype="int64"), *BOTH, PadTo(multiple=16)]
+    fields = ["image", "mask", "image_size", "mask_size"]
+    for step, batch in enumerate(load(masked, ops=ops, fields=fields, ids=False)):
+        assert batch["mask"].shape == (4, *batch["image"].shape[2:]) and batch["mask"].shape[2] % 16 == 0
+        np.testing.assert_array_equal(batch["image_size"], batch["mask_size"])
+        for row in range(4):
+            number = step * 4 + row
+            height, width = size_of(number)
+            image, labels = batch["image"][row], batch["mask"][row]
+            np.testing.assert_array_equal(image[:, :height, :width], chw(number)[:, :, ::-1])
+            np.testing.assert_array_equal(labels[:height, :width], mask(number)[:, ::-1])
+            assert (image[:, height:] == 0).all() and (labels[height:] == 255).all()
+            assert (labels[:, width:] == 255).all() and labels.dtype == np.int64
+
+
+def test_masks_are_ragged_beside_their_pictures(masked):
+    ops = [DecodeImage("image", ragged=True), DecodeMask("mask", ragged=True), *BOTH]
+    for step, batch in enumerate(load(masked, ops=ops)):
+        for row, (image, labels) in enumerate(zip(batch["image"], batch["mask"])):
+            np.testing.assert_array_equal(image, chw(step * 4 + row)[:, :, ::-1])
+            np.testing.assert_array_equal(labels, mask(step * 4 + row)[:, ::-1])
+
+
+def test_a_function_of_both_gives_any_size(masked):
+    def crop(image, labels):
+        return image[:, 1:], labels[1:]
+
+    ops = [DecodeImage("image", ragged=True), DecodeMask("mask", ragged=True), Python(crop, fields=("image", "mask"))]
+    (batch, _) = load(masked, ops=ops)
+    assert batch["image"].shapes[:, 1].tolist() == [size_of(n)[0] - 1 for n in range(4)]
+    np.testing.assert_array_equal(batch["mask"][3], mask(3)[1:])
 
 
 RAGGED = {"ops": [DecodeImage(ragged=True), RandomHorizontalFlip()], "shuffle": True, "seed": 6}
