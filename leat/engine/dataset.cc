@@ -150,6 +150,7 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                                        options.index, stop);
           },
           env, stop));
+  LEAT_TRY_VOID(check_kept(opened, found, stop));
   return dataset_of(url, store, found, std::move(opening));
 }
 

@@ -11,6 +11,7 @@
 #include "leat/index/build_turn.h"
 #include "leat/index/catalogue_file.h"
 #include "leat/index/freshness.h"
+#include "leat/index/selection.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
@@ -112,9 +113,19 @@ Result<bool> is_unlisted_but_good(const PublishedPlace& place,
   return true;
 }
 
+/// Of a whole listing, what would be taken of it; else all that was seen: what
+/// is usual there cannot be told from a part.
+Glimpse taken_of(Glimpse seen, const Selection& selection) {
+  if (!seen.is_all) return seen;
+  Result<Selected> taken = select_objects(std::move(seen.first), selection);
+  seen.first = taken ? std::move(taken->objects) : std::vector<ObjectInfo>();
+  return seen;
+}
+
 /// Asks the store whether `candidate` is still true.
 Result<bool> is_true(const PublishedPlace& place,
-                     const OpenedCatalogue& candidate, std::string& seen,
+                     const OpenedCatalogue& candidate,
+                     const Selection& selection, std::string& seen,
                      const std::stop_token& stop) {
   Result<Glimpse> glimpse =
       glimpse_at(place.store, place.prefix, *candidate.catalogue, stop);
@@ -124,7 +135,7 @@ Result<bool> is_true(const PublishedPlace& place,
   }
   seen = text_of(*glimpse);
   if (!is_vouched_for(place, *candidate.catalogue, seen) &&
-      !fits(*candidate.catalogue, *glimpse,
+      !fits(*candidate.catalogue, taken_of(*std::move(glimpse), selection),
             etags_apply(*candidate.catalogue, place.store))) {
     return false;
   }
@@ -155,11 +166,12 @@ MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
 }
 
 Result<void> choose_checked(const PublishedPlace& place, Candidates all,
-                            Sought& sought, const std::stop_token& stop) {
+                            const Selection& selection, Sought& sought,
+                            const std::stop_token& stop) {
   for (MaybeOpened* candidate : {&all.published, &all.cached}) {
     if (!*candidate) continue;
     LEAT_TRY(const bool is_still_true,
-             is_true(place, **candidate, sought.seen, stop));
+             is_true(place, **candidate, selection, sought.seen, stop));
     if (is_still_true) {
       sought.good = std::move(*candidate);
       sought.outdated.reset();
@@ -250,7 +262,8 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (sought.good) return sought;
   }
   if (!options.index.objects && is_checked) {
-    LEAT_TRY_VOID(choose_checked(place, std::move(all), sought, stop));
+    LEAT_TRY_VOID(choose_checked(place, std::move(all), options.index.selection,
+                                 sought, stop));
     if (place.path) note_asked(*place.path);
     return sought;
   }

@@ -123,6 +123,7 @@ Result<std::optional<OpenedCatalogue>> find_published(
     const std::stop_token& stop, bool* was_refused) {
   // It is of all that is there.
   if (!options.index.selection.is_usual()) {
+    if (was_refused != nullptr) *was_refused = true;
     return std::optional<OpenedCatalogue>();
   }
   const std::string key = published_key(place.prefix);

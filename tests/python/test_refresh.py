@@ -131,6 +131,26 @@ def test_hidden_objects_change_nothing(folder, caplog):
     assert len(leat.Dataset(folder)) == 3 and changes(caplog) == []
 
 
+def test_what_is_left_out_changes_nothing(tmp_path, serve, fresh_cache, caplog):
+    folder = tmp_path / "data"
+    for name in ("a/1.png", "b/2.png", "README.md", "b/3.txt"):
+        write(folder / name, b"x")
+    served = serve(folder)
+    for options in ({}, {"include": ["b/*"]}, {"extensions": ["txt"]}):
+        def opened() -> tuple[int, int]:
+            served.reset()
+            dataset = leat.Dataset(served.url, **options, **served.options)
+            return len(dataset), served.counters()["list"]
+
+        count, _ = opened()
+        write(folder / "README.md", b"another")
+        assert opened() == (count, 1), options
+        write(folder / "b" / f"more{count}.{'txt' if 'extensions' in options else 'png'}", b"x")
+        assert opened() == (count + 1, 2), options
+        assert opened() == (count + 1, 1), options
+    assert len(changes(caplog)) == 3
+
+
 def test_a_class_that_was_added(tmp_path, fresh_cache, caplog):
     for name in "ac":
         write(tmp_path / "data" / name / "1.bin", b"x")
