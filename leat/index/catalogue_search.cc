@@ -114,7 +114,8 @@ Result<bool> is_unlisted_but_good(const PublishedPlace& place,
 
 /// Asks the store whether `candidate` is still true.
 Result<bool> is_true(const PublishedPlace& place,
-                     const OpenedCatalogue& candidate, std::string& seen,
+                     const OpenedCatalogue& candidate,
+                     const Selection& selection, std::string& seen,
                      const std::stop_token& stop) {
   Result<Glimpse> glimpse =
       glimpse_at(place.store, place.prefix, *candidate.catalogue, stop);
@@ -122,6 +123,9 @@ Result<bool> is_true(const PublishedPlace& place,
     return is_unlisted_but_good(place, candidate, std::move(glimpse).error(),
                                 stop);
   }
+  // What a catalogue leaves out may come and go.
+  glimpse->first = select_some(std::move(glimpse->first), selection);
+  glimpse->tail = select_some(std::move(glimpse->tail), selection);
   seen = text_of(*glimpse);
   if (!is_vouched_for(place, *candidate.catalogue, seen) &&
       !fits(*candidate.catalogue, *glimpse,
@@ -155,11 +159,12 @@ MaybeOpened chosen_by_others(const PublishedPlace& place, Candidates& all) {
 }
 
 Result<void> choose_checked(const PublishedPlace& place, Candidates all,
-                            Sought& sought, const std::stop_token& stop) {
+                            const Selection& selection, Sought& sought,
+                            const std::stop_token& stop) {
   for (MaybeOpened* candidate : {&all.published, &all.cached}) {
     if (!*candidate) continue;
     LEAT_TRY(const bool is_still_true,
-             is_true(place, **candidate, sought.seen, stop));
+             is_true(place, **candidate, selection, sought.seen, stop));
     if (is_still_true) {
       sought.good = std::move(*candidate);
       sought.outdated.reset();
@@ -250,7 +255,8 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
     if (sought.good) return sought;
   }
   if (!options.index.objects && is_checked) {
-    LEAT_TRY_VOID(choose_checked(place, std::move(all), sought, stop));
+    LEAT_TRY_VOID(choose_checked(place, std::move(all), options.index.selection,
+                                 sought, stop));
     if (place.path) note_asked(*place.path);
     return sought;
   }
