@@ -133,6 +133,9 @@ Result<bool> is_true(const PublishedPlace& place,
     return is_unlisted_but_good(place, candidate, std::move(glimpse).error(),
                                 stop);
   }
+  // What a catalogue leaves out may come and go.
+  glimpse->first = select_some(std::move(glimpse->first), selection);
+  glimpse->tail = select_some(std::move(glimpse->tail), selection);
   seen = text_of(*glimpse);
   if (!is_vouched_for(place, *candidate.catalogue, seen) &&
       !fits(*candidate.catalogue, taken_of(*std::move(glimpse), selection),

@@ -161,6 +161,11 @@ bool names_ends(const Selection& selection) {
   return says(selection.patterns) || says(selection.include);
 }
 
+/// True if nobody says which ends of names count.
+bool takes_usual(const Filters& filters, const Selection& selection) {
+  return filters.ends.empty() && !names_ends(selection);
+}
+
 /// Takes out what `is_out` says of; counts it and keeps the first.
 struct LeftOut {
   std::size_t count = 0;
@@ -275,13 +280,25 @@ Result<Selected> select_objects(Objects objects, const Selection& selection) {
   if (left_out.count != 0) {
     selected.left_out = words(left_out, filters.why());
   }
-  if (filters.ends.empty() && !names_ends(selection)) {
+  if (takes_usual(filters, selection)) {
     const std::string more = take_usual(objects);
     if (!more.empty() && !selected.left_out.empty()) selected.left_out += "; ";
     selected.left_out += more;
   }
   selected.objects = std::move(objects);
   return selected;
+}
+
+Objects select_some(Objects objects, const Selection& selection) {
+  Result<Source> source = Source::make(selection.patterns);
+  const Result<Filters> filters = Filters::make(selection);
+  if (!source || !filters) return objects;  // No catalogue was made of it.
+  std::erase_if(objects, [&](const ObjectInfo& object) {
+    return is_hidden(object.key) || !filters->takes(object.key) ||
+           (!source->is_everything() && !source->takes(object.key));
+  });
+  if (takes_usual(*filters, selection)) take_usual(objects);
+  return objects;
 }
 
 }  // namespace leat

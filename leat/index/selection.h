@@ -48,6 +48,11 @@ struct Selected {
 Result<Selected> select_objects(std::vector<ObjectInfo> objects,
                                 const Selection& selection);
 
+/// The same of a part of a listing, where nothing has to be there and no
+/// pattern has to be met. What is usual is judged by this part alone.
+std::vector<ObjectInfo> select_some(std::vector<ObjectInfo> objects,
+                                    const Selection& selection);
+
 /// True for an image by the end of its name.
 bool is_image(std::string_view key);
 

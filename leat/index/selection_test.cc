@@ -91,6 +91,18 @@ TEST(SelectionTest, EachPatternOfASourceIsMet) {
               ElementsAre("there is no object '*.zip'"));
 }
 
+TEST(SelectionTest, APartOfAListingNeedsToMeetNothing) {
+  const std::vector<ObjectInfo> part{{.key = "0.tar"}, {.key = "README.md"}};
+  const auto count = [&](const Selection& selection) {
+    return select_some(part, selection).size();
+  };
+
+  EXPECT_EQ(count({}), 1u);
+  EXPECT_EQ(count({.extensions = {"*"}}), 2u);
+  EXPECT_EQ(count({.patterns = {"0.tar", "7.tar"}}), 1u);
+  EXPECT_EQ(count({.patterns = {"x/*.tar"}}), 0u);
+}
+
 TEST(SelectionTest, HiddenObjectsNeverCount) {
   EXPECT_THAT(taken({".x", "a/.y", "a/"}, {.extensions = {"*"}}),
               ElementsAre(HasSubstr("there are no objects")));

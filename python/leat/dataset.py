@@ -535,8 +535,8 @@ class Dataset:
     def __reduce__(self) -> Any:
         if self._recipe is None:
             raise TypeError(
-                f"this dataset came of a loader that indexed {self.url} while it read; "
-                "pickle leat.Dataset(url) instead"
+                "this dataset came of a loader, and nobody knows how to make it again; "
+                f"pickle leat.Dataset({self.url!r}) instead"
             )
         return _recipe.make_again, (self._recipe,)
 

@@ -127,6 +127,16 @@ def test_a_shard_that_came_later_is_seen(shards, serve, fresh_cache):
     assert len(leat.Dataset(pattern, refresh="never", **served.options)) == 25
 
 
+def test_what_does_not_count_makes_no_catalogue_anew(shards, serve, fresh_cache):
+    served = serve(shards)
+    for url in (f"{served.url}/train/shard-000*.tar", f"{served.url}/train"):
+        first = leat.Dataset(url, **served.options)
+        served.reset()
+        assert leat.Dataset(url, **served.options).digest == first.digest
+        counters = served.counters()
+        assert counters["list"] == 1 and counters["get"] <= 1, counters
+
+
 def test_an_object_in_two_sources_is_refused(pictures):
     for twice in ([pictures, pictures], [pictures, f"{pictures}/ant/*.png"], [f"{pictures}/ant", pictures]):
         with pytest.raises(leat.InvalidArgument, match=r"ant/00000\.png is in two of the sources"):
