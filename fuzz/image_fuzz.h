@@ -26,7 +26,14 @@ class ImageFuzzer {
         "std=1",
         "decode_image:max_pixels=1048576:exact=true,resize:40,center_crop:32",
         "decode_image:max_pixels=1048576,random_crop:48:padding=3,"
-        "color_jitter:0.4:contrast=0.4:saturation=0.4:hue=0.1,pad:1/2/3/4"};
+        "color_jitter:0.4:contrast=0.4:saturation=0.4:hue=0.1,pad:1/2/3/4",
+        "decode_image:max_pixels=1048576,letterbox:33,random_vertical_flip,"
+        "random_affine:180:translate=1/1:scale=0.01/90:shear=-80/80/-80/80:"
+        "interpolation=bilinear,gaussian_blur:9,rand_augment:4,normalize:0:"
+        "std=1,random_erasing:1",
+        "decode_image:L:max_pixels=1048576,random_rotation:180:expand=true,"
+        "trivial_augment_wide,auto_augment:svhn,center_crop:21,aug_mix:9,"
+        "ten_crop:17"};
     for (const char* chain : kChains) {
       auto outputs = compile_ops(*parse_ops(chain), {{"data", {}}});
       programs_.push_back((*outputs)[0].program);

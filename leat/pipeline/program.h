@@ -102,6 +102,13 @@ class Program {
   /// What to write instead if two samples have different shapes; behind a
   /// semicolon in a message.
   virtual std::string remedy() const = 0;
+
+  /// What the random ops would draw for these bytes, as a JSON list; see
+  /// DrawnOp. Reads headers only. Errors: as output_for()
+  virtual Result<std::string> drawn(std::span<const std::byte>,
+                                    const SampleRandom&) const {
+    return std::string("[]");
+  }
 };
 
 class ValueProgram;  // value.h

@@ -215,9 +215,9 @@ class Loader:
         self._batch = _batch.choose(batch, names)
         self._collate = collate
         self._batch_functions = [
-            _functions.call_per_batch(op.function, place, op._field, op.global_rng)
+            op.for_batch(place)
             for place, op in enumerate(ops)
-            if isinstance(op, _ops.Python) and op.per == "batch"
+            if getattr(op, "per", None) == "batch"
         ]
         output = _outputs.name_of(output, pins=pin_memory, device=device)
         _dtypes.check(ops, output)

@@ -63,18 +63,29 @@ class ProgramRunner {
   py::object run(const py::buffer& data, std::uint64_t seed,
                  std::uint64_t epoch, std::uint64_t sample) {
     const py::buffer_info info = data.request();
-    if (info.ndim != 1 || info.strides[0] != info.itemsize) {
-      throw py::value_error("data must be bytes, or contiguous like bytes");
-    }
-    const std::span<const std::byte> encoded{
-        static_cast<const std::byte*>(info.ptr),
-        static_cast<std::size_t>(info.size * info.itemsize)};
+    const std::span<const std::byte> encoded = bytes_in(info);
     const SampleRandom random{seed, epoch, SampleId{sample}};
     return output_.program != nullptr ? run_program(encoded, random)
                                       : run_value_program(encoded, random);
   }
 
+  std::string drawn(const py::buffer& data, std::uint64_t seed,
+                    std::uint64_t epoch, std::uint64_t sample) {
+    const py::buffer_info info = data.request();
+    if (output_.program == nullptr) return "[]";
+    return value_or_raise(output_.program->drawn(
+        bytes_in(info), SampleRandom{seed, epoch, SampleId{sample}}));
+  }
+
  private:
+  static std::span<const std::byte> bytes_in(const py::buffer_info& info) {
+    if (info.ndim != 1 || info.strides[0] != info.itemsize) {
+      throw py::value_error("data must be bytes, or contiguous like bytes");
+    }
+    return {static_cast<const std::byte*>(info.ptr),
+            static_cast<std::size_t>(info.size * info.itemsize)};
+  }
+
   /// Runs `work` with a scratch of its own while Python runs on.
   template <class Work>
   auto unlocked(const Work& work) {
@@ -137,6 +148,8 @@ void bind_program(py::module_& module) {
       .def(py::init<const std::string&, const py::list&>(), py::arg("ops_json"),
            py::arg("functions"))
       .def("run", &ProgramRunner::run, py::arg("data"), py::arg("seed"),
+           py::arg("epoch"), py::arg("sample"))
+      .def("drawn", &ProgramRunner::drawn, py::arg("data"), py::arg("seed"),
            py::arg("epoch"), py::arg("sample"));
   module.def("ops_help", &ops_help, "The table of ops, as text.");
 }

@@ -175,7 +175,8 @@ TEST(ColorJitterTest, DrawsEveryOrderAndStaysWithinItsBounds) {
              sample);
     ASSERT_EQ(geometry.steps.size(), 1u);
     std::vector<ColourKind> order;
-    for (const ColourChange& change : geometry.steps[0].changes) {
+    for (const PictureChange& made : geometry.steps[0].changes) {
+      const auto& change = std::get<ColourChange>(made.what);
       order.push_back(change.kind);
       constexpr double kBounds[][2] = {
           {0.6, 1.4}, {0.2, 0.3}, {0, 4}, {-0.1, 0.1}};

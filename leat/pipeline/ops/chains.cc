@@ -166,6 +166,7 @@ class ChainBuilder {
     }
     LEAT_TRY_VOID(check_history(op, places));
     LEAT_TRY_VOID(check_rows(op, places));
+    LEAT_TRY_VOID(check_can_follow(op, places));
     joined_.push_back({op, places});
     if (places.size() > 1 && !op.is_independent) share(op, places);
     for (const std::size_t place : places)
@@ -251,6 +252,19 @@ class ChainBuilder {
           "{} (op {}) would move '{}', of which a function made what it liked: "
           "put the function behind it",
           op.name, op.index, chain.name));
+    }
+    return {};
+  }
+
+  Result<void> check_can_follow(const Op& op, const Places& places) const {
+    if (!is_for_images_alone(op)) return {};
+    for (const std::size_t place : places) {
+      const ChainKind kind = chains_[place].kind;
+      if (kind != ChainKind::kMask && kind != ChainKind::kFollower) continue;
+      return invalid(fmt::format(
+          "{} (op {}) makes several pictures of one, and '{}' cannot follow "
+          "them: leave out one of the two",
+          op.name, op.index, chains_[place].name));
     }
     return {};
   }

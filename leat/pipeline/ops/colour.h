@@ -1,5 +1,5 @@
-// Changes of colour, of whole pictures: brightness, contrast, saturation, hue.
-// The arithmetic is that of Pillow's ImageEnhance and of its HSV, byte by byte.
+// Changes of colour, of whole pictures. The arithmetic is that of Pillow's
+// ImageEnhance and ImageOps and of its HSV, byte by byte.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,18 +7,27 @@
 
 namespace leat {
 
-/// In torchvision's order of arguments.
+/// The first four are those of ColorJitter, in its order of arguments.
 enum class ColourKind : std::uint8_t {
   kBrightness,  ///< Away from black.
   kContrast,    ///< Away from the picture's mean grey.
   kSaturation,  ///< Away from each pixel's own grey.
   kHue,         ///< Around the colour circle.
+  kGrey,        ///< Each pixel to its grey; the picture keeps its channels.
+  kPosterize,   ///< Only the highest bits are kept.
+  kSolarize,    ///< What is as bright as a threshold is inverted.
+  kInvert,
+  kAutoContrast,  ///< Each channel is stretched to 0 … 255.
+  kEqualize,      ///< Each channel's histogram is made flat.
+  kSharpness,     ///< Away from the picture smoothed by 3 x 3 pixels.
 };
-inline constexpr std::size_t kColourKinds = 4;
+inline constexpr std::size_t kJitterKinds = 4;
 
 struct ColourChange {
   ColourKind kind = ColourKind::kBrightness;
-  double amount = 1;  ///< A factor; of hue: of a full circle, -0.5 to 0.5.
+  /// A factor; of hue: of a full circle, -0.5 to 0.5; of posterize: bits, 0 to
+  /// 8; of solarize: the threshold, 0 to 255.
+  double amount = 1;
   friend bool operator==(const ColourChange&, const ColourChange&) = default;
 };
 

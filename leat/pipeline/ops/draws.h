@@ -38,6 +38,13 @@ class Draws {
     return low + (high - low) * uniform();
   }
 
+  /// All 64 bits of a draw: the seed of a stream of its own.
+  std::uint64_t bits() { return mix64(key_ + next_++ * 0x9e3779b97f4a7c15ULL); }
+
+  /// Of the gamma distribution of this shape (above 0), scale 1: by Marsaglia
+  /// and Tsang, who take as many draws as they need.
+  double gamma(double shape);
+
   /// Uniform among 0 … count - 1.
   std::uint32_t below(std::uint32_t count) {
     return static_cast<std::uint32_t>(uniform() * count);

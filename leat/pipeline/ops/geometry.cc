@@ -2,6 +2,8 @@
 
 #include "leat/pipeline/ops/geometry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,28 +11,13 @@
 #include <utility>
 #include <variant>
 
+#include "leat/pipeline/ops/augment.h"
+#include "leat/pipeline/ops/draw_ops.h"
 #include "leat/pipeline/ops/draws.h"
+#include "leat/pipeline/ops/plan_builder.h"
 
 namespace leat {
 namespace {
-
-constexpr int kCropTries = 10;
-
-/// To the nearest, halves to even, as Python's round().
-std::int64_t round_half_even(double value) {
-  return static_cast<std::int64_t>(std::nearbyint(value));
-}
-
-/// What goes to one side if the excess is shared by two.
-std::uint32_t half_of_excess(std::uint32_t wanted, std::uint32_t present,
-                             std::uint32_t round_up) {
-  return wanted > present ? (wanted - present + round_up) / 2 : 0;
-}
-
-std::uint32_t clamped(std::int64_t value, std::uint32_t most) {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(value, 1, std::int64_t{most}));
-}
 
 PixelSize size_for(const ResizeOp& op, PixelSize image) {
   if (op.shorter_side == 0) return op.size;
@@ -44,76 +31,13 @@ PixelSize size_for(const ResizeOp& op, PixelSize image) {
                                      : PixelSize{scaled, op.shorter_side};
 }
 
-/// The largest crop in the middle whose ratio is within bounds.
-Rect fallback_crop(const RandomResizedCropOp& op, PixelSize image) {
-  const double ratio =
-      static_cast<double>(image.width) / static_cast<double>(image.height);
-  PixelSize crop = image;
-  if (ratio < op.ratio[0]) {
-    crop.height =
-        clamped(round_half_even(image.width / op.ratio[0]), image.height);
-  } else if (ratio > op.ratio[1]) {
-    crop.width =
-        clamped(round_half_even(image.height * op.ratio[1]), image.width);
-  }
-  return {(image.width - crop.width) / 2, (image.height - crop.height) / 2,
-          crop.width, crop.height};
-}
-
-Rect draw_crop(const RandomResizedCropOp& op, PixelSize image, Draws draws) {
-  const double area = static_cast<double>(image.width) * image.height;
-  for (int i = 0; i < kCropTries; ++i) {
-    const double target = area * draws.uniform(op.scale[0], op.scale[1]);
-    const double aspect =
-        std::exp(draws.uniform(std::log(op.ratio[0]), std::log(op.ratio[1])));
-    const std::int64_t width = round_half_even(std::sqrt(target * aspect));
-    const std::int64_t height = round_half_even(std::sqrt(target / aspect));
-    if (width <= 0 || width > image.width || height <= 0 ||
-        height > image.height) {
-      continue;
-    }
-    const auto w = static_cast<std::uint32_t>(width);
-    const auto h = static_cast<std::uint32_t>(height);
-    const std::uint32_t y = draws.below(image.height - h + 1);
-    const std::uint32_t x = draws.below(image.width - w + 1);
-    return {x, y, w, h};
-  }
-  return fallback_crop(op, image);
-}
-
-/// The first three draws are for the order, by Fisher and Yates, and the next
-/// four for the amounts. What changes nothing is left out.
-std::vector<ColourChange> draw_changes(const ColorJitterOp& op, Draws draws) {
-  std::array<ColourKind, kColourKinds> order = {
-      ColourKind::kBrightness, ColourKind::kContrast, ColourKind::kSaturation,
-      ColourKind::kHue};
-  for (std::uint32_t i = kColourKinds - 1; i > 0; --i) {
-    std::swap(order[i], order[draws.below(i + 1)]);
-  }
-  const std::array<double, 2> bounds[] = {op.brightness, op.contrast,
-                                          op.saturation, op.hue};
-  double amounts[kColourKinds];
-  for (std::size_t i = 0; i < kColourKinds; ++i) {
-    amounts[i] = draws.uniform(bounds[i][0], bounds[i][1]);
-  }
-  std::vector<ColourChange> changes;
-  for (const ColourKind kind : order) {
-    const auto i = static_cast<std::size_t>(kind);
-    const double none = kind == ColourKind::kHue ? 0 : 1;
-    if (bounds[i][0] == none && bounds[i][1] == none) continue;
-    changes.push_back({kind, amounts[i]});
-  }
-  return changes;
-}
-
 /// Follows the ops; what is said of x is said of the picture as the ops see it,
 /// which may be flipped already.
-class Planner {
+class Planner : private PlanBuilder {
  public:
-  Planner(PixelSize image, const SampleRandom& random, std::uint64_t field_hash)
-      : random_(random), field_hash_(field_hash) {
-    plan_.last = {0, 0, image.width, image.height};
-  }
+  Planner(PixelSize image, const SampleRandom& random, std::uint64_t field_hash,
+          std::vector<DrawnOp>* drawn = nullptr)
+      : PlanBuilder(image, drawn), random_(random), field_hash_(field_hash) {}
 
   void apply(const Op& op) {
     std::visit([&](const auto& params) { apply(op, params); }, op.params);
@@ -137,12 +61,24 @@ class Planner {
   }
 
   void apply(const Op& op, const RandomResizedCropOp& params) {
-    crop(draw_crop(params, size(), draws_of(op)));
+    const Rect part = draw_crop(params, size(), draws_of(op));
+    note(op, "crop", part);
+    crop(part);
     add_resize(params.size, params.interpolation);
   }
 
   void apply(const Op& op, const RandomHorizontalFlipOp& flip) {
-    if (draws_of(op).uniform() < flip.p) plan_.is_flipped = !plan_.is_flipped;
+    if (draws_of(op).uniform() >= flip.p) return;
+    note(op, "horizontal_flip");
+    plan_.is_flipped = !plan_.is_flipped;
+    for (ArrayErase& erase : plan_.erased) mirror_x(erase.part);
+  }
+
+  void apply(const Op& op, const RandomVerticalFlipOp& flip) {
+    if (draws_of(op).uniform() >= flip.p) return;
+    note(op, "vertical_flip");
+    plan_.is_upside_down = !plan_.is_upside_down;
+    for (ArrayErase& erase : plan_.erased) mirror_y(erase.part);
   }
 
   void apply(const Op&, const PadOp& op) {
@@ -170,76 +106,167 @@ class Planner {
     Draws draws = draws_of(op);
     const std::uint32_t y = draws.below(size().height - params.size.height + 1);
     const std::uint32_t x = draws.below(size().width - params.size.width + 1);
-    crop({x, y, params.size.width, params.size.height});
+    const Rect part{x, y, params.size.width, params.size.height};
+    note(op, "crop", part);
+    crop(part);
+  }
+
+  void apply(const Op&, const LetterboxOp& op) {
+    const double scale =
+        std::min(static_cast<double>(op.size.width) / size().width,
+                 static_cast<double>(op.size.height) / size().height);
+    const auto scaled = [&](std::uint32_t side, std::uint32_t most) {
+      const std::int64_t wanted = round_half_even(side * scale);
+      return static_cast<std::uint32_t>(
+          std::clamp<std::int64_t>(wanted, 1, most));
+    };
+    const PixelSize to{scaled(size().width, op.size.width),
+                       scaled(size().height, op.size.height)};
+    if (to != size()) add_resize(to, op.interpolation);
+    pad_to(op.size, op.fill);
+  }
+
+  void apply(const Op& op, const ManyCropsOp& params) {
+    const PixelSize to = params.size;
+    if (to.width > size().width || to.height > size().height) {
+      plan_.problem = fmt::format(
+          "{} (op {}): {} x {} pixels do not fit into a picture of {} x {}; "
+          "make it larger before, with resize",
+          op.name, op.index, to.width, to.height, size().width, size().height);
+      return;
+    }
+    if (params.view >= kCropPlaces) {
+      bool& is_mirrored = params.is_mirrored_vertically ? plan_.is_upside_down
+                                                        : plan_.is_flipped;
+      is_mirrored = !is_mirrored;
+    }
+    const std::uint32_t place = params.view % kCropPlaces;
+    if (place == kCropPlaces - 1) return crop_centre(to);
+    crop({place % 2 == 0 ? 0 : size().width - to.width,
+          place < 2 ? 0 : size().height - to.height, to.width, to.height});
   }
 
   void apply(const Op& op, const ColorJitterOp& params) {
-    GeometryStep step;
-    step.kind = GeometryStep::Kind::kColour;
-    step.from = plan_.last;
-    step.to = size();
-    step.changes = draw_changes(params, draws_of(op));
-    if (!step.changes.empty()) push(step);
+    for (const ColourChange& one : draw_jitter(params, draws_of(op))) {
+      add_colour(op, one);
+    }
+  }
+
+  void apply(const Op& op, const RandomColourOp& params) {
+    if (draws_of(op).uniform() < params.p) add_colour(op, params.change);
+  }
+
+  void apply(const Op& op, const GrayscaleOp& params) {
+    if (draws_of(op).uniform() < params.p) {
+      add_colour(op, {ColourKind::kGrey, 1});
+    }
+  }
+
+  void apply(const Op& op, const GaussianBlurOp& params) {
+    const Blur blur{params.kernel,
+                    draws_of(op).uniform(params.sigma[0], params.sigma[1])};
+    note(op, "gaussian_blur", {{"sigma", {blur.sigma}}});
+    if (blur.kernel[0] / 2 >= size().width ||
+        blur.kernel[1] / 2 >= size().height) {
+      plan_.problem = fmt::format(
+          "{} (op {}): a kernel of {} x {} pixels reaches beyond a picture of "
+          "{} x {}; make pictures larger before it, or the kernel smaller",
+          op.name, op.index, blur.kernel[0], blur.kernel[1], size().width,
+          size().height);
+      return;
+    }
+    change({blur}, size());
+  }
+
+  void apply(const Op& op, const RandomErasingOp& params) {
+    Draws draws = draws_of(op);
+    std::optional<Rect> part = draw_erasing(params, size(), draws);
+    if (!part) return;
+    note(op, "erase", *part);
+    if (params.is_on_array) {
+      plan_.erased.push_back({*part, params.value, draws.bits()});
+      return;
+    }
+    if (plan_.is_flipped) mirror_x(*part);
+    if (plan_.is_upside_down) mirror_y(*part);
+    Erase erase{*part, {}};
+    for (std::size_t c = 0; c < erase.fill.size(); ++c) {
+      erase.fill[c] = static_cast<std::uint8_t>(
+          params.value[params.value.size() == 1 ? 0 : c]);
+    }
+    change({erase}, size());
+  }
+
+  void apply(const Op& op, const RandomRotationOp& params) {
+    const double degrees =
+        draws_of(op).uniform(params.degrees[0], params.degrees[1]);
+    note(op, "rotate", {{"angle", {degrees}}});
+    const Rotation made =
+        rotation_of(size().width, size().height, degrees, params);
+    warp(made.matrix, {made.width, made.height}, params.style);
+  }
+
+  void apply(const Op& op, const RandomAffineOp& params) {
+    const AffineParams drawn = draw_affine(params, size(), draws_of(op));
+    note(op, "affine",
+         {{"angle", {drawn.angle}},
+          {"translate", {drawn.translate[0], drawn.translate[1]}},
+          {"scale", {drawn.scale}},
+          {"shear", {drawn.shear[0], drawn.shear[1]}}});
+    const std::array<double, 2> center = params.style.center.value_or(
+        std::array<double, 2>{size().width * 0.5, size().height * 0.5});
+    warp(affine_matrix(drawn, center[0], center[1]), size(), params.style);
+  }
+
+  void apply(const Op& op, const RandAugmentOp& params) {
+    add_steps(op, params);
+  }
+  void apply(const Op& op, const AutoAugmentOp& params) {
+    add_steps(op, params);
+  }
+  void apply(const Op& op, const TrivialAugmentWideOp& params) {
+    add_steps(op, params);
+  }
+
+  template <class Params>
+  void add_steps(const Op& op, const Params& params) {
+    Draws draws = draws_of(op);
+    std::vector<PictureChange> changes;
+    for (const AugmentStep& step :
+         draw_steps(params, size().width, size().height, draws)) {
+      note(op, to_string(step.kind), {{"magnitude", {step.magnitude}}});
+      append_change(step, size().width, size().height, params.style, changes);
+    }
+    add_all(std::move(changes));
+  }
+
+  void apply(const Op& op, const AugMixOp& params) {
+    Draws draws = draws_of(op);
+    const AugMixDraw drawn =
+        draw_mix(params, size().width, size().height, draws);
+    Mix mix;
+    mix.weight = static_cast<float>(drawn.weight);
+    note(op, "mix", {{"weight", {drawn.weight}}, {"weights", drawn.weights}});
+    for (std::size_t i = 0; i < drawn.chains.size(); ++i) {
+      mix.weights.push_back(static_cast<float>(drawn.weights[i]));
+      auto& changes = mix.chains.emplace_back();
+      for (const AugmentStep& step : drawn.chains[i]) {
+        note(op, to_string(step.kind),
+             {{"magnitude", {step.magnitude}},
+              {"chain", {static_cast<double>(i)}}});
+        append_change(step, size().width, size().height, params.style, changes);
+      }
+    }
+    turn_back();
+    change({std::move(mix)}, size());
   }
 
   Draws draws_of(const Op& op) const {
     return {random_, op.index, op.drawn_for.value_or(field_hash_)};
   }
 
-  void add_resize(PixelSize to, Interpolation interpolation) {
-    GeometryStep step;
-    step.kind = GeometryStep::Kind::kResize;
-    step.from = plan_.last;
-    step.to = to;
-    step.interpolation = interpolation;
-    push(step);
-  }
-
-  void push(const GeometryStep& step) {
-    plan_.steps.push_back(step);
-    plan_.last = {0, 0, step.to.width, step.to.height};
-  }
-
-  void crop(const Rect& part) {
-    const std::uint32_t x =
-        plan_.is_flipped ? plan_.last.width - part.x - part.width : part.x;
-    plan_.last = {plan_.last.x + x, plan_.last.y + part.y, part.width,
-                  part.height};
-  }
-
-  void crop_centre(PixelSize to) {
-    crop({static_cast<std::uint32_t>(
-              round_half_even((size().width - to.width) / 2.0)),
-          static_cast<std::uint32_t>(
-              round_half_even((size().height - to.height) / 2.0)),
-          to.width, to.height});
-  }
-
-  /// Makes an image that is too small large enough. Of an odd rest, the right
-  /// and the lower side get the larger half.
-  void pad_to(PixelSize least, const FillColour& fill) {
-    add_padding({half_of_excess(least.width, size().width, 0),
-                 half_of_excess(least.height, size().height, 0),
-                 half_of_excess(least.width, size().width, 1),
-                 half_of_excess(least.height, size().height, 1)},
-                fill);
-  }
-
-  void add_padding(const Padding& padding, const FillColour& fill) {
-    GeometryStep step;
-    step.kind = GeometryStep::Kind::kPad;
-    step.from = plan_.last;
-    step.to = {size().width + padding.left + padding.right,
-               size().height + padding.top + padding.bottom};
-    step.pad_x = plan_.is_flipped ? padding.right : padding.left;
-    step.pad_y = padding.top;
-    step.fill = fill;
-    if (step.to != size()) push(step);
-  }
-
   const SampleRandom& random_;
   const std::uint64_t field_hash_;
-  Geometry plan_;
 };
 
 }  // namespace
@@ -257,6 +284,15 @@ Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
   return planner.take();
 }
 
+std::vector<DrawnOp> drawn_by(const std::vector<Op>& ops, PixelSize image,
+                              const SampleRandom& random,
+                              std::uint64_t field_hash) {
+  std::vector<DrawnOp> drawn;
+  Planner planner(image, random, field_hash, &drawn);
+  for (const Op& op : ops) planner.apply(op);
+  return drawn;
+}
+
 std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops) {
   std::optional<PixelSize> fixed;
   for (const Op& op : ops) {
@@ -270,6 +306,13 @@ std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops) {
       fixed = part->size;
     } else if (const auto* crop = std::get_if<RandomCropOp>(&op.params)) {
       fixed = crop->size;
+    } else if (const auto* box = std::get_if<LetterboxOp>(&op.params)) {
+      fixed = box->size;
+    } else if (const auto* crops = std::get_if<ManyCropsOp>(&op.params)) {
+      fixed = crops->size;
+    } else if (const auto* turn = std::get_if<RandomRotationOp>(&op.params);
+               turn != nullptr && turn->expand) {
+      fixed = std::nullopt;
     } else if (const auto* pad = std::get_if<PadOp>(&op.params);
                pad != nullptr && fixed) {
       const Padding& more = pad->padding;

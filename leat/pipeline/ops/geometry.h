@@ -2,24 +2,28 @@
 //
 // Crops cost nothing: they only narrow what the step before has to make, down
 // to what the decoder has to decode. A flip is done while the last rows are
-// written. A change of colour is a step too: it needs all pixels that are there
-// at its place in the chain, cropped away later or not.
+// written. What needs all pixels that are there at its place in the chain,
+// cropped away later or not, is a step of its own: changes of colour, blurs,
+// warps.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "leat/codec/image/image.h"
-#include "leat/pipeline/ops/colour.h"
+#include "leat/pipeline/ops/draw_ops.h"
+#include "leat/pipeline/ops/erase.h"
 #include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/ops/picture.h"
 
 namespace leat {
 
 /// One image made from another.
 struct GeometryStep {
   enum class Kind : std::uint8_t {
-    kResize,  ///< `from` becomes `to` pixels.
-    kPad,     ///< `from` goes to (`pad_x`, `pad_y`) of an image of `fill`.
-    kColour,  ///< `from` with `changes`, of the same size.
+    kResize,   ///< `from` becomes `to` pixels.
+    kPad,      ///< `from` goes to (`pad_x`, `pad_y`) of an image of `fill`.
+    kPicture,  ///< `from`, whole, with `changes`.
   };
   Kind kind = Kind::kResize;
   Rect from;
@@ -28,7 +32,7 @@ struct GeometryStep {
   std::uint32_t pad_x = 0;
   std::uint32_t pad_y = 0;
   FillColour fill = {0, 0, 0};
-  std::vector<ColourChange> changes = {};
+  std::vector<PictureChange> changes = {};
   friend bool operator==(const GeometryStep&, const GeometryStep&) = default;
 };
 
@@ -38,6 +42,11 @@ struct Geometry {
   std::vector<GeometryStep> steps;
   Rect last;
   bool is_flipped = false;
+  bool is_upside_down = false;
+  /// Of the delivered array.
+  std::vector<ArrayErase> erased = {};
+  /// Why the ops cannot work on this image; empty if they can.
+  std::string problem = {};
   friend bool operator==(const Geometry&, const Geometry&) = default;
 
   /// The part of image `image` that anybody reads.
@@ -58,6 +67,11 @@ struct SizeAtOp {
 Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
                        const SampleRandom& random, std::uint64_t field_hash,
                        std::vector<SizeAtOp>* met = nullptr);
+
+/// What the random ops among them draw for such an image, in order.
+std::vector<DrawnOp> drawn_by(const std::vector<Op>& ops, PixelSize image,
+                              const SampleRandom& random,
+                              std::uint64_t field_hash);
 
 /// The size that the ops end in, if it does not depend on the image.
 std::optional<PixelSize> fixed_size_of(const std::vector<Op>& ops);

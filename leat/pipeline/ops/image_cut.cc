@@ -20,7 +20,8 @@ bool is_before_cut(const Op& op) {
   if (op.meets_siblings) return false;
   return std::holds_alternative<ResizeOp>(op.params) ||
          std::holds_alternative<CenterCropOp>(op.params) ||
-         std::holds_alternative<PadOp>(op.params);
+         std::holds_alternative<PadOp>(op.params) ||
+         std::holds_alternative<LetterboxOp>(op.params);
 }
 
 /// Names ops by what they are, not by how they were written: whatever is left
@@ -59,6 +60,11 @@ class Namer {
     add_all({op.padding.left, op.padding.top, op.padding.right,
              op.padding.bottom, op.least.width, op.least.height, op.fill[0],
              op.fill[1], op.fill[2]});
+  }
+
+  void add(const LetterboxOp& op) {
+    add_all({op.size.width, op.size.height, op.fill[0], op.fill[1], op.fill[2],
+             number(op.interpolation)});
   }
 
   template <class Enum>

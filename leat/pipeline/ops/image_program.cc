@@ -4,157 +4,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
+#include "leat/pipeline/ops/format_builder.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
+#include "leat/pipeline/ops/many_crops.h"
 #include "leat/pipeline/ops/pixel_reader.h"
 #include "leat/pipeline/sample_view.h"
 
 namespace leat {
 namespace {
-
-/// Gathers what Normalize and Cast do to a value: one multiplication and one
-/// addition for each channel.
-class FormatBuilder {
- public:
-  explicit FormatBuilder(const DecodeImageOp& decode) {
-    format_.layout = decode.layout;
-    format_.channels = channels_of(decode.mode);
-    format_.dtype = pixel_dtype(decode.mode);
-    format_.is_16_bits = decode.mode == PixelMode::kGrey16;
-    label_dtype_ = decode.is_mask() ? decode.label_dtype : DType::kUint8;
-  }
-
-  Result<void> apply(const Op& op) {
-    if (std::holds_alternative<DecodeImageOp>(op.params)) return {};
-    if (const auto* normalize = std::get_if<NormalizeOp>(&op.params)) {
-      return apply(op, *normalize);
-    }
-    if (const auto* cast = std::get_if<CastOp>(&op.params)) {
-      return apply(op, *cast);
-    }
-    if (std::holds_alternative<RandomHorizontalFlipOp>(op.params)) return {};
-    if (is_of_pixels()) return format_.is_16_bits ? check_16_bits(op) : ok();
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (op {}) works on bytes: put it before the "
-                             "normalize or cast that makes {}",
-                             op.name, op.index,
-                             is_float() ? "floats" : to_string(format_.dtype)));
-  }
-
-  PixelFormat format() const {
-    PixelFormat format = format_;
-    if (label_dtype_ != DType::kUint8) format.dtype = label_dtype_;
-    for (std::size_t c = 0; c < 3; ++c) {
-      format.scale[c] = static_cast<float>(scale_[c]);
-      format.bias[c] = static_cast<float>(bias_[c]);
-    }
-    format.exact_scale = scale_[0];
-    format.exact_bias = bias_[0];
-    if (!format.is_16_bits && format.dtype != DType::kUint8 &&
-        format.dtype != DType::kFloat32) {
-      format.table =
-          make_pixel_table(format.dtype, format.channels, scale_, bias_);
-    }
-    return format;
-  }
-
- private:
-  static Result<void> ok() { return {}; }
-
-  /// Whether nothing has made other numbers of them.
-  bool is_of_pixels() const {
-    return format_.dtype ==
-           (format_.is_16_bits ? DType::kUint16 : DType::kUint8);
-  }
-
-  template <class ResizingOp>
-  static bool is_nearest(const ResizingOp& op) {
-    return op.interpolation == Interpolation::kNearest;
-  }
-
-  /// What moves pixels without mixing them does not mind how wide they are.
-  static Result<void> check_16_bits(const Op& op) {
-    const FillColour black = {0, 0, 0};
-    const auto* pad = std::get_if<PadOp>(&op.params);
-    const auto* crop = std::get_if<RandomCropOp>(&op.params);
-    const auto* resize = std::get_if<ResizeOp>(&op.params);
-    const auto* part = std::get_if<RandomResizedCropOp>(&op.params);
-    if (std::holds_alternative<CenterCropOp>(op.params) ||
-        (pad != nullptr && pad->fill == black) ||
-        (crop != nullptr && crop->fill == black) ||
-        (resize != nullptr && is_nearest(*resize)) ||
-        (part != nullptr && is_nearest(*part))) {
-      return {};
-    }
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{} (op {}) works on pictures of 8 bits; those of "
-                             "mode I;16 can be cropped, mirrored, padded with "
-                             "0, and resized with interpolation=\"nearest\"",
-                             op.name, op.index));
-  }
-
-  Result<void> apply(const Op& op, const NormalizeOp& normalize) {
-    for (const auto* numbers : {&normalize.mean, &normalize.std}) {
-      if (numbers->size() == 1 || numbers->size() == format_.channels) continue;
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("normalize (op {}) has {} numbers for {} "
-                               "channel(s): give one, or one for each",
-                               op.index, numbers->size(), format_.channels));
-    }
-    if (!is_float()) scale_to(CastScale::kTo01);
-    format_.dtype =
-        normalize.dtype.value_or(is_float() ? format_.dtype : DType::kFloat32);
-    for (std::size_t c = 0; c < format_.channels; ++c) {
-      const double mean = normalize.mean[normalize.mean.size() == 1 ? 0 : c];
-      const double std = normalize.std[normalize.std.size() == 1 ? 0 : c];
-      scale_[c] /= std;
-      bias_[c] = (bias_[c] - mean) / std;
-    }
-    return {};
-  }
-
-  Result<void> apply(const Op& op, const CastOp& cast) {
-    if (is_float() && !is_float(cast.dtype)) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("cast (op {}) cannot turn floats back into {}: drop it, "
-                      "or the op that made floats",
-                      op.index, to_string(cast.dtype)));
-    }
-    const bool is_too_narrow =
-        cast.dtype == DType::kUint8 || cast.dtype == DType::kInt16;
-    if (format_.is_16_bits && is_too_narrow) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("cast (op {}): {} does not hold the 16 bits of "
-                               "mode I;16",
-                               op.index, to_string(cast.dtype)));
-    }
-    if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);
-    format_.dtype = cast.dtype;
-    return {};
-  }
-
-  void scale_to(CastScale scale) {
-    if (scale == CastScale::kNone) return;
-    for (double& factor : scale_) factor /= format_.is_16_bits ? 65'535 : 255;
-  }
-
-  static bool is_float(DType dtype) {
-    return dtype == DType::kFloat16 || dtype == DType::kBfloat16 ||
-           dtype == DType::kFloat32 || dtype == DType::kFloat64;
-  }
-  bool is_float() const { return is_float(format_.dtype); }
-
-  PixelFormat format_;
-  DType label_dtype_ = DType::kUint8;
-  std::array<double, 3> scale_ = {1, 1, 1};
-  std::array<double, 3> bias_ = {0, 0, 0};
-};
 
 /// The header, of an image that the decoder takes as it is asked to.
 Result<ImageHeader> header_for(std::span<const std::byte> encoded,
@@ -182,7 +46,7 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                   has_16_bits ? " with depth=8" : ""));
 }
 
-class ImageProgram final : public Program {
+class ImageProgram final : public SizedProgram {
  public:
   ImageProgram(std::vector<Op> ops, const PixelFormat& format,
                const std::string& field)
@@ -216,16 +80,23 @@ class ImageProgram final : public Program {
     return run_image(request, scratch, out, notes);
   }
 
-  /// As output_for(), of interleaved pixels, `size` of them.
-  Result<TensorSpec> output_of_pixels(PixelSize size) const {
+  Result<std::string> drawn(std::span<const std::byte> encoded,
+                            const SampleRandom& random) const override {
+    LEAT_TRY(const ImageHeader header,
+             read_image_header(encoded, decode_.max_pixels));
+    return to_json(
+        drawn_by(ops_, upright_size(header, decode_), random, field_hash_));
+  }
+
+  Result<TensorSpec> output_of_pixels(PixelSize size) const override {
     LEAT_TRY(const Geometry geometry, plan(header_of(size), SampleRandom{}));
     return tensor_of(geometry);
   }
 
-  /// As run(), on interleaved pixels, `size` of them.
   Result<void> run_on_pixels(const SampleInput& pixels, PixelSize size,
                              const SampleRandom& random, Scratch& scratch,
-                             std::span<std::byte> out, RunNotes& notes) const {
+                             std::span<std::byte> out,
+                             RunNotes& notes) const override {
     const ImageHeader header = header_of(size);
     PixelReader reader(bytes_per_pixel(decode_.mode));
     ImageRunRequest request{pixels.encoded, header,  {},
@@ -267,6 +138,9 @@ class ImageProgram final : public Program {
                                   .width = size.width,
                                   .height = size.height}));
     }
+    if (!geometry.problem.empty()) {
+      return Error(ErrorCode::kInvalidArgument, geometry.problem);
+    }
     // A strip of 1 x 1,000,000 whose shorter side becomes 256 is a bomb too.
     for (const GeometryStep& step : geometry.steps) {
       if (std::uint64_t{step.to.width} * step.to.height > decode_.max_pixels) {
@@ -292,7 +166,7 @@ class ImageProgram final : public Program {
 /// An array as a function gave it: CHW, HWC, or HW if there is one channel.
 class PixelsImageProgram final : public PixelsProgram {
  public:
-  PixelsImageProgram(std::shared_ptr<const ImageProgram> image,
+  PixelsImageProgram(std::shared_ptr<const SizedProgram> image,
                      const DecodeImageOp& decode, PixelLayout given)
       : image_(std::move(image)),
         layout_(given),
@@ -349,18 +223,72 @@ class PixelsImageProgram final : public PixelsProgram {
                      static_cast<std::uint32_t>(shape[y])};
   }
 
-  const std::shared_ptr<const ImageProgram> image_;
+  const std::shared_ptr<const SizedProgram> image_;
   const PixelLayout layout_;
   const std::int64_t channels_;
   const DType dtype_;
 };
 
-Result<std::shared_ptr<const ImageProgram>> compile(std::vector<Op> ops,
-                                                    const std::string& field) {
+/// An array has to have the same size whatever is drawn.
+Result<void> check_size_is_not_drawn(const std::vector<Op>& ops) {
+  const Op* turned = nullptr;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const auto* rotation = std::get_if<RandomRotationOp>(&ops[i].params);
+    if (rotation != nullptr && rotation->expand) turned = &ops[i];
+    if (fixed_size_of({ops[i]})) turned = nullptr;
+  }
+  if (turned == nullptr) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("random_rotation (op {}) with expand=true makes "
+                           "pictures of random sizes: put a resize or a crop "
+                           "to a height and a width behind it",
+                           turned->index));
+}
+
+Result<std::shared_ptr<const SizedProgram>> compile_one(
+    std::vector<Op> ops, const std::string& field) {
   FormatBuilder builder(std::get<DecodeImageOp>(ops[0].params));
-  for (const Op& op : ops) LEAT_TRY_VOID(builder.apply(op));
-  return std::make_shared<const ImageProgram>(std::move(ops), builder.format(),
-                                              field);
+  for (Op& op : ops) {
+    LEAT_TRY_VOID(builder.apply(op));
+    if (auto* erasing = std::get_if<RandomErasingOp>(&op.params)) {
+      erasing->is_on_array = builder.is_float();
+    }
+  }
+  LEAT_TRY_VOID(check_size_is_not_drawn(ops));
+  return std::shared_ptr<const SizedProgram>(
+      std::make_shared<ImageProgram>(std::move(ops), builder.format(), field));
+}
+
+Result<std::shared_ptr<const SizedProgram>> compile(std::vector<Op> ops,
+                                                    const std::string& field) {
+  const auto crops = std::ranges::find_if(ops, [](const Op& op) {
+    return std::holds_alternative<ManyCropsOp>(op.params);
+  });
+  if (crops == ops.end()) return compile_one(std::move(ops), field);
+
+  std::vector<Op> before(ops.begin(), crops);
+  auto& decode = std::get<DecodeImageOp>(before[0].params);
+  DecodeImageOp pixels = decode;
+  decode.layout = PixelLayout::kHwc;
+  for (const Op& op : before) {
+    const auto* grey = std::get_if<GrayscaleOp>(&op.params);
+    if (grey != nullptr && grey->channels == 1) pixels.mode = PixelMode::kGrey;
+    if (std::holds_alternative<NormalizeOp>(op.params) ||
+        std::holds_alternative<CastOp>(op.params)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{} (op {}) works on bytes: put it before {}",
+                               crops->name, crops->index, op.name));
+    }
+  }
+  LEAT_TRY(
+      auto views,
+      ops_of_views(ops, static_cast<std::size_t>(crops - ops.begin()), pixels));
+  LEAT_TRY(auto first, compile_one(std::move(before), field));
+  std::vector<std::shared_ptr<const SizedProgram>> programs;
+  for (std::vector<Op>& view : views) {
+    LEAT_TRY(programs.emplace_back(), compile_one(std::move(view), field));
+  }
+  return make_many_crops(std::move(first), std::move(programs));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 #include <cstring>
 #include <memory>
 
-#include "leat/pipeline/ops/colour.h"
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
+#include "leat/pipeline/ops/picture.h"
 #include "leat/pipeline/ops/resize.h"
 #include "leat/pipeline/ops/row_source.h"
 
@@ -79,7 +79,7 @@ class ImageRun {
     if (!orientation_.is_upright()) LEAT_TRY_VOID(turn());
 
     ArraySink array(request_.format, {plan_.last.width, plan_.last.height},
-                    plan_.is_flipped ? -1 : 1, scratch_, out);
+                    {plan_.is_flipped, plan_.is_upside_down}, scratch_, out);
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       if (i + 1 == plan_.steps.size()) {
         LEAT_TRY_VOID(make(i, array));
@@ -88,6 +88,10 @@ class ImageRun {
       }
     }
     if (plan_.steps.empty()) LEAT_TRY_VOID(copy(array));
+    for (const ArrayErase& erase : plan_.erased) {
+      erase_part(erase, request_.format, {plan_.last.width, plan_.last.height},
+                 out);
+    }
     notes.decode_warnings += reader_.warnings();
     notes.transform += scratch_.clock.now() - begin - starting -
                        (decoded_ ? decoded_->spent() : Nanoseconds(0));
@@ -176,8 +180,8 @@ class ImageRun {
         return resize(step, sink);
       case GeometryStep::Kind::kPad:
         return pad(i, sink);
-      case GeometryStep::Kind::kColour:
-        return change_colours_of(i, sink);
+      case GeometryStep::Kind::kPicture:
+        return change_whole(i, sink);
     }
     return {};
   }
@@ -256,21 +260,22 @@ class ImageRun {
 
   /// Reads all that the step reads, changes it, and hands on what is read of
   /// it.
-  Result<void> change_colours_of(std::size_t i, RowSink& sink) {
+  Result<void> change_whole(std::size_t i, RowSink& sink) {
     const GeometryStep& step = plan_.steps[i];
     const Rect& window = plan_.read_of(i + 1);
     const std::size_t stride = stride_for(step.from.width);
-    MemorySink picture(scratch_.coloured.at_least(stride * step.from.height),
+    MemorySink picture(scratch_.picture.at_least(stride * step.from.height),
                        stride);
-    LEAT_TRY_VOID(copy_rows(picture, step.to));
-    change_colours(
-        {picture.place(0), stride, step.to.width, step.to.height, channels_},
-        step.changes);
+    LEAT_TRY_VOID(copy_rows(picture, {step.from.width, step.from.height}));
+    const ColourView made =
+        change_picture({picture.place(0), stride, step.from.width,
+                        step.from.height, channels_},
+                       step.changes, scratch_);
     for (std::uint32_t y = 0; y < window.height; ++y) {
-      std::memcpy(
-          sink.place(y),
-          picture.place(window.y + y) + std::size_t{window.x} * channels_,
-          std::size_t{window.width} * channels_);
+      std::memcpy(sink.place(y),
+                  made.data + (window.y + y) * made.stride_bytes +
+                      std::size_t{window.x} * channels_,
+                  std::size_t{window.width} * channels_);
       sink.done(y);
     }
     return {};

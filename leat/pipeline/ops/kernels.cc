@@ -29,6 +29,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
+using portable::blend_bytes;
 using portable::blend_rows;
 using portable::resize_rows;
 using portable::split_rgb;
@@ -298,6 +299,29 @@ void to_float(const std::uint8_t* HWY_RESTRICT from, std::size_t count,
   for (; i < count; ++i) into[i] = static_cast<float>(from[i]) * scale + bias;
 }
 
+void blend_bytes(const std::uint8_t* from, const std::uint8_t* to,
+                 std::size_t count, float amount, std::uint8_t* into) {
+  const hn::CappedTag<float, 8> d;
+  const hn::Rebind<std::int32_t, decltype(d)> d_int;
+  const hn::Rebind<std::int16_t, decltype(d)> d_short;
+  const hn::Rebind<std::uint8_t, decltype(d)> d_byte;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto amounts = hn::Set(d, amount);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto a = hn::PromoteTo(d_int, hn::LoadU(d_byte, from + i));
+    const auto b = hn::PromoteTo(d_int, hn::LoadU(d_byte, to + i));
+    const auto difference = hn::ConvertTo(d, hn::Sub(b, a));
+    const auto value =
+        hn::Add(hn::ConvertTo(d, a), hn::Mul(amounts, difference));
+    const auto within =
+        hn::Min(hn::Max(value, hn::Zero(d)), hn::Set(d, 255.0F));
+    const auto shorts = hn::DemoteTo(d_short, hn::ConvertTo(d_int, within));
+    hn::StoreU(hn::DemoteTo(d_byte, shorts), d_byte, into + i);
+  }
+  portable::blend_bytes(from + i, to + i, count - i, amount, into + i);
+}
+
 #endif  // HWY_TARGET == HWY_SCALAR
 
 const char* simd_target() { return hwy::TargetName(HWY_TARGET); }
@@ -310,6 +334,7 @@ HWY_AFTER_NAMESPACE();
 namespace leat {
 
 HWY_EXPORT(resize_rows);
+HWY_EXPORT(blend_bytes);
 HWY_EXPORT(blend_rows);
 HWY_EXPORT(split_rgb);
 HWY_EXPORT(to_float);
@@ -319,6 +344,11 @@ void resize_rows(const Rows& rows, std::uint32_t channels,
                  const AxisWeights& weights, std::uint8_t* into,
                  std::size_t into_stride) {
   HWY_DYNAMIC_DISPATCH(resize_rows)(rows, channels, weights, into, into_stride);
+}
+
+void blend_bytes(const std::uint8_t* from, const std::uint8_t* to,
+                 std::size_t count, float amount, std::uint8_t* into) {
+  HWY_DYNAMIC_DISPATCH(blend_bytes)(from, to, count, amount, into);
 }
 
 void blend_rows(const Rows& rows, const WeightQuad* quads,

@@ -41,6 +41,11 @@ void split_rgb(const std::uint8_t* rgb, std::size_t width, int step,
 void to_float(const std::uint8_t* from, std::size_t count, float scale,
               float bias, float* into);
 
+/// into[i] = from[i] + amount * (to[i] - from[i]), cut off to 0 … 255. `into`
+/// may be `from` or `to`. Writes `count` bytes and no more.
+void blend_bytes(const std::uint8_t* from, const std::uint8_t* to,
+                 std::size_t count, float amount, std::uint8_t* into);
+
 /// What the loops were compiled for and chose here: "AVX2", "NEON", …
 const char* simd_target();
 

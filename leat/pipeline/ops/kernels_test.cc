@@ -165,6 +165,21 @@ TEST(KernelsTest, ToFloatIsBitwiseThePlainLoopAndWritesNoMore) {
   }
 }
 
+TEST(KernelsTest, BlendBytesAsThePlainLoopDoesAndWritesNoMore) {
+  for (const std::size_t count : {0u, 1u, 7u, 8u, 33u, 100u}) {
+    for (const float amount : {-1.5F, 0.0F, 0.37F, 1.0F, 2.9F, 1000.0F}) {
+      const std::vector<std::uint8_t> from = noise(count, 1);
+      const std::vector<std::uint8_t> to = noise(count, 2);
+      std::vector<std::uint8_t> expected(count + 1, 7);
+      std::vector<std::uint8_t> got = expected;
+      portable::blend_bytes(from.data(), to.data(), count, amount,
+                            expected.data());
+      blend_bytes(from.data(), to.data(), count, amount, got.data());
+      EXPECT_EQ(got, expected);
+    }
+  }
+}
+
 TEST(KernelsTest, AreMadeForThisMachine) {
   RecordProperty("simd_target", simd_target());
   EXPECT_STRNE(simd_target(), "");

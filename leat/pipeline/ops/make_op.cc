@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "leat/pipeline/ops/make_augment.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/ops/param_reader.h"
@@ -41,16 +42,6 @@ constexpr Choice<std::optional<DType>> kJsonTypes[] = {
     {"bool", DType::kBool},       {"str", std::nullopt}};
 const std::vector<double> kImagenetMean = {0.485, 0.456, 0.406};
 const std::vector<double> kImagenetStd = {0.229, 0.224, 0.225};
-
-Interpolation interpolation_in(ParamReader& params) {
-  return params.choice<Interpolation>("interpolation",
-                                      {{"nearest", Interpolation::kNearest},
-                                       {"box", Interpolation::kBox},
-                                       {"bilinear", Interpolation::kBilinear},
-                                       {"hamming", Interpolation::kHamming},
-                                       {"bicubic", Interpolation::kBicubic},
-                                       {"lanczos", Interpolation::kLanczos}});
-}
 
 OpParams decode_image(ParamReader& params) {
   DecodeImageOp op;
@@ -116,15 +107,6 @@ Padding padding_in(ParamReader& params) {
   const auto sides = params.whole_numbers("padding", kMostPadding, {1, 2, 4});
   if (sides.size() == 4) return {sides[0], sides[1], sides[2], sides[3]};
   return {sides.front(), sides.back(), sides.front(), sides.back()};
-}
-
-FillColour fill_in(ParamReader& params) {
-  const auto values = params.whole_numbers("fill", 255, {1, 3});
-  FillColour fill;
-  for (std::size_t c = 0; c < fill.size(); ++c) {
-    fill[c] = static_cast<std::uint8_t>(values[values.size() == 1 ? 0 : c]);
-  }
-  return fill;
 }
 
 OpParams random_crop(ParamReader& params) {
@@ -308,6 +290,9 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   }
   for (const auto& [name, make] : kMakers) {
     if (name == spec.name) op.params = make(params);
+  }
+  if (auto augment = make_augment_params(spec.name, params)) {
+    op.params = *std::move(augment);
   }
   if (params.error()) return *params.error();
   if (auto* function = std::get_if<FunctionOp>(&op.params)) {

@@ -17,8 +17,8 @@ Point through(const GeometryStep& step, const Point& point) {
               point.y * step.to.height / step.from.height};
     case GeometryStep::Kind::kPad:
       return {point.x + step.pad_x, point.y + step.pad_y};
-    case GeometryStep::Kind::kColour:
-      break;
+    case GeometryStep::Kind::kPicture:
+      break;  // See Changes.
   }
   return point;
 }
@@ -48,11 +48,11 @@ bool lies_in(const Rect& part, const Point& point) {
 }
 
 /// Around where all corners go.
-Box through(const GeometryStep& step, const Box& box) {
-  const Point corners[] = {through(step, Point{box.left, box.top}),
-                           through(step, Point{box.right, box.top}),
-                           through(step, Point{box.left, box.bottom}),
-                           through(step, Point{box.right, box.bottom})};
+template <class Where>
+Box box_through(const Where& where, const Box& box) {
+  const Point corners[] = {
+      where(Point{box.left, box.top}), where(Point{box.right, box.top}),
+      where(Point{box.left, box.bottom}), where(Point{box.right, box.bottom})};
   Box around{corners[0].x, corners[0].y, corners[0].x, corners[0].y};
   for (const Point& corner : corners) {
     around.left = std::min(around.left, corner.x);
@@ -63,20 +63,72 @@ Box through(const GeometryStep& step, const Box& box) {
   return around;
 }
 
+/// Where a warp puts what it reads: the way back of its matrix, which is never
+/// flat.
+Point through(const Warp& warp, const Point& point) {
+  const AffineMatrix& m = warp.matrix;
+  const double x = point.x - m[2];
+  const double y = point.y - m[5];
+  const double size = m[0] * m[4] - m[1] * m[3];
+  return {(m[4] * x - m[1] * y) / size, (m[0] * y - m[3] * x) / size};
+}
+
+/// A point is a pixel, as torchvision has it: mirrored, the first one is the
+/// last. The corner of a box is an edge.
+constexpr double kPixel = 1;
+constexpr double kEdge = 0;
+
+Point through(const Mirror& mirror, PixelSize size, double wide,
+              const Point& point) {
+  return {mirror.along_x ? size.width - wide - point.x : point.x,
+          mirror.along_y ? size.height - wide - point.y : point.y};
+}
+
+Mirror mirrored_at_the_end(const Geometry& geometry) {
+  return {geometry.is_flipped, geometry.is_upside_down};
+}
+
+PixelSize size_of(const Geometry& geometry) {
+  return {geometry.last.width, geometry.last.height};
+}
+
+/// Calls `moves(where)` for each change of a step that moves pixels, with what
+/// it does to a point, and `cuts(part)` with what can be seen behind it.
+template <class Moves, class Cuts>
+void for_each_move(const GeometryStep& step, double wide, const Moves& moves,
+                   const Cuts& cuts) {
+  PixelSize size{step.from.width, step.from.height};
+  for (const PictureChange& change : step.changes) {
+    if (const auto* mirror = std::get_if<Mirror>(&change.what)) {
+      moves([&](const Point& at) { return through(*mirror, size, wide, at); });
+    } else if (const auto* warp = std::get_if<Warp>(&change.what)) {
+      moves([&](const Point& at) { return through(*warp, at); });
+      size = {warp->width, warp->height};
+      cuts(Rect{0, 0, size.width, size.height});
+    }
+  }
+}
+
 }  // namespace
 
 MovedBox moved(const Geometry& geometry, const Box& box) {
   MovedBox now{box, 1};
   for (const GeometryStep& step : geometry.steps) {
     now = within(step.from, now);
-    now.box = through(step, now.box);
+    now.box = box_through([&](const Point& at) { return through(step, at); },
+                          now.box);
+    for_each_move(
+        step, kEdge,
+        [&](const auto& where) { now.box = box_through(where, now.box); },
+        [&](const Rect& part) { now = within(part, now); });
   }
   now = within(geometry.last, now);
-  if (geometry.is_flipped) {
-    const double width = geometry.last.width;
-    now.box = {width - now.box.right, now.box.top, width - now.box.left,
-               now.box.bottom};
-  }
+  now.box = box_through(
+      [&](const Point& at) {
+        return through(mirrored_at_the_end(geometry), size_of(geometry), kEdge,
+                       at);
+      },
+      now.box);
   return now;
 }
 
@@ -85,11 +137,16 @@ MovedPoint moved(const Geometry& geometry, const Point& point) {
   for (const GeometryStep& step : geometry.steps) {
     now.is_visible = now.is_visible && lies_in(step.from, now.point);
     now.point = through(step, within(step.from, now.point));
+    for_each_move(
+        step, kPixel, [&](const auto& where) { now.point = where(now.point); },
+        [&](const Rect& part) {
+          now.is_visible = now.is_visible && lies_in(part, now.point);
+        });
   }
   now.is_visible = now.is_visible && lies_in(geometry.last, now.point);
   now.point = within(geometry.last, now.point);
-  // The last pixel's, not the edge behind it: as torchvision has it.
-  if (geometry.is_flipped) now.point.x = geometry.last.width - 1 - now.point.x;
+  now.point = through(mirrored_at_the_end(geometry), size_of(geometry), kPixel,
+                      now.point);
   return now;
 }
 

@@ -12,6 +12,7 @@
 #include "leat/codec/image/image.h"
 #include "leat/codec/json/json_path.h"
 #include "leat/codec/json/json_rows.h"
+#include "leat/pipeline/ops/augment_ops.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/tensor.h"
@@ -109,6 +110,23 @@ struct NormalizeOp {
   std::optional<DType> dtype;
 };
 
+/// Made to fit into `size`, its proportions kept, and padded on both sides.
+struct LetterboxOp {
+  PixelSize size;
+  FillColour fill = {114, 114, 114};
+  Interpolation interpolation = Interpolation::kBilinear;
+};
+
+/// FiveCrop and TenCrop: the corners and the middle; then the same mirrored.
+struct ManyCropsOp {
+  PixelSize size;
+  bool is_mirrored_too = false;
+  bool is_mirrored_vertically = false;
+  std::uint32_t view = 0;  ///< Which of them: set where they are made.
+};
+/// The four corners and the middle.
+inline constexpr std::uint32_t kCropPlaces = 5;
+
 enum class CastScale : std::uint8_t { kTo01, kNone };
 
 struct CastOp {
@@ -175,7 +193,10 @@ using OpParams =
                  RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
                  NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
                  ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
-                 ParseKeypointsOp>;
+                 ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
+                 GrayscaleOp, GaussianBlurOp, RandomErasingOp, RandomRotationOp,
+                 RandomAffineOp, RandAugmentOp, AutoAugmentOp,
+                 TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp>;
 
 /// An op that passed all checks which need no field.
 struct Op {

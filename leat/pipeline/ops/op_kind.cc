@@ -30,6 +30,33 @@ struct KindOf {
     return OpKind::kRandomGeometry;
   }
 
+  OpKind operator()(const LetterboxOp&) const { return OpKind::kGeometry; }
+  OpKind operator()(const ManyCropsOp&) const { return OpKind::kGeometry; }
+
+  OpKind operator()(const RandomVerticalFlipOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const RandomRotationOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const RandomAffineOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const RandAugmentOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const AutoAugmentOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const TrivialAugmentWideOp&) const {
+    return OpKind::kRandomGeometry;
+  }
+  OpKind operator()(const AugMixOp&) const { return OpKind::kRandomGeometry; }
+
+  OpKind operator()(const RandomColourOp&) const { return OpKind::kColour; }
+  OpKind operator()(const GrayscaleOp&) const { return OpKind::kColour; }
+  OpKind operator()(const GaussianBlurOp&) const { return OpKind::kColour; }
+  OpKind operator()(const RandomErasingOp&) const { return OpKind::kColour; }
   OpKind operator()(const ColorJitterOp&) const { return OpKind::kColour; }
   OpKind operator()(const NormalizeOp&) const { return OpKind::kNumbers; }
   OpKind operator()(const CastOp&) const { return OpKind::kNumbers; }
@@ -54,6 +81,20 @@ struct ForLabels {
   void operator()(RandomHorizontalFlipOp&) const {}
   void operator()(PadToOp& op) const { op.fill = fill[0]; }
 
+  void operator()(RandomVerticalFlipOp&) const {}
+  void operator()(LetterboxOp& op) const {
+    op.interpolation = Interpolation::kNearest;
+    op.fill = fill;
+  }
+  void operator()(RandomRotationOp& op) const { set(op.style); }
+  void operator()(RandomAffineOp& op) const { set(op.style); }
+  void operator()(RandAugmentOp& op) const { set(op.style); }
+  void operator()(AutoAugmentOp& op) const { set(op.style); }
+  void operator()(TrivialAugmentWideOp& op) const { set(op.style); }
+  // No mask is given to these.
+  void operator()(AugMixOp&) const {}
+  void operator()(ManyCropsOp&) const {}
+
   void operator()(DecodeImageOp&) const {}
   void operator()(ParseIntOp&) const {}
   void operator()(ParseFloatOp&) const {}
@@ -62,10 +103,21 @@ struct ForLabels {
   void operator()(LoadNpyOp&) const {}
   void operator()(ParseBoxesOp&) const {}
   void operator()(ParseKeypointsOp&) const {}
+  void operator()(RandomColourOp&) const {}
+  void operator()(GrayscaleOp&) const {}
+  void operator()(GaussianBlurOp&) const {}
+  void operator()(RandomErasingOp&) const {}
   void operator()(ColorJitterOp&) const {}
   void operator()(NormalizeOp&) const {}
   void operator()(CastOp&) const {}
   void operator()(FunctionOp&) const {}
+
+ private:
+  void set(WarpStyle& style) const {
+    style.interpolation = Interpolation::kNearest;
+    style.fill = fill;
+    style.is_for_labels = true;
+  }
 };
 
 }  // namespace
@@ -77,9 +129,15 @@ bool reads_followers(const Op& op) {
          std::holds_alternative<ParseKeypointsOp>(op.params);
 }
 
+bool is_for_images_alone(const Op& op) {
+  return std::holds_alternative<AugMixOp>(op.params) ||
+         std::holds_alternative<ManyCropsOp>(op.params);
+}
+
 bool needs_equal_sizes(const Op& op) {
   return moves_pixels(op) && !std::holds_alternative<ResizeOp>(op.params) &&
-         !std::holds_alternative<RandomHorizontalFlipOp>(op.params);
+         !std::holds_alternative<RandomHorizontalFlipOp>(op.params) &&
+         !std::holds_alternative<RandomVerticalFlipOp>(op.params);
 }
 
 Op for_labels(Op op, std::uint8_t ignore_index) {

@@ -26,6 +26,9 @@ inline bool moves_pixels(const Op& op) {
 /// Whether it reads rows that lie in a picture: boxes, keypoints.
 bool reads_followers(const Op& op);
 
+/// Of one that moves pixels: whether neither masks nor rows can follow.
+bool is_for_images_alone(const Op& op);
+
 /// Of one that moves pixels: whether it moves those of two pictures alike only
 /// if they are of one size. Not so a resize, nor what mirrors.
 bool needs_equal_sizes(const Op& op);

@@ -4,18 +4,16 @@
 
 #include <array>
 
+#include "leat/pipeline/ops/augment_table.h"
+
 namespace leat {
 namespace {
 
 using enum ParamKind;
+using augment_table::kIndependent;
 
 constexpr std::string_view kFilters =
     "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
-
-/// Of every op that draws.
-constexpr ParamInfo kIndependent = {
-    "independent", kFlag, "false",
-    "draw for each field by itself, not once for all of a sample"};
 
 constexpr std::array kDecodeImage = {
     ParamInfo{"mode", kText, R"("RGB")",
@@ -194,6 +192,44 @@ constexpr std::array kOps = {
            kParseKeypoints, "path"},
     OpInfo{"load_npy", "an array as numpy.save writes it", kLoadNpy, "field"},
     OpInfo{"python", "a function of yours (in Python alone)", kPython, "field"},
+    OpInfo{"random_vertical_flip", "mirror some, top to bottom",
+           augment_table::kOnlyP},
+    OpInfo{"grayscale", "to grey", augment_table::kGrayscale},
+    OpInfo{"random_grayscale", "some to grey, their channels kept",
+           augment_table::kRandomGrayscale},
+    OpInfo{"gaussian_blur", "blur, by a width that is drawn",
+           augment_table::kGaussianBlur},
+    OpInfo{"random_erasing", "put one colour or noise over a random part",
+           augment_table::kRandomErasing},
+    OpInfo{"random_posterize", "keep only the highest bits of some",
+           augment_table::kRandomPosterize},
+    OpInfo{"random_solarize", "invert what is bright in some",
+           augment_table::kRandomSolarize},
+    OpInfo{"random_equalize", "make the histogram of some flat",
+           augment_table::kOnlyP},
+    OpInfo{"random_autocontrast", "stretch each channel of some to 0-255",
+           augment_table::kOnlyP},
+    OpInfo{"random_adjust_sharpness", "sharpen or blur some",
+           augment_table::kRandomAdjustSharpness},
+    OpInfo{"random_invert", "invert the colours of some",
+           augment_table::kOnlyP},
+    OpInfo{"random_rotation", "turn by a random angle",
+           augment_table::kRandomRotation},
+    OpInfo{"random_affine", "turn, move, scale and shear at random",
+           augment_table::kRandomAffine},
+    OpInfo{"rand_augment", "a few random changes of one strength",
+           augment_table::kRandAugment},
+    OpInfo{"auto_augment", "one of 25 learnt pairs of changes",
+           augment_table::kAutoAugment},
+    OpInfo{"trivial_augment_wide", "one random change of random strength",
+           augment_table::kTrivialAugmentWide},
+    OpInfo{"aug_mix", "mix what several random chains make",
+           augment_table::kAugMix},
+    OpInfo{"letterbox", "fit into a size, proportions kept, and pad",
+           augment_table::kLetterbox},
+    OpInfo{"five_crop", "the corners and the middle, stacked",
+           augment_table::kFiveCrop},
+    OpInfo{"ten_crop", "the same, and mirrored", augment_table::kTenCrop},
 };
 
 void add_names(std::string& names, std::span<const ParamInfo> params) {

@@ -10,17 +10,18 @@ namespace leat {
 
 /// What a value may be; on the command line, "/" stands between numbers.
 enum class ParamKind : std::uint8_t {
-  kText,     ///< One of a few words.
-  kSize,     ///< 224, or [height, width].
-  kSide,     ///< 256 for the shorter side, or [height, width].
-  kNumber,   ///< 0.5
-  kCount,    ///< A whole number above 0.
-  kFlag,     ///< true or false.
-  kRange,    ///< [low, high]
-  kNumbers,  ///< 0.5, or one number for each channel, or "imagenet".
-  kPixels,   ///< Whole numbers from 0 on: 4, or as many as the op says.
-  kNames,    ///< Of fields.
-  kJitter,   ///< How far around no change, or [low, high].
+  kText,        ///< One of a few words.
+  kSize,        ///< 224, or [height, width].
+  kSide,        ///< 256 for the shorter side, or [height, width].
+  kNumber,      ///< 0.5
+  kCount,       ///< A whole number above 0.
+  kFlag,        ///< true or false.
+  kRange,       ///< [low, high]
+  kNumbers,     ///< 0.5, or one number for each channel, or "imagenet".
+  kPixels,      ///< Whole numbers from 0 on: 4, or as many as the op says.
+  kNames,       ///< Of fields.
+  kJitter,      ///< How far around no change, or [low, high].
+  kNumberList,  ///< 0.5, or as many numbers as the op says, or a word.
 };
 
 struct ParamInfo {

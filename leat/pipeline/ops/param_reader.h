@@ -157,6 +157,29 @@ class ParamReader {
     return numbers;
   }
 
+  /// Finite numbers, so many of them; one alone needs no list. Empty if the
+  /// value is null.
+  std::vector<double> number_list(std::string_view name,
+                                  std::initializer_list<std::size_t> counts) {
+    const nlohmann::json value = value_of(name);
+    if (value.is_null()) return {};
+    const nlohmann::json list =
+        value.is_array() ? value : nlohmann::json::array({value});
+    std::vector<double> numbers;
+    for (const nlohmann::json& entry : list) {
+      numbers.push_back(number_in(entry));
+    }
+    const bool are_finite = std::ranges::all_of(
+        numbers, [](double number) { return std::isfinite(number); });
+    if (are_finite &&
+        std::find(counts.begin(), counts.end(), list.size()) != counts.end()) {
+      return numbers;
+    }
+    fail_value(name, value,
+               fmt::format("must be {} numbers", fmt::join(counts, " or ")));
+    return std::vector<double>(*counts.begin(), 0);
+  }
+
   /// One number, or several, each from 0 to `most`. REQUIRES: 1 is in `counts`.
   std::vector<std::uint32_t> whole_numbers(
       std::string_view name, std::uint32_t most,

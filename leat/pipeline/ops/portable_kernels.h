@@ -67,4 +67,19 @@ inline void to_float(const std::uint8_t* from, std::size_t count, float scale,
   }
 }
 
+/// One byte of blend_bytes().
+inline std::uint8_t blended(int from, int to, float amount) {
+  const float value =
+      static_cast<float>(from) + amount * static_cast<float>(to - from);
+  if (value <= 0) return 0;
+  return value >= 255 ? std::uint8_t{255} : static_cast<std::uint8_t>(value);
+}
+
+inline void blend_bytes(const std::uint8_t* from, const std::uint8_t* to,
+                        std::size_t count, float amount, std::uint8_t* into) {
+  for (std::size_t i = 0; i < count; ++i) {
+    into[i] = blended(from[i], to[i], amount);
+  }
+}
+
 }  // namespace leat::portable

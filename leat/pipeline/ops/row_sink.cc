@@ -80,11 +80,13 @@ TensorSpec PixelFormat::tensor(PixelSize size) const {
   return {dtype, {height, width, depth}};
 }
 
-ArraySink::ArraySink(const PixelFormat& format, PixelSize size, int step,
-                     Scratch& scratch, std::span<std::byte> out)
+ArraySink::ArraySink(const PixelFormat& format, PixelSize size,
+                     Mirrored mirrored, Scratch& scratch,
+                     std::span<std::byte> out)
     : format_(format),
       size_(size),
-      step_(step),
+      step_(mirrored.along_x ? -1 : 1),
+      is_upside_down_(mirrored.along_y),
       plane_stride_(whole_blocks(size.width)),
       row_(scratch.row.at_least(std::size_t{size.width} * format.pixel_bytes() +
                                 kRowSlackBytes)),
@@ -94,6 +96,7 @@ ArraySink::ArraySink(const PixelFormat& format, PixelSize size, int step,
 std::uint8_t* ArraySink::place(std::uint32_t) { return row_; }
 
 void ArraySink::done(std::uint32_t y) {
+  if (is_upside_down_) y = size_.height - 1 - y;
   if (format_.is_16_bits) return write_16_bits(y);
   if (format_.table == nullptr) {
     return format_.dtype == DType::kFloat32 ? write_floats(y) : write_bytes(y);
@@ -113,7 +116,7 @@ std::size_t ArraySink::plane_row(std::uint32_t c, std::uint32_t y) const {
 }
 
 const std::uint8_t* ArraySink::planes() {
-  if (format_.channels == 3) {
+  if (format_.pixel_channels == 3) {
     split_rgb(row_, size_.width, step_, planes_, plane_stride_);
     // Mirrored pixels stand at the end of their blocks.
     return step_ < 0 ? planes_ + (plane_stride_ - size_.width) : planes_;

@@ -48,9 +48,10 @@ constexpr DType pixel_dtype(PixelMode mode) {
 struct PixelFormat {
   DType dtype = DType::kUint8;
   PixelLayout layout = PixelLayout::kChw;
-  std::uint32_t channels = 3;
-  bool is_16_bits = false;  ///< One channel, of 16 bits.
-  double exact_scale = 1;   ///< Of its float64.
+  std::uint32_t channels = 3;        ///< Of the array: all of the pixel's, or 1
+  std::uint32_t pixel_channels = 3;  ///< of a picture whose three are equal.
+  bool is_16_bits = false;           ///< One channel, of 16 bits.
+  double exact_scale = 1;            ///< Of its float64.
   double exact_bias = 0;
   /// Of float32, and of all floats if it is of 16 bits: value * scale + bias.
   std::array<float, 3> scale = {1, 1, 1};
@@ -60,7 +61,7 @@ struct PixelFormat {
   std::shared_ptr<const std::vector<std::byte>> table = nullptr;
 
   TensorSpec tensor(PixelSize size) const;
-  std::uint32_t pixel_bytes() const { return is_16_bits ? 2 : channels; }
+  std::uint32_t pixel_bytes() const { return is_16_bits ? 2 : pixel_channels; }
 };
 
 /// The table of `dtype`: value * scale + bias, in float32 for the floats of 16
@@ -70,13 +71,19 @@ std::shared_ptr<const std::vector<std::byte>> make_pixel_table(
     DType dtype, std::uint32_t channels, const std::array<double, 3>& scale,
     const std::array<double, 3>& bias);
 
+/// How the picture is turned while it is written.
+struct Mirrored {
+  bool along_x = false;
+  bool along_y = false;
+};
+
 /// The delivered array: casts, normalises, lays out and mirrors in one go.
 class ArraySink final : public RowSink {
  public:
   /// REQUIRES: out.size() == format.tensor(size).size_bytes(); `format`
   /// outlives
   ///           it.
-  ArraySink(const PixelFormat& format, PixelSize size, int step,
+  ArraySink(const PixelFormat& format, PixelSize size, Mirrored mirrored,
             Scratch& scratch, std::span<std::byte> out);
 
   std::uint8_t* place(std::uint32_t y) override;
@@ -99,6 +106,7 @@ class ArraySink final : public RowSink {
   const PixelFormat& format_;
   const PixelSize size_;
   const int step_;  // 1, or -1: from right to left.
+  const bool is_upside_down_;
   const std::size_t plane_stride_;
   std::uint8_t* const row_;
   std::uint8_t* const planes_;

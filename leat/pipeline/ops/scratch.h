@@ -48,12 +48,14 @@ class Scratch {
   ReusedBytes row;      ///< One row of the result, before it is written.
   ReusedBytes planes;   ///< The same, taken apart.
   std::array<ReusedBytes, 2> images;  ///< Whole images between two steps.
-  ReusedBytes coloured;               ///< One whose colours change.
+  ReusedBytes picture;                ///< One that is changed as a whole.
+  std::array<ReusedBytes, 2> warped;  ///< The same, warped.
   SteadyClock clock;
 
   void shrink() {
-    for (ReusedBytes* bytes : {&block, &narrow, &wide, &blended, &row, &planes,
-                               &images[0], &images[1], &coloured}) {
+    for (ReusedBytes* bytes :
+         {&block, &narrow, &wide, &blended, &row, &planes, &images[0],
+          &images[1], &picture, &warped[0], &warped[1]}) {
       bytes->shrink_to(kKeptBytes);
     }
   }

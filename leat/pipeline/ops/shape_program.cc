@@ -79,6 +79,15 @@ Result<std::optional<OwnShapes>> take_own_shapes(std::vector<Op>& ops,
                                     .height_at = height_at,
                                     .is_of_pictures = true}};
   }
+  const auto crops = std::ranges::find_if(ops, [](const Op& op) {
+    return std::holds_alternative<ManyCropsOp>(op.params);
+  });
+  if (shapes && crops != ops.end()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} (op {}) makes pictures of one size: neither "
+                             "pad_to nor ragged=true has a place beside it",
+                             crops->name, crops->index));
+  }
   if (shapes && shapes->joining == Joining::kPadded) ops.pop_back();
   return shapes;
 }

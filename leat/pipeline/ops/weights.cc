@@ -139,6 +139,14 @@ void AxisWeights::assign(const AxisRequest& request) {
   for (Target& target : targets_) target.first -= first;
 }
 
+void AxisWeights::assign_kernel(std::span<const double> weights) {
+  targets_.clear();
+  quads_.clear();
+  first_ = 0;
+  count_ = static_cast<std::uint32_t>(weights.size());
+  add(0, weights.data(), count_);
+}
+
 void AxisWeights::assign_nearest(const AxisRequest& request) {
   const double step = request.length / request.target_size;
   // Summed up, not multiplied: as Pillow decides where two are equally near.

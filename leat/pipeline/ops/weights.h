@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace leat {
@@ -63,6 +64,9 @@ class AxisWeights {
 
   /// REQUIRES: nothing in `request` is empty; the window lies in the target.
   void assign(const AxisRequest& request);
+
+  /// One target, of these weights, whose sum is 1.
+  void assign_kernel(std::span<const double> weights);
 
   /// The source pixels that any target reads: [first, first + count).
   std::uint32_t first() const { return first_; }

@@ -38,18 +38,43 @@ A random op depends on the seed, the epoch and the sample, and on nothing else: 
 on threads, world size or where a run was resumed.
 """
 
+from leat.ops._augment import (
+    AugMix,
+    AutoAugment,
+    RandAugment,
+    RandomErasing,
+    TrivialAugmentWide,
+)
 from leat.ops._chain import Chain, functions_of, listed, specs_to_json
-from leat.ops._colour import ColorJitter
+from leat.ops._colour import (
+    ColorJitter,
+    GaussianBlur,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
 from leat.ops._decode import DecodeImage, DecodeMask
 from leat.ops._geometry import (
     CenterCrop,
+    FiveCrop,
+    Letterbox,
     Pad,
     PadTo,
+    RandomAffine,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
     Resize,
+    TenCrop,
 )
+from leat.ops._mix import CutMix, MixUp, RandomChoice
 from leat.ops._numbers import IMAGENET_MEAN, IMAGENET_STD, Cast, Normalize
 from leat.ops._op import Op
 from leat.ops._parse import (
@@ -66,13 +91,21 @@ from leat.ops._python import Python
 __all__ = [
     "IMAGENET_MEAN",
     "IMAGENET_STD",
+    "AugMix",
+    "AutoAugment",
     "Cast",
     "CenterCrop",
     "Chain",
     "ColorJitter",
+    "CutMix",
     "DecodeImage",
     "DecodeMask",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "Letterbox",
     "LoadNpy",
+    "MixUp",
     "Normalize",
     "Op",
     "Pad",
@@ -84,10 +117,25 @@ __all__ = [
     "ParseKeypoints",
     "ParseText",
     "Python",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomAutocontrast",
+    "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
     "Resize",
+    "TenCrop",
+    "TrivialAugmentWide",
     "functions_of",
     "specs_to_json",
 ]

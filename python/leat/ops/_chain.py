@@ -41,7 +41,7 @@ def specs_to_json(ops: Iterable[Op]) -> str:
                 f"{op!r} is no op; write leat.ops.Resize(224) or another of "
                 f"leat.ops"
             )
-        if not (isinstance(op, Python) and op.per == "batch"):
+        if op.per != "batch":
             specs.append(op.to_spec())
     return json.dumps(specs)
 
@@ -58,6 +58,12 @@ class Chain:
 
     def __init__(self, ops: Iterable[Op]) -> None:
         self.ops: Tuple[Op, ...] = tuple(listed(ops))
+        for op in self.ops:
+            if isinstance(op, Op) and op.per == "batch":
+                raise InvalidArgument(
+                    f"{op!r} works on batches, and a Chain on one sample: give it to a "
+                    f"leat.Loader"
+                )
         _dtypes.check(self.ops, "numpy")
         self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
 
@@ -66,6 +72,15 @@ class Chain:
     ) -> np.ndarray | str:
         made = self._program.run(data, seed, epoch, sample)
         return made if isinstance(made, str) else _dtypes.to_numpy(made)
+
+    def drawn(
+        self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
+    ) -> list[dict[str, Any]]:
+        """What the random ops draw for this sample, in order: each with ``op``, its
+        place in the chain, ``name``, as torchvision's functional calls the change, and
+        its values. A change that the draws leave out is not in the list. Reads the
+        header of the bytes alone; an empty list if the chain calls a function."""
+        return list(json.loads(self._program.drawn(data, seed, epoch, sample)))
 
     def __repr__(self) -> str:
         return f"Chain({list(self.ops)!r})"

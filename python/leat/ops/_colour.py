@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from leat.ops._op import Op, fail, independent_or_none
+from leat.ops._op import Op, Pixels, fail, independent_or_none
 
 
 class ColorJitter(Op):
@@ -64,3 +64,219 @@ class ColorJitter(Op):
             f"{name}={value!r} must be a number from 0 on, or (low, high) within "
             f"{low} to {high}",
         )
+
+
+class Grayscale(Op):
+    """To grey, with Pillow's weights.
+
+    Args:
+        num_output_channels: 1, or 3 that are equal.
+    """
+
+    _name = "grayscale"
+
+    def __init__(
+        self,
+        num_output_channels: int = 1,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if num_output_channels not in (1, 3):
+            fail(self, f"num_output_channels={num_output_channels!r} must be 1 or 3")
+        super().__init__({"num_output_channels": int(num_output_channels)}, field, to)
+
+
+class GaussianBlur(Op):
+    """Blurs with a bell whose width is drawn; the border is mirrored.
+
+    Pixels are torchvision's to within one level. Raises `leat.InvalidArgument` for a
+    picture that half the kernel reaches across.
+
+    Args:
+        kernel_size: pixels, odd, at most 1023: one number, or (width, height).
+        sigma: the bell's, in pixels: one number, or (low, high) to draw from.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "gaussian_blur"
+
+    def __init__(
+        self,
+        kernel_size: Pixels,
+        sigma: float | Sequence[float] = (0.1, 2.0),
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "kernel_size": self._pixels("kernel_size", kernel_size, (1, 2), 1023),
+            "sigma": self._number_list("sigma", sigma, (1, 2)),
+            "independent": independent_or_none(independent),
+        }
+        if any(int(side) % 2 == 0 for side in np.ravel(kernel_size)):
+            fail(self, f"kernel_size={kernel_size!r} must be odd")
+        bounds = params["sigma"]
+        if not isinstance(bounds, list) or not 0 < bounds[0] <= bounds[-1]:
+            fail(self, f"sigma={sigma!r} must be above 0, or (low, high)")
+        super().__init__(params, field, to)
+
+
+class _WithProbability(Op):
+    """A change that some pictures get, and others not."""
+
+    def __init__(
+        self,
+        p: float,
+        params: dict[str, Any],
+        independent: bool,
+        field: str | None,
+        to: str | None,
+    ) -> None:
+        own = {
+            "p": self._probability(p),
+            "independent": independent_or_none(independent),
+        }
+        super().__init__({**params, **own}, field, to)
+
+
+class RandomGrayscale(_WithProbability):
+    """Turns some pictures grey; they keep their channels.
+
+    Args:
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_grayscale"
+
+    def __init__(
+        self,
+        p: float = 0.1,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        super().__init__(p, {}, independent, field, to)
+
+
+class RandomPosterize(_WithProbability):
+    """Keeps only the highest bits of some pictures.
+
+    Args:
+        bits: how many, 0 to 8.
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_posterize"
+
+    def __init__(
+        self,
+        bits: int,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if isinstance(bits, bool) or bits not in range(9):
+            fail(self, f"bits={bits!r} must be a whole number from 0 to 8")
+        super().__init__(p, {"bits": int(bits)}, independent, field, to)
+
+
+class RandomSolarize(_WithProbability):
+    """Inverts what is bright in some pictures.
+
+    Args:
+        threshold: 0 to 255: from here on.
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_solarize"
+
+    def __init__(
+        self,
+        threshold: float,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if not 0 <= threshold <= 255:
+            fail(self, f"threshold={threshold!r} must be from 0 to 255")
+        super().__init__(p, {"threshold": float(threshold)}, independent, field, to)
+
+
+class RandomAdjustSharpness(_WithProbability):
+    """Sharpens or smooths some pictures.
+
+    Args:
+        sharpness_factor: 0 smooths, 1 changes nothing, 2 sharpens; at most 1000.
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_adjust_sharpness"
+
+    def __init__(
+        self,
+        sharpness_factor: float,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if not 0 <= sharpness_factor <= 1000:
+            fail(self, f"sharpness_factor={sharpness_factor!r} must be 0 to 1000")
+        super().__init__(p, {"sharpness_factor": float(sharpness_factor)}, independent, field, to)
+
+
+class _OnlyProbability(_WithProbability):
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        super().__init__(p, {}, independent, field, to)
+
+
+class RandomInvert(_OnlyProbability):
+    """Inverts the colours of some pictures.
+
+    Args:
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_invert"
+
+
+class RandomEqualize(_OnlyProbability):
+    """Makes the histogram of each channel flat, in some pictures.
+
+    Args:
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_equalize"
+
+
+class RandomAutocontrast(_OnlyProbability):
+    """Stretches each channel to 0 to 255, in some pictures.
+
+    Args:
+        p: the probability, from 0 to 1.
+        independent: draw for each field by itself; see `leat.ops`.
+    """
+
+    _name = "random_autocontrast"

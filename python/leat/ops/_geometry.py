@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import Any, Sequence, Tuple
 
 import numpy as np
 
@@ -237,4 +237,192 @@ class PadTo(Op):
             "multiple": int(multiple),
             "fill": float(fill),
         }
+        super().__init__(params, field, to)
+
+
+class RandomVerticalFlip(Op):
+    """Mirrors some pictures, top to bottom.
+
+    Args:
+        p: the probability, from 0 to 1.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "random_vertical_flip"
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "p": self._probability(p),
+            "independent": independent_or_none(independent),
+        }
+        super().__init__(params, field, to)
+
+
+WARPS = ("nearest", "bilinear")
+
+
+class RandomRotation(Op):
+    """Turns by a random angle, as torchvision's op of that name does Pillow's images.
+
+    Args:
+        degrees: counter-clockwise: from -degrees to degrees, or (low, high).
+        interpolation: "nearest" or "bilinear".
+        expand: make the picture so large that all of it fits. Its size is random then,
+            so a `Resize` or a crop to a height and a width has to follow.
+        center: (x, y) in pixels that stays in its place; None for the middle.
+        fill: of what comes from outside, 0 to 255: one number, or (red, green, blue).
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "random_rotation"
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: str = "nearest",
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill: Pixels = 0,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "degrees": self._bounds("degrees", degrees),
+            "interpolation": self._choice("interpolation", interpolation, WARPS),
+            "expand": bool(expand),
+            "center": self._number_list("center", center, (2,)),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+            "independent": independent_or_none(independent),
+        }
+        super().__init__(params, field, to)
+
+
+class RandomAffine(Op):
+    """Turns, moves, scales and shears by random amounts, as torchvision's op of that
+    name does Pillow's images.
+
+    Args:
+        degrees: clockwise: from -degrees to degrees, or (low, high).
+        translate: (x, y): at most so much of the width and of the height, 0 to 1.
+        scale: (low, high), above 0.
+        shear: degrees below 90: one number s for -s to s along x, (low, high) along x,
+            or (low, high, low, high) along x and along y.
+        interpolation: "nearest" or "bilinear".
+        fill: of what comes from outside, 0 to 255: one number, or (red, green, blue).
+        center: (x, y) in pixels that all is around; None for the middle.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "random_affine"
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: str = "nearest",
+        fill: Pixels = 0,
+        center: Sequence[float] | None = None,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "degrees": self._bounds("degrees", degrees),
+            "translate": self._number_list("translate", translate, (2,)),
+            "scale": self._number_list("scale", scale, (2,)),
+            "shear": self._number_list("shear", shear, (1, 2, 4)),
+            "interpolation": self._choice("interpolation", interpolation, WARPS),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+            "independent": independent_or_none(independent),
+            "center": self._number_list("center", center, (2,)),
+        }
+        for share in params["translate"] or []:
+            if not 0 <= share <= 1:
+                fail(self, f"translate={translate!r} must be from 0 to 1")
+        if params["scale"] and not 0 < params["scale"][0] <= params["scale"][1]:
+            fail(self, f"scale={scale!r} must be (low, high), 0 < low <= high")
+        super().__init__(params, field, to)
+
+
+class Letterbox(Op):
+    """Fits the picture into a size with its proportions kept, in the middle of a
+    border. Of an odd rest, the right and the lower border are the larger ones.
+
+    Args:
+        size: a side, or (height, width), of the result.
+        fill: of the border, 0 to 255: one number, or (red, green, blue).
+        interpolation: as for `Resize`.
+    """
+
+    _name = "letterbox"
+
+    def __init__(
+        self,
+        size: Size,
+        fill: Pixels = 114,
+        interpolation: str = "bilinear",
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params: dict[str, Any] = {
+            "size": self._size(size),
+            "fill": self._pixels("fill", fill, (1, 3), 255),
+            "interpolation": self._choice(
+                "interpolation", interpolation, INTERPOLATIONS
+            ),
+        }
+        super().__init__(params, field, to)
+
+
+class FiveCrop(Op):
+    """The four corners and the middle, in this order: the field gains a first dimension
+    of 5. Only `Normalize` and `Cast` can come behind it.
+
+    Raises `leat.InvalidArgument` for a picture that is smaller than `size`, and beside
+    masks, boxes and keypoints.
+
+    Args:
+        size: a side, or (height, width), of each.
+    """
+
+    _name = "five_crop"
+
+    def __init__(
+        self, size: Size, *, field: str | None = None, to: str | None = None
+    ) -> None:
+        super().__init__({"size": self._size(size)}, field, to)
+
+
+class TenCrop(Op):
+    """As `FiveCrop`, and then the same of the mirrored picture: a first dimension of 10.
+
+    Args:
+        size: a side, or (height, width), of each.
+        vertical_flip: mirror top to bottom, not left to right.
+    """
+
+    _name = "ten_crop"
+
+    def __init__(
+        self,
+        size: Size,
+        vertical_flip: bool = False,
+        *,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {"size": self._size(size), "vertical_flip": bool(vertical_flip)}
         super().__init__(params, field, to)

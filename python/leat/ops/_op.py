@@ -57,6 +57,8 @@ class Op:
     """What all ops have in common. Ops are values: they compare and print."""
 
     _name = ""
+    per = "sample"
+    """Or "batch": it gets what the loader delivers."""
 
     def __init__(
         self, params: dict[str, Any], field: str | None, to: str | None
@@ -129,4 +131,39 @@ class Op:
         numbers = [float(number) for number in value]
         if len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] < math.inf:
             fail(self, f"{name}={value!r} must be (low, high), 0 < low <= high")
+        return numbers
+
+    def _probability(self, p: float) -> float:
+        if not 0 <= p <= 1:
+            fail(self, f"p={p!r} must be from 0 to 1")
+        return float(p)
+
+    def _number_list(
+        self, name: str, value: Any, counts: Sequence[int]
+    ) -> list[float] | None:
+        """So many finite numbers; one alone needs no list. None stays None."""
+        if value is None:
+            return None
+        numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+        if len(numbers) not in counts or any(
+            isinstance(number, bool)
+            or not isinstance(number, (int, float, np.number))
+            or not math.isfinite(number)
+            for number in numbers
+        ):
+            which = " or ".join(map(str, counts))
+            fail(self, f"{name}={value!r} must be {which} numbers")
+        return [float(number) for number in numbers]
+
+    def _bounds(self, name: str, value: Any) -> list[float]:
+        """A number a for -a to a, or (low, high)."""
+        numbers = self._number_list(name, value, (1, 2)) or []
+        if len(numbers) == 1:
+            numbers = [-numbers[0], numbers[0]]
+        if len(numbers) != 2 or numbers[0] > numbers[1]:
+            fail(
+                self,
+                f"{name}={value!r} must be a number from 0 on, or (low, high), "
+                f"low <= high",
+            )
         return numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
+from leat import _functions
 from leat.ops._op import Op, fail
 
 
@@ -104,3 +105,10 @@ class Python(Op):
 
     def __hash__(self) -> int:
         return hash((self.function, self.per))
+
+    def for_batch(self, place: int) -> Callable[..., Any]:
+        """The function as a loader calls it for a batch; ``place`` is the op's own in
+        its list."""
+        return _functions.call_per_batch(
+            self.function, place, self._field, self.global_rng
+        )

@@ -1,0 +1,102 @@
+// The parameters of the ops that augment pictures. Names and meanings are
+// torchvision's (transforms.v2), where it has the op.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "leat/pipeline/ops/colour.h"
+#include "leat/pipeline/ops/weights.h"
+
+namespace leat {
+
+/// The bytes of a pixel; of a grey one, the first.
+using FillColour = std::array<std::uint8_t, 3>;
+
+/// Lowest and highest.
+using Bounds = std::array<double, 2>;
+
+struct RandomVerticalFlipOp {
+  double p = 0.5;
+};
+
+/// One change of colour, made with a probability: RandomPosterize and so on.
+struct RandomColourOp {
+  ColourChange change;
+  double p = 0.5;
+};
+
+/// Grayscale and RandomGrayscale.
+struct GrayscaleOp {
+  std::uint32_t channels = 3;  ///< 1, or as many as the picture has.
+  double p = 1;
+};
+
+struct GaussianBlurOp {
+  std::array<std::uint32_t, 2> kernel = {3, 3};  ///< Width and height, odd.
+  Bounds sigma = {0.1, 2.0};
+};
+
+struct RandomErasingOp {
+  double p = 0.5;
+  Bounds scale = {0.02, 0.33};
+  Bounds ratio = {0.3, 3.3};
+  /// One number, or one for each channel; none: normal noise.
+  std::vector<double> value = {0};
+  /// Whether it comes behind normalize or cast, and so works on the delivered
+  /// array. The compiler of the chain says so.
+  bool is_on_array = false;
+};
+
+/// How a picture is warped, whatever the angle.
+struct WarpStyle {
+  Interpolation interpolation = Interpolation::kNearest;
+  FillColour fill = {0, 0, 0};
+  std::optional<std::array<double, 2>> center;  ///< x and y; none: the middle.
+  bool is_for_labels = false;  ///< Whose numbers are no colours.
+};
+
+struct RandomRotationOp {
+  Bounds degrees = {0, 0};  ///< Counter-clockwise.
+  bool expand = false;
+  WarpStyle style;
+};
+
+struct RandomAffineOp {
+  Bounds degrees = {0, 0};                   ///< Clockwise.
+  std::array<double, 2> translate = {0, 0};  ///< At most, of width and height.
+  Bounds scale = {1, 1};
+  std::array<double, 4> shear = {0, 0, 0, 0};  ///< Bounds of x, then of y.
+  WarpStyle style;
+};
+
+struct RandAugmentOp {
+  std::uint32_t num_ops = 2;
+  std::uint32_t magnitude = 9;
+  std::uint32_t num_magnitude_bins = 31;
+  WarpStyle style;
+};
+
+enum class AugmentPolicy : std::uint8_t { kImagenet, kCifar10, kSvhn };
+
+struct AutoAugmentOp {
+  AugmentPolicy policy = AugmentPolicy::kImagenet;
+  WarpStyle style;
+};
+
+struct TrivialAugmentWideOp {
+  std::uint32_t num_magnitude_bins = 31;
+  WarpStyle style;
+};
+
+struct AugMixOp {
+  std::uint32_t severity = 3;
+  std::uint32_t mixture_width = 3;
+  std::uint32_t chain_depth = 0;  ///< 0: drawn, 1 to 3.
+  double alpha = 1;
+  bool all_ops = true;
+  WarpStyle style;
+};
+
+}  // namespace leat

@@ -1,0 +1,160 @@
+#include "leat/pipeline/ops/format_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat {
+
+FormatBuilder::FormatBuilder(const DecodeImageOp& decode) {
+  format_.layout = decode.layout;
+  format_.channels = channels_of(decode.mode);
+  format_.pixel_channels = format_.channels;
+  format_.dtype = pixel_dtype(decode.mode);
+  format_.is_16_bits = decode.mode == PixelMode::kGrey16;
+  label_dtype_ = decode.is_mask() ? decode.label_dtype : DType::kUint8;
+}
+
+Result<void> FormatBuilder::apply(const Op& op) {
+  if (std::holds_alternative<DecodeImageOp>(op.params)) return {};
+  if (const auto* normalize = std::get_if<NormalizeOp>(&op.params)) {
+    return apply(op, *normalize);
+  }
+  if (const auto* cast = std::get_if<CastOp>(&op.params)) {
+    return apply(op, *cast);
+  }
+  if (const auto* grey = std::get_if<GrayscaleOp>(&op.params);
+      grey != nullptr && format_.dtype == DType::kUint8) {
+    format_.channels = std::min(format_.channels, grey->channels);
+    return {};
+  }
+  if (const auto* erasing = std::get_if<RandomErasingOp>(&op.params)) {
+    return check(op, *erasing);
+  }
+  if (std::holds_alternative<RandomHorizontalFlipOp>(op.params) ||
+      std::holds_alternative<RandomVerticalFlipOp>(op.params)) {
+    return {};
+  }
+  if (is_of_pixels()) {
+    return format_.is_16_bits ? check_16_bits(op) : Result<void>();
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{} (op {}) works on bytes: put it before the "
+                           "normalize or cast that makes {}",
+                           op.name, op.index,
+                           is_float() ? "floats" : to_string(format_.dtype)));
+}
+
+PixelFormat FormatBuilder::format() const {
+  PixelFormat format = format_;
+  if (label_dtype_ != DType::kUint8) format.dtype = label_dtype_;
+  for (std::size_t c = 0; c < 3; ++c) {
+    format.scale[c] = static_cast<float>(scale_[c]);
+    format.bias[c] = static_cast<float>(bias_[c]);
+  }
+  format.exact_scale = scale_[0];
+  format.exact_bias = bias_[0];
+  if (!format.is_16_bits && format.dtype != DType::kUint8 &&
+      format.dtype != DType::kFloat32) {
+    format.table =
+        make_pixel_table(format.dtype, format.channels, scale_, bias_);
+  }
+  return format;
+}
+
+bool FormatBuilder::is_of_pixels() const {
+  return format_.dtype == (format_.is_16_bits ? DType::kUint16 : DType::kUint8);
+}
+
+Result<void> FormatBuilder::check_16_bits(const Op& op) {
+  const FillColour black = {0, 0, 0};
+  const auto* pad = std::get_if<PadOp>(&op.params);
+  const auto* crop = std::get_if<RandomCropOp>(&op.params);
+  if (std::holds_alternative<CenterCropOp>(op.params) ||
+      (pad != nullptr && pad->fill == black) ||
+      (crop != nullptr && crop->fill == black)) {
+    return {};
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{} (op {}) works on pictures of 8 bits; those of "
+                           "mode I;16 can be cropped, mirrored and padded "
+                           "with 0",
+                           op.name, op.index));
+}
+
+Result<void> FormatBuilder::check(const Op& op,
+                                  const RandomErasingOp& erasing) {
+  const std::vector<double>& value = erasing.value;
+  if (value.size() > 1 && value.size() != format_.channels) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("random_erasing (op {}) has {} numbers for {} "
+                             "channel(s): give one, or one for each",
+                             op.index, value.size(), format_.channels));
+  }
+  const auto is_byte = [](double number) {
+    return number >= 0 && number <= 255 && number == std::floor(number);
+  };
+  const bool is_colour = !value.empty() && std::ranges::all_of(value, is_byte);
+  is_erased_ = is_float();
+  if (is_float() || (format_.dtype == DType::kUint8 && is_colour)) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("random_erasing (op {}) works on {} there: give "
+                           "it whole numbers from 0 to 255 as value and put "
+                           "it before all casts, or put it behind normalize",
+                           op.index, to_string(format_.dtype)));
+}
+
+Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
+  for (const auto* numbers : {&normalize.mean, &normalize.std}) {
+    if (numbers->size() == 1 || numbers->size() == format_.channels) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("normalize (op {}) has {} numbers for {} "
+                             "channel(s): give one, or one for each",
+                             op.index, numbers->size(), format_.channels));
+  }
+  if (is_erased_) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("normalize (op {}) would change what "
+                             "random_erasing put there: put it before that",
+                             op.index));
+  }
+  if (!is_float()) scale_to(CastScale::kTo01);
+  format_.dtype =
+      normalize.dtype.value_or(is_float() ? format_.dtype : DType::kFloat32);
+  for (std::size_t c = 0; c < format_.channels; ++c) {
+    const double mean = normalize.mean[normalize.mean.size() == 1 ? 0 : c];
+    const double std = normalize.std[normalize.std.size() == 1 ? 0 : c];
+    scale_[c] /= std;
+    bias_[c] = (bias_[c] - mean) / std;
+  }
+  return {};
+}
+
+Result<void> FormatBuilder::apply(const Op& op, const CastOp& cast) {
+  if (is_float() && !is_float(cast.dtype)) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cast (op {}) cannot turn floats back into {}: drop it, "
+                    "or the op that made floats",
+                    op.index, to_string(cast.dtype)));
+  }
+  const bool is_too_narrow =
+      cast.dtype == DType::kUint8 || cast.dtype == DType::kInt16;
+  if (format_.is_16_bits && is_too_narrow) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("cast (op {}): {} does not hold the 16 bits of "
+                             "mode I;16",
+                             op.index, to_string(cast.dtype)));
+  }
+  if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);
+  format_.dtype = cast.dtype;
+  return {};
+}
+
+void FormatBuilder::scale_to(CastScale scale) {
+  if (scale == CastScale::kNone) return;
+  for (double& factor : scale_) factor /= format_.is_16_bits ? 65'535 : 255;
+}
+
+}  // namespace leat

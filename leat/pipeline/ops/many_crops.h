@@ -1,0 +1,37 @@
+// FiveCrop and TenCrop: several arrays of one picture, one behind the other.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/program.h"
+
+namespace leat {
+
+/// A program that also works on pixels that are there: interleaved bytes.
+class SizedProgram : public Program {
+ public:
+  virtual Result<TensorSpec> output_of_pixels(PixelSize size) const = 0;
+
+  /// REQUIRES: out.size() == output_of_pixels(size).size_bytes().
+  virtual Result<void> run_on_pixels(const SampleInput& pixels, PixelSize size,
+                                     const SampleRandom& random,
+                                     Scratch& scratch, std::span<std::byte> out,
+                                     RunNotes& notes) const = 0;
+};
+
+/// What `before` makes, uint8 in HWC, through each of `views`: an array with
+/// one more dimension, the first, as long as there are views.
+std::shared_ptr<const SizedProgram> make_many_crops(
+    std::shared_ptr<const SizedProgram> before,
+    std::vector<std::shared_ptr<const SizedProgram>> views);
+
+/// The ops of the views of `crops`, which stands at `at` in `ops`: the crop of
+/// each and the ops behind it, and `decode` before them.
+///
+/// Errors: kInvalidArgument: an op behind it that is not normalize or cast
+Result<std::vector<std::vector<Op>>> ops_of_views(const std::vector<Op>& ops,
+                                                  std::size_t at,
+                                                  const DecodeImageOp& decode);
+
+}  // namespace leat

@@ -1,0 +1,213 @@
+"""Ops that draw what they do out of several changes, and RandomErasing."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Tuple
+
+from leat.ops._geometry import WARPS
+from leat.ops._op import Op, Pixels, fail, independent_or_none
+
+
+class RandomErasing(Op):
+    """Puts one colour or noise over a random part of some pictures.
+
+    Behind `Normalize` or `Cast` it works on the numbers that are delivered, as
+    torchvision's does on a float tensor: 0 is then the mean colour. Before them it works
+    on bytes.
+
+    Args:
+        p: the probability, from 0 to 1.
+        scale: bounds of the part's area, as a share of the picture's.
+        ratio: bounds of its height to its width.
+        value: one number, or one for each channel; "random" for normal noise with mean 0
+            and deviation 1, behind `Normalize` or `Cast`.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "random_erasing"
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: Tuple[float, float] = (0.02, 0.33),
+        ratio: Tuple[float, float] = (0.3, 3.3),
+        value: float | Sequence[float] | str = 0,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        params = {
+            "p": self._probability(p),
+            "independent": independent_or_none(independent),
+            "scale": self._range("scale", scale),
+            "ratio": self._range("ratio", ratio),
+            "value": self._choice("value", value, ("random",))
+            if isinstance(value, str)
+            else self._number_list("value", value, (1, 3)),
+        }
+        if params["scale"][1] > 1:
+            fail(self, f"scale={scale!r} must not exceed 1")
+        super().__init__(params, field, to)
+
+
+class _Augment(Op):
+    """What the ops that draw out of a space of changes have in common."""
+
+    def __init__(
+        self,
+        params: dict[str, Any],
+        interpolation: str,
+        fill: Pixels | None,
+        independent: bool,
+        field: str | None,
+        to: str | None,
+    ) -> None:
+        style = {
+            "independent": independent_or_none(independent),
+            "interpolation": self._choice("interpolation", interpolation, WARPS),
+            "fill": self._pixels("fill", 0 if fill is None else fill, (1, 3), 255),
+        }
+        super().__init__({**params, **style}, field, to)
+
+    def _count(self, name: str, value: int, low: int, high: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            fail(self, f"{name}={value!r} must be a whole number")
+        if not low <= value <= high:
+            fail(self, f"{name}={value!r} must be from {low} to {high}")
+        return value
+
+
+class RandAugment(_Augment):
+    """A few random changes of one strength, one after another: torchvision's 14.
+
+    Masks, boxes and keypoints of the sample are turned, moved and sheared with it.
+
+    Args:
+        num_ops: how many, 1 to 64.
+        magnitude: which of the magnitudes, from 0; 0 is the weakest.
+        num_magnitude_bins: how many magnitudes there are, 2 or more.
+        interpolation: of what is turned, moved or sheared: "nearest" or "bilinear".
+        fill: of what comes from outside, 0 to 255: one number, or (red, green, blue);
+            None for black.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "rand_augment"
+
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: Pixels | None = None,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        bins = self._count("num_magnitude_bins", num_magnitude_bins, 2, 10_000)
+        params = {
+            "num_ops": self._count("num_ops", num_ops, 1, 64),
+            "magnitude": self._count("magnitude", magnitude, 0, bins - 1),
+            "num_magnitude_bins": bins,
+        }
+        super().__init__(params, interpolation, fill, independent, field, to)
+
+
+class AutoAugment(_Augment):
+    """One of 25 pairs of changes that were learnt on a data set.
+
+    Args:
+        policy: "imagenet", "cifar10" or "svhn", or torchvision's `AutoAugmentPolicy`.
+        interpolation, fill: as for `RandAugment`.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "auto_augment"
+
+    def __init__(
+        self,
+        policy: str = "imagenet",
+        interpolation: str = "nearest",
+        fill: Pixels | None = None,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        name = getattr(policy, "value", policy)
+        params = {
+            "policy": self._choice("policy", name, ("imagenet", "cifar10", "svhn"))
+        }
+        super().__init__(params, interpolation, fill, independent, field, to)
+
+
+class TrivialAugmentWide(_Augment):
+    """One random change of a random strength.
+
+    Args:
+        num_magnitude_bins, interpolation, fill: as for `RandAugment`.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "trivial_augment_wide"
+
+    def __init__(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: Pixels | None = None,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        bins = self._count("num_magnitude_bins", num_magnitude_bins, 2, 10_000)
+        params = {"num_magnitude_bins": bins}
+        super().__init__(params, interpolation, fill, independent, field, to)
+
+
+class AugMix(_Augment):
+    """The picture mixed with what several random chains of changes make of it.
+
+    It costs as much as all its chains together. Masks, boxes and keypoints cannot follow
+    it: beside them it raises.
+
+    Args:
+        severity: 1 to 10: how strong the changes may be.
+        mixture_width: how many chains, 1 to 64.
+        chain_depth: changes in each, at most 64; below 1 it is drawn, 1 to 3.
+        alpha: of the distributions of the weights, Beta and Dirichlet.
+        all_ops: with brightness, colour, contrast and sharpness.
+        interpolation, fill: as for `RandAugment`.
+        independent: as for `RandomResizedCrop`.
+    """
+
+    _name = "aug_mix"
+
+    def __init__(
+        self,
+        severity: int = 3,
+        mixture_width: int = 3,
+        chain_depth: int = -1,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: str = "bilinear",
+        fill: Pixels | None = None,
+        *,
+        independent: bool = False,
+        field: str | None = None,
+        to: str | None = None,
+    ) -> None:
+        if not 1e-3 <= alpha <= 1000:
+            fail(self, f"alpha={alpha!r} must be from 0.001 to 1000")
+        params = {
+            "severity": self._count("severity", severity, 1, 10),
+            "mixture_width": self._count("mixture_width", mixture_width, 1, 64),
+            "chain_depth": self._count("chain_depth", max(chain_depth, 0), 0, 64),
+            "alpha": float(alpha),
+            "all_ops": bool(all_ops),
+        }
+        super().__init__(params, interpolation, fill, independent, field, to)

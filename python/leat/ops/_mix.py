@@ -1,0 +1,237 @@
+"""Ops that mix the samples of a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from leat import _functions
+from leat.ops._op import Op, fail
+
+BatchFunction = Callable[[Any, str, "tuple[int, ...]"], Any]
+
+
+class BatchOp(Op):
+    """An op that gets the batch as the loader delivers it, in the thread that calls
+    `next()`. It draws by the seed, the epoch, the position and the rank alone."""
+
+    per = "batch"
+
+    def for_batch(self, place: int) -> BatchFunction:
+        """The op as a loader calls it: with the fields, the kind of batch that there
+        shall be, and numbers that say where it stands. ``place`` is the op's own in its
+        list."""
+
+        def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
+            if not isinstance(batch, dict):
+                fail(self, "it needs the fields by name: put it before other ops of batches")
+            return self.apply(batch, _functions.rng_of(*numbers, place))
+
+        return call
+
+    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """The batch that is delivered instead."""
+        raise NotImplementedError
+
+
+class _Mixing(BatchOp):
+    """What MixUp and CutMix have in common."""
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        num_classes: int | None = None,
+        *,
+        image: str = "image",
+        label: str = "label",
+        layout: str = "CHW",
+    ) -> None:
+        if not 0 < alpha < math.inf:
+            fail(self, f"alpha={alpha!r} must be above 0")
+        if num_classes is not None and (isinstance(num_classes, bool) or num_classes < 1):
+            fail(self, f"num_classes={num_classes!r} must be a whole number above 0")
+        params = {
+            "alpha": float(alpha),
+            "num_classes": num_classes,
+            "image": image,
+            "label": label,
+            "layout": self._choice("layout", layout, ("CHW", "HWC")),
+        }
+        super().__init__(params, None, None)
+
+    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        image, label = self._params["image"], self._params["label"]
+        for name in (image, label):
+            if name not in batch:
+                fail(self, f"the batch has no field {name!r}; it has {', '.join(batch)}")
+        images, labels = batch[image], batch[label]
+        if not hasattr(images, "ndim") or images.ndim != 4:
+            fail(self, f"{image!r} is no batch of pictures of one size, an array of 4 dimensions")
+        labels = self._soft(labels)
+        if labels.shape[0] != images.shape[0]:
+            fail(self, f"{images.shape[0]} pictures, and {labels.shape[0]} labels")
+        share = float(rng.beta(self._params["alpha"], self._params["alpha"]))
+        images, share = self._mixed(images, share, rng)
+        return {**batch, image: images, label: _blended(labels, share)}
+
+    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+        """The images, and what share of each is its own."""
+        raise NotImplementedError
+
+    def _soft(self, labels: Any) -> Any:
+        """As float32 of shape (samples, classes)."""
+        count = self._params["num_classes"]
+        if not hasattr(labels, "ndim") or labels.ndim not in (1, 2):
+            fail(self, "the labels are no array of shape (samples,) or (samples, classes)")
+        if labels.ndim == 2:
+            if count is not None and labels.shape[1] != count:
+                fail(self, f"the labels have {labels.shape[1]} classes, not {count}")
+            return labels if _is_float(labels) else _as_float32(labels)
+        if count is None:
+            fail(self, "num_classes has to be given where labels are numbers of classes")
+        numbers = np.asarray(labels.cpu() if hasattr(labels, "cpu") else labels)
+        if numbers.dtype.kind not in "iu":
+            fail(self, f"labels of {numbers.dtype} are no numbers of classes")
+        if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count:
+            fail(self, f"labels reach from {numbers.min()} to {numbers.max()}, not 0 to {count - 1}")
+        hot = np.zeros((len(numbers), count), np.float32)
+        hot[np.arange(len(numbers)), numbers] = 1
+        return _like(labels, hot)
+
+
+class MixUp(_Mixing):
+    """Each picture of a batch blended with the one before it, and their labels with
+    them, as torchvision's op of that name.
+
+        ops = [DecodeImage(), RandomResizedCrop(224), Normalize("imagenet"),
+               MixUp(num_classes=1000)]
+
+    Labels become float32 of shape ``(samples, num_classes)``. One share is drawn for the
+    whole batch, from Beta(alpha, alpha). Pictures have to be floats.
+
+    Args:
+        alpha: of the distribution; above 0.
+        num_classes: how many; None where the labels have a column for each already.
+        image, label: the names of the fields.
+        layout: of the pictures, as `DecodeImage` has it.
+    """
+
+    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+        if not _is_float(images):
+            fail(self, f"it blends floats, not {images.dtype}: put Normalize or Cast before it")
+        return _blended(images, share), share
+
+
+class CutMix(_Mixing):
+    """A random part of each picture of a batch out of the one before it, and their labels
+    blended by its area, as torchvision's op of that name.
+
+    Labels become float32 of shape ``(samples, num_classes)``. One part is drawn for the
+    whole batch.
+
+    Args:
+        alpha: of the distribution of the area that is kept, Beta(alpha, alpha).
+        num_classes, image, label, layout: as for `MixUp`.
+    """
+
+    def _mixed(self, images: Any, share: float, rng: np.random.Generator) -> tuple[Any, float]:
+        is_chw = self._params["layout"] == "CHW"
+        channels, other = (images.shape[1], images.shape[3]) if is_chw else (images.shape[3], images.shape[1])
+        if channels > 4 >= other:
+            fail(self, f'pictures of shape {tuple(images.shape[1:])} are not {self._params["layout"]}: say layout=')
+        height, width = images.shape[2:] if is_chw else images.shape[1:3]
+        middle_x, middle_y = int(rng.integers(width)), int(rng.integers(height))
+        half = 0.5 * math.sqrt(1 - share)
+        half_x, half_y = int(half * width), int(half * height)
+        rows = slice(max(middle_y - half_y, 0), min(middle_y + half_y, height))
+        columns = slice(max(middle_x - half_x, 0), min(middle_x + half_x, width))
+        where = (slice(None), slice(None), rows, columns) if is_chw else (slice(None), rows, columns)
+        area = (rows.stop - rows.start) * (columns.stop - columns.start)
+        return _pasted(images, where), 1 - area / (width * height)
+
+
+class RandomChoice(BatchOp):
+    """One of several ops of batches for each batch, such as `MixUp` or `CutMix`.
+
+    Args:
+        ops: the ops.
+        p: how probable each is; None for all alike.
+    """
+
+    def __init__(self, ops: Sequence[BatchOp], p: Sequence[float] | None = None) -> None:
+        self.ops = list(ops)
+        if not self.ops or not all(isinstance(op, BatchOp) for op in self.ops):
+            fail(self, f"ops={ops!r} must be a list of ops of batches: MixUp, CutMix")
+        weights = [1.0] * len(self.ops) if p is None else [float(one) for one in p]
+        if len(weights) != len(self.ops) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
+            fail(self, f"p={p!r} must be {len(self.ops)} numbers from 0 on, not all 0")
+        self._weights = np.asarray(weights) / sum(weights)
+        specs = [{"op": type(op).__name__, **op._params} for op in self.ops]
+        super().__init__({"ops": specs, "p": self._weights.tolist()}, None, None)
+
+    def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        return self.ops[int(rng.choice(len(self.ops), p=self._weights))].apply(batch, rng)
+
+
+def _is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def _is_float(array: Any) -> bool:
+    if _is_torch(array):
+        return bool(array.is_floating_point())
+    # ml_dtypes' bfloat16 is of no kind of NumPy's.
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def _as_float32(array: Any) -> Any:
+    return array.float() if _is_torch(array) else array.astype(np.float32)
+
+
+def _like(array: Any, made: np.ndarray) -> Any:
+    """A NumPy array as one of the kind of another, and where that lies."""
+    if _is_torch(array):
+        import torch
+
+        return torch.from_numpy(made).to(array.device)
+    if isinstance(array, np.ndarray):
+        return made
+    import jax
+
+    return jax.numpy.asarray(made)
+
+
+def _rolled(array: Any) -> Any:
+    """Each sample's neighbour: the one before it, of the first the last."""
+    if _is_torch(array):
+        return array.roll(1, 0)
+    if isinstance(array, np.ndarray):
+        return np.concatenate((array[-1:], array[:-1]))
+    import jax
+
+    return jax.numpy.roll(array, 1, 0)
+
+
+def _blended(array: Any, share: float) -> Any:
+    other = _rolled(array)
+    if isinstance(array, np.ndarray) or _is_torch(array):
+        other *= 1 - share  # A copy already; no need of another.
+        other += array * share
+        return other
+    return other * (1 - share) + array * share
+
+
+def _pasted(images: Any, where: tuple[slice, ...]) -> Any:
+    """Each image with a part of its neighbour."""
+    if _is_torch(images):
+        made = images.clone()
+    elif isinstance(images, np.ndarray):
+        made = images.copy()
+    else:
+        return images.at[where].set(_rolled(images)[where])
+    made[1:][where] = images[:-1][where]
+    made[:1][where] = images[-1:][where]
+    return made

@@ -1,0 +1,112 @@
+"""torchvision as what the ops are held against, and a Pillow image as its input.
+
+It lies apart from other packages (tools/oracle-requirements.txt says how and why) and is
+imported without its compiled part where that does not fit the torch that is there: the
+transforms need none of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch", reason="torchvision's transforms need torch")
+
+
+def _load():
+    apart = pathlib.Path(sys.prefix) / "oracle"
+    if importlib.util.find_spec("torchvision") is None and apart.is_dir():
+        sys.path.append(str(apart))
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip(
+            "torchvision is not installed: see tools/oracle-requirements.txt",
+            allow_module_level=True,
+        )
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        # It registers what two ops of its compiled part give before it asks whether that
+        # part is there.
+        if "does not exist" not in str(error):
+            raise
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "DEF")
+        for op in ("nms", "qnms"):
+            library.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _load.library = library  # As long as it lives, so do the ops.
+        importlib.import_module("torchvision")
+
+
+_load()
+
+from torchvision import tv_tensors  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+from torchvision.transforms.v2 import functional as F  # noqa: E402, N812
+
+__all__ = ["F", "apply_drawn", "differences", "torch", "tv_tensors", "v2"]
+
+
+def _warp_arguments(drawn: dict) -> dict:
+    return {
+        "angle": drawn["angle"],
+        "translate": [int(pixels) for pixels in drawn["translate"]],
+        "scale": drawn["scale"],
+        "shear": list(drawn["shear"]),
+    }
+
+
+AUGMENT = v2.RandAugment()
+"""Whose changes all ops of its kind make."""
+
+POINT_CHANGES = (
+    "adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "posterize",
+    "solarize", "invert", "autocontrast", "equalize", "adjust_sharpness",
+)  # fmt: skip
+
+
+def apply_drawn(image: Image.Image, drawn: dict, **options) -> Image.Image:
+    """What torchvision makes of a Pillow image by the parameters that `Chain.drawn` told.
+
+    ``options`` are those that are not drawn: interpolation, fill, kernel_size, expand.
+    """
+    name = drawn["name"]
+    values = {key: value for key, value in drawn.items() if key not in ("op", "name")}
+    if name in ("horizontal_flip", "vertical_flip"):
+        return getattr(F, name)(image)
+    if name == "crop":
+        sides = {key: int(value) for key, value in values.items()}
+        return F.crop(image, **sides)
+    if name == "affine":
+        return F.affine(image, **_warp_arguments(values), **options)
+    if name == "rotate":
+        return F.rotate(image, values["angle"], **options)
+    if name == "gaussian_blur":
+        return F.gaussian_blur(image, sigma=values["sigma"], **options)
+    if name == "rgb_to_grayscale":
+        return F.rgb_to_grayscale(image, num_output_channels=3)
+    if name in POINT_CHANGES:
+        if "bits" in values:
+            values["bits"] = int(values["bits"])
+        return getattr(F, name)(image, **values)
+    fill = options.get("fill")
+    return AUGMENT._apply_image_or_video_transform(
+        image, name, values["magnitude"],
+        interpolation=options.get("interpolation", v2.InterpolationMode.NEAREST),
+        fill={Image.Image: fill},
+    )
+
+
+def differences(got: np.ndarray, expected: Image.Image) -> np.ndarray:
+    """Of each byte of an HWC array and of an image, as distances."""
+    wanted = np.asarray(expected)
+    if wanted.ndim == 2:
+        wanted = wanted[:, :, None]
+    assert got.shape == wanted.shape
+    return np.abs(got.astype(np.int16) - wanted.astype(np.int16))
