@@ -313,8 +313,8 @@ def detected(tmp_path_factory):
 
 DETECT = (
     DecodeImage("jpg", mode="L", layout="HWC"),
-    ParseBoxes("annotations[*].bbox", "json", format="xywh", labels="annotations[*].category_id"),
-    ParseKeypoints("points", "json"),
+    ParseBoxes("json", path="annotations[*].bbox", format="xywh", labels="annotations[*].category_id"),
+    ParseKeypoints("json", path="points"),
     ParseInt("cls"),
 )
 
@@ -402,7 +402,7 @@ def test_a_function_sees_the_fields_of_one_sample(detected):
         return image, np.roll(mask, at, axis=1), boxes + np.float32([at, 0, at, 0])
 
     ops = [*DETECT, DecodeMask(), leat.ops.Python(paste, fields=("image", "mask", "boxes"))]
-    first = samples_of(load(detected, ops))
+    first = samples_of(load(detected, ops, epochs=1))
     assert len(calls) == N
     for sample, again in zip(first, samples_of(load(detected, ops)), strict=True):
         np.testing.assert_array_equal(sample["image"][..., 0], sample["mask"])

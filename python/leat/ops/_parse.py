@@ -115,8 +115,9 @@ class ParseJson(Op):
 class ParseBoxes(Op):
     """Boxes out of a JSON document, which follow the picture that they lie in.
 
-        ops = [DecodeImage("jpg"), ParseBoxes("annotations[*].bbox", "json", format="xywh",
-                                              labels="annotations[*].category_id"),
+        ops = [DecodeImage("jpg"),
+               ParseBoxes("json", path="annotations[*].bbox", format="xywh",
+                          labels="annotations[*].category_id"),
                RandomResizedCrop(512), RandomHorizontalFlip(), Cast()]
 
     A sample's boxes are a float32 array of shape ``(boxes, 4)``: left, top, right,
@@ -136,10 +137,10 @@ class ParseBoxes(Op):
     `labels` for each.
 
     Args:
-        path: of a list of boxes, such as ``"boxes"``; ``"annotations[*].bbox"`` for a
-            list of objects with a box each; None for the whole document.
         field: default: json or jsn. A text of the catalogue has to be named.
         to: default: boxes.
+        path: of a list of boxes, such as ``"boxes"``; ``"annotations[*].bbox"`` for a
+            list of objects with a box each; None for the whole document.
         format: of the numbers: "xyxy", "xywh" or "cxcywh".
         normalized: they are shares of the picture's width and height.
         labels: the path of the labels, one for each box.
@@ -152,10 +153,10 @@ class ParseBoxes(Op):
 
     def __init__(
         self,
-        path: str | None = None,
         field: str | None = None,
         to: str | None = None,
         *,
+        path: str | None = None,
         format: str = "xyxy",
         normalized: bool = False,
         labels: str | None = None,
@@ -195,9 +196,9 @@ class ParseKeypoints(Op):
     They move with the picture as boxes do; see `ParseBoxes`, also for bad samples.
 
     Args:
-        path: of a list of points; None for the whole document.
         field: default: json or jsn. A text of the catalogue has to be named.
         to: default: keypoints.
+        path: of a list of points; None for the whole document.
         normalized: they are shares of the picture's width and height.
     """
 
@@ -205,10 +206,10 @@ class ParseKeypoints(Op):
 
     def __init__(
         self,
-        path: str | None = None,
         field: str | None = None,
         to: str | None = None,
         *,
+        path: str | None = None,
         normalized: bool = False,
     ) -> None:
         if path is not None and not isinstance(path, str):
