@@ -352,6 +352,8 @@ class Loader:
         Raises:
             TypeError: as for ``len()``.
         """
+        if self._sampled is not None:
+            self._sampled.expect(self._native)
         remaining = self._native.remaining()
         if remaining is None:
             raise TypeError(f"nobody knows what remains yet; {self._why_not_yet()}")

@@ -260,6 +260,14 @@ def test_two_words_on_the_order_are_refused(dataset):
         DataLoader(dataset, sampler=[1], engine={"rank": 0, "world_size": 2})
 
 
+def test_accelerate_is_told_that_it_would_leave_the_engine_out(dataset):
+    sampled = DataLoader(dataset, 4, sampler=[1, 2])
+
+    with pytest.raises(leat.InvalidArgument, match="Accelerate.*DistributedSampler"):
+        getattr(sampled, "_is_accelerate_prepared", False)  # As its prepare() asks.
+    assert DataLoader(dataset, 4)._is_accelerate_prepared
+
+
 def test_a_state_of_other_data_is_refused(dataset, tmp_path):
     loader = DataLoader(dataset, 8, sampler=list(range(SIZE)), engine={"fields": ("index",)})
     state = loader.state_dict()
@@ -427,6 +435,7 @@ def test_a_sampler_is_told_the_epoch_and_goes_on_from_a_state(dataset):
     assert (first, rest, third) == (told(0), told(1)[10:], told(2))
     again = loader_of(dataset, sampler=ByEpoch())
     again.load_state_dict(state)
+    assert (len(again), again.remaining) == (3, 2)
     assert (flat(again), flat(again)) == (rest, third)
 
 

@@ -161,6 +161,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
 
     def __getattr__(self, name: str) -> Any:
         if name == "_is_accelerate_prepared":  # Accelerate asks, and then replaces us.
+            if self.__dict__.get("_is_sampled"):
+                raise InvalidArgument(_REPLACED_ENGINE)
             warnings.warn(_REPLACED, stacklevel=3)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -297,6 +299,13 @@ _REPLACED = (
     "Accelerate puts a DataLoader of torch's in the place of this leat.torch.DataLoader, and "
     "torch fetches one item after another. Give prepare() a DataLoader of torch's and then set "
     "loader.base_dataloader = leat.torch.DataLoader.like(loader.base_dataloader)"
+)
+
+_REPLACED_ENGINE = (
+    "Accelerate would put a DataLoader of torch's in the place of this one, which reads a "
+    "leat.Dataset in a sampler's order: the engine and its ops would be left out. Leave it out of "
+    "prepare(), with a sampler that is of this rank alone (DistributedSampler), or give "
+    "leat.Loader(dataset, sampler=…, or weights=…), which shards by itself"
 )
 
 _ITERATED_BY_TORCH = tuple(
