@@ -42,6 +42,7 @@ from measure import interleave, report, spread
 BATCH = 64
 GETS_BATCH = 16  # Of GETs: with 2 workers, 64 items at once.
 BATCHES_A_WORKER = 20
+QUICK_BATCHES = 2  # --quick: nobody looks at its figures.
 MOST_WORKERS = 64
 KINDS = {"torch": torch.utils.data.DataLoader, "leat": leat.torch.DataLoader}
 Way = Callable[[], "dict[str, float]"]
@@ -53,9 +54,15 @@ def cpu_seconds() -> float:
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 
 
-def items_for(workers: int, batch: int) -> int:
+def items_for(workers: int, batch: int, is_quick: bool) -> int:
     """So many that each worker has its batches."""
-    return BATCHES_A_WORKER * batch * max(1, workers)
+    return (QUICK_BATCHES if is_quick else BATCHES_A_WORKER) * batch * max(1, workers)
+
+
+def copied(delivered: Any) -> tuple[list[torch.Tensor], list[int]]:
+    """A batch of lists in memory of its own; 2 us an item."""
+    items, indices = delivered
+    return [item.clone() for item in items], indices
 
 
 def epoch(kind: str, dataset: Any, *, batch: int = BATCH, **arguments: Any) -> tuple[float, float, str]:
@@ -64,8 +71,10 @@ def epoch(kind: str, dataset: Any, *, batch: int = BATCH, **arguments: Any) -> t
     loader = KINDS[kind](dataset, batch_size=batch, shuffle=True, **arguments)
     batches = []
     cpu, begin = cpu_seconds(), time.perf_counter()
+    # torch's workers hand over each tensor as an open file: of many, copies are kept.
+    keep = copied if isinstance(dataset, Gets) else tuple
     for delivered in loader:
-        batches.append(delivered)
+        batches.append(keep(delivered))
     seconds = time.perf_counter() - begin
     cpu = cpu_seconds() - cpu
     digest = hashlib.blake2b()
@@ -108,27 +117,26 @@ def sweep_workers(rate_of: Callable[[int], float], counts: list[int]) -> int:
 
 
 def bucket_ways(
-    bucket: leat.testing.Bucket, near: leat.testing.Bucket, workers: int, is_quick: bool, as_before: bool
+    bucket: leat.testing.Bucket, folder: pathlib.Path, workers: int, is_quick: bool, as_before: bool
 ) -> dict[str, Way]:
     """boto3 GETs: as many as give every worker its batches; of Leat's, as many as its seconds need."""
     digests: dict[tuple[int, int], str] = {}
 
     def way(kind: str, size: int, batch: int = GETS_BATCH, **arguments: Any) -> Way:
         if (size, batch) not in digests:
-            digests[size, batch] = epoch(
-                "torch", Gets(near.url, "pictures", size), batch=batch, collate_fn=keep_lists
-            )[2]
+            # The files that the bucket serves, read by torch in this process.
+            digests[size, batch] = epoch("torch", Files(folder, size), batch=batch, collate_fn=keep_lists)[2]
         return way_of(kind, lambda: Gets(bucket.url, "pictures", size), digests[size, batch], bucket,
                       batch=batch, collate_fn=keep_lists, **arguments)  # fmt: skip
 
     def of_torch(count: int) -> Way:
-        return way("torch", items_for(count, GETS_BATCH), num_workers=count)
+        return way("torch", items_for(count, GETS_BATCH, is_quick), num_workers=count)
 
     if is_quick:
         best = 8
     else:
         best = sweep_workers(lambda count: of_torch(count)()["rate"], [4, 8, 16, 32])
-    many = items_for(workers, GETS_BATCH) if is_quick else 2048
+    many = 256 if is_quick else 2048
     forked = {"multiprocessing_context": "fork", "threads": 32}
     ways = {
         f"gets: torch, {workers} workers": of_torch(workers),
@@ -156,12 +164,12 @@ def sweep_workers_before(rate_of: Callable[[int], float]) -> int:
     return max(rates, key=rates.__getitem__)
 
 
-def local_ways(folder: pathlib.Path, workers: int) -> dict[str, Way]:
+def local_ways(folder: pathlib.Path, workers: int, is_quick: bool) -> dict[str, Way]:
     """Files read, files decoded, and a transform that holds the GIL."""
     ways: dict[str, Way] = {}
-    least = items_for(workers, BATCH)
+    least = items_for(workers, BATCH, is_quick)
     for name, dataset, collate in (
-        ("files", Files(folder, max(4096, least)), keep_lists),
+        ("files", Files(folder, least if is_quick else max(4096, least)), keep_lists),
         ("pictures", Pictures(folder, least), None),
         ("python", Python(folder, least), None),
     ):
@@ -213,15 +221,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="leat-dropin-") as root:
         folder = pathlib.Path(root) / "pictures"
         make_pictures(folder)
-        with (
-            leat.testing.Bucket(root, latency=args.latency) as bucket,
-            leat.testing.Bucket(root, latency="0") as near,
-        ):
+        with leat.testing.Bucket(root, latency=args.latency) as bucket:
             ways: dict[str, Way] = {}
             if args.only in (None, "gets"):
-                ways |= bucket_ways(bucket, near, args.workers, args.quick, args.as_before)
+                ways |= bucket_ways(bucket, folder, args.workers, args.quick, args.as_before)
             if args.only != "gets":
-                ways |= local_ways(folder, args.workers)
+                ways |= local_ways(folder, args.workers, args.quick)
             if args.only == "files":
                 ways = {way: run for way, run in ways.items() if way.startswith("files")}
             found = interleave(ways, 1 if args.quick else args.runs)
