@@ -551,7 +551,8 @@ def test_construction_reads_nothing_but_the_catalogue(pictures, serve):
     time.sleep(0.1)
     counters = served.counters()
     loader.close()
-    assert counters["list"] == 0 and counters["get"] <= 1  # A published catalogue, if any.
+    assert counters["list"] <= 1  # Whether what was kept still holds.
+    assert counters["get"] <= 1  # A published catalogue, if any.
 
 
 def test_close_from_another_thread_ends_a_wait(pictures, serve):
@@ -656,7 +657,7 @@ print(time.time())
 @pytest.mark.parametrize("how", ["plain", "raise", "thread"])
 def test_the_interpreter_exits_at_once(pictures, serve, how):
     served = serve(pictures, fault_script="after 20 GET * slow:60s x*")
-    done = run_python(EXIT, served.url, served.bucket.url, how, timeout=80)
+    done = run_python(EXIT, served.url, served.bucket.url, how, timeout=80, SPDLOG_LEVEL="leat=warn")
     ended = time.time()
     if how == "raise":
         assert done.returncode == 1 and "as training scripts do" in done.stderr
