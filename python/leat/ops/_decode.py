@@ -73,7 +73,7 @@ class DecodeMask(Op):
 
     Ops that move pixels move those of a mask with those of its image, and never
     blend two labels: of a resize each label is that of the nearest pixel, as Pillow's
-    "nearest" and torchvision's "nearest-exact" have it. `Normalize`, `Cast` and what
+    "nearest" has it (and torchvision's "nearest-exact", but where two are as near). `Normalize`, `Cast` and what
     changes colours leave masks alone, unless `field` says otherwise, which raises.
 
     Args:
