@@ -6,6 +6,14 @@
 #include <cmath>
 
 namespace leat {
+namespace {
+
+template <class ResizingOp>
+bool is_nearest(const ResizingOp& op) {
+  return op.interpolation == Interpolation::kNearest;
+}
+
+}  // namespace
 
 FormatBuilder::FormatBuilder(const DecodeImageOp& decode) {
   format_.layout = decode.layout;
@@ -71,15 +79,19 @@ Result<void> FormatBuilder::check_16_bits(const Op& op) {
   const FillColour black = {0, 0, 0};
   const auto* pad = std::get_if<PadOp>(&op.params);
   const auto* crop = std::get_if<RandomCropOp>(&op.params);
+  const auto* resize = std::get_if<ResizeOp>(&op.params);
+  const auto* part = std::get_if<RandomResizedCropOp>(&op.params);
   if (std::holds_alternative<CenterCropOp>(op.params) ||
       (pad != nullptr && pad->fill == black) ||
-      (crop != nullptr && crop->fill == black)) {
+      (crop != nullptr && crop->fill == black) ||
+      (resize != nullptr && is_nearest(*resize)) ||
+      (part != nullptr && is_nearest(*part))) {
     return {};
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{} (op {}) works on pictures of 8 bits; those of "
-                           "mode I;16 can be cropped, mirrored and padded "
-                           "with 0",
+                           "mode I;16 can be cropped, mirrored, padded with "
+                           "0, and resized with interpolation=\"nearest\"",
                            op.name, op.index));
 }
 
