@@ -588,7 +588,7 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
 def test_a_cache_folder_that_cannot_be_written(pictures, monkeypatch, tmp_path, caplog):
     in_the_way = write(tmp_path / "file", b"")
     monkeypatch.setenv("LEAT_CACHE_DIR", str(in_the_way / "cache"))
-    with leat.Loader(pictures, global_batch_size=8, shuffle=True) as loader:
+    with leat.Loader(pictures, global_batch_size=8, train=True, drop_last=True) as loader:
         assert len(list(loader)) == 7
     (record,) = [r for r in caplog.records if r.name == "leat" and r.levelname == "WARNING"]
     warning = record.getMessage()
