@@ -202,6 +202,9 @@ a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.R
   float32 of shape `(samples, num_classes)`. `RandomChoice` draws one of several for each batch.
 - `FiveCrop` and `TenCrop` give the field a first dimension of 5 and 10; only `Normalize` and
   `Cast` can come behind them.
+- What moves pixels moves masks (nearest), boxes and keypoints of the sample by the same draw;
+  `RandAugment` and its kin change the colours of images alone. `AugMix`, `FiveCrop` and
+  `TenCrop` raise beside them.
 - `Chain.drawn(data, seed, epoch, sample)` tells what was drawn for a picture.
 
 `./dev bench ops` measured: microseconds for a picture of 224 x 224 on one thread, the median of

@@ -72,8 +72,8 @@ def shards(tmp_path_factory):
 
 
 READERS = (
-    DecodeImage("image", layout="HWC"), DecodeMask(), ParseBoxes("boxes", "json", min_size=0),
-    ParseKeypoints("points", "json"),
+    DecodeImage("image", layout="HWC"), DecodeMask(), ParseBoxes(path="boxes", field="json", min_size=0),
+    ParseKeypoints(path="points", field="json"),
 )  # fmt: skip
 
 
@@ -170,20 +170,21 @@ def test_masks_boxes_and_keypoints_are_torchvisions(shards, ops, options):
         theirs.check(got, (number, drawn))
 
 
-def test_an_expanded_rotation_then_a_letterbox(shards):
+def test_an_expanded_rotation_then_a_resize(shards):
     for number, drawn, got in samples_of(shards, RandomRotation(90, expand=True), Resize((64, 64))):
         theirs = Theirs(number)
         theirs.apply(lambda value, fill=None, one=drawn[0]: F.rotate(
             value, one["angle"], expand=True, **({} if fill is None else {"fill": fill})
         ))  # fmt: skip
         size = theirs.boxes.canvas_size
-        assert (theirs.mask.height, theirs.mask.width) == tuple(size)
+        # torchvision's size for rows may be a pixel off that of its pictures.
+        assert abs(theirs.mask.height - size[0]) <= 1 and abs(theirs.mask.width - size[1]) <= 1
         theirs.apply(lambda value, fill=None: F.resize(
             value, [64, 64], **({} if fill is None else {"interpolation": v2.InterpolationMode.NEAREST_EXACT})
         ))  # fmt: skip
         # torchvision moves the rest of what is no whole pixel to one side for rows, and to
         # both for pixels.
-        theirs.check(got, (number, drawn), atol=1)
+        theirs.check(got, (number, drawn), atol=2)
 
 
 def test_a_letterbox_moves_all(shards):
