@@ -229,7 +229,7 @@ def test_many_crops_in_batches_with_a_cache_and_without(tmp_path):
     ops = [DecodeImage(), Resize(24), FiveCrop(16), Normalize(0.5, 0.5)]
     batches = []
     for cache in (None, leat.Cache(ram="64MiB", form="decoded")):
-        with leat.Loader(tmp_path, global_batch_size=4, shuffle=False, ops=ops, cache=cache) as loader:
+        with leat.Loader(tmp_path, global_batch_size=4, shuffle=False, ops=ops, cache=cache, output="numpy") as loader:
             batches += [next(iter(loader))["image"].copy() for _ in range(2)]
     assert batches[0].shape == (4, 5, 3, 16, 16)
     for batch in batches[1:]:
