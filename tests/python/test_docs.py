@@ -63,3 +63,17 @@ def test_links_lead_to_files_and_headings() -> None:
 
     assert len(pages) > 20
     assert broken == []
+
+
+def test_each_promise_names_a_test_that_is_there() -> None:
+    page = (ROOT / "docs/promises.md").read_text()
+    named = re.findall(r"`((?:tests|leat)/[\w/]+\.(?:py|cc))(?:::([\w.]+))?`", page)
+
+    assert len(named) > 60
+    for file, test in named:
+        text = (ROOT / file).read_text()
+        if not test:
+            continue
+        suite, _, name = test.rpartition(".")
+        defined = f"TEST({suite}, {name})" if suite else f"def {test}("
+        assert re.sub(r"\s+", " ", defined) in re.sub(r"\s+", " ", text), f"{file} has no {test}"
