@@ -44,6 +44,18 @@ struct Pass {
   std::uint64_t kept() const { return std::min(found + written, reads()); }
 };
 
+/// Samples count once their batch is whole; bytes move before that.
+void show_reading(const Loader& loader, std::uint64_t samples,
+                  std::uint64_t all, ProgressLine& line) {
+  const std::int64_t bytes = loader.metrics()->value(Metric::kStoreReadBytes);
+  const std::string unit = fmt::format(
+      "samples, {} fetched", format_bytes(static_cast<std::uint64_t>(bytes)));
+  line.show({.what = "reading",
+             .done = static_cast<double>(samples),
+             .all = static_cast<double>(all),
+             .unit = unit});
+}
+
 Result<Pass> run_pass(Loader& loader, std::uint64_t all, ProgressLine& line,
                       CommandContext& context) {
   Pass pass;
@@ -66,10 +78,7 @@ Result<Pass> run_pass(Loader& loader, std::uint64_t all, ProgressLine& line,
                       pass.samples, all,
                       count(Metric::kCacheInserts) - written_before));
     }
-    line.show({.what = "reading",
-               .done = static_cast<double>(pass.samples),
-               .all = static_cast<double>(all),
-               .unit = "samples"});
+    show_reading(loader, pass.samples, all, line);
     if (next.is_not_yet()) continue;
     if (next.is_end()) break;
     pass.samples += next.batch().ids.size();

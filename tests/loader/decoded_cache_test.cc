@@ -354,10 +354,13 @@ TEST_F(DecodedCacheTest, TwoFieldsOfOneColumnShareARecord) {
   std::vector<OpSpec> ops = {
       {.name = "decode_image",
        .params_json = R"({"field": "data", "to": "weak"})"},
-      {.name = "random_resized_crop", .params_json = R"({"size": 24})"},
+      {.name = "random_resized_crop",
+       .params_json = R"({"size": 24, "field": "weak", "independent": true})"},
       {.name = "decode_image",
        .params_json = R"({"field": "data", "to": "strong"})"},
-      {.name = "random_resized_crop", .params_json = R"({"size": 20})"}};
+      {.name = "random_resized_crop",
+       .params_json =
+           R"({"size": 20, "field": "strong", "independent": true})"}};
   LoaderOptions plain = usual_options();
   plain.ops = ops;
   LoaderOptions options = with_form(CacheForm::kDecoded);
