@@ -182,6 +182,9 @@ struct LeftOut {
 };
 
 std::string words(const LeftOut& left_out, std::string_view why) {
+  if (left_out.count == 1) {
+    return fmt::format("'{}' is left out: {}", left_out.example, why);
+  }
   return fmt::format("{} objects are left out, such as '{}': {}",
                      left_out.count, left_out.example, why);
 }

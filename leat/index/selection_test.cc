@@ -46,6 +46,8 @@ TEST(SelectionTest, WhatIsLeftOutIsCountedAndShown) {
   EXPECT_THAT(selected->left_out, HasSubstr("2 objects are left out, such as "
                                             "'README.md'"));
   EXPECT_THAT(selected->left_out, HasSubstr("extensions=\"*\""));
+  EXPECT_THAT(select({"README.md", "cat/1.jpg"})->left_out,
+              HasSubstr("'README.md' is left out: "));
   EXPECT_THAT(select({"cat/1.jpg"})->left_out, IsEmpty());
 }
 

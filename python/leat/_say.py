@@ -97,13 +97,17 @@ def _shown(url: str) -> str:
 def _what(dataset: Any) -> str:
     if dataset is None:
         return "samples not known yet: the first epoch indexes its shards"
-    words = [f"{len(dataset):,} samples"]
+    words = [_counted(len(dataset), "sample", "samples")]
     if dataset.classes:
-        words.append(f"{len(dataset.classes):,} classes")
+        words.append(_counted(len(dataset.classes), "class", "classes"))
     age = getattr(dataset, "catalogue_age", None)
     if age is not None:
         words.append(f"catalogue {_ago(age)} (refresh=)")
     return ", ".join(words)
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def _ago(seconds: float) -> str:

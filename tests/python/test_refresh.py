@@ -136,7 +136,7 @@ def test_what_is_left_out_changes_nothing(tmp_path, serve, fresh_cache, caplog):
     for name in ("a/1.png", "b/2.png", "README.md", "b/3.txt"):
         write(folder / name, b"x")
     served = serve(folder)
-    for options in ({}, {"include": ["b/*"]}, {"extensions": ["txt"]}):
+    for number, options in enumerate(({}, {"include": ["b/*"]}, {"extensions": ["txt"]})):
         def opened() -> tuple[int, int]:
             served.reset()
             dataset = leat.Dataset(served.url, **options, **served.options)
@@ -145,7 +145,7 @@ def test_what_is_left_out_changes_nothing(tmp_path, serve, fresh_cache, caplog):
         count, _ = opened()
         write(folder / "README.md", b"another")
         assert opened() == (count, 1), options
-        write(folder / "b" / f"more{count}.{'txt' if 'extensions' in options else 'png'}", b"x")
+        write(folder / "b" / f"more{number}.{'txt' if 'extensions' in options else 'png'}", b"x")
         assert opened() == (count + 1, 2), options
         assert opened() == (count + 1, 1), options
     assert len(changes(caplog)) == 3
