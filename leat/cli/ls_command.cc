@@ -88,7 +88,7 @@ Result<std::uint64_t> list_plainly(const OpenedStore& store, bool is_json,
   return found;
 }
 
-/// Of a URL that names one object.
+/// For a URL that names one object.
 Result<void> list_object(const CatalogueFlags& flags, CommandContext& context) {
   const auto [folder, name] = split_object_url(flags.url);
   LEAT_TRY(

@@ -18,7 +18,7 @@
 namespace leat {
 namespace {
 
-// What `leat` and `leat --help` tell, in this order.
+// The overview of `leat` and `leat --help`, in this order.
 const std::vector<CommandGroup> kCommands = {
     {"Look at data and index it",
      {&kLsCommand, &kStatCommand, &kIndexCommand, &kWarmCommand,

@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-/// What was kept is of use to nobody who may not read what it names.
+/// A kept catalogue is of no use to a user who may not read its objects.
 Result<void> check_kept(const OpenedStore& opened, const OpenedCatalogue& found,
                         const std::stop_token& stop) {
   if (found.source != CatalogueSource::kCache) return {};

@@ -38,7 +38,7 @@ Error nothing_at(const JsonPath& path) {
                fmt::format("the document has no {}", to_string(path)));
 }
 
-/// What has no numbers is no row.
+/// A line without numbers is no row.
 std::optional<JsonRow> row_of(const Json& value) {
   if (value.is_number()) return JsonRow{value.get<double>()};
   if (!value.is_array()) return std::nullopt;
