@@ -201,7 +201,7 @@ NOTES = """
 Batches of {batch}; one core trains, all of them load. wait: in iter() and next(), as a
 share of the run; s/1000: seconds of it per 1,000 samples. sequential and
 torch_2_workers train for {slow:.0f} s, torch_best, local and no_io for {fast:.0f} s, leat for
-{epochs} epochs, leat_local too, from the same files as local. Each of the first five is a
+{epochs} epochs, leat_local for one, from the same files as local. Each of the first five is a
 DataLoader of torch; three have the best setting of a sweep, workers x threads in a batch:
 {sweeps}
 

@@ -29,7 +29,7 @@ from train_photos import BATCH, EPOCHS, SEED, TRAIN_OPS, Trainer
 SLOW_BOX = 6.0  # Seconds that the slow ways may train.
 FAST_BOX = 10.0  # The same for the fast ones.
 TRIAL = 1.5  # Seconds of each trial of a sweep.
-NETWORK_SWEEP = [(0, 64), (1, 64), (2, 16), (2, 32), (2, 64), (2, 128), (4, 32)]
+NETWORK_SWEEP = [(1, 64), (2, 16), (2, 64), (2, 128), (2, 256), (4, 32)]
 """(workers, threads within a batch) of which `torch_best` takes the fastest."""
 LOCAL_SWEEP = [(0, 1), (0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]
 """The same for `local` and `no_io`, whose threads have next to nothing to wait for."""
@@ -226,14 +226,16 @@ def at_its_best(way: TorchWay, settings: list[tuple[int, int]]) -> dict:
 
 def leat_from_bucket(place: Place) -> dict:
     store = {"endpoint_url": place.url, "no_sign_request": True}
-    return leat_loader("leat", place, "s3://photos/train", store)
+    return leat_loader("leat", place, "s3://photos/train", store, EPOCHS)
 
 
 def leat_from_files(place: Place) -> dict:
-    return leat_loader("leat_local", place, place.folder / "train", {})
+    return leat_loader("leat_local", place, place.folder / "train", {}, 1)
 
 
-def leat_loader(name: str, place: Place, url: str | pathlib.Path, store: dict[str, Any]) -> dict:
+def leat_loader(
+    name: str, place: Place, url: str | pathlib.Path, store: dict[str, Any], epoch_count: int
+) -> dict:
     torch.set_num_threads(1)
     warm_up()
     trainer = Trainer()
@@ -248,13 +250,13 @@ def leat_loader(name: str, place: Place, url: str | pathlib.Path, store: dict[st
         fields=("image", "label", "index"),
         ops=TRAIN_OPS,
         memory="64MiB",
-        epochs=EPOCHS,
+        epochs=epoch_count,
     )
     progress = Progress(name, len(loader.dataset))
     server.reset()  # It has listed the bucket; no photograph was read yet.
     epochs, gets = [], []
     with loader:
-        for number in range(EPOCHS):
+        for number in range(epoch_count):
             epoch = train_epoch(trainer, loader, number, observe=progress.show)
             epochs.append(epoch)
             gets.append(gets_of_epochs(server, loader) - sum(gets) if store else 0)

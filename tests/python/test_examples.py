@@ -82,8 +82,8 @@ def test_a_dataloader_and_leat_deliver_the_same_content(few_photos):
     assert leat_way["content_hash"][0] == torch_way["content_hash"][0]
     assert leat_way["content_hash"] == [e["content_hash"] for e in leat_way["stats"]]
     assert leat_way["content_hash"][0] != leat_way["content_hash"][1]
-    assert files_way["content_hash"] == leat_way["content_hash"]
-    assert files_way["gets"] == [0] * demo.EPOCHS
+    assert files_way["content_hash"] == leat_way["content_hash"][:1]
+    assert files_way["gets"] == [0]
 
 
 def test_a_time_box_ends_training_and_not_the_content(few_photos):
