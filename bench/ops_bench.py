@@ -210,7 +210,7 @@ a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.R
 `./dev bench ops` measured: microseconds for a picture of 224 x 224 on one thread, the median of
 {runs} interleaved runs. `nothing` is the way of a picture from Python into the engine and back,
 which all of ours contain and a loader does not take. The last column compares with the faster
-of torchvision's two. The machine was busy with other work: trust the ratios.
+of torchvision's two. Trust the ratios: the times are this machine's.
 
 {machine}
 
