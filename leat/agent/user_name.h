@@ -1,4 +1,4 @@
-// Whose jobs are whose, in a word that people know.
+// The name of the user who runs a job, in place of the number.
 #pragma once
 #include <cstdint>
 #include <map>

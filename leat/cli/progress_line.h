@@ -38,7 +38,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const Progress& progress);
-  /// Of what cannot be counted: at once, since nothing may follow for long.
+  /// For work that nobody can count: at once, as nothing may follow for long.
   void show(std::string_view text);
   /// Before others write to the same stream.
   void clear();

@@ -175,7 +175,7 @@ void Loader::Machine::open_context() {
   context = std::make_unique<RunContext>(
       context_over(*store.store, *dataset.catalogue, fields, blocks, *budget));
   context->cached = store.cached;
-  // What is drawn has no one turn for each sample to tell.
+  // A drawn sample may come often, so it has no one turn to tell.
   if (store.cached != nullptr && order.shuffle != Shuffle::kDrawn) {
     context->board = store.cached->board();
   }

@@ -105,7 +105,7 @@ struct Loader::Machine {
   bool is_begun LEAT_GUARDED_BY(mutex) = false;  ///< stats.back() is of `run`.
   bool has_delivered LEAT_GUARDED_BY(mutex) = false;
   bool has_ended LEAT_GUARDED_BY(mutex) = false;
-  /// Of the order that the state went by, which is within `epoch`; empty: none.
+  /// Digest of the order that the state went by, within `epoch`; empty: none.
   std::string resumed_order LEAT_GUARDED_BY(mutex);
   /// From load_state() until a batch was delivered.
   bool is_resuming LEAT_GUARDED_BY(mutex) = false;
@@ -327,7 +327,7 @@ struct Loader::Machine {
   LoaderState state_now() const LEAT_REQUIRES(mutex);
   Result<void> check_open() const LEAT_REQUIRES(mutex);
   Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
-  /// Of the running epoch.
+  /// The steps of the running epoch.
   Result<Steps> steps_from(std::uint64_t from) const LEAT_REQUIRES(mutex) {
     return steps_of(epoch, from);
   }

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// What an order goes by that is no permutation.
+/// The source of an order that is no permutation.
 struct DrawnState {
   bool is_by_weight = false;  ///< Else somebody says it: a sampler.
   /// Of the weights; of a sampler, of the running epoch's order. Empty: that is
