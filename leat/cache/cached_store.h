@@ -73,11 +73,12 @@ struct CacheSharing {
 ///
 /// Look-ups run on threads of its own, in the order of `hint.now`: so the
 /// caller waits for no disk, and a hit for no window of requests. Writing runs
-/// on one more thread and delays nobody; what comes faster than a tier can
-/// write is not kept, and counted. (But into memory who has made a record
-/// copies it at once, by itself.) A range that is wanted while it is already
-/// on its way is not asked for twice. No failure of a tier is ever a failure of
-/// a read.
+/// on one more thread and delays nobody; what comes faster than a disk can
+/// write is not kept, and counted. Memory refuses nothing: where all tiers are
+/// in memory, the thread that brings a record copies it once the queue is full,
+/// and the thread that makes one always does. A range that is wanted while it
+/// is already on its way is not asked for twice. No failure of a tier is ever a
+/// failure of a read.
 ///
 /// It keeps what callers make of a range just as well, in the same tiers and by
 /// the same policies: see RecordCache.
@@ -220,7 +221,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   bool look_past_asked(const Use& use, AccessTime asked,
                        PlannedRecord& record) const LEAT_REQUIRES(deciding_);
   void plan_fetched(const Use& use, Write& write);
+  void refuse(const RecordKey& key);
+  void count_refusal();
   void write_at_once(const Use& use);
+  void write_now(Write write, const Use& use);
   void queue(Write write, const Use& use, bool has_room);
   void write_queued(const std::stop_token& stop);
   bool write_next() LEAT_REQUIRES(turn_);

@@ -311,6 +311,20 @@ TEST_F(CachedStoreTest, ASlowDiskDelaysNoReadAndTakesNoMoreMemory) {
   EXPECT_EQ(read("0", {}), CacheLevel::kDisk);
 }
 
+TEST_F(CachedStoreTest, MemoryKeepsAllThatComesHoweverShortTheQueue) {
+  options_.queue_bytes = 1;
+  open(tier(CacheLevel::kRam, 100));
+  for (int i = 0; i < 100; ++i) {
+    Reader reader;
+    start(reader, std::to_string(i), {});
+    reader.is_done.wait();
+  }
+  store_->drain();
+
+  EXPECT_EQ(metrics_.value(Metric::kCacheRefusals), 0);
+  EXPECT_EQ(metrics_.value(Metric::kCacheInserts), 100);
+}
+
 TEST_F(CachedStoreTest, AnEarlierRunsRecordsStayUntilTheyHadTheirTurn) {
   options_.epoch_time = 4;
   open(tier(CacheLevel::kDisk, 3));

@@ -32,17 +32,25 @@ PlannedRecord CachedStore::planned(const Use& use) const {
 bool CachedStore::has_room_in_queue(std::uint64_t bytes) {
   const MutexLock lock(mutex_);
   const std::uint64_t most = std::max(options_.queue_bytes, least_queue_);
-  if (queued_bytes_ != 0 && queued_bytes_ + bytes > most) {
-    if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
-    return false;
-  }
+  if (queued_bytes_ != 0 && queued_bytes_ + bytes > most) return false;
   queued_bytes_ += bytes;
   return true;
+}
+
+/// A record is not kept, because the queue has no room for it.
+void CachedStore::refuse(const RecordKey& key) {
+  count_refusal();
+  end_turn_of(key);
+}
+
+void CachedStore::count_refusal() {
+  if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
 }
 
 void CachedStore::decide_used(std::size_t level, const Use& use) {
   // The first tier's records cannot rise: nothing will be written.
   const bool may_rise = level != 0 && has_room_in_queue(use.bytes.size());
+  if (level != 0 && !may_rise) count_refusal();
   Write write{.now = use.hint.now, .key = use.key};
   {
     const MutexLock lock(deciding_);
@@ -58,9 +66,11 @@ void CachedStore::decide_used(std::size_t level, const Use& use) {
 }
 
 void CachedStore::decide_fetched(const Use& use) {
-  if (!has_room_in_queue(use.bytes.size())) return end_turn_of(use.key);
+  const bool has_room = has_room_in_queue(use.bytes.size());
+  if (!has_room && !is_in_memory_) return refuse(use.key);
   Write write;
   plan_fetched(use, write);
+  if (!has_room) return write_now(std::move(write), use);
   const bool is_kept = !write.steps.empty();
   queue(std::move(write), use, /*has_room=*/true);
   if (!is_kept) end_turn_of(use.key);
@@ -89,11 +99,16 @@ void CachedStore::plan_fetched(const Use& use, Write& write) {
   hold_for_others(use, own, record.next_use);
 }
 
-/// Writes what was queued before it, too: steps are done in the order in which
-/// they were decided.
+/// Memory needs no queue: the thread that has a record copies it.
 void CachedStore::write_at_once(const Use& use) {
   Write write;
   plan_fetched(use, write);
+  write_now(std::move(write), use);
+}
+
+/// Writes what was queued before it, too: steps are done in the order in which
+/// they were decided.
+void CachedStore::write_now(Write write, const Use& use) {
   if (write.steps.empty()) return end_turn_of(use.key);
   write.body = use.bytes;
   bool is_done = false;  // Guarded by turn_.
@@ -111,9 +126,10 @@ void CachedStore::write_at_once(const Use& use) {
 
 /// It has come, and the plan may have it still.
 void CachedStore::keep_decided(const Use& use) {
-  if (!has_room_in_queue(use.bytes.size())) {
+  const bool has_room = has_room_in_queue(use.bytes.size());
+  if (!has_room && !is_in_memory_) {
     lose(use.key);
-    return end_turn_of(use.key);
+    return refuse(use.key);
   }
   Write write{.now = use.hint.now, .key = use.key};
   {
@@ -125,6 +141,7 @@ void CachedStore::keep_decided(const Use& use) {
     const PlannedRecord own = planned(use);
     hold_for_others(use, own, next_use_of_any(use, own));
   }
+  if (!has_room) return write_now(std::move(write), use);
   const bool is_kept = !write.steps.empty();
   queue(std::move(write), use, /*has_room=*/true);
   if (!is_kept) end_turn_of(use.key);
@@ -359,7 +376,7 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
   }
   if (turns_ != nullptr && tier.files_made() != files) turns_->announce();
   if (is_held) return;
-  if (metrics_ != nullptr) metrics_->add(Metric::kCacheRefusals, 1);
+  count_refusal();
   const MutexLock lock(deciding_);
   plan_.lost(level, key);
 }
