@@ -13,6 +13,7 @@
 #include "leat/cli/catalogue_flags.h"
 #include "leat/cli/commands.h"
 #include "leat/cli/loader_flags.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/stores.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
@@ -137,6 +138,9 @@ Result<void> run_doctor(const std::string& url, const StoreFlags& store,
                         bool is_json, CommandContext& context) {
   std::vector<Finding> findings = check_machine(context.env);
   if (!url.empty()) {
+    // A store that is far or down takes seconds to say so.
+    ProgressLine line(context);
+    line.show("asking " + url);
     LEAT_TRY(auto access, check_access(url, store.store_options(), context));
     findings.insert(findings.end(), std::move_iterator(access.begin()),
                     std::move_iterator(access.end()));

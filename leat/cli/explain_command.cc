@@ -17,6 +17,7 @@
 #include "leat/cli/emulated_step.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/number_checks.h"
+#include "leat/cli/progress_line.h"
 #include "leat/engine/loader.h"
 #include "leat/engine/read_text.h"
 #include "leat/tune/tuner.h"
@@ -42,9 +43,15 @@ struct Explained {
   std::vector<Decision> decisions;
 };
 
+double seconds_of(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 Result<void> run_for(Loader& loader, Nanoseconds duration,
-                     Nanoseconds step_time, const std::stop_token& stop) {
-  const TimePoint end = SteadyClock().now() + duration;
+                     Nanoseconds step_time, ProgressLine& line,
+                     const std::stop_token& stop) {
+  const TimePoint begin = SteadyClock().now();
+  const TimePoint end = begin + duration;
   while (true) {
     LEAT_TRY(const Loader::Iteration epoch, loader.begin());
     while (true) {
@@ -53,7 +60,11 @@ Result<void> run_for(Loader& loader, Nanoseconds duration,
       if (stop.stop_requested()) {
         return Error(ErrorCode::kCancelled, "explain was interrupted");
       }
-      if (SteadyClock().now() >= end) return {};
+      const TimePoint now = SteadyClock().now();
+      if (now >= end) return {};
+      line.show({.what = "watching the loader",
+                 .done = seconds_of(now - begin),
+                 .all = seconds_of(duration)});
       if (next.is_end()) break;
       if (next.is_not_yet()) continue;
       if (step_time.count() > 0) emulate_step(step_time, stop);
@@ -65,12 +76,14 @@ Result<Explained> watch(const ExplainFlags& flags, CommandContext& context) {
   LEAT_TRY(const Nanoseconds duration, parse_duration(flags.duration));
   LEAT_TRY(const Nanoseconds step_time, parse_duration(flags.step_time));
   LEAT_TRY(const LoaderOptions options, flags.loader.loader_options());
-  LEAT_TRY(const CatalogueOptions catalogue, flags.refresh.catalogue_options());
+  LEAT_TRY(CatalogueOptions catalogue, flags.refresh.catalogue_options());
+  ProgressLine line(context);
+  catalogue.index.progress = shown_on(line);
   LEAT_TRY(Dataset dataset, open_dataset(flags.url, flags.store.store_options(),
                                          catalogue, context.env, context.stop));
   LEAT_TRY(const std::unique_ptr<Loader> loader,
            Loader::open(std::move(dataset), options, context.env));
-  LEAT_TRY_VOID(run_for(*loader, duration, step_time, context.stop));
+  LEAT_TRY_VOID(run_for(*loader, duration, step_time, line, context.stop));
   return Explained{loader->explanation(), loader->decisions()};
 }
 

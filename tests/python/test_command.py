@@ -84,13 +84,17 @@ def test_what_takes_long_shows_a_sign_of_life_on_a_terminal(folder):
         warmed = on_a_terminal("warm", "s3://b", "--cache-disk", str(folder / "disk"), **env)
         benched = on_a_terminal("bench", "s3://b", "--global-batch-size", "8", "--fields", "data", **env)
         planned = on_a_terminal("plan", "s3://b", "--global-batch-size", "8", "--ram", "1MiB", **env)
+        explained = on_a_terminal("explain", "s3://b", "--global-batch-size", "8", "--fields", "data", "--for", "3s", **env)
+        examined = on_a_terminal("doctor", "s3://b", **env)
     simulated = on_a_terminal("simulate", str(folder / "jobs.toml"))
 
     assert re.search(r"reading: \d+ of 40 samples, ", warmed) and "writing what was fetched" in warmed
     assert re.search(r"epoch 1 of 2: \d+ of 5 batches, ", benched)
     assert "simulating the caches" in planned
     assert re.search(r"simulating: \d+ %", simulated)
-    for said in (warmed, benched, planned, simulated):
+    assert re.search(r"watching the loader: \d+ %", explained)
+    assert "asking s3://b" in examined
+    for said in (warmed, benched, planned, simulated, explained, examined):
         assert said.endswith("\r\x1b[K"), "the line is taken away at last"
 
 
