@@ -25,7 +25,7 @@ void require(bool condition) {
 
 void read_range(std::string_view text, std::uint64_t object_bytes) {
   const auto answer = leat::parse_range(text, object_bytes);
-  if (const auto* range = std::get_if<leat::ByteRange>(&answer)) {
+  if (const auto* range = std::get_if<leat::RequestedRange>(&answer)) {
     require(range->size_bytes > 0 && range->offset < object_bytes &&
             range->size_bytes <= object_bytes - range->offset);
   }

@@ -45,7 +45,7 @@ Outcome run(std::span<const std::byte> input, std::size_t portion) {
       operation->kind = memory.size() == 4 ? PeerOperation::Kind::kInsert
                                            : PeerOperation::Kind::kFind;
       operation->key = kKey;
-      operation->cut = leat::cut_value(bytes);
+      operation->split = leat::split_value(bytes);
       operation->into = std::span(memory.back()).first(bytes);
       operation->value = std::make_shared<leat::Buffer>(bytes);
       operation->done = [&outcome](const auto& answered) {
@@ -54,7 +54,7 @@ Outcome run(std::span<const std::byte> input, std::size_t portion) {
         if (answered->kind == PeerOperation::Kind::kFind &&
             answered->answer == PeerAnswer::kYes) {
           // Only who knows the key can have made the checksum; seeds do.
-          require(answered->cut.value_bytes == answered->into.size());
+          require(answered->split.value_bytes == answered->into.size());
         }
       };
       pipeline.ask(operation);

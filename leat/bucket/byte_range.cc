@@ -20,7 +20,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 RangeAnswer suffix(std::uint64_t wanted, std::uint64_t object_bytes) {
   const std::uint64_t size = std::min(wanted, object_bytes);
   if (size == 0) return Unsatisfiable();
-  return ByteRange{object_bytes - size, size};
+  return RequestedRange{object_bytes - size, size};
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ RangeAnswer parse_range(std::string_view header, std::uint64_t object_bytes) {
   if (!begin || !end || *end < *begin) return WholeObject();
   if (*begin >= object_bytes) return Unsatisfiable();
   // Written so that a last byte of 2^64 - 1 cannot wrap around.
-  return ByteRange{*begin, std::min(*end, object_bytes - 1) - *begin + 1};
+  return RequestedRange{*begin, std::min(*end, object_bytes - 1) - *begin + 1};
 }
 
 }  // namespace leat

@@ -6,10 +6,11 @@
 
 namespace leat {
 
-struct ByteRange {
+struct RequestedRange {
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
-  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+  friend bool operator==(const RequestedRange&,
+                         const RequestedRange&) = default;
 };
 
 /// No range was asked for, or in a way that S3 passes over: two ranges, another
@@ -22,7 +23,7 @@ struct Unsatisfiable {
   friend bool operator==(Unsatisfiable, Unsatisfiable) = default;
 };
 
-using RangeAnswer = std::variant<WholeObject, ByteRange, Unsatisfiable>;
+using RangeAnswer = std::variant<WholeObject, RequestedRange, Unsatisfiable>;
 
 /// What `header` (the value of Range; may be empty) means for an object of
 /// `object_bytes`. A range past the end is cut at the end.

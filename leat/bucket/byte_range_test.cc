@@ -6,7 +6,7 @@ namespace leat {
 namespace {
 
 RangeAnswer bytes(std::uint64_t offset, std::uint64_t size) {
-  return ByteRange{offset, size};
+  return RequestedRange{offset, size};
 }
 
 TEST(ByteRangeTest, ReadsTheThreeForms) {

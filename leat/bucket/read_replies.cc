@@ -63,7 +63,7 @@ ObjectReply object_reply(BucketParts& parts, const S3Target& target,
   if (std::holds_alternative<Unsatisfiable>(asked)) {
     return {unsatisfiable(state.size_bytes, head)};
   }
-  if (const auto* part = std::get_if<ByteRange>(&asked)) {
+  if (const auto* part = std::get_if<RequestedRange>(&asked)) {
     range.offset = part->offset;
     range.size_bytes = part->size_bytes;
     answer.reply.status = 206;

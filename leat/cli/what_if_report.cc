@@ -155,7 +155,7 @@ Result<MeasuredStep> measured_step(const Json& report) {
 
 Result<Json> asked_json(const StepModel& model,
                         std::span<const std::string> asked) {
-  Setting setting = model.measured_setting();
+  WhatIfSetting setting = model.measured_setting();
   Json with = Json::object();
   for (const std::string& one : asked) {
     const std::size_t equals = one.find('=');

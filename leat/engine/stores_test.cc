@@ -17,7 +17,7 @@ namespace leat {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::HttpServer;
+using testing::ScriptedServer;
 using testing::ServerReply;
 using testing::ServerRequest;
 
@@ -115,7 +115,7 @@ TEST(OpenStoreTest, APublishedFolderIsTheSameDatasetOverHttp) {
   const auto published =
       publish_catalogue(*on_disk->store, on_disk->prefix, {}, {});
   ASSERT_TRUE(published) << published.error().message();
-  HttpServer server([&](const ServerRequest& request) {
+  ScriptedServer server([&](const ServerRequest& request) {
     ServerRequest decoded = request;
     while (decoded.target.find("%20") != std::string::npos) {
       decoded.target.replace(decoded.target.find("%20"), 3, " ");

@@ -65,20 +65,20 @@ class Judge {
   }
 
  private:
-  Setting setting(const Machine& machine, std::uint32_t count,
-                  double cached) const {
+  WhatIfSetting setting(const Machine& machine, std::uint32_t count,
+                        double cached) const {
     const MeasuredStep& was = model_.measured();
     const Machine& old = training_.measured_on;
     const double share =
         ratio(machine.network.bytes_per_second, old.network.bytes_per_second) *
         was.devices / machine.accelerators;
-    Setting setting{.cached = cached,
-                    .cores = ratio(machine.cores, was.cores),
-                    .bandwidth = share,
-                    .least_fetch = least_fetch(machine),
-                    .accelerator = ratio(machine.speed, old.speed),
-                    .devices = machine.accelerators,
-                    .nodes = count};
+    WhatIfSetting setting{.cached = cached,
+                          .cores = ratio(machine.cores, was.cores),
+                          .bandwidth = share,
+                          .least_fetch = least_fetch(machine),
+                          .accelerator = ratio(machine.speed, old.speed),
+                          .devices = machine.accelerators,
+                          .nodes = count};
     if (training_.gradient_bytes > 0) {
       setting.interconnect =
           exchange(was.interconnect, was.devices, way(old, old.interconnect),
@@ -206,7 +206,7 @@ Result<std::vector<Offer>> judge(const WholeTraining& training,
   return offers;
 }
 
-const Offer* choose(std::span<const Offer> offers, const Limits& limits) {
+const Offer* choose(std::span<const Offer> offers, const RentLimits& limits) {
   const Offer* best = nullptr;
   for (const Offer& offer : offers) {
     if (!offer.why_not.empty() ||

@@ -94,13 +94,13 @@ Result<std::vector<Offer>> judge(const WholeTraining& training,
                                  std::span<const Machine> machines,
                                  const Prices& prices, const Billing& billing);
 
-struct Limits {
+struct RentLimits {
   std::optional<double> hours;
   std::optional<double> dollars;
 };
 
 /// The cheapest within `hours`, or the fastest within `dollars`; the cheapest
 /// of all without limits. None: null.
-const Offer* choose(std::span<const Offer> offers, const Limits& limits);
+const Offer* choose(std::span<const Offer> offers, const RentLimits& limits);
 
 }  // namespace leat

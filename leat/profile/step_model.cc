@@ -88,11 +88,11 @@ StepModel::StepModel(const MeasuredStep& measured) : measured_(measured) {
                           measured_.preparation + measured_.fetch);
 }
 
-Setting StepModel::measured_setting() const {
+WhatIfSetting StepModel::measured_setting() const {
   return {.devices = measured_.devices, .nodes = measured_.nodes};
 }
 
-double StepModel::cores_supply(const Setting& setting) const {
+double StepModel::cores_supply(const WhatIfSetting& setting) const {
   if (!measured_.preparation_cpu || !measured_.has_warm) return 0;
   const double cpu = *measured_.preparation_cpu;
   const double before = cpu * measured_.devices / measured_.cores;
@@ -102,13 +102,14 @@ double StepModel::cores_supply(const Setting& setting) const {
   return measured_.warm_supply * after / before;
 }
 
-double StepModel::workers_supply(const Setting& setting, double seconds) const {
+double StepModel::workers_supply(const WhatIfSetting& setting,
+                                 double seconds) const {
   if (!setting.workers || !measured_.workers) return seconds;
   return seconds * std::max(*measured_.workers, 1U) /
          std::max(*setting.workers, 1U);
 }
 
-double StepModel::warm_supply(const Setting& setting) const {
+double StepModel::warm_supply(const WhatIfSetting& setting) const {
   return std::max(workers_supply(setting, unhindered_supply_),
                   cores_supply(setting));
 }
@@ -122,12 +123,12 @@ double StepModel::overlap_at(double cached) const {
   return (warm * warm_overlap_ + cold * cold_overlap_) / (warm + cold);
 }
 
-double StepModel::cold_supply(const Setting& setting, double warm) const {
+double StepModel::cold_supply(const WhatIfSetting& setting, double warm) const {
   return std::max(made_supply(setting, warm),
                   (1 - setting.cached) * setting.least_fetch);
 }
 
-double StepModel::made_supply(const Setting& setting, double warm) const {
+double StepModel::made_supply(const WhatIfSetting& setting, double warm) const {
   const double latency = measured_.latency_share.value_or(0);
   const double slower =
       measured_.latency_share
@@ -147,7 +148,8 @@ double StepModel::made_supply(const Setting& setting, double warm) const {
          missed * slower * (measured_.cold_supply - measured_.warm_supply);
 }
 
-double StepModel::stall_at(const Setting& setting, double training) const {
+double StepModel::stall_at(const WhatIfSetting& setting,
+                           double training) const {
   const double cold = cold_supply(setting, warm_supply(setting));
   const bool is_ahead =
       setting.loads_ahead || (setting.workers && *setting.workers > 0 &&
@@ -155,7 +157,7 @@ double StepModel::stall_at(const Setting& setting, double training) const {
   return stall(training, cold, is_ahead ? 1 : overlap_at(setting.cached));
 }
 
-PredictedStep StepModel::predict(const Setting& setting) const {
+PredictedStep StepModel::predict(const WhatIfSetting& setting) const {
   PredictedStep step{
       .compute = measured_.compute / setting.accelerator,
       .interconnect = setting.interconnect.value_or(
@@ -163,7 +165,7 @@ PredictedStep StepModel::predict(const Setting& setting) const {
       .network = setting.network.value_or(
           ring(measured_.network, measured_.nodes, setting.nodes))};
   const double training = step.seconds();
-  Setting end = setting;
+  WhatIfSetting end = setting;
   end.cached = 0;
   const double most = stall_at(end, training);
   if (!measured_.has_warm) {
@@ -178,7 +180,7 @@ PredictedStep StepModel::predict(const Setting& setting) const {
   return step;
 }
 
-double StepModel::speedup(const Setting& setting) const {
+double StepModel::speedup(const WhatIfSetting& setting) const {
   const double ranks = static_cast<double>(setting.devices) * setting.nodes /
                        measured_.devices / measured_.nodes;
   return ranks * predict(measured_setting()).seconds() /

@@ -35,7 +35,7 @@ struct MeasuredStep {
 };
 
 /// What is asked about. Everything else stays as it was measured.
-struct Setting {
+struct WhatIfSetting {
   double cached = 0;         ///< Share of bytes that come from memory: 0 to 1.
   bool loads_ahead = false;  ///< Batches are made while training computes.
   /// Processes that make a rank's batches; none: as many as were measured.
@@ -98,25 +98,25 @@ class StepModel {
   static Result<StepModel> of(const MeasuredStep& measured);
 
   /// The setting that was measured.
-  Setting measured_setting() const;
+  WhatIfSetting measured_setting() const;
   const MeasuredStep& measured() const { return measured_; }
 
   /// REQUIRES: cached in [0, 1], multiples > 0, devices and nodes > 0.
-  PredictedStep predict(const Setting& setting) const;
+  PredictedStep predict(const WhatIfSetting& setting) const;
 
   /// Steps of all ranks a second, against what was measured.
-  double speedup(const Setting& setting) const;
+  double speedup(const WhatIfSetting& setting) const;
 
  private:
   explicit StepModel(const MeasuredStep& measured);
 
-  double cores_supply(const Setting& setting) const;
-  double workers_supply(const Setting& setting, double seconds) const;
-  double warm_supply(const Setting& setting) const;
+  double cores_supply(const WhatIfSetting& setting) const;
+  double workers_supply(const WhatIfSetting& setting, double seconds) const;
+  double warm_supply(const WhatIfSetting& setting) const;
   double overlap_at(double cached) const;
-  double cold_supply(const Setting& setting, double warm) const;
-  double made_supply(const Setting& setting, double warm) const;
-  double stall_at(const Setting& setting, double training) const;
+  double cold_supply(const WhatIfSetting& setting, double warm) const;
+  double made_supply(const WhatIfSetting& setting, double warm) const;
+  double stall_at(const WhatIfSetting& setting, double training) const;
 
   MeasuredStep measured_;
   /// What a batch takes with its bytes in memory and more cores than needed.

@@ -49,7 +49,7 @@ void expect_step(const PredictedStep& step, double compute, double preparation,
 TEST(StepModelTest, BothMeasuredRunsAreMetExactly) {
   for (const MeasuredStep& measured : {one_after_another(), loads_ahead()}) {
     const StepModel model = model_of(measured);
-    Setting setting = model.measured_setting();
+    WhatIfSetting setting = model.measured_setting();
 
     expect_step(model.predict(setting), 0.1, measured.preparation,
                 measured.fetch);
@@ -59,7 +59,7 @@ TEST(StepModelTest, BothMeasuredRunsAreMetExactly) {
 }
 
 TEST(StepModelTest, HalfTheBytesCachedHalvesTheTimeThatFetchingTakes) {
-  Setting half{.cached = 0.5};
+  WhatIfSetting half{.cached = 0.5};
 
   expect_step(model_of(one_after_another()).predict(half), 0.1, 0.04, 0.03);
   expect_step(model_of(loads_ahead()).predict(half), 0.1, 0.05, 0.05);

@@ -24,7 +24,7 @@ constexpr std::array kShares = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5,
 constexpr std::array kFactors = {0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0};
 constexpr std::array kCounts = {1.0, 2.0, 4.0, 8.0, 16.0};
 
-void turn(Setting& setting, Knob knob, double value) {
+void turn(WhatIfSetting& setting, Knob knob, double value) {
   switch (knob) {
     case Knob::kLoadAhead:
       setting.loads_ahead = value > 0;
@@ -166,19 +166,19 @@ struct Found {
 };
 
 /// Whether batches are made while training computes, as far as is known.
-bool loads_ahead(const MeasuredStep& measured, const Setting& setting) {
+bool loads_ahead(const MeasuredStep& measured, const WhatIfSetting& setting) {
   return setting.loads_ahead || measured.is_pipelined ||
          setting.workers.value_or(measured.workers.value_or(0)) > 0;
 }
 
 /// The least turn of this knob that removes the part, if any does.
-std::optional<Found> least(const StepModel& model, const Setting& from,
+std::optional<Found> least(const StepModel& model, const WhatIfSetting& from,
                            StepPart part, Knob knob) {
   const MeasuredStep& measured = model.measured();
   if (!why_not(measured, knob).empty()) return std::nullopt;
   const PredictedStep before = model.predict(from);
   const auto with = [&](double factor) {
-    Setting setting = from;
+    WhatIfSetting setting = from;
     turn(setting, knob, value_at(measured, knob, factor));
     return model.predict(setting);
   };
@@ -230,7 +230,7 @@ std::string_view to_string(Knob knob) {
   return kNames.at(static_cast<std::size_t>(knob));
 }
 
-Result<void> turn(Setting& setting, const MeasuredStep& measured,
+Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
                   std::string_view knob, double value) {
   for (auto one = Knob::kLoadAhead; one != Knob::kCount;
        one = static_cast<Knob>(static_cast<int>(one) + 1)) {
@@ -271,7 +271,7 @@ std::vector<Curve> what_if_curves(const StepModel& model) {
                 .why_not = std::string(why_not(model.measured(), knob))};
     if (curve.why_not.empty()) {
       for (const double value : values_of(model.measured(), knob)) {
-        Setting setting = model.measured_setting();
+        WhatIfSetting setting = model.measured_setting();
         turn(setting, knob, value);
         curve.points.push_back(
             {value, model.predict(setting), model.speedup(setting)});
@@ -284,7 +284,7 @@ std::vector<Curve> what_if_curves(const StepModel& model) {
 
 std::vector<Removal> removals(const StepModel& model) {
   std::vector<Removal> removals;
-  Setting setting = model.measured_setting();
+  WhatIfSetting setting = model.measured_setting();
   std::vector<StepPart> stay;
   // Each takes one knob out of play, or a part.
   while (removals.size() < static_cast<std::size_t>(Knob::kCount)) {

@@ -34,7 +34,7 @@ std::string_view to_string(Knob knob);
 /// Errors:
 ///   kInvalidArgument  no such knob, what it needs was not measured, or the
 ///                     value cannot be
-Result<void> turn(Setting& setting, const MeasuredStep& measured,
+Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
                   std::string_view knob, double value);
 
 struct CurvePoint {

@@ -235,7 +235,7 @@ TEST(RemovalsTest, AStepWithoutStallsHasNothingToRemove) {
 }
 
 TEST(TurnTest, TurnsOneKnobAfterAnother) {
-  Setting setting{.devices = 2};
+  WhatIfSetting setting{.devices = 2};
 
   ASSERT_TRUE(turn(setting, kAll, "cached", 0.5));
   ASSERT_TRUE(turn(setting, kAll, "cores", 3));
@@ -251,7 +251,7 @@ TEST(TurnTest, TurnsOneKnobAfterAnother) {
 
 TEST(TurnTest, RefusesWhatCannotBeOrWasNotMeasured) {
   const auto refusal = [](std::string_view knob, double value) {
-    Setting setting;
+    WhatIfSetting setting;
     const Result<void> turned = turn(setting, kAll, knob, value);
     EXPECT_FALSE(turned) << knob;
     return turned ? "" : turned.error().message();

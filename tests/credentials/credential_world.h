@@ -57,7 +57,7 @@ class CredentialWorld {
  private:
   std::filesystem::path root_;
   testing::FakeIssuer issuer_;
-  testing::HttpServer issuer_server_;
+  testing::ScriptedServer issuer_server_;
   std::atomic<std::size_t> late_ = 0;
   std::unique_ptr<BucketServer> bucket_;
 };

@@ -36,7 +36,7 @@ struct PeerOperation {
 
   Kind kind = Kind::kFind;
   Hash128 key;
-  Cut cut;
+  ValueSplit split;
   /// Of a find: where the value goes; written to until `done` has run.
   std::span<std::byte> into{};
   /// Of an insert.

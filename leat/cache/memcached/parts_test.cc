@@ -26,39 +26,39 @@ Hash128 key_of(std::uint64_t number) {
 TEST(PieceTest, CutsLargeValuesIntoEqualPieces) {
   for (const std::uint64_t bytes : {1ULL, 128'000ULL, 128'001ULL, 1'000'003ULL,
                                     (1ULL << 30) - 1, 1ULL << 30}) {
-    const Cut cut = cut_value(bytes);
+    const ValueSplit split = split_value(bytes);
 
     std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < cut.pieces; ++i) {
-      EXPECT_EQ(cut.offset_of(i), sum);
-      EXPECT_LE(cut.bytes_of(i), kMostPieceBytes);
-      EXPECT_LT(cut.bytes_of(0) - cut.bytes_of(i), cut.pieces);
-      sum += cut.bytes_of(i);
+    for (std::uint32_t i = 0; i < split.pieces; ++i) {
+      EXPECT_EQ(split.offset_of(i), sum);
+      EXPECT_LE(split.bytes_of(i), kMostPieceBytes);
+      EXPECT_LT(split.bytes_of(0) - split.bytes_of(i), split.pieces);
+      sum += split.bytes_of(i);
     }
     EXPECT_EQ(sum, bytes);
   }
-  EXPECT_EQ(cut_value(128'000).pieces, 1u);
-  EXPECT_EQ(cut_value(128'001).pieces, 2u);
+  EXPECT_EQ(split_value(128'000).pieces, 1u);
+  EXPECT_EQ(split_value(128'001).pieces, 2u);
 }
 
 TEST(PieceTest, KnowsItsOwnBytesAndNoOthers) {
   const std::string text(200'000, 'x');
-  const Cut cut = cut_value(text.size());
-  const auto first = as_bytes(text).first(cut.bytes_of(0));
-  const PieceHeader header = make_piece_header(key_of(1), cut, 0, first);
+  const ValueSplit split = split_value(text.size());
+  const auto first = as_bytes(text).first(split.bytes_of(0));
+  const PieceHeader header = make_piece_header(key_of(1), split, 0, first);
 
-  EXPECT_TRUE(is_piece(header, key_of(1), cut, 0, first));
-  EXPECT_FALSE(is_piece(header, key_of(2), cut, 0, first));
-  EXPECT_FALSE(is_piece(header, key_of(1), cut, 1, first));
-  EXPECT_FALSE(is_piece(header, key_of(1), cut_value(199'999), 0, first));
+  EXPECT_TRUE(is_piece(header, key_of(1), split, 0, first));
+  EXPECT_FALSE(is_piece(header, key_of(2), split, 0, first));
+  EXPECT_FALSE(is_piece(header, key_of(1), split, 1, first));
+  EXPECT_FALSE(is_piece(header, key_of(1), split_value(199'999), 0, first));
   for (std::size_t i = 0; i < kPieceHeaderBytes; ++i) {
     PieceHeader flipped = header;
     flipped[i] ^= std::byte{0x10};
-    EXPECT_FALSE(is_piece(flipped, key_of(1), cut, 0, first)) << i;
+    EXPECT_FALSE(is_piece(flipped, key_of(1), split, 0, first)) << i;
   }
   std::string torn(as_text(first));
   torn.back() ^= 1;
-  EXPECT_FALSE(is_piece(header, key_of(1), cut, 0, as_bytes(torn)));
+  EXPECT_FALSE(is_piece(header, key_of(1), split, 0, as_bytes(torn)));
 }
 
 TEST(PieceTest, NamesAreWhatMemcachedTakes) {
@@ -110,7 +110,7 @@ TEST(ServerNameTest, ReadsHostsAndPorts) {
 /// What a parser makes of `text` given in portions of so many bytes.
 std::string heard(const std::string& text, std::size_t portion) {
   using Kind = ReplyEvent::Kind;
-  ReplyParser parser;
+  MemcachedReplyParser parser;
   std::string log;
   for (std::size_t at = 0; at < text.size(); at += portion) {
     auto input = as_bytes(std::string_view(text).substr(at, portion));

@@ -153,7 +153,7 @@ void PeerTier::find(const RecordKey& key, std::span<std::byte> into,
   const TimePoint now = clock_.now();
   auto operation = std::make_shared<PeerOperation>();
   operation->key = key;
-  operation->cut = cut_value(into.size());
+  operation->split = split_value(into.size());
   operation->into = into;
   operation->due = now + kMostPatiences * options_.settings.patience;
   operation->done = [this, number, wait_until = now + options_.most_wait,
@@ -218,7 +218,7 @@ void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record,
   auto operation = std::make_shared<PeerOperation>();
   operation->kind = PeerOperation::Kind::kInsert;
   operation->key = key;
-  operation->cut = cut_value(record.size());
+  operation->split = split_value(record.size());
   operation->value = std::move(copy);
   operation->due = clock_.now() + kMostPatiences * options_.settings.patience;
   operation->done = [this](const PeerOperationRef& answered) {
@@ -228,7 +228,7 @@ void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record,
 }
 
 void PeerTier::inserted(const PeerOperation& operation) {
-  unsent_bytes_.fetch_sub(operation.cut.value_bytes);
+  unsent_bytes_.fetch_sub(operation.split.value_bytes);
   if (operation.answer == PeerAnswer::kYes) {
     counts_.inserts.fetch_add(1);
   } else if (operation.answer == PeerAnswer::kUnreachable) {
@@ -245,7 +245,7 @@ void PeerTier::drop(const RecordKey& key, std::uint64_t record_bytes,
   auto operation = std::make_shared<PeerOperation>();
   operation->kind = PeerOperation::Kind::kDrop;
   operation->key = key;
-  operation->cut = cut_value(record_bytes);
+  operation->split = split_value(record_bytes);
   operation->due = clock_.now() + kMostPatiences * options_.settings.patience;
   operation->done = [](const PeerOperationRef&) {};
   servers_[number]->thread->submit(servers_[number]->index, operation);

@@ -31,13 +31,13 @@ std::uint32_t checksum(const Hash128& key, const PieceHeader& header,
 
 }  // namespace
 
-std::size_t Cut::bytes_of(std::uint32_t piece) const {
+std::size_t ValueSplit::bytes_of(std::uint32_t piece) const {
   return piece + 1 < pieces
              ? piece_bytes
              : static_cast<std::size_t>(value_bytes - offset_of(piece));
 }
 
-Cut cut_value(std::uint64_t value_bytes) {
+ValueSplit split_value(std::uint64_t value_bytes) {
   LEAT_CHECK(value_bytes > 0 && value_bytes <= kMostPeerValueBytes);
   const std::uint64_t pieces =
       (value_bytes + kMostPieceBytes - 1) / kMostPieceBytes;
@@ -47,23 +47,24 @@ Cut cut_value(std::uint64_t value_bytes) {
               static_cast<std::size_t>((value_bytes + pieces - 1) / pieces)};
 }
 
-PieceHeader make_piece_header(const Hash128& key, const Cut& cut,
+PieceHeader make_piece_header(const Hash128& key, const ValueSplit& split,
                               std::uint32_t piece,
                               std::span<const std::byte> payload) {
   PieceHeader header{};
   put(header, 0, kMagic);
   put(header, 4, piece);
-  put(header, 8, cut.pieces);
-  put(header, 12, cut.value_bytes);
+  put(header, 8, split.pieces);
+  put(header, 12, split.value_bytes);
   put(header, kCheckedBytes, checksum(key, header, payload));
   return header;
 }
 
-bool is_piece(const PieceHeader& header, const Hash128& key, const Cut& cut,
-              std::uint32_t piece, std::span<const std::byte> payload) {
+bool is_piece(const PieceHeader& header, const Hash128& key,
+              const ValueSplit& split, std::uint32_t piece,
+              std::span<const std::byte> payload) {
   // What a writer would have made of the same: equal in every byte.
-  return payload.size() == cut.bytes_of(piece) &&
-         header == make_piece_header(key, cut, piece, payload);
+  return payload.size() == split.bytes_of(piece) &&
+         header == make_piece_header(key, split, piece, payload);
 }
 
 std::string piece_name(const Hash128& key, std::uint32_t piece) {

@@ -1,4 +1,4 @@
-// How a value lies in memcached: cut into pieces that vouch for themselves.
+// How a value lies in memcached: split into pieces that vouch for themselves.
 //
 // A piece, integers little-endian:
 //
@@ -26,15 +26,15 @@
 namespace leat {
 
 inline constexpr std::size_t kPieceHeaderBytes = 24;
-/// Larger values are cut: then what is stored is at most this, and the slabs of
-/// a server serve few sizes.
+/// Larger values are split: then what is stored is at most this, and the slabs
+/// of a server serve few sizes.
 inline constexpr std::size_t kMostPieceBytes = 128'000;
 /// Larger values are not kept by peers.
 inline constexpr std::uint64_t kMostPeerValueBytes = std::uint64_t{1} << 30;
 
-/// How a value is cut: all pieces but the last are of `piece_bytes`, and the
+/// How a value is split: all pieces but the last are of `piece_bytes`, and the
 /// last is at most `pieces - 1` bytes shorter.
-struct Cut {
+struct ValueSplit {
   std::uint64_t value_bytes = 0;
   std::uint32_t pieces = 0;
   std::size_t piece_bytes = 0;
@@ -46,18 +46,19 @@ struct Cut {
 };
 
 /// REQUIRES: 0 < value_bytes <= kMostPeerValueBytes.
-Cut cut_value(std::uint64_t value_bytes);
+ValueSplit split_value(std::uint64_t value_bytes);
 
 using PieceHeader = std::array<std::byte, kPieceHeaderBytes>;
 
-/// REQUIRES: piece < cut.pieces; `payload` has cut.bytes_of(piece) bytes.
-PieceHeader make_piece_header(const Hash128& key, const Cut& cut,
+/// REQUIRES: piece < split.pieces; `payload` has split.bytes_of(piece) bytes.
+PieceHeader make_piece_header(const Hash128& key, const ValueSplit& split,
                               std::uint32_t piece,
                               std::span<const std::byte> payload);
 
 /// True if `header` and `payload` are that piece of that value.
-bool is_piece(const PieceHeader& header, const Hash128& key, const Cut& cut,
-              std::uint32_t piece, std::span<const std::byte> payload);
+bool is_piece(const PieceHeader& header, const Hash128& key,
+              const ValueSplit& split, std::uint32_t piece,
+              std::span<const std::byte> payload);
 
 /// What memcached knows the piece by: printable, at most 48 bytes.
 std::string piece_name(const Hash128& key, std::uint32_t piece);

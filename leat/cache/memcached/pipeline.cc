@@ -25,17 +25,17 @@ constexpr std::string_view kClaim = " N10";
 std::span<std::byte> part_of(const PeerOperation& operation,
                              std::uint32_t piece) {
   return operation.into.subspan(
-      static_cast<std::size_t>(operation.cut.offset_of(piece)),
-      operation.cut.bytes_of(piece));
+      static_cast<std::size_t>(operation.split.offset_of(piece)),
+      operation.split.bytes_of(piece));
 }
 
 }  // namespace
 
 void PeerPipeline::ask(const PeerOperationRef& operation) {
   operation->answer = PeerAnswer::kYes;
-  operation->unanswered = operation->cut.pieces;
+  operation->unanswered = operation->split.pieces;
   // The first piece is stored last: who finds it finds the others.
-  for (std::uint32_t piece = operation->cut.pieces; piece-- > 0;) {
+  for (std::uint32_t piece = operation->split.pieces; piece-- > 0;) {
     waiting_.push_back({.operation = operation, .piece = piece});
   }
 }
@@ -75,10 +75,10 @@ void PeerPipeline::append(const Command& command) {
       break;
   }
   const auto payload = operation.value->span().subspan(
-      static_cast<std::size_t>(operation.cut.offset_of(command.piece)),
-      operation.cut.bytes_of(command.piece));
+      static_cast<std::size_t>(operation.split.offset_of(command.piece)),
+      operation.split.bytes_of(command.piece));
   const PieceHeader header =
-      make_piece_header(operation.key, operation.cut, command.piece, payload);
+      make_piece_header(operation.key, operation.split, command.piece, payload);
   fmt::format_to(out, "ms {} {} T{}\r\n", name,
                  kPieceHeaderBytes + payload.size(), ttl_.count());
   outbox_ += as_text(header);
@@ -131,7 +131,7 @@ bool PeerPipeline::hear_of(Command& command, const ReplyEvent& event) {
     case Kind::kDone:
       return !is_find && settle_front(PeerAnswer::kYes);
     case Kind::kNoMemory:
-      refusal_ = command.operation->cut.bytes_of(command.piece) +
+      refusal_ = command.operation->split.bytes_of(command.piece) +
                  kPieceHeaderBytes + kItemOverheadBytes;
       return settle_front(PeerAnswer::kNoMemory);
     default:
@@ -144,7 +144,7 @@ void PeerPipeline::begin_value(const Command& command,
   taken_ = 0;
   is_of_another_size_ =
       event.bytes !=
-      kPieceHeaderBytes + command.operation->cut.bytes_of(command.piece);
+      kPieceHeaderBytes + command.operation->split.bytes_of(command.piece);
   instead_ = PeerAnswer::kWrong;
   if (event.bytes == 0) {
     instead_ = event.is_won ? PeerAnswer::kNo : PeerAnswer::kComing;
@@ -174,7 +174,7 @@ void PeerPipeline::take(const Command& command,
 PeerAnswer PeerPipeline::judge(const Command& command) const {
   if (is_of_another_size_) return instead_;
   const PeerOperation& operation = *command.operation;
-  return is_piece(header_, operation.key, operation.cut, command.piece,
+  return is_piece(header_, operation.key, operation.split, command.piece,
                   part_of(operation, command.piece))
              ? PeerAnswer::kYes
              : PeerAnswer::kWrong;
@@ -208,7 +208,7 @@ void PeerPipeline::give_up() {
   waiting_.clear();
   outbox_.clear();
   outbox_sent_ = 0;
-  parser_ = ReplyParser();
+  parser_ = MemcachedReplyParser();
   for (Command& command : given_up) {
     if (command.operation != nullptr) {
       settle(command.operation, PeerAnswer::kUnreachable);

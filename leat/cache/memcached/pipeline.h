@@ -86,7 +86,7 @@ class PeerPipeline {
   std::deque<Command> owed_;
   std::string outbox_;
   std::size_t outbox_sent_ = 0;
-  ReplyParser parser_;
+  MemcachedReplyParser parser_;
   std::optional<std::size_t> refusal_;
 
   // Of the value that is coming.

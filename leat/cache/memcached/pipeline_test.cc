@@ -29,7 +29,7 @@ struct World {
     auto operation = std::make_shared<PeerOperation>();
     operation->kind = kind;
     operation->key = kKey;
-    operation->cut = cut_value(into.size());
+    operation->split = split_value(into.size());
     operation->into = into;
     operation->done = [this, name](const PeerOperationRef& answered) {
       static const std::vector<std::string> names = {
@@ -64,10 +64,10 @@ struct World {
 
 std::string value_of_piece(std::string_view value, std::uint32_t piece,
                            const Hash128& key = kKey) {
-  const Cut cut = cut_value(value.size());
+  const ValueSplit split = split_value(value.size());
   const auto payload = as_bytes(value).subspan(
-      static_cast<std::size_t>(cut.offset_of(piece)), cut.bytes_of(piece));
-  const PieceHeader header = make_piece_header(key, cut, piece, payload);
+      static_cast<std::size_t>(split.offset_of(piece)), split.bytes_of(piece));
+  const PieceHeader header = make_piece_header(key, split, piece, payload);
   return "VA " + std::to_string(kPieceHeaderBytes + payload.size()) + "\r\n" +
          std::string(as_text(header)) + std::string(as_text(payload)) + "\r\n";
 }

@@ -39,12 +39,12 @@ std::optional<std::uint64_t> number(std::string_view text) {
 
 }  // namespace
 
-ReplyEvent ReplyParser::broken() {
+ReplyEvent MemcachedReplyParser::broken() {
   state_ = State::kBroken;
   return {.kind = Kind::kBroken};
 }
 
-ReplyEvent ReplyParser::next(std::span<const std::byte>& input) {
+ReplyEvent MemcachedReplyParser::next(std::span<const std::byte>& input) {
   switch (state_) {
     case State::kBroken:
       return broken();
@@ -58,7 +58,7 @@ ReplyEvent ReplyParser::next(std::span<const std::byte>& input) {
   return broken();
 }
 
-ReplyEvent ReplyParser::take_value(std::span<const std::byte>& input) {
+ReplyEvent MemcachedReplyParser::take_value(std::span<const std::byte>& input) {
   if (left_ == 0) {
     state_ = State::kTail;
     return take_tail(input);
@@ -72,7 +72,7 @@ ReplyEvent ReplyParser::take_value(std::span<const std::byte>& input) {
   return {.kind = Kind::kBytes, .payload = payload};
 }
 
-ReplyEvent ReplyParser::take_tail(std::span<const std::byte>& input) {
+ReplyEvent MemcachedReplyParser::take_tail(std::span<const std::byte>& input) {
   while (left_ < kLineEnd.size()) {
     if (input.empty()) return {};
     const char c = static_cast<char>(input.front());
@@ -84,7 +84,7 @@ ReplyEvent ReplyParser::take_tail(std::span<const std::byte>& input) {
   return {.kind = Kind::kValueEnd};
 }
 
-ReplyEvent ReplyParser::take_line(std::span<const std::byte>& input) {
+ReplyEvent MemcachedReplyParser::take_line(std::span<const std::byte>& input) {
   if (is_line_whole_) {
     line_.clear();
     is_line_whole_ = false;
@@ -102,7 +102,7 @@ ReplyEvent ReplyParser::take_line(std::span<const std::byte>& input) {
   return read_line();
 }
 
-ReplyEvent ReplyParser::read_line() {
+ReplyEvent MemcachedReplyParser::read_line() {
   std::string_view rest = line_;
   const std::string_view word = take_word(rest);
   if (word == "VA") {

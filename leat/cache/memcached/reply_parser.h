@@ -39,7 +39,7 @@ struct ReplyEvent {
 /// kMostValueBytes, and what is neither ends in kBroken, for good.
 ///
 /// Threads: one.
-class ReplyParser {
+class MemcachedReplyParser {
  public:
   static constexpr std::size_t kMostLineBytes = 2048;
   static constexpr std::uint64_t kMostValueBytes = 16 << 20;

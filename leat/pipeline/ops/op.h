@@ -56,9 +56,6 @@ struct ResizeOp {
   Interpolation interpolation = Interpolation::kBilinear;
 };
 
-/// The bytes of a pixel; of a grey one, the first.
-using FillColour = std::array<std::uint8_t, 3>;
-
 struct CenterCropOp {
   PixelSize size;
   FillColour fill = {0, 0, 0};

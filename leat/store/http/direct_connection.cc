@@ -117,7 +117,7 @@ auto DirectConnection::try_next_address(TimePoint now) -> Progress {
   while (next_address_ < plan_.addresses.size()) {
     close_socket();
     const HostAddress& address = plan_.addresses[next_address_++];
-    auto opened = Stream::open(address, plan_.endpoint.port);
+    auto opened = Stream::open(address, plan_.target.port);
     if (!opened) {
       last_error_ = opened.error();
       if (last_error_.code() == ErrorCode::kResourceExhausted) break;
@@ -146,8 +146,8 @@ auto DirectConnection::finish_connect(TimePoint now) -> Progress {
     return try_next_address(now);
   }
   attempt_until_ = plan_.connect_until;
-  if (!plan_.endpoint.is_tls) return send_head(now);
-  const Endpoint& to = plan_.endpoint;
+  if (!plan_.target.is_tls) return send_head(now);
+  const ConnectTarget& to = plan_.target;
   if (auto secured = stream_.secure(*plan_.tls, to.host, to.host_is_address);
       !secured) {
     return fail(secured.error());

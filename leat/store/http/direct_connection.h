@@ -18,12 +18,12 @@
 namespace leat {
 
 /// What a connection may be used again for.
-struct Endpoint {
+struct ConnectTarget {
   std::string host;  ///< Without the brackets of an IPv6 address.
   std::uint16_t port = 0;
   bool is_tls = false;
   bool host_is_address = false;
-  bool operator==(const Endpoint&) const = default;
+  bool operator==(const ConnectTarget&) const = default;
 };
 
 class DirectConnection;
@@ -48,7 +48,7 @@ class DirectSockets {
 
 /// What a connection needs to come about.
 struct ConnectPlan {
-  Endpoint endpoint;
+  ConnectTarget target;
   /// Tried from the front on; at least one.
   std::vector<HostAddress> addresses;
   const TlsClient* tls = nullptr;  ///< REQUIRES: not null for TLS.
@@ -91,7 +91,7 @@ class DirectConnection {
   /// then of no use.
   std::string release();
 
-  const Endpoint& endpoint() const { return plan_.endpoint; }
+  const ConnectTarget& target() const { return plan_.target; }
   bool has_connected() const { return state_ > State::kHandshaking; }
   int family() const { return family_; }
 

@@ -67,24 +67,24 @@ void DirectGets::start(Transfer& transfer, const HttpUrl& url) {
   if (auto checked = check_headers(request); !checked) {
     return finish_(transfer, std::move(checked).error());
   }
-  Endpoint endpoint{.host = std::string(url.host),
-                    .port = url.port,
-                    .is_tls = url.is_tls,
-                    .host_is_address = url.host_is_address};
+  ConnectTarget target{.host = std::string(url.host),
+                       .port = url.port,
+                       .is_tls = url.is_tls,
+                       .host_is_address = url.host_is_address};
   std::string head = request_head(request, url);
-  DirectConnection* const idle = take_idle(endpoint);
+  DirectConnection* const idle = take_idle(target);
   if (idle == nullptr) {
-    return open(transfer, std::move(endpoint), std::move(head));
+    return open(transfer, std::move(target), std::move(head));
   }
   settle(*idle, idle->carry(transfer, std::move(head), clock_.now()));
 }
 
-DirectConnection* DirectGets::take_idle(const Endpoint& endpoint) {
+DirectConnection* DirectGets::take_idle(const ConnectTarget& target) {
   const TimePoint now = clock_.now();
   for (std::size_t i = idle_.size(); i-- > 0;) {
     const auto [connection, since] = idle_[i];
     if (now - since >= kMostIdle) return nullptr;  // And so are all before it.
-    if (connection->endpoint() != endpoint) continue;
+    if (connection->target() != target) continue;
     idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(i));
     return connection;
   }
@@ -92,30 +92,31 @@ DirectConnection* DirectGets::take_idle(const Endpoint& endpoint) {
 }
 
 Result<ConnectPlan> DirectGets::plan_for(const Transfer& transfer,
-                                         Endpoint endpoint) {
+                                         ConnectTarget target) {
   ConnectPlan plan{
       .connect_until = clock_.now() + settings_.options.connect_timeout,
       .stall_timeout = settings_.options.stall_timeout};
-  if (endpoint.host_is_address) {
-    plan.addresses = {address_of(endpoint.host)};
+  if (target.host_is_address) {
+    plan.addresses = {address_of(target.host)};
   } else {
     const auto& addresses = transfer.addresses->addresses;
     const int family =
         family_ != 0 ? family_ : addresses.front().address.ss_family;
     plan.addresses = in_turn(addresses, family, turn_++);
   }
-  if (endpoint.is_tls) {
+  if (target.is_tls) {
     if (!tls_) {
       LEAT_TRY(tls_, TlsClient::open(settings_.ca_bundle));
     }
     plan.tls = &*tls_;
   }
-  plan.endpoint = std::move(endpoint);
+  plan.target = std::move(target);
   return plan;
 }
 
-void DirectGets::open(Transfer& transfer, Endpoint endpoint, std::string head) {
-  auto plan = plan_for(transfer, std::move(endpoint));
+void DirectGets::open(Transfer& transfer, ConnectTarget target,
+                      std::string head) {
+  auto plan = plan_for(transfer, std::move(target));
   if (!plan) {
     return finish_(transfer,
                    transfer.error(plan.error().code(), plan.error().message()));
@@ -134,9 +135,9 @@ void DirectGets::settle(DirectConnection& connection,
   std::string head = connection.release();
   note(*verdict);
   if (verdict->was_stale) {
-    const Endpoint endpoint = connection.endpoint();
+    const ConnectTarget target = connection.target();
     drop(connection);
-    return open(transfer, endpoint, std::move(head));
+    return open(transfer, target, std::move(head));
   }
   if (verdict->can_keep) {
     const TimePoint now = clock_.now();

@@ -56,13 +56,13 @@ class DirectGets {
     TimePoint since;
   };
 
-  Result<ConnectPlan> plan_for(const Transfer& transfer, Endpoint endpoint);
-  void open(Transfer& transfer, Endpoint endpoint, std::string head);
+  Result<ConnectPlan> plan_for(const Transfer& transfer, ConnectTarget target);
+  void open(Transfer& transfer, ConnectTarget target, std::string head);
   void settle(DirectConnection& connection,
               std::optional<DirectConnection::Verdict> verdict);
   void note(const DirectConnection::Verdict& verdict);
   /// The most recently used; null if there is none.
-  DirectConnection* take_idle(const Endpoint& endpoint);
+  DirectConnection* take_idle(const ConnectTarget& target);
   void drop(DirectConnection& connection);
   void expect_check(TimePoint at);
 

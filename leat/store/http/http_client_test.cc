@@ -53,8 +53,8 @@ class HttpClientTest : public ::testing::TestWithParam<Carrier> {
     no_proxy_.emplace("no_proxy", "*");
   }
 
-  void serve(HttpServer::Answer answer) {
-    server_ = std::make_unique<HttpServer>(std::move(answer));
+  void serve(ScriptedServer::Answer answer) {
+    server_ = std::make_unique<ScriptedServer>(std::move(answer));
   }
   void serve_reply(const ServerReply& reply) {
     serve([reply](const ServerRequest&) { return reply; });
@@ -78,7 +78,7 @@ class HttpClientTest : public ::testing::TestWithParam<Carrier> {
   std::optional<EnvGuard> no_proxy_;
   HttpClientOptions options_;
   Metrics metrics_;
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<ScriptedServer> server_;
   std::unique_ptr<HttpClient> client_;
 };
 
@@ -215,7 +215,7 @@ TEST_P(HttpClientTest, RefusesABodyThatIsTooLong) {
 TEST_P(HttpClientTest, ReportsABodyThatWasCutAndShowsNoSecret) {
   serve_reply({.status = 206,
                .body = std::string(1000, 'x'),
-               .ending = Ending::kCut,
+               .ending = ServerEnding::kCut,
                .sent_bytes = 400});
   std::string place(1000, '#');
 
@@ -243,7 +243,7 @@ TEST_P(HttpClientTest, KnowsARangePastTheEndFromABrokenBody) {
 }
 
 TEST_P(HttpClientTest, ReportsAReset) {
-  serve_reply({.ending = Ending::kReset});
+  serve_reply({.ending = ServerEnding::kReset});
 
   expect_error(get("/x"), ErrorCode::kUnavailable, server_->url("/x"));
 }
@@ -260,7 +260,7 @@ TEST_P(HttpClientTest, ReportsAServerThatIsNotThere) {
 
 TEST_P(HttpClientTest, EndsATransferThatStalls) {
   options_.stall_timeout = std::chrono::seconds(1);
-  serve_reply({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = ServerEnding::kStall});
 
   expect_error(get("/x"), ErrorCode::kDeadlineExceeded, "GET");
 }
@@ -317,7 +317,7 @@ TEST_P(HttpClientTest, KeepsConnectionsForRequestsThatFollow) {
 }
 
 TEST_P(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
-  serve_reply({.body = "x", .ending = Ending::kClosed});
+  serve_reply({.body = "x", .ending = ServerEnding::kClosed});
 
   for (int i = 0; i < 20; ++i) {
     const auto reply = get("/x");
@@ -330,7 +330,7 @@ TEST_P(HttpClientTest, SurvivesConnectionsThatTheServerClosesWhileIdle) {
 
 TEST_P(HttpClientTest, CancelsBeforeAndDuringARequest) {
   serve_reply({.body = std::string(1000, 'x'),
-               .ending = Ending::kStall,
+               .ending = ServerEnding::kStall,
                .sent_bytes = 10});
   std::stop_source before;
   before.request_stop();
@@ -356,7 +356,7 @@ TEST_P(HttpClientTest, CancelsBeforeAndDuringARequest) {
 }
 
 TEST_P(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
-  serve_reply({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = ServerEnding::kStall});
   constexpr int kRequests = 20;
   std::atomic<int> cancelled = 0;
   std::atomic<int> others = 0;
@@ -376,7 +376,7 @@ TEST_P(HttpClientTest, AnswersAllThatIsInFlightWhenItIsClosed) {
 }
 
 TEST_P(HttpClientTest, RefusesToSendFromADoneThatRunsWhileItCloses) {
-  serve_reply({.body = "never sent", .ending = Ending::kStall});
+  serve_reply({.body = "never sent", .ending = ServerEnding::kStall});
   std::atomic<int> refused = 0;
   HttpClient& open = client();
   open.send({.url = server_->url("/x")}, {}, [&](const Result<HttpReply>&) {
@@ -456,8 +456,8 @@ TEST_P(HttpClientTest, ReadsAChunkedBodyIntoItsPlace) {
 }
 
 TEST_P(HttpClientTest, ReadsABodyThatEndsWithTheConnection) {
-  serve_reply(
-      {.ending = Ending::kClosed, .raw = "HTTP/1.1 200 OK\r\n\r\n0123456789"});
+  serve_reply({.ending = ServerEnding::kClosed,
+               .raw = "HTTP/1.1 200 OK\r\n\r\n0123456789"});
   std::string place(10, '#');
 
   for (int i = 0; i < 2; ++i) {
@@ -510,7 +510,7 @@ TEST_P(HttpClientTest, RefusesWhatIsNoReply) {
         std::string("HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                     "zz\r\n"),
         "HTTP/1.1 200 OK\r\nX: " + endless}) {
-    serve_reply({.ending = Ending::kClosed, .raw = raw});
+    serve_reply({.ending = ServerEnding::kClosed, .raw = raw});
     std::string place(10, '#');
 
     const auto reply = get_into(place);

@@ -13,16 +13,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Store> store_on(const HttpServer& server) {
+std::unique_ptr<Store> store_on(const ScriptedServer& server) {
   auto store = open_http_store(server.url("/"), open_http_client({}, nullptr));
   EXPECT_TRUE(store);
   return *std::move(store);
 }
 
 /// What a read of [offset, offset + size) of "object" ends in.
-Result<std::string> read(const HttpServer::Answer& answer, std::uint64_t offset,
-                         std::size_t size, const std::string& etag = "") {
-  const HttpServer server(answer);
+Result<std::string> read(const ScriptedServer::Answer& answer,
+                         std::uint64_t offset, std::size_t size,
+                         const std::string& etag = "") {
+  const ScriptedServer server(answer);
   const auto store = store_on(server);
   std::string bytes(size, '#');
   LEAT_TRY_VOID(read_range(
@@ -34,7 +35,7 @@ Result<std::string> read(const HttpServer::Answer& answer, std::uint64_t offset,
   return bytes;
 }
 
-HttpServer::Answer always(const ServerReply& reply) {
+ScriptedServer::Answer always(const ServerReply& reply) {
   return [reply](const ServerRequest&) { return reply; };
 }
 
@@ -43,7 +44,7 @@ HttpServer::Answer always(const ServerReply& reply) {
 INSTANTIATE_TEST_SUITE_P(
     Http, StoreConformanceTest,
     conforming({.open = [](const Objects& objects) -> std::shared_ptr<Store> {
-      auto server = std::make_shared<HttpServer>(serve_objects(objects));
+      auto server = std::make_shared<ScriptedServer>(serve_objects(objects));
       auto store = store_on(*server);
       return owning(std::move(server), std::move(store));
     }}));
@@ -113,7 +114,7 @@ TEST(HttpStoreTest, TellsFailuresApart) {
 }
 
 TEST(HttpStoreTest, SendsNoKeyThatLeavesTheBase) {
-  const HttpServer server(always({.status = 206, .body = "x"}));
+  const ScriptedServer server(always({.status = 206, .body = "x"}));
   const auto store = store_on(server);
   std::byte byte{};
 
@@ -133,7 +134,7 @@ TEST(HttpStoreTest, RefusesABaseThatIsNoPlace) {
 }
 
 TEST(HttpStoreTest, SaysSoIfAServerHidesTheSize) {
-  const HttpServer server(always({.status = 200, .tells_length = false}));
+  const ScriptedServer server(always({.status = 200, .tells_length = false}));
   const auto store = store_on(server);
 
   const auto info = store->stat("object", {});

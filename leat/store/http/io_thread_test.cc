@@ -73,7 +73,7 @@ TEST_P(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
   std::map<std::string, int> requests_at;
   std::latch all_are_here(kRequests);
   // 0.0.0.0: every address of 127.0.0.0/8 leads there.
-  HttpServer server(
+  ScriptedServer server(
       [&](const ServerRequest& request) {
         {
           const std::lock_guard lock(mutex);
@@ -108,7 +108,7 @@ TEST_P(IoThreadTest, SpreadsConnectionsOverTheAddressesOfAHost) {
 }
 
 TEST_P(IoThreadTest, TriesTheNextAddressWhereOneRefuses) {
-  HttpServer server([](const ServerRequest&) { return ServerReply{}; });
+  ScriptedServer server([](const ServerRequest&) { return ServerReply{}; });
   Resolver resolver(answers({"127.0.0.9", "127.0.0.1"}));
   IoThread io({}, resolver);
 
@@ -122,7 +122,8 @@ TEST_P(IoThreadTest, TriesTheNextAddressWhereOneRefuses) {
 TEST_P(IoThreadTest, SaysWhyNoAddressServed) {
   std::uint16_t port = 0;
   {
-    const HttpServer gone([](const ServerRequest&) { return ServerReply{}; });
+    const ScriptedServer gone(
+        [](const ServerRequest&) { return ServerReply{}; });
     port = gone.port();
   }
   Resolver resolver(answers({"127.0.0.8", "127.0.0.9"}));
@@ -166,7 +167,7 @@ class SilentPort {
 
 // libcurl waits for the first address alone.
 TEST(DirectGetsTest, GivesUpOnAnAddressThatIsSilentAndTriesTheNext) {
-  HttpServer server([](const ServerRequest&) { return ServerReply{}; });
+  ScriptedServer server([](const ServerRequest&) { return ServerReply{}; });
   const SilentPort silent(answers({"127.0.0.7"})("")->front(), server.port());
   ASSERT_TRUE(silent.is_open());
   Resolver resolver(answers({"127.0.0.7", "127.0.0.1"}));
@@ -180,7 +181,7 @@ TEST(DirectGetsTest, GivesUpOnAnAddressThatIsSilentAndTriesTheNext) {
 }
 
 TEST(DirectGetsTest, HardlyWaitsForAFamilyThatIsSilent) {
-  HttpServer server([](const ServerRequest&) { return ServerReply{}; });
+  ScriptedServer server([](const ServerRequest&) { return ServerReply{}; });
   const SilentPort silent(answers({"::1"})("")->front(), server.port());
   if (!silent.is_open())
     GTEST_SKIP() << "there is no IPv6 on the loopback: set "
@@ -198,8 +199,10 @@ TEST(DirectGetsTest, HardlyWaitsForAFamilyThatIsSilent) {
 }
 
 TEST_P(IoThreadTest, TellsEachPortOfAHostApart) {
-  HttpServer one([](const ServerRequest&) { return ServerReply{.body = "1"}; });
-  HttpServer two([](const ServerRequest&) { return ServerReply{.body = "2"}; });
+  ScriptedServer one(
+      [](const ServerRequest&) { return ServerReply{.body = "1"}; });
+  ScriptedServer two(
+      [](const ServerRequest&) { return ServerReply{.body = "2"}; });
   Resolver resolver(answers({"127.0.0.1"}));
   IoThread io({}, resolver);
 

@@ -6,21 +6,21 @@
 
 namespace leat {
 
-ReplyParser::ReplyParser(ReplySink& sink) : sink_(sink) {
+HttpReplyParser::HttpReplyParser(ReplySink& sink) : sink_(sink) {
   header_limit(kMostHeadBytes);
   // The sink has limits of its own.
   body_limit(std::numeric_limits<std::uint64_t>::max());
 }
 
-void ReplyParser::on_request_impl(boost::beast::http::verb, Text, Text, int,
-                                  Failure&) {}
+void HttpReplyParser::on_request_impl(boost::beast::http::verb, Text, Text, int,
+                                      Failure&) {}
 
-void ReplyParser::on_response_impl(int code, Text, int, Failure&) {
+void HttpReplyParser::on_response_impl(int code, Text, int, Failure&) {
   sink_.hear_status(code);
 }
 
-void ReplyParser::on_field_impl(Field, Text name, Text value,
-                                Failure& failure) {
+void HttpReplyParser::on_field_impl(Field, Text name, Text value,
+                                    Failure& failure) {
   if (is_header_done()) return;  // What trails a chunked body is not wanted.
   // Beast's own limit is of what it has not yet taken.
   head_bytes_ += name.size() + value.size();
@@ -32,12 +32,12 @@ void ReplyParser::on_field_impl(Field, Text name, Text value,
                     trimmed({value.data(), value.size()}));
 }
 
-void ReplyParser::on_header_impl(Failure&) {}
+void HttpReplyParser::on_header_impl(Failure&) {}
 
-void ReplyParser::on_body_init_impl(const boost::optional<std::uint64_t>&,
-                                    Failure&) {}
+void HttpReplyParser::on_body_init_impl(const boost::optional<std::uint64_t>&,
+                                        Failure&) {}
 
-std::size_t ReplyParser::hear_body(Text body, Failure& failure) {
+std::size_t HttpReplyParser::hear_body(Text body, Failure& failure) {
   if (!sink_.hear_body({body.data(), body.size()})) {
     is_refused_ = true;
     failure = boost::beast::http::error::body_limit;
@@ -45,17 +45,17 @@ std::size_t ReplyParser::hear_body(Text body, Failure& failure) {
   return body.size();
 }
 
-std::size_t ReplyParser::on_body_impl(Text body, Failure& failure) {
+std::size_t HttpReplyParser::on_body_impl(Text body, Failure& failure) {
   return hear_body(body, failure);
 }
 
-void ReplyParser::on_chunk_header_impl(std::uint64_t, Text, Failure&) {}
+void HttpReplyParser::on_chunk_header_impl(std::uint64_t, Text, Failure&) {}
 
-std::size_t ReplyParser::on_chunk_body_impl(std::uint64_t, Text body,
-                                            Failure& failure) {
+std::size_t HttpReplyParser::on_chunk_body_impl(std::uint64_t, Text body,
+                                                Failure& failure) {
   return hear_body(body, failure);
 }
 
-void ReplyParser::on_finish_impl(Failure&) {}
+void HttpReplyParser::on_finish_impl(Failure&) {}
 
 }  // namespace leat

@@ -11,11 +11,11 @@ namespace leat {
 ///
 /// It stops once after the head (see basic_parser::eager), so that whoever
 /// reads may take the body past it, into its place.
-class ReplyParser final : public boost::beast::http::basic_parser<false> {
+class HttpReplyParser final : public boost::beast::http::basic_parser<false> {
  public:
   static constexpr std::uint32_t kMostHeadBytes = 64 << 10;
 
-  explicit ReplyParser(ReplySink& sink);
+  explicit HttpReplyParser(ReplySink& sink);
 
   /// The sink refused the body: its outcome() says why.
   bool is_refused() const { return is_refused_; }

@@ -47,7 +47,7 @@ class ReplyReader {
   Step begin_body(std::string_view& bytes);
 
   ReplySink* sink_ = nullptr;
-  std::optional<ReplyParser> parser_;
+  std::optional<HttpReplyParser> parser_;
   std::string unparsed_;  // The beginning of a head or of a chunk's size.
   int interim_replies_ = 0;
   std::size_t place_left_bytes_ = 0;  // Of a body that goes past the parser.

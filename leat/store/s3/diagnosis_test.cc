@@ -9,8 +9,8 @@
 namespace leat {
 namespace {
 
-using leat::testing::HttpServer;
 using leat::testing::LinkWorld;
+using leat::testing::ScriptedServer;
 using leat::testing::ServerReply;
 using leat::testing::ServerRequest;
 using ::testing::ElementsAre;
@@ -83,7 +83,7 @@ TEST(DiagnosisTest, WarnsOfAnotherRegionAndOfNat) {
 }
 
 TEST(DiagnosisTest, FindsOutWhereBucketAndInstanceAre) {
-  HttpServer server([](const ServerRequest& request) {
+  ScriptedServer server([](const ServerRequest& request) {
     ServerReply reply;
     if (request.target == "/latest/api/token") reply.body = "TOKEN";
     if (request.target == "/latest/meta-data/placement/region") {

@@ -105,7 +105,7 @@ std::string ServerRequest::header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-HttpServer::HttpServer(Answer answer, const char* at)
+ScriptedServer::ScriptedServer(Answer answer, const char* at)
     : answer_(std::move(answer)) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   LEAT_CHECK(listener_ >= 0);
@@ -121,7 +121,7 @@ HttpServer::HttpServer(Answer answer, const char* at)
   acceptor_ = std::jthread([this] { accept_all(); });
 }
 
-HttpServer::~HttpServer() {
+ScriptedServer::~ScriptedServer() {
   shutdown(listener_, SHUT_RDWR);
   acceptor_.join();
   close(listener_);
@@ -135,16 +135,16 @@ HttpServer::~HttpServer() {
   }
 }
 
-std::string HttpServer::url(std::string_view target) const {
+std::string ScriptedServer::url(std::string_view target) const {
   return fmt::format("http://127.0.0.1:{}{}", port_, target);
 }
 
-std::size_t HttpServer::open_connections() const {
+std::size_t ScriptedServer::open_connections() const {
   const MutexLock lock(mutex_);
   return sockets_.size();
 }
 
-void HttpServer::accept_all() {
+void ScriptedServer::accept_all() {
   name_this_thread("test-accept");
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -158,7 +158,7 @@ void HttpServer::accept_all() {
   }
 }
 
-void HttpServer::serve(int socket) {
+void ScriptedServer::serve(int socket) {
   name_this_thread("test-serve");
   std::string buffer;
   const std::string address = local_address(socket);
@@ -172,10 +172,10 @@ void HttpServer::serve(int socket) {
   close(socket);
 }
 
-bool HttpServer::reply_to(int socket, const ServerRequest& request) {
+bool ScriptedServer::reply_to(int socket, const ServerRequest& request) {
   const ServerReply reply = answer_(request);
   if (reply.delay > Nanoseconds(0)) wait_for_the_end(reply.delay);
-  if (reply.ending == Ending::kReset && reply.sent_bytes == 0) {
+  if (reply.ending == ServerEnding::kReset && reply.sent_bytes == 0) {
     reset(socket);
     return false;
   }
@@ -187,7 +187,7 @@ bool HttpServer::reply_to(int socket, const ServerRequest& request) {
         return false;
       if (reply.raw_piece_bytes < raw.size()) std::this_thread::yield();
     }
-    return reply.ending == Ending::kWhole;
+    return reply.ending == ServerEnding::kWhole;
   }
   std::string head = fmt::format("HTTP/1.1 {} Status\r\n", reply.status);
   bool has_length = !reply.tells_length;
@@ -200,17 +200,18 @@ bool HttpServer::reply_to(int socket, const ServerRequest& request) {
   }
   head += "\r\n";
   std::string_view body = reply.body;
-  const bool is_whole =
-      reply.ending == Ending::kWhole || reply.ending == Ending::kClosed;
+  const bool is_whole = reply.ending == ServerEnding::kWhole ||
+                        reply.ending == ServerEnding::kClosed;
   if (!is_whole) body = body.substr(0, reply.sent_bytes);
   if (request.method == "HEAD") body = {};
   if (!send_all(socket, head.append(body))) return false;
-  if (reply.ending == Ending::kReset) reset(socket);
-  if (reply.ending == Ending::kStall) wait_for_the_end(Nanoseconds::max());
-  return reply.ending == Ending::kWhole;
+  if (reply.ending == ServerEnding::kReset) reset(socket);
+  if (reply.ending == ServerEnding::kStall)
+    wait_for_the_end(Nanoseconds::max());
+  return reply.ending == ServerEnding::kWhole;
 }
 
-void HttpServer::wait_for_the_end(Nanoseconds at_most) {
+void ScriptedServer::wait_for_the_end(Nanoseconds at_most) {
   const auto is_stopped = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
     return is_stopped_;
   };
@@ -263,7 +264,8 @@ ServerReply answer_range(const std::string& range, const std::string& bytes,
 
 }  // namespace
 
-HttpServer::Answer serve_objects(std::map<std::string, std::string> objects) {
+ScriptedServer::Answer serve_objects(
+    std::map<std::string, std::string> objects) {
   auto shared = std::make_shared<const std::map<std::string, std::string>>(
       std::move(objects));
   return [shared](const ServerRequest& request) -> ServerReply {

@@ -30,7 +30,7 @@ struct ServerRequest {
 };
 
 /// How the server ends a reply.
-enum class Ending {
+enum class ServerEnding {
   kWhole,   ///< As it should be; the connection is kept.
   kClosed,  ///< Whole, and then the connection is closed.
   kCut,     ///< Closed after `sent_bytes` of the body that was promised.
@@ -42,7 +42,7 @@ struct ServerReply {
   int status = 200;
   std::vector<std::pair<std::string, std::string>> headers{};
   std::string body{};
-  Ending ending = Ending::kWhole;
+  ServerEnding ending = ServerEnding::kWhole;
   std::size_t sent_bytes = 0;
   Nanoseconds delay{0};  ///< Before the first byte.
   bool tells_length = true;
@@ -56,14 +56,14 @@ struct ServerReply {
 ///
 /// Threads:  any; `answer` is called by many at once.
 /// Lifetime: destruction closes all connections and joins.
-class HttpServer {
+class ScriptedServer {
  public:
   using Answer = std::function<ServerReply(const ServerRequest&)>;
 
-  explicit HttpServer(Answer answer, const char* address = "127.0.0.1");
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  explicit ScriptedServer(Answer answer, const char* address = "127.0.0.1");
+  ~ScriptedServer();
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
 
   std::uint16_t port() const { return port_; }
   /// "http://127.0.0.1:PORT" and `target`.
@@ -95,6 +95,7 @@ class HttpServer {
 
 /// What a well-behaved server of these objects answers: GET with one range and
 /// If-Match, HEAD; the key is the percent-decoded path without its first slash.
-HttpServer::Answer serve_objects(std::map<std::string, std::string> objects);
+ScriptedServer::Answer serve_objects(
+    std::map<std::string, std::string> objects);
 
 }  // namespace leat::testing
