@@ -120,3 +120,80 @@ def test_headers_checks_again_when_what_it_includes_changed(tree):
     tree.write("leat/base/a.h", "#pragma once\nstruct B {};\n")
 
     assert tree.run("check_headers.py").returncode == 1
+
+
+def test_names_of_this_repository_are_unique():
+    run = subprocess.run([sys.executable, TOOLS / "check_names.py"],
+                         capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize(("first", "second", "name"), [
+    ("class Endpoint {};", "struct Endpoint { int port; };", "leat::Endpoint"),
+    ("class [[nodiscard]] Cut final : A {};", "enum class Cut : int { kA };", "leat::Cut"),
+    ('class LEAT_CAPABILITY("mutex") Lock {};', "using Lock = int;", "leat::Lock"),
+    ("template <typename T> class Box {};", "template <int N> struct Box {};", "leat::Box"),
+    ("struct Out { struct In {}; };", "struct Out::In {};", "leat::Out::In"),
+    ("inline constexpr int kMost = 1;", "inline constexpr long kMost{2};", "leat::kMost"),
+    ("int cut(const A& a, int b = 1);", "long cut(A& x, int);", "leat::cut(A&, int)"),
+    ("inline int f() { return 1; }", "inline int f() { return 2; }", "leat::f()"),
+    ("A operator+(A a, A b);", "A operator+(A, A);", "leat::operator+(A, A)"),
+    ("}\nnamespace leat::testing {\nclass A {};", "namespace testing { class A {}; }",
+     "leat::testing::A"),
+])
+def test_names_finds_one_that_two_headers_define(tree, first, second, name):
+    tree.write("leat/plan/x.h", f"namespace leat {{\n\n{first}\n}}\n")
+    tree.write("leat/store/y.h", f"namespace leat {{\n{second}\n}}\n")
+
+    run = tree.run("check_names.py")
+
+    assert run.returncode == 1
+    assert f"{name} is defined in leat/plan/x.h:" in run.stdout
+    assert " and leat/store/y.h:" in run.stdout
+
+
+def test_names_says_where(tree):
+    tree.write("leat/plan/x.h", "namespace leat {\n/* class B {}; */\nclass A {};\n}\n")
+    tree.write("leat/store/y.h", 'namespace leat {\nauto text = R"(\n)";\nclass A {};\n}\n')
+
+    assert ("leat::A is defined in leat/plan/x.h:3 and leat/store/y.h:4"
+            in tree.run("check_names.py").stdout)
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ("class Endpoint {};", "class Endpoint;"),
+    ("int cut(int a);", "int cut(long a);\nint cut(int a, int b);"),
+    ("template <> struct Box<int> {};", "template <> struct Box<long> {};"),
+    ("class A {};", "namespace testing { class A {}; }"),
+    ("struct Of { struct State {}; };", "struct By { struct State {}; };"),
+    ("class A {};", "// class A {};\n/* class A {}; */"),
+    ("class A {};", 'inline auto text = R"(class A {};)"; inline auto mark = \'{\';'),
+    ("#define A struct A {}", "#define A \\\n struct A {}"),
+    ("namespace py = other;", "namespace py = other;"),
+    ("inline int f() { struct Local {}; return 0; }",
+     "inline int g() { struct Local {}; return 0; }"),
+    ("constexpr int kMine = 1;", "constexpr int kMine = 2;"),
+])
+def test_names_passes_over_what_is_no_second_definition(tree, first, second):
+    tree.write("leat/plan/x.h", f"namespace leat {{\n{first}\n}}\n")
+    tree.write("leat/store/y.h", f"namespace leat {{\n{second}\n}}\n")
+
+    run = tree.run("check_names.py")
+
+    assert run.returncode == 0, run.stdout
+
+
+def test_names_finds_one_that_two_sources_define_for_all_to_see(tree):
+    tree.write("leat/plan/x.h", "namespace leat {\nint f(int a);\n}\n")
+    tree.write("leat/plan/x.cc", "namespace leat {\nint f(int a) { return a; }\n}\n")
+    tree.write("leat/plan/y.cc", "namespace leat {\nnamespace {\nclass A {};\n}\n}\n")
+    tree.write("leat/plan/z.cc", "namespace leat {\nclass A {};\n}\n")
+    assert tree.run("check_names.py").returncode == 0
+
+    tree.write("leat/plan/y.cc", "namespace leat {\nclass A {};\nint f(int) { return 0; }\n}\n")
+
+    run = tree.run("check_names.py")
+    assert "leat::A is defined in leat/plan/y.cc:2 and leat/plan/z.cc:2" in run.stdout
+    assert ("leat::f(int) is defined in leat/plan/x.cc:2 and "
+            "leat/plan/x.h:2 and leat/plan/y.cc:3" in run.stdout)
