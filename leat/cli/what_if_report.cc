@@ -142,7 +142,7 @@ Result<MeasuredStep> measured_step(const Json& report) {
       .has_warm = find(report, {"parts", "input"}) == nullptr,
       .warm_supply = numbers.must({"supply_seconds", "warm"}),
       .cold_supply = numbers.must({"supply_seconds", "cold"}),
-      .is_pipelined = loader != nullptr && *loader == "leat.loader.Loader",
+      .is_pipelined = loader != nullptr && *loader == "leat.Loader",
       .workers = workers,
       .preparation_cpu = numbers.maybe({"supply_cpu_seconds"}),
       .cores = numbers.must({"cores"}),

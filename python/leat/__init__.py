@@ -13,8 +13,8 @@ from typing import Any
 from leat import _log as _log  # From here on the engine speaks through logging.
 from leat import errors, ops, testing, trace
 from leat._native import __version__
-from leat.cache import Cache
-from leat.dataset import Dataset
+from leat._cache import Cache
+from leat._dataset import Dataset
 from leat.errors import (
     Cancelled,
     Corrupt,
@@ -29,8 +29,8 @@ from leat.errors import (
     Unavailable,
 )
 from leat.fetch_ahead import FetchAhead
-from leat.loader import Loader
-from leat.ragged import Ragged
+from leat._loader import Loader
+from leat._ragged import Ragged
 
 __all__ = [
     "Cache",
@@ -55,6 +55,9 @@ __all__ = [
     "testing",
     "trace",
 ]
+
+for _public in (Cache, Dataset, FetchAhead, Loader, Ragged):
+    _public.__module__ = "leat"  # As it is imported: in help(), reports and pickles.
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from leat.dataset import Dataset
+    from leat._dataset import Dataset
 
 
 def bytes_are_no_column(name: str) -> InvalidArgument:
@@ -90,7 +90,7 @@ class BytesColumn:
 
 def parse_all(dataset: Dataset, name: str, parse: Callable[[bytes], Any]) -> np.ndarray:
     """As `leat.Dataset.parsed`."""
-    from leat.loader import Loader
+    from leat._loader import Loader
 
     if parse is str:
         parse = bytes.decode

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leat._agreement import JobStore
-from leat.dataset import Dataset
+from leat._dataset import Dataset
 from leat.errors import InvalidArgument
 
 _MOST_EPOCH = 1 << 24

@@ -14,7 +14,7 @@ from typing import Any
 
 from leat import _dtypes
 from leat.errors import InvalidArgument
-from leat.ragged import Ragged
+from leat._ragged import Ragged
 
 Fields = list[tuple[str, Any]]
 
@@ -76,7 +76,7 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     if target is None and not pins:
         return tensors
 
-    from leat.torch.device import Mover
+    from leat.torch._device import Mover
 
     mover = Mover(target)
     return lambda fields: mover.move(tensors(fields))

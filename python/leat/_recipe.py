@@ -11,7 +11,7 @@ import numpy as np
 from leat.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from leat.dataset import Dataset
+    from leat._dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def make_again(recipe: Recipe) -> Dataset:
     Raises:
         leat.InvalidArgument: what lies there now is other data.
     """
-    from leat.dataset import Dataset
+    from leat._dataset import Dataset
 
     if recipe.how == "select":
         parent, samples = recipe.what

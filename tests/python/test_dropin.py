@@ -19,8 +19,8 @@ import torch.utils.data as torchs
 from dropin_datasets import Broken, Counting, Drawing, Slow, StatefulShuffle, Whole, content_of
 from leat.errors import InvalidArgument
 from leat.torch import DataLoader, get_worker_info
-from leat.torch.cores import Cores, own_clock
-from leat.torch.turns import Turns
+from leat.torch._cores import Cores, own_clock
+from leat.torch._turns import Turns
 from small_datasets import run_python
 
 pytestmark = [
@@ -167,7 +167,7 @@ def test_items_are_fetched_at_once_and_never_more_than_asked(workers):
 
 @pytest.mark.parametrize(("quick_seconds", "own_thread"), [(60.0, True), (0.0, False)])
 def test_only_slow_items_are_given_to_threads(monkeypatch, quick_seconds, own_thread):
-    monkeypatch.setattr("leat.torch.threads._QUICK_SECONDS", quick_seconds)
+    monkeypatch.setattr("leat.torch._threads._QUICK_SECONDS", quick_seconds)
     data = Slow(64, 0.001)
     batches = list(DataLoader(data, batch_size=8))
 
@@ -201,7 +201,7 @@ def test_few_items_are_waited_for_in_turn_once_they_become_slow():
 
 
 def test_threads_that_had_one_core_are_compared_with_none_now_and_then(monkeypatch):
-    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: True)
+    monkeypatch.setattr("leat.torch._turns.has_lock", lambda: True)
     turns = Turns()
     turns.saw_cores(1.7)
     assert not turns.are_suspected  # They compute side by side.
@@ -226,7 +226,7 @@ def test_threads_that_had_one_core_are_compared_with_none_now_and_then(monkeypat
 
 
 def test_without_a_lock_threads_that_compute_are_compared_too(monkeypatch):
-    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: False)
+    monkeypatch.setattr("leat.torch._turns.has_lock", lambda: False)
     turns = Turns()
     turns.saw_cores(0.1)
     assert not turns.are_suspected  # They wait.
@@ -268,8 +268,8 @@ def test_threads_tell_their_own_time_on_a_core():
 
 @pytest.mark.parametrize("cores", [1.0, 2.0])
 def test_items_that_hold_the_interpreter_go_back_to_the_calling_thread(monkeypatch, cores):
-    monkeypatch.setattr("leat.torch.turns.has_lock", lambda: True)
-    monkeypatch.setattr("leat.torch.threads._cores_since", lambda begin, cpu: cores)
+    monkeypatch.setattr("leat.torch._turns.has_lock", lambda: True)
+    monkeypatch.setattr("leat.torch._threads._cores_since", lambda begin, cpu: cores)
     monkeypatch.setattr(Turns, "compare", lambda self, in_turn, at_once: decide(self, in_turn, at_once))
     compared = []
 

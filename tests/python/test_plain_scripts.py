@@ -117,7 +117,7 @@ def test_a_script_waits_for_its_bucket_and_with_leat_in_torchs_place_far_less(na
     assert largest_part(before) == "fetch"
     assert before["parts"]["fetch"]["fraction"] > 0.5
     assert before["what_if"]["removals"][0]["part"] == "fetch"
-    assert (after["loader"], after["workers"]) == ("leat.torch.loader.DataLoader", None)
+    assert (after["loader"], after["workers"]) == ("leat.torch.DataLoader", None)
     # Less than half of the waiting, whatever else this machine does: 320 ms for a
     # batch's eight reads by two workers, 80 ms and less for as many at once.
     assert after["parts"]["fetch"]["seconds"] < before["parts"]["fetch"]["seconds"] / 2

@@ -181,7 +181,7 @@ def test_a_script_that_reads_with_leat_is_profiled_as_it_is(data, project):
         sys.executable, str(script),
     )))  # fmt: skip
 
-    assert report["loader"] == "leat.loader.Loader"
+    assert report["loader"] == "leat.Loader"
     assert report["parts"]["compute"]["seconds"] >= 0.1
     assert largest_part(report) == "compute"
     # Leat opens its files by itself, and tells which.
@@ -444,6 +444,6 @@ def test_a_loader_of_ours_reads_the_same_bytes_through_the_relay(tmp_path, proje
             sys.executable, "train.py", **bucket.env(),
         ))  # fmt: skip
 
-    assert report["loader"] == "leat.loader.Loader"
+    assert report["loader"] == "leat.Loader"
     assert report["proof"]["warm_reads"][0]["from_store"] == 0
     assert report["proof"]["cold_reads"][0]["from_memory"] == 0

@@ -223,7 +223,7 @@ def drawn(seed: int) -> tuple[dict, dict]:
     cpu = draw.choice((None, draw.uniform(0.001, 1), nearly * draw.uniform(0.5, 1.1)))
     share = draw.choice((None, draw.uniform(0, 1)))
     report = {
-        "leat_profile": 1, "cores": cores, "loader": draw.choice(("leat.loader.Loader", "torch.DataLoader")),
+        "leat_profile": 1, "cores": cores, "loader": draw.choice(("leat.Loader", "torch.DataLoader")),
         "workers": workers, "settings": {"nodes": nodes, "nproc_per_node": devices},
         "parts": {name: {"seconds": value} for name, value in parts.items()},
         "supply_seconds": supply, "supply_cpu_seconds": cpu,

@@ -12,7 +12,7 @@ import torch
 import torch.utils.data as torchs
 
 import leat
-import leat.torch.sampled as sampled
+import leat.torch._sampled as sampled
 from leat import _order
 from dropin_datasets import StatefulShuffle
 from leat.torch import DataLoader

@@ -43,7 +43,7 @@ export interface Step {
 }
 
 const BUSY_SHARE = 0.8;
-const LEAT = "leat.loader.Loader";
+const LEAT = "leat.Loader";
 
 export function secondsOf(step: Step): number {
   return step.compute + step.interconnect + step.network + step.preparation + step.fetch;

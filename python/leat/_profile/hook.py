@@ -26,8 +26,8 @@ from typing import Any, NoReturn
 #: Where loaders live: module, and the classes in it whose iteration is timed.
 LOADERS = {
     "torch.utils.data.dataloader": ("DataLoader",),
-    "leat.loader": ("Loader",),
-    "leat.torch.loader": ("DataLoader",),
+    "leat._loader": ("Loader",),
+    "leat.torch._loader": ("DataLoader",),
 }
 #: How long the first rank to end waits for the others.
 PATIENCE_SECONDS = 60.0

@@ -9,7 +9,9 @@ batches ahead, are fetched at once. docs/coming-from/pytorch-dataloader.md
 has both side by side.
 """
 
-from leat.torch.loader import DataLoader
-from leat.torch.workers import get_worker_info
+from leat.torch._loader import DataLoader
+from leat.torch._workers import get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
+
+DataLoader.__module__ = "leat.torch"  # As it is imported: in help() and reports.

@@ -64,7 +64,7 @@ if folder := os.environ.get("LEAT_TEST_WATCH"):
     _native.Loader = WatchedLoader
 
     if os.environ.get("LEAT_TEST_WATCH_DROPIN"):
-        from leat.torch import batch as batches
+        from leat.torch import _batch as batches
 
         passes = [0]
         take = batches.Batch.take

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import StackDataset, Subset
 
-from leat.torch.workers import kept_worker
+from leat.torch._workers import kept_worker
 
 # So that the items after a sudden change are not many.
 _MOST_AT_ONCE = 16

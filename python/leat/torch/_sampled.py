@@ -1,6 +1,6 @@
 """A `leat.Dataset` in the order of torch's samplers, served by the engine.
 
-Indices are drawn as torch's iterators draw them (see `leat.torch.resume`), a window of
+Indices are drawn as torch's iterators draw them (see `leat.torch._resume`), a window of
 batches ahead, and told to the engine: each window is an epoch of its, whose batches are
 those of the sampler. So the engine, its tuner and its cache live on over epochs.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from torch.utils.data import dataloader as torchs
 
 from leat._order import as_samples
-from leat.torch.resume import Resumable
+from leat.torch._resume import Resumable
 
 WINDOW = 8192
 """Batches that are drawn at a time; a part of the state: see `Place`."""

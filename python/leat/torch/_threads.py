@@ -14,12 +14,12 @@ import torch
 from torch.utils.data import _utils
 from torch.utils.data import dataloader as torchs
 
-from leat.torch.batch import Batch, Source
-from leat.torch.cores import SHORT_SECONDS
-from leat.torch.crew import Crew
-from leat.torch.randomness import fingerprint
-from leat.torch.resume import Resumable
-from leat.torch.workers import Workers
+from leat.torch._batch import Batch, Source
+from leat.torch._cores import SHORT_SECONDS
+from leat.torch._crew import Crew
+from leat.torch._randomness import fingerprint
+from leat.torch._resume import Resumable
+from leat.torch._workers import Workers
 
 # Quicker items are not worth a thread: they are fetched in turn.
 _QUICK_SECONDS = 200e-6

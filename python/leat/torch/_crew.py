@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from leat.torch.cores import SHORT_SECONDS, SURE_SECONDS, Cores, own_clock, seconds_of
+from leat.torch._cores import SHORT_SECONDS, SURE_SECONDS, Cores, own_clock, seconds_of
 
 # At exit, for threads to end the item that they are at: as long as they compute, …
 _MOST_EXIT_SECONDS = 60.0

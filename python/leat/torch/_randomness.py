@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from leat.torch.turns import Turns
+from leat.torch._turns import Turns
 
 _DRAWS = "leat.torch.DataLoader: its items draw from random's, numpy's or torch's global generator, "
 _REMEDY = (

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from leat.errors import InvalidArgument
-from leat.ragged import Ragged
+from leat._ragged import Ragged
 
 Fields = list[tuple[str, Any]]
 

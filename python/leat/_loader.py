@@ -15,8 +15,8 @@ from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
 from leat._ranks import check_place, pace_of, place_in_torch_distributed
 from leat._say import Introduction
-from leat.cache import Cache, options_of
-from leat.dataset import Dataset, Source, store_options
+from leat._cache import Cache, options_of
+from leat._dataset import Dataset, Source, store_options
 from leat.errors import InvalidArgument
 from leat.fetch_ahead import FetchAhead, pair_of
 

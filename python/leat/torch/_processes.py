@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.utils.data import dataloader as torchs
 
-from leat.torch.batch import Batch, Source, fetches_whole_batches
-from leat.torch.crew import Crew
-from leat.torch.resume import InTurn
-from leat.torch.threads import preparation
+from leat.torch._batch import Batch, Source, fetches_whole_batches
+from leat.torch._crew import Crew
+from leat.torch._resume import InTurn
+from leat.torch._threads import preparation
 
 
 class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):

@@ -11,14 +11,14 @@ from torch.utils.data import Sampler
 
 import leat
 from leat.errors import InvalidArgument
-from leat.torch import engine as engines
-from leat.torch import position as positions
-from leat.torch.position import Position
-from leat.torch.processes import InProcesses, with_threads
-from leat.torch.randomness import Habits
-from leat.torch.resume import InCaller
-from leat.torch.sampled import WINDOW, Place, Sampled
-from leat.torch.threads import Ahead, AtOnce
+from leat.torch import _engine as engines
+from leat.torch import _position as positions
+from leat.torch._position import Position
+from leat.torch._processes import InProcesses, with_threads
+from leat.torch._randomness import Habits
+from leat.torch._resume import InCaller
+from leat.torch._sampled import WINDOW, Place, Sampled
+from leat.torch._threads import Ahead, AtOnce
 
 T = TypeVar("T")
 

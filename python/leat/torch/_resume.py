@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch.utils.data import dataloader as torchs
 
-from leat.torch import position as positions
-from leat.torch.position import Position
+from leat.torch import _position as positions
+from leat.torch._position import Position
 
 
 class Resumable:
