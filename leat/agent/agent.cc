@@ -34,8 +34,11 @@ namespace {
 
 constexpr double kTickSeconds = 1;
 constexpr int kPollMilliseconds = 200;
-constexpr std::size_t kMostUnsent = 65536;  // Who reads nothing is hung up on.
-constexpr double kSmoothed = 0.7;           // Of the load of other programs.
+constexpr std::size_t kMostUnsent = 65536;  // The agent closes a connection
+                                            // that leaves more than this
+                                            // unread.
+constexpr double kSmoothed = 0.7;           // Smooths the load of other
+                                            // programs.
 constexpr double kWatchedSeconds = 5;       // After somebody asked for a trace.
 
 struct Connection {
@@ -140,7 +143,7 @@ class PollingAgent final : public Agent {
     }
   }
 
-  /// Of who was not asked it is passed over.
+  /// A trace from a job that was not asked is ignored.
   void take_trace(MemberId member, JobTrace trace) {
     const MutexLock lock(mutex_);
     const auto found = watched_.find(book_.job_of(member));
@@ -301,7 +304,7 @@ class PollingAgent final : public Agent {
   const AgentOptions options_;
   const ListeningSocket listening_;
   const OwnedFd wake_;
-  // Of the thread.
+  // Used by the thread alone.
   JobBook book_;
   UserNames users_;
   CpuLoadMeter meter_;

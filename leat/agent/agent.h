@@ -18,7 +18,7 @@ namespace leat {
 struct AgentOptions {
   std::string socket;          ///< A path; see listen_at().
   std::optional<gid_t> group;  ///< Whose members may come too.
-  /// What jobs share; of threads at most what with_cores() says.
+  /// The resources that jobs share; threads at most what with_cores() says.
   NodeResources node;
   /// Those that have a limit, as loaders name them ("s3://photos"): as many as
   /// node.bucket_bytes_per_second.
@@ -27,11 +27,11 @@ struct AgentOptions {
   SharingOptions sharing;
 };
 
-/// Holds no data: when it ends, loaders keep their last shares and look for it
-/// again; a loader whose connection ends is gone, and its share free at once.
-/// Who connects is who the kernel says; other users than its own, root and its
-/// group are turned away. What one connection can hold is bounded, and so is
-/// how many there are.
+/// Holds no data. When the agent ends, loaders keep their last shares and look
+/// for it again. A loader whose connection ends is gone, and its share is free
+/// at once. The kernel tells who connects; users other than the agent's own,
+/// root and its group are turned away. Both the number of connections and what
+/// each can hold are bounded.
 ///
 /// Threads:  view() and trace() from any; it has one of its own.
 /// Lifetime: destruction hangs up, removes the socket and joins.
@@ -42,8 +42,8 @@ class Agent {
   virtual ~Agent() = default;
   virtual NodeView view() const = 0;
 
-  /// What the first rank of a job did in its last steps, as it told last; one
-  /// of no steps until then. Asking has it told about once a second, for some
+  /// The last steps of the first rank of a job, as it told last; a trace of no
+  /// steps until then. Asking makes the rank tell about once a second, for some
   /// seconds. Returns at once. nullopt: no such job, by its id in view().
   virtual std::optional<JobTrace> trace(const std::string& job) = 0;
 };

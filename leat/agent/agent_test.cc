@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kSamples = 1000;  // Of the dataset of each.
+constexpr double kSamples = 1000;  // In the dataset of each job.
 
 /// The counters of a job that does what its truth says.
 class Rank {
@@ -83,7 +83,7 @@ WireRegistration named(const std::string& job) {
           .dataset_samples = static_cast<std::uint64_t>(kSamples)};
 }
 
-/// What each has in the end, who reads as fast as it may meanwhile.
+/// The final share of each member, when each reads as fast as it may meanwhile.
 std::map<MemberId, Share> after_half_a_minute(JobBook& book,
                                               std::map<MemberId, Rank>& ranks) {
   std::map<MemberId, Share> shares;
@@ -280,7 +280,7 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   ASSERT_EQ(view.jobs.size(), 1u);
   const JobView& job = view.jobs[0];
   EXPECT_NEAR(job.wait_fraction, 0.75, 1e-9);
-  // Of four seconds, on two ranks.
+  // Out of four seconds, on two ranks.
   EXPECT_NEAR(job.stalls.at("storage"), 0.25, 1e-9);
   EXPECT_NEAR(job.stalls.at("decode"), 0.5, 1e-9);
   EXPECT_EQ(job.ram_hits, 20u);
@@ -303,7 +303,7 @@ TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {
   JobBook book({.threads = 8, .cache_bytes = 1000 + 600, .disk_bytes = 600},
                {});
   WireRegistration both = named("both");
-  both.ram_bytes = 400;  // Of each of two ranks.
+  both.ram_bytes = 400;  // The bytes of each of two ranks.
   both.disk_bytes = 4000;
   WireRegistration ram = named("ram");
   ram.ram_bytes = 5000;
@@ -456,7 +456,7 @@ class AgentTest : public ::testing::Test {
   AgentOptions options_;
 };
 
-/// What the other side says next: a line, or "" when it hangs up.
+/// The next line of the other side, or "" when it hangs up.
 std::string hear(int socket, LineReader& reader) {
   while (true) {
     if (auto line = reader.next()) return *line;
@@ -490,7 +490,7 @@ TEST_F(AgentTest, TellsWhoRegistersItsShare) {
   EXPECT_EQ(open->view().jobs[0].pids, std::vector<std::int32_t>{::getpid()});
 }
 
-/// What is said next that is no share.
+/// The next message that is no share.
 AgentMessage next_but_shares(int socket, LineReader& reader) {
   while (true) {
     const std::string line = hear(socket, reader);
@@ -542,7 +542,8 @@ TEST_F(AgentTest, MembersOfItsGroupMayCome) {
   options_.socket = folder_ + "/made/agent.sock";
   options_.group = kGroup;
   const auto open = agent();
-  // What an agent answers to one of `group`: 0 a share, 1 nothing, 2 an error.
+  // The agent's answer to a member of `group`: 0 a share, 1 nothing, 2 an
+  // error.
   const auto answer = [&](gid_t group) {
     const pid_t child = ::fork();
     if (child == 0) {

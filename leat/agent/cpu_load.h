@@ -15,9 +15,9 @@ struct CpuLoad {
   double busy_outside = 0;  ///< Of these, by processes that are not ours.
 };
 
-/// Reads /proc/stat and /proc/PID/stat: of the whole machine, in a container
-/// too. Each answer is of the time since the one before. What cannot be read
-/// counts as idle.
+/// Reads /proc/stat and /proc/PID/stat, for the whole machine even in a
+/// container. Each answer covers the time since the one before. Files that
+/// cannot be read count as idle.
 class CpuLoadMeter {
  public:
   explicit CpuLoadMeter(std::string root = "/") : root_(std::move(root)) {}
@@ -38,9 +38,9 @@ class CpuLoadMeter {
   std::map<std::int32_t, double> ours_;
 };
 
-/// `node` with no more threads than limits allow, and than the machine has
-/// cores that other programs leave; at least one. What others do on cores that
-/// the limits keep from us costs nothing.
+/// `node` with no more threads than limits allow, and no more than the machine
+/// has cores that other programs leave; at least one. Programs on cores that
+/// the limits keep from us take nothing away.
 NodeResources with_cores(NodeResources node, double allowed,
                          const CpuLoad& load);
 

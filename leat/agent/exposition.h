@@ -1,4 +1,4 @@
-// What an agent shows of its node, for Prometheus.
+// An agent's metrics of its node, for Prometheus.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 namespace leat {
 
 /// The node and its jobs in Prometheus's text format, version 0.0.4, ended by a
-/// line feed. The strings of `view` come as public_text(), escaped. What is not
-/// known, as the rate that nobody has predicted, has no line.
+/// line feed. The strings of `view` come as public_text(), escaped. An unknown
+/// value, such as a rate that nobody has predicted, has no line.
 std::string exposition(const NodeView& view);
 
 /// docs/reference/agent-metrics.md: every metric, its labels and what it says.

@@ -25,7 +25,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// What the format allows of a sample, and promtool of its labels.
+/// The form that the format allows for a sample, and promtool for its labels.
 const std::regex kSample(
     R"re([a-z_]+(\{[a-z]+="([^"\\\n]|\\\\|\\"|\\n)*"(,[a-z]+="([^"\\\n]|\\\\|\\"|\\n)*")*\})? [-+0-9.e]+)re");
 

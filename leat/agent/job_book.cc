@@ -44,8 +44,8 @@ std::map<std::string, double> stalls_between(const WireRates& from,
   return parts;
 }
 
-/// What was done between two states of the counters; nothing if these went
-/// back, as they do when somebody lies.
+/// The work done between two states of the counters; nothing if the counters
+/// went back, as they do when somebody lies.
 std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   JobReport report;
   constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 11>
@@ -95,7 +95,7 @@ void JobBook::join(MemberId member, std::uint32_t user, std::int32_t pid,
 }
 
 void JobBook::admit(const std::string& id, Job& job) {
-  // What it may use grows with each rank, so it comes anew.
+  // A job's limits grow with each rank, so the ask is made anew.
   JobAsk ask{.most_threads = 0,
              .most_in_flight = 0,
              .cache = {.ram_bytes = 0, .disk_bytes = 0}};
@@ -228,7 +228,7 @@ void JobBook::tick(double now, double unix_seconds) {
   for (const std::string& id : learned) note(id, jobs_[id], unix_seconds);
   const auto& decided = sharing_.decisions();
   const std::uint64_t oldest = sharing_.decided() - decided.size() + 1;
-  // What was found of earlier ones may have come since.
+  // The gains of earlier decisions may have been found since.
   for (NumberedDecision& old : decisions_) {
     if (old.number >= oldest) old.decision = decided[old.number - oldest];
   }
@@ -246,7 +246,7 @@ void JobBook::tick(double now, double unix_seconds) {
   decisions_dated_ = sharing_.decided();
 }
 
-/// Of a job's tiers that are shared out here: bytes of all its ranks.
+/// The share of a job's tiers that are dealt out here: bytes of all its ranks.
 Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
   const NodeResources& node = sharing_.node();
   const CacheRoom& asked = known.ask.cache;
@@ -260,7 +260,7 @@ Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
   return share;
 }
 
-/// Of all its ranks here.
+/// The share of all ranks of a job here.
 Share JobBook::whole_share_of(const NodeSharing::Job& known) const {
   const Grant& grant = known.grant;
   const auto count = [](double value) {
@@ -339,11 +339,12 @@ std::vector<std::int32_t> JobBook::pids() const {
 
 namespace {
 
-/// Of a rank, to be a price.
+/// The most that a rank may report as a price.
 constexpr double kMostDollars = 1e9;
 constexpr double kMostSeconds = 1e9;
 
-// Whatever it says, the sum over ranks is still a number.
+// Caps a count, so that the sum over ranks is still a number even if a rank
+// lies.
 std::uint64_t shown(double count) {
   return static_cast<std::uint64_t>(std::min(1e15, count));
 }

@@ -58,21 +58,22 @@ class JobBook {
 
   struct Told {
     Share share;
-    /// Of a job with ranks elsewhere too, once something is known: of one rank.
+    /// For a job with ranks elsewhere too, once something is known: the pace of
+    /// one rank.
     std::optional<Pace> pace = {};
   };
-  /// What to tell whom: shares and paces that differ from what was told last.
-  /// Each is told once.
+  /// The shares and paces that differ from those told last, by member. Each is
+  /// told once.
   std::map<MemberId, Told> take_shares();
 
   std::vector<std::int32_t> pids() const;
-  /// Of a job, by its id, the rank that has been here longest; nullopt: no such
-  /// job.
+  /// The rank of job `id` that has been here longest; nullopt: no such job.
   std::optional<MemberId> first_member(const std::string& id) const;
   /// The id of the job of a member; empty: no such member.
   std::string job_of(MemberId member) const;
   std::size_t members() const { return members_.size(); }
-  /// What of a NodeView is known here: its jobs, decisions, history, objective.
+  /// The part of a NodeView that is known here: its jobs, decisions, history,
+  /// objective.
   NodeView view() const;
 
  private:

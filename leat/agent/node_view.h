@@ -1,4 +1,4 @@
-// What an agent shows of its node: the page, `leat top` and /metrics read it.
+// An agent's view of its node: the page, `leat top` and /metrics read it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@ struct JobView {
 
   Share share = {};       ///< Of all local ranks together.
   double found_rate = 0;  ///< Samples a second, over the last seconds.
-  /// What had been predicted of that time; 0: not yet known.
+  /// The rate that was predicted for that time; 0: not yet known.
   double predicted_rate = 0;
   double confidence = 0;                  ///< In [0, 1].
   std::optional<double> compute_ceiling;  ///< Samples a second.
@@ -73,7 +73,7 @@ struct NumberedDecision {
   std::string job_name = {};  ///< Its job may be gone.
 };
 
-/// What jobs read through, where that is limited.
+/// A link with a limit that jobs read through.
 struct LinkView {
   std::string bucket = {};  ///< Such as "s3://photos"; empty: all that is read.
   double bytes_per_second = 0;       ///< That it may be.

@@ -47,7 +47,7 @@ bool may_be_shown(std::uint32_t value) {
   return !is_control && !turns_direction && !breaks_line;
 }
 
-/// What follows "://" without user name, password, query and fragment.
+/// The text behind "://" without user name, password, query and fragment.
 std::string_view bare(std::string_view rest) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   const std::size_t colon = authority.find(':');

@@ -13,7 +13,7 @@ inline constexpr std::size_t kMostPublicBytes = 512;
 /// control characters (a terminal would obey them) and marks that turn the
 /// direction of writing become U+FFFD.
 ///
-/// Of every URL in it only scheme, host and path are left: user name, password,
+/// Reduces every URL in the text to scheme, host and path: user name, password,
 /// query and fragment may be credentials.
 std::string public_text(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What an agent shows of its node, as JSON: docs/reference/agent-view.md.
+// An agent's view of its node, as JSON: docs/reference/agent-view.md.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// What a reader has already, so that it is sent no second time.
+/// The parts that a reader has already, so that they are not sent again.
 struct ViewSince {
   /// Points of the history that are later than this; Unix time.
   double points_after = -std::numeric_limits<double>::infinity();
@@ -19,18 +19,17 @@ struct ViewSince {
   std::uint64_t decisions_after = 0;
 };
 
-/// One object, on one line. Whatever the strings of `view` hold, it is valid
-/// JSON in UTF-8, and they come as public_text(). A number that is not finite
-/// is null.
+/// One object, on one line. It is valid JSON in UTF-8 for any strings in
+/// `view`; they come as public_text(). A number that is not finite is null.
 std::string view_json(const NodeView& view, const ViewSince& since = {});
 
 /// The same of a trace: docs/reference/agent-view.md.
 std::string trace_json(std::string_view job, const JobTrace& trace);
 
-/// The view that `text` tells of, whoever wrote it. What is missing, null or of
-/// another type is as in a new NodeView; counts that none can have are 0.
-/// Strings come as public_text(). Left out, as view_json() does not say it, is
-/// Decision::at_seconds.
+/// Reads the view in `text`, which anybody may have written. A member that is
+/// missing, null or of another type is as in a new NodeView; impossible counts
+/// are 0. Strings come as public_text(). Decision::at_seconds is left out,
+/// since view_json() does not write it.
 ///
 /// Errors:
 ///   kCorrupt  no JSON, or not of the format that view_json() writes

@@ -133,7 +133,7 @@ std::optional<NumberedDecision> decision_of(const Json& told) {
     decision.setting = known;
     decision.job = text_of(told, "job");
     numbered.job_name = text_of(told, "job_name");
-    // Of bytes and counts, none is below zero or beyond what can be counted.
+    // Bytes and counts are never below zero, nor beyond what can be counted.
     decision.before =
         double(count_of<std::uint64_t>(member(told, "before")).value_or(0));
     decision.after =

@@ -49,8 +49,8 @@ bool read_number(std::string_view text, T& into) {
   return failure == std::errc{} && stopped == end;
 }
 
-/// What the query asks for; nullopt if there is a word in it that is none of
-/// ours. Nothing in ours needs percent-encoding.
+/// Parses the query; nullopt if it has an unknown word. Our words need no
+/// percent-encoding.
 std::optional<ViewSince> since_of(std::string_view query) {
   ViewSince since;
   while (!query.empty()) {

@@ -14,12 +14,12 @@
 
 namespace leat {
 
-/// Where `leat top` looks unless told. 5328 spells LEAT on a telephone.
+/// The port that `leat top` asks by default. 5328 spells LEAT on a telephone.
 inline constexpr std::uint16_t kViewPort = 5328;
 
 struct ViewServerOptions {
-  /// An address of this machine. Whoever reaches it may read the names, users,
-  /// datasets and speeds of all jobs: nobody is asked who they are.
+  /// An address of this machine. Everyone who reaches it may read the names,
+  /// users, datasets and speeds of all jobs, without being asked who they are.
   std::string host = "127.0.0.1";
   std::uint16_t port = kViewPort;  ///< 0 lets the system choose.
   /// By which the server may be asked for, besides "localhost" and addresses;
@@ -48,8 +48,8 @@ using TraceSource = std::function<std::optional<JobTrace>(const std::string&)>;
 /// of other origins, and the page may load nothing from elsewhere.
 ///
 /// Threads:  any; it has one of its own.
-/// Lifetime: destruction closes all connections and joins. What `view` and
-///           `trace` refer to must live as long.
+/// Lifetime: destruction closes all connections and joins. The objects that
+///           `view` and `trace` refer to must live as long.
 class ViewServer {
  public:
   virtual ~ViewServer() = default;

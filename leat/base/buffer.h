@@ -8,9 +8,9 @@
 
 namespace leat {
 
-/// A block of bytes, aligned to 64, not initialised. What is large goes back to
-/// the system as soon as it is freed: a heap would keep it, and grow past any
-/// budget.
+/// A block of bytes, aligned to 64 and not initialised. Freeing a large block
+/// returns its memory to the system at once. A heap would keep that memory and
+/// grow past any budget.
 ///
 /// Moves, does not copy. `std::shared_ptr<const Buffer>` (`BufferRef`) is how
 /// immutable bytes are shared.

@@ -17,8 +17,8 @@ Env process_env();
 /// The value of a variable; nullopt if it is not set or empty.
 std::optional<std::string> value_of(const Env& env, std::string_view name);
 
-/// Where Leat keeps what it may lose: LEAT_CACHE_DIR, else XDG_CACHE_HOME/leat,
-/// else HOME/.cache/leat. Nullopt if none of them is set.
+/// The folder for files that Leat can make again: LEAT_CACHE_DIR, else
+/// XDG_CACHE_HOME/leat, else HOME/.cache/leat. Nullopt if none of them is set.
 std::optional<std::string> user_cache_folder(const Env& env);
 
 /// The variables of a map, for tests.

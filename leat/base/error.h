@@ -34,8 +34,8 @@ std::string_view to_string(ErrorCode code);
 
 /// A failure and the path it took to reach you.
 ///
-/// Whoever passes an error upward adds what *it* was doing, so the whole reads
-/// as one sentence from the outside in:
+/// Each caller that passes an error upward adds what *it* was doing, so the
+/// whole reads as one sentence from the outside in:
 ///
 ///     loading sample 81: reading s3://ds/7.tar [0, 65536): HTTP 503
 class [[nodiscard]] Error {
@@ -49,7 +49,7 @@ class [[nodiscard]] Error {
     return std::move(*this);
   }
 
-  /// Whatever a caller of ours threw, kept for it: opaque to us.
+  /// Keeps an exception that a caller of ours threw. It is opaque to us.
   Error&& because_of(std::shared_ptr<const void> cause) && {
     cause_ = std::move(cause);
     return std::move(*this);

@@ -18,9 +18,9 @@
 
 namespace leat {
 
-/// Who finds it held looks again for about a microsecond before it sleeps: most
-/// of ours are held for less, and putting a thread to sleep and waking it takes
-/// longer.
+/// A thread that finds the mutex held looks again for about a microsecond
+/// before it sleeps. Most of our mutexes are held for less, and putting a
+/// thread to sleep and waking it takes longer.
 class LEAT_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() LEAT_THREAD_ANNOTATION(acquire_capability()) {

@@ -6,8 +6,9 @@
 
 namespace leat {
 
-/// What an errno means for who asked: ENOENT is kNotFound, ENOSPC
-/// kResourceExhausted; what may pass by itself (EIO, ESTALE), kUnavailable.
+/// The error code for an errno: ENOENT is kNotFound, ENOSPC is
+/// kResourceExhausted, and errors that may pass by themselves (EIO, ESTALE) are
+/// kUnavailable.
 ErrorCode code_of_errno(int number);
 
 /// "<what>: <what errno says>", with the code that fits. Names no path unless

@@ -85,7 +85,7 @@ Authenticator::Admission Authenticator::admit(const RequestHead& head,
   CheckedSignature checked = verify_signature(
       {.method = head.method, .target = head.target, .headers = head.headers},
       find, now);
-  // Who does not say who they are is not asked for a token.
+  // An anonymous client is not asked for a token.
   if (checked.verdict != SignatureVerdict::kAnonymous) {
     if (auto refusal = check_token(head)) return {std::move(refusal), {}};
   }

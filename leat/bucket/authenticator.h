@@ -1,4 +1,4 @@
-// Who may ask.
+// Decides which clients may ask.
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,15 +18,16 @@ struct TemporaryCredentials {
   WallTime expires_at;
 };
 
-/// Who is let in, and for tests who is told that their time is over.
+/// The clients that are let in and, for tests, those whose credentials have
+/// expired.
 struct AccessOptions {
-  /// Where set, every request must be signed with it; a session token in it
-  /// must come with the request. Without, nobody's signature is looked at.
+  /// If set, every request must be signed with it; a session token in it must
+  /// come with the request. If not, no signature is checked.
   std::optional<AwsCredentials> credentials;
   /// A session token that is answered with ExpiredToken.
   std::string expired_token;
-  /// Where set, asked instead of the two above: who has this access key id.
-  /// Those that have ended are answered with ExpiredToken. Called by many
+  /// If set, it is asked instead of the two above for the owner of this access
+  /// key id. Expired credentials are answered with ExpiredToken. Called by many
   /// threads at once.
   std::function<std::optional<TemporaryCredentials>(std::string_view id)>
       find_temporary;
@@ -40,7 +41,7 @@ class Authenticator {
 
   struct Admission {
     std::optional<S3Error> refusal;
-    /// What the client signed as the hash of its body; empty if it did not.
+    /// The hash of the body that the client signed; empty if it signed none.
     std::string payload_hash;
   };
   Admission admit(const RequestHead& head, WallTime now) const;

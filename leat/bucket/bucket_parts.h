@@ -1,4 +1,4 @@
-// What the answers to requests are made from.
+// The parts that answers to requests are made from.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -33,7 +33,8 @@ struct BucketParts {
 std::optional<S3Error> check_bucket(const BucketParts& parts,
                                     std::string_view bucket);
 
-/// What `error` of reading or writing `bucket` and a key is to a client.
+/// The reply to a client for an `error` of reading or writing `bucket` and a
+/// key.
 S3Error read_failure(const BucketParts& parts, std::string_view bucket,
                      const Error& error);
 S3Error write_failure(const Error& error);

@@ -8,7 +8,7 @@ namespace leat {
 namespace {
 
 constexpr std::size_t kMostOpen = 512;
-/// Of all folders together; at 40 bytes a name, 160 MB.
+/// The bound for all folders together; at 40 bytes a name, 160 MB.
 constexpr std::size_t kMostNames = 4'000'000;
 constexpr std::string_view kOwnPath = "/_leat/";
 

@@ -39,7 +39,8 @@ class BucketService final : public HttpService {
 
   std::unique_ptr<Exchange> begin(const RequestHead& head) override;
 
-  /// Whose connections /_leat/counters tells of; outlives its own requests.
+  /// Makes /_leat/counters tell of the connections of `server`, which outlives
+  /// its own requests.
   void watch(const HttpServer& server) { server_ = &server; }
   std::string counters_json() const;
 

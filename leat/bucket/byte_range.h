@@ -25,7 +25,7 @@ struct Unsatisfiable {
 
 using RangeAnswer = std::variant<WholeObject, RequestedRange, Unsatisfiable>;
 
-/// What `header` (the value of Range; may be empty) means for an object of
+/// Reads `header` (the value of Range; may be empty) for an object of
 /// `object_bytes`. A range past the end is cut at the end.
 RangeAnswer parse_range(std::string_view header, std::uint64_t object_bytes);
 

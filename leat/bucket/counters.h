@@ -1,4 +1,4 @@
-// What a bucket has been asked, and how well it kept its own delays.
+// Counts of a bucket's requests, and how well it kept its own delays.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -68,7 +68,7 @@ struct FaultLine {
 ///   kInvalidArgument  names the line and what is wrong with it
 Result<std::vector<FaultLine>> parse_fault_script(std::string_view text);
 
-/// What a fault may depend on.
+/// The properties of a request that a fault may depend on.
 struct FaultQuestion {
   std::string_view method;  ///< As in FaultLine: a listing is LIST.
   std::string_view bucket;
@@ -99,7 +99,8 @@ class FaultInjector {
   const std::vector<FaultLine> script_;
 
   Mutex mutex_;
-  std::vector<std::uint64_t> matched_ LEAT_GUARDED_BY(mutex_);  // Of each line.
+  // The matches of each line.
+  std::vector<std::uint64_t> matched_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::uint64_t> asked_
       LEAT_GUARDED_BY(mutex_);
 };

@@ -15,14 +15,14 @@
 
 namespace leat {
 
-/// What is known of an object without reading it.
+/// The properties of an object that are known without reading it.
 struct ObjectState {
   std::uint64_t size_bytes = 0;
   std::int64_t modified_ns = 0;  ///< Since 1970.
   /// 32 hexadecimal digits, for parts "-N" behind them; no quotes.
   ///
-  /// Of an object put through us: the MD5 that S3 would give, kept in the
-  /// file's extended attributes beside the size and time that it is of. Of any
+  /// For an object put through us: the MD5 that S3 would give, kept in the
+  /// file's extended attributes beside the file's size and time then. For any
   /// other file: a hash of its size and time, so that nothing has to be read.
   std::string etag;
   /// "Content-Type: …\r\nx-amz-meta-…: …\r\n" as it was put; may be empty.

@@ -40,7 +40,7 @@ class Walk {
   KeyPage take() && { return std::move(page_); }
 
  private:
-  /// What vanished, or was a file after all, holds no keys.
+  /// An entry that vanished, or was a file after all, holds no keys.
   static Result<Next> skipped(const Error& error) {
     if (error.code() == ErrorCode::kNotFound) return Next::kGoOn;
     return error;

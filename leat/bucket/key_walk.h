@@ -32,7 +32,7 @@ struct KeyPage {
 /// that can hold keys of the page.
 ///
 /// Errors: kUnavailable, kPermissionDenied, kResourceExhausted of the file
-/// system. What vanishes during the walk is not there.
+///           system. An entry that vanishes during the walk is not listed.
 Result<KeyPage> walk_keys(const std::string& bucket_path, const KeyQuery& query,
                           FolderCache& folders);
 

@@ -115,7 +115,7 @@ TEST_F(KeyWalkTest, LeavesOutWhatIsNoFile) {
   EXPECT_EQ(page({}), "a link");
 }
 
-/// What S3 says: keys after `after` with the prefix, folded, `most` of them.
+/// S3's rule: keys after `after` with the prefix, folded, `most` of them.
 std::string expected_page(const std::set<std::string>& keys,
                           const KeyQuery& query) {
   std::string text;

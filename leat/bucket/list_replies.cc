@@ -37,7 +37,7 @@ std::variant<std::size_t, S3Error> most_keys(const S3Target& target) {
   return std::min(most, kMostKeys);
 }
 
-/// Where the page begins, by the rules of either version.
+/// The start of the page, by the rules of either version.
 std::variant<std::string, S3Error> start_of(const S3Target& target,
                                             Operation operation) {
   if (operation == Operation::kListObjects) {

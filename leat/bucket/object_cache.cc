@@ -51,7 +51,7 @@ Result<std::shared_ptr<const CachedObject>> ObjectCache::find(
   auto opened = std::make_shared<CachedObject>();
   LEAT_TRY(opened->object, open_object(path));
   opened->headers = headers_of(opened->object.state);
-  // What changed between the two looks at it is not kept.
+  // A file that changed between the two looks at it is not kept.
   if (exists && identity.size_bytes == opened->object.state.size_bytes &&
       identity.modified_ns == opened->object.state.modified_ns) {
     keep({path, identity, opened});

@@ -1,4 +1,4 @@
-// What we remember of an object beside its bytes: its ETag and headers, in the
+// Our notes on an object beside its bytes: its ETag and headers, in the
 // extended attributes of its file.
 #pragma once
 #include <string>

@@ -24,7 +24,7 @@ class S3Exchange final : public Exchange {
   void on_sent(const SentReply& sent) override;
 
  private:
-  /// What is done to every reply. Owned, so that it can wait elsewhere.
+  /// The delay and faults of a reply. Owned, so that it can wait elsewhere.
   struct Shape {
     Nanoseconds delay{0};
     Ending ending = Ending::kWhole;

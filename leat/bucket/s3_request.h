@@ -1,4 +1,4 @@
-// What an S3 request asks for.
+// The operation and arguments of an S3 request.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -50,7 +50,7 @@ enum class Operation : std::uint8_t {
 
 enum class CopySource { kAbsent, kPresent };
 
-/// What `method` on `target` means.
+/// The operation that `method` on `target` means.
 Operation operation_of(std::string_view method, const S3Target& target,
                        CopySource copy_source);
 

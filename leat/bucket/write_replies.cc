@@ -166,7 +166,8 @@ Reply delete_object_reply(const BucketParts& parts, const S3Target& target) {
     return refused(*error, target);
   }
   const auto gone = parts.folder.remove_object(target.bucket, target.key);
-  // What cannot be a key is not there, which is what was asked for.
+  // A name that cannot be a key does not exist, which is what the client asked
+  // for.
   if (!gone && gone.error().code() != ErrorCode::kInvalidArgument) {
     return refused(write_failure(gone.error()), target);
   }

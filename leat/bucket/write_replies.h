@@ -17,8 +17,8 @@ Reply delete_bucket_reply(const BucketParts& parts, const S3Target& target);
 /// The headers of a PUT that are kept with the object, a line each.
 std::string kept_headers(const RequestHead& head);
 
-/// What a write of an object needs besides its bytes. Owned, so that it can
-/// wait for another thread.
+/// The facts that a write of an object needs besides its bytes. Owned, so that
+/// it can wait for another thread.
 struct WriteRequest {
   S3Target target;
   Preconditions conditions;

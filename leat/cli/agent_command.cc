@@ -67,7 +67,7 @@ Result<double> bytes_of(const std::string& given, const std::string& flag) {
   return static_cast<double>(*bytes);
 }
 
-/// Where loaders look, of all users that may come.
+/// The sockets at which loaders of all users look for an agent.
 Result<std::vector<std::string>> sockets_of(const AgentFlags& flags,
                                             const Env& env) {
   if (!flags.socket.empty()) return std::vector{flags.socket};

@@ -104,7 +104,7 @@ nlohmann::ordered_json settings_json(const BenchFlags& flags,
           {"step_time", flags.step_time}};
 }
 
-/// Of this rank: what opening and training asked for.
+/// The ledger of this rank: the requests of opening and training.
 Result<nlohmann::ordered_json> ledger_of(
     const BenchFlags& flags, const Loader& loader, EnergyMeter& processors,
     const AcceleratorEnergyMeter& accelerators, const Env& env) {
@@ -169,7 +169,7 @@ Result<void> run_bench(const BenchFlags& flags, CommandContext& context) {
     epoch["peak_rss_bytes"] = peak_rss_bytes();
     report["epochs"].push_back(std::move(epoch));
   }
-  // Of a stream nobody knew them before.
+  // A stream's counts were unknown before.
   if (const Dataset dataset = loader->dataset(); dataset.catalogue != nullptr) {
     report["samples"] = dataset.catalogue->samples();
   }

@@ -1,4 +1,5 @@
-// What `leat index`, `ls` and `stat` share: a dataset's catalogue by its URL.
+// The common part of `leat index`, `ls` and `stat`: a dataset's catalogue by
+// its URL.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -55,7 +56,7 @@ std::string_view to_string(Layout layout);
 /// Keys need not be UTF-8, and JSON must be: what is not is replaced.
 std::string dump_json(const nlohmann::ordered_json& json);
 
-/// What `leat stat` tells, as JSON and for people.
+/// The report of `leat stat`, as JSON and for people.
 nlohmann::ordered_json describe(std::string_view url,
                                 const OpenedCatalogue& opened);
 void print_description(std::string_view url, const OpenedCatalogue& opened,

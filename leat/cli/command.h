@@ -1,4 +1,4 @@
-// What a sub-command of `leat` is.
+// A sub-command of `leat`.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -13,7 +13,8 @@
 
 namespace leat {
 
-/// What a command may touch, so that tests can bring their own.
+/// The streams, environment and stop of a command, so that tests can bring
+/// their own.
 struct CommandContext {
   std::ostream& out;
   std::ostream& err;

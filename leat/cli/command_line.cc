@@ -33,7 +33,8 @@ std::string advice_for(const CLI::App& app) {
   return "; see leat --help";
 }
 
-/// What was printed must have arrived: a full disk is not a done command.
+/// Checks that the output has arrived: with a full disk, the command has
+/// failed.
 ExitCode written(ExitCode code, CommandContext& context) {
   errno = 0;
   context.out.flush();

@@ -17,8 +17,9 @@ enum class ExitCode : int {
 /// Chooses the command that `words` name (without the program's own) among
 /// those of `groups`, reads its options and runs it. Blocks until it is done.
 ///
-/// What is asked for (`--help`, `--version`; no words at all: what there is)
-/// goes to `context.out`, a failure as one line `leat: …` to `context.err`.
+/// The text that the user asked for (`--help`, `--version`; without words, the
+/// list of commands) goes to `context.out`; a failure goes to `context.err` as
+/// one line `leat: …`.
 ExitCode run_command_line(std::vector<std::string> words,
                           std::span<const CommandGroup> groups,
                           CommandContext& context);

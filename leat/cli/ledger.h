@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// Whose prices a run is counted at.
+/// The prices that a run is counted at.
 struct LedgerFlags {
   std::string provider;     // Empty: who serves the data, else "s3".
   std::string prices_file;  // Empty: those that are shipped.
@@ -16,8 +16,8 @@ struct LedgerFlags {
   bool is_behind_nat = false;
 
   void add_to(CLI::App& app);
-  /// Of data that `served_by` serves, if somebody does whose prices are known.
-  /// To be asked before a long run, too.
+  /// The prices for data that `served_by` serves, if they are known. To be
+  /// asked before a long run, too.
   ///
   /// Errors:
   ///   kInvalidArgument  no such provider; a file that is wrong

@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// What a user wrote; loader_options() and store_options() make sense of it.
+/// The user's words; loader_options() and store_options() interpret them.
 ///
 /// Lifetime: CLI11 writes into it while it parses, so it outlives the parse.
 struct LoaderFlags {

@@ -52,9 +52,9 @@ void watch_signals(const std::stop_source& stop) {
   std::_Exit(128 + signal);
 }
 
-/// Where the caller closed standard input, output or error, the next socket or
-/// file would take its number, and what is printed would go there. What is
-/// opened here refuses to be written to, so that it is told.
+/// If the caller closed standard input, output or error, the next socket or
+/// file would take its number and receive the output. The files opened here
+/// refuse to be written to, so that a write fails and is reported.
 void occupy_standard_files() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(file, F_GETFD) == -1) (void)::open("/dev/null", O_RDONLY);

@@ -26,7 +26,7 @@ CLI::Validator validator(Check check) {
   return CLI::Validator(std::move(check), "");
 }
 
-/// What a parser says is wrong, or nothing.
+/// The parser's error, or nothing.
 template <class Value>
 std::string complaint(const Result<Value>& parsed) {
   return parsed ? std::string() : parsed.error().message();

@@ -1,4 +1,5 @@
-// What options accept as numbers: wrong ones are refused by the option's name.
+// Checks of numbers that options accept: a wrong one is refused by the option's
+// name.
 #pragma once
 #include <CLI/CLI.hpp>
 

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What a command says on standard error before it exits with 2.
+/// The error text of a command that exits with 2.
 std::string refusal(std::vector<std::string> words) {
   std::ostringstream out;
   std::ostringstream err;

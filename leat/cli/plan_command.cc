@@ -43,7 +43,8 @@ struct PlanFlags {
   std::uint32_t max_in_flight = kDefaultInFlight;
   LedgerFlags billing;
   bool are_peers_in_zones = false;
-  const CLI::App* of_a_dataset = nullptr;  // Whose options those are.
+  const CLI::App* of_a_dataset = nullptr;  // The command whose options those
+                                           // are.
 };
 
 constexpr std::uint64_t kShardBytes = 128 * kMiB;
@@ -52,8 +53,8 @@ constexpr std::uint64_t kLookEvery = 16384;  // Samples, for a stop.
 constexpr std::uint64_t kMostStepsAhead = 1 << 20;
 constexpr std::uint64_t kMostBatch = 1 << 20;
 
-/// What node 0 of a DistributedSampler reads in each epoch; less, if `stop`
-/// fires.
+/// The samples that node 0 of a DistributedSampler reads in each epoch; fewer
+/// if `stop` fires.
 std::vector<std::vector<SampleId>> dealt_in_turn(const NamedDeli& deli,
                                                  const std::stop_token& stop) {
   std::vector<std::vector<SampleId>> epochs(deli.epochs);

@@ -56,7 +56,7 @@ EpochCounts sum_of(const std::vector<EpochCounts>& epochs) {
   return sum;
 }
 
-/// Of all ranks, in the epoch that asks for most.
+/// The rate of all ranks, in the epoch that asks for most.
 double gets_per_second(const SimulationReport& report,
                        const SimulationOptions& options) {
   const double scale =
@@ -95,7 +95,7 @@ Json totals_json(const SimulationReport& report,
   const EpochCounts first =
       report.epochs.empty() ? EpochCounts{} : report.epochs.front();
   Json totals = epoch_json(sum);
-  // What the first epoch finds is nothing: it would blur what the others do.
+  // The first epoch finds nothing in a cache and would blur the others.
   totals["hit_ratio_later"] =
       1 - ratio(static_cast<double>(sum.gets - first.gets),
                 static_cast<double>(sum.reads - first.reads));

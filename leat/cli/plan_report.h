@@ -1,4 +1,4 @@
-// What `leat plan` tells, as JSON and as a table.
+// The report of `leat plan`, as JSON and as a table.
 #pragma once
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>

@@ -63,7 +63,7 @@ struct ProfileFlags {
 constexpr std::uint64_t kMostSteps = 1000000;
 constexpr std::uint64_t kMostRepeats = 1000;
 
-/// Where sitecustomize.py and the hook lie: beside the package that this
+/// The folder of sitecustomize.py and the hook: beside the package that this
 /// program belongs to, in a build tree or in a wheel.
 Result<Path> hook_folder(const Env& env) {
   if (const auto given = value_of(env, "LEAT_PROFILE_HOOK")) {
@@ -83,8 +83,8 @@ Result<Path> hook_folder(const Env& env) {
                "package, or set LEAT_PROFILE_HOOK to its leat/_profile");
 }
 
-/// What a script may write to: where it runs, the user's home, and what the
-/// user names.
+/// The folders that a script may write to: its working folder, the user's home,
+/// and those that the user names.
 Result<std::vector<Path>> scratch_folders(const ProfileFlags& flags,
                                           const Env& env) {
   std::vector<Path> folders = {std::filesystem::current_path()};
@@ -135,7 +135,7 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
       .processes_per_node = flags.processes.value_or(1),
       .uses_torchrun = flags.processes.has_value() || !nodes.prefixes.empty(),
       .master_address = flags.master_address.value_or(nodes.first_address),
-      // Of the ports that nobody is told to use; any will do.
+      // Any of the ports that nobody is told to use will do.
       .master_port =
           static_cast<std::uint16_t>(20000 + std::random_device()() % 10000),
       .folder = std::filesystem::current_path(),
@@ -152,7 +152,8 @@ Result<LaunchPlan> launch_plan(const ProfileFlags& flags, const Env& env) {
   return plan;
 }
 
-/// What the relay may keep: a quarter of what this process may use.
+/// The bytes that the relay may keep: a quarter of the memory that this process
+/// may use.
 std::uint64_t relay_bytes() { return effective_limits().memory_bytes / 4; }
 
 ProfileSettings settings_of(const ProfileFlags& flags,
@@ -175,7 +176,7 @@ std::optional<double> joules_in(double seconds,
          static_cast<double>(watts.size());
 }
 
-/// Who serves what the script reads, as far as its environment says.
+/// The server of the script's data, as far as its environment tells.
 std::string served_by(const Env& env) {
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}) {
     if (const auto url = value_of(env, name)) return provider_at(*url);
@@ -183,7 +184,7 @@ std::string served_by(const Env& env) {
   return "";
 }
 
-/// Of so many steps of all ranks, cold, as they were measured.
+/// The ledger of so many steps of all ranks, cold, as they were measured.
 Json ledger_of(const MeasuredStep& step, const Json& report,
                const TrainingTrials& trials, const Pricing& pricing) {
   constexpr double kSteps = 1000;
@@ -255,7 +256,7 @@ Result<void> run_profile(const ProfileFlags& flags, CommandContext& context) {
   LEAT_TRY_VOID(flags.ledger.pricing());
   LEAT_TRY(const LaunchPlan launch, launch_plan(flags, context.env));
   LEAT_TRY(const Nanoseconds limit, parse_duration(flags.limit));
-  // What takes minutes is not lost at its end.
+  // Fail now, not after minutes of work.
   if (!flags.html.empty() && !std::ofstream(flags.html, std::ios::app)) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("--html {}: cannot be written: make its folder, "

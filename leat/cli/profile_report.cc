@@ -95,7 +95,7 @@ Json reads_json(const std::vector<RelayCounts>& reads) {
   return runs;
 }
 
-/// Of the last cold run: what a batch asks of the store.
+/// The requests of a batch to the store, in the last cold run.
 Json fetch_json(const TrainingTrials& trials) {
   if (trials.cold_reads.empty() || trials.cold_batches == 0) return nullptr;
   const RelayCounts& reads = trials.cold_reads.back();
@@ -123,7 +123,7 @@ Json timeline_json(const TrainingTrials& trials) {
           {"bins", std::move(bins)}};
 }
 
-/// What every rank did, small enough for a page: of a thousand ranks those that
+/// The ranks' times, small enough for a page: of a thousand ranks, those that
 /// waited least and most.
 Json ranks_json(const TrainingTrials& trials) {
   std::vector<std::size_t> shown(trials.cold_ranks.size());
@@ -217,7 +217,7 @@ std::string time_text(double seconds) {
                              {"ms", 1e3},       {"us", 1e6},       {"ns", 1e9}};
   if (seconds == 0) return "0 s";
   const auto* unit = std::ranges::begin(kUnits);
-  // What would round up to 1,000 is the next unit's.
+  // A value that would round up to 1,000 is shown in the next unit.
   constexpr double kLeast[] = {7200, 120, 0.9995, 0.9995e-3, 0.9995e-6};
   for (const double least : kLeast) {
     if (std::abs(seconds) >= least) break;
@@ -236,7 +236,7 @@ std::string interval_text(const Json& low, const Json& high) {
                      time_text(high.get<double>()));
 }
 
-/// What a reader of the parts has to know, a line each.
+/// Notes that a reader of the parts needs, a line each.
 void print_notes(const Json& report, std::ostream& out) {
   if (report["settings"]["repeats"].get<std::uint32_t>() < 2) {
     out << "one run under each condition: the intervals are of its steps, and "

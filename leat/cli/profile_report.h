@@ -1,5 +1,5 @@
-// What `leat profile` tells: one JSON object, read again by `leat what-if` and
-// `leat recommend`. docs/reference/profile-report.md says what is in it.
+// The report of `leat profile`: one JSON object, read again by `leat what-if`
+// and `leat recommend`. docs/reference/profile-report.md describes it.
 #pragma once
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>

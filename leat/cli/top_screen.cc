@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view kUnknown = "-";
 constexpr std::string_view kUnbounded = "any";
-/// What is left for decisions however many jobs there are, with their heading.
+/// The lines that are kept for decisions, with their heading, for any number of
+/// jobs.
 constexpr std::size_t kLeastForDecisions = 4;
 constexpr std::size_t kMostName = 24;
 

@@ -1,4 +1,4 @@
-// What `leat top` shows of a node: text for a terminal.
+// The view of a node in `leat top`: text for a terminal.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -32,7 +32,7 @@ struct WarmFlags {
   bool is_json = false;
 };
 
-/// What has been seen of a pass over the dataset.
+/// The counts of a pass over the dataset.
 struct Pass {
   std::uint64_t samples = 0;
   std::uint64_t found = 0;    ///< Reads that the folder answered.
@@ -129,8 +129,9 @@ Result<void> run_warm(const WarmFlags& flags, CommandContext& context) {
            Loader::open(std::move(dataset), options, context.env));
   LEAT_TRY(Pass pass, run_pass(*loader, all, line, context));
   std::uint64_t fetched = pass.fetched;
-  // What came faster than the disk could write, or while records of earlier
-  // runs were in its place, is fetched once more, as long as that helps.
+  // Some records came faster than the disk could write, or while records of
+  // earlier runs were in their place. Fetch those once more, as long as that
+  // helps.
   for (std::optional<std::uint64_t> before;
        pass.refused != 0 && (!before || pass.kept() > *before);) {
     before = pass.kept();

@@ -1,4 +1,4 @@
-// What a dataset consists of, as a view of bytes.
+// The samples and objects of a dataset, as a view of bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace leat {
 
-/// What the values of a field are.
+/// The type of a field's values.
 enum class FieldKind : std::uint8_t {
   kBytes,    ///< A range of an object, fetched when wanted.
   kInt64,    ///< A number kept in the catalogue.
@@ -32,8 +32,8 @@ struct FieldSpec {
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 
-/// Where the bytes of a field of a sample lie. At most 2^48 bytes from start to
-/// end, packed into 16 bytes in the file.
+/// The place of the bytes of a field of a sample. At most 2^48 bytes from start
+/// to end, packed into 16 bytes in the file.
 struct ByteRange {
   static constexpr std::uint32_t kMissing = 0xffffffff;
   ObjectIndex object{kMissing};
@@ -51,8 +51,8 @@ enum class Layout : std::uint8_t {
   kShards,   ///< Many samples in each object: shuffle in blocks.
 };
 
-/// Who gave an object its ETag. One made by another kind of store says nothing
-/// about the version, and only sizes can be compared.
+/// The kind of store that gave an object its ETag. An ETag made by another kind
+/// says nothing about the version; then only sizes can be compared.
 enum class EtagKind : std::uint8_t {
   kNone,   ///< There are no ETags.
   kHttp,   ///< An HTTP server: s3, http and https alike.
@@ -73,10 +73,10 @@ struct ObjectView {
 std::string key_in_store(std::string_view prefix,
                          std::string_view relative_key);
 
-struct CatalogueTables;  // What open() found; the reader's own.
+struct CatalogueTables;  // The tables that open() found; the reader's own.
 struct CatalogueColumn;
 
-/// What Catalogue::open() reads to find damage.
+/// The parts that Catalogue::open() reads to find damage.
 enum class CatalogueChecks : std::uint8_t {
   kAll,  ///< Every byte: a checksum for each section, every end and range.
   /// The header, the table, the names of fields and classes. Each other value

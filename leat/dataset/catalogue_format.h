@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kMostObjects = ByteRange::kMissing;
 inline constexpr std::uint64_t kMostRange = std::uint64_t{1} << 48;
 inline constexpr std::size_t kRangeBytes = 16;
 
-/// Where the keys of samples are.
+/// The place of the samples' keys.
 enum class SampleKeys : std::uint8_t {
   kOfObjects,  ///< Sample i is called as object i is.
   kOwn,        ///< In sections of their own.
@@ -49,8 +49,8 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 inline constexpr std::size_t kHeaderCrcOffset = offsetof(Header, crc);
 
-/// What a section holds. They stand in the file in this order, those of fields
-/// by field, without a gap.
+/// The content of a section. Sections stand in the file in this order, those of
+/// fields field by field, without a gap.
 enum class SectionKind : std::uint32_t {
   kFields = 1,
   kClasses,

@@ -14,8 +14,8 @@
 
 namespace leat {
 
-/// Where each section of a finished CatalogueWriter goes, and its bytes.
-/// Lifetime: the writer outlives it, unchanged.
+/// The place and bytes of each section of a finished CatalogueWriter. Lifetime:
+/// the writer outlives it, unchanged.
 class CatalogueLayout {
  public:
   explicit CatalogueLayout(const CatalogueWriter& writer);

@@ -267,7 +267,7 @@ std::optional<std::uint64_t> check_ranges(std::span<const std::byte> ranges,
   std::uint64_t total = 0;
   for (std::size_t at = 0; at < ranges.size(); at += kRangeBytes) {
     const ByteRange range = unpack(load<PackedRange>(ranges.data() + at));
-    std::uint64_t size = 0;  // Of what is missing, too.
+    std::uint64_t size = 0;  // The missing ones count, too.
     if (range.object.value < objects) {
       size = load<std::uint64_t>(sizes.data() + range.object.value * 8ULL);
     } else if (!range.is_missing()) {

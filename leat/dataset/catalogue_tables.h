@@ -1,4 +1,4 @@
-// What Catalogue::open() found, checked. Shared by its two sources.
+// The tables that Catalogue::open() found, checked. Shared by its two sources.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -32,8 +32,8 @@ struct TextPool {
 /// Collects the samples of a dataset in memory and makes their catalogue.
 ///
 /// Samples keep the order in which they were added; values stay as narrow as
-/// the widest of their column. What cannot be stored is remembered and reported
-/// by finish(), so that adding needs no checks.
+/// the widest of their column. The writer remembers a value that it cannot
+/// store, and finish() reports it, so that adding needs no checks.
 ///
 /// Threads: one at a time.
 class CatalogueWriter {

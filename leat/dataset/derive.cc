@@ -19,8 +19,8 @@ constexpr std::uint32_t kNotTaken = ByteRange::kMissing;
 
 /// How the samples of one catalogue become those of another.
 struct CopyRules {
-  /// Of the first place of this catalogue among those joined; nullopt: keys
-  /// stay as they are.
+  /// The first place of this catalogue among those joined; nullopt: keys stay
+  /// as they are.
   std::optional<std::size_t> first_place = std::nullopt;
   /// Its keys say already which of its places they are of.
   bool is_joined = false;
@@ -156,7 +156,7 @@ std::string names_of(std::vector<FieldSpec> fields) {
   return names;
 }
 
-/// Where each field of `first` is in `other`.
+/// The index in `other` of each field of `first`.
 Result<std::vector<std::size_t>> fields_alike(const Catalogue& first,
                                               const Catalogue& other,
                                               std::size_t part) {

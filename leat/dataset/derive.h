@@ -22,8 +22,8 @@ namespace leat {
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples);
 
-/// What a joined catalogue puts in front of the keys of objects of its part
-/// `part`: "2/".
+/// The prefix that a joined catalogue puts in front of the keys of objects of
+/// its part `part`: "2/".
 std::string joined_prefix(std::size_t part);
 
 /// The samples of all parts, one part after the other. The keys of objects

@@ -1,4 +1,4 @@
-// What people write in braces: "shard-{0000..0128}.tar", "{train,val}".
+// Expands braces: "shard-{0000..0128}.tar", "{train,val}".
 #pragma once
 #include <cstddef>
 #include <string>

@@ -32,13 +32,14 @@ enum class EtagUse : std::uint8_t {
 struct IndexOptions {
   /// Shards that are scanned at once; each takes a thread and about 1 MiB.
   std::size_t threads = 32;
-  /// What labels count through; empty: the sorted names of the top folders.
+  /// The classes that labels count; empty: the sorted names of the top folders.
   std::vector<std::string> classes;
   EtagUse etags = EtagUse::kKeep;
   /// Which of the objects that are there count.
   Selection selection;
-  /// What is below the prefix, keys relative to it, in byte order: instead of
-  /// listing, such as from read_inventory(). May be empty.
+  /// Returns the objects below the prefix, such as from read_inventory(), with
+  /// keys relative to it and in byte order. It is called instead of listing.
+  /// May be empty.
   std::function<Result<std::vector<ObjectInfo>>(std::stop_token)> objects;
   /// Says which version of them that is, in one line; empty if nobody knows.
   std::string objects_version;
@@ -48,7 +49,7 @@ struct IndexOptions {
 
 struct BuiltCatalogue {
   Buffer bytes;
-  /// What a user should know though nothing failed; empty if nothing.
+  /// A note for the user, though nothing failed; empty if there is none.
   std::string note;
 };
 

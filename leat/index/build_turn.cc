@@ -23,7 +23,7 @@ Result<std::optional<CatalogueLock>> wait_for_turn(
     const std::function<Result<Sight>()>& look, const std::stop_token& stop) {
   const SteadyClock clock;
   const TimePoint begin = clock.now();
-  // Whoever waited for a builder has let local rank 0 go first.
+  // A process that waited for a builder has let local rank 0 go first.
   bool may_build = launch.local.rank == 0;
   for (;;) {
     LEAT_TRY(const Sight sight, look());

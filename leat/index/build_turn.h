@@ -1,4 +1,4 @@
-// Whose turn it is to make a catalogue that many processes want.
+// Takes turns among the many processes that want to make a catalogue.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,9 +16,9 @@ namespace leat {
 /// How long one waits for another. Each is long against what it waits for, and
 /// short against a listing that was made twice.
 struct TurnTimes {
-  /// What local rank 0 gets before the other ranks of its node build.
+  /// The head start of local rank 0 before the other ranks of its node build.
   Nanoseconds head_start = std::chrono::seconds(3);
-  /// What the job's first node gets to say that it builds.
+  /// The time that the job's first node gets to say that it builds.
   Nanoseconds sign = std::chrono::seconds(15);
   /// A sign that was not renewed for so long was left by the dead.
   Nanoseconds sign_life = std::chrono::seconds(60);
@@ -26,7 +26,7 @@ struct TurnTimes {
   Nanoseconds pace = std::chrono::seconds(1);
 };
 
-/// What a look at the places of a catalogue shows.
+/// The result of a look at the places of a catalogue.
 enum class Sight : std::uint8_t {
   kThere,   ///< It can be opened.
   kComing,  ///< Somebody elsewhere is at it.

@@ -101,7 +101,7 @@ Result<Catalogue> open_file(const std::string& path,
     return Catalogue::open(span, std::move(held), CatalogueChecks::kStructure);
   }
   Result<Catalogue> checked = Catalogue::open(span, std::move(held));
-  // What was read to be checked need not stay resident.
+  // Pages that were read only for the check need not stay resident.
   (void)::madvise(address, size_bytes, MADV_DONTNEED);
   return checked;
 }

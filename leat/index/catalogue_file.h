@@ -18,8 +18,9 @@ namespace leat {
 struct MapOptions {
   /// Files up to this are copied: then nothing that happens to them can hurt.
   std::uint64_t most_copied_bytes = 64 << 20;
-  /// Of files up to this every byte is checked; of larger ones the structure
-  /// alone, for reading them would take longer than the first batch.
+  /// Files up to this size have every byte checked. Only the structure of
+  /// larger ones is checked, since reading them would take longer than the
+  /// first batch.
   std::uint64_t most_checked_bytes = std::uint64_t{1} << 30;
 };
 
@@ -49,10 +50,9 @@ std::chrono::sys_seconds written_at(const std::string& path);
 Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes);
 
-/// Where the catalogue of a place is kept on this machine: below
-/// LEAT_CACHE_DIR, else XDG_CACHE_HOME/leat, else HOME/.cache/leat. `identity`
-/// says which place, endpoint included. Nullopt if the environment names no
-/// folder.
+/// The path of a place's catalogue on this machine: below LEAT_CACHE_DIR, else
+/// XDG_CACHE_HOME/leat, else HOME/.cache/leat. `identity` names the place,
+/// endpoint included. Nullopt if the environment names no folder.
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env);
 

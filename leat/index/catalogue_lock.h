@@ -1,4 +1,5 @@
-// Who may make the catalogue of a path: one process of this machine at a time.
+// The lock on making the catalogue of a path: one process of this machine holds
+// it at a time.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -19,7 +19,7 @@ namespace {
 
 using MaybeOpened = std::optional<OpenedCatalogue>;
 
-/// Of each place.
+/// For each place.
 constexpr std::size_t kMostEarlier = 4;
 
 std::chrono::sys_seconds now() {
@@ -27,7 +27,7 @@ std::chrono::sys_seconds now() {
       std::chrono::system_clock::now());
 }
 
-/// What there is, before anybody asks whether it is still true.
+/// The catalogues that exist, before anybody asks whether they are still true.
 struct Candidates {
   MaybeOpened published;
   MaybeOpened cached;
@@ -80,7 +80,7 @@ std::string text_of(const Glimpse& seen) {
   return "listing " + seen.digest().hex();
 }
 
-/// Of `seen`, whether the note vouches for this catalogue.
+/// True if the note says that this catalogue was true for `seen`.
 bool is_vouched_for(const PublishedPlace& place, const Catalogue& catalogue,
                     std::string_view seen) {
   if (!place.path) return false;
@@ -96,7 +96,7 @@ void vouch_for(const PublishedPlace& place, const Catalogue& catalogue,
              {.seen = seen, .catalogue = catalogue.digest().hex()});
 }
 
-/// Who may not list may read all the same, which is what counts.
+/// A user who may not list may read all the same, and that is enough.
 Result<bool> is_unlisted_but_good(const PublishedPlace& place,
                                   const OpenedCatalogue& candidate, Error error,
                                   const std::stop_token& stop) {
@@ -113,8 +113,9 @@ Result<bool> is_unlisted_but_good(const PublishedPlace& place,
   return true;
 }
 
-/// Of a whole listing, what would be taken of it; else all that was seen: what
-/// is usual there cannot be told from a part.
+/// If the glimpse is a whole listing, the objects that would be taken from it.
+/// Otherwise all that were seen: a part does not tell which data is usual
+/// there.
 Glimpse taken_of(Glimpse seen, const Selection& selection) {
   if (!seen.is_all) return seen;
   Result<Selected> taken = select_objects(std::move(seen.first), selection);
@@ -133,7 +134,7 @@ Result<bool> is_true(const PublishedPlace& place,
     return is_unlisted_but_good(place, candidate, std::move(glimpse).error(),
                                 stop);
   }
-  // What a catalogue leaves out may come and go.
+  // Objects that a catalogue leaves out may come and go.
   glimpse->first = select_some(std::move(glimpse->first), selection);
   glimpse->tail = select_some(std::move(glimpse->tail), selection);
   seen = text_of(*glimpse);

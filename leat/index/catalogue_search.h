@@ -11,23 +11,23 @@
 
 namespace leat {
 
-/// What a search has come to.
+/// The result of a search.
 struct Sought {
   /// To be used.
   std::optional<OpenedCatalogue> good;
-  /// What is there has changed since this one, and there is no other.
+  /// The data has changed since this catalogue, and there is no other.
   std::optional<OpenedCatalogue> outdated;
-  /// Of the cache's file, before it was looked into.
+  /// The identity of the cache's file, before it was looked into.
   std::optional<FileIdentity> before;
-  /// What SeenNote is to say of the catalogue that is made now; may be empty.
+  /// The text for the SeenNote of the catalogue that is made now; may be empty.
   std::string seen;
   /// Held until then: other ranks of this node wait for it.
   std::optional<CatalogueLock> turn;
 };
 
-/// Looks beside the data, then in the cache. Where `options.refresh` is
-/// automatic, the store is asked whether it is still true; of the ranks of a
-/// job's node by one, for all. Blocks.
+/// Looks beside the data, then in the cache. If `options.refresh` is automatic,
+/// the store is asked whether the catalogue is still true. One rank of a job's
+/// node asks for all. Blocks.
 ///
 /// Errors: kCorrupt, of what was found; kPermissionDenied if the store refuses
 /// who is asking, though a catalogue is kept; as Store::list
@@ -35,8 +35,8 @@ Result<Sought> seek_catalogue(const PublishedPlace& place,
                               const CatalogueOptions& options,
                               const std::stop_token& stop);
 
-/// What the cache has at `path`; nullopt if nothing that can be opened, or too
-/// old.
+/// The cache's catalogue at `path`; nullopt if none there can be opened, or if
+/// it is too old.
 ///
 /// Errors: kCorrupt
 Result<std::optional<OpenedCatalogue>> find_cached(

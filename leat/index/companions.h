@@ -1,4 +1,4 @@
-// What lies beside tar shards and is no data: their indexes and statistics.
+// Files beside tar shards that are no data: their indexes and statistics.
 #pragma once
 #include <string>
 #include <string_view>
@@ -21,10 +21,10 @@ struct SortedObjects {
 /// Whether both are the same objects of the same sizes and ETags.
 bool is_same(const SortedObjects& a, const SortedObjects& b);
 
-/// Tells companions of shards from data: `.idx`, `.index`, `.json`, `.parquet`
-/// that are called as a shard is ("00000.idx" and "00000_stats.json" beside
-/// "00000.tar"), and up to kMostLooseCompanions called otherwise
-/// ("shardindex.json"). Where there are no shards, all objects are data.
+/// Tells companions of shards from data. Companions are `.idx`, `.index`,
+/// `.json` and `.parquet` files with the name of a shard ("00000.idx" and
+/// "00000_stats.json" beside "00000.tar"), and up to kMostLooseCompanions with
+/// other names ("shardindex.json"). Without shards, all objects are data.
 ///
 /// Errors: as layout_of().
 Result<SortedObjects> sort_objects(std::vector<ObjectInfo> objects);

@@ -23,7 +23,7 @@ namespace {
 
 /// A listing of so many pages is looked at whole.
 constexpr std::size_t kMostPages = 5;
-/// What a page of a bucket holds.
+/// The number of keys in a page of a bucket's listing.
 constexpr std::uint64_t kKeysAPage = 1000;
 /// A note is two hashes in hex, and a word.
 constexpr std::size_t kMostNoteBytes = 256;
@@ -34,8 +34,8 @@ constexpr std::chrono::seconds kStartedTogether{5};
 
 using FileTime = std::filesystem::file_time_type;
 
-/// When this process began, a forked one too. Where nobody says, now: then it
-/// looks for itself.
+/// The time when this process began, a forked one too. If it cannot be found,
+/// now: then this process looks for itself.
 FileTime process_began() {
   const FileTime now = FileTime::clock::now();
   std::ifstream file("/proc/self/stat");
@@ -75,7 +75,7 @@ ObjectView object_at(const Catalogue& catalogue, std::uint64_t i) {
   return catalogue.object({static_cast<std::uint32_t>(i)});
 }
 
-/// What a catalogue of this layout would hold of what was seen.
+/// True if a catalogue of this layout would hold the object.
 bool counts(const ObjectInfo& object, Layout layout) {
   return layout != Layout::kShards || object.key.ends_with(".tar");
 }

@@ -15,14 +15,14 @@
 
 namespace leat {
 
-/// A cheap look at what lies below a prefix: all of a small listing, of a large
-/// one the first page, and what comes behind the end of a catalogue. What
-/// changed in the middle of a large one is not seen.
+/// A cheap look at the objects below a prefix: all of a small listing; of a
+/// large one, the first page and the objects behind the end of a catalogue. A
+/// change in the middle of a large listing is not seen.
 struct Glimpse {
   /// Without hidden ones; keys relative to the prefix, in byte order.
   std::vector<ObjectInfo> first;
   bool is_all = false;  ///< `first` is the whole listing.
-  /// Where not: from the last object that the catalogue has.
+  /// If not: the objects from the last one of the catalogue on.
   std::vector<ObjectInfo> tail;
 
   Hash128 digest() const;
@@ -38,7 +38,7 @@ Result<Glimpse> glimpse_at(Store& store, std::string_view prefix,
 /// of another size or, where both ETags are of one kind, of another version.
 bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
 
-/// What tells two catalogues of one place apart.
+/// The differences between two catalogues of one place.
 struct CatalogueChange {
   std::uint64_t added = 0;
   std::uint64_t removed = 0;
@@ -71,14 +71,14 @@ Result<void> check_access(Store& store, std::string_view prefix,
                           const Catalogue& catalogue,
                           const std::stop_token& stop);
 
-/// What was seen when a catalogue was last found to be true: kept beside it.
+/// A note beside a catalogue: the state in which it was last found to be true.
 struct SeenNote {
   std::string seen;       ///< Of a Glimpse, its digest; one line in any case.
   std::string catalogue;  ///< Its digest.
 };
 /// Nullopt if there is none, or it cannot be read.
 std::optional<SeenNote> read_seen(const std::string& catalogue_path);
-/// Where that cannot be kept, the next start compares again.
+/// If the note cannot be written, the next start compares again.
 void write_seen(const std::string& catalogue_path, const SeenNote& note);
 
 /// True if somebody on this node has checked the catalogue at this path since

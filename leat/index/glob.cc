@@ -68,8 +68,8 @@ std::size_t after_one(std::string_view pattern, std::size_t at, char c,
   return pattern[at] == c ? at + 1 : std::string_view::npos;
 }
 
-/// Where a star has let go too early, the last one takes one more: earlier ones
-/// need not be looked at again.
+/// If a star has let go too early, the last one takes one more character.
+/// Earlier stars need not be looked at again.
 bool part_matches(std::string_view pattern, std::string_view text) {
   constexpr std::size_t kNone = std::string_view::npos;
   std::size_t p = 0;

@@ -23,7 +23,7 @@ std::string_view folder_of(std::string_view key) {
   return slash == std::string_view::npos ? "" : key.substr(0, slash);
 }
 
-/// Where the store has a file of the inventory.
+/// The store's entry for a file of the inventory.
 Result<ObjectInfo> find_file(const InventoryPlace& place,
                              const std::string& key,
                              const std::stop_token& stop) {

@@ -1,4 +1,4 @@
-// What a bucket holds, as S3 Inventory wrote it down: nothing is listed.
+// The content of a bucket, as S3 Inventory wrote it down: nothing is listed.
 #pragma once
 #include <stop_token>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// Where an inventory is: its manifest.
+/// The place of an inventory: its manifest.
 struct InventoryPlace {
   Store& store;
   std::string manifest_key;

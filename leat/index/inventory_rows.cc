@@ -97,7 +97,7 @@ Result<void> InventoryRows::keep(const std::vector<std::string>& fields) {
                       std::string_view text) {
     return column && fields[*column] == text;
   };
-  // Where there are no versions these are empty.
+  // These are empty if there are no versions.
   if (is(columns_.is_latest, "false") ||
       is(columns_.is_delete_marker, "true")) {
     return {};

@@ -14,7 +14,7 @@ namespace leat {
 
 /// All objects below `prefix` that `selection` takes, in byte order, their keys
 /// relative to it. Blocks. `progress` hears the number of objects so far; it
-/// may be empty. What is left out is logged, once in a process.
+/// may be empty. Logs, once in a process, how many were left out.
 ///
 /// Errors: as Store::list and select_objects().
 Result<std::vector<ObjectInfo>> list_data(
@@ -23,7 +23,7 @@ Result<std::vector<ObjectInfo>> list_data(
     const Selection& selection = {});
 
 /// Those of `objects`, whose keys are relative to `place` already, that
-/// `selection` takes. What is left out is logged, once in a process.
+/// `selection` takes. Logs, once in a process, how many were left out.
 ///
 /// Errors: as select_objects().
 Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects,

@@ -17,16 +17,16 @@ namespace leat {
 /// A field of every sample, a value for each row.
 struct ManifestColumn {
   FieldSpec field;
-  /// Of kString: the values. Of kBytes: keys of objects, relative to the
-  /// prefix; empty where the sample lacks the field.
+  /// For kString: the values. For kBytes: keys of objects, relative to the
+  /// prefix; empty if the sample lacks the field.
   std::vector<std::string> texts;
   std::vector<std::int64_t> ints;  ///< Of kInt64: the values.
   std::vector<double> floats;      ///< Of kFloat64: the values.
-  /// Of kBytes: the objects' sizes, if the manifest has them; else empty, and
-  /// the store is asked.
+  /// For kBytes: the objects' sizes, if the manifest has them. If empty, the
+  /// store is asked.
   std::vector<std::uint64_t> sizes;
-  /// Of kBytes: the part of the object that is the value, both or neither;
-  /// empty: all of it.
+  /// For kBytes: the part of the object that is the value. Give both or
+  /// neither; if empty, the value is the whole object.
   std::vector<std::uint64_t> offsets;
   std::vector<std::uint64_t> lengths;
 };
@@ -36,13 +36,14 @@ struct Manifest {
   std::uint64_t rows = 0;
   std::vector<ManifestColumn> columns;  ///< At least one of them kBytes.
   std::vector<std::string> classes;     ///< That `label` counts through.
-  /// Of samples; empty: each is called as the object of its first byte field.
+  /// The names of samples. If empty, each has the name of the object of its
+  /// first byte field.
   std::vector<std::string> names;
 };
 
 /// Makes the catalogue of a manifest. Lists nothing; asks the store for the
 /// size and ETag of each object once (Store::stat), `options.threads` at a
-/// time, unless the manifest has the sizes. Where values are parts of objects,
+/// time, unless the manifest has the sizes. If values are parts of objects,
 /// these count as shards. Blocks.
 ///
 /// Errors:

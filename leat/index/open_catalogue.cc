@@ -24,7 +24,7 @@ Result<std::shared_ptr<const Catalogue>> open_bytes(Buffer bytes) {
   return std::make_shared<const Catalogue>(std::move(catalogue));
 }
 
-/// Where the launcher's variables are wrong, the loader will say so.
+/// If the launcher's variables are wrong, the loader will say so.
 Launch launch_of(const Env& env) {
   const Result<Launch> launch = read_launch(env);
   return launch ? *launch : Launch{};
@@ -164,11 +164,11 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
              find_cached(place.path, place.launch, Refresh::never()));
     if (cached) return *std::move(cached);
   }
-  // Where nothing can be locked, each process makes its own.
+  // If nothing can be locked, each process makes its own.
   return build_for_job(place, options, stop);
 }
 
-/// Who has made it says what has changed.
+/// The process that has made it logs the changes.
 void note_change(std::string_view url, const OpenedCatalogue& before,
                  OpenedCatalogue& made) {
   if (made.source != CatalogueSource::kBuilt) return;

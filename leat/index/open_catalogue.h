@@ -32,7 +32,7 @@ struct CatalogueOptions {
   Refresh refresh = Refresh::automatic();
 };
 
-/// Where a catalogue came from.
+/// The origin of a catalogue.
 enum class CatalogueSource : std::uint8_t {
   kPublished,  ///< Beside the data.
   kCache,      ///< This user's cache folder.
@@ -47,7 +47,7 @@ struct OpenedCatalogue {
   CatalogueSource source = CatalogueSource::kBuilt;
   /// The URL or path of the catalogue; empty if it is in memory alone.
   std::string location;
-  /// What a user should know though nothing failed; empty if nothing. To be
+  /// A note for the user, though nothing failed; empty if there is none. To be
   /// logged once.
   std::string note;
   /// When what lies there was listed; the epoch if nobody knows.
@@ -62,11 +62,11 @@ std::string published_key(std::string_view prefix);
 /// Finds the catalogue of `prefix`: beside the data, else in the user's cache,
 /// else made now and put into the cache. Blocks.
 ///
-/// Of many processes that find none, one makes it: on a node the first that
-/// locks the cache's file, local rank 0 with a head start; of a job of several
-/// nodes (as the launcher's variables in `env` say) the first node, which puts
-/// it beside the data for the others. They wait for it, and take over from the
-/// dead.
+/// If many processes find no catalogue, one makes it. On a node it is the first
+/// that locks the cache's file; local rank 0 has a head start. In a job of
+/// several nodes (by the launcher's variables in `env`) it is the first node,
+/// which puts the catalogue beside the data for the others. They wait for it,
+/// and take over if it dies.
 ///
 /// `identity` names the place for the cache: the URL, and the endpoint where it
 /// is not the usual one; no credentials. A cache that cannot be written is a
@@ -95,10 +95,10 @@ Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
                                       const Env& env,
                                       const std::stop_token& stop);
 
-/// Puts what was made otherwise into the cache, where open_or_build() of this
-/// identity and these classes finds it; and beside the data, if this is the
-/// first of several nodes of a job and the store takes it, for later starts of
-/// the others. Blocks. What cannot be written is a note.
+/// Puts a catalogue that was made otherwise into the cache, where
+/// open_or_build() of this identity and these classes finds it. Also puts it
+/// beside the data for later starts, if this is the first of several nodes of a
+/// job and the store takes it. Blocks. A failed write becomes a note.
 ///
 /// Errors: as Catalogue::open
 Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
@@ -108,8 +108,8 @@ Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
                                        const Env& env,
                                        const std::stop_token& stop);
 
-/// What the cache has under this identity and these classes; nullopt if nothing
-/// that can be opened. Blocks.
+/// The cache's catalogue with this identity and these classes; nullopt if none
+/// can be opened. Blocks.
 ///
 /// Errors: kCorrupt, as in open_or_build()
 Result<std::optional<OpenedCatalogue>> kept_catalogue(
@@ -122,7 +122,8 @@ std::optional<OpenedCatalogue> earlier_catalogue(
     std::string_view identity, const std::vector<std::string>& classes,
     std::string_view digest, const Env& env);
 
-/// Where that is, or will be; nullopt if the environment names no folder.
+/// The path of that catalogue, present or future; nullopt if the environment
+/// names no folder.
 std::optional<std::string> kept_catalogue_path(
     std::string_view identity, const std::vector<std::string>& classes,
     const Env& env);

@@ -15,7 +15,7 @@ namespace {
 /// More than any catalogue has.
 constexpr std::uint64_t kMostCatalogueBytes = std::uint64_t{64} << 30;
 
-/// What the store says of the catalogue beside the data; nullopt if there is
+/// The store's entry for the catalogue beside the data; nullopt if there is
 /// none.
 Result<std::optional<ObjectInfo>> stat_published(Store& store,
                                                  const std::string& key,
@@ -35,12 +35,12 @@ Result<std::optional<ObjectInfo>> stat_published(Store& store,
   return std::move(info).error().while_doing("looking for a catalogue");
 }
 
-/// Where the copies of all versions are: what begins like this.
+/// The prefix of the paths of all versions' copies.
 std::string copies_of(const std::string& path) {
   return std::filesystem::path(path).replace_extension().string() + "-";
 }
 
-/// Where the copy of this version is; nullopt where versions cannot be told.
+/// The path of this version's copy; nullopt if versions cannot be told apart.
 std::optional<std::string> copy_path(const PublishedPlace& place,
                                      std::string_view etag) {
   if (!place.path || etag.empty()) return std::nullopt;

@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// What it takes to look for a published catalogue.
+/// The facts that a search for a published catalogue needs.
 struct PublishedPlace {
   Store& store;
   std::string_view prefix;

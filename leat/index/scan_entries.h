@@ -1,5 +1,5 @@
-// What stands in the entries of a ScanLog: numbers in 8 bytes, little-endian,
-// and texts as their length and bytes.
+// The format of a ScanLog's entries: numbers in 8 bytes, little-endian, and
+// texts as their length and bytes.
 //
 //     the listing  the shards, then their companions; of each: how many, and
 //                  key, ETag and size of every one

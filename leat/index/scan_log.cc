@@ -27,7 +27,7 @@ constexpr std::uint64_t kFirstHash = 0x6c65617473636e31;
 /// In the place of the kind of the first entry.
 constexpr std::string_view kHidden("\0\0\0\0\0\0\0\0", 8);
 
-/// What stands before a payload.
+/// The head of an entry, before its payload.
 struct Head {
   std::uint64_t kind = 0;
   std::uint64_t length = 0;
@@ -97,7 +97,8 @@ Result<std::unique_ptr<ScanLog>> ScanLog::write(const std::string& path,
   if (!file) return system_error(errno, "opening " + path);
   std::unique_ptr<ScanLog> log(new ScanLog(path, std::move(file)));
   log->lock_.emplace(std::move(lock));
-  (void)log->read_listing();  // Of the dead, if they have left one.
+  (void)log->read_listing();  // Reads the listing of a process that has died,
+                              // if it left one.
   return log;
 }
 
@@ -139,7 +140,7 @@ std::unique_ptr<ScanLog> ScanLog::read(const std::string& path) {
 void ScanLog::remove_left(const std::string& path) {
   if (!catalogue_identity(path))
     return;  // The usual case: it asks for no lock.
-  // What cannot be locked or removed is only in the way of nobody.
+  // A log that cannot be locked or removed is in nobody's way.
   const Result<std::optional<CatalogueLock>> lock =
       CatalogueLock::try_lock(path);
   if (lock && *lock) ::unlink(path.c_str());
@@ -264,7 +265,8 @@ Result<void> ScanLog::append(const Error& error) {
 }
 
 void ScanLog::end() {
-  // Who is not told finds the file gone, and what it has is all there is.
+  // A reader that is not told finds the file gone; the entries it has are then
+  // all there are.
   (void)append(kEnd, "");
   remove();
 }

@@ -1,4 +1,4 @@
-// What a scan of shards has found so far, for the other processes of a node.
+// The results of a scan of shards so far, for the other processes of a node.
 //
 // The file is a row of entries, appended one after another, little-endian:
 //
@@ -45,8 +45,8 @@ struct ScanEntry {
 /// A file in which one process of a node writes down what it finds in shards,
 /// and from which the others take it.
 ///
-/// Who writes holds the flock on the file, so that the kernel says when it has
-/// died: then a reader takes over where the file ends.
+/// The writer holds the flock on the file, so the kernel tells when it has
+/// died. A reader then takes over at the end of the file.
 ///
 /// Threads: one at a time, but for say_awaited() and is_awaited().
 class ScanLog {
@@ -82,7 +82,8 @@ class ScanLog {
     kOurs,    ///< This process does, from now on.
     kNobodys  ///< The file is gone; everyone goes on alone.
   };
-  /// Who writes, which is this process if nobody else is left. Returns at once.
+  /// Tells which process writes: this one, if nobody else is left. Returns at
+  /// once.
   Turn take_turn();
   /// Holds the lock, and has not left the file.
   bool is_writer() const { return lock_.has_value(); }

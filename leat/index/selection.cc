@@ -114,7 +114,7 @@ class Source {
   std::vector<bool> is_met_;
 };
 
-/// What a user says by include=, exclude= and extensions=.
+/// The user's include=, exclude= and extensions=.
 struct Filters {
   std::vector<Glob> include;
   std::vector<Glob> exclude;

@@ -10,8 +10,8 @@
 
 namespace leat {
 
-/// What a user takes of a place. A value; the usual one takes what
-/// usual_data() says.
+/// The user's choice from a place. A value; the default takes what usual_data()
+/// says.
 struct Selection {
   /// Names and globs of whole keys (glob.h): the source itself. Each has to be
   /// met by some object. Empty: all.
@@ -24,8 +24,8 @@ struct Selection {
   std::vector<std::string> extensions;
 
   bool is_usual() const;
-  /// What the patterns name without a wildcard: nothing has to be listed then.
-  /// Empty if some pattern has one.
+  /// The objects that the patterns name without a wildcard: then nothing has to
+  /// be listed. Empty if some pattern has one.
   std::vector<std::string> names() const;
   /// All of it, as part of what a kept catalogue goes by.
   std::string text() const;
@@ -33,13 +33,14 @@ struct Selection {
 
 struct Selected {
   std::vector<ObjectInfo> objects;
-  /// What was left out, for one line of a log; empty if nothing.
+  /// Describes the objects that were left out, for one line of a log; empty if
+  /// there are none.
   std::string left_out;
 };
 
 /// Takes from all objects of a place, keys relative to it, in their order.
-/// Hidden ones never count. Of what no pattern of the user's names by its end,
-/// usual_data() is taken.
+/// Hidden ones never count. If no pattern of the user's names the end of a key,
+/// usual_data() decides about it.
 ///
 /// Errors:
 ///   kNotFound         nothing is there, or nothing is left; a pattern that
@@ -48,8 +49,8 @@ struct Selected {
 Result<Selected> select_objects(std::vector<ObjectInfo> objects,
                                 const Selection& selection);
 
-/// The same of a part of a listing, where nothing has to be there and no
-/// pattern has to be met. What is usual is judged by this part alone.
+/// The same for a part of a listing: nothing has to be there, and no pattern
+/// has to match. usual_data() judges by this part alone.
 std::vector<ObjectInfo> select_some(std::vector<ObjectInfo> objects,
                                     const Selection& selection);
 

@@ -22,7 +22,8 @@ CatalogueWriter writer_of(const std::vector<std::string>& classes,
   return writer;
 }
 
-/// What is wrong with this list of shards; empty if nothing, or if it is none.
+/// Describes the fault in this list of shards; empty if it has none, or is no
+/// list.
 Result<std::string> check_list(Store& store, const std::string& key,
                                const SortedObjects& objects,
                                std::span<const std::uint64_t> samples,
@@ -38,7 +39,7 @@ Result<std::string> check_list(Store& store, const std::string& key,
   return differences(**list, objects.data, samples);
 }
 
-/// What is wrong with the lists of shards that lie beside them.
+/// Describes the faults in the lists of shards that lie beside them.
 Result<std::string> check_lists(Store& store, std::string_view prefix,
                                 const SortedObjects& objects,
                                 std::span<const std::uint64_t> samples,

@@ -40,8 +40,9 @@ class ShardCatalogue {
   std::uint64_t samples() const { return writer_.samples(); }
   const std::vector<FieldSpec>& fields() const { return writer_.fields(); }
 
-  /// The file. What a user should know is in its note: indexes and lists beside
-  /// the shards that do not fit them. Asks `store` for those lists. Blocks.
+  /// The finished catalogue. Its note tells the user of indexes and lists
+  /// beside the shards that do not fit them. Asks `store` for those lists.
+  /// Blocks.
   ///
   /// Errors: kNotFound if no shard holds a sample; kCancelled
   Result<BuiltCatalogue> finish(Store& store, std::string_view prefix,
@@ -56,7 +57,7 @@ class ShardCatalogue {
 
   CatalogueWriter writer_;
   SampleGroups groups_;
-  std::vector<std::uint64_t> samples_;  // Of each shard.
+  std::vector<std::uint64_t> samples_;  // The samples of each shard.
   std::uint64_t indexes_ = 0;
   std::uint64_t unfit_ = 0;
   std::string first_note_;

@@ -27,9 +27,9 @@ struct ListedShard {
 Result<std::optional<std::vector<ListedShard>>> parse_shard_list(
     std::string_view text);
 
-/// What a user should know where a list does not fit the shards that are there;
-/// empty if it does. The bucket is right: the list has no offsets, so every
-/// shard is looked into anyhow. `samples` are those found, one for each shard.
+/// A note for the user if a list does not fit the shards that are there; empty
+/// if it does. The bucket is right: the list has no offsets, so every shard is
+/// looked into anyhow. `samples` are those found, one count for each shard.
 /// REQUIRES: samples.size() == shards.size().
 std::string differences(std::span<const ListedShard> list,
                         std::span<const ObjectInfo> shards,

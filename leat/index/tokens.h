@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// What the numbers are and how many make a sample.
+/// The type of the numbers, and how many make a sample.
 struct TokenWindows {
   NpyKind kind = NpyKind::kUnsigned;
   std::uint32_t item_bytes = 2;

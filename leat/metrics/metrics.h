@@ -28,7 +28,8 @@ class Metrics {
     return at(metric).load(std::memory_order_relaxed);
   }
 
-  /// Of what follows from other numbers. REQUIRES: nobody adds to it.
+  /// For metrics that follow from other numbers. REQUIRES: nobody calls add()
+  /// on it.
   void set(Metric metric, std::int64_t value) {
     at(metric).store(value, std::memory_order_relaxed);
   }

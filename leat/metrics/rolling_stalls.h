@@ -9,7 +9,7 @@
 
 namespace leat {
 
-/// What happened in the seconds before a moment.
+/// The events of the seconds before a moment.
 struct RecentStalls {
   Nanoseconds elapsed{0};     ///< What is told of: less at the beginning.
   std::uint64_t samples = 0;  ///< Delivered.
@@ -28,8 +28,8 @@ class RollingStalls {
   /// A wait that ended now, for so many samples. Times do not go back.
   void add(TimePoint now, const StallTimes& times, std::uint64_t samples);
 
-  /// Of the whole seconds before this one and of this one, kSeconds of them; a
-  /// wait that began before is in it as a whole.
+  /// The totals of the last kSeconds seconds, the current one included. A wait
+  /// that began earlier counts as a whole.
   RecentStalls recent(TimePoint now) const;
 
  private:

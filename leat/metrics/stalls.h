@@ -1,4 +1,4 @@
-// Where the time in next() went: the rule of blame.
+// The rule of blame: it gives each part of the time in next() a cause.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -61,7 +61,7 @@ struct Delay {
   Stall cause = Stall::kThrottled;
 };
 
-/// What happened to one sample, in order of time.
+/// The events in the life of one sample, in order of time.
 struct SampleTimes {
   TimePoint reserved;  ///< All its bytes of budget were granted.
   TimePoint fetched;   ///< Its last byte came.

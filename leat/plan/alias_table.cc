@@ -3,11 +3,11 @@
 // is built as by M. D. Vose, "A Linear Algorithm for Generating Random Numbers
 // with a Given Distribution", IEEE TSE 17(9), 1991.
 //
-// There are n columns, each of height S, the sum of all weights. Of thing i,
-// n * weight(i) has to go into them. A thing with less than S fills its own
-// column in part, and one with more gives it the rest, until all are full. We
-// do it in integers, so that nothing is left over, and no compiler's way with
-// floating point shows in an order.
+// There are n columns, each of height S, the sum of all weights. Thing i has n
+// * weight(i) to put into them. A thing with less than S fills its own column
+// in part, and one with more gives it the rest, until all are full. We do it in
+// integers, so that nothing is left over, and the order does not depend on a
+// compiler's floating point.
 
 #include "leat/plan/alias_table.h"
 

@@ -11,10 +11,10 @@ namespace leat {
 
 /// Chooses one of `n` things, each as often as its weight says.
 ///
-/// What two random numbers choose is part of the format of a saved state: it is
-/// the same on every machine, in every version, and a test pins it. Weights
-/// become 62-bit integers of their sum, and from there on all is exact: a
-/// weight below 2^-62 of the sum counts as 0.
+/// The choice that two random numbers make is part of the format of a saved
+/// state: it is the same on every machine, in every version, and a test pins
+/// it. Weights become 62-bit integers of their sum, and from there on all is
+/// exact: a weight below 2^-62 of the sum counts as 0.
 ///
 /// Takes 12 bytes a thing. Threads: any; it never changes.
 class AliasTable {
@@ -39,7 +39,7 @@ class AliasTable {
   std::vector<std::uint64_t> shares() const;
   std::uint64_t total() const { return total_; }
 
-  /// Of the weights, as they were given.
+  /// The digest of the weights, as they were given.
   Hash128 digest() const { return digest_; }
 
  private:
@@ -47,8 +47,10 @@ class AliasTable {
 
   std::uint64_t total_ = 0;
   Hash128 digest_;
-  std::vector<std::uint64_t> own_;    // Of a column of total_, what is its own.
-  std::vector<std::uint32_t> alias_;  // Whose the rest of the column is.
+  std::vector<std::uint64_t> own_;    // The part of a column, out of total_,
+                                      // that is its own.
+  std::vector<std::uint32_t> alias_;  // The thing that gets the rest of the
+                                      // column.
 };
 
 }  // namespace leat

@@ -87,7 +87,7 @@ TEST(BlockMapTest, FindsTheBlockOfEverySample) {
   EXPECT_EQ(map.block_of(SampleId{29}), 2u);
 }
 
-// Whatever the spans: every sample in one block, blocks never empty, at most
+// Holds for any spans: every sample in one block, blocks never empty, at most
 // floor(bytes / piece) of each object or one, none across two objects.
 RC_GTEST_PROP(BlockMapProperty, CoversEverySampleInFewEnoughPieces, ()) {
   const auto objects = *rc::gen::inRange<std::uint32_t>(1, 6);

@@ -6,19 +6,19 @@
 
 namespace leat {
 
-/// What one sample takes, on average.
+/// The average costs of one sample.
 struct FormCosts {
   double encoded_bytes = 0;  ///< Of a record of its bytes.
   double decoded_bytes = 0;  ///< Of a record of what is made of them.
   /// To fetch it, with all requests in flight: latency / requests.
   double fetch_seconds = 0;
-  // Of a core.
+  // Seconds of a core.
   double whole_seconds = 0;   ///< For all ops, from the bytes.
   double before_seconds = 0;  ///< From the bytes to the record in its tier.
   double rest_seconds = 0;    ///< From there on.
 };
 
-/// What there is to spend.
+/// The resources to spend.
 struct FormLimits {
   std::uint64_t samples = 0;
   double cache_bytes = 0;
@@ -43,7 +43,7 @@ struct FormChoice {
   double first_core_seconds = 0;
 };
 
-/// What that share leads to.
+/// The prediction for that share.
 FormChoice predict_form(const FormCosts& costs, const FormLimits& limits,
                         double decoded_share);
 

@@ -116,7 +116,7 @@ TEST(CacheFormTest, RecordsThatNoEpochIsLeftToReadAreNotMade) {
                         "decoded 2.80"));
 }
 
-// Where fetching is what takes long at first, cores decide.
+// Fetching is the slow part at first; then cores decide.
 TEST(CacheFormTest, AnEpochThatWaitsForTheBucketMakesThemForNothing) {
   FormLimits limits = with_cache(600e6);
   limits.epochs = 2;

@@ -1,4 +1,4 @@
-// What a cache keeps: the deciding half, apart from the bytes.
+// Decides what a cache keeps, apart from the bytes.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,9 +29,9 @@ inline constexpr AccessTime kNever = std::numeric_limits<AccessTime>::max();
 /// Which samples one tier of a cache holds.
 ///
 /// It knows names and sizes, never bytes: a tier asks it and does what it says,
-/// and the simulator asks the same object. What it says depends on the calls
-/// alone. `drop` is appended to, never cleared; what is put there is no longer
-/// held, and the caller gives its bytes up.
+/// and the simulator asks the same object. Its answers depend on the calls
+/// alone. `drop` is appended to, never cleared; samples put there are no longer
+/// held, and the caller gives their bytes up.
 ///
 /// Each call is O(log held) at most, but for the drops it orders.
 ///
@@ -55,10 +55,10 @@ class CachePolicy {
   /// happens if it was not held.
   virtual void lost(SampleId sample) = 0;
 
-  /// From now on it holds at most so much, in the unit of its spec. What it
-  /// would part with first goes until the rest fits: the furthest used, the
-  /// longest unused, the first or, of never_evict, the last admitted. Takes
-  /// O(samples) at most, beside the drops.
+  /// From now on the policy holds at most so much, in the unit of its spec. It
+  /// drops samples in its own order until the rest fits: the one used furthest
+  /// in the future, the one unused longest, the first in or, for never_evict,
+  /// the last admitted. Takes O(samples) at most, beside the drops.
   virtual void set_capacity(std::uint64_t capacity,
                             std::vector<SampleId>& drop) = 0;
 
@@ -69,7 +69,7 @@ class CachePolicy {
   virtual std::uint64_t held_items() const = 0;
 };
 
-/// What a capacity counts.
+/// The unit that a capacity counts.
 enum class CapacityUnit : std::uint8_t { kBytes, kItems };
 
 /// Which policy, and how large.

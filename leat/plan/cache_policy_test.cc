@@ -162,7 +162,7 @@ TEST(CachePolicyTest, AWindowCountsReadsWhereTheClockLeapsFromEpochToEpoch) {
   EXPECT_TRUE(policy->admit(SampleId{1}, 1, at(0, 8), at(1, 2), drop));
   EXPECT_FALSE(policy->admit(SampleId{2}, 1, at(0, 8), at(1, 3), drop));
   EXPECT_FALSE(policy->admit(SampleId{3}, 1, at(0, 8), at(2, 2), drop));
-  // What a tier says of records that go last, or never.
+  // A tier's offers of records that come again last, or never.
   EXPECT_FALSE(policy->admit(SampleId{4}, 1, at(0, 8), kNever - 1, drop));
   EXPECT_FALSE(policy->admit(SampleId{5}, 1, at(0, 8), kNever, drop));
   policy->used(SampleId{1}, at(1, 2), at(1, 7), drop);
@@ -280,8 +280,8 @@ RC_GTEST_PROP(CachePolicyProperty, BeladyIsTheObviousOne, ()) {
   }
 }
 
-// Whatever is asked of it: what a policy says it holds is what was admitted and
-// neither dropped nor lost, and fits.
+// Holds for any calls: the samples that a policy says it holds are those that
+// were admitted and neither dropped nor lost, and they fit.
 RC_GTEST_PROP(CachePolicyProperty, WhatIsHeldIsAccountedFor, ()) {
   const std::string_view name =
       *rc::gen::elementOf(std::vector<std::string_view>(

@@ -14,8 +14,8 @@ namespace leat {
 
 /// Whether the samples of a step are dealt so that caches meet them again.
 /// Every step keeps its samples and every rank its number of them, so the sum
-/// of the gradients is the same. What ranks do not share no longer comes from
-/// samples drawn alike for all: the statistics of a BatchNorm that is not
+/// of the gradients is the same. State that ranks do not share no longer comes
+/// from samples drawn alike for all: the statistics of a BatchNorm that is not
 /// synchronised, random numbers drawn by rank.
 enum class Locality : std::uint8_t {
   kNone,     ///< Rank r takes the r-th run of the step.
@@ -47,9 +47,9 @@ std::uint32_t home_of(SampleId sample, std::uint32_t world_size);
 /// epoch, if it is not whole, is dealt as Steps does.
 ///
 /// A function of the step, the order and the world size: so all ranks agree
-/// without a message, and a state needs to keep nothing of it. What a rank does
-/// not share (the statistics of a BatchNorm) no longer comes from samples drawn
-/// alike for all ranks.
+/// without a message, and a state needs to keep nothing of it. State that a
+/// rank does not share (the statistics of a BatchNorm) no longer comes from
+/// samples drawn alike for all ranks.
 ///
 /// The positions of `rank`, rising. O(global batch). `first_sample` is what the
 /// dataset has in front of the part that steps and order are of.

@@ -32,7 +32,7 @@ Error stopped() {
   return Error(ErrorCode::kCancelled, "the simulation was stopped");
 }
 
-/// What the server was asked for and has not inserted yet.
+/// Records that the server was asked for and has not inserted yet.
 struct Fetch {
   double done = 0;
   std::vector<SampleId> samples;
@@ -145,7 +145,8 @@ Result<std::vector<DeliEpoch>> simulate_deli(
   std::vector<DeliEpoch> counts;
   counts.reserve(epochs.size());
   for (const auto& order : epochs) {
-    if (stop.stop_requested()) return stopped();  // Of orders cut short, too.
+    // Covers orders cut short, too.
+    if (stop.stop_requested()) return stopped();
     LEAT_TRY(const DeliEpoch epoch, node.run_epoch(order, stop));
     counts.push_back(epoch);
   }

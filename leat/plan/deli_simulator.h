@@ -28,7 +28,7 @@ struct DeliOptions {
   double fetch_sample_seconds = 0;  ///< And for each sample that it fetches.
 };
 
-/// Of one epoch.
+/// The counts of one epoch.
 struct DeliEpoch {
   std::uint64_t reads = 0;
   std::uint64_t misses = 0;   ///< GETs of the training process.

@@ -47,7 +47,7 @@ TEST(DeliSimulatorTest, AThresholdFetchesWhileTheQueueIsUsedUp) {
                                .fetch_seconds = 4},
                               100);
 
-  EXPECT_EQ(epoch.misses, 4u);  // Of the very first fetch.
+  EXPECT_EQ(epoch.misses, 4u);  // By the very first fetch.
 }
 
 // T + F > C: what comes pushes out what is not read yet.

@@ -26,7 +26,7 @@ class DrawnEpoch {
   virtual std::uint64_t first() const { return 0; }
   /// REQUIRES: first() <= position < size().
   virtual SampleId at(std::uint64_t position) const = 0;
-  /// Where its steps end; null: where those of a global batch do.
+  /// The ends of its steps; null: steps end as those of a global batch do.
   virtual std::shared_ptr<const std::vector<std::uint64_t>> ends() const {
     return nullptr;
   }
@@ -56,7 +56,7 @@ class WeightedOrder final : public DrawnOrder {
   std::optional<std::uint64_t> size(std::uint64_t /*epoch*/) const override {
     return size_;
   }
-  /// Of the weights. Neither seed nor size are in it.
+  /// The digest of the weights. Neither seed nor size are in it.
   Hash128 digest() const { return table_->digest(); }
   std::uint64_t samples() const { return table_->size(); }
 
@@ -70,7 +70,7 @@ class WeightedOrder final : public DrawnOrder {
   std::uint64_t size_;
 };
 
-/// What is told of an epoch.
+/// The known part of an epoch.
 struct GivenEpoch {
   std::uint64_t first = 0;  ///< Of `samples`: its position.
   std::vector<std::uint64_t> samples;
@@ -89,13 +89,13 @@ class GivenOrder final : public DrawnOrder {
   /// Errors: kInvalidArgument: a sample that is not there, ends that do not
   /// rise
   Result<void> give(std::uint64_t epoch, GivenEpoch given);
-  /// What epochs have that nobody has told yet.
+  /// The size of epochs that nobody has told yet.
   void expect_size(std::uint64_t size);
   void forget_before(std::uint64_t epoch);
 
   std::shared_ptr<const DrawnEpoch> epoch(std::uint64_t epoch) const override;
   std::optional<std::uint64_t> size(std::uint64_t epoch) const override;
-  /// Of what was told of an epoch; nullopt: nothing.
+  /// The digest of what was told of an epoch; nullopt: nothing.
   std::optional<Hash128> digest(std::uint64_t epoch) const;
 
  private:
@@ -107,7 +107,7 @@ class GivenOrder final : public DrawnOrder {
   std::optional<std::uint64_t> expected_ LEAT_GUARDED_BY(mutex_);
 };
 
-/// Where each sample stands in an epoch: what such an order has for an inverse.
+/// The positions of each sample in an epoch: the inverse of a drawn order.
 /// Takes 8 bytes a sample of the dataset and 8 a position. Threads: any.
 class DrawnPositions {
  public:

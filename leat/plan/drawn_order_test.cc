@@ -107,7 +107,7 @@ TEST(GivenOrderTest, AnEpochIsWhatWasToldOfItLast) {
   const auto first = given.epoch(4);
   ASSERT_TRUE(given.give(4, {.first = 7, .samples = {1, 2}}));
 
-  EXPECT_EQ(first->at(2).value, 9u);  // Who reads it goes on.
+  EXPECT_EQ(first->at(2).value, 9u);  // A reader of it goes on.
   EXPECT_EQ(given.size(4), 9u);
   EXPECT_EQ(given.epoch(4)->at(7).value, 1u);
   EXPECT_EQ(given.epoch(4)->first(), 7u);
@@ -174,7 +174,7 @@ RC_GTEST_PROP(DrawnPositionsProperty, AreWhereEachSampleStands, ()) {
   }
 }
 
-// Whatever the world, all ranks together read what one would.
+// For any world size, all ranks together read what one would.
 RC_GTEST_PROP(WeightedOrderProperty, RanksReadTheGlobalOrder, ()) {
   const auto world = *rc::gen::inRange<std::uint32_t>(1, 5);
   const auto each = *rc::gen::inRange<std::uint64_t>(1, 4);
@@ -226,7 +226,7 @@ TEST(NextUseOfDrawnTest, WhatNobodyKnowsIsNotNever) {
   NextUseOptions options = job(given, 4);
   auto next = NextUse::make(options);
   ASSERT_TRUE(next);
-  // Of epoch 1 nothing is known: at its end.
+  // Nothing is known of epoch 1, so: at its end.
   EXPECT_EQ(next->at_or_after(SampleId{3}, 0, 4), kEpochTime + 3);
 
   options.end_epoch = 1;  // And there is none.

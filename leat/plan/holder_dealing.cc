@@ -1,8 +1,7 @@
-// What is simulated is what the caches are told (cache/cached_store.h): a
-// rank's own reads, when each comes again, and that what another rank holds is
-// not to be kept. A holder does not hear of reads elsewhere. So where the
-// caches take their reads in the order of the plan, they hold what is
-// simulated.
+// The simulation sees what the caches are told (cache/cached_store.h): a rank's
+// own reads, when each comes again, and that what another rank holds is not to
+// be kept. A holder does not hear of reads elsewhere. So caches that take their
+// reads in the order of the plan hold what is simulated.
 //
 // A policy is asked by numbers of its own, dense from 0: a table over the
 // dataset for each of W caches would be W times as large.
@@ -279,7 +278,8 @@ class HolderDealing::Simulation {
     return next_with_room_;
   }
 
-  /// What each rank will hold of the step of a time; null past the next epoch.
+  /// The counts that each rank will hold of the step of a time; null past the
+  /// next epoch.
   std::uint32_t* will_hold(AccessTime time) {
     if (time == kNever) return nullptr;
     const std::uint64_t epoch = time / kEpochTime;
@@ -378,7 +378,7 @@ class HolderDealing::Simulation {
 
   std::uint64_t epoch_ = 0;
   std::uint64_t position_ = 0;  // Behind all that was dealt of it.
-  std::optional<Steps> steps_;  // What is left of it, from where it began.
+  std::optional<Steps> steps_;  // The rest of the epoch, from where it began.
   std::uint64_t step_ = 0;
   bool is_off_beat_ = false;       // It began between two steps.
   std::deque<EpochOrder> orders_;  // From epoch_ on.
@@ -386,7 +386,7 @@ class HolderDealing::Simulation {
   std::vector<RankCache> caches_;
   std::vector<std::uint32_t> holder_;  // By sample: a rank, or kNobody.
   std::vector<std::uint32_t> number_;  // By sample, in its holder's cache.
-  // Of even and odd epochs: how many samples of a step each rank will hold.
+  // For even and odd epochs: how many samples of a step each rank will hold.
   std::array<std::vector<std::uint32_t>, 2> will_hold_;
 
   std::vector<DealtSample> dealt_;

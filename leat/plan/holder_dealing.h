@@ -24,12 +24,12 @@ struct HolderDealingOptions {
   std::uint64_t global_batch = 0;                    ///< G.
   Tail tail = Tail::kKeep;
   std::uint32_t world_size = 1;  ///< W.
-  /// Of the cache of each rank: belady or never_evict. The others keep what a
-  /// rank reads once and does not hold for another.
+  /// The policy of each rank's cache: belady or never_evict. The others keep
+  /// samples that a rank reads once and does not hold for another.
   std::string policy = "belady";
   std::uint64_t capacity = 0;  ///< Of the cache of each rank.
   CapacityUnit unit = CapacityUnit::kBytes;
-  /// What a sample takes of a cache; 0: it is never read, so not held either.
+  /// The cost of a sample in a cache; 0: it is never read, so not held either.
   /// Null: 1. Captured objects outlive the dealing.
   std::function<std::uint64_t(SampleId)> cost = nullptr;
   /// Deals what nobody holds so that later steps load evenly: see
@@ -57,18 +57,19 @@ struct DealtSample {
 /// so is all of epoch 0 of a stream, whose later samples are not known when the
 /// first are dealt.
 ///
-/// Who holds what is simulated, from epoch 0 on: the policies of W caches, each
-/// of one rank, step by step over the reads of all ranks. A sample is held by
-/// one rank at most; what has to be read elsewhere is not kept there. It never
-/// depends on what a cache really holds, nor on when anything was read: it is a
-/// function of the options, the epoch and the position, so all ranks agree, and
-/// a job that goes on gets what it would have got.
+/// Simulates which rank holds each sample, from epoch 0 on: the policies of W
+/// caches, each of one rank, step by step over the reads of all ranks. A sample
+/// is held by one rank at most; a sample that has to be read elsewhere is not
+/// kept there. The result never depends on the real content of a cache, nor on
+/// when anything was read. It is a function of the options, the epoch and the
+/// position, so all ranks agree, and a job that goes on gets what it would have
+/// got.
 ///
 /// Cost: a step takes O(G log held), whichever rank asks; with `is_balanced`,
-/// and O(G * W). Where it does not stand yet, seek() goes through all steps
-/// before, from the job's first: the same for each of their samples. Memory: 8
-/// bytes a sample of the dataset, at most 36 a sample held (44 if balanced),
-/// and 4 times W times the most samples that one cache could hold.
+/// also O(G * W). If it does not stand at the step yet, seek() goes through all
+/// steps before, from the job's first: the same for each of their samples.
+/// Memory: 8 bytes a sample of the dataset, at most 36 a sample held (44 if
+/// balanced), and 4 times W times the most samples that one cache could hold.
 ///
 /// Threads: one at a time.
 class HolderDealing {

@@ -27,7 +27,7 @@ Steps steps_of(const HolderDealingOptions& options, std::uint64_t start = 0,
                        .tail = options.tail});
 }
 
-/// What stands in one step: a rank and a position each.
+/// The content of one step: a rank and a position each.
 using Dealt = std::vector<std::tuple<std::uint32_t, std::uint64_t, AccessTime>>;
 
 Dealt flat(std::span<const DealtSample> step) {
@@ -121,8 +121,8 @@ RC_GTEST_PROP(HolderDealingProperty, GoesOnAsIfItHadNeverStopped, ()) {
   }
 }
 
-// Who deals the first steps of a stream may know no other: no rank's cache, and
-// nothing that comes later, has a say in them.
+// A process that deals the first steps of a stream may know no others. So no
+// rank's cache, and nothing that comes later, has a say in them.
 RC_GTEST_PROP(HolderDealingProperty, TheFirstEpochOfAStreamIsDealtInRuns, ()) {
   HolderDealingOptions options = any_options();
   std::vector<SampleSpan> spans(options.samples);

@@ -31,7 +31,7 @@ class Lookahead {
   void took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
             bool is_late);
 
-  /// What is always asked for, from now on.
+  /// The least lookahead from now on.
   void ask_for_at_least(std::uint64_t least);
 
   /// Samples planned and not yet taken: as many as this, and no more.
@@ -45,7 +45,8 @@ class Lookahead {
   const std::uint64_t batch_;
   std::uint64_t least_;
   std::uint64_t samples_;
-  Nanoseconds longest_{0};  // Of this period, and of the one before.
+  Nanoseconds longest_{0};  // The longest times of this period, and of the one
+                            // before.
   Nanoseconds longest_before_{0};
   std::uint32_t in_period_ = 0;
   double busy_per_sample_ = 0;  // Nanoseconds; a mean that forgets. 0: unknown.

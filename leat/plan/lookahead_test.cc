@@ -107,7 +107,8 @@ TEST(LookaheadTest, TrainingWaitsForTheFirstBatchesOnly) {
   world.train(1000);
   EXPECT_EQ(world.late, 0);
 
-  world.train(200);  // What was doubled at the start is halved by now.
+  world.train(200);  // The lookahead that was doubled at the start is halved by
+                     // now.
   EXPECT_EQ(world.late, 0);
   EXPECT_LE(world.most_ahead, 100 + 2 * kBatch);
 }

@@ -197,8 +197,8 @@ std::uint64_t NextUse::in_steps(const Cut& cut, PositionRun run,
   const std::uint64_t low = std::max({run.begin, from, cut.start});
   if (low >= run.end) return kNone;
   const std::uint64_t step = (low - cut.start) / options_.global_batch;
-  // What is left of the step that `low` is in, else the start of the next one.
-  // Of a tail, a rank may get nothing.
+  // The rest of the step that `low` is in, else the start of the next one. A
+  // rank may get nothing of a tail.
   for (std::uint64_t k = step; k < step + 2 && k < cut.first.count(); ++k) {
     const StepSlice slice = cut.slice(k);
     const std::uint64_t read = std::max(low, slice.begin);

@@ -13,18 +13,18 @@
 
 namespace leat {
 
-/// Whose reads are looked for, in which epochs.
+/// The ranks and epochs whose reads are looked for.
 struct NextUseOptions {
   std::uint64_t samples = 0;  ///< N: of an epoch.
-  /// Of the dataset, where the order is drawn: then it is not N, and
+  /// The samples of the dataset, if the order is drawn: then that is not N, and
   /// `epoch_time` must be given.
   std::uint64_t dataset_samples = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.
-  /// Where `blocks` are of a part of the dataset (kStream alone): the samples
-  /// in front of it. Those asked for are numbered within the part, positions
-  /// within the dataset. N may then be more than there are: what a dropped tail
-  /// leaves out at the end is told as if it were read.
+  /// If `blocks` are of a part of the dataset (kStream alone): the samples in
+  /// front of it. Samples that are asked for are numbered within the part,
+  /// positions within the dataset. N may then be more than there are: samples
+  /// that a dropped tail leaves out at the end are told as if they were read.
   std::uint64_t first_sample = 0;
   std::uint64_t global_batch = 0;  ///< G.
   Tail tail = Tail::kKeep;
@@ -47,9 +47,9 @@ struct NextUseOptions {
 /// form.
 ///
 /// A drawn order has no inverse, so the positions of each sample are looked up
-/// in the running epoch and the next. What is read in neither of them, or of an
-/// epoch that nobody has told yet, is told as read at the end of the first that
-/// was not looked at: not "never", for it may come.
+/// in the running epoch and the next. For a sample that is read in neither of
+/// them, or in an epoch that nobody has told yet, the answer is the end of the
+/// first epoch that was not looked at: not "never", for it may come.
 ///
 /// Memory: the orders from the epoch asked for to the furthest looked at, and a
 /// few behind it.
@@ -85,8 +85,9 @@ class NextUse {
     StepSlice slice(std::uint64_t step) const {
       return {first.slice(step).begin, last.slice(step).end};
     }
-    /// Where these ranks read in each step before the last, from its begin on:
-    /// what most look-ups end with. No such steps: `alike_end` is `start`.
+    /// The positions that these ranks read in each step before the last, from
+    /// its begin on: most look-ups end with them. If there are no such steps,
+    /// `alike_end` is `start`.
     Divisor global_batch{1};
     std::uint64_t alike_end = 0;
     StepSlice in_step;
@@ -125,7 +126,7 @@ class NextUse {
   NextUseOptions options_;
   Cut running_;
   Cut later_;
-  std::uint64_t first_epoch_;  // Of orders_.front().
+  std::uint64_t first_epoch_;  // The epoch of orders_.front().
   std::vector<EpochOrder> orders_;
   std::map<std::uint64_t, DrawnPositions> drawn_;  // By epoch.
 };

@@ -112,8 +112,8 @@ RC_GTEST_PROP(NextUseProperty, IsWhatWalkingEveryStepFinds, ()) {
   }
 }
 
-// What a cache does: asks at each read for the next one of the same sample, and
-// there is always exactly one answer for it to be told again at.
+// Acts as a cache: asks at each read for the next one of the same sample. There
+// is always exactly one answer to be told again at.
 RC_GTEST_PROP(NextUseProperty, ChainsFromReadToRead, ()) {
   NextUseOptions options = any_job();
   options.ranks = {0, 1, 1};
@@ -176,8 +176,8 @@ RC_GTEST_PROP(NextUseProperty, ABlockIsReadWhenItsWindowIs, ()) {
             expected);
 }
 
-// What a cache is told while the rest of a stream is not known yet is what it
-// is told once all is: but at the end of the dataset, where steps are cut.
+// While the rest of a stream is not known yet, a cache is told the same as once
+// all is, except at the end of the dataset, where steps are cut.
 RC_GTEST_PROP(NextUseProperty, APartOfAStreamIsToldWhatTheWholeIs, ()) {
   NextUseOptions whole = any_job();
   whole.samples = *rc::gen::inRange<std::uint64_t>(20, 200);

@@ -35,7 +35,7 @@ constexpr bool has_windows(Shuffle shuffle) {
   return shuffle == Shuffle::kBlock || shuffle == Shuffle::kStream;
 }
 
-/// Where the bytes of a sample lie, all its byte fields together. A sample
+/// The place of a sample's bytes, all its byte fields together. A sample
 /// without bytes (`object` is ByteRange::kMissing) goes with the one before it.
 struct SampleSpan {
   ObjectIndex object{ByteRange::kMissing};
@@ -77,17 +77,18 @@ class BlockMap {
   std::vector<std::uint64_t> first_sample_;  // One more than there are blocks.
 };
 
-/// What, with the catalogue, fixes the order of every epoch.
+/// The options that, with the catalogue, fix the order of every epoch.
 struct OrderOptions {
   Shuffle shuffle = Shuffle::kFull;
   std::uint64_t seed = 0;
   /// How many pieces are mixed with each other in a block shuffle.
   std::uint32_t window_blocks = 16;
-  /// Pieces of the dataset in front of those that the order is made of, which
-  /// are a part of them (kStream alone): it has the windows of the whole. Of a
-  /// window that begins before the part, the order is not that of the whole.
+  /// The pieces of the dataset in front of the part that the order is made of
+  /// (kStream alone). The order then has the windows of the whole. In a window
+  /// that begins before the part, it is not the order of the whole.
   std::uint64_t first_block = 0;
-  /// Of kDrawn. Outlives who has these options; an EpochOrder keeps its own.
+  /// For kDrawn. Outlives the owner of these options; an EpochOrder keeps its
+  /// own.
   const DrawnOrder* drawn = nullptr;
 };
 

@@ -103,7 +103,7 @@ TEST(EpochOrderTest, SeedsAndEpochsDiffer) {
   }
 }
 
-// What makes reading by pieces possible: a block's samples all fall within one
+// Reading by pieces relies on this: a block's samples all fall within one
 // window, and at most `window_blocks` blocks are in use between its ends.
 TEST(EpochOrderTest, ABlockIsReadWithinOneWindow) {
   const auto blocks = shards(2000, 95);
@@ -148,8 +148,8 @@ TEST(EpochOrderTest, AStreamMixesWindowsWhereTheyLie) {
   }
 }
 
-// What lets an epoch begin before all shards are known: the shards from one on
-// have the windows that they have in the whole.
+// An epoch can begin before all shards are known because of this: the shards
+// from one on have the windows that they have in the whole.
 RC_GTEST_PROP(EpochOrderProperty, APartHasTheWindowsOfTheWhole,
               (std::uint64_t seed)) {
   const auto n = *rc::gen::inRange<std::uint64_t>(1, 2000);
@@ -223,7 +223,7 @@ TEST(EpochOrderTest, AnswersManyThreadsAlike) {
   for (const auto& mine : seen) EXPECT_EQ(mine, expected);
 }
 
-/// What all ranks are given, step by step, in the order of steps and ranks.
+/// The samples of all ranks, step by step, in the order of steps and ranks.
 std::vector<std::uint64_t> union_of_ranks(const EpochOrder& order,
                                           std::uint64_t start,
                                           std::uint64_t global_batch,

@@ -1,4 +1,4 @@
-// What servers hold that all ranks of a job share, as a simulation has it.
+// A simulation of servers that all ranks of a job share.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace leat {
 
-/// Of a server's memory, what values may take: the rest is lost to pages that
-/// are partly filled, and to the luck of the draw between servers.
+/// The share of a server's memory that values may take. The rest is lost to
+/// pages that are partly filled, and to the luck of the draw between servers.
 inline constexpr double kUsablePeerShare = 0.9;
 
 /// Servers on the first nodes of a job, behind the tiers of each: what one rank

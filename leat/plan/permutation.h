@@ -12,10 +12,10 @@ namespace leat {
 
 /// The order of `n` things under a key: `at` and its inverse, each O(1).
 ///
-/// What a key gives is part of the format of a saved state: it is the same on
-/// every machine, in every version, and a test pins it. Below kTableBelow it is
-/// a seeded Fisher-Yates shuffle, kept as a table; from there on a Feistel
-/// network that keeps nothing (permutation.cc says which).
+/// The permutation of a key is part of the format of a saved state: it is the
+/// same on every machine, in every version, and a test pins it. Below
+/// kTableBelow it is a seeded Fisher-Yates shuffle, kept as a table; from there
+/// on it is a Feistel network that keeps nothing (permutation.cc has it).
 ///
 /// Threads: any; it never changes. Cheap to copy.
 class Permutation {
@@ -31,16 +31,17 @@ class Permutation {
 
   std::uint64_t size() const { return n_; }
 
-  /// What stands at `position`. REQUIRES: position < size().
+  /// The value at `position`. REQUIRES: position < size().
   std::uint64_t at(std::uint64_t position) const;
 
-  /// Where `value` stands: position_of(at(p)) == p. REQUIRES: value < size().
+  /// The position of `value`: position_of(at(p)) == p. REQUIRES: value <
+  /// size().
   std::uint64_t position_of(std::uint64_t value) const;
 
   /// How many positions_of() looks through together.
   static constexpr std::size_t kTogether = 8;
-  /// Where `value` stands in each of them. What one look-up waits for is a
-  /// chain of multiplications, so several side by side take little more time.
+  /// The position of `value` in each of them. One look-up waits for a chain of
+  /// multiplications, so several side by side take little more time.
   /// REQUIRES: value < size(), which is the same of all.
   static std::array<std::uint64_t, kTogether> positions_of(
       const std::array<const Permutation*, kTogether>& orders,

@@ -62,12 +62,13 @@ Result<std::vector<std::uint8_t>> place_by_frequency(
     const std::vector<std::uint64_t>& sizes);
 inline constexpr std::uint8_t kNoTier = 0xff;
 
-/// What first_epoch_nodes() has on `node`, for CachePolicySpec::planned of each
-/// of its tiers. Takes a bit a sample.
+/// The samples of first_epoch_nodes() on `node`, for CachePolicySpec::planned
+/// of each of its tiers. Takes a bit a sample.
 std::function<bool(SampleId)> planned_on(
     const std::vector<std::uint32_t>& node_of, std::uint32_t node);
 
-/// What place_by_frequency() has in `tier`, for CachePolicySpec::planned of it.
+/// The samples of place_by_frequency() in `tier`, for its
+/// CachePolicySpec::planned.
 std::function<bool(SampleId)> planned_in(
     std::shared_ptr<const std::vector<std::uint8_t>> tier_of, std::size_t tier);
 

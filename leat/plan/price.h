@@ -1,4 +1,4 @@
-// What a run costs: requests, traffic and hours.
+// The cost of a run: requests, traffic and hours.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@ namespace leat {
 struct SimulationOptions;
 struct SimulationReport;
 
-/// What a provider takes and allows, in US dollars. leat/engine/prices.toml has
+/// A provider's prices and limits, in US dollars. leat/engine/prices.toml has
 /// some, with their dates and sources.
 struct Prices {
   double get_per_1000 = 0;
@@ -16,13 +16,13 @@ struct Prices {
   double put_per_1000 = 0;
   double nat_per_gb = 0;   ///< 10^9 bytes that reach the node through a NAT.
   double zone_per_gb = 0;  ///< 10^9 bytes between zones, both directions.
-  /// What it serves before it asks for less, as a provider says it: of a prefix
-  /// or a bucket. 0: nothing is said.
+  /// The GETs a second of a prefix or a bucket before the provider asks for
+  /// fewer, as the provider says. 0: it does not say.
   double gets_per_second = 0;
   std::string as_of = {};  ///< When and where, for people; empty: not said.
 };
 
-/// Where a job runs.
+/// The costs of the place where a job runs.
 struct Billing {
   double node_per_hour = 0;
   bool is_behind_nat = false;       ///< GETs pass a NAT gateway.
@@ -38,7 +38,7 @@ struct RunCost {
   double total() const { return gets + lists + nat + peers + hours; }
 };
 
-/// What a run asked for, whoever counted it.
+/// The requests and bytes of a run, however they were counted.
 struct Usage {
   double gets = 0;
   double lists = 0;
@@ -50,8 +50,8 @@ struct Usage {
 RunCost cost_of(const Usage& usage, const Prices& prices,
                 const Billing& billing);
 
-/// What the epochs of `report` cost together. A report over `only_ranks` is
-/// counted up to all ranks. The catalogue is listed once, 1,000 keys a request.
+/// The cost of all epochs of `report`. A report over `only_ranks` is counted up
+/// to all ranks. The catalogue is listed once, 1,000 keys a request.
 RunCost cost_of(const SimulationReport& report,
                 const SimulationOptions& options, const Prices& prices,
                 const Billing& billing);

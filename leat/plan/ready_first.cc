@@ -26,7 +26,7 @@ bool ReadyFirst::pull() {
   return true;
 }
 
-/// Where the window ends that a step of so many is dealt from, by numbers.
+/// The end, by numbers, of the window that a step of so many is dealt from.
 std::uint64_t ReadyFirst::reach(std::uint64_t needed) const {
   const std::uint64_t begin = pool_.empty() ? pulled_ : pool_.front().number;
   return begin + std::max(window_, needed);
@@ -45,7 +45,7 @@ Result<ReadyFirst> ReadyFirst::make(
   for (std::size_t i = 1; i < left_behind.size(); ++i) {
     if (left_behind[i - 1] >= left_behind[i]) return damaged;
   }
-  // What they take the place of was dealt, all but what is among them.
+  // The positions that they replace were dealt, except for those among them.
   for (std::size_t i = 0; i < left_behind.size(); ++i) {
     if (!made.pull()) return damaged;
   }

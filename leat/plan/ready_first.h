@@ -17,8 +17,8 @@ namespace leat {
 /// and all steps together the same: so an epoch stays a permutation, of each
 /// rank's own positions.
 ///
-/// What was passed over and not dealt yet is `left_behind`: with the position
-/// of the step it is all that a later run needs to go on.
+/// The positions that were passed over and not dealt yet are `left_behind`.
+/// With the position of the step, a later run needs no more to go on.
 ///
 /// Pure. Threads: one at a time.
 class ReadyFirst {
@@ -34,10 +34,10 @@ class ReadyFirst {
                                  const std::vector<std::uint64_t>& left_behind);
 
   using Is = std::function<bool(std::uint64_t position)>;
-  /// Those of the next step; padding, at or past `samples`, stays where it is.
-  /// Of those that are not ready the ones that somebody else makes ready come
-  /// last: they will be by the next step. Calls each at most once for each
-  /// position of the window. REQUIRES: steps are left.
+  /// The positions of the next step; padding, at or past `samples`, stays where
+  /// it is. Among those that are not ready, the ones that another job makes
+  /// ready come last: they will be ready by the next step. Calls each function
+  /// at most once for each position of the window. REQUIRES: steps are left.
   std::vector<std::uint64_t> next_step(const Is& is_ready, const Is& is_coming);
 
   /// As of the steps that were dealt: ascending, in front of what was not
@@ -55,7 +55,7 @@ class ReadyFirst {
   std::uint64_t samples_;
   std::uint64_t window_;
   std::uint64_t step_ = 0;  ///< That is dealt next.
-  // Of the position that enters the window next.
+  // The place of the position that enters the window next.
   std::uint64_t pulled_step_ = 0;
   std::uint64_t pulled_row_ = 0;
   struct Waiting {

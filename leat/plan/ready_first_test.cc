@@ -92,8 +92,8 @@ TEST(ReadyFirstTest, RefusesWhatCouldNotHaveBeenLeftBehind) {
   }
 }
 
-// Whatever is ready when, and wherever it is broken off: each rank gets as many
-// as in its order, each of its positions once, none overtaken by more than the
+// Holds for any readiness and any break: each rank gets as many as in its
+// order, each of its positions once, and none is overtaken by more than the
 // window.
 RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
   const auto world = *rc::gen::inRange<std::uint32_t>(1, 4);

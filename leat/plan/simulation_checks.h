@@ -11,7 +11,7 @@ namespace leat {
 /// How many units there are to read.
 std::uint64_t units_of(const SimulationOptions& options);
 
-/// What a unit takes of a tier: one entry for all alike, or one a unit.
+/// The cost of each unit in a tier: one entry for all alike, or one a unit.
 const std::vector<std::uint64_t>& costs_of(const SimulationOptions& options);
 
 /// Errors: kInvalidArgument and kResourceExhausted, as simulate() has them.

@@ -102,7 +102,8 @@ class Simulation {
     return {};
   }
 
-  /// What tier `index` of the cache of these ranks may hold; null: anything.
+  /// Tells which samples tier `index` of the cache of these ranks may hold;
+  /// null: any.
   Result<std::function<bool(SampleId)>> planned(std::uint32_t first_rank,
                                                 std::size_t index) {
     using Planned = std::function<bool(SampleId)>;
@@ -209,7 +210,7 @@ class Simulation {
            positions_at_home(steps_[rank], step, order)) {
         const SampleId sample = sample_at(p);
         const std::uint32_t home = home_of(sample, options_.ranks);
-        // What is not at home is taken as never read here again.
+        // A sample that is not at home counts as never read here again.
         const bool is_ours = home / ranks_per_cache_ == rank / ranks_per_cache_;
         read(rank, sample, epoch, p, counts,
              is_ours ? std::nullopt : std::optional(kNever));
@@ -299,14 +300,17 @@ class Simulation {
   const std::uint32_t ranks_per_cache_;
   const std::uint32_t ranks_;  // That are looked at.
   std::vector<TierStack> caches_;
-  std::vector<Steps> steps_;                // Of each rank, of a whole epoch.
+  std::vector<Steps> steps_;                // The steps of each rank, in a
+                                            // whole epoch.
   std::unique_ptr<HolderDealing> dealing_;  // Null: dealt without it.
-  std::vector<std::uint64_t> gets_;         // Of each rank, in this step.
+  std::vector<std::uint64_t> gets_;         // The GETs of each rank, in this
+                                            // step.
   std::optional<PeerServers> servers_;
   std::vector<bool> is_block_read_;  // In this epoch.
   std::optional<WaitModel> clock_;
   std::unique_ptr<const std::vector<std::uint32_t>> node_of_;
-  std::shared_ptr<const std::vector<std::uint8_t>> tier_of_;  // Of one cache.
+  // The placement of one cache.
+  std::shared_ptr<const std::vector<std::uint8_t>> tier_of_;
 };
 
 }  // namespace

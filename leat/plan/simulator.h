@@ -1,4 +1,5 @@
-// What a cache would buy: a training run over its known order, without bytes.
+// Simulates what a cache would buy: a training run over its known order,
+// without bytes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,7 +25,7 @@ struct TierSpec {
   AccessTime window = 0;  ///< windowed_belady.
 };
 
-/// Who shares a cache.
+/// The ranks that share a cache.
 enum class CacheScope : std::uint8_t {
   kRank,   ///< Each rank has its own.
   kNode,   ///< The ranks of a node share one.
@@ -32,7 +33,7 @@ enum class CacheScope : std::uint8_t {
            ///< store.
 };
 
-/// What is asked for at once.
+/// The unit of a read.
 enum class ReadUnit : std::uint8_t {
   kSample,
   /// A block, when an epoch meets its first sample: of one rank, in an order
@@ -45,12 +46,12 @@ struct SimulationOptions {
   ReadUnit unit = ReadUnit::kSample;
   /// Bytes: one entry for all units alike, or one a unit; so are the next two.
   std::vector<std::uint64_t> sizes = {1};
-  /// What a unit takes of a tier, of which headers and whole pages make more
-  /// than its bytes; empty: `sizes`.
+  /// The cost of a unit in a tier; headers and whole pages make it more than
+  /// the unit's bytes. If empty: `sizes`.
   std::vector<std::uint64_t> costs = {};
   /// GETs that a unit which no cache holds takes; empty: one each.
   std::vector<std::uint32_t> requests = {};
-  /// What a listing has to name; 0: as many as samples.
+  /// The number of objects in a listing; 0: as many as samples.
   std::uint64_t objects = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;
@@ -72,13 +73,13 @@ struct SimulationOptions {
   std::optional<TimeOptions> times = std::nullopt;
 };
 
-/// Of one epoch, over all ranks that were looked at.
+/// The counts of one epoch, over all ranks that were looked at.
 struct EpochCounts {
   std::uint64_t reads = 0;  ///< As many as GETs if there were no cache.
   std::vector<std::uint64_t> tier_hits = {};
   std::uint64_t peer_hits = 0;
   /// Summed over steps: the GETs of the rank that has most, less those of the
-  /// one that has least. What ranks that train in step wait for.
+  /// one that has least. Ranks that train in step wait for these.
   std::uint64_t uneven_gets = 0;
   std::uint64_t gets = 0;  ///< What no cache held. They add up to the reads.
   std::uint64_t get_bytes = 0;
@@ -92,11 +93,11 @@ struct SimulationReport {
   std::vector<EpochCounts> epochs;
 };
 
-/// Runs the job: each epoch's steps in turn, each step's ranks in turn. What is
-/// held is decided in that order, as the loader decides it when it sends
-/// requests. Takes O(reads * log held), and memory as CachePolicySpec says;
-/// with a locality that deals to holders, what HolderDealing says, too: its
-/// caches are of each rank's part of the largest tier of a cache.
+/// Runs the job: each epoch's steps in turn, each step's ranks in turn. The
+/// policies decide in that order, as in the loader, which asks them when it
+/// sends requests. Takes O(reads * log held), and memory as CachePolicySpec
+/// says. A locality that deals to holders takes HolderDealing's memory, too:
+/// its caches are of each rank's part of the largest tier of a cache.
 ///
 /// Errors:
 ///   kInvalidArgument    a size, count or name that cannot be: says which
@@ -105,7 +106,8 @@ struct SimulationReport {
 Result<SimulationReport> simulate(const SimulationOptions& options,
                                   const std::stop_token& stop = {});
 
-/// What the policies of a simulation may take to look samples up.
+/// The most memory that the policies of a simulation may take to look samples
+/// up.
 inline constexpr std::uint64_t kMaxTableBytes = std::uint64_t{2} << 30;
 
 }  // namespace leat

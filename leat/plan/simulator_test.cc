@@ -208,9 +208,9 @@ TEST(SimulatorTest, ThreeNodesMissWhatEachPolicyIsKnownToMiss) {
   }
 }
 
-// What DELI's authors measured in the second epoch with a FIFO that is filled
-// by misses alone: CIFAR-10, 3 nodes of 11,667 samples (artifact of IC2E 2021,
-// baseline-cache.csv, means of nine rows).
+// The misses that DELI's authors measured in the second epoch, with a FIFO that
+// is filled by misses alone: CIFAR-10, 3 nodes of 11,667 samples (artifact of
+// IC2E 2021, baseline-cache.csv, means of nine rows).
 TEST(SimulatorTest, MissesWhatTheAuthorsOfDeliMeasured) {
   struct Row {
     std::uint64_t capacity;
@@ -309,7 +309,8 @@ TEST(SimulatorTest, AServerOnTheOwnNodeSendsThroughNoLink) {
   EXPECT_EQ(run(options).epochs[1].seconds, 0);
 }
 
-// What zones charge for: to the server once, and from it, between nodes.
+// The bytes that zones charge for: to the server once, and from it, between
+// nodes.
 TEST(SimulatorTest, PeerBytesAreThoseBetweenNodes) {
   SimulationOptions options = job_of(400, 2, 4, "belady", 0);
   options.tiers.clear();
@@ -491,7 +492,7 @@ TEST(SimulatorTest, CostsFillATierAndRequestsAreCounted) {
   EXPECT_EQ(report.epochs[1].gets + report.epochs[1].tier_hits[0], 11u);
 }
 
-// Of equal sizes, what RAM and disk hit together is what one tier of both
+// With equal sizes, RAM and disk together hit what one tier of both sizes
 // would.
 RC_GTEST_PROP(SimulatorProperty, BeladysTiersHitTogetherWhatOneOfBothDoes,
               (std::uint64_t seed)) {

@@ -119,7 +119,7 @@ class EpochPath {
     return costs_[u * epochs_ + v];
   }
 
-  /// Of the part from before place i to behind place j.
+  /// The length of the part from before place i to behind place j.
   std::uint64_t length(const std::vector<std::uint64_t>& path, std::size_t i,
                        std::size_t j) const {
     std::uint64_t sum = 0;
@@ -221,8 +221,8 @@ class SolarRun {
     return is_held;
   }
 
-  /// When this node reads it again. Where samples follow their holder, that is
-  /// in the next epoch; in runs, when its position falls to the node.
+  /// The time when this node reads it again. If samples follow their holder,
+  /// that is in the next epoch; in runs, when its position falls to the node.
   AccessTime next_use(std::uint32_t node, SampleId id, std::size_t index) {
     for (std::size_t i = index + 1; i < path_.size(); ++i) {
       const std::uint64_t position = orders_[i].position_of(id);

@@ -11,12 +11,12 @@
 
 namespace leat {
 
-/// How the samples of a global batch are dealt to nodes. All of them deal the
-/// same samples to each step, so the sum of the gradients is the same. What
-/// depends on a node's own samples is not: the statistics of a BatchNorm, and
+/// How the samples of a global batch are dealt to nodes. All ways deal the same
+/// samples to each step, so the sum of the gradients is the same. State that
+/// depends on a node's own samples differs: the statistics of a BatchNorm, and
 /// random numbers drawn by rank. After Sun et al., "SOLAR", VLDB 2023 (its
-/// abstract; the details are our reconstruction). To compare with: what loaders
-/// do is in holder_dealing.h.
+/// abstract; the details are our reconstruction). To compare with: loaders use
+/// holder_dealing.h.
 enum class Dealing : std::uint8_t {
   kRuns,      ///< Node i takes the i-th run, as Steps does.
   kHolders,   ///< To a node that holds it, as long as all get the same number.
@@ -48,8 +48,8 @@ struct SolarOptions {
 struct SolarEpoch {
   std::uint64_t epoch = 0;  ///< Its number: what its order is made of.
   std::uint64_t loads = 0;  ///< GETs of all nodes.
-  /// Summed over steps: of the node that loads most, less the one that loads
-  /// least. What a synchronous job waits for.
+  /// Summed over steps: the loads of the node that loads most, less those of
+  /// the one that loads least. A synchronous job waits for these.
   std::uint64_t uneven_loads = 0;
   std::uint64_t largest_local_batch = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// What becomes of the samples after the last whole step.
+/// The treatment of the samples after the last whole step.
 enum class Tail : std::uint8_t {
   kDrop,  ///< They are left out of this epoch.
   kKeep,  ///< One more step, dealt evenly: each sample exactly once over all.
@@ -64,9 +64,9 @@ class Steps {
       std::shared_ptr<const std::vector<std::uint64_t>> ends = nullptr);
 
   std::uint64_t count() const;
-  /// What this rank gets in `step`. REQUIRES: step < count().
+  /// The positions of this rank in `step`. REQUIRES: step < count().
   StepSlice slice(std::uint64_t step) const;
-  /// What all ranks together get in `step`. REQUIRES: step < count().
+  /// The positions of all ranks together in `step`. REQUIRES: step < count().
   StepSlice all_ranks(std::uint64_t step) const;
   /// True if `step` has a global batch of samples of its own: neither cut short
   /// nor padded. REQUIRES: step < count().

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMostSamples = 50000;
 constexpr std::uint64_t kLeastSteps = 20;
 constexpr std::uint64_t kMostEpochs = 10;
-// Of blocks.
+// For blocks.
 constexpr std::uint64_t kLeastWindows = 20;
 constexpr std::uint64_t kMostBlockSamples = 1000000;
 constexpr std::uint64_t kDrawnBy = 1;  // A seed: which units stand for all.
@@ -26,7 +26,7 @@ constexpr std::uint64_t kDrawnBy = 1;  // A seed: which units stand for all.
 struct Candidate {
   std::string name;
   std::string policy;  // Empty: no cache.
-  double size = 1;     // Of what was asked for.
+  double size = 1;     // The size asked for.
   CacheScope scope = CacheScope::kNode;
   Placement placement = Placement::kAny;
   bool is_ram_of_peers = false;  // The memory goes to servers of all nodes.
@@ -62,17 +62,17 @@ std::uint64_t scaled(std::uint64_t value, double share) {
       std::llround(static_cast<double>(value) * share));
 }
 
-/// What is simulated in place of a job: some of its units.
+/// A smaller job that is simulated in place of the real one: some of its units.
 struct Stand {
   std::uint64_t samples = 0;
   std::shared_ptr<const BlockMap> blocks = nullptr;
   std::vector<std::uint64_t> units = {};  // Their numbers in the job.
   Tail tail = Tail::kDrop;
-  double share = 1;  // Of the job's data.
+  double share = 1;  // The share of the job's data.
   double times = 1;  // An epoch of the job is so many of it.
 };
 
-/// What an epoch of the job delivers.
+/// The samples that an epoch of the job delivers.
 std::uint64_t delivered(const SweepOptions& options) {
   return options.tail == Tail::kDrop
              ? options.samples - options.samples % options.global_batch
@@ -196,7 +196,7 @@ EpochCounts scaled_up(EpochCounts epoch, double times) {
   return epoch;
 }
 
-/// What stands for `job`, without caches.
+/// The job that stands for `job`, without caches.
 SimulationOptions standing_for(const SimulationOptions& job, const Stand& stand,
                                const SweepOptions& options) {
   SimulationOptions small = job;
@@ -223,7 +223,7 @@ Result<std::vector<SweepRow>> sweep(const SweepOptions& options,
     return Error(ErrorCode::kInvalidArgument,
                  "the dataset has no samples: there is nothing to plan");
   }
-  // What is wrong with the whole is told, and not of what stands for it.
+  // Errors are reported about the whole job, and not about its stand-in.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,
                              .global_batch = options.global_batch,
                              .rank = {0, options.ranks},

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Of one sample or block that is read.
+/// The size of one sample or block that is read.
 struct ReadSize {
   std::uint64_t bytes = 0;
   std::uint64_t cost = 0;  ///< What it takes of a tier.
@@ -23,7 +23,7 @@ struct SweepOptions {
   std::uint64_t samples = 0;
   std::uint64_t objects = 0;  ///< 0: as many as samples.
   ReadUnit unit = ReadUnit::kSample;
-  /// Of a unit, by its number. Asked of those that are simulated.
+  /// The size of a unit, by its number. Asked for those that are simulated.
   std::function<ReadSize(std::uint64_t unit)> read_size = {};
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;

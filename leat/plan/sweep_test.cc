@@ -93,8 +93,7 @@ TEST(SweepTest, DiskStandsBeforeServersAndIsNoneItself) {
   for (const SweepRow& one : *disk) EXPECT_NE(one.name, "peers");
 }
 
-// What stands in a smaller dataset says what the full one would, within a
-// point.
+// A smaller dataset predicts the full one within a point.
 TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
   const std::uint64_t samples = 100000;  // Simulated as 50,000.
   SweepOptions options = job_of(samples);
@@ -116,7 +115,8 @@ TEST(SweepTest, ALargeDatasetIsToldFromASmallOne) {
   }
 }
 
-// What a tier takes for a sample is more than its bytes, and each its own.
+// A tier needs more for a sample than its bytes, and each sample its own
+// amount.
 TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {
   SweepOptions options = job_of(800);
   options.read_size = [](std::uint64_t sample) {
@@ -124,7 +124,8 @@ TEST(SweepTest, ATierHoldsWhatFitsByItsCosts) {
   };
   options.epochs = 2;
   options.ram_bytes = 0;
-  options.disk_bytes = 80000;  // Of 160,000; by the bytes all would fit.
+  options.disk_bytes = 80000;  // Room for 80,000 of 160,000; counted by bytes
+                               // alone, all would fit.
   options.nodes = 1;
   const auto rows = sweep(options);
   ASSERT_TRUE(rows.has_value());
@@ -144,7 +145,7 @@ TEST(SweepTest, AStepThatIsDroppedIsNotRead) {
   EXPECT_EQ(gets_of(row(*sweep(options), "no cache")), 4000u);
 }
 
-/// Of one rank: blocks of ten samples, read whole.
+/// A job of one rank: blocks of ten samples, read whole.
 SweepOptions job_of_blocks(std::uint64_t blocks) {
   std::vector<SampleSpan> spans;
   for (std::uint64_t i = 0; i < 10 * blocks; ++i) {

@@ -12,9 +12,9 @@ namespace leat {
 
 /// Tiers from the fastest down; a sample is in one of them at most.
 ///
-/// What comes from the store is offered to the fastest first, and to the next
-/// if that refuses; what one tier drops is offered to the next; what is read
-/// from one is offered to the faster ones.
+/// A read from the store is offered to the fastest tier first, and to the next
+/// if that refuses. A sample that one tier drops is offered to the next. A read
+/// from one tier is offered to the faster ones.
 ///
 /// Threads: one at a time.
 class TierStack {
@@ -27,7 +27,7 @@ class TierStack {
             std::optional<NextUse> next_use,
             const std::vector<std::uint64_t>& sizes, bool holds_blocks = false);
 
-  /// What is returned if no tier holds the sample.
+  /// The result if no tier holds the sample.
   static constexpr std::size_t kMiss = static_cast<std::size_t>(-1);
 
   /// A read at `position` of `epoch`, from the tier that is returned; a miss is
@@ -53,8 +53,8 @@ class TierStack {
   std::optional<NextUse> next_use_;
   const std::vector<std::uint64_t>& sizes_;
   const bool holds_blocks_;
-  std::vector<SampleId> drop_;  // Of the policy that is asked.
-  std::uint64_t epoch_ = 0;     // Of the running read, and its position:
+  std::vector<SampleId> drop_;  // The drops of the policy that is asked.
+  std::uint64_t epoch_ = 0;     // The running read: its epoch and its position.
   std::uint64_t position_ = 0;
   AccessTime now_ = 0;
   SampleId reading_;

@@ -80,7 +80,7 @@ struct BlockJob {
         }));
   }
 
-  /// Of Belady's, that looks for the next use in what is read.
+  /// Hits of Belady's policy, which looks for the next use among the reads.
   std::uint64_t most_hits(std::size_t capacity) const {
     std::map<std::uint64_t, std::size_t> held;  // And when it is read next.
     std::uint64_t found = 0;
@@ -159,8 +159,8 @@ TEST(TierStackTest, OfBlocksWhatIsWantedFurthestGoesFirst) {
 
   stack.set_capacity(0, 20);
 
-  AccessTime last_first = 0;   // Of the fastest tier.
-  AccessTime last_second = 0;  // Of the second.
+  AccessTime last_first = 0;   // In the fastest tier.
+  AccessTime last_second = 0;  // In the second tier.
   AccessTime soonest_gone = kNever;
   for (const std::uint64_t block : held) {
     const AccessTime next = job.next_window(block, until);

@@ -9,18 +9,19 @@ namespace leat {
 /// Requests of a node in flight, as a loader has it if nobody says another.
 inline constexpr std::uint32_t kDefaultInFlight = 128;
 
-/// What things take. All seconds are at least 0; 0 means at once.
+/// The times and bandwidths of the model. All seconds are at least 0; 0 means
+/// at once.
 struct TimeOptions {
   double compute_seconds = 0;  ///< Of the training step, a batch.
   double get_seconds = 0;      ///< From sending a GET to its last byte,
                                ///< with all links to itself.
   double peer_seconds = 0;     ///< The same, from another node.
   double hit_seconds = 0;      ///< Of a rank, a sample, one after another.
-  /// What a node receives, GETs and peers together; 0: no limit.
+  /// The bandwidth into a node, GETs and peers together; 0: no limit.
   double bytes_per_second = 0;
-  /// What the store sends to all nodes together; 0: no limit.
+  /// The bandwidth of the store to all nodes together; 0: no limit.
   double store_bytes_per_second = 0;
-  /// What a node sends to others that read from it; 0: no limit.
+  /// The bandwidth of a node to others that read from it; 0: no limit.
   double peer_bytes_per_second = 0;
   /// GETs of a node, whose ranks share them, one each at least; peers are asked
   /// beside them. At least 1.
@@ -30,14 +31,14 @@ struct TimeOptions {
   std::uint32_t prefetch_steps = 2;
 };
 
-/// Where a sample comes from.
+/// The source of a sample.
 enum class Source : std::uint8_t { kTier, kPeer, kStore };
 
 /// The clock of a synchronous job: a step starts when the last rank has its
 /// batch. Requests are sent in plan order, as soon as the window and, for a
-/// GET, one of the rank's `max_in_flight` places are free. What comes through a
-/// link comes after all that was asked of it before, and no sooner than its
-/// latency. Nothing is random.
+/// GET, one of the rank's `max_in_flight` places are free. A reply comes
+/// through a link behind all earlier requests, and no sooner than its latency.
+/// Nothing is random.
 ///
 /// Threads: one at a time.
 class WaitModel {
@@ -56,7 +57,7 @@ class WaitModel {
 
   /// Since the beginning: the time at which the last step's compute ended.
   double seconds() const { return now_; }
-  /// Of it: what the job, that is its slowest rank, waited for data.
+  /// The part of it that the job, that is its slowest rank, waited for data.
   double wait_seconds() const { return wait_; }
 
  private:
@@ -71,11 +72,12 @@ class WaitModel {
 
   const TimeOptions options_;
   const std::uint32_t ranks_per_node_;
-  const std::uint32_t places_;  // Of each rank: its requests in flight.
+  const std::uint32_t places_;  // The places of each rank for requests in
+                                // flight.
   std::vector<RankState> ranks_;
   // When the last byte asked for so far is through:
-  std::vector<double> receives_;  // Of each node.
-  std::vector<double> sends_;     // Of each node, to others.
+  std::vector<double> receives_;  // For each node.
+  std::vector<double> sends_;     // For each node, to others.
   double store_sends_ = 0;
   std::deque<double> handed_over_;  // The last `prefetch_steps` steps.
   double open_ = 0;                 // When the running step may be requested.

@@ -77,7 +77,7 @@ TEST(WaitModelTest, TheStoreSendsToAllNodesThroughOneLink) {
       2, 1);
   for (int i = 0; i < 5; ++i) model.need(0, Source::kStore, 50);
   for (int i = 0; i < 5; ++i) model.need(1, Source::kStore, 50);
-  // What a peer sends does not go through it.
+  // A peer's bytes do not go through it.
   model.need(0, Source::kPeer, 1000000, 1);
   model.end_step();
 

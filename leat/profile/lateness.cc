@@ -9,7 +9,7 @@ namespace {
 constexpr double kNothing = 0.02;
 constexpr double kStandsOut = 2;
 
-/// Of `values` but the one at `without`. REQUIRES: at least two.
+/// The median of `values` without the one at `without`. REQUIRES: at least two.
 double median_of_others(std::vector<double> values, std::size_t without) {
   values.erase(values.begin() + static_cast<std::ptrdiff_t>(without));
   std::sort(values.begin(), values.end());

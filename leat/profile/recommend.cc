@@ -9,7 +9,7 @@ namespace leat {
 namespace {
 
 constexpr double kSecondsOfHour = 3600;
-/// Of a machine's memory, what a cache may take beside the training.
+/// The share of a machine's memory that a cache may take beside the training.
 constexpr double kMemoryForCache = 0.5;
 
 double ratio(double a, double b) { return a > 0 && b > 0 ? a / b : 1; }
@@ -89,8 +89,9 @@ class Judge {
     return setting;
   }
 
-  /// What the bytes of a step of all accelerators of a machine take over its
-  /// network; faster where the one that was measured did better than its own.
+  /// The least time to bring the bytes of a step of all accelerators of a
+  /// machine over its network; shorter if the machine that was measured did
+  /// better than its own network.
   double least_fetch(const Machine& machine) const {
     const MeasuredStep& was = model_.measured();
     const auto full = [this](std::uint32_t accelerators, const Link& network) {

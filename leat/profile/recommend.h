@@ -1,5 +1,5 @@
-// What to rent for a training that was profiled: time and cost on each machine
-// of a list. The model is our own.
+// Recommends a machine for a training that was profiled: time and cost on each
+// machine of a list. The model is our own.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -32,7 +32,7 @@ struct Machine {
   Link network;       ///< To other machines; its bandwidth is the store's too.
   double dollars_per_hour = 0;
   std::uint32_t most = 1;  ///< Machines to rent together, at most.
-  /// What a step was measured to take on one of them.
+  /// The measured time of a step on one of them.
   std::optional<double> measured_step_seconds;
 };
 
@@ -43,10 +43,10 @@ struct WholeTraining {
   Machine measured_on;
   double steps_an_epoch = 0;  ///< With the ranks that were measured.
   double epochs = 1;
-  /// What ranks reduce in a step; 0: not known.
+  /// The gradients that ranks reduce in a step; 0: not known.
   double gradient_bytes = 0;
   double gradient_buckets = 0;
-  /// Of a rank's batch, with nothing cached.
+  /// For a rank's batch, with nothing cached.
   double gets_a_batch = 0;
   double bytes_a_batch = 0;
   /// Later epochs read from what fits into half the memory and the disk.
@@ -65,12 +65,12 @@ struct Offer {
   std::string why_not;
 };
 
-/// What a ring of `members` takes to reduce gradients: 2 (n - 1) messages a
-/// bucket, and each byte 2 (n - 1) / n times (Patarasuk and Yuan, 2009). Where
-/// `at_once` buckets are under way together, one's messages are awaited while
-/// the link carries the others' bytes: a bucket takes its bytes, or a part in
-/// `at_once` of them and its messages, whichever is longer; `link`'s latency is
-/// what a message adds then.
+/// The time for a ring of `members` to reduce gradients: 2 (n - 1) messages a
+/// bucket, and each byte 2 (n - 1) / n times (Patarasuk and Yuan, 2009). If
+/// `at_once` buckets are under way together, the link carries the bytes of some
+/// while others wait for their messages. A bucket then takes its bytes, or one
+/// `at_once`th of them and its messages, whichever is longer; `link`'s latency
+/// is the time that a message adds in that case.
 ///
 /// REQUIRES: at_once >= 1
 double ring_seconds(double buckets, double bytes, std::uint32_t members,

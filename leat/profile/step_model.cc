@@ -32,7 +32,8 @@ double ring(double seconds, std::uint32_t measured, std::uint32_t members) {
   return seconds * traffic(members) / traffic(measured);
 }
 
-/// What a batch takes, its bytes in memory, where nobody waits for a core.
+/// The time to prepare a batch whose bytes are in memory, if nothing waits for
+/// a core.
 double unhindered_supply(const MeasuredStep& measured) {
   if (!measured.preparation_cpu || !measured.has_warm) {
     return measured.warm_supply;

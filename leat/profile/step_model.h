@@ -1,4 +1,4 @@
-// What a step would take if something about it were otherwise.
+// Predicts the time of a step if something about it were different.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ struct MeasuredStep {
   double preparation = 0;
   double fetch = 0;  ///< Without `has_warm`: preparation and fetch together.
   bool has_warm = true;
-  /// What a batch takes with nobody training: its bytes in memory; from the
-  /// store.
+  /// The time of a batch with nobody training: with its bytes in memory; from
+  /// the store.
   double warm_supply = 0;
   double cold_supply = 0;
   /// Bytes are fetched while others are prepared, as Leat does; else a worker
@@ -28,13 +28,13 @@ struct MeasuredStep {
   /// CPU time that preparing a rank's batch takes, and the cores of a node.
   std::optional<double> preparation_cpu;
   double cores = 0;
-  /// Of the time of reads, what passes before the first byte: 0 to 1.
+  /// The share of read time that passes before the first byte: 0 to 1.
   std::optional<double> latency_share;
   std::uint32_t devices = 1;  ///< Of a node; one process each.
   std::uint32_t nodes = 1;
 };
 
-/// What is asked about. Everything else stays as it was measured.
+/// The change that is asked about. Everything else stays as it was measured.
 struct WhatIfSetting {
   double cached = 0;         ///< Share of bytes that come from memory: 0 to 1.
   bool loads_ahead = false;  ///< Batches are made while training computes.
@@ -119,7 +119,7 @@ class StepModel {
   double stall_at(const WhatIfSetting& setting, double training) const;
 
   MeasuredStep measured_;
-  /// What a batch takes with its bytes in memory and more cores than needed.
+  /// The time of a batch with its bytes in memory and more cores than needed.
   double unhindered_supply_ = 0;
   double warm_overlap_ = 0;
   double cold_overlap_ = 0;

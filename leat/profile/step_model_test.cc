@@ -95,7 +95,7 @@ TEST(StepModelTest, LoadingAheadHidesWhatFitsBehindCompute) {
 TEST(StepModelTest, CoresHelpWhereTheyWereBusyAndElseOnlyHurtWhenTooFew) {
   MeasuredStep busy = loads_ahead();
   busy.cores = 2;
-  busy.preparation_cpu = 0.28;  // Of 2 * 0.15.
+  busy.preparation_cpu = 0.28;  // Out of 2 * 0.15.
   MeasuredStep waiting = busy;
   waiting.preparation_cpu = 0.1;
 

@@ -122,7 +122,7 @@ StepPart part_added_by(Condition condition, bool has_warm) {
   }
 }
 
-/// What each condition that was run adds to the one before it.
+/// The time that each condition that was run adds to the one before it.
 std::vector<std::pair<StepPart, double>> differences(const Times& times) {
   const bool has_warm =
       !std::isnan(times[static_cast<std::size_t>(Condition::kWarm)]);

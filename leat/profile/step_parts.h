@@ -11,7 +11,8 @@
 
 namespace leat {
 
-/// What a run of the training had, each more than the one before it.
+/// The conditions of a run of the training; each adds something to the one
+/// before it.
 enum class Condition : std::uint8_t {
   kAlone,  ///< One process, batches replayed.
   kNode,   ///< All processes of one node, batches replayed.
@@ -31,7 +32,7 @@ struct ProfiledRun {
   std::vector<std::vector<double>> step_seconds;
 };
 
-/// Where a step goes.
+/// The parts of a step.
 enum class StepPart : std::uint8_t {
   kCompute,       ///< What one process takes alone: T(alone).
   kInterconnect,  ///< Exposed communication inside a node: T(node) − T(alone).
@@ -57,7 +58,7 @@ struct MeasuredPart {
   StepPart part = StepPart::kCompute;
   Estimate time;
   /// Its interval reaches zero: the stage is hidden behind the one before it,
-  /// or not there. What takes that one away may bring this one out.
+  /// or not there. Removing that other stage may bring this one out.
   bool is_tie = false;
 };
 

@@ -26,8 +26,8 @@ Timeline timeline_of(std::span<const double> step_seconds,
                      std::span<const double> wait_seconds,
                      std::size_t most_bins);
 
-/// How waits are spread: seconds that half of them, nine of ten, 99 of 100 and
-/// all stay within. Of none: zeros.
+/// The spread of waits: the seconds that half of them, nine of ten, 99 of 100
+/// and all stay within. Zeros if there are none.
 struct WaitSpread {
   double half = 0;
   double most_of_ten = 0;

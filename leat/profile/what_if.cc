@@ -57,7 +57,7 @@ void turn(WhatIfSetting& setting, Knob knob, double value) {
   }
 }
 
-/// What is missing to turn this knob, or nothing.
+/// The measurement that is missing to turn this knob, or nothing.
 std::string_view why_not(const MeasuredStep& measured, Knob knob) {
   switch (knob) {
     case Knob::kCached:
@@ -96,7 +96,7 @@ bool is_count(Knob knob) {
          knob == Knob::kNodes;
 }
 
-/// What was measured is among them.
+/// Includes the measured value.
 std::vector<double> values_of(const MeasuredStep& measured, Knob knob) {
   if (knob == Knob::kCached) return {kShares.begin(), kShares.end()};
   if (!is_count(knob)) return {kFactors.begin(), kFactors.end()};

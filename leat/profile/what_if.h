@@ -1,4 +1,5 @@
-// What would change a step, and what would do so with the least effort.
+// Finds the changes that would make a step shorter, and the one with the least
+// effort.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -30,7 +30,8 @@ Error cannot(std::string_view what) {
                fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-/// Whom a keeper starts says here why not; nothing once it runs.
+/// A child that a keeper starts reports here why it could not; nothing once it
+/// runs.
 int why_not_started(int report) {
   int why = 0;
   ssize_t got = 0;

@@ -46,7 +46,7 @@ class ChildTest : public ::testing::Test {
     return Child::start({"sh", "-c", script, folder_.string()}, log_);
   }
 
-  /// What `script` wrote as the number of a process; waits for it.
+  /// Waits for `script` to write the number of a process, and returns it.
   pid_t noted(const std::string& name) const {
     for (int i = 0; i < 3000; ++i) {
       const std::string text = content(folder_ / name);

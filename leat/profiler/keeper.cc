@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = 2000ms;
 constexpr int kTickMilliseconds = 10;
 
-/// Where the keeper has its descriptors: all above are closed.
+/// The keeper's descriptors: all above are closed.
 constexpr int kLifeline = 3;
 constexpr int kReport = 4;
 constexpr int kHeld = 5;
@@ -117,8 +117,8 @@ void end_descendants() {
 }
 
 [[noreturn]] void become(const KeptProgram& program, pid_t keeper) {
-  // Where somebody kills the keeper; the kernel forgets it where the program
-  // takes another user's rights.
+  // Ends the program if somebody kills the keeper. The kernel forgets this when
+  // the program takes another user's rights.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != keeper) ::_exit(127);  // It ended before the line above.
   ::setpgid(0, 0);

@@ -4,11 +4,10 @@
 
 namespace leat {
 
-/// What a process does that stands between us and a program of somebody's: it
-/// starts the program, and ends it with all that came of it, in whatever
-/// session or process group, once the program has ended or we have. It is the
-/// subreaper of all of them (Linux: prctl(2)), so that none escapes by losing
-/// its parent.
+/// A keeper is a process that stands between us and a user's program. It starts
+/// the program. Once the program has ended or we have, it ends all that came of
+/// the program, in every session and process group. It is the subreaper of all
+/// of them (Linux: prctl(2)), so that none escapes by losing its parent.
 ///
 /// To call after fork(), in the child: it closes every other descriptor, and
 /// its memory is ours as it was. It hears no terminal and no SIGTERM.

@@ -49,11 +49,11 @@ std::vector<std::string> torchrun_words(const LaunchPlan& plan,
   return words;
 }
 
-/// For a shell on another machine. Where the connection ends before the command
-/// does, so does the input, and all that the command started in its session. A
-/// shell that blocks signals while it starts something passes none on to it:
-/// what SIGTERM missed is killed once the command has ended, or has not in
-/// time.
+/// A line for a shell on another machine. If the connection ends before the
+/// command does, its input ends, too, and then everything that the command
+/// started in its session is ended. A shell that blocks signals while it starts
+/// something passes none on to it. A process that missed SIGTERM is killed once
+/// the command has ended, or has not in time.
 std::string remote_line(std::span<const std::string> words,
                         const LaunchPlan& plan) {
   std::string script = "exec 3<&0 </dev/null; ";

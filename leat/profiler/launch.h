@@ -20,7 +20,8 @@ struct LaunchPlan {
   /// in `folder`, and what they start ends when ssh's standard input does: it
   /// is told to (SIGTERM), and killed `grace` later.
   std::vector<std::vector<std::string>> nodes = {{}};
-  /// Where the first node is reached by the others, with more than one node.
+  /// The address at which the other nodes reach the first, with more than one
+  /// node.
   std::string master_address = "127.0.0.1";
   std::uint16_t master_port = 0;
   /// On each node in front of the rest, such as a scratch layer.

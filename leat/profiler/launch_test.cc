@@ -70,7 +70,8 @@ TEST(LaunchTest, WhatWrapsACommandStandsOnItsNode) {
                           "./train.sh"));
 }
 
-/// What a shell is given behind ssh, run by one here; what it says.
+/// Runs here, in a shell, the line that a shell behind ssh is given; returns
+/// its output.
 std::string said_by(const Words& command, LaunchPlan plan, const char* input) {
   plan.nodes = {{"/usr/bin/ssh", "a"}};
   plan.grace = std::chrono::seconds(1);

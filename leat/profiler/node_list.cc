@@ -97,7 +97,7 @@ std::optional<std::vector<std::string>> names_in(std::string_view item) {
   return names;
 }
 
-/// Of a host, maybe with a user; never an option of srun or ssh.
+/// The name of a host, maybe with a user; never an option of srun or ssh.
 bool is_name(std::string_view name) {
   return !name.empty() && name.front() != '-' &&
          std::ranges::all_of(name, [](char c) {

@@ -16,8 +16,8 @@ struct Residency {
   std::uint64_t resident_bytes = 0;  ///< Of these, in whole pages in memory.
 };
 
-/// What the page cache holds of `files`, by mincore(2). Files that cannot be
-/// opened are left out: they may have been temporary.
+/// The part of `files` that the page cache holds, by mincore(2). Files that
+/// cannot be opened are left out: they may have been temporary.
 Residency residency_of(std::span<const std::filesystem::path> files);
 
 /// Drops clean pages of the files (posix_fadvise(2), POSIX_FADV_DONTNEED).
@@ -37,14 +37,15 @@ Result<void> read_into_page_cache(std::span<const std::filesystem::path> files,
 /// Threads: one.
 class KeptPages {
  public:
-  /// Of the first files, at most `most_bytes` in all.
+  /// Keeps pages of the first files, at most `most_bytes` in all.
   KeptPages(std::span<const std::filesystem::path> files,
             std::uint64_t most_bytes);
   ~KeptPages();
   KeptPages(const KeptPages&) = delete;
   KeptPages& operator=(const KeptPages&) = delete;
 
-  /// Of how many bytes; fewer than asked for where the kernel allows no more.
+  /// The bytes that are kept; fewer than asked for if the kernel allows no
+  /// more.
   std::uint64_t bytes() const { return bytes_; }
 
  private:

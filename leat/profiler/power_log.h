@@ -1,4 +1,4 @@
-// What the machine drew while a run was measured.
+// The machine's power draw while a run was measured.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -26,7 +26,8 @@ struct EnergyReading {
 std::optional<double> mean_watts(std::span<const EnergyReading> readings,
                                  TimePoint begin, TimePoint end);
 
-/// Of all that drew power, whoever used it; none where it cannot be read.
+/// The power of all parts that can be read, for all programs together; none for
+/// a part that cannot be read.
 struct Watts {
   std::optional<double> processors;
   std::optional<double> accelerators;
@@ -43,7 +44,7 @@ class PowerLog {
   PowerLog(const PowerLog&) = delete;
   PowerLog& operator=(const PowerLog&) = delete;
 
-  /// Reads once more, and ends reading. What was drawn meanwhile.
+  /// Reads once more and ends reading. Returns the power drawn meanwhile.
   Watts stop_and_tell(TimePoint begin, TimePoint end);
 
  private:

@@ -80,7 +80,7 @@ Reply reply_of(HttpReply from, bool is_head,
   return reply;
 }
 
-/// What was read before, up to a number of bytes.
+/// Bytes that were read before, up to a limit.
 class Memory {
  public:
   explicit Memory(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}

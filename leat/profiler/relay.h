@@ -10,23 +10,23 @@
 
 namespace leat {
 
-/// What went through a relay since it was last asked to forget.
+/// The traffic through a relay since its counts were last reset.
 struct RelayCounts {
   std::uint64_t passed_on = 0;    ///< Reads that the store answered.
   std::uint64_t from_memory = 0;  ///< Reads that were answered here.
   std::uint64_t kept_away = 0;    ///< Writes that the store never saw.
   std::uint64_t lists = 0;        ///< Of those passed on, lists of keys.
   std::uint64_t bytes = 0;        ///< That the store sent.
-  /// Of GETs of objects that the store answered: until the first byte, and
-  /// until the last, all added up.
+  /// The times of GETs of objects that the store answered: until the first
+  /// byte, and until the last, all added up.
   Nanoseconds until_first_byte{0};
   Nanoseconds until_last_byte{0};
 };
 
-/// An S3 endpoint on loopback in front of the user's own: what a script reads
-/// goes there, signed with the user's credentials, or is answered from memory,
-/// so that one script can be run with its data far away and near. What it
-/// writes is acknowledged and dropped.
+/// An S3 endpoint on loopback in front of the user's own. A script's reads go
+/// to that one, signed with the user's credentials, or are answered from
+/// memory; so one script can be run with its data far away and near. Its writes
+/// are acknowledged and dropped.
 ///
 /// Path style, below a random path: who does not know it is refused, since who
 /// does asks as the user.

@@ -23,7 +23,8 @@ void remove_tree(const std::filesystem::path& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-/// What the process does that waits; `held` ends when nobody has its other end.
+/// The body of the process that waits; `held` ends when nobody has its other
+/// end.
 [[noreturn]] void remove_when_left(const std::filesystem::path& path,
                                    int held) {
   ::setsid();  // A closed terminal is not the end of those who hold it.
@@ -80,7 +81,9 @@ RunFolder::~RunFolder() {
     while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (!path_.empty()) remove_tree(path_);  // Where somebody ended the process.
+  if (!path_.empty())
+    remove_tree(path_);  // Runs if somebody ended the
+                         // process.
 }
 
 }  // namespace leat

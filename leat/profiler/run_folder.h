@@ -1,4 +1,4 @@
-// Where the runs of a profile write.
+// The folder that the runs of a profile write to.
 #pragma once
 #include <sys/types.h>
 
@@ -10,10 +10,10 @@
 
 namespace leat {
 
-/// A new folder among the temporary ones, gone with its owner however that
-/// ends, SIGKILL among it: a process of ours waits until nobody holds the
-/// folder any more, and removes it then. Whoever may still write into it after
-/// its owner has died holds it too (child.h).
+/// A new temporary folder that is removed with its owner, however the owner
+/// ends, SIGKILL included: a process of ours waits until nobody holds the
+/// folder any more, and removes it then. A process that may still write into it
+/// after its owner has died holds it too (child.h).
 ///
 /// Threads:  one.
 /// Lifetime: destruction waits until all who hold it have ended, and it is

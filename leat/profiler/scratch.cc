@@ -71,9 +71,9 @@ std::vector<Path> mounts_below(const Path& folder) {
   return {mounts.begin(), mounts.end()};
 }
 
-/// What a folder or file is, kept under a number before anything covers it;
-/// then an overlay in its place. Some file systems stand under none: those can
-/// only be read meanwhile.
+/// keep() stores a folder or file under a number before anything covers it;
+/// then an overlay takes its place. Some file systems cannot stand under an
+/// overlay: those can only be read meanwhile.
 constexpr std::string_view kFunctions =
     "keep() { if [ -d \"$1\" ]; then mkdir \"$s/l$2\"; else : >\"$s/l$2\"; fi; "
     "mount --bind \"$1\" \"$s/l$2\"; }; "

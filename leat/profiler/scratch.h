@@ -1,4 +1,4 @@
-// Where a script may write and nothing stays.
+// Folders that a script may write to without leaving anything.
 #pragma once
 #include <filesystem>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace leat {
 
-/// Words to put in front of a command so that what it writes into `folders`
-/// lies in memory and goes with it: an overlay file system over each, in a
-/// mount namespace of its own (by unshare(1)). What it reads there is what is
-/// there. `run_folder` stays as it is: it holds the mounts, and what the run
-/// reports; it lies in none of the folders.
+/// Words to put in front of a command so that its writes into `folders` lie in
+/// memory and vanish with it: an overlay file system over each folder, in a
+/// mount namespace of its own (by unshare(1)). The command reads the folders'
+/// real files. `run_folder` stays as it is, since it holds the mounts and the
+/// reports of the run; it lies in none of the folders.
 ///
 /// Folders inside others are covered by them, and so are other file systems
 /// mounted below a folder; those that no overlay can cover, and single files

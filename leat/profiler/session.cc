@@ -144,7 +144,7 @@ class Session {
     drop_from_page_cache(files_);
     const double left = share_resident(residency_of(files_));
     if (left > kMostLeftCold && reads_store_) {
-      files_.clear();  // What counts comes from the bucket.
+      files_.clear();  // Only reads from the bucket count.
     } else if (left > kMostLeftCold) {
       trials_.why_no_warm = fmt::format(
           "{:.0f} % of the files stay in memory when they are dropped: they "

@@ -28,13 +28,13 @@ struct SessionOptions {
   std::uint32_t warmup = 10;
   std::uint32_t repeats = 3;
   std::uint32_t replayed = 4;  ///< At most warmup + 1 are.
-  /// What the script is told is its S3 endpoint. Null: none.
+  /// The S3 endpoint that the script is given. Null: none.
   Relay* relay = nullptr;
   /// Hears which run begins: "repeat 1 of 3: cold". May be empty.
   std::function<void(std::string_view)> progress;
 };
 
-/// What the runs showed, before anything is concluded.
+/// The results of the runs, before any conclusion.
 struct TrainingTrials {
   std::vector<ProfiledRun> runs;
   /// Seconds a batch takes when nobody trains on it, of the slowest rank, by
@@ -44,7 +44,8 @@ struct TrainingTrials {
   /// CPU seconds that a rank's batch takes, likewise, of the warm runs; none
   /// where it could not be read.
   std::vector<double> warm_supply_cpu_seconds;
-  /// Of the slowest rank of the last cold run: each step, and of it next().
+  /// The slowest rank's steps in the last cold run, and its time in next() in
+  /// each.
   std::vector<double> cold_step_seconds;
   std::vector<double> cold_wait_seconds;
   /// The same of every rank of that run, in order of rank.
@@ -53,21 +54,21 @@ struct TrainingTrials {
     std::vector<double> wait_seconds;
   };
   std::vector<RankSteps> cold_ranks;
-  /// What this machine drew in cold runs, where that can be read; not of
+  /// This machine's power draw in cold runs, if it can be read; empty for
   /// trainings over several nodes.
   std::vector<double> cold_processor_watts;
   std::vector<double> cold_accelerator_watts;
   /// Batches that all ranks drew in a cold run.
   std::uint64_t cold_batches = 0;
-  /// What a timer inside the script would say, of the cold runs: the share of
-  /// the slowest rank's steps that it spends in next().
+  /// The reading of a timer inside the script in cold runs: the share of the
+  /// slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;
   /// Files that the script read: what was in memory after warm runs, and before
   /// cold ones.
   std::size_t files = 0;
   std::vector<Residency> warm_files;
   std::vector<Residency> cold_files;
-  /// What went through the relay, in the same runs.
+  /// The traffic through the relay in the same runs.
   std::vector<RelayCounts> warm_reads;
   std::vector<RelayCounts> cold_reads;
   /// Why there is no warm run, or empty.
@@ -77,7 +78,7 @@ struct TrainingTrials {
   std::uint64_t epoch_batches = 0;  ///< Of a rank; 0: not known.
   /// Processes of a rank that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
-  /// What data-parallel ranks reduce in a step; 0: nothing known.
+  /// The gradients that data-parallel ranks reduce in a step; 0: nothing known.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;
   std::string loader;

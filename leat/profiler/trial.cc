@@ -24,7 +24,7 @@ using Path = std::filesystem::path;
 
 constexpr std::uint64_t kMostRecordBytes = 64 << 20;
 constexpr std::size_t kShownLines = 40;
-/// What is looked through for why a script failed.
+/// The part of a log that is searched for the reason of a script's failure.
 constexpr std::int64_t kMostOfLog = 1 << 20;
 /// Sockets are bound in a temporary folder, and their names have 107 bytes at
 /// most: torch's workers take 32 of them, and hang where that is too long.
@@ -93,8 +93,8 @@ std::string script_failed(int status, const Path& log) {
   return told;
 }
 
-/// Where the script's temporary files go. Kept from run to run, since compiled
-/// kernels may be among them, and gone with the run folder.
+/// The folder for the script's temporary files. Kept from run to run, since
+/// compiled kernels may be among them, and removed with the run folder.
 Path temporary_folder(const TrialPlace& place) {
   return place.run_folder / "tmp";
 }
@@ -212,7 +212,7 @@ Result<RankRecord> read_record(const Path& folder, std::size_t rank,
   return record;
 }
 
-/// What the processes of a run noted, in files whose names begin with `kind`.
+/// The notes of a run's processes, in files whose names begin with `kind`.
 std::set<std::string> read_notes(const Path& folder, std::string_view kind) {
   std::set<std::string> notes;
   std::error_code failed;

@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// What the hook in the script is told (python/leat/_profile/hook.py).
+/// The options that the hook in the script gets (python/leat/_profile/hook.py).
 struct TrialOptions {
   std::uint32_t warmup = 0;
   std::uint32_t steps = 0;
@@ -28,7 +28,7 @@ struct TrialOptions {
   bool reads_power = false;
 };
 
-/// Where and how every run of a profile is made.
+/// The place and command of every run of a profile.
 struct TrialPlace {
   std::vector<std::string> command;
   std::filesystem::path hook_folder;  ///< Holds sitecustomize.py.
@@ -41,7 +41,7 @@ struct TrialPlace {
   int held = -1;
 };
 
-/// What one rank wrote down.
+/// The notes of one rank.
 struct RankRecord {
   std::uint32_t rank = 0;
   std::vector<double> step_seconds;
@@ -53,7 +53,8 @@ struct RankRecord {
   std::optional<std::uint64_t> epoch_batches;
   /// Processes that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
-  /// What DistributedDataParallel reduces in a step; 0 without it.
+  /// The gradients that DistributedDataParallel reduces in a step; 0 without
+  /// it.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;
   std::optional<std::uint64_t> rows;  ///< Of its first batch.
@@ -75,7 +76,7 @@ struct Trial {
   /// "host:port" of what Python code connected to while batches were made; the
   /// endpoint that it was given is not among them. At most kMostPlaces.
   std::vector<std::string> connects_to;
-  /// Of this machine, while rank 0 was measured.
+  /// The power of this machine, while rank 0 was measured.
   Watts power{};
 };
 
@@ -91,8 +92,8 @@ Result<Trial> run_trial(const TrialPlace& place, LaunchPlan launch,
                         const TrialOptions& options,
                         const std::stop_token& stop);
 
-/// What a rank wrote, as JSON. The file is the script's to spoil: everything is
-/// checked.
+/// Reads a rank's notes, as JSON. The script may spoil the file, so everything
+/// is checked.
 ///
 /// Errors:
 ///   kCorrupt  it is not what the hook writes; says what is wrong

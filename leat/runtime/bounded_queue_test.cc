@@ -34,7 +34,7 @@ TEST(BoundedQueueTest, AStopEndsAWaitForRoomAndAWaitForItems) {
 
   EXPECT_FALSE(pushed);
   EXPECT_FALSE(queue.pop(stop.get_token()));
-  EXPECT_EQ(queue.pop({}), 1);  // What was accepted stays.
+  EXPECT_EQ(queue.pop({}), 1);  // Accepted items stay.
 }
 
 TEST(BoundedQueueTest, AfterCloseItRefusesAndDrains) {

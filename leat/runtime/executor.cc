@@ -106,13 +106,15 @@ void Executor::run(std::size_t thread, const std::stop_token& stop) {
     lock.unlock();
     Turn turn{.thread = thread, .began = has_waited ? clock_.now() : ended};
     task(turn);
-    task = nullptr;  // What it holds goes before the lock is taken again.
+    task = nullptr;  // Destroy the task's captures before the lock is taken
+                     // again.
     ended = turn.ended ? *turn.ended : clock_.now();
     has_waited = false;
     const Nanoseconds took = ended - turn.began;
     if (metrics_ != nullptr) metrics_->add(Metric::kRuntimeExecutorTasks, -1);
     lock.lock();
-    --running_;  // Whoever ends one takes the next: nobody has to be woken.
+    --running_;  // The thread that ends a task takes the next one, so it need
+                 // not wake another.
     ++tasks_;
     busy_ += took;
   }

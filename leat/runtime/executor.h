@@ -59,7 +59,7 @@ class Executor {
   void set_active(std::size_t threads);
   std::size_t active() const;
 
-  /// What the threads have done since they began. Threads: any.
+  /// Totals of the threads since they began. Threads: any.
   struct Work {
     std::uint64_t tasks = 0;  ///< Ended.
     Nanoseconds busy{0};      ///< In tasks, summed over threads.

@@ -19,8 +19,8 @@ struct Variables {
   std::string_view world_size;
   std::string_view local_rank;
   std::string_view local_world_size;
-  // What says the last of them better, where the launcher has it: how many are
-  // on each node, and which of these nodes this is.
+  // More precise answers to the last question, if the launcher has them: the
+  // number of processes on each node, and the number of this node.
   std::string_view each_nodes = {};
   std::string_view node = {};
   // The step that the launcher started this process in, where it also sets its

@@ -15,16 +15,17 @@ struct Launch {
   Rank rank = {};
   /// Its place among the processes of its node, which share the node's budget.
   Rank local = {};
-  /// Who said so: "torchrun", "Open MPI", "Slurm", or "" if nobody did.
+  /// The source of these numbers: "torchrun", "Open MPI", "Slurm", or "" if no
+  /// launcher was found.
   std::string_view launcher;
 };
 
-/// Reads the variables that a launcher sets: torchrun's, else Open MPI's, whose
-/// processes may run in a step of Slurm's, else Slurm's, but only if srun
-/// started this process: a batch script, which has a rank and the number of the
-/// job's tasks as well, is one process alone. So it is if none are set.
-/// Where the launcher does not say how many processes are on the node, this one
-/// counts itself alone there.
+/// Reads the variables that a launcher sets: torchrun's, else Open MPI's (its
+/// processes may run in a step of Slurm's), else Slurm's. Slurm's count only if
+/// srun started this process: a batch script also has a rank and the number of
+/// the job's tasks, but it is one process alone. A process without such
+/// variables is alone, too. If the launcher does not tell the number of
+/// processes on the node, this process counts itself alone there.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable is not a number, one of a pair is missing, or

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 /// A hierarchy of cgroups and this process's place in it.
 struct Hierarchy {
-  fs::path mount;           // Where it is mounted, under the root.
+  fs::path mount;           // The mount point, relative to the root.
   fs::path group;           // This process's cgroup, relative to `mount`.
   bool is_unified = false;  // v2
 };

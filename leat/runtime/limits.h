@@ -9,9 +9,9 @@
 
 namespace leat {
 
-/// What a process may use, and who says so. A container's limit is what holds:
-/// threads beyond the CPU quota get the whole process throttled, bytes beyond
-/// the memory limit get it killed.
+/// The resources that a process may use, and the source of each limit. A
+/// container's limits hold: more threads than the CPU quota get the whole
+/// process throttled, and more bytes than the memory limit get it killed.
 struct Limits {
   static constexpr std::uint64_t kUnlimited =
       std::numeric_limits<std::uint64_t>::max();
@@ -21,7 +21,8 @@ struct Limits {
   std::uint64_t memory_bytes = kUnlimited;
   std::uint64_t open_files = kUnlimited;
 
-  /// What set each, for logs: "affinity", "cpu.max of /job", "physical".
+  /// The source of each limit, for logs: "affinity", "cpu.max of /job",
+  /// "physical".
   std::string cpus_from = "affinity";
   std::string memory_from = "unknown";
 
@@ -29,9 +30,10 @@ struct Limits {
   unsigned threads() const;
 };
 
-/// Where the limits are read: the running system unless a test says otherwise.
+/// The sources to read limits from: the running system unless a test says
+/// otherwise.
 struct LimitSources {
-  /// What /proc and /sys are looked for under.
+  /// The folder that holds /proc and /sys.
   std::string root = "/";
   /// In place of sched_getaffinity and getrlimit.
   std::optional<unsigned> affinity_cpus;

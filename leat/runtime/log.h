@@ -1,4 +1,4 @@
-// What a user should know though nothing failed.
+// Messages for the user about things that are no failures.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -50,7 +50,7 @@ Result<Reservation> MemoryBudget::reserve(std::uint64_t bytes,
                capacity_bytes_ - used_bytes_ >= bytes;
       });
   waiting_.erase(place);
-  changed_.notify_all();  // Whoever is first now may have room.
+  changed_.notify_all();  // The new first in line may have room.
   if (!has_room || stop.stop_requested()) {
     return Error(ErrorCode::kCancelled, "waiting for memory was cancelled");
   }

@@ -16,8 +16,8 @@ struct SpawnOptions {
 };
 
 /// Starts `words` (a program, searched in PATH, and its arguments) without a
-/// shell, with our environment, nothing on its standard input and no signal
-/// blocked. Whoever calls waits for its end.
+/// shell, with our environment, an empty standard input and no signal blocked.
+/// The caller must wait for the child to end.
 ///
 /// Errors:
 ///   kInvalidArgument  it cannot be started

@@ -16,8 +16,9 @@ namespace leat {
 ///
 /// Threads:  any. The functions run on the queue's one thread and must not
 ///           block.
-/// Lifetime: destruction drops what has not run yet and joins. What must not be
-///           lost is therefore resolved by its owner, not by its timer.
+/// Lifetime: destruction drops functions that have not run yet, and joins. An
+///           owner therefore must not rely on its timer to resolve anything
+///           that has to be resolved.
 class TimerQueue {
  public:
   using Id = std::uint64_t;

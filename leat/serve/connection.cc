@@ -179,7 +179,8 @@ class Connection final
       return refuse();
     }
     if (parser_->is_done()) return on_whole_request();
-    // Of a head, since it began; of a body, since the last of it came.
+    // For a head: the time since it began. For a body: the time since its last
+    // bytes came.
     if (parser_->is_header_done() || owing_since_ == TimePoint::max()) {
       owing_since_ = received_at_;
     }
@@ -330,7 +331,8 @@ class Connection final
   bool is_past_head_ = false;
   bool is_inviting_ = false;  // With 100 Continue.
   bool closes_ = false;       // After the reply that is being made.
-  // What the client owes us the rest of: a request, or its leave.
+  // The time since when the client owes us the rest of something: of a request,
+  // or of its leave.
   TimePoint owing_since_ = TimePoint::max();
   TimePoint received_at_{};  // The last bytes read, whatever they are of.
   TimePoint arrived_{};      // The request that is being answered.

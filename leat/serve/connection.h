@@ -40,8 +40,8 @@ struct ServerLoop {
   EventLoop loop;
 };
 
-/// What the connections of a server share, and keep: the last of them may die
-/// after it, with a reply that was made elsewhere.
+/// State that the connections of a server share and keep alive. The last
+/// connection may outlive the server, held by a reply that was made elsewhere.
 struct ServerShared {
   explicit ServerShared(HttpService& its_service) : service(its_service) {}
 

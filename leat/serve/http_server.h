@@ -19,7 +19,7 @@ struct HttpServerOptions {
   std::uint16_t port = 0;          ///< 0 lets the system choose.
   std::size_t threads = 1;
   std::string thread_name = "leat-serve";
-  /// Where set, the server speaks TLS and nothing else.
+  /// If set, the server speaks TLS and nothing else.
   std::optional<TlsIdentity> tls;
   /// Rates of what replies send; 0 for as fast as can be.
   std::uint64_t connection_bytes_per_second = 0;

@@ -1,4 +1,5 @@
-// What a server does with requests. Nothing here knows sockets.
+// The interface of a server to the code that answers requests. Nothing here
+// knows sockets.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace leat {
 
-/// Of ASCII letters only, as in names of headers and hosts.
+/// Ignores the case of ASCII letters only, as names of headers and hosts
+/// require.
 bool equal_in_any_case(std::string_view a, std::string_view b);
 
 /// A request up to its body. The views live as long as its Exchange.
@@ -49,7 +51,8 @@ struct Reply {
   /// "Name: value\r\n" each, without Content-Length and Connection.
   std::string headers;
   std::string body;
-  /// Where set, the body instead of `body`. A HEAD sends only its size.
+  /// If set, the file is sent as the body instead of `body`. A HEAD sends only
+  /// its size.
   std::optional<FileRange> file;
   /// From the request's last byte to the reply's first.
   Nanoseconds delay{0};
@@ -58,7 +61,7 @@ struct Reply {
   bool is_shaped = true;
 };
 
-/// What became of a reply.
+/// The outcome of a reply.
 struct SentReply {
   std::uint64_t body_bytes = 0;  ///< As many as left.
   /// How much later the first byte left than Reply::delay and the rates asked.

@@ -8,8 +8,8 @@
 
 namespace leat {
 
-/// A link of a given rate: pieces pass one after another, each taking its size
-/// divided by the rate. What was idle is lost, so there are no bursts.
+/// A link of a given rate. Pieces pass one after another, and each takes its
+/// size divided by the rate. Idle time is not saved up, so there are no bursts.
 ///
 /// Pure but for its memory: the caller brings the time and does the waiting.
 /// Threads: any.

@@ -3,9 +3,9 @@
 //   send ─▶ head and small body into out_ ─▶ delay ─▶ piece ─▶ piece … ─▶ end
 //                                                  └─ rate ─┘
 //
-// A plain socket is written at once and waited for only when its buffer is
-// full; large files go by sendfile. What waits for a time (the delay, a rate)
-// waits in the EventLoop.
+// A plain socket is written at once; the sender waits for it only when its
+// buffer is full. Large files go by sendfile. Waits for a time (the delay, a
+// rate) take place in the EventLoop.
 
 #include "leat/serve/reply_sender.h"
 

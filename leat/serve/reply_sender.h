@@ -22,17 +22,17 @@ enum class ReplyEnd : std::uint8_t {
   kFailed,  ///< The client has gone, or the file was cut.
 };
 
-/// Whom a ReplySender sends for. Threads: the loop's.
+/// The side that a ReplySender sends for. Threads: the loop's.
 class ReplyOwner {
  public:
   virtual ~ReplyOwner() = default;
-  /// What keeps the owner, and so its sender, alive while it is held.
+  /// Keeps the owner, and so its sender, alive while the result is held.
   virtual std::shared_ptr<void> keep() = 0;
   /// The sender may be given the next reply from here.
   virtual void on_reply_over(ReplyEnd end, const SentReply& sent) = 0;
 };
 
-/// What the request says of the reply to it.
+/// The properties of a request that its reply depends on.
 struct ReplyTo {
   TimePoint arrived{};  ///< The request's last byte.
   bool keeps_alive = true;
@@ -41,10 +41,10 @@ struct ReplyTo {
 
 /// Sends one reply at a time.
 ///
-/// What can be done before a reply is due is done when it is given: its head is
-/// written and a small body read. When it is due it costs one system call, and
-/// what comes after that waits until nothing else is due (see Delayed). So
-/// replies that are due together are late by little more than their writes.
+/// The sender prepares a reply when it is given, before it is due: it makes the
+/// head and reads a small body. A due reply then costs one system call, and the
+/// work after it waits until nothing else is due (see Delayed). So replies that
+/// are due together are late by little more than their writes.
 ///
 /// Threads:  the loop's.
 /// Lifetime: as its owner, which what is under way keeps alive.
@@ -98,7 +98,7 @@ class ReplySender final : private Delayed {
   std::string out_;  // The head, and bytes of the body, not yet written.
   std::uint64_t limit_bytes_ = 0;  // As much of the body as will be sent.
   std::uint64_t sent_bytes_ = 0;
-  std::size_t piece_bytes_ = 0;  // Of the body, on its way.
+  std::size_t piece_bytes_ = 0;  // The bytes of the body that are on their way.
   bool is_piece_read_ = false;   // Those are in out_.
   TimePoint piece_due_{};        // When the rates let the last piece leave.
 };

@@ -30,7 +30,7 @@ void RequestParser::on_response_impl(int, Text, int, Failure&) {}
 
 void RequestParser::on_field_impl(Field, Text name, Text value,
                                   Failure& failure) {
-  // What trails a chunked body is not wanted, and would move `text_`.
+  // A trailer behind a chunked body is not wanted, and would move `text_`.
   if (is_header_done()) return;
   // Beast's own limit is of what it has not yet taken.
   head_bytes_ += name.size() + value.size() + kBytesOfField;

@@ -19,7 +19,7 @@ struct Heard final : RequestEvents {
   std::string body;
 };
 
-/// What became of `text`: how much was taken, and why no more.
+/// The outcome of a call: how much of `text` was taken, and why no more.
 struct Put {
   std::size_t taken = 0;
   boost::beast::error_code failure;
@@ -63,7 +63,8 @@ TEST(RequestParserTest, EndsAHeadThatComesLineByLine) {
   std::size_t lines = 0;
   Put last;
   while (lines < 10'000) {
-    last = put(parser, line + "a");  // What tells that the line has ended.
+    last = put(parser, line + "a");  // This tells the parser that the line has
+                                     // ended.
     if (last.failure != error::need_more) break;
     ASSERT_EQ(last.taken, line.size());
     ++lines;

@@ -6,7 +6,7 @@
 
 namespace leat {
 
-/// Who a server says it is. Never printed: `key_pem` is a secret.
+/// The identity of a server. Never printed: `key_pem` is a secret.
 struct TlsIdentity {
   std::string certificate_pem;
   std::string key_pem;

@@ -1,4 +1,5 @@
-// What a user should know about access to a store, found out by asking.
+// The facts about access to a store that a user should know, found out by
+// asking the store.
 #pragma once
 #include <cstdint>
 #include <string>

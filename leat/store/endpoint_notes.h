@@ -1,4 +1,4 @@
-// What a driver has seen of the server that it asks.
+// A driver's observations of the server that it asks.
 #pragma once
 #include <atomic>
 #include <chrono>

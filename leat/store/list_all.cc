@@ -110,7 +110,8 @@ class Lister {
   bool wants_folders_ LEAT_GUARDED_BY(mutex_) = false;
   std::vector<std::string> folders_ LEAT_GUARDED_BY(mutex_);  // Sorted.
   std::optional<Error> error_ LEAT_GUARDED_BY(mutex_);
-  std::size_t good_pages_ LEAT_GUARDED_BY(mutex_) = 0;  // Of any key at all.
+  // Counts the pages of all keys.
+  std::size_t good_pages_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t guesses_ LEAT_GUARDED_BY(mutex_) = 0;
   ListProgress progress_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t told_lists_ LEAT_GUARDED_BY(mutex_) = 0;

@@ -96,7 +96,7 @@ std::vector<std::string> keys_of(const std::vector<ObjectInfo>& objects) {
   return keys;
 }
 
-/// What list_all() must find, said plainly.
+/// A plain model of what list_all() must find.
 std::vector<std::string> expected(const std::set<std::string>& keys,
                                   const std::string& prefix) {
   std::vector<std::string> found;

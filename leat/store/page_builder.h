@@ -35,8 +35,7 @@ class PageBuilder {
 
   PageBuilder(const ListRequest& request, std::size_t most_entries);
 
-  /// What to do with the object of this key.
-  /// REQUIRES: keys come in byte order.
+  /// Decides about the object of this key. REQUIRES: keys come in byte order.
   Verdict offer(std::string_view key);
   void add(ObjectInfo object);
 

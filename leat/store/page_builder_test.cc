@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// What a listing is, said in the plainest way: the entries in order.
+/// A model of a listing, in the plainest way: the entries in order.
 std::vector<std::string> expected_entries(const std::set<std::string>& keys,
                                           const ListRequest& request) {
   std::vector<std::string> entries;
@@ -73,7 +73,7 @@ TEST(PageBuilderTest, ListsAsThePlainestListingDoes) {
     ListRequest request;
     if (*rc::gen::arbitrary<bool>()) request.delimiter = "/";
     if (*rc::gen::arbitrary<bool>()) request.prefix = draw_key();
-    // Where keys are folded, what a start within a fold means is left open.
+    // With folded keys, the meaning of a start within a fold is left open.
     if (request.delimiter.empty() && *rc::gen::arbitrary<bool>()) {
       request.start_after = draw_key();
     }

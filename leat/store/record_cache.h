@@ -1,4 +1,5 @@
-// What caches keep of what was made of a range, beside the bytes themselves.
+// Records that caches keep of data made from a range, beside the bytes
+// themselves.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +18,8 @@ struct RecordId {
   ObjectId object;
   std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;  ///< Of the range, not of the record.
-  /// What was done to the bytes, with all its parameters; nullopt: nothing,
-  /// this is the record that reads of the range go by.
+  /// The operations that made the record from the bytes, with all their
+  /// parameters. Nullopt: none; this is the record that reads of the range use.
   std::optional<Hash128> made_by{};
 };
 
@@ -35,8 +36,9 @@ struct FindRequest {
 /// it as it should be.
 using FindDone = std::function<void(std::optional<CacheLevel>)>;
 
-/// A cache that callers make records for. What a Store that is a cache does by
-/// itself, they do here: look first, and offer what they have made.
+/// A cache that callers make records for. A Store that is a cache looks up and
+/// fills by itself; here callers do: they look first, and offer the record that
+/// they have made.
 ///
 /// Threads: any.
 class RecordCache {
@@ -53,9 +55,9 @@ class RecordCache {
   virtual void find(FindRequest request, std::stop_token stop,
                     FindDone done) = 0;
 
-  /// Offers a record, which is copied if it is taken. Where one that was made
-  /// is taken, that of the bytes of the same range goes. Waits for no disk and
-  /// no store.
+  /// Offers a record, which is copied if it is taken. Taking a record that was
+  /// made drops the record of the bytes of the same range. Waits for no disk
+  /// and no store.
   virtual void keep(const RecordId& id, std::span<const std::byte> record,
                     const ReadHint& hint) = 0;
 

@@ -9,7 +9,7 @@ namespace leat {
 
 /// Holds one value from the moment it is put until it is taken.
 ///
-/// What turns a call that answers later into one that blocks.
+/// Turns a call that answers later into one that blocks.
 ///
 /// Threads:  one puts, one takes.
 /// Lifetime: may be destroyed as soon as take() has returned.

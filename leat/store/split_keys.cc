@@ -28,7 +28,7 @@ void add_range(std::bitset<256>& set, char first, char last) {
   for (char c = first; c <= last; ++c) set.set(static_cast<unsigned char>(c));
 }
 
-/// What counts through when `c` does.
+/// Adds the class of characters that `c` belongs to.
 void add_class_of(std::bitset<256>& set, char c, bool is_hex) {
   if (is_within(c, '0', '9')) return add_range(set, '0', '9');
   if (is_within(c, 'a', 'z')) return add_range(set, 'a', is_hex ? 'f' : 'z');
@@ -159,7 +159,7 @@ std::vector<std::string> interpolate(std::string_view prefix,
       range.upto ? std::string_view(*range.upto)
                        .substr(std::min(prefix.size(), range.upto->size()))
                  : std::string_view();
-  // What both ends begin with, all keys between them begin with.
+  // All keys between two ends begin with the ends' common prefix.
   const std::size_t from =
       range.upto ? std::min(shared(low, high), alphabets.size()) : 0;
   const double first = fraction_of(low, alphabets, from);
@@ -187,7 +187,7 @@ std::vector<std::string> guess_split_keys(
   const Alphabets likely = learn(seen, prefix.size());
   std::vector<std::string> keys = interpolate(prefix, range, likely, count);
   if (!keys.empty()) return keys;
-  // What is likely is used up; what is left may be of another kind.
+  // The likely characters are used up; the rest may be of another kind.
   const std::size_t first_free =
       range.upto ? shared(range.after, *range.upto) : prefix.size();
   Alphabets any(first_free - std::min(first_free, prefix.size()), "?");

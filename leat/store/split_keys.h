@@ -19,10 +19,10 @@ struct KeyRange {
 /// At most `count` keys that lie strictly within `range`, in byte order, which
 /// cut it into parts of about equal size if the keys in it are like `seen`.
 ///
-/// A guess: any part may turn out empty. What varies in `seen` is taken to go
-/// on varying (digits through all digits, letters through all letters), what is
-/// constant to stay so. Guesses are valid UTF-8 without control characters,
-/// since S3 takes no others, and begin with `prefix`.
+/// A guess: any part may turn out empty. Characters that vary in `seen` are
+/// taken to go on varying (digits through all digits, letters through all
+/// letters), and constant ones to stay so. Guesses are valid UTF-8 without
+/// control characters, since S3 takes no others, and begin with `prefix`.
 ///
 /// Pure. REQUIRES: `seen` begin with `prefix`, as does what `range` holds.
 std::vector<std::string> guess_split_keys(

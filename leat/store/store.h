@@ -17,7 +17,7 @@
 
 namespace leat {
 
-/// What a store tells about an object.
+/// A store's description of an object.
 struct ObjectInfo {
   std::string key;
   std::uint64_t size_bytes = 0;
@@ -30,7 +30,7 @@ struct ObjectInfo {
 /// Which object, and which version of it.
 struct ObjectId {
   std::string key;
-  /// Where not empty, a read of any other version is kCorrupt.
+  /// If not empty, a read of any other version is kCorrupt.
   std::string etag{};
 };
 
@@ -60,8 +60,8 @@ class ReadObserver {
 struct ReadHint {
   std::uint64_t now = 0;
   std::uint64_t next_use = 0;
-  /// False: caches are asked for it, but do not keep it. Who reads it keeps
-  /// parts of it: see record_cache.h.
+  /// False: caches are asked for it, but do not keep it. The reader keeps parts
+  /// of it itself: see record_cache.h.
   bool is_offered = true;
   /// The number of the sample, where the range is of one alone: what jobs that
   /// share a cache tell each other by.
@@ -83,12 +83,12 @@ struct ReadRequest {
 /// Called exactly once, when the last byte that will ever be written has been.
 using ReadDone = std::function<void(Result<void>)>;
 
-/// Where a listing begins and how it groups.
+/// The start of a listing, and how it groups.
 struct ListRequest {
   std::string prefix{};
   /// Only keys after this one, in byte order.
   std::string start_after{};
-  /// What a page said to go on with; wins over `start_after`.
+  /// The token of the page before, to go on from; wins over `start_after`.
   std::string resume{};
   /// Keys that contain this after the prefix are folded into
   /// `ListPage::common_prefixes`; empty for no folding.
@@ -101,7 +101,7 @@ struct ListPage {
   std::string resume;  ///< Empty on the last page.
 };
 
-/// What the planner may assume about a store. Facts, never configuration.
+/// The planner's assumptions about a store. Facts, never configuration.
 struct StoreTraits {
   /// Reads of at least this many bytes get the store's full rate.
   std::uint64_t best_read_bytes = 8 << 20;

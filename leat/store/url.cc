@@ -39,8 +39,8 @@ void drop_slashes_at_end(std::string& path, std::size_t keep) {
   while (path.size() > keep && path.back() == '/') path.pop_back();
 }
 
-/// What people have elsewhere, and how to come to it all the same. Empty for
-/// what is no such place.
+/// Names other systems' URLs, and how to read their data all the same. Empty
+/// for a scheme that is none of them.
 std::string_view place_we_do_not_read(std::string_view scheme,
                                       std::string_view authority) {
   constexpr std::string_view kAzure =

@@ -1,4 +1,4 @@
-// Where a dataset is.
+// The URL of a dataset.
 #pragma once
 #include <string>
 #include <string_view>
@@ -22,8 +22,8 @@ struct Url {
 
   /// The URL again, without user name, password or query.
   std::string text() const;
-  /// What it is in, as a URL: "s3://bucket", "https://host:8080", the same for
-  /// all ways to write it; empty for files.
+  /// The bucket or host as a URL: "s3://bucket", "https://host:8080", the same
+  /// for all ways to write it; empty for files.
   std::string bucket() const;
 };
 

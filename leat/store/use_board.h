@@ -1,4 +1,5 @@
-// What a job has yet to read, and when, for others that read the same.
+// The samples that a job has yet to read, and when, for other jobs that read
+// the same.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +13,7 @@ namespace leat {
 /// follow without a gap. 0: not at all.
 using ReadTurn = std::uint32_t;
 
-/// Where a run of an epoch says what it will read and what it has read.
+/// A run of an epoch reports here what it will read and what it has read.
 ///
 /// Threads: any.
 class UseBoard {
@@ -27,8 +28,8 @@ class UseBoard {
   virtual ~UseBoard() = default;
 
   virtual void begin_epoch(const Reading& reading) = 0;
-  /// The sample was read, and is again at `next`. What an epoch says that is
-  /// not the one begun last is passed over.
+  /// The sample was read, and is wanted again at `next`. Reports of an epoch
+  /// other than the one begun last are ignored.
   virtual void used(std::uint64_t epoch, SampleId sample, ReadTurn next) = 0;
 };
 

@@ -17,9 +17,9 @@
 namespace leat {
 namespace {
 
-// Of what the floor promises: figures move by that from report to report.
+// A share of the floor: figures move by that from report to report.
 constexpr double kFloorSlack = 0.1;
-// Of what is promised where shares are made: rounding, and of requests one.
+// The slack on promises where shares are made: for rounding, and one request.
 constexpr double kNumericSlack = 1e-6;
 constexpr double kMissingRequests = 1;
 

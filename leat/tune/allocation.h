@@ -10,8 +10,8 @@
 
 namespace leat {
 
-/// What jobs share. Threads and requests are whole; the latter and any
-/// bandwidth may be unbounded.
+/// The resources that jobs share. Threads and requests are whole; requests and
+/// any bandwidth may be unbounded.
 struct NodeResources {
   double threads = 1;
   double in_flight = kUnbounded;
@@ -33,20 +33,20 @@ std::string_view to_string(Objective objective);
 struct Claim {
   JobSpeed speed;
   double worth = 1;  ///< What its rate / rate alone counts by; in (0, 1].
-  /// What its ranks on other nodes reach: more would lift nothing, so it is not
-  /// given.
+  /// The rate that its ranks on other nodes reach: more would lift nothing, so
+  /// it is not given.
   double outside_ceiling = kUnbounded;
-  /// What it was seen to do, and room to do more: beyond it nothing is kept for
-  /// it, its floor neither.
+  /// The rate it was seen to reach, and room for more. Beyond it nothing is
+  /// kept for it, not even its floor.
   double wanted = kUnbounded;
-  /// Of a claim that nothing bounds: of its even share of the bandwidth no more
-  /// than this is kept for it.
+  /// For a claim that nothing bounds: the most of its even share of the
+  /// bandwidth that is kept for it.
   double used_bytes_per_second = kUnbounded;
   double most_threads = kUnbounded;      ///< That its user allows; at least 1.
   double most_in_flight = kUnbounded;    ///< That its user allows; at least 1.
   double most_cache_bytes = kUnbounded;  ///< That its user allows; may be 0.
-  /// Of the node's that have a limit, those it reads of, each once. Whatever it
-  /// reads counts in each: how much of it is of which is not known.
+  /// The limited buckets of the node that it reads, each once. All its reads
+  /// count in each of them: how much comes from which is not known.
   std::vector<std::size_t> buckets = {};
 };
 
@@ -57,7 +57,7 @@ struct AllocationOptions {
   double floor = 0.5;
 };
 
-/// What bounds reads, in bytes a second: the node's link, then each bucket.
+/// The bounds of reads, in bytes a second: the node's link, then each bucket.
 std::vector<double> links_of(const NodeResources& node);
 /// Calls visit(place) with the place in links_of() of each that a claim reads
 /// through.
@@ -72,17 +72,17 @@ double narrowest_link(const NodeResources& node, const Claim& claim);
 /// The rate of a job that has the node for itself.
 double rate_alone(const NodeResources& node, const Claim& claim);
 
-/// An equal part for each, whole threads and requests, at least one of each; of
-/// bandwidth, of each link an equal part for those that read through it.
-/// Where jobs are more than threads, they are given more than there are.
+/// An equal part for each: whole threads and requests, at least one of each;
+/// and of each link's bandwidth an equal part for those that read through it.
+/// If there are more jobs than threads, more threads are given than there are.
 std::vector<Grant> even_split(const NodeResources& node,
                               std::span<const Claim> claims);
 
 /// The best shares that were found, in the order of `claims`; never worse than
-/// even_split() by the objective. What nobody gains by is not given, but for
-/// one thread of headroom each; requests and bandwidth that are left are dealt
-/// out evenly. Exact for threads alone; for all together docs/reference/
-/// sharing.md says how near.
+/// even_split() by the objective. A resource that helps nobody is not given,
+/// but for one thread of headroom each; requests and bandwidth that are left
+/// are dealt out evenly. Exact for threads alone; docs/reference/sharing.md
+/// tells how near it comes for all together.
 ///
 /// A claim that nothing bounds gets its even share, and counts for nothing.
 std::vector<Grant> allocate(const NodeResources& node,
@@ -94,8 +94,8 @@ std::vector<Grant> allocate(const NodeResources& node,
 void deal_out_cache(const NodeResources& node, std::span<const Claim> claims,
                     std::span<Grant> grants);
 
-/// What an objective compares, of each claim that something bounds, in
-/// ascending order: worth * rate / rate alone, in [0, 1].
+/// The values that an objective compares, one for each claim that something
+/// bounds, in ascending order: worth * rate / rate alone, in [0, 1].
 std::vector<double> normalised_rates(const NodeResources& node,
                                      std::span<const Claim> claims,
                                      std::span<const Grant> grants);

@@ -10,11 +10,12 @@ namespace leat {
 namespace {
 
 constexpr double kHeld = 0.95;      // Reads this part of its limit: held by it.
-constexpr double kHeadroom = 1.25;  // Of a limit, above what is needed.
+constexpr double kHeadroom = 1.25;  // A limit stands so far above the need.
 constexpr double kMore = 1.05;      // That is kept above what was seen,
 constexpr double kBusyMore = 1.25;  // or, where others may be the cause, and
 constexpr double kRoom = 0.02;      // that of the whole beside it.
-constexpr double kFull = 0.95;      // Of the whole is wanted: some run short.
+constexpr double kFull = 0.95;      // From this share of the whole on, some run
+                                    // short.
 constexpr double kLeastGain = 0.005;  // For which limits move.
 constexpr double kNoise = 0.01;
 
@@ -61,7 +62,7 @@ class Lending {
       has_room.push_back(is_roomy(link));
     }
     std::vector<double> limits;
-    std::vector<bool> all_have_room;  // Of a claim's links.
+    std::vector<bool> all_have_room;  // For each claim, over its links.
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       const bool runs_short = best[i] < most[i] * (1 - 1e-6);
       double limit = kUnbounded;
@@ -110,7 +111,7 @@ class Lending {
   /// More than all claims together can want, where each wants one link.
   double times() const { return static_cast<double>(claims_.size() + 1); }
 
-  /// Of what all want that the other links let through.
+  /// Counts the demand of all claims as far as the other links let it through.
   bool is_roomy(std::size_t link) const {
     if (!std::isfinite(links_[link])) return true;
     std::vector<double> wide = links_;
@@ -118,7 +119,8 @@ class Lending {
     return wanted(link, best_rates(wide)) <= kFull * links_[link];
   }
 
-  /// Of each claim, with such links; 0 of those that nothing bounds.
+  /// The best rate of each claim with such links; 0 for those that nothing
+  /// bounds.
   Amounts best_rates(const std::vector<double>& links) const {
     NodeResources node = node_;
     node.bytes_per_second = links.front();

@@ -1,4 +1,4 @@
-// What one job leaves of a link, others have at once.
+// Lends others at once the part of a link that one job leaves.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,23 +7,24 @@
 
 namespace leat {
 
-/// What a claim was lately seen to read.
+/// The recent reads of a claim.
 struct LinkReading {
   double bytes_per_second = 0;
-  /// Of one of its links nothing is left: some wait for others.
+  /// One of its links is full: some claims wait for others.
   bool is_full = false;
 };
 
 /// Bytes a second to hold each claim to, in their order, from what it was
 /// lately seen to read.
 ///
-/// Only those that run short are limited so that others keep what they need:
-/// to what is best by the objective, with all else as in `grants`.
-/// Whoever needs less has headroom above it, at least an equal part; a claim
-/// that nothing bounds too. What is kept for either is what it reads and a
-/// little more, so that a job that goes slower than its figures say holds back
-/// nobody. Where nobody runs short, everybody may use the whole. A claim has
-/// the least that its links allow; if none of these is bounded, neither is it.
+/// Limits the jobs on a full link, so that others keep what they need, to the
+/// best rates by the objective, with all else as in `grants`. A job that needs
+/// less than its part has headroom above its need, at least an equal part; so
+/// has a claim that nothing bounds. For either, only what it reads and a little
+/// more is kept, so that a job that goes slower than its figures say holds back
+/// nobody. If nobody runs short, everybody may use the whole link. A claim gets
+/// the least that its links allow; if none of these is bounded, it is not
+/// bounded either.
 ///
 /// `grants` have the present limits, and these are the answer unless others
 /// gain something: the limits of a steady node rest.

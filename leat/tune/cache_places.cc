@@ -24,8 +24,8 @@ void place_cache(const NodeResources& node, std::span<const CacheRoom> rooms,
   LEAT_CHECK(rooms.size() == grants.size());
   const double ram_there = std::max(0.0, node.cache_bytes - node.disk_bytes);
   const std::size_t count = grants.size();
-  std::vector<double> ram(count);   // What disk cannot hold.
-  std::vector<double> free(count);  // What either can.
+  std::vector<double> ram(count);   // The bytes that disk cannot hold.
+  std::vector<double> free(count);  // The bytes that either tier can hold.
   for (std::size_t i = 0; i < count; ++i) {
     const double all = grants[i].cache_bytes;
     ram[i] =

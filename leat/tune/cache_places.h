@@ -6,7 +6,8 @@
 
 namespace leat {
 
-/// What the tiers of one job may hold at most, all of its ranks on the node.
+/// The most that the tiers of one job may hold, for all of its ranks on the
+/// node.
 struct CacheRoom {
   double ram_bytes = kUnbounded;
   double disk_bytes = kUnbounded;

@@ -25,7 +25,7 @@ std::string value_of(Setting setting, double value) {
   }
 }
 
-/// Of the others, 0 says that nothing was decided before.
+/// For the other settings, 0 says that nothing was decided before.
 bool may_be_nothing(Setting setting) {
   return setting != Setting::kThreads && setting != Setting::kInFlight &&
          setting != Setting::kBytesPerSecond;

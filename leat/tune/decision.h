@@ -1,4 +1,4 @@
-// What was changed, and why: a line that people read.
+// A change and its reason: a line that people read.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// What a tuner, a cache or an agent may change.
+/// The settings that a tuner, a cache or an agent may change.
 enum class Setting : std::uint8_t {
   kThreads,
   kInFlight,
@@ -29,7 +29,7 @@ struct Decision {
   double before = 0;
   double after = 0;
   std::string reason;  ///< "decode is the bottleneck: 4 threads at 97 %"
-  /// Of samples a second, as a ratio less one: 0.25 is a quarter more.
+  /// The gain in samples a second, as a ratio less one: 0.25 is a quarter more.
   std::optional<double> expected_gain;
   std::optional<double> found_gain;  ///< Once it has been measured.
 };

@@ -16,7 +16,7 @@ namespace {
 // Less than this share of the time in next() is not worth a change.
 constexpr double kWaits = 0.05;
 constexpr double kFull = 0.8;
-constexpr double kAllBytes = 0.9;  // Of those that are allowed.
+constexpr double kAllBytes = 0.9;  // This share of the allowed bytes.
 // Requests come in bursts: a stage is short of units before all are always
 // used.
 constexpr double kNearlyFull = 0.55;
@@ -95,7 +95,7 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
   return "";
 }
 
-/// What the stage was measured to take.
+/// Describes the measured time of the stage.
 std::string visit_of(const StageLine& stage) {
   std::string text = fmt::format("{:.2f} a sample, {:.2f} ms each",
                                  stage.visits, 1e3 * stage.seconds);

@@ -1,4 +1,5 @@
-// Where a loader's speed ends, and what one more of anything would buy.
+// Explains the limit of a loader's speed, and what one more of anything would
+// buy.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,7 +26,7 @@ enum class Bottleneck : std::uint8_t {
 /// "training", "threads", …: as settings and reports name it.
 std::string_view to_string(Bottleneck bottleneck);
 
-/// What a speed depends on: settings, or what they would be.
+/// The settings that a speed depends on, or that it would have.
 struct Means {
   double threads = 1;
   double in_flight = 1;
@@ -41,8 +42,8 @@ struct Means {
 /// has seen nothing that bounds it.
 std::optional<double> speed_with(const StageRates& rates, const Means& means);
 
-/// What was seen to bound the loader. `knows_store`: more requests were tried
-/// and brought nothing.
+/// The bottleneck that was seen. `knows_store`: more requests were tried and
+/// brought nothing.
 Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
                          bool knows_store);
 
@@ -52,10 +53,10 @@ struct StageLine {
   std::optional<double> samples_per_second;
   double used = 0;  ///< Of `units`, on average.
   double units = 0;
-  // What was measured.
+  // The measured values.
   double visits = 0;   ///< Of a sample: the visit ratio.
   double seconds = 0;  ///< Of a visit.
-  /// Of these, of a core. None: the stage needs none of ours.
+  /// The part of it on a core. None: the stage needs none of our cores.
   std::optional<double> cpu_seconds;
   std::optional<double> bytes;  ///< Read by a visit.
 };

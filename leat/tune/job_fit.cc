@@ -7,23 +7,25 @@
 namespace leat {
 namespace {
 
-constexpr double kKept = 0.8;     // Of older reports, by each newer one.
+constexpr double kKept = 0.8;     // The weight of older reports, with each
+                                  // newer one.
 constexpr double kBehind = 0.85;  // Found less than this part: behind.
 constexpr std::uint32_t kPatience =
     3;  // Reports behind before a cap is learned.
 // The same of a job of several nodes, which hear of each other with a delay.
 constexpr std::uint32_t kPatienceBetweenNodes = 8;
 constexpr double kExplainedCapRise = 1.05;
-constexpr double kCapRise = 1.003;              // By each report.
-constexpr double kRoomyLoad = 0.75;             // Above, bursts of reads meet.
-constexpr double kLeastHope = 0.7;              // Of the latency that is found.
+constexpr double kCapRise = 1.003;   // By each report.
+constexpr double kRoomyLoad = 0.75;  // Above, bursts of reads meet.
+// The share of the latency that is found.
+constexpr double kLeastHope = 0.7;
 constexpr double kHopeful = 0.9;                // By each report without room,
 constexpr std::uint32_t kLongWithoutRoom = 60;  // after so many.
 constexpr double kLeastConfidence = 0.3;
 constexpr double kMostHits = 0.99;  // That tell what there is without one.
-// Of older reports: caches fill by the epoch, and not by the second.
+// The weight of older reports: caches fill by the epoch, and not by the second.
 constexpr double kKeptOfHits = 0.99;
-constexpr double kTellingVariance = 0.01;  // Of the part that hits.
+constexpr double kTellingVariance = 0.01;  // Variance of the share of hits.
 
 constexpr std::array kCounts = {
     &JobReport::samples,      &JobReport::epochs,
@@ -51,7 +53,7 @@ double decoded_part_of(const JobReport& report) {
   return std::clamp(report.decoded_hits / report.tasks, 0.0, kMostHits);
 }
 
-/// Of a thread and a sample, with the hits of `report`.
+/// The seconds of a thread for a sample, with the hits of `report`.
 double seconds_with_hits(const JobSpeed& speed, const JobReport& report) {
   return seconds_per_sample({.rate_per_thread = speed.rate_per_thread,
                              .dataset_bytes = 1,
@@ -59,7 +61,7 @@ double seconds_with_hits(const JobSpeed& speed, const JobReport& report) {
                             /*cache_bytes=*/decoded_part_of(report));
 }
 
-/// What held while it was made.
+/// The limits that held while the report was made.
 Grant limits_of(const JobReport& report, const Grant& grant) {
   return {.threads = report.threads,
           .in_flight = report.in_flight,
@@ -127,7 +129,8 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
   predicted_rate_ = 0;
   if (reports_ > 0) {
     JobSpeed now = speed(elsewhere ? elsewhere->ceiling : 0);
-    // What was hit is seen, and a cache that fills is not yet what it will be.
+    // Past hits are seen, but a cache that fills has not yet reached its final
+    // share.
     if (now.saved_seconds > 0) {
       now.rate_per_thread = 1 / seconds_with_hits(now, report);
     }
@@ -139,7 +142,7 @@ void JobFit::observe(const JobReport& report, const Grant& grant,
     const double expected = std::min(here, there);
     if (std::isfinite(expected) && expected > 0) {
       predicted_rate_ = expected;
-      // What is heard of other nodes is of a while ago.
+      // News from other nodes is a while old.
       const bool has_risen_there = there < here && found_rate_ > expected;
       if (settling_ == 0 && !has_risen_there) {
         const double off = std::abs(found_rate_ / expected - 1);
@@ -183,7 +186,7 @@ void JobFit::learn_latency(const JobReport& report, double link_load) {
   }
 }
 
-/// What a hit saves is no more than there would be without it.
+/// A hit saves at most the time that a sample would take without it.
 double JobFit::saved_seconds() const {
   if (seen_.tasks <= 0) return 0;
   const double seconds = seen_.busy_seconds / seen_.tasks;
@@ -269,7 +272,7 @@ JobSpeed JobFit::speed(double ceiling) const {
          decoded_part_of(seen_) * speed.saved_seconds * seen_.tasks);
   }
   const double asked = seen_.cache_hits + seen_.cache_misses;
-  // Of samples that were made: when it begins, more than were delivered.
+  // Counts samples that were made: at the beginning, more than were delivered.
   speed.reads_per_sample =
       (asked > 0 ? asked : seen_.reads) / std::max(seen_.samples, seen_.tasks);
   speed.latency_seconds = latency_seconds_;

@@ -1,4 +1,4 @@
-// What a job is like, learned from what it reports.
+// A job's properties, learned from its reports.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace leat {
 
-/// What one job did in an interval: differences of engine/loader_rates.h.
+/// The work of one job in an interval: differences of engine/loader_rates.h.
 struct JobReport {
   double seconds = 0;
   double samples = 0;  ///< Delivered.
@@ -27,26 +27,26 @@ struct JobReport {
   double decoded_hits = 0;  ///< Samples that a hit has spared their decoding.
   double threads = 1;       ///< That could work.
   double in_flight = 1;     ///< That could be.
-  /// Of a sample in its cache, on average; 0: as many as are read for it.
+  /// The average bytes of a sample in its cache; 0: as many as are read for it.
   double kept_bytes = 0;
   double saved_seconds = 0;  ///< JobSpeed has it: what the job says.
 };
 
-/// Of the ranks of a job on one node: counts and limits are added, times are
-/// means. REQUIRES: not empty.
+/// The reports of a job's ranks on one node as one: counts and limits are
+/// added, times are means. REQUIRES: not empty.
 JobReport together(std::span<const JobReport> ranks);
 
 /// Samples. Batches are coarse: a second of a job that waits may bring none, or
 /// two; so of one that waits, what its threads made of what came.
 double made_in(const JobReport& report);
-/// Of both times, with the limits of the later one.
+/// The report of both times, with the limits of the later one.
 JobReport in_turn(const JobReport& earlier, const JobReport& later);
 
 /// False for what cannot have been: not finite, less than 0, more time than
 /// there was.
 bool is_credible(const JobReport& report);
 
-/// What held around a job while a report was made.
+/// The conditions around a job while a report was made.
 struct Surroundings {
   std::optional<Pace> elsewhere = {};  ///< Of a job of several nodes.
   /// Read by all, / what the node's link brings: near 1, reads wait for others.
@@ -55,8 +55,8 @@ struct Surroundings {
 
 /// Fits a JobSpeed to reports as they come; the latest ones count most.
 ///
-/// What a hit on a decoded sample saves is believed as far as samples took less
-/// while more of them hit, once that was seen.
+/// A job may say how much a hit on a decoded sample saves. It is believed as
+/// far as samples took less time while more of them hit, once that was seen.
 ///
 /// A job that gets slower than its own figures say is taken at what was found:
 /// its speed is then capped there, and the cap rises slowly. So what a job says
@@ -79,15 +79,17 @@ class JobFit {
   /// In [0, 1]: more after more reports, less the further these were from what
   /// had been predicted.
   double confidence() const;
-  /// Of a read where the link has room: what shares are decided by, or the wait
-  /// that others cause would count as the job's own. 0: not yet known.
+  /// The latency of a read while the link has room. Shares are decided by it;
+  /// otherwise a wait that others cause would count as the job's own. 0: not
+  /// yet known.
   double latency_with_room() const { return latency_with_room_; }
   /// The same with what its cache answers now, however large that may be.
   JobSpeed speed_as_it_hits(double ceiling = 0) const;
   /// That shares may be decided by speed().
   bool is_known() const;
   double found_rate() const { return found_rate_; }  ///< Samples a second.
-  /// Of the last report, before it was learned from; 0: not yet known.
+  /// The rate of the last report, predicted before it was learned from; 0: not
+  /// yet known.
   double predicted_rate() const { return predicted_rate_; }
 
  private:
@@ -111,7 +113,7 @@ class JobFit {
 
   double dataset_samples_;
   JobReport seen_;  ///< Sums in which older reports weigh less.
-  /// Of reads; kept while all is answered by a cache.
+  /// The latency of reads; kept while a cache answers them all.
   double latency_seconds_ = 0;
   double latency_with_room_ = 0;
   std::uint32_t without_room_ = kNever;  ///< Reports since the link had some.

@@ -9,25 +9,25 @@ namespace leat {
 
 inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-/// What one job, all of its ranks on this node together, is like. A field that
-/// was not measured bounds nothing.
+/// The properties of one job, all of its ranks on this node together. A field
+/// that was not measured bounds nothing.
 struct JobSpeed {
   double compute_ceiling = kUnbounded;  ///< Samples a second that training
                                         ///< takes when it never waits.
   /// Samples a second, of which nothing is cached.
   double rate_per_thread = kUnbounded;
-  /// Of a sample of which nothing is cached.
+  /// The reads of a sample without any cache.
   double reads_per_sample = 0;
   double read_bytes_per_sample = 0;
   double latency_seconds = 0;  ///< Of a read.
-  /// What a cache holds of a whole epoch, in the form in which it keeps
+  /// The bytes of a whole epoch in a cache, in the form in which it keeps
   /// samples; 0: a cache is no help.
   double dataset_bytes = 0;
   double saved_seconds = 0;  ///< Of a thread, by a hit: it was kept decoded.
 };
 
-/// Of all its ranks on the node together. Threads and requests are counted,
-/// and whole where they are given out.
+/// The resources of all its ranks on the node together. Threads and requests
+/// are counted, and are whole when they are given out.
 struct Grant {
   double threads = kUnbounded;
   double in_flight = kUnbounded;
@@ -52,8 +52,8 @@ std::string_view to_string(Bound bound);
 /// is read once an epoch, so what is kept is hit once an epoch (SiloD).
 double missed_part(const JobSpeed& speed, double cache_bytes);
 
-/// Of one thread, where so much is cached; 0: threads do not bound it. A hit
-/// leaves at least a hundredth.
+/// The time of one thread with so much cached; 0: threads do not bound it. A
+/// hit leaves at least a hundredth.
 double seconds_per_sample(const JobSpeed& speed, double cache_bytes);
 
 struct Prediction {

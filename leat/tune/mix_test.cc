@@ -197,7 +197,7 @@ class Mix {
                        .latency_seconds = kLatency + queue_[node]};
         const double rate = done_[i];
         if (job.trains) truth.compute_ceiling = job.rate;
-        // What its other node takes looks like training from here.
+        // The bound by its other node looks like training from here.
         if (rate < 0.99 * rate_on(i, node)) truth.compute_ceiling = rate;
         Grant limits{.threads = 1, .in_flight = job.in_flight};
         if (now_ - job.arrives < 1) continue;

@@ -8,13 +8,15 @@ namespace leat {
 namespace {
 
 constexpr double kLongestReport = 2;
-constexpr double kLongestStep = 4;  // Of seconds that are counted together.
-// What one node goes beyond another's offer: figures differ by that from
-// report to report.
+constexpr double kLongestStep = 4;  // The longest time, in seconds, that is
+                                    // counted together.
+// A node may go beyond another's offer by this factor: figures differ by that
+// from report to report.
 constexpr double kAhead = 1.05;
 constexpr double kSoon = 1;  // Seconds: that much more or less is all the same.
-constexpr double kLeastWorth = 0.6;  // Of who has longest to go.
-// Of what a job read before, if it was more: by each report.
+constexpr double kLeastWorth = 0.6;  // The worth of the job that has longest to
+                                     // go.
+// The weight of a job's earlier reads, with each report, if they were more.
 constexpr double kKeptReads = 0.7;
 
 Grant within_ask(const NodeSharing::Job& job, Grant grant) {
@@ -61,7 +63,8 @@ double NodeSharing::most_cache_of(const Job& job) const {
          std::min(room.disk_bytes, node_.disk_bytes / sharers);
 }
 
-/// What it may fill itself: all that have its cache say how large that is.
+/// The room that it may fill itself. Every job that shares its cache tells the
+/// size.
 CacheRoom NodeSharing::room_of(const Job& job) {
   const auto sharers = static_cast<double>(job.sharers);
   return {.ram_bytes = job.ask.cache.ram_bytes / sharers,
@@ -120,8 +123,9 @@ double NodeSharing::link_load(const Job& job) const {
   return most;
 }
 
-/// What its caches answer and how long it has to go may be another's from here
-/// on. Epochs that are shorter than shares rest are no reason.
+/// From here on, its caches' answers and its remaining time may belong to
+/// another epoch. Epochs that are shorter than the rest between changes are no
+/// reason.
 void NodeSharing::watch_epochs(Job& job, const JobReport& report) {
   if (!is_credible(report)) return;
   job.epoch_seconds += std::min(report.seconds, kLongestReport);

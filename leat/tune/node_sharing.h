@@ -19,13 +19,13 @@ namespace leat {
 
 struct SharingOptions {
   AllocationOptions allocation;
-  /// What a change of mind must gain, and how long after the last one: an
-  /// arrival waits for neither.
+  /// The least gain of a change of mind, and the least time after the last one.
+  /// An arrival waits for neither.
   double least_gain = 0.05;
   double least_seconds = 10;
 };
 
-/// What is known of a job when it comes.
+/// The known facts of a job when it comes.
 struct JobAsk {
   double samples_to_do = 0;          ///< Of its ranks here; 0: not known.
   double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
@@ -66,10 +66,10 @@ class NodeSharing {
   void leave(const std::string& job);
   /// Learned from by decide(), once all jobs have said what they read.
   void report(const std::string& job, const JobReport& report);
-  /// Of a job of several nodes: what the others say of it, in samples a second
-  /// of as many ranks as are here. It is not given what these could not follow.
+  /// For a job of several nodes: the other nodes' pace, in samples a second of
+  /// as many ranks as are here. The job gets no more than they could follow.
   void set_elsewhere(const std::string& job, const Pace& pace);
-  /// What there is has changed: other programs, or limits.
+  /// The resources have changed: other programs, or limits.
   void set_resources(const NodeResources& node);
 
   /// Decides anew if there is a reason to; true if a share has changed.
@@ -81,7 +81,7 @@ class NodeSharing {
     JobFit fit;
     /// Its bandwidth is a limit: all together may be more than there is.
     Grant grant;
-    /// What its cache holds is decided here, and not by its user alone.
+    /// The node decides about its cache, and not its user alone.
     bool is_cache_dealt = true;
     std::size_t sharers = 1;  ///< Jobs that have its cache, with itself.
     double samples_done = 0;
@@ -90,7 +90,8 @@ class NodeSharing {
     double read_bytes_per_second = 0;              ///< Lately.
     double reading = 0;  ///< The same, by its last report alone.
     std::optional<JobReport> unlearned;  ///< Its last one, until decide().
-    /// Of seconds that brought nothing: counted with the next that does.
+    /// Reports of seconds that brought nothing; they count with the next that
+    /// does.
     std::optional<JobReport> carried;
     double carried_expected = 0;  ///< Samples, that were expected in them.
     bool has_found = false;       ///< By the last decide(): a new found_rate().
@@ -122,11 +123,11 @@ class NodeSharing {
 
   /// By its reports here and elsewhere.
   static JobSpeed speed_of(const Job& job);
-  /// What a job does with its grant, by the model; 0: not yet known.
+  /// The rate of a job with its grant, by the model; 0: not yet known.
   static double predicted_rate(const Job& job);
   /// How fast it goes with a grant, and within what its user allows.
   static Prediction predict_with(const Job& job, const Grant& grant);
-  /// What its other nodes are to hear of it; nullopt: too little is known.
+  /// The pace to tell its other nodes; nullopt: too little is known.
   static std::optional<Pace> pace_of(const Job& job);
 
  private:
@@ -135,17 +136,16 @@ class NodeSharing {
   bool decide_as_known(double now);
   /// All but those that are idle.
   std::vector<JobEntry*> working();
-  /// What these share.
+  /// The resources that these share.
   NodeResources shared() const;
   std::vector<Claim> claims(const std::vector<JobEntry*>& jobs) const;
   void prefer_short(const std::vector<JobEntry*>& jobs,
                     std::vector<Claim>& claims) const;
-  /// Of the links of a job, that of which most is read: read by all, / what it
-  /// brings.
+  /// The load of the job's fullest link: bytes read by all / its bandwidth.
   double link_load(const Job& job) const;
   bool is_bandwidth_shared() const;
   bool deal_anew(double now, const std::vector<JobEntry*>& jobs);
-  /// Of bandwidth, in place of those that `grants` have.
+  /// Replaces the bandwidth limits of `grants`.
   void set_limits(const std::vector<JobEntry*>& jobs,
                   const std::vector<Claim>& claims,
                   std::vector<Grant>& grants) const;

@@ -12,10 +12,10 @@
 namespace leat {
 namespace {
 
-constexpr double kDrift = 0.1;           // Of a figure, relative.
+constexpr double kDrift = 0.1;           // A relative change of a figure.
 constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
 constexpr std::uint32_t kGainReports = 3;
-// Of the link is read: from here on some wait for others.
+// At this share of the link and beyond, some wait for others.
 constexpr double kFullLink = 0.97;
 constexpr double kNewSeconds = 3;  // After a change, for what is just known.
 

@@ -1,4 +1,4 @@
-// What shares change for, and what is told of it.
+// Tests of the reasons for which shares change, and of the text about them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -114,7 +114,7 @@ TEST(NodeSharingTest, WhoWaitsForItsDataIsNotIdle) {
   EXPECT_LE(world.threads_of("b"), 4);
 }
 
-/// Of a dataset of 1,000 bytes, which it reads from far away.
+/// The dataset has 1,000 bytes, which it reads from far away.
 TEST(NodeSharingTest, SecondsWithoutABatchCountWithTheNext) {
   const JobSpeed truth{.compute_ceiling = 15, .rate_per_thread = 100};
   const Grant grant{.threads = 1};
@@ -385,7 +385,7 @@ TEST(NodeSharingTest, GivesWayToOtherPrograms) {
   EXPECT_LE(world.threads_of("a") + world.threads_of("b"), 4);
 }
 
-/// What lies are worth: others against a liar that has its even share.
+/// The worth of lies: others against a liar that has its even share.
 void expect_a_liar_takes_nothing(const Lie& lie, double kept) {
   const NodeResources node{.threads = 16};
   const std::map<std::string, JobSpeed> others = {

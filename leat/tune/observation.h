@@ -1,4 +1,4 @@
-// What a loader has done since it was opened, as a tuner is told it.
+// A loader's totals since it was opened, for a tuner.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the nodes of one job tell each other of how fast it may go.
+// The paces that the nodes of one job tell each other.
 #pragma once
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 
 namespace leat {
 
-/// Of a job of several nodes, on one of them or on some, in samples a second.
-/// Its ranks go in step, so the least over its nodes is what it reaches.
+/// The pace of a job of several nodes, on one of them or on some, in samples a
+/// second. Its ranks go in step, so it reaches the least over its nodes.
 struct Pace {
   /// That this node would give it if all others could follow.
   double offered = kUnbounded;
@@ -20,15 +20,15 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
-/// Of two sets of nodes together.
+/// The pace of two sets of nodes together.
 inline Pace joined(const Pace& a, const Pace& b) {
   return {.offered = std::min(a.offered, b.offered),
           .reached = std::min(a.reached, b.reached),
           .ceiling = std::max(a.ceiling, b.ceiling)};
 }
 
-/// Of so many ranks, from that of one; or with 1 / count, of one from that of
-/// many.
+/// The pace of many ranks from that of one; or, with 1 / count, of one from
+/// that of many.
 inline Pace scaled(const Pace& pace, double factor) {
   return {.offered = pace.offered * factor,
           .reached = pace.reached * factor,

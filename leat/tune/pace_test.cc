@@ -126,7 +126,7 @@ TEST(PaceTest, AShareThatWouldNotLiftTheLeastIsNotGiven) {
   EXPECT_EQ(nodes.rate_of("wide"), 200);
   EXPECT_LE(nodes.threads_of("wide", 0), 3);
   EXPECT_GE(nodes.threads_of("hungry", 0), 5);
-  // What it would be given here is what the other hears.
+  // Each node hears the pace that the job would be given on the other.
   EXPECT_GE(nodes.job_on("wide", 0).offered, 500);
   EXPECT_LE(nodes.job_on("wide", 1).offered, 300);
 }

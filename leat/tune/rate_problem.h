@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// What is rounding only.
+/// A difference below this is rounding.
 inline constexpr double kRateSlack = 1e-9;
 
 /// Rounded up, but for what is rounding only.
@@ -27,9 +27,9 @@ inline constexpr std::size_t kThreadRow = 0;
 inline constexpr std::size_t kRequestRow = 1;
 inline constexpr std::size_t kFirstLinkRow = 2;
 
-/// What the claims share.
+/// The resources that the claims share.
 PackedAmounts shared_amounts(const NodeResources& node);
-/// What a sample of a claim needs of each, with so much cache.
+/// The resources that a sample of a claim needs, with so much cache.
 PackedAmounts needed_amounts(const NodeResources& node, const Claim& claim,
                              double cache_bytes);
 
@@ -47,7 +47,8 @@ struct Party {
 /// the best rates are a linear program (throughput) or a water level
 /// (fairness), with threads that can be split.
 ///
-/// Where `threads` are asked for: empty if they can be split, or one for each.
+/// `threads` is empty if they can be split; otherwise it has a count for each
+/// claim.
 class RateProblem {
  public:
   /// The claims must outlive it.
@@ -56,12 +57,12 @@ class RateProblem {
 
   Objective objective() const { return options_.objective; }
   const std::vector<Party>& parties() const { return parties_; }
-  /// Of a party, among the claims.
+  /// The index of a party among the claims.
   std::size_t place_of(std::size_t party) const { return places_[party]; }
-  /// What the parties share: less the even shares of claims that nothing
-  /// bounds.
+  /// The resources that the parties share: all but the even shares of claims
+  /// that nothing bounds.
   const NodeResources& shared() const { return rest_; }
-  /// Of each claim.
+  /// One for each claim.
   const std::vector<Grant>& even() const { return even_; }
 
   /// Seconds that threads take for one sample.
@@ -84,7 +85,7 @@ class RateProblem {
   bool is_better_than(const Amounts& rates, const Amounts& than) const;
 
  private:
-  /// What there is to share; the rest of a rate's bounds are in `most`.
+  /// The resources to share; the other bounds of a rate are in `most`.
   struct Problem {
     std::vector<PackingItem> items;  ///< Worth, needs; most: beyond `least`.
     Amounts least;

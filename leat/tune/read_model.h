@@ -1,4 +1,4 @@
-// What a read takes by its length, and which length is best.
+// The time of a read by its length, and the best length.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace leat {
 
-/// Large ranges are read in parts. Of shorter ones more fit beside each other
-/// into the same memory, each with a connection of its own; of longer ones
-/// fewer wait for a first byte.
+/// Large ranges are read in parts. More short parts fit into the same memory,
+/// each with a connection of its own; with long parts, fewer wait for a first
+/// byte.
 inline constexpr std::uint64_t kLeastPartBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kMostPartBytes = std::uint64_t{64} << 20;
 
@@ -28,7 +28,7 @@ struct ReadModel {
 std::optional<ReadModel> read_model(const StageRates& one,
                                     const StageRates& other);
 
-/// What bounds the bytes that are under way.
+/// The bounds of the bytes under way.
 struct PartLimits {
   double requests = 1;  ///< That may be in flight.
   double bytes = 0;     ///< Of all of them, as far as is planned ahead.
@@ -39,9 +39,10 @@ struct PartLimits {
 double bytes_a_second(const ReadModel& model, const PartLimits& limits,
                       double read_bytes);
 
-/// Of parts from kLeastPartBytes to kMostPartBytes, by powers of two from
-/// `part_bytes`, the fastest; of those that are alike, the longest, which takes
-/// the fewest requests. `read_bytes`: of a read with parts as they are.
+/// The fastest length of a part, from kLeastPartBytes to kMostPartBytes, by
+/// powers of two from `part_bytes`. Among equally fast ones it is the longest,
+/// which takes the fewest requests. `read_bytes`: the bytes of a read with
+/// parts as they are.
 std::uint64_t best_part(const ReadModel& model, const PartLimits& limits,
                         std::uint64_t part_bytes, double read_bytes);
 

@@ -1,4 +1,4 @@
-// What one loader may use of what its node has.
+// The part of its node's resources that one loader may use.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -21,8 +21,8 @@ double level_of(std::vector<double> demands, double all) {
   return kUnbounded;
 }
 
-/// What is left of `rates` when each of several resources is divided by demand:
-/// `needs` of a sample of each claim, `all` that there is.
+/// Reduces `rates` as if each of several resources were divided by demand.
+/// `needs`: of a sample of each claim; `all`: the amounts that there are.
 void divide_by_demand(const std::vector<PackedAmounts>& needs,
                       const PackedAmounts& all, std::vector<double>& rates) {
   PackedAmounts levels(all.size(), kUnbounded);

@@ -12,8 +12,8 @@ namespace leat {
 std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims);
 
-/// Rates under grants. Where these are of more threads than there are, all
-/// that use theirs lose alike; of more bandwidth, it is divided by demand.
+/// Rates under grants. If more threads are granted than there are, all that use
+/// theirs lose alike; bandwidth that is granted too often is divided by demand.
 std::vector<double> rates_of(const NodeResources& node,
                              const std::vector<Claim>& claims,
                              const std::vector<Grant>& grants);

@@ -21,9 +21,9 @@
 namespace leat {
 namespace {
 
-constexpr double kStarved = 0.4;  // Of an even split's rate.
+constexpr double kStarved = 0.4;  // A share of an even split's rate.
 
-/// What is to be found out, as the model has it.
+/// The truth to be found out, in the model's terms.
 Claim truth_of(const SimulatedJob& job) {
   Claim claim;
   claim.speed = job.truth;
@@ -274,7 +274,7 @@ class Simulator {
         const std::string& name = names_[part.job];
         const double rate = slowest_[part.job];
         JobSpeed truth = job.truth;
-        // What its other nodes take looks like training from here.
+        // The bound by its other nodes looks like training from here.
         if (part.rate > rate) truth.compute_ceiling = rate;
         JobReport said = report_of(truth, grant_of(node, part), rate, tick);
         said.kept_bytes = job.kept_bytes;
@@ -288,7 +288,7 @@ class Simulator {
     }
   }
 
-  /// What the agents of a job's nodes tell each other.
+  /// Exchanges what the agents of a job's nodes tell each other.
   void agree() {
     for (std::size_t i = 0; i < running_.size(); ++i) {
       const std::vector<std::size_t>& at = running_[i].nodes;

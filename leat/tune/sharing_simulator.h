@@ -60,9 +60,9 @@ struct SimulatedOutcome {
   /// Below 0.4 of the rate that an even split of its nodes would have given.
   double starved_seconds = 0;
   std::uint64_t changes = 0;  ///< Of its shares, after the first.
-  /// Median of |found / predicted - 1|. What is found comes of the formula
-  /// that predicts: it tells that reports are enough to learn it, and nothing
-  /// of real jobs.
+  /// Median of |found / predicted - 1|. The found values come from the formula
+  /// that predicts. So it shows that reports are enough to learn the formula,
+  /// and nothing about real jobs.
   double prediction_error = 0;
   double finished_seconds = 0;
 };
@@ -71,12 +71,12 @@ struct SharingReport {
   std::vector<SimulatedOutcome> jobs;
   double makespan_seconds = 0;  ///< From the first arrival to the last end.
   double job_seconds = 0;       ///< Simulated, of parts of jobs on nodes.
-  /// Work done, in the time that it would take alone, / time that jobs ran.
-  /// Where all jobs leave at given times, what kThroughput is to maximise.
+  /// Work done, in the time that it would take alone, / time that jobs ran. If
+  /// all jobs leave at given times, kThroughput should maximise it.
   double mean_speed = 0;
   double least_speed = 0;  ///< Of the job that lost most.
-  /// The least rate / rate alone on a node, over nodes and time. Where all jobs
-  /// leave at given times, what kFairness is to maximise.
+  /// The least rate / rate alone on a node, over nodes and time. If all jobs
+  /// leave at given times, kFairness should maximise it.
   double least_at_once = 0;
   double fairness_index = 0;  ///< Jain's, of speeds: 1 when all are equal.
   double starved_part = 0;    ///< Of the time that jobs ran.
@@ -84,7 +84,7 @@ struct SharingReport {
   double prediction_error = 0;  ///< Median over jobs.
 };
 
-/// What a job with this speed would report of `seconds` at `rate`, which is at
+/// The report of a job with this speed for `seconds` at `rate`, which is at
 /// most what `grant` lets it do; `missed` of its reads go to the store.
 JobReport report_of(const JobSpeed& truth, const Grant& grant, double rate,
                     double seconds);

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// What went on between two observations.
+/// The rates between two observations.
 ///
 /// The stages are those of Plumber (Kuchnik et al., MLSys 2022): a visit ratio
 /// says how many items of a stage a sample takes, and items / (time × visits)

@@ -22,9 +22,9 @@ void give(const RateProblem& jobs, const Amounts& cache, const Amounts& most,
       const double gain = party.normalised(then) - party.normalised(now);
       if (gain <= kRateSlack) continue;
       const double level = party.normalised(now);
-      // Of two that are as low as each other, the one that climbs further:
-      // what follows it in the order is then the higher. Of two that gain as
-      // much as each other, the lower one.
+      // Between two that are equally low, the one that climbs further comes
+      // first: its successor in the order is then the higher. Between two that
+      // gain equally, the lower one.
       const bool is_lower = level < best_level - kRateSlack;
       const bool is_as_low = level <= best_level + kRateSlack;
       const bool gains_more = gain > best_gain + kRateSlack;

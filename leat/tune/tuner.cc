@@ -118,7 +118,7 @@ Tuner::Step Tuner::observe(const Observation& now) {
   }
   if (take_epoch_end(now)) return step;
   if (trial_ && !trial_->has_taken_hold) {
-    // What was under way before the change is not its doing.
+    // Reads that were under way before the change are not its doing.
     trial_->has_taken_hold =
         now.at_seconds >=
         trial_->began_seconds + settle_seconds(trial_->rates_before);
@@ -143,8 +143,8 @@ Tuner::Step Tuner::observe(const Observation& now) {
   return step;
 }
 
-/// True if a long epoch has ended: what was measured in it says nothing of the
-/// next one. What rests may be tried again, once.
+/// True if a long epoch has ended: its measurements say nothing of the next
+/// one. Changes that rest may be tried again, once.
 bool Tuner::take_epoch_end(const Observation& now) {
   if (now.epochs == seen_.back().epochs) return false;
   const double took =

@@ -16,7 +16,7 @@
 
 namespace leat {
 
-/// What a tuner chooses.
+/// The settings that a tuner chooses.
 struct Settings {
   std::size_t threads = 1;
   std::size_t in_flight = 1;
@@ -52,7 +52,7 @@ class Tuner {
  public:
   struct Step {
     Settings settings;
-    /// What was decided now, and earlier decisions whose gain is now known.
+    /// The decisions of now, and earlier ones whose gain is now known.
     std::vector<Decision> lines;
   };
 
@@ -64,7 +64,7 @@ class Tuner {
   bool is_settled() const { return is_settled_; }
   /// All of them, the latest last; at most the last 1,000.
   const std::deque<Decision>& decisions() const { return decisions_; }
-  /// Of what was seen last. None: too little was seen.
+  /// Explains the last observations. None: too little was seen.
   std::optional<Explanation> explanation() const;
 
  private:
@@ -109,7 +109,7 @@ class Tuner {
                                   const StageRates& rates) const;
   Settings model_settings(const Observation& now,
                           const StageRates& rates) const;
-  /// What parts should be, and the gain by the model, if it is known.
+  /// The best size of parts, and its gain by the model, if known.
   std::optional<Proposal> propose_parts(const Observation& now,
                                         const StageRates& rates,
                                         Bottleneck bottleneck) const;
@@ -133,10 +133,10 @@ class Tuner {
   std::array<Rest, kKnobs> rests_;
   /// Samples a second beyond which more requests brought nothing.
   std::optional<double> store_rate_;
-  /// What a read takes by its length, once parts have had two.
+  /// The time of a read by its length, once parts have had two lengths.
   std::optional<ReadModel> read_model_;
   double epoch_began_seconds_ = 0;
-  /// What stages took when last a trial ended.
+  /// The times of the stages when last a trial ended.
   std::optional<StageRates> reference_;
   std::string world_;       ///< What changed since, for the next reason.
   std::size_t drifts_ = 0;  ///< Looks in a row that differed.

@@ -1,4 +1,5 @@
-// What a tuner would try next: its model, and what bounds that.
+// The change that a tuner would try next, from its model and the bounds of
+// that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,17 +22,18 @@ constexpr double kWaitsForLookahead = 0.15;
 constexpr double kLongestJump = 16;
 constexpr double kProbe = 1.5;
 
-// Of a core, that a thread has: with less, others use the cores too, or tasks
-// wait for something else. Then more threads than cores may have more of them.
+// The share of a core that a thread has. With less, other programs use the
+// cores too, or tasks wait for something else. Then more threads than cores may
+// get more of the cores.
 constexpr double kWholeCore = 0.8;
 
 // Parts, before reads of two lengths were seen: so many times shorter at once.
 constexpr double kMostCut = 4;
-// Of the requests that may be: where more are in flight, shorter parts would
+// The share of the allowed requests. If more are in flight, shorter parts would
 // not be many more.
 constexpr double kSpare = 0.6;
-// Where not all are used, what is planned ahead may be what there is too little
-// of, and not requests.
+// If not all requests are used, the lookahead may be too small, and not the
+// number of requests.
 constexpr double kAllUsed = 0.9;
 // More requests cost money: parts are changed for no less, so not where
 // training waits for less of its time, which is all there is to gain.
@@ -113,7 +115,7 @@ std::uint64_t Tuner::most_lookahead(const Observation& now,
   return samples > now.lookahead ? samples : wanted_.lookahead;
 }
 
-/// What the fastest speed that can be had needs of each.
+/// The settings that the highest reachable speed needs.
 Settings Tuner::model_settings(const Observation& now,
                                const StageRates& rates) const {
   const std::size_t requests = most_requests(now, rates);
@@ -169,7 +171,7 @@ std::optional<Tuner::Proposal> Tuner::propose_parts(
                            is_full ? 2 * part : probe(limits, rates, part)};
   const std::uint64_t best =
       std::clamp(choice.part_bytes, kLeastPartBytes, kMostPartBytes);
-  // What is read whole is no longer for longer parts.
+  // Longer parts do not lengthen a range that is read whole.
   if (best == part || (best > part && part < now.part_bytes)) {
     return std::nullopt;
   }

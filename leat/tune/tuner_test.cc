@@ -376,7 +376,7 @@ TEST(Tuner, CutsLargeObjectsIntoMorePartsWhereRequestsAreToSpare) {
 
   bench.run(40);
 
-  // Of 8 MiB there are 32 parts under way; of 1 MiB all of 256.
+  // With 8 MiB, 32 parts are under way; with 1 MiB, all of 256.
   EXPECT_GE(bench.pipeline.speed(), 5 * before) << all(bench);
   const std::vector<Decision> decisions = of_parts(bench);
   ASSERT_GE(decisions.size(), 2u) << all(bench);
@@ -439,8 +439,8 @@ TEST(Tuner, LeavesPartsAsTheyAreWhereItIsNotToChangeThem) {
   EXPECT_TRUE(of_parts(bench).empty());
 }
 
-// What brought nothing rests for longer and longer, up to 320 s; a new epoch is
-// a new chance, once, unless epochs are short.
+// A change that brought nothing rests for longer and longer, up to 320 s. A new
+// epoch is a new chance, once, unless epochs are short.
 std::size_t decisions_within(double epoch_seconds) {
   Bench bench = bench_of({.latency_seconds = 0.02,
                           .bytes_per_read = 100e3,

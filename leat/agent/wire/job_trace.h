@@ -1,5 +1,5 @@
-// What a loader did in the last moments, as it tells its agent: the latest
-// steps, and of each a few of its samples.
+// The last moments of a loader, as it tells its agent: the latest steps, and a
+// few samples of each.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@ struct TraceSample {
   std::uint64_t fetched = 0;   ///< Its last byte came.
   std::uint64_t decoded = 0;
   std::uint64_t finished = 0;  ///< It stood in its batch.
-  /// Of the fetch, when a cache or a peer was asked, or a cache took over what
-  /// had come: the longest of these; both 0: there was none.
+  /// The part of the fetch when a cache or a peer was asked, or when a cache
+  /// took over what had come: the longest of these. Both 0: there was none.
   std::uint64_t cache_begin = 0;
   std::uint64_t cache_end = 0;
 
@@ -53,8 +53,8 @@ struct JobTrace {
   bool operator==(const JobTrace&) const = default;
 };
 
-/// One JSON object: docs/reference/agent-view.md. Of more steps than may be the
-/// latest, of more samples the first.
+/// One JSON object: docs/reference/agent-view.md. Keeps the latest steps and
+/// the first samples of each if there are too many.
 std::string to_json(const JobTrace& trace);
 
 }  // namespace leat

@@ -82,7 +82,7 @@ constexpr std::array kAmounts = {
     Key<Share, std::optional<std::uint64_t>>{"ram_bytes", &Share::ram_bytes},
     Key<Share, std::optional<std::uint64_t>>{"disk_bytes", &Share::disk_bytes}};
 
-// What nothing bounds is left out.
+// Unbounded values are left out.
 constexpr std::array kPaces = {Key<Pace, double>{"offered", &Pace::offered},
                                Key<Pace, double>{"reached", &Pace::reached},
                                Key<Pace, double>{"ceiling", &Pace::ceiling}};

@@ -1,5 +1,5 @@
-// What loaders and the agent of their node say to each other: JSON, one object
-// a line, over a unix stream socket. Version 1.
+// The messages between loaders and the agent of their node: JSON, one object a
+// line, over a unix stream socket. Version 1.
 //
 //   loader -> agent   {"leat":1,"register":{...}}   first, once
 //                     {"rates":{...},"elsewhere":{...}}
@@ -10,10 +10,10 @@
 //                                                   somebody looks at the job
 //                     {"error":"..."}               before it hangs up
 //
-// There is no message that names another job: a loader speaks for itself. What
-// the agents of a job's nodes have to say to each other goes through its ranks
-// (python/leat/_pace.py): "pace" is what is known here, of one rank;
-// "elsewhere" what came from the other nodes. Both may be missing.
+// No message names another job: a loader speaks for itself. The agents of a
+// job's nodes talk to each other through its ranks (python/leat/_pace.py):
+// "pace" is the pace of one rank as known here, and "elsewhere" came from the
+// other nodes. Both may be missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ inline constexpr std::size_t kMostNameBytes = 512;
 inline constexpr std::size_t kMostStalls = 16;
 inline constexpr std::size_t kMostBuckets = 16;
 
-/// Who a loader is. Texts are cut to kMostNameBytes.
+/// The identity of a loader. Texts are cut to kMostNameBytes.
 struct WireRegistration {
   std::string job;      ///< The same on all ranks of one job.
   std::string name;     ///< For people.
@@ -78,15 +78,15 @@ struct WireRates {
   double ram_bytes = 0;
   double disk_bytes = 0;
   double stalled_dollars = 0;  ///< Price of `wait_seconds`; 0: not known.
-  /// What follows was not always said: may be missing. Requests that were sent,
-  /// retried too, and are paid for: for bytes, of which `reads` are those that
-  /// are over, and for lists.
+  /// Older loaders do not send the members below, so they may be missing. The
+  /// requests that were sent and are paid for, retries included: GETs of bytes
+  /// (`reads` counts those that are over) and lists.
   std::optional<double> gets;
   std::optional<double> lists;
   std::optional<double> request_dollars;   ///< Of gets and lists.
   std::optional<double> transfer_dollars;  ///< Of `read_bytes`.
-  /// Of a sample in its cache, where some are kept decoded; 0, or missing: what
-  /// is read for it.
+  /// The bytes of a sample in its cache, if some are kept decoded; 0 or
+  /// missing: as many as are read for it.
   std::optional<double> kept_bytes;
   std::optional<double> saved_seconds;  ///< Of a thread, by a hit; the same.
   std::optional<double> decoded_hits;   ///< Samples that hits spared that much.
@@ -95,13 +95,13 @@ struct WireRates {
   std::optional<Pace> elsewhere;  ///< Of one rank.
 };
 
-/// What a loader says: one of these.
+/// One message of a loader.
 struct LoaderMessage {
   std::optional<WireRegistration> registration;
   std::optional<WireRates> rates;
   std::optional<JobTrace> trace;
 };
-/// What the agent says: one of these.
+/// One message of the agent.
 struct AgentMessage {
   std::optional<Share> share;
   std::optional<Pace> pace;  ///< Of one rank; only beside a share.

@@ -146,7 +146,7 @@ Result<ListeningSocket> listen_at(const std::string& path,
       return failed(ErrorCode::kInvalidArgument, path,
                     "is a file that is no socket; give another --socket");
     }
-    // Whoever made it is gone: the lock was free.
+    // Its maker is gone: the lock was free.
     if (::unlink(path.c_str()) != 0) {
       return failed_errno(path, "what is left of an earlier agent stays");
     }

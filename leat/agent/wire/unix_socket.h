@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, as the kernel tells.
 struct Peer {
   pid_t pid = 0;
   uid_t user = 0;
@@ -22,11 +22,11 @@ Result<Peer> peer_of(int socket);
 /// The same groups as in /proc: the first one and all others.
 bool is_in_group(int socket, const Peer& peer, gid_t group);
 
-/// Where loaders of every user look.
+/// The socket that loaders of every user look for.
 inline constexpr const char* kSocketOfAll = "/run/leat/agent.sock";
 
-/// Where an agent is looked for, in order: LEAT_AGENT alone if it is set
-/// ("off": nowhere); else $XDG_RUNTIME_DIR/leat/agent.sock,
+/// The paths at which a loader looks for an agent, in order: LEAT_AGENT alone
+/// if it is set ("off": nowhere); else $XDG_RUNTIME_DIR/leat/agent.sock,
 /// /run/leat/agent.sock and /tmp/leat-UID/agent.sock.
 std::vector<std::string> agent_paths(const Env& env);
 

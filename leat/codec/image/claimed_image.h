@@ -1,4 +1,4 @@
-// What a format's header parser hands to read_image_header().
+// The result of a format's header parser, for read_image_header().
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// What the image decoders share: headers, limits, and rows of pixels.
+// The common part of the image decoders: headers, limits, and rows of pixels.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace leat {
 
 enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
 
-/// What an image is by its first bytes, whatever it is called; nullopt if it is
-/// none of them.
+/// The format of an image by its first bytes, whatever its name says; nullopt
+/// if it is none of them.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
-/// What a pixel is made of: one byte for each channel, interleaved; or 16 bits
-/// of grey, in the machine's order.
+/// The form of a pixel: one byte for each channel, interleaved; or 16 bits of
+/// grey, in the machine's order.
 enum class PixelMode : std::uint8_t {
   kRgb,
   kGrey,
@@ -48,7 +48,7 @@ struct Rect {
 /// As many pixels as Pillow opens without protest.
 inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
 
-/// What the header says; nothing of the pixels has been decoded.
+/// The facts in an image's header; no pixels have been decoded.
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
   std::uint32_t width = 0;       ///< As stored: EXIF orientation not applied.

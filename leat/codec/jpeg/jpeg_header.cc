@@ -46,7 +46,8 @@ Error cut_short() {
                "JPEG is cut short: it ends before its pixels begin");
 }
 
-/// What is wrong with the part that holds the pixels; empty if nothing.
+/// Describes the fault in the part that holds the pixels; empty if there is
+/// none.
 std::string fault_of(const ImageHeader& header, std::uint8_t frame,
                      std::string_view pixels) {
   if (pixels.rfind(kEndOfImage) == std::string_view::npos) {

@@ -1,4 +1,4 @@
-// Where in a JSON document a value is.
+// The path of a value in a JSON document.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// Where the rows are: "boxes" is a list of rows, and "annotations[*].bbox" has
-/// one in each object of a list.
+/// The path of the rows: "boxes" is a list of rows, and "annotations[*].bbox"
+/// has one in each object of a list.
 struct JsonRowsPath {
   JsonPath list;
   std::optional<JsonPath> of_each;  ///< Behind the [*], if there is one.

@@ -1,8 +1,8 @@
-// The parser tells what it meets, from left to right. Of the containers that
-// are open, the first `on_path_` ones are those that the path leads through;
-// where all open ones are, the next step of the path decides about the value
-// that comes. What is at the end of the path goes to a NumberGrid or a string;
-// all else is passed over.
+// The parser tells what it meets, from left to right. The path leads through
+// the first `on_path_` of the open containers. If it leads through all of them,
+// the next step of the path decides about the value that comes. The value at
+// the end of the path goes to a NumberGrid or a string; all other values are
+// ignored.
 
 #include "leat/codec/json/json_value.h"
 
@@ -101,7 +101,7 @@ class NumberGrid {
   std::vector<double> real_;
 };
 
-/// What the parser calls. Each answers whether it shall go on.
+/// The parser's callbacks. Each answers whether the parser shall go on.
 class ValueFinder final : public nlohmann::json_sax<Json> {
  public:
   explicit ValueFinder(const JsonPath& path) : path_(path) {
@@ -190,7 +190,7 @@ class ValueFinder final : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string&,
                    const Json::exception& error) override {
-    // What the library says begins with its own name of the error.
+    // The library's message begins with its own name of the error.
     std::string_view what = error.what();
     const std::size_t end = what.find("] ");
     if (end != std::string_view::npos) what.remove_prefix(end + 2);
@@ -255,7 +255,8 @@ class ValueFinder final : public nlohmann::json_sax<Json> {
     is_next_ = is_array && wanted != nullptr && *wanted == 0;
   }
 
-  /// Of equal keys the last one counts: what lay behind an earlier one is gone.
+  /// If keys are equal, the last one counts: the value behind an earlier one is
+  /// dropped.
   void pass_over() {
     if (is_on_path()) found_.reset();
   }
@@ -290,7 +291,8 @@ class ValueFinder final : public nlohmann::json_sax<Json> {
   const JsonPath& path_;
   std::size_t depth_ = 0;    // Open containers.
   std::size_t on_path_ = 0;  // The first of them, that the path leads through.
-  std::vector<std::uint64_t> indices_;  // Of the values that come in those.
+  std::vector<std::uint64_t> indices_;  // The index of the next value in each
+                                        // of them.
   bool is_next_ = false;  // The value that comes is the path's next step.
   std::optional<NumberGrid> grid_;  // While the wanted array is open.
   std::size_t grid_depth_ = 0;

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// What the numbers of a value are: the narrowest that holds them all.
+/// The type of the numbers in a value: the narrowest that holds them all.
 enum class JsonNumber : std::uint8_t {
   kTruth,  ///< true and false.
   kWhole,  ///< All without point and exponent.

@@ -22,7 +22,7 @@
 
 namespace leat {
 
-/// What an item of the array is: NumPy's letters.
+/// The type of an array's items, as NumPy's letters.
 enum class NpyKind : char {
   kBool = 'b',
   kSigned = 'i',

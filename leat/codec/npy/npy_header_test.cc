@@ -88,7 +88,8 @@ TEST(NpyHeaderTest, TakesKeysInAnyOrderAndEitherQuotes) {
   const auto header = read_npy_header(as_bytes(
       npy(R"({"shape":(2,),"fortran_order":True,"descr":"<i8"})", 16)));
 
-  ASSERT_TRUE(header) << header.error().message();  // Of one dimension: as C.
+  // An array of one dimension is in C order.
+  ASSERT_TRUE(header) << header.error().message();
   EXPECT_THAT(header->shape, ElementsAre(2));
 }
 

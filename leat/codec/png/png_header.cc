@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kChunkFrameBytes = 12;   // Length, type, CRC.
 constexpr std::uint32_t kMaxSide = 1'000'000;  // As libpng's own default.
-// What one byte of deflate can grow to, and a little.
+// The most that one byte of deflate can grow to, and a little more.
 constexpr std::uint64_t kMostGrowth = 1040;
 
 std::uint32_t u32_at(std::string_view text, std::size_t at) {

@@ -131,7 +131,7 @@ class PngReader final : public ImageReader {
   bool to_grey_ = false;
   std::uint32_t width_ = 0;
   std::size_t row_bytes_ = 0;
-  std::size_t next_row_ = 0;       // Of whole_.
+  std::size_t next_row_ = 0;       // The next row of whole_.
   std::vector<std::uint8_t> row_;  // One row, as stored.
   Buffer whole_;                   // An interlaced image.
 };

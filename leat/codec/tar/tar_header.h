@@ -14,7 +14,7 @@ namespace leat {
 
 inline constexpr std::uint64_t kTarBlockBytes = 512;
 
-/// What a header block says, not yet interpreted.
+/// The fields of a header block, not yet interpreted.
 struct TarHeader {
   char type = '0';
   std::string name;  ///< The ustar prefix included.
@@ -31,7 +31,7 @@ Result<TarHeader> parse_tar_header(std::span<const std::byte> block);
 /// True for a block of zeros, which ends an archive.
 bool is_zero_block(std::span<const std::byte> block);
 
-/// What a pax header sets, of what matters here.
+/// The settings of a pax header that matter here.
 struct PaxRecords {
   std::optional<std::string> path;
   std::optional<std::uint64_t> size_bytes;

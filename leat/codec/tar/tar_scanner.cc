@@ -1,6 +1,6 @@
-// A scan is a walk from header to header. What is read at once is a guess: a
-// header that does not lie in it whole, with what extends it, is asked for
-// again from its first byte, so nothing is kept between feeds but a few names.
+// A scan is a walk from header to header. Its reads are guesses: if a header,
+// with its extensions, does not lie in a read whole, the scan asks for it again
+// from its first byte. So nothing is kept between feeds but a few names.
 
 #include "leat/codec/tar/tar_scanner.h"
 

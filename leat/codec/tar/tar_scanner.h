@@ -45,9 +45,9 @@ class TarScanner {
     std::uint64_t length = 0;
   };
 
-  /// What is asked for at once where members are small.
+  /// The size of a read while members are small.
   static constexpr std::uint64_t kPieceBytes = 1 << 20;
-  /// What is asked for where members are large: a header, or three with pax.
+  /// The size of a read while members are large: a header, or three with pax.
   static constexpr std::uint64_t kHeadBytes = 4 << 10;
   /// Members larger than this, on average of the last few, are large.
   static constexpr std::uint64_t kLargeMember = 512 << 10;
@@ -57,7 +57,7 @@ class TarScanner {
   explicit TarScanner(std::uint64_t archive_bytes)
       : archive_bytes_(archive_bytes) {}
 
-  /// What to feed next, which may be nothing where an archive is cut short;
+  /// The range to feed next, which may be empty if an archive is cut short;
   /// nullopt at the end of the archive.
   std::optional<Want> wants() const;
 
@@ -73,7 +73,7 @@ class TarScanner {
                     std::vector<TarMember>& members);
 
  private:
-  /// What applies to the next member.
+  /// The settings that apply to the next member.
   struct Pending {
     PaxRecords pax;
     std::optional<std::string> long_name;

@@ -210,7 +210,7 @@ TEST(TarScannerTest, AnyCutBeforeTheEndIsAnError) {
   tar.add_pax("path", std::string(600, 'p')).add("short", "body");
   tar.add("b", std::string(600, 'x'));
   const std::string archive = tar.finish();
-  // What follows the first block of zeros is padding.
+  // Bytes behind the first block of zeros are padding.
   const std::size_t whole = archive.size() - 512;
 
   for (std::size_t size = 0; size < archive.size(); ++size) {

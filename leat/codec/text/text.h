@@ -25,8 +25,8 @@ Result<std::int64_t> parse_whole_number(std::span<const std::byte> bytes);
 ///   kCorrupt  anything else, or a number beyond double
 Result<double> parse_real_number(std::span<const std::byte> bytes);
 
-/// Where `text` stops being UTF-8, counted in bytes; nullopt if it does not.
-/// Overlong forms, surrogates and what lies beyond U+10FFFF are not UTF-8.
+/// The byte at which `text` stops being UTF-8; nullopt if all of it is.
+/// Overlong forms, surrogates and code points beyond U+10FFFF are not UTF-8.
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
 /// The beginning of foreign bytes for a message: in quotes, of 40 bytes at

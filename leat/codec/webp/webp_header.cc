@@ -45,7 +45,7 @@ template <class See>
 bool walk(std::string_view file, const See& see) {
   const std::size_t claimed = number_at(file, 4, 4) + kChunkHeaderBytes;
   if (claimed < kFileHeaderBytes || claimed > file.size()) return false;
-  // What lies behind is no part of the image.
+  // The bytes behind it are no part of the image.
   std::string_view rest =
       file.substr(kFileHeaderBytes, claimed - kFileHeaderBytes);
   while (rest.size() >= kChunkHeaderBytes) {

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Reads the size and walks the chunks to the end. Of an animation the first
+/// Reads the size and walks the chunks to the end. For an animation, the first
 /// picture counts, as in Pillow.
 ///
 /// Errors:
@@ -15,8 +15,8 @@ namespace leat {
 ///             or covers a part of it only
 Result<ClaimedImage> read_webp_header(std::span<const std::byte> encoded);
 
-/// What libwebp is to be given: all of it; of an animation the chunks of its
-/// first picture, empty if it has none.
+/// The bytes to give to libwebp: all of the file; for an animation, the chunks
+/// of its first picture, empty if it has none.
 std::span<const std::byte> still_of_webp(std::span<const std::byte> encoded);
 
 }  // namespace leat

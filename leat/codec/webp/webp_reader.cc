@@ -112,7 +112,7 @@ class WebpReader final : public ImageReader {
 
   bool to_grey_ = false;
   std::uint32_t width_ = 0;
-  std::size_t next_row_ = 0;  // Of pixels_.
+  std::size_t next_row_ = 0;  // The next row of pixels_.
   Buffer pixels_;
 };
 

@@ -57,7 +57,7 @@ TEST(WebpReaderTest, LosslessIsWhatWasEncoded) {
     ASSERT_TRUE(got) << got.error().message();
     for (std::uint32_t y = 0; y < 29; ++y) {
       for (std::uint32_t x = 0; x < 37; ++x) {
-        // What is wholly transparent has no colour to keep.
+        // A wholly transparent pixel has no colour to keep.
         if (channels == 4 && original.at(x, y, 3) == 0) continue;
         for (std::uint32_t c = 0; c < 3; ++c) {
           ASSERT_EQ(got->at(x, y, c), original.at(x, y, c));

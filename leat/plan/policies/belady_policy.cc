@@ -194,7 +194,7 @@ class BeladyPolicy final : public CachePolicy {
   Occupancy occupancy_;
   Table table_;
   std::vector<Entry> heap_;  // No child is later than its parent.
-  std::vector<Undo> undo_;   // Of the running make_room().
+  std::vector<Undo> undo_;   // The changes of the running make_room().
 };
 
 }  // namespace

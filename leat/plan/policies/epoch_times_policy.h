@@ -8,8 +8,8 @@
 namespace leat {
 
 /// Tells `policy` times that are `epoch_reads` apart from one epoch to the next
-/// instead of kEpochTime, so that their differences are numbers of reads. What
-/// is put behind all reads, just before kNever, is never to it.
+/// instead of kEpochTime, so that their differences are numbers of reads. Times
+/// behind all reads, just before kNever, become never.
 std::unique_ptr<CachePolicy> make_epoch_times_policy(
     std::unique_ptr<CachePolicy> policy, std::uint64_t epoch_reads);
 

@@ -14,7 +14,7 @@ class Occupancy {
   Occupancy(std::uint64_t capacity, CapacityUnit unit)
       : capacity_(capacity), unit_(unit) {}
 
-  /// What a sample of this size takes away from the capacity.
+  /// The capacity that a sample of this size takes.
   std::uint64_t cost(std::uint64_t bytes) const {
     return unit_ == CapacityUnit::kBytes ? bytes : 1;
   }

@@ -6,7 +6,7 @@
 
 namespace leat {
 
-/// What a use does to a sample's place in the queue.
+/// The effect of a use on a sample's place in the queue.
 enum class OnUse : std::uint8_t {
   kStay,    ///< Nothing: first in, first out.
   kRejoin,  ///< It goes to the back: least recently used.

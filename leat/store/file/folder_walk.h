@@ -23,8 +23,9 @@ inline constexpr std::string_view kTemporaryPrefix = ".leat-write-";
 ///
 /// Within a folder, a subfolder sorts as its name and a slash: "a-b" comes
 /// before "a/c", which comes before "a0". One folder is held in memory for each
-/// level. Whatever is neither a file nor a folder is passed over, as are links
-/// that lead nowhere; a link that leads out of the root is an error.
+/// level. The walk passes over links that lead nowhere and over entries that
+/// are neither files nor folders. A link that leads out of the root is an
+/// error.
 ///
 /// Threads: one at a time.
 class FolderWalk {
@@ -60,7 +61,8 @@ class FolderWalk {
   Result<void> enter(std::string key);
   Result<Level> open_level(std::string key) const;
   Result<void> read_entries(Level& level) const;
-  /// What `name` in a folder is listed as; nullopt for what is passed over.
+  /// The entry to list for `name` in a folder; nullopt for one that is passed
+  /// over.
   Result<std::optional<Entry>> entry_for(const Level& level,
                                          const dirent& found) const;
   Result<std::optional<ObjectInfo>> file_for(const Level& level,

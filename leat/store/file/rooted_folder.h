@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// What a failed system call on `path` means, by errno.
+/// The error for a system call on `path` that failed, by errno.
 Error error_of_errno(int number, std::string_view path);
 
 /// True if `key` names something below the root: no part of it is empty, "."

@@ -39,7 +39,7 @@ class CurlTransfer {
   /// Sets the handle up for the request that has been put into the transfer.
   /// `resolved`, if not empty, is told to libcurl: "host:port:address,...".
   Result<void> begin(std::string resolved);
-  /// What became of it, once libcurl is done. Takes the reply.
+  /// The outcome, once libcurl is done. Takes the reply.
   Result<HttpReply> outcome(CURLcode code);
   /// Lets go of the request; the handle is kept.
   void clear();
@@ -72,7 +72,7 @@ class CurlTransfer {
   CURL* const easy_;
   std::array<char, CURL_ERROR_SIZE> said_{};
 
-  // Of the request that is carried.
+  // State of the request that is carried.
   std::string resolved_;
   curl_slist resolve_list_{};
   std::vector<curl_slist> header_list_;  // Points into the request.

@@ -16,10 +16,10 @@ namespace {
 /// (RFC 8305 recommends 250 ms between attempts).
 constexpr std::chrono::milliseconds kFirstAttempt{250};
 
-/// What one connection may take before the others have their turn.
+/// The most bytes that one connection reads before the others have their turn.
 constexpr std::size_t kMostBytesATurn = 1 << 20;
 
-/// Of heads, and of bodies that have no place.
+/// Room for heads, and for bodies that have no place.
 constexpr std::size_t kScratchBytes = 4 * 1024;
 
 }  // namespace

@@ -17,7 +17,8 @@
 
 namespace leat {
 
-/// What a connection may be used again for.
+/// The server that a connection leads to. A request to an equal endpoint may
+/// use the connection again.
 struct ConnectTarget {
   std::string host;  ///< Without the brackets of an IPv6 address.
   std::uint16_t port = 0;
@@ -46,7 +47,7 @@ class DirectSockets {
   std::vector<DirectConnection*> by_fd_;
 };
 
-/// What a connection needs to come about.
+/// The facts that a connection needs in order to be opened.
 struct ConnectPlan {
   ConnectTarget target;
   /// Tried from the front on; at least one.
@@ -61,7 +62,7 @@ struct ConnectPlan {
 /// Threads: one, which has SIGPIPE blocked.
 class DirectConnection {
  public:
-  /// What became of a request.
+  /// The outcome of a request.
   struct Verdict {
     Result<HttpReply> reply;
     bool can_keep = false;  ///< The connection is ready for another request.
@@ -87,8 +88,8 @@ class DirectConnection {
 
   /// The request that is carried; null if idle.
   Transfer* transfer() const { return transfer_; }
-  /// Takes the request away, with its head. What comes of the connection is
-  /// then of no use.
+  /// Takes the request away, with its head. Later results of the connection are
+  /// of no use.
   std::string release();
 
   const ConnectTarget& target() const { return plan_.target; }

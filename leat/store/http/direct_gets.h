@@ -72,9 +72,11 @@ class DirectGets {
   DirectSockets sockets_;
   std::optional<TlsClient> tls_;  // From the first https on.
   std::vector<std::unique_ptr<DirectConnection>> connections_;
-  std::vector<Idle> idle_;  // Of those; the most recently used last.
-  std::size_t turn_ = 0;    // Whose turn it is among the addresses.
-  int family_ = 0;          // Of the last connection that came about.
+  std::vector<Idle> idle_;  // The idle connections; the most recently used
+                            // last.
+  std::size_t turn_ = 0;    // The next of the addresses to try.
+  int family_ = 0;          // The address family of the last connection that
+                            // was opened.
   std::optional<TimePoint> next_check_;
 };
 

@@ -1,4 +1,4 @@
-// What an I/O thread knows of the hosts that requests have named.
+// An I/O thread's knowledge of the hosts that requests have named.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -30,8 +30,8 @@ class HostBook {
   /// Takes an answer; returns those who wait for it.
   std::vector<TransferId> hear(const HostNews& news, TimePoint now);
 
-  /// What libcurl is to be told of the host of `url` (CURLOPT_RESOLVE), once
-  /// for each answer and port; empty if it has been.
+  /// The entry for libcurl about the host of `url` (CURLOPT_RESOLVE), once for
+  /// each answer and port; empty if libcurl has it already.
   std::string curl_resolve_entry(const HttpUrl& url);
 
  private:

@@ -73,8 +73,8 @@ class CurlHttpClient final : public HttpClient {
   }
 
  private:
-  /// The first that is not busy: one thread wakes less often than two for the
-  /// same replies. Where all are, the one with the fewest requests.
+  /// The first thread that is not busy: one thread wakes less often than two
+  /// for the same replies. If all are busy, the one with the fewest requests.
   IoThread& next_thread() {
     for (const auto& thread : threads_) {
       if (!thread->is_busy()) return *thread;

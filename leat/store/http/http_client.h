@@ -28,8 +28,8 @@ struct HttpRequest {
   std::vector<std::string> headers{};
   /// Sent as the body. Must live until the reply.
   std::span<const std::byte> body{};
-  /// Where not empty, the body of a 2xx reply is written here and must fill it
-  /// exactly; the body of any other reply goes to HttpReply::body.
+  /// If not empty, the body of a 2xx reply is written here and must fill it
+  /// exactly. The body of any other reply goes to HttpReply::body.
   std::span<std::byte> into{};
   /// Most bytes of a body that is kept in HttpReply::body; more is an error if
   /// the reply is a success, and cut off if it is not.

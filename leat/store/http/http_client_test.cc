@@ -27,7 +27,7 @@ std::span<std::byte> bytes_of(std::string& text) {
   return std::as_writable_bytes(std::span(text.data(), text.size()));
 }
 
-/// Who carries a GET.
+/// The code that carries a GET.
 enum class Carrier { kDirect, kLibcurl };
 
 /// Sets the environment for one test.

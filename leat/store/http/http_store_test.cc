@@ -19,7 +19,7 @@ std::unique_ptr<Store> store_on(const ScriptedServer& server) {
   return *std::move(store);
 }
 
-/// What a read of [offset, offset + size) of "object" ends in.
+/// The result of a read of [offset, offset + size) of "object".
 Result<std::string> read(const ScriptedServer::Answer& answer,
                          std::uint64_t offset, std::size_t size,
                          const std::string& etag = "") {

@@ -11,7 +11,7 @@ namespace leat {
 inline constexpr std::uint16_t kHttpPort = 80;
 inline constexpr std::uint16_t kHttpsPort = 443;
 
-/// Where a URL leads. Borrows from the text it was split from.
+/// The parts of a URL. Borrows from the text it was split from.
 struct HttpUrl {
   std::string_view scheme;       ///< As written; http or https in any case.
   std::string_view host;         ///< Without the brackets of an IPv6 address.

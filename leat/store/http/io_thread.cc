@@ -99,7 +99,7 @@ void IoThread::run() {
     }
     reap();
     handle_events();
-    direct_.check();  // What has come is heard first.
+    direct_.check();  // Handle the replies that have come first.
   }
   handle_mail();
   cancel_all();

@@ -92,7 +92,7 @@ class IoThread final : public SocketOwner {
   std::atomic<std::size_t> load_ = 0;
   std::atomic<bool> is_busy_ = false;
 
-  // Of the thread alone.
+  // Used by the thread alone.
   const SteadyClock clock_;
   Poller poller_;
   CURLM* const multi_;

@@ -1,4 +1,4 @@
-// What an I/O thread does with the addresses of a host.
+// Tests of how an I/O thread uses the addresses of a host.
 
 #include "leat/store/http/io_thread.h"
 
@@ -218,7 +218,7 @@ TEST_P(IoThreadTest, TellsEachPortOfAHostApart) {
 }
 
 TEST_P(IoThreadTest, CancelsWhatWaitsForAName) {
-  // Of the thread that asks, too: it may outlive the resolver.
+  // Shared with the thread that asks, too: it may outlive the resolver.
   const auto may_answer = std::make_shared<std::latch>(1);
   const auto is_asked = std::make_shared<std::latch>(1);
   Resolver resolver([may_answer, is_asked](const std::string&) {

@@ -1,4 +1,4 @@
-// What other threads tell an I/O thread.
+// The messages of other threads to an I/O thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@ struct TransferId {
   std::uint32_t use = 0;
 };
 
-/// What the resolver said of a host.
+/// The resolver's answer about a host.
 struct HostNews {
   std::string host;
   Result<HostAnswerRef> answer;

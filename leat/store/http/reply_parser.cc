@@ -21,7 +21,8 @@ void HttpReplyParser::on_response_impl(int code, Text, int, Failure&) {
 
 void HttpReplyParser::on_field_impl(Field, Text name, Text value,
                                     Failure& failure) {
-  if (is_header_done()) return;  // What trails a chunked body is not wanted.
+  // A trailer behind a chunked body is not wanted.
+  if (is_header_done()) return;
   // Beast's own limit is of what it has not yet taken.
   head_bytes_ += name.size() + value.size();
   if (head_bytes_ > kMostHeadBytes) {

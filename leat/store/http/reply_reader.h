@@ -27,7 +27,7 @@ class ReplyReader {
   /// `sink` must live until the next open() or the reader's end.
   void open(ReplySink& sink);
 
-  /// Where the next bytes are to be put; empty: anywhere, and then to take().
+  /// The place for the next bytes. If empty, put them anywhere and call take().
   std::span<std::byte> place() const;
   /// That many bytes were put at the front of place().
   Step placed(std::size_t bytes);
@@ -50,7 +50,8 @@ class ReplyReader {
   std::optional<HttpReplyParser> parser_;
   std::string unparsed_;  // The beginning of a head or of a chunk's size.
   int interim_replies_ = 0;
-  std::size_t place_left_bytes_ = 0;  // Of a body that goes past the parser.
+  std::size_t place_left_bytes_ = 0;  // The bytes of a body that go past the
+                                      // parser.
   bool has_excess_ = false;
   std::string why_;
 };

@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-/// What is kept of the body of a reply that is not a success.
+/// The most bytes that are kept of the body of a reply that is not a success.
 constexpr std::size_t kMostErrorBody = 64 * 1024;
 
 constexpr std::size_t kMostHeaders = 256;

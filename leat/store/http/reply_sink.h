@@ -1,4 +1,4 @@
-// What a reply becomes as it comes in, whoever carries it.
+// A reply as it comes in, whichever transport carries it.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -27,8 +27,8 @@ class ReplySink {
   void open(const HttpRequest& request);
   void clear() { *this = ReplySink(); }
 
-  /// A head begins. What an earlier one said is forgotten: that may have been
-  /// "100 Continue".
+  /// A head begins. Earlier headers are forgotten, since the head before may
+  /// have been "100 Continue".
   void hear_status(int status);
   void hear_header(std::string_view name, std::string_view value);
   /// The next piece of the body. False: the transfer is over, and outcome()
@@ -37,7 +37,7 @@ class ReplySink {
 
   /// True if the body belongs into HttpRequest::into.
   bool goes_into_place() const;
-  /// What of the place is still to be filled.
+  /// The part of the place that is still to be filled.
   std::span<std::byte> place() const;
   /// As hear_body(), for bytes that have been put at the front of place().
   /// REQUIRES: at most place().size() of them.

@@ -22,7 +22,7 @@ struct HostAddress {
   std::string text;  ///< "192.0.2.1" or "2001:db8::1".
 };
 
-/// What a name stood for at some time; never empty.
+/// The addresses of a name at some time; never empty.
 struct HostAnswer {
   std::vector<HostAddress> addresses;  ///< In the order the system prefers.
   TimePoint fresh_until;

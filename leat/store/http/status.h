@@ -1,4 +1,4 @@
-// What an HTTP status means to a caller.
+// The meaning of an HTTP status for a caller.
 #pragma once
 #include <string_view>
 

@@ -66,7 +66,7 @@ class Stream {
   OwnedFd socket_;
   SslSession tls_;  // Dies before the socket.
   bool may_have_more_ = false;
-  int errno_ = 0;  // Of the last failure.
+  int errno_ = 0;  // The errno of the last failure.
 };
 
 }  // namespace leat

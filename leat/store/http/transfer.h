@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// What every transfer of a client has in common.
+/// The settings that all transfers of a client share.
 struct TransferSettings {
   HttpClientOptions options;
   std::string ca_bundle;  ///< Found; empty for the TLS library's own.

@@ -30,7 +30,7 @@ class JoinedStore final : public Store {
                            std::span<const std::byte> bytes,
                            std::stop_token stop) override;
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
-  /// What holds for every part.
+  /// Properties that hold for every part.
   StoreTraits traits() const override;
   std::string url_of(std::string_view key) const override;
 

@@ -1,8 +1,8 @@
-// Reads wait in one of three lists: stopped ones, those sent again, new ones;
-// that is also the order in which they go. Whoever adds a read or ends one
-// tries to send. Only one thread sends at a time and the others leave it to
-// that one: so order is kept, and an inner store that answers before its read()
-// returns makes the loop longer, not the stack deeper.
+// Reads wait in one of three lists, in the order in which they go: stopped
+// ones, those sent again, new ones. Each thread that adds a read or ends one
+// tries to send. Only one thread sends at a time, and the others leave the
+// sending to it. So the order is kept, and an inner store that answers before
+// its read() returns makes the loop longer, not the stack deeper.
 
 #include "leat/store/layers/limited_store.h"
 

@@ -43,8 +43,8 @@ class LimitedStore final : public StoreWrapper {
   void set_window(std::size_t window);
   std::size_t window() const;
 
-  /// Bytes a second that reads may ask for from now on; nullopt: as many as the
-  /// window brings. What was saved up for is at most a tenth of a second.
+  /// The bytes a second that reads may ask for from now on; nullopt for no
+  /// limit but the window. At most a tenth of a second's worth is saved up.
   /// REQUIRES: more than 0.
   void set_bytes_per_second(std::optional<std::uint64_t> rate);
 

@@ -12,9 +12,9 @@
 namespace leat {
 
 /// Passes everything on, and appends the path of each file that is read, once
-/// and with a zero byte behind it, to `notes`/opened-PID: that is how
-/// `leat profile` learns which files to make warm and cold. What cannot be
-/// noted is read all the same.
+/// and with a zero byte behind it, to `notes`/opened-PID. `leat profile` learns
+/// from these notes which files to make warm and cold. A path that cannot be
+/// noted does not stop the read.
 ///
 /// Threads: any. Lifetime: as Store says.
 class NotedStore final : public Store {

@@ -52,7 +52,7 @@ TEST_F(PoliteWindowTest, IsWithoutBoundsWhereConnectionsAreKept) {
 TEST_F(PoliteWindowTest, HalvesForADroppedPacketAndStaysBelowForAWhile) {
   for (int i = 0; i < 100; ++i) answer_all(64);
   const std::size_t before = window_.most();
-  for (int i = 0; i < 5; ++i) {  // Of one loss.
+  for (int i = 0; i < 5; ++i) {  // All of them belong to one loss.
     notes_.note_late();
     window_.read_ended(now_);
   }

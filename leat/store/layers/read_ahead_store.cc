@@ -152,7 +152,8 @@ Result<void> ReadAheadStore::scan_within_chunk(ChunkId id, AheadPlace from,
       const auto found = held_.find(id);
       if (found != held_.end()) chunk = found->second;
       if (chunk != nullptr) return chunk->state != Chunk::State::kComing;
-      // What is not asked for yet will be, unless there is no room for it.
+      // A chunk that is not asked for yet will be, unless there is no room for
+      // it.
       return id < next_ || !holds_ ||
              ((hurries_ || is_awaited) && !has_memory()) ||
              chunk_size(id.object) > options_.most_bytes;

@@ -42,10 +42,10 @@ struct ReadAheadOptions {
   std::function<bool()> is_awaited = {};
 };
 
-/// Reads a row of objects once, in order, as far ahead as memory goes, for two
-/// who want the same bytes one after the other: scan() finds out what lies
-/// there and read() takes it. What both have used is let go, and the next is
-/// read in its place.
+/// Reads a row of objects once, in order, as far ahead as memory allows, for
+/// two readers that want the same bytes one after the other: scan() finds out
+/// what lies in an object, and read() takes the bytes. Once both have used a
+/// chunk, it is let go and the next one is read in its place.
 ///
 /// Memory is taken in the objects' order and never held up by a read: what is
 /// not held, because it was let go or there was no room, is asked of the inner
@@ -81,7 +81,7 @@ class ReadAheadStore final : public StoreWrapper {
   /// Lets go of everything and reads no more ahead.
   void stop_holding();
 
-  /// What it asked for and what it spared.
+  /// Counts of the reads it sent and of those it spared.
   struct Counts {
     std::uint64_t sent = 0;  ///< Reads of its own: ahead, and by scan().
     std::uint64_t sent_bytes = 0;
@@ -92,7 +92,8 @@ class ReadAheadStore final : public StoreWrapper {
   std::uint64_t held_bytes() const;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  /// Where nothing is read ahead, and nothing let go.
+  /// The store itself, for reads that neither read ahead nor let go of
+  /// anything.
   Store& inner() { return *inner_; }
 
  private:
@@ -128,7 +129,8 @@ class ReadAheadStore final : public StoreWrapper {
                                  const std::stop_token& stop);
 
   const ReadAheadOptions options_;
-  std::unordered_map<std::string, std::size_t> numbers_;  // Of the keys.
+  // The number of each key.
+  std::unordered_map<std::string, std::size_t> numbers_;
   std::stop_source stop_;
 
   mutable Mutex mutex_;

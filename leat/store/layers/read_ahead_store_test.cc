@@ -157,7 +157,8 @@ TEST_F(ReadAheadStoreTest, AScanWaitsForMemoryUnlessThatIsInVain) {
   ahead_->hurry(true);
   scanner.join();
 
-  // What it wanted alone, in two parts of two chunks; both are passed by.
+  // The reads that wanted it alone came in two parts of two chunks; both are
+  // passed by.
   EXPECT_EQ(noting_->bytes(), 34u + 15);
   ahead_->hurry(false);
   ahead_->let_go_before({3, 0});
@@ -173,10 +174,10 @@ TEST_F(ReadAheadStoreTest, AScanThatOthersWaitForWaitsForNoMemory) {
 
   scan(3, "d", 0, 15);
 
-  EXPECT_EQ(asked, 3);  // Of two chunks.
+  EXPECT_EQ(asked, 3);  // One read for each of two chunks.
   EXPECT_EQ(noting_->bytes(), 34u + 10 + 5);
   EXPECT_EQ(ahead_->held_bytes(), 34u);
-  scan(2, "c", 0, 9);  // What is held needs no memory.
+  scan(2, "c", 0, 9);  // Chunks that are held need no memory.
   EXPECT_EQ(asked, 3);
 }
 

@@ -43,7 +43,7 @@ struct RetryingStore::Flight {
   std::uint32_t attempts_made = 0;
   Result<void> last;
 
-  // Of the back-off, if one is on.
+  // The timer of the back-off, if one is on.
   Mutex mutex;
   TimerQueue::Id timer LEAT_GUARDED_BY(mutex) = 0;
   bool is_woken LEAT_GUARDED_BY(mutex) = false;

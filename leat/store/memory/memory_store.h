@@ -15,7 +15,7 @@ using MemoryObjects = std::map<std::string, std::string, std::less<>>;
 
 struct MemoryStoreOptions {
   std::size_t most_keys_per_page = 1000;
-  /// What url_of() begins with.
+  /// The prefix of what url_of() returns.
   std::string url = "memory://";
 };
 

@@ -44,7 +44,8 @@ Result<NamedFile> load(std::string path) {
   return NamedFile{std::move(path), std::move(sections), ""};
 }
 
-/// What `file` has under `section` goes over what is there already.
+/// Lets the values of `file` under `section` replace those that are there
+/// already.
 bool merge(const NamedFile& file, const std::string& section,
            IniSection& into) {
   const auto found = file.sections.find(section);

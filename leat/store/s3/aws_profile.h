@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// What both files say about one profile.
+/// The values of both files for one profile.
 struct AwsProfile {
   std::string name = "default";
   /// The files that were looked into and what became of it, for messages.

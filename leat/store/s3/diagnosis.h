@@ -1,4 +1,4 @@
-// What a user should know about access to a bucket.
+// The facts about access to a bucket that a user should know.
 #pragma once
 #include <stop_token>
 #include <string>
@@ -17,7 +17,7 @@ namespace leat {
 Diagnosis diagnose_credentials(const S3Options& options, const Env& env,
                                const std::stop_token& stop);
 
-/// What is known about the way to a bucket; empty texts where it is not.
+/// Known facts about the way to a bucket; texts are empty if unknown.
 struct NetworkFacts {
   std::string bucket;
   std::string bucket_region;

@@ -1,4 +1,4 @@
-// Where a service of AWS, or what stands in for it, is reached.
+// The address of a service of AWS, or of its stand-in.
 #pragma once
 #include <optional>
 #include <string>
@@ -44,7 +44,7 @@ Endpoint aws_endpoint(std::string_view service, std::string_view region);
 std::optional<std::string> find_region(const AwsProfile& profile,
                                        const Env& env);
 
-/// What a request is signed for where nobody says.
+/// The region that a request is signed for if none is given.
 inline constexpr std::string_view kDefaultRegion = "us-east-1";
 
 /// True if it may become part of a host name: letters, digits, '-', '_'.

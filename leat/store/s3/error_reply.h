@@ -1,4 +1,4 @@
-// What S3's errors mean.
+// The meaning of S3's errors.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace leat {
 
 /// The <Error> of a reply, fit to be shown: short and without control
-/// characters. What is not there is empty.
+/// characters. Missing parts are empty.
 struct S3ErrorReply {
   std::string code;
   std::string message;
@@ -22,7 +22,7 @@ struct S3ErrorReply {
 /// Reads the body of a reply; nullopt if it is no S3 error.
 std::optional<S3ErrorReply> parse_s3_error(std::string_view body);
 
-/// What would make the same request succeed.
+/// The change that would make the same request succeed.
 enum class S3Cure : std::uint8_t {
   kNone,
   kClock,        ///< Signing with the server's time.
@@ -34,11 +34,11 @@ struct S3Errand {
   std::string region;
 };
 
-/// What to do about a reply that is no success. A HEAD's has no body; its
-/// headers tell of a region alone.
+/// Decides what to do about a reply that is no success. A HEAD's reply has no
+/// body; only its headers tell a region.
 S3Errand errand_of(const HttpReply& reply);
 
-/// What was asked, for the message.
+/// The request, for the message.
 struct S3Attempt {
   std::string doing;  ///< "reading s3://ds/7.tar [0, 65536)"
   std::string bucket;

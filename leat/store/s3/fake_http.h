@@ -13,13 +13,13 @@
 
 namespace leat {
 
-/// What the fake was asked and what it answers. Outlives the fake.
+/// The requests that the fake got and the answers it gives. Outlives the fake.
 struct HttpScript {
   std::vector<HttpRequest> asked;
   std::vector<std::string> bodies;  ///< Of them: `asked` only borrows.
   /// Taken one after another; when none is left, HTTP 500.
   std::deque<Result<HttpReply>> replies;
-  /// Where set, replies are given by whoever it hands them to.
+  /// If set, gets each HttpDone, and the test gives the replies itself.
   std::function<void(HttpDone)> hold;
 
   void answer(int status, std::string body = {}, ReplyHeaders headers = {}) {

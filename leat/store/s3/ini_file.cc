@@ -52,7 +52,7 @@ std::string section_name(std::string_view text) {
 /// Reads one line after another.
 class Reader {
  public:
-  /// What is wrong with the line, or nothing.
+  /// Describes the error in the line; empty if there is none.
   std::string_view read(std::string_view line) {
     const bool is_indented = !line.empty() && is_blank(line.front());
     const std::string_view text = trimmed(line);
@@ -102,7 +102,8 @@ class Reader {
 
   IniFile file_;
   IniSection* section_ = nullptr;
-  std::string parent_;  // Of what is indented next; empty if nothing may be.
+  std::string parent_;  // The key that the next indented lines belong to; empty
+                        // if none may follow.
 };
 
 }  // namespace

@@ -45,8 +45,8 @@ class RequestMaker {
     std::span<const std::byte> body;   ///< Signed. Lent until the reply.
   };
 
-  /// What a request was made with, which may be known to be wrong by the time
-  /// its reply comes.
+  /// The credentials and settings of a request. They may prove wrong by the
+  /// time its reply comes.
   struct MadeWith {
     CredentialsRef who;
     SettingsRef settings;

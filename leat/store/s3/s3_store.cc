@@ -37,7 +37,7 @@ std::string_view unquoted(std::string_view etag) {
   return etag;
 }
 
-/// What is wrong with the range that came; nullopt if nothing is known to be.
+/// Describes the error of the range that came; nullopt if none is known.
 std::optional<Error> wrong_range(const HttpReply& reply, std::uint64_t offset,
                                  std::uint64_t size) {
   if (reply.status != 206) {

@@ -15,9 +15,9 @@ namespace leat {
 
 /// Opens a bucket with settings from resolve_s3_settings(). Sends nothing.
 ///
-/// Reads are ranged GETs, with If-Match where an ETag is given; lists are
-/// ListObjectsV2. What fails fails once: see layers/ for retries, of which
-/// S3Settings::max_attempts says how many.
+/// Reads are ranged GETs, with If-Match if an ETag is given; lists are
+/// ListObjectsV2. The store sends each request once. See layers/ for retries;
+/// S3Settings::max_attempts bounds them.
 ///
 /// Threads, Lifetime: as Store says; owns `http`.
 std::unique_ptr<Store> open_s3_store(std::string_view bucket,

@@ -55,7 +55,7 @@ class S3StoreTest : public testing::Test {
         {});
   }
 
-  /// What a server would think of the last request.
+  /// A server's verdict on the last request.
   SignatureVerdict judge_last(const AwsCredentials& keys = kKeys) const {
     const HttpRequest& request = script_.asked.back();
     std::vector<ReceivedRequest::Header> headers = {{"host", "localhost:9000"}};

@@ -16,15 +16,15 @@ namespace leat {
 class CredentialChain;
 class CredentialProvider;
 
-/// Where the bucket's name stands.
+/// The place of the bucket's name in a URL.
 enum class Addressing : std::uint8_t {
   kAuto,         ///< By the rules in README.md.
   kPath,         ///< https://host/bucket/key
   kVirtualHost,  ///< https://bucket.host/key
 };
 
-/// What the user said. Whatever is empty is looked up in the environment, then
-/// in the profile files.
+/// The user's options. Empty ones are looked up in the environment, then in the
+/// profile files.
 struct S3Options {
   std::string endpoint_url;  ///< http://… or https://…; a path is kept.
   std::string region;
@@ -33,13 +33,13 @@ struct S3Options {
   Addressing addressing = Addressing::kAuto;
   std::string ca_bundle;           ///< A PEM file; empty for the system's.
   std::uint32_t max_attempts = 0;  ///< 0: AWS_MAX_ATTEMPTS, else 10.
-  /// Whoever asks pays for the requests and bytes, not the bucket's owner.
+  /// The caller pays for the requests and bytes, not the bucket's owner.
   bool requester_pays = false;
   /// See ProfileLinkOptions::helper.
   std::string credential_helper;
 };
 
-/// What holds in the end.
+/// The settings that hold in the end.
 struct S3Settings {
   /// Scheme, host and path in front of keys, without a slash at the end:
   /// "https://ds.s3.eu-west-1.amazonaws.com", "http://localhost:9000/ds".
@@ -50,7 +50,7 @@ struct S3Settings {
   std::string region;
   /// Known without asking anybody. None and no `provider`: do not sign.
   std::optional<AwsCredentials> credentials;
-  /// Where credentials come from, and where to ask for newer ones.
+  /// The source of credentials, which can be asked for newer ones.
   std::shared_ptr<CredentialProvider> provider;
   /// See node_turn.h; empty for no turns.
   std::string turn_path;

@@ -15,7 +15,7 @@ namespace leat {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-constexpr std::size_t kBlock = 64;  // Of SHA-256.
+constexpr std::size_t kBlock = 64;  // The block size of SHA-256.
 
 /// SHA-256 over pieces, in this thread's own context.
 class Digest {

@@ -1,6 +1,6 @@
 // AWS Signature Version 4, as S3 wants it: paths are encoded once, never twice.
-// Pure but for the key of the day, which a Signer remembers. What a server
-// needs to check a signature is in sigv4_verify.h.
+// Pure but for the key of the day, which a Signer remembers. sigv4_verify.h has
+// what a server needs to check a signature.
 #pragma once
 #include <array>
 #include <chrono>
@@ -16,7 +16,8 @@
 
 namespace leat {
 
-/// Who signs. Never printed: no message, log or state may hold the last two.
+/// The keys to sign with. Never printed: no message, log or state may hold the
+/// last two.
 struct AwsCredentials {
   std::string access_key_id;
   std::string secret_access_key;
@@ -62,7 +63,7 @@ enum class Slash { kKeep, kEncode };
 std::string uri_encode(std::string_view text, Slash slash);
 void append_uri_encoded(std::string& out, std::string_view text, Slash slash);
 
-/// Undoes it. What is no valid escape stays as it is; '+' stays '+'.
+/// Undoes it. Invalid escapes stay as they are; '+' stays '+'.
 std::string uri_decode(std::string_view text);
 
 /// Names and values of a query, not encoded.
@@ -92,7 +93,7 @@ std::string canonical_request(const SigningRequest& request);
 /// `host;range;x-amz-date`.
 std::string signed_header_names(const SigningRequest& request);
 
-/// What a signature is good for: day/region/service/aws4_request.
+/// The scope of a signature: day/region/service/aws4_request.
 std::string credential_scope(std::string_view day, std::string_view region,
                              std::string_view service);
 

@@ -19,7 +19,7 @@ constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr std::size_t kMostSignedHeaders = 128;
 constexpr std::uint32_t kMostExpirySeconds = 7 * 24 * 3600;
 
-/// What the client claims, from the header or the query.
+/// The client's claims, from the header or the query.
 struct Claim {
   std::string access_key_id;
   std::string day;

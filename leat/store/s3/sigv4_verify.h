@@ -34,8 +34,8 @@ enum class SignatureVerdict : std::uint8_t {
   kWrongRegion,  ///< Signed for another region; `region` is the signed one.
 };
 
-/// What S3 says for it as the `Code` of its error and as the HTTP status.
-/// REQUIRES: neither kValid nor kAnonymous.
+/// The verdict as the `Code` of S3's error and as the HTTP status. REQUIRES:
+/// neither kValid nor kAnonymous.
 std::string_view s3_error_code(SignatureVerdict verdict);
 int s3_error_status(SignatureVerdict verdict);
 
@@ -43,7 +43,7 @@ struct CheckedSignature {
   SignatureVerdict verdict = SignatureVerdict::kAnonymous;
   std::string access_key_id;
   std::string region;
-  /// What was signed for the body: hex SHA-256 (compare it with the body's),
+  /// The signed hash of the body: hex SHA-256 (compare it with the body's),
   /// UNSIGNED-PAYLOAD, or STREAMING-… for a body in signed chunks.
   std::string payload_hash;
   /// One sentence for the error's `Message`; never holds secrets.
@@ -55,7 +55,7 @@ using FindCredentials =
     std::function<std::optional<AwsCredentials>(std::string_view id)>;
 
 struct VerifyOptions {
-  /// Where not empty, a signature for another region is kWrongRegion.
+  /// If not empty, a signature for another region is kWrongRegion.
   std::string region;
   std::chrono::seconds most_skew{15 * 60};
 };

@@ -1,4 +1,4 @@
-// What every store must do, as tests that a driver joins in three lines:
+// The rules for every store, as tests that a driver joins in three lines:
 //
 //     INSTANTIATE_TEST_SUITE_P(Memory, StoreConformanceTest, conforming({
 //         .open = [](const Objects& objects) -> std::shared_ptr<Store> {
@@ -25,8 +25,8 @@ namespace leat::testing {
 using Objects = std::map<std::string, std::string>;
 
 struct StoreUnderTest {
-  /// Opens a new store that holds exactly `objects`. What it stands on (a
-  /// folder, a server) lives as long as the pointer; see owning().
+  /// Opens a new store that holds exactly `objects`. The folder or server under
+  /// it lives as long as the pointer; see owning().
   std::function<std::shared_ptr<Store>(const Objects& objects)> open;
   /// False where a key may not be odd, e.g. on a file system without UTF-8.
   bool takes_odd_keys = true;

@@ -1,4 +1,4 @@
-// What every store that lists must do.
+// Tests for every store that lists.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// What every store must do: reads of ranges and whole objects.
+// Tests for every store: reads of ranges and whole objects.
 #include <gmock/gmock.h>
 
 #include "leat/store/testing/conformance_themes.h"

@@ -1,4 +1,4 @@
-// What every store must do with many reads at once, and when it is stopped.
+// Tests for every store: many reads at once, and stops.
 #include <fmt/format.h>
 
 #include <atomic>

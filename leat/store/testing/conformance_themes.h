@@ -1,4 +1,4 @@
-// What the themes of the conformance suite share. Internal to it.
+// Helpers that the themes of the conformance suite share. Internal to it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every store that writes must do, and what the others must say.
+// Tests for every store that writes, and for the refusals of the others.
 
 #include "leat/store/testing/conformance_themes.h"
 

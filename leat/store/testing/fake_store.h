@@ -9,8 +9,7 @@
 
 namespace leat::testing {
 
-/// Whoever derives from it says what a read brings; all else is empty, and
-/// succeeds.
+/// A subclass says what a read brings; all else is empty, and succeeds.
 class FakeStore : public Store {
  public:
   Result<ListPage> list(const ListRequest&, std::stop_token) override {

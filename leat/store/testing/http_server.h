@@ -93,8 +93,9 @@ class ScriptedServer {
   std::jthread acceptor_;
 };
 
-/// What a well-behaved server of these objects answers: GET with one range and
-/// If-Match, HEAD; the key is the percent-decoded path without its first slash.
+/// The answers of a well-behaved server of these objects: GET with one range
+/// and If-Match, HEAD. The key is the percent-decoded path without its first
+/// slash.
 ScriptedServer::Answer serve_objects(
     std::map<std::string, std::string> objects);
 

@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// What a job says instead of what it did.
+/// Turns a job's true report into what it says instead.
 using Lie = std::function<void(JobReport&)>;
 
 /// Jobs that do what their truth says with what they are given.

@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// What a synthetic pipeline is bounded by.
+/// The bounds of a synthetic pipeline.
 struct SyntheticWorld {
   double latency_seconds = 0.01;  ///< Before the first byte.
   double connection_bytes_per_second = 1e12;
@@ -67,7 +67,7 @@ class SyntheticPipeline {
     if (w.training_seconds > 0) speed = std::min(speed, 1 / w.training_seconds);
     return speed;
   }
-  /// What so many threads have of the cores: as large a part as each other one.
+  /// The cores that so many threads get: as large a part as each other thread.
   double cores_of(std::size_t threads) const {
     const auto t = static_cast<double>(threads);
     return std::min(t, world_.cores * t / (t + world_.others));
@@ -121,7 +121,7 @@ class SyntheticPipeline {
     now_.tasks += w.task_seconds > 0 ? count : 0;
     now_.reads += static_cast<std::uint64_t>(reads);
     now_.read_bytes += static_cast<std::uint64_t>(reads * bytes_per_read());
-    // Where the store is what bounds it, requests queue there.
+    // If the store is the bound, requests queue there.
     const double in_flight = this->speed() >= 0.99 * bandwidth
                                  ? static_cast<double>(now_.in_flight)
                                  : speed * reads_per_sample() * read_seconds();
@@ -132,7 +132,7 @@ class SyntheticPipeline {
     now_.cpu_seconds += samples * w.task_seconds;
     const bool trains =
         w.training_seconds > 0 && this->speed() >= 0.999 / w.training_seconds;
-    // Where training is what bounds it, the noise is training's.
+    // If training is the bound, the noise is training's.
     const double trained =
         trains ? seconds : std::min(seconds, samples * w.training_seconds);
     now_.training_seconds += trained;

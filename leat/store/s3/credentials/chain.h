@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// What became of one place, for people.
+/// The outcome of asking one place, for people.
 struct LinkReport {
   enum class Outcome : std::uint8_t { kFound, kNothing, kFailed, kNotAsked };
   std::string name;
@@ -48,7 +48,7 @@ class CredentialChain final : public CredentialProvider {
   /// True if what answered is the environment, which never says anything else.
   bool is_constant() const { return answered_ && *answered_ == environment_; }
 
-  /// What the last fetch found out, in the order of asking.
+  /// The outcomes of the last fetch, in the order of asking.
   std::vector<LinkReport> reports() const;
 
  private:

@@ -22,7 +22,7 @@ std::string last_line(std::string_view text) {
   return shown_without_long_words(text);
 }
 
-/// Whatever went wrong with it is not for the retries of a read to hide.
+/// A failure of the helper must not be hidden by the retries of a read.
 Error failed(const Error& error) {
   const bool may_pass = error.code() == ErrorCode::kDeadlineExceeded ||
                         error.code() == ErrorCode::kCancelled;

@@ -16,9 +16,9 @@ std::optional<std::chrono::sys_seconds> parse_iso8601(std::string_view text);
 /// The point of our clock at which credentials end that end at `expiration` by
 /// the other side's clock.
 ///
-/// `date` is the other side's Date header, empty if it has none. Where that is
-/// more than a minute off our time of day it is believed, so that a wrong clock
-/// here does not make credentials look good that are not, or the reverse.
+/// `date` is the other side's Date header, empty if it has none. If it differs
+/// from our time of day by more than a minute, it is believed. So a wrong clock
+/// here makes no bad credentials look good, nor the reverse.
 TimePoint expiry_on_our_clock(std::chrono::sys_seconds expiration,
                               std::string_view date,
                               const CredentialTools& tools);

@@ -50,8 +50,7 @@ class ImdsSession {
   /// Errors: kCancelled, and a service that answers with nonsense.
   Result<State> open(const std::stop_token& stop);
 
-  /// What stands at `path` ("meta-data/placement/region").
-  /// REQUIRES: open() said kOpen.
+  /// Gets `path` ("meta-data/placement/region"). REQUIRES: open() said kOpen.
   Result<HttpReply> get(std::string_view path, const std::stop_token& stop);
 
   const std::string& token() const { return token_; }
@@ -66,7 +65,7 @@ class ImdsSession {
   std::string token_;
 };
 
-/// What to say and to do about a session that could not be opened.
+/// Explains why a session could not be opened and what to do about it.
 std::string why_closed(ImdsSession::State state, const ImdsOptions& options);
 
 /// `options` that are an error are reported once asked.

@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// What the JSON is expected to look like.
+/// The form that the JSON is expected to have.
 struct JsonForm {
   std::string_view token_name = "Token";
   bool needs_expiration = true;

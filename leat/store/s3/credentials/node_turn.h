@@ -1,4 +1,4 @@
-// Whose turn it is to renew credentials, among all processes of a node.
+// The turn to renew credentials, among all processes of a node.
 #pragma once
 #include <optional>
 #include <stop_token>

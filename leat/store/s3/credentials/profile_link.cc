@@ -31,7 +31,7 @@ enum class Way {
   kHelper,  ///< SSO, `aws login`, MFA.
 };
 
-/// What only the helper can do.
+/// Keys that only the helper can handle.
 constexpr std::array<std::string_view, 3> kForHelper = {
     "sso_session", "sso_start_url", "login_session"};
 

@@ -1,4 +1,4 @@
-// What a profile says about who we are: keys, a role, a process, SSO.
+// The identity that a profile describes: keys, a role, a process, SSO.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,7 +11,8 @@ namespace leat {
 struct ProfileLinkOptions {
   /// As the user named it; empty for AWS_PROFILE and its default.
   std::string profile;
-  /// What STS requests are signed for; empty for environment and profile.
+  /// The region that STS requests are signed for; empty for environment and
+  /// profile.
   std::string region;
   /// A command that prints credentials as a credential_process does, given
   /// `--profile NAME`: for SSO and MFA, which need more than we do. Empty for

@@ -52,7 +52,7 @@ class ProfileLinkTest : public ::testing::Test {
     return error;
   }
 
-  /// What STS would think of the signature of a request.
+  /// STS's verdict on the signature of a request.
   SignatureVerdict judge(std::size_t nth, const AwsCredentials& keys) {
     const HttpRequest& request = script_.asked.at(nth);
     const std::size_t path = request.url.find('/', 8);

@@ -1,4 +1,5 @@
-// Where AWS credentials come from: the interface, and what every place needs.
+// The places that AWS credentials come from: their interface, and what every
+// place needs.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -21,10 +22,11 @@ struct TimedCredentials {
   std::optional<TimePoint> expires_at{};  ///< nullopt: they do not say.
 };
 
-/// What a place answers when asked for credentials.
+/// The answer of a place that is asked for credentials.
 struct CredentialAnswer {
   std::optional<TimedCredentials> found{};
-  /// Where nothing is found: why, as half a sentence. "AWS_PROFILE is not set".
+  /// If nothing is found: the reason, as half a sentence. "AWS_PROFILE is not
+  /// set".
   std::string why_not{};
 
   static CredentialAnswer none(std::string why) {
@@ -43,7 +45,7 @@ class CredentialProvider {
  public:
   virtual ~CredentialProvider() = default;
 
-  /// What to call it: "AWS_ACCESS_KEY_ID in the environment".
+  /// The name for messages: "AWS_ACCESS_KEY_ID in the environment".
   virtual std::string name() const = 0;
 
   /// True if fetch() asks nobody but memory and files, now.

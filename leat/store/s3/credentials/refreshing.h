@@ -33,15 +33,17 @@ using CredentialsRef = std::shared_ptr<const AwsCredentials>;
 /// pause, half a second to 30 s; who asks during it and needs new credentials
 /// gets the same error.
 ///
-/// Threads:  any. What waits is called on a thread of this object.
-/// Lifetime: destruction ends the fetch, answers who waits with kCancelled, and
-///           joins. Two threads are started with the first fetch, none before.
+/// Threads:  any. Waiting callbacks are called on a thread of this object.
+/// Lifetime: destruction ends the fetch, answers the callbacks that wait with
+///           kCancelled, and joins. Two threads are started with the first
+///           fetch, none before.
 class RefreshingCredentials {
  public:
   using Ready = std::function<void(Result<CredentialsRef>)>;
 
   struct Options {
-    /// What to start with; nullopt to fetch before the first request.
+    /// The credentials to start with; nullopt to fetch before the first
+    /// request.
     std::optional<TimedCredentials> initial;
     /// Null: `initial` is all there is.
     std::shared_ptr<CredentialProvider> provider;

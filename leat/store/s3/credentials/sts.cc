@@ -39,7 +39,7 @@ struct StsError {
   std::string message;
 };
 
-/// What a refusal says; empty if it is none of STS's.
+/// The text of a refusal; empty if it is none of STS's.
 StsError parse_refusal(const pugi::xml_document& document,
                        const Secrets& secrets) {
   pugi::xml_node error = document.child("ErrorResponse").child("Error");

@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// Where STS is, and what requests to it are signed for.
+/// The endpoint of STS, and the scope that requests to it are signed for.
 struct StsPlace {
   Endpoint endpoint;
   std::string region;

@@ -18,7 +18,7 @@ namespace leat::testing {
 /// that a test can look for it wherever it must not be.
 inline constexpr std::string_view kPlanted = "PLANTED";
 
-/// What is wanted from whom asks.
+/// The token that each service expects from its callers.
 inline constexpr std::string_view kContainerToken = "PLANTEDCONTAINERTOKEN";
 inline constexpr std::string_view kWebIdentityToken = "PLANTEDWEBIDENTITY";
 inline constexpr std::string_view kSourceKeyId = "AKSOURCE";
@@ -48,7 +48,7 @@ class FakeIssuer {
 
   ServerReply answer(const ServerRequest& request);
 
-  /// What was given under this access key id.
+  /// The credentials that were given under this access key id.
   std::optional<Issued> find(std::string_view access_key_id) const;
 
   std::size_t given() const;

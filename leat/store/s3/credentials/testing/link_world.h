@@ -1,4 +1,4 @@
-// What the tests of places that give credentials have in common.
+// The fixture that the tests of credential places share.
 #pragma once
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ class LinkWorld {
     return tools;
   }
 
-  /// What is left of the life of credentials, at noon.
+  /// The rest of the life of credentials, at noon.
   Nanoseconds left(const TimedCredentials& found) const {
     return *found.expires_at - clock->now();
   }
@@ -65,14 +65,14 @@ class LinkWorld {
   std::shared_ptr<FakeClock> clock = std::make_shared<FakeClock>();
 };
 
-/// What metadata services answer; good for an hour.
+/// The answer of metadata services; good for an hour.
 inline std::string json_credentials(std::string_view code = "Success") {
   return R"({"Code":")" + std::string(code) +
          R"(","AccessKeyId":"ASIA1","SecretAccessKey":"PLANTEDSECRET",)"
          R"("Token":"PLANTEDTOKEN","Expiration":"2024-02-29T13:00:00Z"})";
 }
 
-/// What STS answers to `action`; good for an hour.
+/// The answer of STS to `action`; good for an hour.
 inline std::string sts_grant(std::string_view action) {
   const std::string name(action);
   return "<" + name + "Response xmlns=\"https://sts.amazonaws.com/doc/\"><" +
