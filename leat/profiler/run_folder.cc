@@ -81,9 +81,8 @@ RunFolder::~RunFolder() {
     while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  if (!path_.empty())
-    remove_tree(path_);  // Runs if somebody ended the
-                         // process.
+  // Runs if somebody ended the process.
+  if (!path_.empty()) remove_tree(path_);
 }
 
 }  // namespace leat
