@@ -2,6 +2,7 @@
 
     ./dev demo            # a table
     ./dev demo --json     # and, as the last line, one JSON object
+    ./dev demo --picture docs/demo.svg    # and draws it there, too
 
 Makes 4,000 photographs and 1,797 digits, puts them into `leat bucket --latency 55ms`,
 trains on the photographs in the ways of demo_ways.py, one after another, and then on
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from typing import Any
 
 import demo_data
+import demo_picture
 import demo_ways
 import digits
 import leat
@@ -36,12 +38,14 @@ from train_photos import BATCH, EPOCHS
 
 LATENCY = "55ms"
 PAGE = demo_data.FOLDER.parent / "profile.html"
+PICTURE = demo_data.FOLDER.parent / "demo.svg"
 MEMORY_ABOVE_START = (64 << 20) + 150_000_000
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
+    parser.add_argument("--picture", type=pathlib.Path, default=PICTURE, help="where to draw it; default: %(default)s")
     options = parser.parse_args()
 
     begun = time.perf_counter()
@@ -62,7 +66,9 @@ def main() -> int:
     print_table(report)
     promises = check(report)
     print_promises(promises)
-    print(f"\nwhere a step of it goes: {report['profile']['page']}")
+    options.picture.write_text(demo_picture.draw(report))
+    print(f"\nthe same as a picture: {options.picture}")
+    print(f"where a step of it goes: {report['profile']['page']}")
     report["promises"] = [dataclasses.asdict(promise) for promise in promises]
     if options.json:
         print(json.dumps(report))

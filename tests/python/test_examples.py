@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
+import xml.etree.ElementTree
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples")
 import demo  # noqa: E402
 import demo_data  # noqa: E402
 import demo_measure  # noqa: E402
+import demo_picture  # noqa: E402
 import demo_ways  # noqa: E402
 import digits  # noqa: E402
 import leat  # noqa: E402
@@ -147,3 +149,16 @@ def test_the_wait_is_what_iter_and_next_take(monkeypatch):
     assert epoch.first_batch_seconds == 10 + 100
     assert epoch.wait_seconds == 10 + 2 * 100 + 1000
     assert epoch.seconds == epoch.wait_seconds + 2 * 3
+
+
+def test_the_demos_picture_has_a_bar_a_way_of_the_length_of_its_speed():
+    ways = {name: {"samples_per_second": speed, "wait_fraction": waits} for name, speed, waits in
+            [("sequential", 10.0, 0.9), ("<own>", 0.0, 0.0), ("leat", 200.0, 0.05)]}  # fmt: skip
+    drawn = xml.etree.ElementTree.fromstring(demo_picture.draw({"ways": ways, "latency": "55ms", "batch": 64}))
+
+    told = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    widths = [float(rect.get("width")) for rect in drawn.iter("{http://www.w3.org/2000/svg}rect")][1:]
+    assert "10/s, waits 90%" in told and "200/s, waits 5%" in told and "<own>" in told
+    bars = [trains + waits for trains, waits in zip(widths[::2], widths[1::2])]
+    assert bars[0] / bars[2] == pytest.approx(10 / 200, abs=0.01) and bars[1] == 0
+    assert widths[1] / bars[0] == pytest.approx(0.9, abs=0.01)
