@@ -1,4 +1,5 @@
-"""What an agent costs its node: many jobs that report once a second, a page that is open, `leat top` and Prometheus.
+"""The cost of an agent to its node: many jobs that report once a second, a page that is
+open, `leat top` and Prometheus.
 
 Look at `percent_of_a_core`: registering, learning, deciding, telling shares and being looked at, against the 5 % that
 it may. The jobs are connections that report what a model of each makes of the share that it was told: half of them

@@ -2,12 +2,12 @@
 
     ./dev bench bucket [--runs 5] [--seconds 3] [--only 500] [--json]
 
-What to look at: `gets_per_core_s` is the rate over the CPU the server used, so
-it holds on a machine that is busy otherwise; `gets_per_s` is what came through
-beside the client. `late_ms_p50` and `p95` are the delay added beyond the one
-asked for, told by the server: from the request's last byte (as the kernel noted
-it) to the return of the write that the reply begins with. `first_byte_ms` is
-what the client saw in all.
+How to read it: `gets_per_core_s` is the rate over the CPU the server used, so
+it holds on a machine that is busy otherwise; `gets_per_s` is the rate beside
+the client. `late_ms_p50` and `p95` are the delay added beyond the one asked
+for, told by the server: from the request's last byte (as the kernel noted it)
+to the return of the write that the reply begins with. `first_byte_ms` is the
+whole time that the client saw.
 
 The client is `wrk` (apt-get install wrk), on one thread of the same machine.
 Each connection asks again as soon as it is answered, and all begin at once: 500

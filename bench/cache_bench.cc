@@ -22,7 +22,7 @@
 
 namespace {
 
-/// Of the tier: more than the caches of most CPUs hold.
+/// The size of the tier: more than the caches of most CPUs hold.
 constexpr std::uint64_t kBytes = std::uint64_t{256} << 20;
 
 leat::RecordKey key_of(std::uint64_t n) {

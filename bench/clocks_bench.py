@@ -1,4 +1,5 @@
-"""What the clocks that always run cost: calls a sample, nanoseconds a call, over the CPU a sample of the cheapest pipelines.
+"""The cost of the clocks that always run: calls a sample, nanoseconds a call, over the
+CPU a sample of the cheapest pipelines.
 
     ./dev bench clocks [--runs 5] [--samples 60000] [--json]
 

@@ -3,10 +3,10 @@
     with nodes(3, delay=0.002, bytes_per_second=50e6) as enter:
         subprocess.run([*enter(0), "ping", "-c1", address(1)])
 
-Each node is a network namespace with a TUN device; a process of ours carries the packets
-between them. What a node sends leaves it at so many bytes a second, one packet after
-the other, and arrives so much later; nothing is lost. The kernel's own netem would do,
-but is not everywhere. Needs root, `ip` and /dev/net/tun.
+Each node is a network namespace with a TUN device; a process of ours carries the
+packets between them. Packets leave a node at so many bytes a second, one after the
+other, and arrive so much later; nothing is lost. The kernel's own netem would do, but
+is not everywhere. Needs root, `ip` and /dev/net/tun.
 """
 
 from __future__ import annotations

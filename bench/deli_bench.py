@@ -8,19 +8,19 @@ latency and seconds a sample are not. Training is a sleep of 12.6 ms a sample, w
 theirs took; their server takes what `bench/deli_data.py` fits to their tables: 2.75 ms
 a sample and 7.5 s a request, which is divided too. Every way reads the same order.
 
-What to look at: `missed` beside `simulated` (`leat plan --simulate` of the same job):
-below T = rate x fetch samples come too late, past T + F = C they are pushed out
-unread, and half and half is the largest T between. `wait_s` and `after_first_s`
-(from the first batch to the end) of `leat` beside `no I/O`: 2 % is the aim, with one
-GET a sample, at most C samples' bytes held and no cache on disk. Rows of `2500/s` are
-at that rate and at full scale, for there 55 ms are 137 samples; `no I/O`, `local disk`
-and `leat` run --runs times there, one after the other in turn, and `over_no_io` is the
+How to read it: compare `missed` with `simulated` (`leat plan --simulate` of the same
+job). Below T = rate x fetch, samples come too late; past T + F = C they are pushed out
+unread; half and half is the largest T between. Compare `wait_s` and `after_first_s`
+(from the first batch to the end) of `leat` with `no I/O`: 2 % is the aim, with one GET
+a sample, at most C samples' bytes held and no cache on disk. Rows of `2500/s` are at
+that rate and at full scale, for there 55 ms are 137 samples. `no I/O`, `local disk`
+and `leat` run --runs times there, one after the other in turn; `over_no_io` is the
 median of the turns, each against its own `no I/O`, with their median deviation. GETs
-are counted at the server; a content hash that differs ends the bench, as does a `leat`
-that takes more than 512 MB. A way that is at it for --box seconds (at
-2500/s 10, those in turns 20) is cut there, and its hash is not compared: see `read`.
+are counted at the server. A content hash that differs ends the bench, as does a `leat`
+that takes more than 512 MB. A way that has run for --box seconds (at 2500/s 10, those
+in turns 20) is cut there, and its hash is not compared: see `read`.
 
-What waits for single GETs takes next to no CPU: those ways run side by side, each
+Ways that wait for single GETs take next to no CPU: they run side by side, each
 with a bucket of its own. From `concurrent` on each is alone.
 """
 
@@ -46,7 +46,7 @@ LATENCY = 0.055
 COMPUTE = 0.0126
 FAST = 1 / 2500
 START, EACH = 7.5, 0.00275
-MOST_MB = 512  # Of a process of Leat's, all in all.
+MOST_MB = 512  # The most that a process of Leat's may take, all in all.
 SIDE_BY_SIDE = 6
 HERE = pathlib.Path(__file__).parent
 

@@ -31,13 +31,14 @@ from typing import Any, NamedTuple
 from leat import testing
 
 NODES = 3
-READS = 11_667  # Of a node, an epoch. Rows with another number are of MNIST.
+# The reads of a node, an epoch. Rows with another number are of MNIST.
+READS = 11_667
 SAMPLES = NODES * READS
 ENDLESS = SAMPLES  # Items that an unlimited cache holds.
 FITTED = "fetch-size-results"
 PREDICTED = ("cache-size-results", "min-queue-size", "fifty_fifty_full_fetch", "baseline-cache", "baseline-gcp")
 LOCAL_DISK = "baseline-disk"
-FETCH_SIZE = 1024  # Of tables that do not say: see the repository's scripts.
+FETCH_SIZE = 1024  # For tables that do not tell: see the repository's scripts.
 
 
 class Case(NamedTuple):

@@ -26,8 +26,8 @@ import leat
 from leat.testing import content_hash
 
 Batch = list[tuple[int, bytes]]  # Sample ids, and what was read.
-THREADS = 64  # Of the concurrent loop without prefetch.
-IN_FLIGHT = 128  # What Leat has in flight where nothing else is said.
+THREADS = 64  # The threads of the concurrent loop without prefetch.
+IN_FLIGHT = 128  # Leat's requests in flight, unless told otherwise.
 
 
 class Client:

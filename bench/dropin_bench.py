@@ -2,19 +2,19 @@
 
     ./dev bench dropin [--runs 5] [--latency 110ms] [--workers 2] [--as-before] [--quick] [--json]
 
-What to look at: `over_torch` is the rate over that of torch's DataLoader with the
-same num_workers, `over_best` over the best of torch's rows of the same case; `cpu_us`
-is CPU time an item, of all threads and processes, which a busy machine changes less. "gets"
-are boto3 GETs from a bucket that far away; torch's best number of workers there is
-found first, by a sweep that goes on until its best is inside (64 is the most), and
-stands beside. Every worker of torch's has 20 batches at least, or it would be timed while
-it starts and ends. `--as-before` adds rows of the yardstick that this bench had until
-then, with one busy worker of 2, and 8 of the best: 64 and 512 items in batches of 64.
-"files" and "pictures" are local files, read alone and decoded by Pillow; "python"
-holds the GIL, which is what processes are for. Before anything is timed, each way
-delivers what torch delivers: the same items in the same order, byte by byte. GETs
-are counted at the server: one an item. Each way starts anew in each run, so the
-time has the start of its threads or processes in it.
+How to read it: `over_torch` is the rate over that of torch's DataLoader with the same
+num_workers, and `over_best` over the best of torch's rows of the same case. `cpu_us` is
+CPU time an item, of all threads and processes, which a busy machine changes less.
+"gets" are boto3 GETs from a bucket that far away. A sweep first finds torch's best
+number of workers there: it goes on until its best is inside (64 is the most), and that
+number stands beside. Every worker of torch's has 20 batches at least, or it would be
+timed while it starts and ends. `--as-before` adds rows of the yardstick that this bench
+had until then, with one busy worker of 2, and 8 of the best: 64 and 512 items in
+batches of 64. "files" and "pictures" are local files, read alone and decoded by Pillow;
+"python" holds the GIL, the case for processes. Before anything is timed, each way
+delivers what torch delivers: the same items in the same order, byte by byte. GETs are
+counted at the server: one an item. Each way starts anew in each run, so the time
+includes the start of its threads or processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dropin_datasets import Files, Gets, Pictures, Python, keep_lists, make_pict
 from measure import interleave, report, spread
 
 BATCH = 64
-GETS_BATCH = 16  # Of GETs: with 2 workers, 64 items at once.
+GETS_BATCH = 16  # For GETs: with 2 workers, 64 items at once.
 BATCHES_A_WORKER = 20
 QUICK_BATCHES = 2  # --quick: nobody looks at its figures.
 MOST_WORKERS = 64
@@ -49,7 +49,7 @@ Way = Callable[[], "dict[str, float]"]
 
 
 def cpu_seconds() -> float:
-    """Of this process and of its children that have ended."""
+    """CPU seconds of this process and of its children that have ended."""
     whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, whose))
 

@@ -1,4 +1,5 @@
-"""What bench/dropin_bench.py loads: map-style datasets as users write them."""
+"""The data of bench/dropin_bench.py: map-style datasets as users write
+them."""
 
 from __future__ import annotations
 

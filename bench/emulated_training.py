@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, Dataset
 BUCKET = "photos"
 WARMUP = 6
 MEASURED = 24  # Steps of torch: its workers give their batches one after the other, so as often one as the other.
-EPOCHS = 2  # Of Leat that are measured, after one in which its cache is filled.
+EPOCHS = 2  # Leat's measured epochs, after one that fills its cache.
 BATCH = {"torch": 8, "leat": 32}
 WORKERS = 2  # torch's processes.
 IN_FLIGHT = 16  # Leat's requests.
@@ -49,7 +49,7 @@ def make_photos(root: pathlib.Path, count: int) -> None:
 
 
 class Photos(Dataset):
-    """What a torch user writes, with a share of it at hand."""
+    """A torch user's dataset, with a share of it at hand."""
 
     def __init__(self, url: str, folder: pathlib.Path, cached: float) -> None:
         self.url = urllib.parse.urlsplit(url)
@@ -81,7 +81,7 @@ def torch_loader(url: str, folder: pathlib.Path, cached: float) -> DataLoader:
 
 
 def leat_loader(url: str, folder: pathlib.Path, cached: float) -> leat.Loader:
-    # What a record takes besides its bytes is little, and not asked about.
+    # A record takes a little more than its bytes; the margin covers it.
     room = sum(path.stat().st_size + 128 for path in folder.iterdir()) * cached
     return leat.Loader(
         f"s3://{BUCKET}", batch_size=BATCH["leat"], shuffle=True, endpoint_url=url, no_sign_request=True, fields=("image",), batch="dict",

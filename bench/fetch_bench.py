@@ -2,15 +2,15 @@
 
     ./dev bench fetch [--runs 5] [--latency 20ms] [--quick] [--json]
 
-What to look at: `efficiency` is the rate over n times that of one request in
-flight: below 0.9 something other than the latency is the limit. At 256 the rate
+How to read it: `efficiency` is the rate over n times that of one request in
+flight. Below 0.9, something other than the latency is the limit. At 256 the rate
 stands beside keep-alive Python threads, of which 64, 128 and 256 are tried; all
 share this machine with the server. `us_per_get` is the client's CPU, without
-hashing; `libcurl` beside it is a bare loop around the library that we send with,
-which does nothing else: the least that Leat could take. Every way makes its
-connections and touches its memory in a pass that is not timed. Every row's GETs
-are counted at the server, and before anything is timed each way's bytes are
-checked against the files, by the sum of their hashes.
+hashing. `libcurl` beside it is a bare loop around the library that we send with,
+and nothing else: the least that Leat could take. Every way makes its connections
+and touches its memory in a pass that is not timed. Every row's GETs are counted
+at the server. Before anything is timed, each way's bytes are checked against the
+files, by the sum of their hashes.
 """
 
 from __future__ import annotations

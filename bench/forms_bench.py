@@ -28,7 +28,8 @@ from measure import interleave, report, spread
 
 OPS = "decode_image,random_resized_crop:224,random_horizontal_flip,normalize:imagenet"
 EPOCHS = 3
-DECODED = 500 * 375 * 3 + 2 * 4096  # Of a record, with its head and whole pages.
+# The size of a record, with its head and whole pages.
+DECODED = 500 * 375 * 3 + 2 * 4096
 
 
 def make_photographs(root: pathlib.Path, count: int) -> None:

@@ -20,7 +20,8 @@ import photos
 
 
 class Shape(NamedTuple):
-    """Of all photographs of a dataset, and how they become as many bytes."""
+    """Shared by all photographs of a dataset: their size, and how they
+    become as many bytes."""
 
     size: tuple[int, int]
     quality: int

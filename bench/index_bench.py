@@ -2,12 +2,12 @@
 
     ./dev bench index [--keys 10000000] [--samples 100000000] [--nodes 4] [--ranks 4] [--json]
 
-What to look at: `lists` are those that the bucket counted for all processes together
-(a page has a thousand keys, so ten million take 10,000 by any means); on the second
-start there are none. `first_batch_s` is the slowest rank's time from the start of
-Loader() to its first batch, and `start_s` that of Loader() alone, the interpreter's and
-the imports' left out. `open_s` and `rss_mb` are of opening a catalogue that was made
-here and saying its length and a key; the resident set is what that added.
+How to read it: `lists` are those that the bucket counted for all processes together (a
+page has a thousand keys, so ten million take 10,000 by any means); on the second start
+there are none. `first_batch_s` is the slowest rank's time from the start of Loader() to
+its first batch, and `start_s` that of Loader() alone, without the interpreter's and the
+imports' time. `open_s` and `rss_mb` are for opening a catalogue that was made here and
+asking for its length and a key; the resident set is the part that this added.
 
 The bucket is `leat bucket --repeat`, where one file stands for all objects: what is
 measured is our side. Every node has a cache folder of its own and nothing else in

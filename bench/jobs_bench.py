@@ -16,11 +16,13 @@ room together. `torch` is a DataLoader each, with Pillow and no cache, since it 
 fastest in a sweep before, in which each worker made at least 20 batches; the sweep goes on until more workers are slower. `apart` are three loaders of Leat with a third of the room each, keeping bytes,
 pictures or what they find better; `shared` are the same with shared=True; `first` with first_within= all positions too.
 
-What to look at: `makespan_s`, from the start to the end of the last; `of_torch` and `of_apart` divide by torch's and by
-the fastest of those that are apart; `gets` and `mb` are what the server counted, of one photograph and in all;
-`decoded` is how often a photograph was decoded in each of the jobs' epochs, on average; `cpu_s` is what all jobs took
-of cores, without torch's workers. Every epoch of every run has to be a permutation. Before anything is timed each way
-runs once with hashes, of two epochs: the pixels have to be those of a loader without a cache, and torch's bytes those
+How to read it: `makespan_s` is the time from the start to the end of the last job.
+`of_torch` and `of_apart` divide by torch's and by the fastest of the ways that are
+apart. `gets` and `mb` are the server's counts, for one photograph and in all. `decoded`
+is how often a photograph was decoded in each of the jobs' epochs, on average. `cpu_s`
+is the time of cores that all jobs took, without torch's workers. Every epoch of every
+run has to be a permutation. Before anything is timed, each way runs two epochs with
+hashes: the pixels have to be those of a loader without a cache, and torch's bytes those
 of the files.
 """
 
@@ -47,16 +49,17 @@ from measure import interleave, report, spread
 BUCKET = "photographs"
 RESIZED = 341 * 256 * 3  # Bytes of a picture whose shorter side became 256.
 PAGES = 2 * 4096  # A record's head, and what fills up its pages.
-SHARE = 0.4  # Of all photographs, that caches have room for.
+SHARE = 0.4  # The share of all photographs that caches have room for.
 LEAST_BATCHES = 20  # That each worker of torch makes in the sweep.
 
 
 class Yardstick(NamedTuple):
-    """What the trainings read, for how long, and what the room of caches is a share of."""
+    """The data of the trainings, for how long they read it, and the size that the
+    room of caches is a share of."""
 
     shape: grainy_photographs.Shape
     epochs: int
-    bytes_of_room: int  # Of a photograph.
+    bytes_of_room: int  # The size of a photograph.
 
 
 YARDSTICKS = {
@@ -184,7 +187,7 @@ def check_content(place: Place, ways: dict[str, list[str]]) -> None:
 
 
 def ways_of(place: Place, room: int) -> dict[str, list[str]]:
-    """What each job is told, by way."""
+    """The arguments of each job, by way."""
     args = place.args
     seeds = range(1, args.jobs + 1)
     apart = {"ram": room // args.jobs}

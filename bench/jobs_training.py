@@ -27,7 +27,7 @@ STD = np.asarray([0.229, 0.224, 0.225], np.float32) * 255
 
 
 def chain(data: bytes, draw: np.random.Generator) -> np.ndarray:
-    """What leat does of it in OPS, by Pillow and NumPy."""
+    """Leat's work in OPS, by Pillow and NumPy."""
     image = Image.open(io.BytesIO(data)).convert("RGB")
     scale = 256 / min(image.size)
     image = image.resize([round(side * scale) for side in image.size], Image.Resampling.BILINEAR)
@@ -39,7 +39,7 @@ def chain(data: bytes, draw: np.random.Generator) -> np.ndarray:
 
 
 class Photographs:
-    """What a torch user writes: a connection to the bucket in each worker."""
+    """A torch user's dataset: a connection to the bucket in each worker."""
 
     def __init__(self, url: str, keys: list[str], seed: int) -> None:
         self.url = urllib.parse.urlsplit(url)

@@ -1,4 +1,4 @@
-// What libcurl alone costs: the same GETs as `leat bench`, by a bare loop
+// The cost of libcurl alone: the same GETs as `leat bench`, by a bare loop
 // around one CURLM and epoll, into memory that is reused. No retries, no plan,
 // no checks but of the size. fetch_bench.py sets it beside Leat's own loop.
 //

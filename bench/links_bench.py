@@ -37,7 +37,7 @@ PORT = 29555
 
 
 def measured(count: int, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """What each shape takes on so many nodes."""
+    """The time of each shape on so many nodes."""
     shapes = [f"{depth}x{width}" for depth, width in itertools.product(DEPTHS, WIDTHS)]
     print(f"{count} nodes: {len(shapes)} networks", file=sys.stderr)
     with nodes(count, args.delay / 1e3, args.megabytes * 1e6) as enter, contextlib.ExitStack() as stack:
@@ -59,8 +59,9 @@ def measured(count: int, args: argparse.Namespace) -> list[dict[str, Any]]:
 def fit(rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Latency and bytes a second of a link, with the least squares of relative errors.
 
-    Of the model of `leat recommend` on processors (leat/profile/recommend.h): two buckets
-    are under way at once. It has a corner, so all of a grid are tried, and a finer one.
+    Fits the model of `leat recommend` for processors (leat/profile/recommend.h), in
+    which two buckets are under way at once. The model has a corner, so all points of a
+    grid are tried, and then of a finer one.
     """
     hops, stall, buckets, size = (
         np.array([of(row) for row in rows])

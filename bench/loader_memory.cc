@@ -54,11 +54,11 @@ class IndexOnly final : public leat::SystemFileOps {
   const std::uint64_t body_bytes_;
 };
 
-/// What is resident, as /proc/self/status has it; in bytes.
+/// The resident memory, as /proc/self/status has it; in bytes.
 struct Resident {
   std::uint64_t own = 0;    // Heaps and stacks.
   std::uint64_t files = 0;  // Mapped: programs, and the catalogue.
-  std::uint64_t tier = 0;   // Of the RAM tier's memory, what was mapped.
+  std::uint64_t tier = 0;   // The mapped part of the RAM tier's memory.
   std::uint64_t page_tables = 0;
 
   /// All but the bytes of the tier.

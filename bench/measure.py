@@ -1,4 +1,5 @@
-"""What every benchmark shares: interleaved runs, median and spread, the machine."""
+"""The common part of all benchmarks: interleaved runs, median and spread, the
+machine."""
 
 from __future__ import annotations
 

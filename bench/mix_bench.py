@@ -140,7 +140,8 @@ class Arena:
             agent.watch()
 
     def results(self) -> dict[str, list[dict[str, Any]]]:
-        """What each rank says once it is done. Ends the buckets, and compares what they counted."""
+        """The report of each rank once it is done. Ends the buckets, and compares
+        their counts."""
         end = time.monotonic() + PATIENCE
         while any(process.poll() is None for _, process in self.ranks):
             self.watch()
@@ -163,7 +164,7 @@ class Arena:
 
 
 class Content:
-    """What all arms must deliver alike."""
+    """The content that all arms must deliver alike."""
 
     def __init__(self) -> None:
         self._first: dict[str, list[int]] = {}
@@ -269,7 +270,7 @@ def mix_rows(found: dict[str, dict[str, list[float]]], jobs: list[Job]) -> list[
 
 
 def bound_rows(mix: dict[str, Any], root: pathlib.Path, alone: dict[str, float]) -> list[dict[str, Any]]:
-    """What any way could bring at most, without a floor and with that of the agent."""
+    """The upper bounds for any way, without a floor and with the agent's."""
     sample_bytes = {
         job["name"]: sum(file.stat().st_size for file in (root / job["name"]).iterdir()) / job["objects"] for job in mix["jobs"]
     }
@@ -322,7 +323,7 @@ def splits(parts: int, jobs: int) -> Iterator[tuple[int, ...]]:
 
 
 def rates_alone(arena: Arena, names: list[str], mix: dict[str, Any], folder: pathlib.Path, seconds: float) -> dict[str, float]:
-    """Of each job on a node, with nobody beside it."""
+    """The rate of each job on a node, with nobody beside it."""
     alone = {}
     for job in mix["jobs"]:
         if job["name"] not in names:

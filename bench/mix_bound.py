@@ -1,4 +1,4 @@
-"""What sharing could bring a mix at most: computed, for bench/mix_bench.py.
+"""Computes an upper bound for sharing in a mix, for bench/mix_bench.py.
 
     python bench/mix_bound.py      of bench/mix.toml, by the rates that its comments say
 
@@ -26,7 +26,7 @@ except ImportError:  # Before Python 3.11.
     import tomli as tomllib  # type: ignore[no-redef]
 
 Job = dict[str, Any]
-FLOOR = 0.5  # Of `leat agent`.
+FLOOR = 0.5  # The floor of `leat agent`.
 # Of one job: samples a second that its node's core decodes, and their bytes.
 DECODED_PER_SECOND, PICTURE_BYTES, SMALL_PICTURE_BYTES = 633, 22250, 6000
 

@@ -1,7 +1,8 @@
 """One rank of a job of bench/mix_bench.py: a real loader, and training that sleeps.
 
-What it is comes as a JSON object in MIX_JOB; it says in one line on stdout what it did. If
-that names a file, `progress`, it always has the samples so far and when that was.
+The job comes as a JSON object in MIX_JOB. The process reports in one line on stdout. If
+the object names a file, `progress`, that file always has the samples so far and their
+time.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Node:
         return process
 
     def count_gets(self) -> int:
-        """What the bucket was asked for since it began. Ends it."""
+        """The bucket's GETs since it began. Ends it."""
         said, _ = self._bucket.communicate()
         return json.loads(said)["get"]
 
@@ -138,7 +138,8 @@ class FixedAgent:
     def __init__(self, path: pathlib.Path, shares: Callable[[list[str]], dict[str, Shares]]) -> None:
         self.socket = str(path)
         self.shares = shares
-        self.rates: dict[str, dict[str, float]] = {}  # What each said last.
+        # The last report of each.
+        self.rates: dict[str, dict[str, float]] = {}
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.socket)
         os.chmod(self.socket, 0o600)
@@ -234,7 +235,8 @@ class Weights:
 
 
 def launch_environment(node: Node, nodes: list[int], port: int) -> dict[str, str]:
-    """What a launcher says to the rank of a job on one of its nodes."""
+    """The variables that a launcher sets for the rank of a job on one of
+    its nodes."""
     rank = nodes.index(node.number)
     return {
         "RANK": str(rank), "WORLD_SIZE": str(len(nodes)), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 HUB = "10.79.0.254"
-DEVICE = "net"  # Of each node.
+DEVICE = "net"  # The device of each node.
 
 
 def run(*words: str) -> str:

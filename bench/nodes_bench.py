@@ -3,18 +3,18 @@
     ./dev bench nodes [--samples 3000] [--epochs 10] [--epoch-seconds 12]
         [--only "8 ranks"] [--policies belady lru] [--quick] [--json]
 
-`3 nodes`: a rank on each, with a RAM tier of 25, 50 and 75 % of what it reads in an
-epoch. `8 ranks`: of one node, whose tier holds half of the dataset, or all of it.
-`later run`: 8 ranks over what 8 others have left in a cache folder, which holds half;
-its hits are of all its epochs.
-What to look at: `hits`, of reads after the first epoch, beside `simulated`
-(`leat plan --simulate` of the same job and policy) and `belady`, the most that any
-policy could hit: half a point is the aim for Belady's. Hits are reads that the
-bucket was not asked for; it counts. `gets_of_n` is GETs over samples: with all of the
-dataset in the tier it is 1, each object fetched by one rank, once. LRU and FIFO may
-hit more than simulated: what waits to be written counts, too. `belady sticky` is with
-`locality="sticky"`, which deals samples otherwise: `points` may be above 0. For the
-other localities see `./dev bench solar`.
+`3 nodes`: a rank on each, with a RAM tier of 25, 50 and 75 % of its reads in an
+epoch. `8 ranks`: on one node, whose tier holds half of the dataset, or all of it.
+`later run`: 8 ranks over the cache folder that 8 others have left, which holds half;
+its hits are of all its epochs. How to read it: compare `hits`, of reads after the
+first epoch, with `simulated` (`leat plan --simulate` of the same job and policy) and
+with `belady`, the most that any policy could hit. Half a point is the aim for
+Belady's. Hits are reads that the bucket was not asked for, by the bucket's count.
+`gets_of_n` is GETs over samples: with all of the dataset in the tier it is 1, each
+object fetched by one rank, once. LRU and FIFO may hit more than simulated: records
+that wait to be written count, too. `belady sticky` is with `locality="sticky"`, which
+deals samples otherwise: `points` may be above 0. For the other localities see `./dev
+bench solar`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ import leat
 from measure import report
 
 LENGTH = 3000
-COST = 4096 + 128  # Of a record of up to a page, in a tier.
+COST = 4096 + 128  # The cost of a record of up to a page, in a tier.
 POLICIES = ("belady", "never_evict", "lru", "fifo")
-SEED = 4  # Of every order.
+SEED = 4  # The seed of every order.
 
 
 def run_simulation(folder: pathlib.Path, toml: str) -> dict[str, Any]:
-    """What `leat plan` says of a file."""
+    """Runs `leat plan` on a file."""
     file = folder / "job.toml"
     file.write_text(toml)
     command = [leat.testing.find_binary(), "plan", "--simulate", str(file), "--json"]

@@ -12,13 +12,13 @@ Ways: `none`, the tiers of each node alone; `peers`, with the servers behind the
 `partitioned`, CoorDL's cache: the same memory altogether, all of it in the servers, each
 object on one of them, none ever evicted, and no tiers. `no I/O` trains without data.
 
-What to look at: `seconds` beside `simulated` (`leat plan --simulate` of the same job) and
-`error`: 10 % is the aim. What the simulation takes of the machine is the time of a step
-without data and what bench/nopfs_calibration.py finds of the links, before the first run;
-nothing is fitted. `gets_of_n` is GETs, as the bucket counted them, over samples: 1 is the
-dataset once for the whole run; beside it the simulation's. `ram`, `disk`, `peer` are
-reads that those answered, and simulated ones. Needs root, ip (iproute2), /dev/net/tun
-and memcached.
+How to read it: compare `seconds` with `simulated` (`leat plan --simulate` of the same
+job); `error` is the difference, and 10 % is the aim. The simulation takes two things
+from the machine, before the first run: the time of a step without data, and the links
+as bench/nopfs_calibration.py measures them. Nothing is fitted. `gets_of_n` is GETs, as
+the bucket counted them, over samples: 1 is the dataset once for the whole run; the
+simulation's stands beside it. `ram`, `disk`, `peer` are reads that those answered, and
+simulated ones. Needs root, ip (iproute2), /dev/net/tun and memcached.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ NODES = 4
 SERVERS = 3
 BUCKET_NODE = NODES
 OBJECT_BYTES = 40_000
-RECORD_BYTES = 10 * 4096 + 128  # What one takes in a tier: whole pages, and its place in the index.
+# The size of a record in a tier: whole pages, and its place in the index.
+RECORD_BYTES = 10 * 4096 + 128
 BATCH = 16 * NODES
 STEP = 0.06
 LATENCY = "20ms"
@@ -59,13 +60,14 @@ STEPS_AHEAD = 6
 IN_FLIGHT = 64
 HERE = pathlib.Path(__file__).parent
 MIB = 1 << 20
-LEAST_MIB = 16  # Of a memcached whose values may have 8 MiB.
+LEAST_MIB = 16  # For a memcached whose values may have 8 MiB.
 
 Enter = Callable[[int], list[str]]
 
 
 class Regime(NamedTuple):
-    """Of the dataset: RAM and disk tier of a node, memory of a server."""
+    """Shares of the dataset: RAM and disk tier of a node, memory of a
+    server."""
 
     ram: float
     disk: float
@@ -82,7 +84,8 @@ WAYS = ("none", "peers", "partitioned")
 
 
 class Memory(NamedTuple):
-    """Of a way in a regime: bytes of the tiers of a node, MiB of a server; 0: none."""
+    """The memory of a way in a regime: bytes of the tiers of a node, MiB of a
+    server; 0: none."""
 
     ram: int
     disk: int

@@ -1,4 +1,4 @@
-"""What the links of bench/nopfs_bench.py take, measured from a node, without Leat.
+"""Measures the links of bench/nopfs_bench.py from a node, without Leat.
 
     nopfs_calibration.py ENDPOINT/BUCKET/ KEYS.json HOST:PORT
 

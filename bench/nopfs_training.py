@@ -25,7 +25,8 @@ import leat
 
 @contextlib.contextmanager
 def meeting(path: str, ranks: int) -> Iterator[None]:
-    """Where they meet, until it is left: who comes waits for all. Who is gone ends it."""
+    """A barrier, until it is left: each that comes waits for all. One that is gone
+    ends it."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen(ranks)

@@ -118,7 +118,7 @@ def theirs(given: Any, chain: list[Any]) -> Callable[[], Any]:
 
 
 def mixing() -> list[tuple[str, str, dict[str, Callable[[], Any]]]]:
-    """Of batches of floats: for each sample."""
+    """For batches of floats: for each sample."""
     rng = np.random.default_rng(0)
     images = torch.rand(SAMPLES, 3, SIDE, SIDE)
     labels = torch.randint(1000, (SAMPLES,))

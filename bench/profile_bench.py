@@ -69,7 +69,7 @@ class Mixture:
 
     @property
     def first(self) -> str:
-        """Where the others find the first rank."""
+        """The address at which the others find the first rank."""
         return address(0) if self.link else "localhost"
 
     @property
@@ -220,7 +220,7 @@ def main() -> None:
         (folder / "data").mkdir()
         for number in range(400):
             (folder / "data" / f"{number:03}").write_bytes(os.urandom(1024))
-        os.sync()  # What is not on the disk yet stays in memory.
+        os.sync()  # Pages that are not on the disk yet stay in memory.
         for number in range(args.mixtures):
             begin = time.monotonic()
             rows.append(row_of(number, drawn(draw), folder, args))

@@ -30,7 +30,7 @@ SHARD_SAMPLES = 10_000  # As make_catalogue has it.
 
 
 def measure_memory(samples: int, cached: int, batches: int) -> list[dict[str, Any]]:
-    """What was resident at each stage."""
+    """The resident memory at each stage."""
     with tempfile.TemporaryDirectory(prefix="leat-plan-") as temporary:
         folder = pathlib.Path(temporary)
         for shard in range((samples - 1) // SHARD_SAMPLES + 1):

@@ -14,13 +14,13 @@ order that leaves the fewest loads; `unequal`, SOLAR's balance, whose ranks get 
 numbers; `NoPFS`, its placement as published: each node holds what it reads most often
 though another may hold it, too, and holds it once it has read it itself.
 
-What to look at: `simulated` and `live`, loads an epoch after the first, as the bucket
-counted; `of_n`, live (else simulated) over samples; `uneven`, summed over the steps of
-an epoch, simulated: loads of the rank that loads most, less those of the one that loads
-least. Ranks that train in step wait for that. `batches`: the global batches whose
-samples are those of the baseline's, with loaders of the rung, over two epochs: any that
-are not end the bench. Which samples the servers have room for is drawn by their names,
-and in the simulation by their numbers: a few more or less.
+How to read it: `simulated` and `live` are loads an epoch after the first, as the bucket
+counted; `of_n` is live (else simulated) over samples. `uneven`, simulated, is summed
+over the steps of an epoch: loads of the rank that loads most, less those of the one
+that loads least. Ranks that train in step wait for that. `batches`: the global batches
+whose samples are those of the baseline's, with loaders of the rung, over two epochs;
+any that differ end the bench. The servers' room goes to samples by their names, and in
+the simulation by their numbers: a few more or less.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-// What drawing a sample into a trace costs: batches of 256, whose requests were
-// in flight at once, few of them or as many as a loader looks ahead; or whose
+// The cost of drawing a sample into a trace: batches of 256 whose requests were
+// in flight at once, a few of them or as many as a loader looks ahead; or whose
 // bytes had come with others'.
 
 #include <benchmark/benchmark.h>

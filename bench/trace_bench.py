@@ -1,4 +1,5 @@
-"""What a trace costs a loader: CPU time a sample of the cheapest pipelines, with and without.
+"""The cost of a trace to a loader: CPU time a sample of the cheapest pipelines, with
+and without.
 
     ./dev bench trace [--runs 5] [--samples 60000] [--json]
 

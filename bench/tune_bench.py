@@ -59,7 +59,7 @@ def good_start(rates: dict[tuple[int, int], float]) -> tuple[int, int]:
 def ways_of(
     pipeline: Pipeline, bucket: leat.testing.Bucket, options: argparse.Namespace
 ) -> tuple[dict[str, Callable[[], dict[str, Any]]], dict[str, str]]:
-    """What runs against each other, and with which settings."""
+    """The ways that run against each other, and their settings."""
     seen, dataset = Seen(), pipeline.dataset(bucket)
 
     def rate_of(threads: int, requests: int, seconds: float) -> float:

@@ -24,7 +24,8 @@ class Change:
     what: str
     pipeline: str
     steps: tuple[float, float]  # Seconds of training a batch, before and after.
-    latencies: tuple[str, str] = ("", "")  # Of the bucket; empty: the pipeline's.
+    # The bucket's latencies; empty: the pipeline's.
+    latencies: tuple[str, str] = ("", "")
     has_neighbour: bool = False  # A process that keeps one core busy, after.
 
 
@@ -76,7 +77,8 @@ class World:
         return self._change.steps[0 if now < self._at else 1]
 
     def is_over(self, bucket: leat.testing.Bucket) -> Any:
-        """What says when to measure: once the world is another for WAIT seconds."""
+        """Tells when to measure: once the world has been different for WAIT
+        seconds."""
 
         def answer(now: float, _: leat.Loader) -> bool:
             if self._changed_at:

@@ -28,13 +28,14 @@ class Pipeline:
     """A dataset in a folder of the bucket's root, how it is read, and how far away it is."""
 
     name: str
-    bound: str  # What bounds it once it is well set.
+    bound: str  # The bound of the pipeline once it is well set.
     batch: int
     bucket: dict[str, Any]
     loader: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, Any] | None = None
     step: float = 0.0  # Seconds of training a batch.
-    read_bytes: int = 0  # Of a read, for whoever reads ranges; 0: whole objects.
+    # The bytes of a read, for pipelines that read ranges; 0: whole objects.
+    read_bytes: int = 0
 
     def dataset(self, bucket: leat.testing.Bucket) -> leat.Dataset:
         url = bucket.s3_url(self.name)
@@ -108,7 +109,7 @@ def _make_photos(folder: pathlib.Path, count: int) -> None:
 
 
 class Seen:
-    """What runs of one pipeline must agree on, whatever their settings."""
+    """Results that runs of one pipeline must agree on, with any settings."""
 
     def __init__(self) -> None:
         self.epochs: dict[int, tuple[Any, ...]] = {}
@@ -132,7 +133,7 @@ class Run:
     rate: float  # Samples a second in the measured time.
     measured_from: float  # Seconds after the start.
     last_change: float  # Seconds until the last change that was kept.
-    peak_memory: int  # Of memory=, as far as batches showed.
+    peak_memory: int  # The peak of memory=, as far as batches showed.
     settings: str
 
 
@@ -151,7 +152,8 @@ def settled(most: float, quiet: float = 3) -> Settle:
         if now < looked + 0.25:
             return False
         looked = now
-        # What was tried has no gain yet; what was taken back never has.
+        # A change that is being tried has no gain yet; one that was taken back
+        # never has.
         is_trying = any(
             d["found_gain"] is None and not d["reason"].startswith(("taken back", "no more is allowed"))
             for d in loader.decisions()[-4:]

@@ -194,7 +194,8 @@ def raw(sample: tf.Tensor) -> tf.Tensor:
 
 
 def digest_of(path: str, offset: int, body: bytes) -> int:
-    """Of one read; their sum says whether all came, in whatever order."""
+    """The digest of one read; their sum tells whether all came, in any
+    order."""
     place = f"{path} {offset} ".encode()
     return int.from_bytes(hashlib.sha256(place + body).digest()[:16], "big")
 

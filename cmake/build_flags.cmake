@@ -1,4 +1,4 @@
-# What every target of ours is compiled with.
+# Compiler settings of every target of ours.
 add_library(leat_build_flags INTERFACE)
 target_compile_features(leat_build_flags INTERFACE cxx_std_20)
 target_include_directories(leat_build_flags INTERFACE

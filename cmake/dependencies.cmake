@@ -1,5 +1,6 @@
-# Every library we stand on, with its reason. All are Debian 12 packages, of which
-# tools/debian-packages.txt is the list. What is missing is told at once and together.
+# Every library we stand on, with its reason. All are Debian 12 packages;
+# tools/debian-packages.txt lists them. Missing ones are reported at once and
+# together.
 set(leat_missing "")
 
 # leat_find(DEBIAN-PACKAGE NAME [VERSION …])

@@ -1,4 +1,5 @@
-# What others link: `find_package(leat)` gives leat::leat, all libraries in one.
+# The package for others to link: `find_package(leat)` gives leat::leat, all
+# libraries in one.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

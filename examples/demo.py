@@ -99,7 +99,7 @@ def run_ways(place: demo_ways.Place) -> dict[str, Any]:
 
 
 def profiled(bucket: leat.testing.Bucket, page: pathlib.Path) -> dict[str, Any]:
-    """Where train_photos.py waits, as it is; writes a page about it."""
+    """Profiles train_photos.py as it is, and writes a page about its waits."""
     say("profiling train_photos.py")
     script = pathlib.Path(__file__).with_name("train_photos.py")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Where the examples keep the data that they make."""
+"""The folder in which the examples keep the data that they make."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
-# What makes the data changes the version with it.
+# A change to the code that makes the data changes the version with it.
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "build" / "demo-data" / "v1"
 
 

@@ -1,4 +1,4 @@
-"""What the demo measures of a training loop: the same for every way."""
+"""The demo's measurements of a training loop: the same for every way."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class Server:
 
 
 class Memory:
-    """What this process and its workers hold: now, and at most from now on."""
+    """The memory of this process and its workers: now, and at most from now
+    on."""
 
     def __init__(self) -> None:
         # Lets the kernel's high-water mark begin again from here.

@@ -37,7 +37,8 @@ LOCAL_SWEEP = [(0, 1), (0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where the photographs are: s3://photos in the `leat bucket` at a URL, and as files."""
+    """The place of the photographs: s3://photos in the `leat bucket` at a URL, and
+    as files."""
 
     url: str
     folder: pathlib.Path
@@ -105,7 +106,7 @@ class PhotoBatches(torch.utils.data.Dataset):
 
 
 class ContentOfBatches(PhotoBatches):
-    """Of each batch the hash alone."""
+    """Keeps the hash of each batch alone."""
 
     def __getitem__(self, ids: list[int]) -> int:
         epoch = Epoch(0)

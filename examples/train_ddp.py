@@ -26,7 +26,8 @@ def main(url: str) -> None:
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     loader = leat.Loader(
         url,
-        global_batch_size=64,  # Of all ranks; more of them change no step.
+        # The batch of all ranks; the number of ranks changes no step.
+        global_batch_size=64,
         train=True,  # Shuffled; what does not fill a step is left out, so ranks stay together.
         fields=("image", "label"),
         ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")],

@@ -41,7 +41,8 @@ class LeatTrainer(Trainer):
 
 
 def accuracy(predicted) -> dict[str, float]:
-    samples = len(leat.Dataset(f"{URL}/test"))  # What fills the last step is behind them.
+    # The padding of the last step is behind them.
+    samples = len(leat.Dataset(f"{URL}/test"))
     right = predicted.predictions.argmax(1) == predicted.label_ids
     return {"accuracy": right[:samples].mean().item()}
 

@@ -1,5 +1,5 @@
-// What comes over the agent's socket: any bytes are lines or an error, and any
-// line is a message that can be said again, or an error that says why.
+// Any bytes over the agent's socket: they are lines or an error, and any line
+// is a message that can be said again, or an error that says why.
 #include <cstddef>
 #include <cstdint>
 #include <string>

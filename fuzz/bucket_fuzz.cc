@@ -1,7 +1,7 @@
-// What strangers send to `leat bucket`: request targets, ranges, chunked
-// bodies; and the words that faults and latencies are written in. Nothing may
-// crash, no range may leave its object, no key its folder, and a body means the
-// same however the network cuts it.
+// Any bytes that strangers send to `leat bucket`: request targets, ranges,
+// chunked bodies; and the words that faults and latencies are written in.
+// Nothing may crash, no range may leave its object, no key its folder, and a
+// body means the same however the network cuts it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the fuzz targets of the image formats share.
+// The common part of the fuzz targets of the image formats.
 #pragma once
 #include <cstdint>
 #include <cstring>

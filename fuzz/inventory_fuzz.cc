@@ -1,5 +1,5 @@
 // Reads any bytes as the files of an S3 Inventory: the manifest, gzip, rows in
-// pieces of any size. What it keeps must be below the prefix, once decoded.
+// pieces of any size. Kept keys must be below the prefix, once decoded.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

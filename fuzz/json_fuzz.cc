@@ -1,5 +1,5 @@
-// Any document through the programs of ParseJson, at several paths. What comes
-// out must fit its type and the bound that memory was reserved by.
+// Any document through the programs of ParseJson, at several paths. The result
+// must fit its type and the bound that memory was reserved by.
 
 #include <cstdint>
 #include <cstdlib>

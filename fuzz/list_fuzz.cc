@@ -40,7 +40,7 @@ void walk(BucketWorld& world, const leat::S3Target& target) {
   require(whole && !whole->is_cut);
   for (const leat::FoundKey& found : whole->found) {
     require(found.key.starts_with(query.prefix));
-    // Of a group that begins before it, keys may come after it.
+    // Keys of a group that begins before it may come after it.
     require(found.is_prefix ||
             (keys().contains(found.key) && found.key > query.after));
   }

@@ -1,4 +1,4 @@
-// Any bytes through the header parser of .npy. What it accepts must describe
+// Any bytes through the header parser of .npy. An accepted header must describe
 // exactly the bytes that are there.
 
 #include <cstdint>

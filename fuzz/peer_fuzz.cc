@@ -25,7 +25,7 @@ void require(bool holds) {
 constexpr leat::Hash128 kKey{.high = 1, .low = 2};
 constexpr std::size_t kGuardBytes = 16;
 
-/// What came of the operations: an answer each, in the order they came.
+/// The results of the operations: an answer each, in the order they came.
 struct Outcome {
   std::string answers;
   bool is_broken = false;

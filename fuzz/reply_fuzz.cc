@@ -1,6 +1,6 @@
-// What servers answer: any bytes as an HTTP/1.1 reply. Nothing is written past
-// the place that a body is for, and a reply means the same however the network
-// cuts it.
+// Any bytes as the HTTP/1.1 reply of a server. Nothing is written past the
+// place that a body is for, and a reply means the same however the network cuts
+// it.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// What became of the reply in `text`, which comes `piece_bytes` at a time.
+/// The outcome of the reply in `text`, which comes `piece_bytes` at a time.
 std::string read(std::string_view text, std::size_t piece_bytes,
                  std::size_t place_bytes) {
   std::vector<std::byte> memory(place_bytes + kCanaryBytes, kCanary);

@@ -1,4 +1,4 @@
-// What strangers send to our servers, up to the request: any bytes as HTTP/1.1.
+// Any bytes that strangers send to our servers, up to the request, as HTTP/1.1.
 // A head has an end, and a request means the same however the network cuts it.
 #include <boost/asio/buffer.hpp>
 #include <cstddef>
@@ -15,7 +15,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// What a parser said of some bytes, as a text.
+/// A parser's events for some bytes, as a text.
 struct Heard final : leat::RequestEvents {
   void on_head() override { ++heads; }
   void on_body(std::span<const std::byte> piece) override {

@@ -1,5 +1,5 @@
-// Reads any bytes as the entries of a scan's log. What is taken, is written
-// again as it was.
+// Reads any bytes as the entries of a scan's log. An entry that is taken is
+// written again as it was.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,9 @@
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 cd "$root/dashboard"
-# What package-lock.json names, and no more. Not `npm ci`: it wants entries for the
-# optional packages of every other system, which not every registry has.
+# Installs what package-lock.json names, and no more. Not by `npm ci`: it wants
+# entries for the optional packages of every other system, which not every
+# registry has.
 npm install --no-save --silent --no-audit --no-fund
 npx --no-install tsc
 if [ "${1-}" = --write ]; then

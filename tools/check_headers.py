@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails if a header does not compile on its own.
 
-What passed is remembered in build/ under a hash of the header and of all of ours
-that it includes, so that only what changed is compiled again.
+The headers that passed are remembered in build/ under a hash of the header and
+of all of ours that it includes, so that only changed ones are compiled again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def key_of(header: pathlib.Path, compiler: str) -> str:
 
 
 def complaint(header: pathlib.Path) -> str:
-    """What the compiler says to a file with this header alone, twice."""
+    """The compiler's complaints about a file with this header alone, twice."""
     line = f'#include "{header.relative_to(ROOT)}"\n'
     run = subprocess.run(COMPILE, input=line * 2, text=True, cwd=ROOT,
                          capture_output=True, check=False)

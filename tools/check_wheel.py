@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What is in a wheel: the package, the libraries it needs, and nothing else.
+"""Checks the content of a wheel: the package, the libraries it needs, and
+nothing else.
 
 check_wheel.py WHEEL
 """

@@ -1,4 +1,5 @@
-// What was changed and why, the latest first; new ones are told to who listens.
+// The list of changes and their reasons, the latest first; new ones are announced to
+// screen readers.
 
 import { byId, make, say, Table } from "./dom";
 import { clock, gain, setting, words } from "./format";

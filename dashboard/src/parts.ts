@@ -1,4 +1,4 @@
-// What all parts of the page are given, and how they show a job.
+// The data that all parts of the page are given, and how they show a job.
 
 import { colorName, type Slots } from "./colors";
 import { make } from "./dom";

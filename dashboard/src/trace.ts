@@ -1,4 +1,4 @@
-// What one job did in its last steps: a timeline, and the same as a table.
+// The last steps of one job: a timeline, and the same as a table.
 
 import { behind, byId, keyed, make, mark, say, Table } from "./dom";
 import { clock, number } from "./format";

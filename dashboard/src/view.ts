@@ -1,4 +1,5 @@
-// What the agent answers (docs/reference/agent-view.md), and what was kept of earlier answers.
+// The agent's answers (docs/reference/agent-view.md), and the kept parts of earlier
+// ones.
 
 export interface Share {
   threads: number | null;
@@ -45,7 +46,7 @@ export interface Decision {
   number: number;
   time_seconds: number;
   job: string;
-  job_name: string; // Of one that is gone, too.
+  job_name: string; // Kept for a job that is gone, too.
   setting: string;
   before: number | null;
   after: number | null;

@@ -1,9 +1,10 @@
 """Whether the ranks of a job read the same data, dealt in the same way.
 
-Batches are the same only if catalogues are. Where torch.distributed runs, its store
-is asked: the first rank to come writes the digest of its catalogue, and how it deals
-samples to ranks; every other compares. That is a message each, nobody waits, and a rank that makes no loader hangs
-nobody. Without it, a state saved by one rank and loaded by another tells.
+Batches are the same only if catalogues are. If torch.distributed runs, the loader asks
+its store: the first rank to come writes the digest of its catalogue, and how it deals
+samples to ranks; every other rank compares. That is a message each, nobody waits, and a
+rank that makes no loader hangs nobody. Without it, a difference shows when a state
+saved by one rank is loaded by another.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class JobStore:
         self._store: Any | None = store
 
     def ask(self, call: Any) -> Any:
-        """What ``call`` of the store returns; None once it is gone."""
+        """Returns the result of the store's ``call``; None once the store
+        is gone."""
         if self._store is None:
             return None
         try:
@@ -78,5 +80,5 @@ def _store(world_size: int) -> Any | None:
         return None
     try:
         return distributed.distributed_c10d._get_default_store()
-    except (AttributeError, RuntimeError, ValueError):  # Of another version of torch.
+    except (AttributeError, RuntimeError, ValueError):  # Another version of torch.
         return None

@@ -1,4 +1,4 @@
-"""What a loader is given, checked and as the engine wants it."""
+"""Checks a loader's arguments, and converts them for the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def count(
 
 
 def tuning(tune: object) -> dict[str, Any]:
-    """What the engine is told: whether, and from where."""
+    """The tuner's arguments for the engine: whether it runs, and from where
+    it begins."""
     start = tune if isinstance(tune, dict) else {}
     if not isinstance(tune, (bool, dict)) or set(start) - {"threads", "max_in_flight"}:
         raise InvalidArgument(

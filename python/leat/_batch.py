@@ -15,8 +15,9 @@ _UNPACKING = {dis.opmap["UNPACK_SEQUENCE"], dis.opmap["UNPACK_EX"]}
 class BatchDict(dict):  # type: ignore[type-arg]
     """A dict of name to array that refuses ``images, labels = batch``.
 
-    Of a dict that would give two of its names, and training would go on with texts. All else is
-    as of any dict: ``for name in batch``, ``list(batch)``, ``dict(batch)``, ``model(**batch)``.
+    Unpacking a plain dict would give two of its names, and training would go on with
+    texts. All else is as for any dict: ``for name in batch``, ``list(batch)``,
+    ``dict(batch)``, ``model(**batch)``.
     """
 
     __slots__ = ()
@@ -117,7 +118,8 @@ def _register_with_jax() -> None:
 def _register_with_torch() -> None:
     from torch.utils import _pytree
 
-    register = getattr(_pytree, "register_pytree_node", None)  # Of torch from 2.2 on.
+    # torch has it from 2.2 on.
+    register = getattr(_pytree, "register_pytree_node", None)
     if register is not None and BatchDict not in _pytree.SUPPORTED_NODES:
         register(BatchDict, lambda batch: (list(batch.values()), list(batch)), _made,
                  serialized_type_name="leat.BatchDict")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a loader keeps of what it has fetched."""
+"""The cache of a loader: settings for what it keeps of what it has fetched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from leat.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Cache:
-    """Where a loader keeps what it has fetched, for later epochs and later runs.
+    """A cache in which a loader keeps fetched samples, for later epochs and
+    later runs.
 
     It changes when bytes come, never which: whatever is lost, damaged or full is
     fetched again.
@@ -140,7 +141,8 @@ def _text(size: str | int | None) -> str | None:
 def options_of(
     cache: Cache | Literal["auto"] | None, world_size: int | None
 ) -> dict[str, Any] | None:
-    """What the engine is told. With ``peers="auto"`` it starts and finds them."""
+    """The options for the engine. With ``peers="auto"`` it starts the servers
+    and finds them."""
     if cache is None:
         return None
     if isinstance(cache, Cache):

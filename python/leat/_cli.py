@@ -1,4 +1,4 @@
-"""Where the `leat` command is, and how to become it."""
+"""Finds the `leat` command, and becomes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """SSO, `aws login` and MFA, by botocore where it is installed.
 
-The engine follows every other way of the AWS credential chain by itself. Where a
-profile needs one of these, it runs this file as a program, as it would run a
-`credential_process`: a program of its own can be asked again at any time, from any
+The engine follows every other way of the AWS credential chain by itself. If a
+profile needs one of these, the engine runs this file as a program, as it would run
+a `credential_process`. A separate program can be asked again at any time, from any
 thread, after a fork, and while the interpreter ends.
 """
 
@@ -21,7 +21,8 @@ def helper_command() -> str:
 
 
 def credentials_of(profile: str) -> dict:
-    """What botocore has for a profile, as a credential_process prints it."""
+    """botocore's credentials for a profile, as a credential_process prints
+    them."""
     import botocore.session
 
     found = botocore.session.Session(profile=profile).get_credentials()
@@ -48,7 +49,7 @@ def main() -> None:
     profile = parser.parse_args().profile
     try:
         printed = credentials_of(profile)
-    except Exception as error:  # Whatever it is, its last line is for the user.
+    except Exception as error:  # For any error, the last line is for the user.
         sys.exit(str(error) or type(error).__name__)
     json.dump(printed, sys.stdout)
 

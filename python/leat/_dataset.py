@@ -1,4 +1,4 @@
-"""What a dataset consists of."""
+"""Datasets: the samples that a loader delivers."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ class Dataset:
 
     @property
     def url(self) -> str:
-        """Where it is; never holds credentials."""
+        """The URL of the data; never holds credentials."""
         return self._native.url
 
     @property
@@ -346,7 +346,8 @@ class Dataset:
     def listed_at(self) -> float | None:
         """When what is there was listed, in seconds since 1970; None if nobody knows.
 
-        Of several datasets that were joined, the one that was listed first.
+        For datasets that were joined: the time of the one that was listed
+        first.
         """
         listed_at = self._native.listed_at
         return None if listed_at is None else float(listed_at)
@@ -392,8 +393,8 @@ class Dataset:
         return self.lengths(name) >= 0
 
     def parsed(self, name: str, parse: Callable[[bytes], Any]) -> np.ndarray:
-        """What ``parse`` makes of a field of bytes, for all samples: an array of shape
-        ``(samples,)``, of numbers where all are, else of objects.
+        """The results of ``parse`` on a field of bytes, for all samples: an array of
+        shape ``(samples,)``, of numbers if all results are numbers, else of objects.
 
             labels = dataset.parsed("cls", int)
 

@@ -32,7 +32,7 @@ def rng_of(*numbers: int) -> np.random.Generator:
 
 
 def seed_global_generators(*numbers: int) -> None:
-    """Of `random`, of NumPy, and of torch if it is imported."""
+    """Seeds `random`, NumPy's generator, and torch's if it is imported."""
     seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
     random.seed(seed)
     np.random.seed(seed % 2**32)
@@ -48,8 +48,8 @@ def call_per_sample(
 ) -> Callable[[Any, int, int, int], Any]:
     """The function as the engine calls it: with the value, seed, epoch and sample.
 
-    ``place`` is that of the op in its chain: two that draw, draw differently. Of a
-    function of several ``fields`` the value is a tuple of theirs.
+    ``place`` is that of the op in its chain: two that draw, draw differently. For
+    a function of several ``fields`` the value is a tuple of theirs.
     """
     if fields:
         function = _of_fields(function, fields)
@@ -113,7 +113,7 @@ def call_per_batch(
 
 
 def as_array(made: Any) -> np.ndarray:
-    """What a function gave, in C order and little-endian.
+    """A function's result, in C order and little-endian.
 
     Raises:
         leat.InvalidArgument: it is no array of numbers.

@@ -18,11 +18,12 @@ from leat import _native
 from leat._agreement import JobStore
 
 STEPS = 32  # That are told at once.
-_MOST_UNREAD = 8  # What some rank has not written by then is given up.
+# An epoch that some rank has not written by then is given up.
+_MOST_UNREAD = 8
 
 
 class Lateness:
-    """What one rank tells the others; on rank 0 also what they told.
+    """Sends one rank's waits to the others; on rank 0 also reads theirs.
 
     Args:
         native: the engine's loader.
@@ -43,7 +44,7 @@ class Lateness:
         self._unsent: collections.deque[Any] = collections.deque()
         self._unread: collections.deque[Any] = collections.deque()
         self._of_epoch: dict[int, Any] = {}
-        self._reading = threading.Lock()  # Whoever asks may be another thread.
+        self._reading = threading.Lock()  # Another thread may ask.
 
     def watch(self, work: Any) -> None:
         """From now on ``work`` measures what this rank itself does in a step."""

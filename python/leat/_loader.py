@@ -383,9 +383,9 @@ class Loader:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a state, at any world size; from one of a rank, on that rank.
 
-        Where objects came or went since, an epoch that had begun goes on with the
+        If objects came or went since, an epoch that had begun goes on with the
         catalogue that it began with, while that is kept; so does this loader then.
-        A state between two epochs goes on with what is there now.
+        A state between two epochs goes on with the data that is there now.
 
         Raises:
             leat.InvalidArgument: the state is of other data, seed or shuffle.
@@ -400,7 +400,7 @@ class Loader:
             return state
         native = self._dataset._native.earlier(wanted)
         if native is None:
-            return state  # What is loaded says what differs.
+            return state  # The loaded state says what differs.
         if state.get("position") == 0:
             return {**state, "catalogue": self._dataset.digest, "samples": len(self._dataset)}
         self._native.close()
@@ -417,15 +417,16 @@ class Loader:
         return state
 
     def stats(self) -> list[dict[str, Any]]:
-        """Where the time went, one entry for each epoch, the latest last.
+        """The time of training and its waits by cause, one entry for each
+        epoch, the latest last.
 
         ``wait_seconds`` is the time in iter() and next(); ``stalls`` splits
         exactly that by cause. The keys are those of ``leat bench --json``.
 
-        Where torch.distributed joins the ranks, rank 0 has ``late_rank`` too: the
-        rank that the others waited for, as ``{"rank", "cause", "fraction"}`` (of the
-        time, that the others would be spared), or None if none stands out. See
-        `watch` for who computes longest.
+        If torch.distributed joins the ranks, rank 0 has ``late_rank`` too: the rank
+        that the others waited for, as ``{"rank", "cause", "fraction"}`` (the share
+        of their time that they would be spared), or None if none stands out. `watch`
+        tells which rank computes longest.
         """
         epochs = [json.loads(epoch) for epoch in self._native.stats()]
         if self._lateness is not None and self.rank == 0:
@@ -465,7 +466,8 @@ class Loader:
         self._lateness.watch(OwnWork(module))
 
     def decisions(self) -> list[dict[str, Any]]:
-        """What the tuner changed, or the cache chose, and why; the latest last.
+        """The changes of the tuner and of the cache, with their reasons; the
+        latest last.
 
         ``at_seconds`` since the loader was made; ``setting``, ``before``, ``after``,
         ``reason``; ``expected_gain`` and ``found_gain``, of samples a second as a
@@ -474,7 +476,8 @@ class Loader:
         return [json.loads(decision) for decision in self._native.decisions()]
 
     def explain(self) -> dict[str, Any] | None:
-        """Where the speed ends and what one more of anything would buy.
+        """Explains the limit of the loader's speed, and what one more of
+        anything would buy.
 
         The keys are those of ``leat explain --json``, but for ``decisions``. None
         if too little was seen, or ``tune=False``.
@@ -485,12 +488,13 @@ class Loader:
     def metrics(self) -> dict[str, int]:
         """The counters and gauges of this loader; docs/reference/metrics.md.
 
-        What is not known here, such as energy that cannot be read, is left out.
+        Values that are not known here, such as energy that cannot be read, are
+        left out.
         """
         return self._native.metrics()
 
     def ledger(self) -> dict[str, Any]:
-        """What this rank asked for so far and what that cost.
+        """The requests of this rank so far, and their cost.
 
         The keys are those of ``ledger`` in ``leat bench --json``
         (docs/reference/ledger.md); what is not known is left out. Dollars of
@@ -534,7 +538,7 @@ class Loader:
         return _NO_LENGTH if self._sampled is not None else _NOT_YET
 
     def _place(self) -> tuple[int, ...]:
-        """Where the next batch stands, for functions of batches that draw."""
+        """The place of the next batch, for functions of batches that draw."""
         if not self._batch_functions:
             return ()
         state = self.state_dict()

@@ -1,9 +1,9 @@
-"""What the engine says, through Python's `logging`: the logger ``leat``.
+"""The engine's messages, through Python's `logging`: the logger ``leat``.
 
-Where a program has set no logging up, lines go to stderr as the engine writes them by
-itself, from INFO on. ``logging.getLogger("leat").setLevel(...)`` chooses;
-``SPDLOG_LEVEL=leat=debug`` in the environment lets the engine's finest lines through, and
-``SPDLOG_LEVEL=leat=off`` none.
+If a program has not set up logging, lines go to stderr as the engine writes them by
+itself, from INFO on. ``logging.getLogger("leat").setLevel(...)`` chooses the level.
+``SPDLOG_LEVEL=leat=debug`` in the environment lets the engine's finest lines through,
+and ``SPDLOG_LEVEL=leat=off`` none.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _begin() -> None:
 
 @atexit.register
 def _end() -> None:
-    # Whatever comes later goes to stderr.
+    # Later messages go to stderr.
     _native.deliver_log()
     _native.route_log(False)
 

@@ -249,8 +249,8 @@ def _label_column(
 
 
 class Places:
-    """Where the objects of a manifest lie: what paths are relative to, and wherever else
-    whole URLs lead."""
+    """The places of a manifest's objects: the folder that paths are relative to, and
+    those that whole URLs name."""
 
     def __init__(self, base: str, name: str) -> None:
         self._base = base.rstrip("/") or "/"
@@ -348,7 +348,8 @@ def _bytes_column(
 
 
 def names_of(column: Column, several_places: bool) -> list[str]:
-    """What samples are called, where their first object's key alone does not say."""
+    """The names of samples, if the key of their first object does not tell them
+    apart."""
     keys = ["" if each is None else each[1] for each in column.values]
     if column.offsets is not None:
         return [f"{key}:{offset}" for key, offset in zip(keys, column.offsets)]
@@ -356,8 +357,8 @@ def names_of(column: Column, several_places: bool) -> list[str]:
 
 
 def keys_of(found: Values, places: Places) -> list[str]:
-    """What the engine calls the objects that `Places.find` found: where there are several
-    places, their numbers come first."""
+    """The engine's names of the objects that `Places.find` found: with several
+    places, the number of the place comes first."""
     if len(places.urls) == 1:
         return ["" if each is None else each[1] for each in found]
     return ["" if each is None else f"{each[0]}/{each[1]}" for each in found]
@@ -374,7 +375,8 @@ def columns_of(
     places: Places,
     name: str,
 ) -> tuple[list[Column], list[str]]:
-    """What `leat.Dataset.from_manifest` asks for, and the names of the classes.
+    """The columns that `leat.Dataset.from_manifest` asks for, and the names of
+    the classes.
 
     Columns of bytes have what `Places.find` found, None for no object.
     """

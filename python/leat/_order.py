@@ -142,7 +142,7 @@ def check_sampler(sampler: Any) -> None:
 
 
 def numbers_of(sampler: Iterable[Any], samples: int) -> np.ndarray:
-    """What a sampler gives in an epoch, as uint64 of shape ``(positions,)``.
+    """A sampler's numbers in an epoch, as uint64 of shape ``(positions,)``.
 
     -1 is the last sample, as for a list.
 

@@ -1,8 +1,8 @@
 """Fields as the engine hands them over, made into what the user asked for.
 
-A field comes as a NumPy array over its slot, as three of them (values, offsets and,
-where more than lengths differ, shapes), or as a list of texts. What is made here shares the slot's
-memory; only what is pinned or goes to a device is copied.
+A field comes as a NumPy array over its slot, as three of them (values, offsets and, if
+more than lengths differ, shapes), or as a list of texts. The arrays made here share the
+slot's memory; only fields that are pinned or go to a device are copied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def name_of(output: str, *, pins: bool, device: Any) -> str:
 
 
 def choose(output: str, *, pins: bool, device: Any) -> Callable[[Fields], Fields]:
-    """What is done to the fields of each batch of an output that `name_of` gave.
+    """The function that converts the fields of each batch for an output that
+    `name_of` gave.
 
     Raises:
         leat.InvalidArgument: it cannot be pinned or sent.

@@ -21,7 +21,7 @@ SECONDS = 1.0  # Between two looks at the store.
 
 
 class Pace:
-    """What one rank tells the other nodes, and hears of them.
+    """Sends one rank's pace to the other nodes, and receives theirs.
 
     Args:
         native: the engine's loader.
@@ -84,7 +84,7 @@ class Pace:
 
 
 def least(told: list[dict[str, Any]]) -> dict[str, Any]:
-    """What every node needs of all that the ranks told.
+    """The least of all ranks' paces, which every node needs.
 
     The two nodes that offer least, and that reach least: one of two is elsewhere.
     """
@@ -100,7 +100,8 @@ def least(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def elsewhere(joined: dict[str, Any], node: int) -> tuple[float, float, float] | None:
-    """What of `least()` is of other nodes than this; None: nothing is known of them."""
+    """The part of `least()` from nodes other than this one; None: nothing is known
+    of them."""
     found = []
     for name in ("offered", "reached"):
         others = [value for other, value in joined[name] if other != node]

@@ -18,7 +18,8 @@ from leat import _native
 from leat._agreement import _store
 from leat.errors import InvalidArgument, Unavailable
 
-# Of this process: its server, kept alive by this reference, and all of the job's.
+# The server of this process, kept alive by this reference, and the names of all
+# of the job's.
 _server: Any | None = None
 _names: list[str] | None = None
 _owner: int | None = None  # The process that found them: not a forked child.
@@ -74,7 +75,7 @@ def _exchange(store: Any, world_size: int, own: str) -> list[str]:
             store.set("leat/peers", json.dumps([name for name in names if name]))
         store.wait(["leat/peers"], _PATIENCE)
         return json.loads(store.get("leat/peers"))
-    except RuntimeError as error:  # What torch raises when time is up.
+    except RuntimeError as error:  # torch raises this when time is up.
         raise Unavailable(
             'peers="auto": not every rank has made a loader with it within '
             f"{_PATIENCE.seconds} s ({error}); give all ranks the same cache="
@@ -108,7 +109,7 @@ def _address_towards(host: str) -> str:
         host, 1, type=socket.SOCK_DGRAM
     )[0]
     with socket.socket(family, kind, protocol) as probe:
-        probe.connect(where)  # Of a datagram: nothing is sent.
+        probe.connect(where)  # A datagram socket: nothing is sent.
         return probe.getsockname()[0]
 
 

@@ -23,7 +23,8 @@ def place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
 def check_place(rank: int, world_size: int) -> None:
     """Raises `InvalidArgument` if torch.distributed says by now that this is another rank.
 
-    What a loader made before took for its place, such as the whole job, it goes by for ever.
+    A loader made earlier keeps the place that it took then, such as the whole job, for
+    ever.
     """
     now, size_now = place_in_torch_distributed()
     if now is None or (now, size_now) == (rank, world_size):

@@ -1,4 +1,4 @@
-"""What a dataset was made by, so that another process can make it again."""
+"""The recipe of a dataset, by which another process can make it again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def samples_said(samples: np.ndarray) -> Union[range, np.ndarray]:
 
 
 def selection(parent: Recipe | None, samples: np.ndarray, digest: str) -> Recipe | None:
-    """Of these samples of what `parent` makes; of a selection's, of its own source."""
+    """The samples of `parent` with these numbers; for a selection of a selection,
+    of its own source."""
     if parent is None:
         return None
     if parent.how == "select":

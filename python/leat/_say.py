@@ -1,4 +1,4 @@
-"""What a loader says of itself on the logger ``leat``, once, as its first epoch begins.
+"""A loader's introduction on the logger ``leat``, once, as its first epoch begins.
 
 A line at INFO says what it reads, in which order, and what becomes of the tail. At WARNING:
 what is lost or doubled though nobody asked for it.
@@ -27,7 +27,7 @@ _said: set[str] = set()
 
 
 class Introduction:
-    """What there is to say of a loader, as its first epoch begins.
+    """The facts of a loader that are logged as its first epoch begins.
 
     Args:
         url: what it reads.

@@ -1,4 +1,5 @@
-"""What Leat raises. Every message names the thing, the cause and the remedy."""
+"""The errors of Leat. Every message names the thing, the cause and the
+remedy."""
 
 
 class Error(Exception):

@@ -12,10 +12,10 @@ class FetchAhead:
     """How DELI (IC2E 2021) reads ahead: in fetches of many samples at once.
 
     Samples are drawn a batch at a time. Before each draw, if ``queue_threshold`` or
-    fewer of those asked for are left, ``fetch_size`` more are asked for; nothing of an
-    epoch before it begins. What is fetched waits in ``memory=`` for its batch, and a
-    ``cache=leat.Cache(policy="fifo")`` keeps it. Without it a loader looks as far ahead
-    as latency and the rate of training ask for.
+    fewer of those asked for are left, the loader asks for ``fetch_size`` more; it asks
+    for nothing of an epoch before it begins. Fetched samples wait in ``memory=`` for
+    their batch, and a ``cache=leat.Cache(policy="fifo")`` keeps them. Without it a
+    loader looks as far ahead as latency and the rate of training ask for.
 
     Args:
         fetch_size: F, samples of a fetch.
@@ -42,7 +42,7 @@ class FetchAhead:
 
 
 def pair_of(fetch_ahead: FetchAhead | None) -> tuple[int, int] | None:
-    """What the engine is told."""
+    """The two numbers for the engine."""
     if fetch_ahead is None:
         return None
     if isinstance(fetch_ahead, FetchAhead):

@@ -1,4 +1,4 @@
-"""What users' own tests need: a bucket that behaves like a cloud's.
+"""A bucket that behaves like a cloud's, for users' own tests.
 
     with leat.testing.Bucket("data", latency="55ms", faults=["503:1%"]) as bucket:
         loader = leat.Loader(bucket.s3_url("photos"), endpoint_url=bucket.url)
@@ -158,7 +158,7 @@ class Bucket:
         return variables
 
     def counters(self) -> dict[str, Any]:
-        """What the server has counted since it began or was reset."""
+        """The server's counts since it began or was reset."""
         counters: dict[str, Any] = json.loads(self._ask("GET", "/_leat/counters"))
         return counters
 

@@ -56,7 +56,7 @@ py::dict fields_of(const Dataset& dataset) {
   return fields;
 }
 
-/// Where a field's bytes lie: the object's key, offset and length; None where
+/// The place of a field's bytes: the object's key, offset and length; None if
 /// the sample lacks it.
 std::optional<std::tuple<std::string, std::uint64_t, std::uint64_t>> range_of(
     const Dataset& dataset, const std::string& field, std::uint64_t sample) {
@@ -119,8 +119,8 @@ Dataset open(const Names& sources, const StoreOptions& store,
   });
 }
 
-/// Of a manifest: name, kind, values and, of byte fields, sizes, offsets and
-/// lengths, each or None.
+/// A column of a manifest: name, kind, values and, for byte fields, sizes,
+/// offsets and lengths, each or None.
 ManifestColumn column_of(const py::tuple& given) {
   ManifestColumn column;
   column.field.name = py::cast<std::string>(given[0]);

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-/// What ops_from_json() reads, the `python` ops among it with the functions of
-/// `functions`, in their order.
+/// Reads the ops with ops_from_json(), and gives the `python` ops among them
+/// the functions of `functions`, in their order.
 std::vector<OpSpec> ops_with_functions(const std::string& ops_json,
                                        const pybind11::list& functions);
 

@@ -109,7 +109,7 @@ std::span<const T> span_of(const Numbers<T>& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
 
-/// What else than `shuffle` says the order.
+/// The options beside `shuffle` that decide the order.
 void take_order(const py::dict& given, LoaderOptions& options) {
   options.is_given = py::cast<bool>(given["sampler"]);
   if (given["weights"].is_none()) return;
@@ -173,7 +173,7 @@ LoaderOptions options_of(const py::dict& given) {
   return options;
 }
 
-/// What opening it had to say is said before it is there.
+/// Messages of opening are delivered before the loader is there.
 std::unique_ptr<Loader> opened(Result<std::unique_ptr<Loader>> loader) {
   deliver_log();
   return value_or_raise(std::move(loader));

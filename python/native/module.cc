@@ -8,8 +8,9 @@
 #error "LEAT_VERSION comes from CMake"
 #endif
 
-// What several threads may call at once says so, here as in C++ ("Threads:");
-// an interpreter without a GIL need not bring it back for this module.
+// Functions that several threads may call at once say so, here as in C++
+// ("Threads:"); an interpreter without a GIL need not bring it back for this
+// module.
 #if PYBIND11_VERSION_HEX >= 0x020D0000
 PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
 #else

@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kDrivenEpochs = 5;
 inline std::uint64_t driven_length(SampleId id) {
   return 700 + mix64(id.value) % 13'000;
 }
-/// What all of them take in a tier.
+/// The bytes of all of them in a tier.
 inline std::uint64_t driven_bytes() {
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < kDrivenSamples; ++i) {
@@ -59,16 +59,17 @@ struct DrivenJob {
   /// has come before the next is asked for.
   std::size_t late_reads = 0;
 
-  /// Of windowed_belady: less than an epoch, and more than a step.
+  /// For windowed_belady: less than an epoch, and more than a step.
   AccessTime window() const {
     return policy == "windowed_belady" ? kDrivenSamples * 3 / 4 : 0;
   }
   NextUseOptions reads() const;
   NextUse next_use() const;
-  /// What each of its tiers may hold; null: anything.
+  /// The samples that each of its tiers may hold; null: any.
   std::vector<std::function<bool(SampleId)>> planned() const;
   SimulationOptions simulation() const;
-  /// What simulate() asks, to be asked read by read. `sizes` outlives it.
+  /// The tiers that simulate() asks, to be asked read by read. `sizes` outlives
+  /// it.
   TierStack stack(const std::vector<std::uint64_t>& sizes) const;
 };
 

@@ -60,7 +60,7 @@ bool read_is_right(SegmentTier& tier, std::uint64_t n, bool& is_hit) {
   return !is_hit || got == wanted;
 }
 
-/// What each process does until it is killed.
+/// The work of each process until it is killed.
 [[noreturn]] void work(const std::string& folder, std::uint64_t seed,
                        std::atomic<std::uint64_t>& rounds) {
   Ground ground;

@@ -73,8 +73,8 @@ TEST_P(SimulatedHitsTest, OneReadAtATimeHitsWhatTheSimulatorSays) {
   }
 }
 
-// What is on its way is not kept yet, and what it will push out still is: that
-// must make no difference to what a policy keeps.
+// A sample on its way is not kept yet, and the one that it will push out still
+// is. That must make no difference to what a policy keeps.
 TEST_P(SimulatedHitsTest, ReadsThatComeLateHitWhatTheSimulatorSays) {
   const auto& [level, policy] = GetParam();
   const DrivenJob job{.ranks = 1,
@@ -95,8 +95,8 @@ TEST_P(SimulatedHitsTest, ReadsThatComeLateHitWhatTheSimulatorSays) {
 
   ASSERT_GT(expected, 100u);
   EXPECT_GE(hits, expected - expected / 100);
-  // Who reads what is on its way as the next epoch begins has more than the
-  // tier to hit, if it has kept the rest: here an eighth more.
+  // Reads of samples that are on their way as the next epoch begins hit beside
+  // the tier, if it has kept the rest: here an eighth more.
   if (policy != "belady") {
     EXPECT_LE(hits, expected + expected / 100);
   }
@@ -225,7 +225,7 @@ class BothTiersTest : public ::testing::Test {
   int runs_ = 0;
 };
 
-/// Of each policy.
+/// For each policy.
 class TiersTogetherTest : public BothTiersTest,
                           public ::testing::WithParamInterface<std::string> {};
 

@@ -80,7 +80,7 @@ TEST_F(FreshnessTest, AnotherSizeOrVersionIsAnotherObject) {
   EXPECT_FALSE(is_true());
   fill(3);
   EXPECT_TRUE(is_true());
-  put(2, "z");  // Of the same size.
+  put(2, "z");  // It has the same size.
   EXPECT_FALSE(is_true());
 }
 

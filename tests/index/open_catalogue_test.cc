@@ -1,4 +1,4 @@
-// Where a catalogue is looked for, and what happens when it is not good.
+// Tests of the search for a catalogue, and of catalogues that are not good.
 #include "leat/index/open_catalogue.h"
 
 #include <gmock/gmock.h>

@@ -136,7 +136,8 @@ TEST_P(CacheFaultsTest, EpochsOverADiskTierEndWithTheRightContent) {
   expect_the_content_of_all(
       {.disk = (folder.root() / "tier").string(), .disk_limit_bytes = kRoom});
 
-  if (GetParam().call == FileCall::kMap) return;  // Of memory alone.
+  // This call concerns memory alone.
+  if (GetParam().call == FileCall::kMap) return;
   expect_counted();
 }
 

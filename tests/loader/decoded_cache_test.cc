@@ -112,7 +112,7 @@ TEST_F(DecodedCacheTest, SaysWhatASampleTakesAndAHitSaves) {
     options.epochs = kEpochs;
     auto loader = must(world_.load(url(), options));
     for (std::uint64_t i = 0; i < kEpochs; ++i) (void)must(run_epoch(*loader));
-    // What was delivered is counted a little later.
+    // Delivered samples are counted a little later.
     ASSERT_TRUE(comes_true(
         [&] { return loader->rates().tasks == kEpochs * kPictures; }));
     const LoaderRates rates = loader->rates();
@@ -165,7 +165,8 @@ TEST_F(DecodedCacheTest, ChangesNothingThatIsDelivered) {
 TEST_F(DecodedCacheTest, HalfTheRoomIsFewerHits) {
   LoaderOptions options = with_form(CacheForm::kDecoded,
                                     "decode_image,resize:40/40,random_crop:32");
-  constexpr std::uint64_t kRecord = 2 * 4096 + 128;  // Of 40 x 40 x 3 bytes.
+  // A record of 40 x 40 x 3 bytes.
+  constexpr std::uint64_t kRecord = 2 * 4096 + 128;
   options.cache->ram_bytes = kPictures / 2 * kRecord;
   const auto plain =
       run(with_ops("decode_image,resize:40/40,random_crop:32"), 4);
@@ -436,7 +437,7 @@ class Gate final : public UserFunction {
   mutable std::atomic<std::uint64_t> calls = 0;
 };
 
-// What comes first is what is cached by then: so little is planned before.
+// With a short lookahead, the samples that come first are those cached by then.
 TEST_F(DecodedCacheTest, WithFirstWithinFewAreOnTheirWayToBeMade) {
   constexpr std::uint64_t kMany = 200;
   constexpr std::uint64_t kMost = 64;
@@ -498,7 +499,7 @@ TEST_F(DecodedCacheTest, AutoChoosesByWhatItsAgentAllows) {
                      .bytes_per_second = {},
                      .ram_bytes = kMiB,
                      .disk_bytes = {}});
-  ASSERT_TRUE(comes_true([&] {  // Whoever writes the tier carries it out.
+  ASSERT_TRUE(comes_true([&] {  // The writer of the tier carries it out.
     return loader->metrics()->value(Metric::kCacheRamAllowedBytes) == kMiB;
   }));
   (void)must(run_epoch(*loader));

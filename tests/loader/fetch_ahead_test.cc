@@ -87,7 +87,7 @@ TEST(FetchAheadLoaderTest, AsksForFWhenTAreLeftAndForNoMore) {
     EXPECT_EQ(loader->stats().back().gets, requests.back());
     EXPECT_EQ(loader->stats().back().lookahead, 0u);  // Nobody follows that.
     EXPECT_EQ(bursts, expected_bursts);
-    // Of the next epoch nothing, before it begins.
+    // None of the next epoch, before it begins.
     EXPECT_EQ(loader->stats().back().ahead, 0u);
   }
 }

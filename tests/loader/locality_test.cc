@@ -24,7 +24,7 @@ constexpr std::array kLocalities = {Locality::kSticky, Locality::kRemap,
                                     Locality::kBalance};
 using StepIds = std::vector<std::vector<std::uint64_t>>;
 
-/// Of a node with one rank, whose RAM tier has room for `records`.
+/// The options of a node with one rank, whose RAM tier has room for `records`.
 LoaderOptions options_of(std::uint32_t rank, std::uint32_t ranks,
                          Locality locality, std::uint64_t records = 40) {
   LoaderOptions options = usual_options();
@@ -129,7 +129,8 @@ TEST(LocalityTest, ARankThatGoesOnGetsWhatItWouldHaveGot) {
   }
 }
 
-constexpr std::uint64_t kRoom = 60;  // Of 80 samples a rank reads: 75 %.
+// Room for 75 % of the 80 samples that a rank reads.
+constexpr std::uint64_t kRoom = 60;
 constexpr int kEpochs = 5;
 
 /// Reads after the first epoch that went to the store, of three nodes.
@@ -207,8 +208,8 @@ TEST(LocalityTest, CachesOfNodesMeetTheirSamplesAgain) {
   EXPECT_LT(sticky, none * 9 / 10);
   EXPECT_LT(remap, none * 2 / 3);
   EXPECT_LT(balance, none * 2 / 3);
-  // Of 960 reads. A few batches are on their way at once, and tiers decide as
-  // reads come; tests/cache has the exact count, one read at a time.
+  // Out of 960 reads. A few batches are on their way at once, and tiers decide
+  // as reads come; tests/cache has the exact count, one read at a time.
   EXPECT_NEAR(remap, remapped, 40);
   EXPECT_NEAR(balance, balanced, 40);
   RecordProperty("none", std::to_string(none));

@@ -1,6 +1,6 @@
-// Shards indexed while the first epoch reads them. What is delivered is tested
-// against other readers in tests/python/test_stream.py; here its threads are,
-// under every sanitizer.
+// Tests of shards that are indexed while the first epoch reads them: here their
+// threads, under every sanitizer. tests/python/test_stream.py compares the
+// delivered samples with other readers'.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -138,7 +138,7 @@ TEST(TuningTest, WhatItSawReplaysToWhatItDecided) {
 /// Threads that the tuner may choose, as it is told next.
 std::size_t most_threads_of(Loader& loader, const std::string& trace) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  // What is being written may have been looked at before.
+  // The last line may have been read while it was being written.
   for (int line = 0; line < 2; ++line) {
     const auto before = std::filesystem::file_size(trace);
     do {

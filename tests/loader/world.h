@@ -30,7 +30,7 @@ inline void must(const Result<void>& result) {
   if (!result) ADD_FAILURE() << result.error().message();
 }
 
-/// What one epoch brought.
+/// The results of one epoch.
 struct Seen {
   std::vector<std::vector<std::uint64_t>> batches;  ///< Sample ids.
   EpochStats stats;

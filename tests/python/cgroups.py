@@ -42,8 +42,8 @@ class Cgroup:
 def limited(cpus: float, memory_bytes: int | None = None) -> Iterator[Cgroup | None]:
     """None where this process may not make control groups.
 
-    Of each 20 ms it runs for ``cpus`` times as long: a shorter period costs the kernel
-    more, in a longer one it stands still for long.
+    In each 20 ms the process runs for ``cpus`` times as long: a shorter period costs
+    the kernel more, and in a longer one it stands still for long.
     """
     is_v2 = (ROOT / "cgroup.controllers").exists()
     name = f"leat-test-{os.getpid()}-{next(_numbers)}"

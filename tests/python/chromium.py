@@ -47,7 +47,7 @@ class Tab:
             self.errors.append(message.text)
 
     def open(self, place: pathlib.Path | str) -> None:
-        """A file or a URL. What was heard before is forgotten."""
+        """Opens a file or a URL. Forgets earlier messages."""
         self.errors.clear()
         self.requests.clear()
         self.page.goto(place if isinstance(place, str) else place.resolve().as_uri())
@@ -94,7 +94,7 @@ def browser() -> Iterator[Any]:
     if program is None:
         without("no Chromium: apt-get install chromium-headless-shell")
     with playwright.sync_playwright() as driver:
-        # Who runs tests as root, in a container, has no user to be jailed as.
+        # Tests that run as root, in a container, have no user to be jailed as.
         with driver.chromium.launch(executable_path=program, chromium_sandbox=False) as one:
             yield one
 

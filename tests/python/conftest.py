@@ -1,4 +1,4 @@
-"""What the tests of the whole share."""
+"""Fixtures that all tests share."""
 
 from __future__ import annotations
 

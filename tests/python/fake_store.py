@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class FakeStore:
-    """Of torch's stores, what is used."""
+    """The part of torch's stores that is used."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}

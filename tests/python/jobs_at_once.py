@@ -65,7 +65,7 @@ def jobs(served, cache: dict, of_each: list[dict], epochs=1, ops=()) -> Iterator
 
 
 def run_at_once(served, cache: dict, of_each: list[dict], **more) -> list[dict]:
-    """What each of them delivered, all at the same time."""
+    """The deliveries of each of them, all at the same time."""
     with jobs(served, cache, of_each, **more) as running:
         served.reset()
         for job in running:

@@ -8,11 +8,12 @@ a node, `network` a step of several nodes. With `--late-rank` that one alone fet
 so slowly. It writes what a script writes: a checkpoint, a log, and more in `finally`
 and at exit.
 
-Its sleeps are only as long as they say if it runs at once when they end. Where
-that is allowed, it therefore goes before all that is not real-time. What each piece
-took after all is appended to the file that `--pieces` names, with the rank behind it, a
-line each: "begin" of a run, "fetch", "decode", "wait" (what a timer in the script sees of `next()`), "compute",
-"interconnect", "network", and "exchange", the all-reduce behind them.
+Its sleeps are only as long as they say if it runs at once when they end. If the system
+allows it, it therefore goes before all that is not real-time. The real time of each
+piece is appended to the file that `--pieces` names, with the rank behind it, a line
+each: "begin" of a run, "fetch", "decode", "wait" (the time in `next()` as a timer in
+the script sees it), "compute", "interconnect", "network", and "exchange", the
+all-reduce behind them.
 """
 
 import argparse
@@ -101,7 +102,7 @@ def main():
     model = torch.nn.Linear(1, 1)
     together = torch.zeros(1)
 
-    with torch.no_grad():  # What is not trained on is not a step.
+    with torch.no_grad():  # A batch that is not trained on is not a step.
         for number, _ in enumerate(held_out):
             if number == 3:
                 break

@@ -13,7 +13,8 @@ KEYWORDS = {"$schema", "$defs", "$ref", "title", "description", "type", "const",
 
 
 def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "$") -> list[str]:
-    """Where a value is not as the schema says; empty if it is."""
+    """The places at which a value is not as the schema says; empty if there
+    are none."""
     assert not schema.keys() - KEYWORDS, f"this reader does not know {schema.keys() - KEYWORDS}"
     if "$ref" in schema:
         schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}

@@ -86,7 +86,7 @@ def test_who_reads_a_bucket_with_a_limit_is_held_to_it(node):
     assert sorted(limits) == ["s3://far", "s3://near + s3://far"]
     assert [(link["bucket"], link["bytes_per_second"]) for link in before["node"]["links"]] == [("s3://far", LIMIT)]
 
-    # Of all that reads there, in bytes that came.
+    # The bytes that came for all jobs that read there.
     def read_by(shown: dict) -> int:
         return sum(job["ledger"]["bytes"] for job in shown["jobs"] if "s3://far" in job["dataset"])
 

@@ -1,4 +1,4 @@
-"""What Prometheus itself thinks of the agent's metrics."""
+"""Prometheus's own verdict on the agent's metrics."""
 
 import shutil
 import subprocess

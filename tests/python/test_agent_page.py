@@ -51,7 +51,7 @@ def rows(tab: chromium.Tab, selector: str) -> list[list[str]]:
 
 
 def paths(tab: chromium.Tab) -> list[str]:
-    """What the page asked for, without the server's name."""
+    """The page's requests, without the server's name."""
     origin = tab.evaluate("location.origin")
     assert all(url.startswith(origin) for url in tab.requests), tab.requests
     return [url.removeprefix(origin) for url in tab.requests]
@@ -229,7 +229,8 @@ def test_it_shows_the_trace_of_the_job_that_is_chosen(tab, node):
     assert "/api/trace?job=job-2" in paths(tab)
     assert tab.evaluate("[...document.querySelectorAll('.track .name')].map(one => one.textContent)") == [
         "fetch", "cache", "decode", "batch", "wait", "step"]  # fmt: skip
-    # Of twelve steps four samples each; of the last step training is not over.
+    # Four samples of each of twelve steps; training is not over with the last
+    # step.
     assert tab.evaluate("[...document.querySelectorAll('.track .slices')].map(one => one.children.length)") == [48, 48, 48, 12, 12, 11]
     drawn = tab.evaluate("""[...document.querySelectorAll('.slices span')].map(one => {
       const [place, all] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];

@@ -1,4 +1,4 @@
-"""Where `leat agent` listens when nobody says where."""
+"""The place at which `leat agent` listens by default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 
 
 def listening(made: str, **variables: str) -> str:
-    """What an agent says that has a /run and a /tmp of its own, of which `made` says what they are."""
+    """The output of an agent that has a /run and a /tmp of its own, as `made`
+    describes them."""
     agent = f'exec 9< "$1" && {made} && exec "$0" agent 9<&-'
     environment = {k: v for k, v in os.environ.items() if k not in ("LEAT_AGENT", "XDG_RUNTIME_DIR")}
     process = subprocess.Popen(

@@ -1,4 +1,5 @@
-"""What sets `leat bucket` apart: plain requests, counters, delays, faults, its end."""
+"""Features of `leat bucket` alone: plain requests, counters, delays, faults, its
+end."""
 
 from __future__ import annotations
 

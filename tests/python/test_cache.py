@@ -17,8 +17,8 @@ import pytest
 import leat
 from small_datasets import make_shards
 
-N = 60  # Of `pictures`.
-COST = 4096 + 128  # Of a record of up to a page.
+N = 60  # The number of `pictures`.
+COST = 4096 + 128  # The cost of a record of up to a page.
 OPTIONS = {"global_batch_size": 10, "drop_last": False, "fields": ["data"], "batch": "dict"}
 MIB = 2**20
 
@@ -141,7 +141,7 @@ def test_both_tiers_hit_what_leat_plan_said(serve, tmp_path):
     hits = [sum(epoch["cache"][f"{tier}_hits"] for epoch in stats) for tier in ("ram", "disk")]
     assert samples * epochs - sum(gets) == sum(hits)
     assert 0.99 * 4000 <= sum(hits) <= 1.01 * 4000
-    # What is on its way down counts for where it still is.
+    # A record on its way down counts for the tier where it still is.
     assert all(found >= 0.9 * planned for found, planned in zip(hits, total["tier_hits"]))
 
 
@@ -454,7 +454,7 @@ def test_warm_shows_a_terminal_what_has_come(serve, tmp_path):
         while slow.counters()["get"] < N // 6:  # It shows something five times a second.
             seen += os.read(ours, 4096)
         process.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # What the end of a terminal is.
+        with contextlib.suppress(OSError):  # This is how a terminal ends.
             while more := os.read(ours, 4096):
                 seen += more
     os.close(ours)

@@ -19,14 +19,14 @@ from leat.ops import (
 )
 from small_datasets import make_shards
 
-N = 60  # Of `pictures`.
+N = 60  # The number of `pictures`.
 MIB = 2**20
 OPS = [DecodeImage(), RandomResizedCrop(8), RandomHorizontalFlip(), Normalize("imagenet")]
 OPTIONS = {"global_batch_size": 10, "drop_last": False, "ops": OPS, "ids": True, "seed": 4}
 
 
 def epochs_of(served, epochs: int, **options):
-    """What came in each epoch, sample by sample, and what the loader says of it."""
+    """The samples of each epoch, one by one, and the loader's report of it."""
     came = []
     with served.loader(**{**OPTIONS, **options, "epochs": epochs}) as loader:
         served.reset()
@@ -131,7 +131,7 @@ def test_auto_says_what_it_chose_and_why(pictures, serve):
             assert f"{N} samples" in one["reason"]
             # Chosen in the first epoch, measured in the third.
             assert (one["expected_gain"] is None) == (one["found_gain"] is None) == (one["after"] == 0)
-    # Of the trials, at least, each has been kept decoded.
+    # At least each of the trials has been kept decoded.
     assert stats[3]["cache"]["decoded_hits"] >= 30
 
 

@@ -54,7 +54,7 @@ samples = 20000
 
 
 def on_a_terminal(*words: str, **env: str) -> str:
-    """What is written to standard error where that is one."""
+    """The output on standard error when that is a terminal."""
     ours, its = pty.openpty()
     process = subprocess.Popen(["leat", *words], stdout=subprocess.DEVNULL, stderr=its, env={**os.environ, **env})
     os.close(its)

@@ -25,7 +25,8 @@ START_URL = "https://corp.example/start"
 
 @pytest.fixture
 def portal():
-    """What gives roles to whoever has logged in; counts who was let in."""
+    """A portal that gives roles to users who have logged in; counts who was
+    let in."""
 
     class Portal(http.server.BaseHTTPRequestHandler):
         given = 0

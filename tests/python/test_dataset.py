@@ -1,4 +1,4 @@
-"""What can be done with a dataset before it is loaded."""
+"""Uses of a dataset before it is loaded."""
 
 from __future__ import annotations
 

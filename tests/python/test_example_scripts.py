@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 class Run:
-    """What the processes of one program said and were given."""
+    """The outputs and inputs of one program's processes."""
 
     def __init__(self, out: str, watched: pathlib.Path) -> None:
         self.losses = [float(x) for x in re.findall(r"epoch \d+: loss ([\d.]+)", out)]
@@ -105,7 +105,8 @@ class Run:
         self.check_once(source, samples, passes, step=1)
 
     def check_once(self, source: str, samples: int, passes: int, step: int) -> None:
-        """What does not fill a step is left out; no sample comes twice."""
+        """Samples that do not fill a step are left out; no sample comes
+        twice."""
         found = self.passes(source)
         assert len(found) == passes
         for ids in found:
@@ -118,7 +119,7 @@ class Run:
 
 
 def environments(ranks: int):
-    """What torchrun sets, for each rank of one node."""
+    """torchrun's variables, for each rank of one node."""
     port = free_port()
     for rank in range(ranks):
         yield {

@@ -1,5 +1,5 @@
-"""Whatever goes wrong is told as a typed error that names the thing, the cause and the
-remedy; nothing hangs, nothing leaks, and what was delivered stays delivered."""
+"""Every failure is told as a typed error that names the thing, the cause and the
+remedy; nothing hangs, nothing leaks, and delivered batches stay delivered."""
 
 from __future__ import annotations
 
@@ -374,7 +374,8 @@ def test_a_bad_picture(folder, bad):
 
     with leat.Loader(folder, **options, on_error="substitute") as loader:
         got = [numbers(batch) for batch in loader]
-        # What was made of the next epoch already is not counted yet.
+        # Samples that were made for the next epoch already are not counted
+        # yet.
         assert loader.metrics()["leat_pipeline_substitutes_total"] == 1
         assert loader.stats()[0]["substituted"] == 1
     assert got[1] == [10, 11, 12, 13, 14, 16, 16, 17, 18, 19]
@@ -429,7 +430,7 @@ def test_ranks_without_a_bad_sample_see_no_difference(folder):
     for rank in range(2):
         with leat.Loader(folder, **options, rank=rank) as loader:
             before.append([numbers(b) for b in loader])
-    spoil(folder, 11, b"bad")  # Of rank 0.
+    spoil(folder, 11, b"bad")  # A sample of rank 0.
     after = []
     for rank in range(2):
         with leat.Loader(folder, **options, rank=rank) as loader:
@@ -577,7 +578,7 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
     if where == "published":
         with told(leat.Corrupt, str(catalogue), remedy):
             leat.Loader(folder, global_batch_size=8, shuffle=True)
-    else:  # What is left of a process that was ended while it made one.
+    else:  # The rest of a process that was ended while it made one.
         leat.Loader(folder, global_batch_size=8, shuffle=True).close()
         assert catalogue.read_bytes() == whole
     if where == "cache":  # The remedy works.

@@ -84,7 +84,7 @@ def test_an_inventory_tells_what_a_listing_tells(folder, serve, packed, fresh_ca
     told = json.loads(told.stdout)
     assert told["samples"] == len(KEYS) and told["classes"] == ["cat", "dog"]
     assert told["digest"] == listed["digest"]
-    # What it made is what is opened next, and its ETags are the bucket's.
+    # The next open finds the one that it made, and its ETags are the bucket's.
     with leat.Loader(f"{served.url}/train", **served.options, global_batch_size=5, shuffle=False, output="numpy",
                      fields=["data", "key"], batch="dict") as loader:
         (batch,) = loader

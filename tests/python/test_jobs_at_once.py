@@ -12,7 +12,7 @@ import pytest
 import leat
 from jobs_at_once import jobs, run_at_once
 
-N = 60  # Of `pictures`.
+N = 60  # The number of `pictures`.
 MIB = 2**20
 OPS = [["DecodeImage"], ["Resize", 12], ["RandomCrop", 8], ["Normalize", "imagenet"]]
 
@@ -69,7 +69,7 @@ def test_jobs_that_do_not_say_so_share_nothing_in_ram(pictures, serve):
 
 
 def test_a_killed_job_keeps_nobody_waiting(pictures, serve, tmp_path):
-    # What it has asked for does not come before it is killed.
+    # Its requests are not answered before it is killed.
     served = serve(pictures, latency="700ms")
     cache = tiers(tmp_path, "ram")
     with jobs(served, cache, seeds(4, 4)) as (killed, other):

@@ -1,4 +1,5 @@
-"""What a run asked for is what the bucket counted, and what the price list takes for it."""
+"""A run's requests are those that the bucket counted, and they cost what the price
+list says."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def _torch_is_from(*version: int) -> bool:
     return tuple(map(int, torch.__version__.split(".")[:2])) >= version
 
 
-# Of seconds: what "at once" may take on a busy machine. What is not ended takes 60.
+# Seconds that "at once" may take on a busy machine. Something that is not ended
+# takes 60.
 AT_ONCE = 20
 
 
@@ -324,7 +325,8 @@ def test_a_known_number_of_epochs_reads_nothing_past_the_end(pictures, serve):
             assert len(list(loader)) == 8
         time.sleep(0.1)
         counters = served.counters()
-        # What was read ahead is the later epoch's, counted as such in the first.
+        # Samples that were read ahead belong to the later epoch, and the first
+        # counts them as such.
         per_epoch = [e["requests"] for e in loader.stats()]
     assert counters["get"] == 2 * N
     assert [e["get"] for e in per_epoch] == [N, N]

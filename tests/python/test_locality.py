@@ -11,7 +11,7 @@ import pytest
 
 import leat
 
-N = 60  # Of `pictures`.
+N = 60  # The number of `pictures`.
 
 
 def ids(loader: leat.Loader) -> list[list[int]]:
@@ -81,7 +81,7 @@ def test_remap_needs_a_cache_whose_size_is_given(pictures):
 RANKS = 4
 EPOCHS = 4
 SAMPLES = 400
-RECORD = 4096 + 128  # What up to a page takes of a tier.
+RECORD = 4096 + 128  # The cost of a record of up to a page in a tier.
 
 _RANK = """
 import json, leat, sys

@@ -1,4 +1,4 @@
-"""What the engine says goes through Python's logging, logger `leat`."""
+"""The engine's messages go through Python's logging, logger `leat`."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_every_gauge_is_zero_in_the_end(pictures, serve, left):
         assert loader.metrics()["leat_pipeline_slot_bytes"] > 0
     loader.close()
     held = 0 if batch is None else batch["image"].nbytes + batch["label"].nbytes
-    # What the user holds is the user's.
+    # A batch that the user holds is the user's.
     assert loader.metrics()["leat_pipeline_slot_bytes"] == pytest.approx(held, rel=0.5)
     del batch
     gc.collect()

@@ -118,7 +118,8 @@ def test_resize_is_pillows(interpolation, mode):
 
 @pytest.mark.parametrize("interpolation", ["box", "bilinear", "hamming"])
 def test_resize_is_within_one_level_of_any_pillows(interpolation):
-    """Whatever the order of its two passes: these filters cannot overshoot."""
+    """Holds for either order of its two passes: these filters cannot
+    overshoot."""
     rng = random.Random(6)
     for _ in range(30):
         width, height, to_width, to_height = (rng.randint(1, 300) for _ in range(4))

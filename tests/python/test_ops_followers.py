@@ -83,7 +83,7 @@ def load(shards, *ops, **options):
 
 
 def samples_of(shards, *ops):
-    """Of each sample: its image, its mask, its boxes, its keypoints, and what was drawn."""
+    """Each sample: its image, its mask, its boxes, its keypoints, and the draws."""
     # The same ops at the same places, behind the image alone.
     fillers = [Pad(0)] * (len(READERS) - 1)
     chain = Chain([READERS[0], *fillers, *ops])

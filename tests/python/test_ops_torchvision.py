@@ -1,6 +1,6 @@
 """Each op against torchvision v2, at 200 drawn parameters, and how the draws are spread.
 
-Where torchvision's backends differ, Pillow's is meant: torchvision gets Pillow images.
+If torchvision's backends differ, Pillow's is meant: torchvision gets Pillow images.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ def test_affines_are_torchvisions(interpolation, mode):
     spread([one["scale"] for one in drawn], 0.5, 1.8)
     spread([one["shear"][0] for one in drawn], -20, 10)
     spread([one["shear"][1] for one in drawn], 5, 30)
-    moved = [one["translate"] for one in drawn[::3]]  # Of pictures of one size.
+    # The pictures have one size.
+    moved = [one["translate"] for one in drawn[::3]]
     assert all(x == int(x) and y == int(y) for x, y in moved)
     spread([x for x, _ in moved], -12.7, 12.7)
     spread([y for _, y in moved], -18.1, 18.1)

@@ -100,7 +100,8 @@ class Places:
         return leat.Loader(where, **options, **reach)
 
     def hashes(self, name: str, own: pathlib.Path) -> list[list[str]]:
-        """Of the whole first epoch, of a batch of the second, of its rest, of the third."""
+        """The hashes of the whole first epoch, of a batch of the second, of its
+        rest, of the third."""
         os.environ["LEAT_CACHE_DIR"] = str(own / "catalogues")
         with self.open(name, own) as loader:
             for _ in loader:

@@ -1,4 +1,5 @@
-"""What `output=`, `pin_memory=` and `device=` hand over; the device is a fake where there is none."""
+"""The results of `output=`, `pin_memory=` and `device=`; the device is a fake if
+there is none."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_lost_server_costs_misses_alone(data):
         for _ in range(2):
             seen = [i for loader in loaders for batch in loader for i in batch["index"].tolist()]
             assert sorted(seen) == list(range(200))
-        # Of the next epoch all may have been asked for ahead, of the last none.
+        # All of the next epoch may have been asked for ahead, none of the last.
         assert 400 <= bucket.counters()["get"] <= 600
 
 

@@ -47,7 +47,7 @@ RANK = """
 
 @pytest.fixture
 def at():
-    """What runs a command in node i."""
+    """A command prefix that runs in node i."""
     if os.geteuid() != 0:
         pytest.skip("each node is a network namespace, and to make one takes root")
     for program, package in (("ip", "iproute2"), ("memcached", "memcached")):

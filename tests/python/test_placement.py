@@ -72,8 +72,9 @@ def test_a_placement_is_the_same_after_a_resume(serve, tmp_path):
 
     whole, resumed = run("whole", []), run("resumed", [2, 4])
     assert len(whole) == len(resumed) == epochs
-    # What is read in four of six epochs, and is all that has room, is there by the fourth.
-    # (What is on its way as an epoch ends counts as a hit of the next one's first reads.)
+    # Samples that are read in four of six epochs, and are all that has room, are there
+    # by the fourth. (A read on its way as an epoch ends counts as a hit of the next
+    # one's first reads.)
     assert resumed[3:] == pytest.approx(whole[3:], abs=3) and 30 < min(whole[3:]) and max(whole[3:]) < 90
 
 
@@ -125,5 +126,5 @@ def test_bench_takes_a_placement(pictures, serve):
     done = leat_command(*words, "--cache-policy", "never_evict")
     assert done.returncode == 0, done.stderr
     second = json.loads(done.stdout)["epochs"][1]["cache"]
-    # Of the other node's part nothing is kept, though there is room.
+    # None of the other node's part is kept, though there is room.
     assert second["ram_hits"] > 0 and second["misses"] > 0

@@ -1,4 +1,5 @@
-"""What `leat plan URL` says of a bucket, and what a loader then asks of it."""
+"""The plan of `leat plan URL` for a bucket, and a loader's real requests to
+it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def row(said: dict, name: str) -> dict:
 
 
 def gets_of(served, epochs: int, **options) -> int:
-    """What the bucket counts of a loader that is told nothing else."""
+    """The bucket's count for a loader with nothing else set."""
     with served.loader(epochs=epochs, **options) as loader:
         served.reset()
         for _ in range(epochs):
@@ -64,7 +65,7 @@ def test_prices_are_those_of_who_serves_the_data(serve, uneven, tmp_path):
 
     assert provider() == "gcs"
     assert provider("--provider", "s3") == "s3"
-    assert plan(served, "--epochs", "1")["provider"] == "s3"  # Of a server that nobody knows.
+    assert plan(served, "--epochs", "1")["provider"] == "s3"  # The server is unknown.
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,8 @@ def test_objects_hit_as_often_as_planned(serve, uneven, policy):
     said = plan(served, "--ram", "8MiB", "--epochs", "4", "--global-batch-size", "20")
     planned = row(said, policy)["gets"]
 
-    # What is on its way or waits to be written is found too: a window that is short.
+    # Samples on their way, or waiting to be written, are found too: a window that is
+    # short.
     live = gets_of(served, 4, global_batch_size=20, memory="256KiB", max_in_flight=8,
                    cache=leat.Cache(ram=8 * MIB, policy=policy))  # fmt: skip
 
@@ -121,7 +123,8 @@ def test_shards_are_planned_as_they_are_read(serve, shards):
     for policy in ("belady", "never_evict"):  # Half of the pieces fit.
         live = gets_of(served, 4, global_batch_size=20, memory="8MiB", cache=leat.Cache(ram=12 * MIB, policy=policy))
         planned = row(said, policy)["gets"]
-        # What waits to be written when an epoch ends, at most the memory's 20, is found too.
+        # Samples that wait to be written when an epoch ends, at most the memory's 20,
+        # are found too.
         assert 140 < planned < 160
         assert planned - 3 * 20 <= live <= planned + 0.02 * 240
 
@@ -132,7 +135,7 @@ def test_ranks_of_shards_read_samples(serve, shards):
 
     live = [gets_of(served, 1, global_batch_size=20, rank=rank, world_size=2) for rank in (0, 1)]
 
-    # Of two fields.
+    # Each sample has two fields.
     assert row(said, "no cache")["gets"] == sum(live) == 1200
 
 

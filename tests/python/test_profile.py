@@ -61,7 +61,8 @@ MIXTURES = {
         {"compute": 100, "network": 100, "preparation": 120, "fetch": 120},
     ),
     "hidden by workers": (
-        # What the worker has made ahead is used up before the steps that count.
+        # The batches that the worker has made ahead are used up before the
+        # steps that count.
         ("--warmup", "9"), {"fetch": 160, "decode": 40, "compute": 240, "workers": 1},
         {"compute": 240, "preparation": 0, "fetch": 160},
     ),

@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 
 def told(folder: pathlib.Path) -> dict[int, str]:
-    """What the processes of the training are, by their numbers."""
+    """The processes of the training, by their numbers."""
     names = (path.name.split("-") for path in folder.iterdir())
     return {int(pid): name for name, pid in names}
 
@@ -95,7 +95,8 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
         assert wait_until(lambda: not any(map(lives, processes)), 30), {
             name: lives(pid) for pid, name in processes.items()
         }
-        # What torchrun left is not ours: that name is too long for a temporary folder of its own.
+        # torchrun's leavings are not ours: that name is too long for a temporary folder
+        # of its own.
         assert wait_until(lambda: not list(temporary.glob("leat-profile-*")), 30)
     finally:
         started.kill()

@@ -107,7 +107,8 @@ CUT_OFF = """[...document.querySelectorAll("td, th")].filter(cell => cell.offset
 
 
 def look(tab: chromium.Tab, page: pathlib.Path) -> dict[str, str | int]:
-    """What each figure shows, on a desk, on a phone in the dark and in print: its parts or colours, or why there is nothing."""
+    """The content of each figure, on a desk, on a phone in the dark and in print:
+    its parts or colours, or why there is nothing."""
     for width, scheme, media in ((1200, "light", "screen"), (360, "dark", "screen"), (800, "dark", "print")):
         tab.show_as(width, scheme, media)
         tab.open(page)
@@ -218,7 +219,8 @@ def drawn(seed: int) -> tuple[dict, dict]:
     devices, nodes = draw.choice((1, 2, 4)), draw.choice((1, 2))
     workers = draw.choice((None, 0, 1, 4))
     cores, supply = draw.choice((1, 4, 16)), {"warm": seconds(), "cold": seconds()}
-    # Where it is as much as the cores have, and where it is not, the model goes another way.
+    # At the point where the supply is as much as the cores have, the model takes
+    # another branch.
     nearly = max(supply["warm"], parts.get("preparation", 0)) * cores / devices
     cpu = draw.choice((None, draw.uniform(0.001, 1), nearly * draw.uniform(0.5, 1.1)))
     share = draw.choice((None, draw.uniform(0, 1)))

@@ -1,5 +1,5 @@
-"""What a loader never does silently: each ordinary line that would train on other data than
-was meant raises, or says so.
+"""Silence that a loader never keeps: each ordinary line that would train on other data
+than was meant raises, or says so.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def free_port() -> int:
 
 
 def run_ranks(command: list[str], ranks: int, *, is_launched: bool = True, **environment) -> list[str]:
-    """What each of `ranks` processes printed; gloo joins them.
+    """The output of each of `ranks` processes; gloo joins them.
 
     Unless `is_launched`, they know of each other as processes of mp.spawn do: the program
     sets what is needed just before it joins them.
@@ -291,7 +291,7 @@ def test_a_loader_that_knows_its_place_gets_its_half(pictures, before, after):
 
 
 def test_ranks_of_ones_own_are_not_compared_with_torchs(pictures):
-    """Of four processes two may be one data-parallel rank."""
+    """Two of four processes may be one data-parallel rank."""
     place = ", rank=int(os.environ['OWN_RANK']) // 2, world_size=2"
     program = LATE.format(before=SPAWNED, after=MAKE.format(place=place))
 

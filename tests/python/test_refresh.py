@@ -72,7 +72,7 @@ def test_what_it_may_be(folder, refresh):
 
 
 def changes(caplog) -> list[str]:
-    """What was said of listings that have changed; forgets it."""
+    """The messages about listings that have changed; forgets them."""
     said = [record.getMessage() for record in caplog.records
             if record.name == "leat" and "listed again" in record.getMessage()]
     assert all(record.levelname == "WARNING" for record in caplog.records

@@ -31,7 +31,8 @@ def seeded(seed):
 
 
 class Ids(torchs.Dataset):
-    """What torch's own DataLoader is given in the place of the pictures: their numbers."""
+    """The stand-in for the pictures that torch's own DataLoader is given: their
+    numbers."""
 
     def __len__(self):
         return SIZE
@@ -324,7 +325,7 @@ def test_weights_are_a_function_of_seed_and_epoch(dataset):
 
 
 def test_weights_may_be_a_column(dataset):
-    """Of labels 0, 1 and 2: 0 is never drawn, and 2 twice as often as 1."""
+    """For labels 0, 1 and 2: 0 is never drawn, and 2 twice as often as 1."""
     labels = dataset.column("label")
     drawn = labels[flat(loader_of(dataset, weights="label", samples_per_epoch=3000))]
 
@@ -512,7 +513,8 @@ def test_a_cache_knows_what_a_sampler_reads_next(serve, pictures):
     first = served.counters()["get"]
     assert flat(loader) == order
 
-    # What is read again before it has come is asked for twice, at most.
+    # A sample that is read again before it has come is asked for twice, at
+    # most.
     assert SIZE <= first <= 2 * SIZE
     assert served.counters()["get"] - first < SIZE
 
@@ -532,7 +534,7 @@ def test_weights_and_a_cache(serve, pictures):
 
 
 def test_ranks_tell_each_other_by_which_weights_they_deal(dataset):
-    """What `compare_ranks` compares as they are made."""
+    """The facts that `compare_ranks` compares as loaders are made."""
     def dealing(**options):
         return loader_of(dataset, **options)._native.dealing
 

@@ -200,7 +200,7 @@ def segmented(tmp_path_factory):
 
 
 def without_blending(ops: list) -> list:
-    """Of an image: what a mask always gets."""
+    """The image that a mask always gets."""
     for op in ops:
         if "interpolation" in op._params:
             op._params["interpolation"] = "nearest"

@@ -1,4 +1,4 @@
-"""What people write for where data is: lists, braces, wildcards, filters."""
+"""The ways in which people name data: lists, braces, wildcards, filters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """shuffle="stream": shards without a catalogue are indexed while they are read.
 
-Of several ranks: test_stream_ranks.py; with a cache: test_stream_cache.py.
+For several ranks: test_stream_ranks.py; with a cache: test_stream_cache.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_indexed(loader) -> bool:
 
 
 def epoch_of_indexed(folder, **options) -> tuple[list[list[int]], dict]:
-    """What an epoch brings where there is a catalogue before."""
+    """The content of an epoch if there was a catalogue before."""
     dataset = leat.Dataset(folder)
     with leat.Loader(dataset, **{**OPTIONS, **options}) as loader:
         batches = [batch["index"].tolist() for batch in loader]

@@ -43,7 +43,7 @@ def epochs_of(loader, epochs: int) -> list[list[list[int]]]:
 
 
 def indexed_epochs(folder, epochs: int, **options) -> tuple[list[list[list[int]]], list[dict]]:
-    """What comes where there is a catalogue before, and no cache."""
+    """The content of epochs if there was a catalogue before, and no cache."""
     with leat.Loader(leat.Dataset(folder), **{**OPTIONS, **options}) as loader:
         return epochs_of(loader, epochs), loader.stats()
 
@@ -59,7 +59,7 @@ def hashes_of(stats: list[dict]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("batch", [16, 7])
 @pytest.mark.parametrize("kind", ["ram", "disk", "both"])
 def test_later_epochs_ask_for_nothing(small, serve, fresh_cache, tmp_path, kind, window, batch):
-    """Whatever parts the first one was cut into."""
+    """Holds for any parts that the first epoch was cut into."""
     served = serve(small)
     stored = sum(path.stat().st_size for path in small.glob("*.tar"))
     options = {"shuffle_window": window, "global_batch_size": batch}
@@ -274,7 +274,7 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(
         came = [begun + epochs_of(loader, 1)[0], *epochs_of(loader, 2)]
         stats = loader.stats()
     assert came == indexed_epochs(small, 3, shuffle_window=2)[0]
-    # Of a window that was begun, a piece is the same record as ever.
+    # In a window that was begun, a piece is the same record as ever.
     assert stats[2]["cache"]["misses"] == 0
 
 

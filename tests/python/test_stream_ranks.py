@@ -131,14 +131,14 @@ class Job:
 
 
 def with_catalogue(folder, cache) -> None:
-    """Where the ranks of a job's first node look for one."""
+    """The folder in which the ranks of a job's first node look for one."""
     environment = {**os.environ, "LEAT_CACHE_DIR": f"{cache}/0"}
     subprocess.run(["leat", "index", str(folder)], env=environment, check=True,
                    capture_output=True)  # fmt: skip
 
 
 def indexed(folder, cache, ranks: int, more: int = 0, **options) -> list[dict]:
-    """What ranks get where there is a catalogue before."""
+    """The ranks' samples if there was a catalogue before."""
     with_catalogue(folder, cache)
     with Job(folder, cache, ranks, **options) as job:
         return job.run(more=more)
@@ -260,7 +260,8 @@ def test_ranks_without_a_launcher(small, fresh_cache):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_ranks_need_not_go_in_step(small, tmp_path, first):
-    """Who scans may rest, though the memory that it reads ahead into is full."""
+    """The rank that scans may rest, though the memory that it reads ahead
+    into is full."""
     with Job(small, tmp_path / "a", 2, memory=STOPS) as job:
         processes = [job.start(rank, waits=True) for rank in range(2)]
         ranks = [{}, {}]
@@ -293,7 +294,7 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(small, tmp_path, has_catalog
 
 
 def epochs_of(ranks: list[dict]) -> list[list[list[list[int]]]]:
-    """Of each rank and epoch, the batches."""
+    """The batches of each rank and epoch."""
     return [[rank["batches"], *rank["later"]] for rank in ranks]
 
 
@@ -350,7 +351,7 @@ def test_dealing_needs_no_catalogue_first(small, tmp_path, locality, nodes):
     for epoch, (here, there) in enumerate(zip(zip(*epochs_of(dealt)), zip(*epochs_of(runs)))):
         steps = [[sorted(sum(parts, [])) for parts in zip(*ranks)] for ranks in (here, there)]
         assert steps[0] == steps[1]
-        # Who holds what is asked once there can be something.
+        # Holders are asked once there can be some.
         is_dealt = locality == "sticky" or epoch > 0
         assert (here != there) == is_dealt, epoch
 
@@ -399,7 +400,8 @@ def test_what_cannot_be_dealt_is_said_before_the_shards_are_read(small, fresh_ca
 
 
 def left_by_the_scanner(data, folder, batches, more=0, **options):
-    """What the other of two ranks tells, when who scans is killed after so many batches."""
+    """The report of the other of two ranks, when the scanning one is killed after so
+    many batches."""
     with Job(data, folder, 2, **options) as job:
         scanner = job.start(0, waits=True, pause=batches)
         other = job.start(1, pause=1, more=more)
@@ -437,7 +439,7 @@ def test_the_scan_is_taken_over_from_the_dead(small, serve, tmp_path):
         ranks = [job.ended(process) for process in others]
 
     assert [rank["length"] for rank in ranks] == [None, None]
-    # Who takes over looks whether the shards are the same still.
+    # A rank that takes over looks whether the shards are the same still.
     assert served.counters()["list"] == 2
     check_same(ranks, indexed(small, tmp_path / "b", 3)[1:])
     assert not scan_logs(tmp_path)

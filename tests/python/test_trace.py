@@ -56,7 +56,8 @@ def test_the_way_of_a_sample_that_passed_the_cache_leads_through_it(data, tmp_pa
     train(data, tmp_path / "t.json", epochs=2, cache=leat.Cache(ram="8MiB"))
 
     events = sorted((event for event in events_of(tmp_path / "t.json") if event["ph"] in "Xstf"), key=lambda event: event["ts"])
-    slice_at: dict[int, str] = {}  # What an arrow belongs to is the slice that began last on its row.
+    # An arrow belongs to the slice that began last on its row.
+    slice_at: dict[int, str] = {}
     ways: dict[int, list[str]] = collections.defaultdict(list)
     for event in events:
         if event["ph"] == "X":

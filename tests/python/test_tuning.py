@@ -27,7 +27,8 @@ def load(bucket, **options):
 
 
 def raised(decisions):
-    """Of requests in flight: on a busy machine threads may come first."""
+    """True once requests in flight were raised: on a busy machine threads
+    may come first."""
     return [d for d in decisions if d["setting"] == "max_in_flight" and d["after"] > d["before"]]
 
 

@@ -1,7 +1,7 @@
 """Shards of every common writer, read field by field as WebDataset reads them.
 
 The writers are the real ones: the package webdataset, GNU tar, Python's tarfile,
-libarchive's bsdtar. What they should say is asked of webdataset's own reader.
+libarchive's bsdtar. The expected samples come from webdataset's own reader.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMBERS = {
     "train/x/0003.jpg": _random.randbytes(511),
     "train/x/0003.txt": _random.randbytes(512),
     "train/y/0003.txt": _random.randbytes(513),
-    "._0004.jpg": b"Mac OS X",  # What Macs add beside 0004.jpg.
+    "._0004.jpg": b"Mac OS X",  # Macs add this beside 0004.jpg.
     "0004.jpg": b"fourth",
     "README": b"no sample",
     "0004.cls": b"still the fourth",

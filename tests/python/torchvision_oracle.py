@@ -72,7 +72,8 @@ POINT_CHANGES = (
 
 
 def apply_drawn(image: Image.Image, drawn: dict, **options) -> Image.Image:
-    """What torchvision makes of a Pillow image by the parameters that `Chain.drawn` told.
+    """torchvision's result for a Pillow image by the parameters that `Chain.drawn`
+    told.
 
     ``options`` are those that are not drawn: interpolation, fill, kernel_size, expand.
     """
@@ -104,7 +105,7 @@ def apply_drawn(image: Image.Image, drawn: dict, **options) -> Image.Image:
 
 
 def differences(got: np.ndarray, expected: Image.Image) -> np.ndarray:
-    """Of each byte of an HWC array and of an image, as distances."""
+    """The distances between the bytes of an HWC array and of an image."""
     wanted = np.asarray(expected)
     if wanted.ndim == 2:
         wanted = wanted[:, :, None]

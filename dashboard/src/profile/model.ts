@@ -1,5 +1,6 @@
-// What a step would take if something about it were otherwise: leat/profile/step_model.cc, so that
-// sliders are answered here. tests/python/test_profile_page.py holds the two against each other.
+// Predicts the time of a step if something about it were different:
+// leat/profile/step_model.cc, so that sliders are answered here.
+// tests/python/test_profile_page.py holds the two against each other.
 
 import type { Report } from "./report";
 

@@ -1,4 +1,4 @@
-// What a page of `leat profile` holds: docs/reference/profile-report.schema.json.
+// The data of a page of `leat profile`: docs/reference/profile-report.schema.json.
 
 export type PartName = "compute" | "interconnect" | "network" | "preparation" | "fetch" | "input";
 export const PARTS: readonly PartName[] = ["compute", "interconnect", "network", "preparation", "fetch", "input"];

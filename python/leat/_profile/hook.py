@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Recorder:
-    """What one rank of one run does and remembers."""
+    """Measures one rank of one run."""
 
     def __init__(self, folder: str, spec: dict[str, Any]) -> None:
         self.folder = folder
@@ -268,7 +268,8 @@ def watch(cls: type, recorder: Recorder) -> None:
 
 
 def begun(loader: Any, begin: Callable[[Any], Any], recorder: Recorder) -> Any:
-    """What iterates; one loader that stands on another is timed once."""
+    """The objects that iterate; one loader that stands on another is timed
+    once."""
     recorder.is_beginning = recorder.has_begun = True
     try:
         return begin(loader)
@@ -309,7 +310,7 @@ def finish_device_work() -> None:
 
 
 def on_monotonic_clock(at: float | None) -> float | None:
-    """Of time.perf_counter(), which may be another clock."""
+    """Converts a time of time.perf_counter(), which may be another clock."""
     return None if at is None else at + (time.monotonic() - time.perf_counter())
 
 
@@ -343,7 +344,7 @@ def drain(batches: Iterator[Any], count: int) -> tuple[list[float], float | None
 
 
 def cpu_seconds() -> float:
-    """What this process and its workers have used."""
+    """The CPU seconds of this process and its workers."""
     used = time.process_time()
     multiprocessing = sys.modules.get("multiprocessing")
     for child in multiprocessing.active_children() if multiprocessing else ():
@@ -355,7 +356,8 @@ def cpu_seconds() -> float:
 
 
 def gradients() -> dict[str, int]:
-    """What DistributedDataParallel reduces in a step: bytes, and in how many buckets."""
+    """The gradients that DistributedDataParallel reduces in a step: bytes, and in
+    how many buckets."""
     module = sys.modules.get("torch.nn.parallel.distributed")
     if module is None:
         return {}
@@ -438,9 +440,11 @@ def note(folder: str, kind: str, what: str) -> None:
 
 
 def no_data(folder: str) -> tuple[str, ...]:
-    """What paths begin with that are no data of the script's: Python's own, the system's, ours."""
+    """The prefixes of paths that are no data of the script's: Python's own, the
+    system's, ours."""
     folders = [folder, "/proc", "/sys", os.path.dirname(os.__file__)]
-    for prefix in {sys.prefix, sys.base_prefix}:  # Of an environment; a project may lie in the same folder.
+    # Folders of an environment; a project may lie in the same folder.
+    for prefix in {sys.prefix, sys.base_prefix}:
         folders += [os.path.join(prefix, name) for name in ("bin", "etc", "include", "lib", "lib64", "share")]
     return tuple(os.path.join(one, "") for one in folders)
 
@@ -448,7 +452,8 @@ def no_data(folder: str) -> tuple[str, ...]:
 def note_opened_files(folder: str) -> None:
     """Writes down which files the script reads, in this process and its forks."""
     seen: set[str] = set()
-    os.environ["LEAT_PROFILE_NOTES"] = folder  # What Leat reads, it opens by itself.
+    # Leat opens its files by itself, and notes them there.
+    os.environ["LEAT_PROFILE_NOTES"] = folder
     ours = no_data(folder)
 
     def hear(event: str, args: tuple[Any, ...]) -> None:

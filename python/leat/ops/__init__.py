@@ -1,4 +1,4 @@
-"""What is done to the fields of a sample, from bytes to an array.
+"""Operations on the fields of a sample, from bytes to an array.
 
     ops = [DecodeImage(), RandomResizedCrop(224), RandomHorizontalFlip(),
            Normalize(IMAGENET_MEAN, IMAGENET_STD)]

@@ -52,7 +52,7 @@ class RandomErasing(Op):
 
 
 class _Augment(Op):
-    """What the ops that draw out of a space of changes have in common."""
+    """The common part of the ops that draw out of a space of changes."""
 
     def __init__(
         self,

@@ -14,7 +14,8 @@ from leat.ops._python import Python
 
 
 def functions_of(ops: Iterable[Op]) -> list[Any]:
-    """Of the ops that call one for each sample, as the engine calls them."""
+    """The functions of the ops that call one for each sample, as the engine
+    calls them."""
     return [
         _functions.call_per_sample(op.function, place, op.global_rng, op.fields)
         for place, op in enumerate(ops)
@@ -76,10 +77,11 @@ class Chain:
     def drawn(
         self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
     ) -> list[dict[str, Any]]:
-        """What the random ops draw for this sample, in order: each with ``op``, its
-        place in the chain, ``name``, as torchvision's functional calls the change, and
-        its values. A change that the draws leave out is not in the list. Reads the
-        header of the bytes alone; an empty list if the chain calls a function."""
+        """The draws of the random ops for this sample, in order: each with ``op``,
+        its place in the chain, ``name``, as torchvision's functional calls the
+        change, and its values. A change that the draws leave out is not in the
+        list. Reads the header of the bytes alone; an empty list if the chain calls
+        a function."""
         return list(json.loads(self._program.drawn(data, seed, epoch, sample)))
 
     def __repr__(self) -> str:

@@ -10,8 +10,8 @@ from leat.ops._op import Op, dtype_name, fail
 class DecodeImage(Op):
     """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
 
-    Of an animated WebP the first picture is decoded, if it covers all of it; else it
-    is a bad sample.
+    For an animated WebP the first picture is decoded, if it covers all of it; else
+    it is a bad sample.
 
     Args:
         mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs of 16 bits, as
@@ -68,8 +68,8 @@ class DecodeMask(Op):
     """A PNG of labels, one for each pixel, to an array of shape (height, width).
 
     Indices of a palette stay indices, as in Pascal VOC's masks (0 to 20), and grey
-    values of 1 to 8 bits stay what they are. What is no grey PNG, or none with a
-    palette, is a bad sample: colours are no labels, and a JPEG blurs them.
+    values of 1 to 8 bits stay what they are. An image that is no PNG in grey or
+    with a palette is a bad sample: colours are no labels, and a JPEG blurs them.
 
     Ops that move pixels move those of a mask with those of its image, and never
     blend two labels: of a resize each label is that of the nearest pixel, as Pillow's

@@ -126,8 +126,8 @@ class RandomHorizontalFlip(Op):
 class RandomCrop(Op):
     """Cuts out a random part, as torchvision's op of that name.
 
-    What is too small even with its padding gets what is missing on both sides
-    first, as with torchvision's ``pad_if_needed=True``.
+    A picture that is too small even with its padding is first padded on both
+    sides by what is missing, as with torchvision's ``pad_if_needed=True``.
 
     Args:
         size: a side, or (height, width), of the result.
@@ -358,7 +358,8 @@ class RandomAffine(Op):
 
 class Letterbox(Op):
     """Fits the picture into a size with its proportions kept, in the middle of a
-    border. Of an odd rest, the right and the lower border are the larger ones.
+    border. If the rest is odd, the right and the lower border are the larger
+    ones.
 
     Args:
         size: a side, or (height, width), of the result.

@@ -38,7 +38,7 @@ class BatchOp(Op):
 
 
 class _Mixing(BatchOp):
-    """What MixUp and CutMix have in common."""
+    """The common part of MixUp and CutMix."""
 
     def __init__(
         self,

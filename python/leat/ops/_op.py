@@ -1,4 +1,4 @@
-"""What all ops have in common."""
+"""The common part of all ops."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fail(op: object, message: str) -> NoReturn:
 
 
 class Op:
-    """What all ops have in common. Ops are values: they compare and print."""
+    """The base of all ops. Ops are values: they compare and print."""
 
     _name = ""
     per = "sample"

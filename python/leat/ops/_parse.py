@@ -127,9 +127,9 @@ class ParseBoxes(Op):
     of the sample (or its first mask, if it has no image) move its boxes by the same
     draw; they come behind this op and name no `field`.
 
-    What of a box a crop leaves is kept. It is dropped, with its label, where it is
-    narrower or lower than `min_size` (1 pixel, as of torchvision's
-    `SanitizeBoundingBoxes`), or where less than `min_visibility` of its area is left
+    A crop keeps the part of a box that it leaves. The box is dropped, with its
+    label, if it is narrower or lower than `min_size` (1 pixel, as in torchvision's
+    `SanitizeBoundingBoxes`), or if less than `min_visibility` of its area is left
     (0, as Albumentations').
 
     A sample is a bad one if its document is no JSON or longer than 2 MiB, has nothing

@@ -42,11 +42,11 @@ class Python(Op):
 
     **Threads.** Several threads call it at once, each with another sample. While it
     runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and torch let
-    go of it in most of their work. What takes longer than the training step in
-    Python alone belongs into processes: see `leat.torch.DataLoader`.
+    go of it in most of their work. A function that takes longer than the training
+    step in Python alone belongs into processes: see `leat.torch.DataLoader`.
 
-    **Errors.** What it raises, `next()` raises, with its traceback and a note that
-    names the sample.
+    **Errors.** `next()` raises the function's exception, with its traceback and a
+    note that names the sample.
 
     Args:
         function: of one value, and of ``rng`` if it draws.

@@ -1,7 +1,7 @@
 """One batch on its way: fetched by many threads, put together by the last.
 
-What comes out is what fetching the items one after another would have given:
-the same values in the same order, or the error of the first place that fails.
+The result is the same as if the items were fetched one after another: the same
+values in the same order, or the error of the first place that fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_AT_ONCE = 16
 
 
 class Source:
-    """Where items come from, and what becomes of them.
+    """The source of items, and their processing.
 
     Args:
         dataset: anything with ``__getitem__``, perhaps ``__getitems__``.

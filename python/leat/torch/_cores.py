@@ -1,9 +1,9 @@
 """Whether more threads would do more, told by the CPU time of those there are.
 
 Threads that wait for something else than a core leave cores idle, and twice as
-many do twice as much. Where they compute, more of them do more only as long as
-they then have more cores between them, which neither a full machine nor the
-interpreter's lock (GIL) gives.
+many do twice as much. Threads that compute do more only as long as they get
+more cores between them. Neither a full machine nor the interpreter's lock
+(GIL) gives those.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def own_clock() -> int | None:
 
 
 def seconds_of(clock: int) -> float:
-    """What a CPU clock says; 0 once its thread has ended."""
+    """The value of a CPU clock; 0 once its thread has ended."""
     try:
         return time.clock_gettime(clock)
     except OSError:

@@ -93,8 +93,9 @@ class Crew:
     def grow(self) -> float | None:
         """Doubles the threads if work waits, none is idle and more would do more.
 
-        Whoever waits for a batch calls it now and then, so that quick datasets
-        never have more threads than they can use, nor those that compute.
+        The thread that waits for a batch calls it now and then, so that quick
+        datasets never have more threads than they can use, nor those that
+        compute.
 
         Returns: after how many seconds it is worth being called again; None if
         there is nothing to be done.

@@ -81,7 +81,8 @@ def refuse_places(dataset: Any) -> None:
         return
     place = os.fsdecode(dataset)
     parts = urlsplit(place)
-    if parts.scheme and parts.netloc:  # What else it has may be credentials.
+    # The rest of the URL may be credentials.
+    if parts.scheme and parts.netloc:
         place = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
     raise leat.InvalidArgument(
         f"dataset={place!r} is a place, and a DataLoader takes a dataset: its items would be "

@@ -31,8 +31,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
 
     It takes torch's arguments and gives torch's batches: the same items in the same
     order, from the same draws of the same generators. It *is* a torch DataLoader
-    (``isinstance`` says so). What differs is how the items of a map-style dataset
-    are fetched:
+    (``isinstance`` says so). It differs in how it fetches the items of a map-style
+    dataset:
 
     - ``num_workers=0``: the items of one batch at once, while next() waits. Items
       quicker than 0.2 ms, and items that draw from a global random generator, are
@@ -57,9 +57,9 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         engine: for a `leat.Dataset`, further arguments of `leat.Loader`, such as
             ``{"ops": [...], "fields": ("image", "label"), "batch": "tuple"}``.
 
-    Errors are those of torch. What an item raises is raised by the next() that would
-    have returned its batch: the same exception with its own traceback, and a note
-    that names the index. Other batches are not affected.
+    Errors are those of torch. The exception of an item is raised by the next() that
+    would have returned its batch: the same exception with its own traceback, and a
+    note that names the index. Other batches are not affected.
 
     Raises:
         leat.InvalidArgument: ``threads`` or ``engine`` cannot be, the dataset is a URL
@@ -181,7 +181,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         return len(self._engine)
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been delivered, for `load_state_dict`; JSON values.
+        """The delivered position, for `load_state_dict`; JSON values.
 
         The batches delivered of the running epoch are counted, what is fetched ahead
         is not. The samplers of torch are exact, with or without a generator; a sampler
@@ -262,7 +262,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         return state
 
     def _next_place(self, is_running: bool) -> Place:
-        """Of the running epoch, or of the next one."""
+        """The place in the running epoch, or in the next one."""
         if self._loaded_state is not None:  # Not begun since.
             return Place(**self._loaded_state["engine"])
         if self._place is None or self._position is None:
@@ -272,13 +272,13 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         return Place(self._place.epoch + self._position.delivered // WINDOW + 1)
 
     def _take_place(self) -> Place:
-        """Where an iterator of the engine's begins."""
+        """The place at which an iterator of the engine's begins."""
         # One that was left in the middle is over, too.
         self._place = self._next_place(is_running=False)
         return self._place
 
     def _settings(self) -> dict[str, Any]:
-        """What a state has to agree with."""
+        """The settings that a state has to agree with."""
         try:
             samples = len(self.dataset)
         except TypeError:  # It need not have a length.
@@ -290,7 +290,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         return told
 
 
-# What torch's constructor takes and keeps, besides the dataset and its batches.
+# The arguments that torch's constructor takes and keeps, besides the dataset
+# and its batches.
 _KEPT = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn",
          "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers",
          "pin_memory_device", "in_order")  # fmt: skip

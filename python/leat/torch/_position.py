@@ -1,4 +1,4 @@
-"""What has been delivered of an epoch, and what it takes to go on from there.
+"""The delivered part of an epoch, and the facts needed to go on from there.
 
 Samplers and generators run ahead of what is delivered, by the lookahead. So a
 state never holds what they are now. It holds what the generators were when the
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 class Position:
-    """Where the running epoch of a loader is.
+    """The position of a loader in its running epoch.
 
     Threads: those of whoever iterates; one at a time.
     """
@@ -146,7 +146,7 @@ def set_states(generators: dict[str, torch.Generator], states: dict[str, str]) -
 
 @contextlib.contextmanager
 def kept_global_generator() -> Iterator[None]:
-    """What is drawn within leaves no trace in torch's global generator."""
+    """Draws within it leave no trace in torch's global generator."""
     before = torch.get_rng_state()
     try:
         yield

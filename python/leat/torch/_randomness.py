@@ -29,7 +29,7 @@ _AT_ONCE = "and many threads fetch them: a seed does not repeat the numbers. "
 
 
 class Habits:
-    """What the items of a loader were seen to do; outlives its iterators.
+    """The observed behaviour of a loader's items; outlives its iterators.
 
     Args:
         are_accepted: whether the user said that draws in any order are right.

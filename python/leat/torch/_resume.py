@@ -54,7 +54,7 @@ class Resumable:
             if self._stateful_sampler is not None:
                 self._stateful_sampler.load_state_dict(resumed["sampler"])
             resumed = None
-        self._behind = resumed  # What is still to be made up for.
+        self._behind = resumed  # The batches that are still to be made up for.
         self._position = loader._position = Position(loader, resumed)
         with contextlib.nullcontext() if resumed is None else positions.kept_global_generator():
             start()
@@ -101,7 +101,7 @@ class Resumable:
 
 
 class InTurn(Resumable):
-    """What torch's own iterators deliver comes in the order drawn."""
+    """torch's own iterators deliver in the order drawn."""
 
     def _begin(self, loader: Any, start: Callable[[], None]) -> None:
         self._is_skipping = True
@@ -123,7 +123,8 @@ class InTurn(Resumable):
         return data
 
     def _skip_samples(self) -> None:
-        """Of an IterableDataset, fetches again what was delivered, and drops it."""
+        """For an IterableDataset, fetches the delivered samples again, and drops
+        them."""
         if self._dataset_kind != torchs._DatasetKind.Iterable or self._offers_state():
             return
         for _ in range(self._position.delivered):

@@ -24,7 +24,8 @@ _NONE_LEFT = object()
 
 
 class Place:
-    """Where the engine's epochs are. Part of a state, so that random ops go on exactly.
+    """The engine's place in its epochs. Part of a state, so that random ops go on
+    exactly.
 
     Args:
         epoch: the engine's, of the first window of this epoch of the loader's.
@@ -51,7 +52,8 @@ class Sampled(Resumable, torchs._BaseDataLoaderIter):
             self._place.samples = 0
         self._next_epoch = self._place.epoch + done // WINDOW
         self._left_to_draw = WINDOW - done % WINDOW
-        self._sizes: deque[int] = deque()  # Of batches told and not delivered.
+        # The sizes of batches that were told and not delivered.
+        self._sizes: deque[int] = deque()
         self._batches: Iterator[Any] | None = None
         self._is_drawn = False
         if self._tell():  # Now, as torch does with workers: the engine begins at once.

@@ -28,7 +28,7 @@ _WATCHED_WAITS = 4
 
 
 class _InThreads(Resumable, torchs._BaseDataLoaderIter):
-    """What both have in common: a crew, and waiting for it."""
+    """The common part of both: a crew, and waiting for it."""
 
     _is_ahead: bool
 
@@ -137,8 +137,8 @@ class AtOnce(_InThreads):
         self._source = self._make_source()
 
     def __next__(self) -> Any:
-        # What torch's does, less what it tells a profiler where there is none: that
-        # takes longer than all else between two batches.
+        # Does the same as torch's, but tells a profiler nothing if there is none:
+        # telling takes longer than all else between two batches.
         if torch.autograd._profiler_enabled():
             return super().__next__()
         if self._sampler_iter is None:
@@ -247,7 +247,7 @@ class Ahead(_InThreads):
         if self._crew.is_closed or not self._crew.is_of_this_process:
             self._hire(loader)
         self._crew.clear()
-        self._finished = queue.SimpleQueue()  # What still comes goes to the old one.
+        self._finished = queue.SimpleQueue()  # Late results go to the old queue.
         self._awaited = {}
         super()._reset(loader, first_iter)
         self._source = self._make_source()
@@ -303,7 +303,8 @@ def _cores_since(begin: float, cpu: float) -> float:
 
 
 def preparation() -> Callable[[], None]:
-    """What each thread does first, as torch's own threads and workers do."""
+    """The first work of each thread, the same as of torch's own threads and
+    workers."""
     device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
 
     def prepare() -> None:

@@ -36,12 +36,13 @@ class Turns:
         self._least, self._most = _ONE_CORE if has_lock() else (_ONE_CORE[0], math.inf)
 
     def saw_cores(self, cores: float) -> None:
-        """What a batch fetched by threads had: CPU seconds over seconds."""
+        """The cores of a batch that threads fetched: CPU seconds over
+        seconds."""
         self._left = max(0, self._left - 1)
         self.are_suspected = self._left == 0 and self._least < cores < self._most
 
     def compare(self, in_turn: float, at_once: float) -> None:
-        """What an item of the same batch took in turn, and by threads."""
+        """The times of an item of the same batch, in turn and by threads."""
         self.are_taken = in_turn <= at_once
         self.are_suspected = False
         self._left = self._pause

@@ -1,4 +1,5 @@
-"""What a dataset may ask about who fetches it: torch's worker info, for threads.
+"""A dataset's view of the worker that fetches it: torch's worker info, for
+threads.
 
 torch numbers worker processes 0 to num_workers - 1 and gives batch b to worker
 b % num_workers. Threads keep that numbering: any thread may fetch any item, and
@@ -32,7 +33,8 @@ class ItemRandom:
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What `get_worker_info` returns in a thread; torch's names, and its meaning.
+    """The result of `get_worker_info` in a thread; torch's names, and its
+    meaning.
 
     `seed` is the worker's, as in torch. `rng` is of this item alone: it is a
     function of the epoch's seed, the batch's number and the place in it.
@@ -88,7 +90,7 @@ class Workers:
         self._locks = [threading.Lock() for _ in range(count)]
         self._is_ready = [init is None] * count
         self._errors: list[BaseException | None] = [None] * count
-        self.base_seed = 0  # Of the iterator, once it is drawn.
+        self.base_seed = 0  # The iterator's base seed, once it is drawn.
 
     def enter(self, batch: int, place: int) -> None:
         """Makes this thread a worker's, until it is made another's.
@@ -106,7 +108,8 @@ class Workers:
         _here.at = (self, worker, (batch, place))
 
     def info(self, worker: int, item: tuple[int, int] | None) -> WorkerInfo:
-        """Of one worker; with generators of its own if an item is being fetched."""
+        """The info of one worker; with generators of its own if an item is being
+        fetched."""
         return WorkerInfo(
             id=worker,
             num_workers=self._count,
