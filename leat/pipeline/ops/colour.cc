@@ -5,22 +5,13 @@
 #include <cmath>
 #include <vector>
 
-#include "leat/codec/image/grey.h"
+#include "leat/pipeline/ops/colour_kernels.h"
 #include "leat/pipeline/ops/kernels.h"
-#include "leat/pipeline/ops/portable_kernels.h"
 
 namespace leat {
 namespace {
 
 using Table = std::array<std::uint8_t, 256>;
-
-Table blend_from(int from, float amount) {
-  Table table;
-  for (int to = 0; to < 256; ++to) {
-    table[static_cast<std::size_t>(to)] = portable::blended(from, to, amount);
-  }
-  return table;
-}
 
 template <class ChangeRow>
 void for_each_row(const ColourView& picture, const ChangeRow& change) {
@@ -37,19 +28,12 @@ void change_bytes(const ColourView& picture, const ChangeByte& change) {
   });
 }
 
-void look_up(const ColourView& picture, const Table& table) {
-  const std::size_t row_bytes = std::size_t{picture.width} * picture.channels;
-  for_each_row(picture, [&](std::uint8_t* row) {
-    for (std::size_t i = 0; i < row_bytes; ++i) row[i] = table[row[i]];
-  });
-}
-
 /// The row itself if it is grey; else its grey, in `memory`.
 const std::uint8_t* grey_row(const ColourView& picture, const std::uint8_t* row,
                              std::vector<std::uint8_t>& memory) {
   if (picture.channels == 1) return row;
   memory.resize(picture.width);
-  rgb_to_grey(row, memory.data(), picture.width);
+  grey_of_rgb(row, picture.width, memory.data());
   return memory.data();
 }
 
@@ -65,32 +49,6 @@ int mean_grey(const ColourView& picture) {
   });
   const double pixels = static_cast<double>(picture.width) * picture.height;
   return static_cast<int>(std::lround(static_cast<double>(sum) / pixels));
-}
-
-/// Each pixel's grey, once for each channel.
-void spread_grey(const ColourView& picture, const std::uint8_t* row,
-                 std::vector<std::uint8_t>& memory, std::uint8_t* into) {
-  const std::uint8_t* grey = grey_row(picture, row, memory);
-  for (std::uint32_t x = 0; x < picture.width; ++x, into += 3) {
-    into[0] = into[1] = into[2] = grey[x];
-  }
-}
-
-void saturate(const ColourView& picture, float amount) {
-  const std::size_t row_bytes = std::size_t{picture.width} * 3;
-  std::vector<std::uint8_t> memory;
-  std::vector<std::uint8_t> grey(row_bytes);
-  for_each_row(picture, [&](std::uint8_t* row) {
-    spread_grey(picture, row, memory, grey.data());
-    blend_bytes(grey.data(), row, row_bytes, amount, row);
-  });
-}
-
-void make_grey(const ColourView& picture) {
-  std::vector<std::uint8_t> memory;
-  for_each_row(picture, [&](std::uint8_t* row) {
-    spread_grey(picture, row, memory, row);
-  });
 }
 
 Table table_of(const auto& value_of) {
@@ -201,86 +159,39 @@ void sharpen(const ColourView& picture, float amount) {
   }
 }
 
-struct Hsv {
-  std::uint8_t h = 0;
-  std::uint8_t s = 0;
-  std::uint8_t v = 0;
-};
-
-// Which operations are float and which are double is Pillow's: a hue that is
-// off by one changes a byte by up to six.
-Hsv to_hsv(const std::uint8_t* rgb) {
-  const int most = std::max({rgb[0], rgb[1], rgb[2]});
-  const int range = most - std::min({rgb[0], rgb[1], rgb[2]});
-  Hsv hsv{0, 0, static_cast<std::uint8_t>(most)};
-  if (range == 0) return hsv;
-  const auto below = [&](int channel) {
-    return static_cast<float>(most - channel) / static_cast<float>(range);
-  };
-  const float r = below(rgb[0]);
-  const float g = below(rgb[1]);
-  const float b = below(rgb[2]);
-  float hue = 0;
-  if (rgb[0] == most) {
-    hue = b - g;
-  } else if (rgb[1] == most) {
-    hue = static_cast<float>(2.0 + r - b);
-  } else {
-    hue = static_cast<float>(4.0 + g - r);
-  }
-  hue = static_cast<float>(std::fmod(hue / 6.0 + 1.0, 1.0));
-  const float saturation = static_cast<float>(range) / static_cast<float>(most);
-  hsv.h = static_cast<std::uint8_t>(hue * 255.0);
-  hsv.s = static_cast<std::uint8_t>(saturation * 255.0);
-  return hsv;
-}
-
-void to_rgb(const Hsv& hsv, std::uint8_t* rgb) {
-  const double turned = static_cast<float>(hsv.h) * 6.0 / 255.0;
-  const int sextant = static_cast<int>(std::floor(turned));
-  const auto part = static_cast<float>(turned - sextant);
-  const auto saturation = static_cast<float>(hsv.s / 255.0);
-  const auto level = [&](double share) {
-    return static_cast<std::uint8_t>(std::round(hsv.v * share));
-  };
-  const std::uint8_t v = hsv.v;
-  const std::uint8_t p = level(1.0 - saturation);
-  const std::uint8_t q = level(1.0 - saturation * part);
-  const std::uint8_t t = level(1.0 - saturation * (1.0 - part));
-  const std::uint8_t sextants[6][3] = {{v, t, p}, {q, v, p}, {p, v, t},
-                                       {p, q, v}, {t, p, v}, {v, p, q}};
-  std::copy_n(sextants[sextant % 6], 3, rgb);
-}
-
-void turn_hue(const ColourView& picture, double amount) {
-  // Of 255 steps, not 256, as Pillow counts them; wraps around.
-  const auto steps =
-      static_cast<std::uint8_t>(static_cast<int>(amount * 255) & 0xff);
-  for_each_row(picture, [&](std::uint8_t* row) {
-    for (std::uint32_t x = 0; x < picture.width; ++x, row += 3) {
-      Hsv hsv = to_hsv(row);
-      hsv.h = static_cast<std::uint8_t>(hsv.h + steps);
-      to_rgb(hsv, row);
-    }
-  });
+/// Of 255 steps, not 256, as Pillow counts them; wraps around.
+std::uint8_t hue_steps(double amount) {
+  return static_cast<std::uint8_t>(static_cast<int>(amount * 255) & 0xff);
 }
 
 void change(const ColourView& picture, const ColourChange& change) {
   const auto amount = static_cast<float>(change.amount);
+  const std::size_t row_bytes = std::size_t{picture.width} * picture.channels;
+  const auto blend = [&](int from) {
+    for_each_row(picture, [&](std::uint8_t* row) {
+      blend_from(from, row, row_bytes, amount);
+    });
+  };
   switch (change.kind) {
     case ColourKind::kBrightness:
-      return look_up(picture, blend_from(0, amount));
+      return blend(0);
     case ColourKind::kContrast:
-      return look_up(picture, blend_from(mean_grey(picture), amount));
+      return blend(mean_grey(picture));
     case ColourKind::kSaturation:
-      if (picture.channels == 3) saturate(picture, amount);
-      return;
+      if (picture.channels == 1) return;
+      return for_each_row(picture, [&](std::uint8_t* row) {
+        saturate_rgb(row, picture.width, amount);
+      });
     case ColourKind::kHue:
-      if (picture.channels == 3) turn_hue(picture, change.amount);
-      return;
+      if (picture.channels == 1) return;
+      return for_each_row(picture, [&](std::uint8_t* row) {
+        turn_hue(row, picture.width, hue_steps(change.amount));
+      });
     case ColourKind::kGrey:
-      if (picture.channels == 3) make_grey(picture);
-      return;
+      if (picture.channels == 1) return;
+      return for_each_row(picture, [&](std::uint8_t* row) {
+        make_rgb_grey(row, picture.width, row);
+      });
     case ColourKind::kInvert:
       return change_bytes(picture, [](std::uint8_t byte) {
         return static_cast<std::uint8_t>(~byte);
@@ -292,9 +203,9 @@ void change(const ColourView& picture, const ColourChange& change) {
       });
     }
     case ColourKind::kSolarize:
-      return look_up(picture, table_of([&](int i) {
-                       return i < change.amount ? i : 255 - i;
-                     }));
+      return for_each_row(picture, [&](std::uint8_t* row) {
+        invert_from(static_cast<int>(std::ceil(change.amount)), row, row_bytes);
+      });
     case ColourKind::kAutoContrast:
       return look_up_by(picture, stretched);
     case ColourKind::kEqualize:
