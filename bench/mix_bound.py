@@ -27,7 +27,7 @@ except ImportError:  # Before Python 3.11.
 
 Job = dict[str, Any]
 FLOOR = 0.5  # The floor of `leat agent`.
-# Of one job: samples a second that its node's core decodes, and their bytes.
+# One job's samples a second that its node's core decodes, and their bytes.
 DECODED_PER_SECOND, PICTURE_BYTES, SMALL_PICTURE_BYTES = 633, 22250, 6000
 
 

@@ -191,7 +191,7 @@ PAGE = """# The ops of pictures, torchvision's, and their cost
 
 Names, parameters and the distributions of what is drawn are those of torchvision's
 `transforms.v2`. Pixels are those that it makes of Pillow's images: byte for byte, but for a
-bilinear warp, a blur and `AugMix`, which are within one level. Where torchvision's two
+bilinear warp, a blur and `AugMix`, which are within one level. If torchvision's two
 backends differ, Pillow's is meant: `AugMix` is mixed of Pillow's parts, and torchvision's of
 a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.RandomAffine)`.
 

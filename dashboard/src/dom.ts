@@ -45,7 +45,7 @@ export function keyed<T extends HTMLElement>(parent: HTMLElement, keys: string[]
 
 export interface Head {
   text: string;
-  /** Of numbers, which stand to the right. */
+  /** The column holds numbers, which stand to the right. */
   isNumber?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { behind, byId, keyed, make, mark, say, Table } from "./dom";
 import { clock, number } from "./format";
 import { either, jobOf, nameOf, none, type Page } from "./parts";
 
-/** Of microseconds since `begin_seconds`: docs/reference/agent-view.md. */
+/** Times are in microseconds since `begin_seconds`: docs/reference/agent-view.md. */
 type Sample = [id: number, reserved: number, fetched: number, decoded: number, finished: number, cacheBegin: number, cacheEnd: number];
 interface Step {
   epoch: number;

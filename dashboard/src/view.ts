@@ -91,7 +91,7 @@ export interface View {
 
 const KEPT_SECONDS = 600;
 const KEPT_DECISIONS = 100;
-/** Of so many decisions it is still asked what they gained. */
+/** The page still asks for the gains of so many decisions. */
 const OPEN_DECISIONS = 20;
 
 /** Everything that is known of the node: the last answer, and points and decisions of the ones before. */

@@ -17,7 +17,7 @@ namespace leat {
 
 struct AgentOptions {
   std::string socket;          ///< A path; see listen_at().
-  std::optional<gid_t> group;  ///< Whose members may come too.
+  std::optional<gid_t> group;  ///< Its members may connect, too.
   /// The resources that jobs share; threads at most what with_cores() says.
   NodeResources node;
   /// Those that have a limit, as loaders name them ("s3://photos"): as many as

@@ -10,9 +10,9 @@
 namespace leat {
 
 struct CpuLoad {
-  double cores = 0;         ///< Of the machine; 0: not known.
+  double cores = 0;         ///< The machine's cores; 0: not known.
   double busy = 0;          ///< Cores, by everything.
-  double busy_outside = 0;  ///< Of these, by processes that are not ours.
+  double busy_outside = 0;  ///< The part that other processes use.
 };
 
 /// Reads /proc/stat and /proc/PID/stat, for the whole machine even in a

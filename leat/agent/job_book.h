@@ -87,13 +87,13 @@ class JobBook {
     std::optional<Told> told;
   };
   struct Job {
-    WireRegistration registration;  ///< Of its first rank.
+    WireRegistration registration;  ///< The first rank's.
     std::uint32_t user = 0;
     double since = 0;
     std::vector<MemberId> members;
     JobReport last;
     Share held;                            ///< In that time, of all its ranks.
-    std::map<std::string, double> stalls;  ///< Of the same time, fractions.
+    std::map<std::string, double> stalls;  ///< For the same time, as fractions.
   };
 
   void admit(const std::string& id, Job& job);

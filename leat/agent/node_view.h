@@ -23,7 +23,7 @@ struct JobView {
   std::uint32_t world_size = 1;
   double since_seconds = 0;  ///< Unix time of its registration.
 
-  Share share = {};       ///< Of all local ranks together.
+  Share share = {};       ///< For all local ranks together.
   double found_rate = 0;  ///< Samples a second, over the last seconds.
   /// The rate that was predicted for that time; 0: not yet known.
   double predicted_rate = 0;
@@ -39,7 +39,8 @@ struct JobView {
   std::uint64_t read_bytes = 0;
   std::optional<double> request_dollars;   ///< None: no provider is known.
   std::optional<double> transfer_dollars;  ///< The same.
-  double stalled_seconds = 0;              ///< Of accelerators, one a rank.
+  /// Seconds of accelerators, one a rank.
+  double stalled_seconds = 0;
   double stalled_dollars = 0;  ///< 0: nobody says what the node costs.
 
   std::uint64_t ram_hits = 0;
@@ -57,7 +58,8 @@ struct JobPoint {
   double threads = 0;
   double in_flight = 0;
   double found_rate = 0;
-  double predicted_rate = 0;  ///< Of it, before it was found; 0: not known.
+  /// Predicted before the rate was found; 0: not known.
+  double predicted_rate = 0;
   double wait_fraction = 0;
   // Its share then, of all local ranks; nullopt: not bounded.
   std::optional<double> bytes_per_second = {};

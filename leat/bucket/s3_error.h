@@ -38,7 +38,7 @@ enum class S3Code : std::uint8_t {
 
 /// A refusal: what the reply's XML says.
 struct S3Error {
-  std::string_view code;  ///< Of a literal: "NoSuchKey".
+  std::string_view code;  ///< A literal: "NoSuchKey".
   int status;
   std::string message;
 };

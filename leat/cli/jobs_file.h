@@ -11,7 +11,7 @@ namespace leat {
 
 /// The same jobs, coming in one way.
 struct NamedSharing {
-  std::string name;  ///< Of the arrivals.
+  std::string name;  ///< The name of the arrivals.
   SharingSimulation simulation;
 };
 

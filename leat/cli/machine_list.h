@@ -13,7 +13,7 @@ namespace leat {
 
 struct MachineList {
   std::vector<Machine> machines;
-  std::vector<std::string> as_of;  ///< Of each machine's price.
+  std::vector<std::string> as_of;  ///< For each machine's price.
   PricesAndBilling store;
 };
 

@@ -18,7 +18,7 @@ namespace leat {
 struct ProfileSettings {
   std::vector<std::string> command;
   std::size_t nodes = 1;
-  std::uint32_t processes = 1;  ///< Of a node.
+  std::uint32_t processes = 1;  ///< Processes on a node.
   std::uint32_t steps = 0;
   std::uint32_t warmup = 0;
   std::uint32_t repeats = 0;

@@ -49,7 +49,7 @@ class ProgressLine {
   std::ostream& err_;
   const bool is_terminal_;
   const Clock& clock_;
-  std::string what_;  ///< Of what `begun_` is the beginning.
+  std::string what_;  ///< The thing that `begun_` is the beginning of.
   TimePoint begun_;
   std::optional<TimePoint> shown_;
 };

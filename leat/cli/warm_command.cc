@@ -37,8 +37,8 @@ struct Pass {
   std::uint64_t samples = 0;
   std::uint64_t found = 0;    ///< Reads that the folder answered.
   std::uint64_t fetched = 0;  ///< Reads that went to the store.
-  std::uint64_t written = 0;  ///< Of those, what the folder took.
-  std::uint64_t refused = 0;  ///< What it was to take, and did not.
+  std::uint64_t written = 0;  ///< The part that the folder took.
+  std::uint64_t refused = 0;  ///< The part that it was to take, and did not.
 
   std::uint64_t reads() const { return found + fetched; }
   std::uint64_t kept() const { return std::min(found + written, reads()); }

@@ -38,7 +38,7 @@ struct TextColumn {
 struct CatalogueColumn {
   const std::byte* values = nullptr;
   std::uint32_t width = 0;
-  TextColumn text;  ///< Of a kString field.
+  TextColumn text;  ///< The texts of a kString field.
 };
 
 struct CatalogueTables {

@@ -42,7 +42,7 @@ bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
 struct CatalogueChange {
   std::uint64_t added = 0;
   std::uint64_t removed = 0;
-  std::uint64_t rewritten = 0;  ///< Of another size or version.
+  std::uint64_t rewritten = 0;  ///< Objects with another size or version.
 
   bool is_any() const { return added + removed + rewritten != 0; }
 };
@@ -73,7 +73,7 @@ Result<void> check_access(Store& store, std::string_view prefix,
 
 /// A note beside a catalogue: the state in which it was last found to be true.
 struct SeenNote {
-  std::string seen;       ///< Of a Glimpse, its digest; one line in any case.
+  std::string seen;       ///< The digest of a Glimpse; one line in any case.
   std::string catalogue;  ///< Its digest.
 };
 /// Nullopt if there is none, or it cannot be read.

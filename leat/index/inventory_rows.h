@@ -44,7 +44,8 @@ class InventoryRows {
   State state_ = State::kPlain;
   std::size_t row_bytes_ = 0;
   std::uint64_t row_ = 1;
-  std::vector<std::string> fields_ = {""};  ///< Of the row; the last is open.
+  /// The row's fields; the last is open.
+  std::vector<std::string> fields_ = {""};
 };
 
 }  // namespace leat

@@ -20,8 +20,8 @@ struct ManifestColumn {
   /// For kString: the values. For kBytes: keys of objects, relative to the
   /// prefix; empty if the sample lacks the field.
   std::vector<std::string> texts;
-  std::vector<std::int64_t> ints;  ///< Of kInt64: the values.
-  std::vector<double> floats;      ///< Of kFloat64: the values.
+  std::vector<std::int64_t> ints;  ///< For kInt64: the values.
+  std::vector<double> floats;      ///< For kFloat64: the values.
   /// For kBytes: the objects' sizes, if the manifest has them. If empty, the
   /// store is asked.
   std::vector<std::uint64_t> sizes;

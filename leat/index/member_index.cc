@@ -108,7 +108,8 @@ class MemberIndexParser {
 
   const std::uint64_t shard_bytes_;
   std::uint64_t line_ = 0;
-  std::uint64_t end_ = 0;  ///< Of the member before, at most shard_bytes_.
+  /// The end of the member before, at most shard_bytes_.
+  std::uint64_t end_ = 0;
   std::vector<TarMember> members_;
 };
 

@@ -35,7 +35,7 @@ struct ScanEntry {
   enum class Kind : std::uint8_t {
     kShard,   ///< The next shard's members.
     kFailed,  ///< Why there will be no more.
-    kEnd      ///< Of the scan: its catalogue is kept.
+    kEnd      ///< The end of the scan: its catalogue is kept.
   };
   Kind kind = Kind::kShard;
   ScannedShard shard;
@@ -131,9 +131,9 @@ class ScanLog {
   std::optional<CatalogueLock> lock_;
   SortedObjects objects_;
   std::uint64_t listing_hash_ = 0;
-  std::uint64_t shards_at_ = 0;  ///< Where the entry behind the listing begins.
+  std::uint64_t shards_at_ = 0;  ///< The start of the entry behind the listing.
   std::uint64_t next_at_ = 0;
-  std::uint64_t hash_ = 0;  ///< Of the entry before next_at_.
+  std::uint64_t hash_ = 0;  ///< The hash of the entry before next_at_.
   std::size_t shards_given_ = 0;
 };
 

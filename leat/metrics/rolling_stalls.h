@@ -11,9 +11,10 @@ namespace leat {
 
 /// The events of the seconds before a moment.
 struct RecentStalls {
-  Nanoseconds elapsed{0};     ///< What is told of: less at the beginning.
+  /// The time that is covered: less at the beginning.
+  Nanoseconds elapsed{0};
   std::uint64_t samples = 0;  ///< Delivered.
-  StallTimes stalls;          ///< Of waits that ended in that time.
+  StallTimes stalls;          ///< Waits that ended in that time.
 };
 
 /// Waits by the second in which they ended, of the last kSeconds.

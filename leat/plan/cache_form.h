@@ -8,8 +8,8 @@ namespace leat {
 
 /// The average costs of one sample.
 struct FormCosts {
-  double encoded_bytes = 0;  ///< Of a record of its bytes.
-  double decoded_bytes = 0;  ///< Of a record of what is made of them.
+  double encoded_bytes = 0;  ///< The size of a record of its bytes.
+  double decoded_bytes = 0;  ///< The size of a record of the decoded sample.
   /// To fetch it, with all requests in flight: latency / requests.
   double fetch_seconds = 0;
   // Seconds of a core.
@@ -35,7 +35,8 @@ struct FormLimits {
 /// A share of the samples that is kept decoded, and what it means. Pure.
 struct FormChoice {
   double decoded_share = 0;  ///< 0: all as bytes. 1: all decoded.
-  double hit_share = 0;      ///< Of the reads, from the second epoch on.
+  /// A share of the reads, from the second epoch on.
+  double hit_share = 0;
   double seconds = 0;       ///< A sample: fetching, hits or cores, the slowest.
   double core_seconds = 0;  ///< A sample, of cores.
   // The same of the epoch that makes the records.

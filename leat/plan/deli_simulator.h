@@ -19,7 +19,7 @@ struct DeliOptions {
   std::uint64_t queue_threshold = 0;    ///< T.
   std::uint64_t capacity_items = 2048;  ///< C.
   std::uint64_t batch = 512;
-  double compute_seconds = 0;  ///< Of the training step, a batch.
+  double compute_seconds = 0;  ///< For the training step, a batch.
 
   // The four constants of a machine and its bucket.
   double get_seconds = 0;    ///< A miss: one GET, waited for.

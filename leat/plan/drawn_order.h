@@ -72,7 +72,7 @@ class WeightedOrder final : public DrawnOrder {
 
 /// The known part of an epoch.
 struct GivenEpoch {
-  std::uint64_t first = 0;  ///< Of `samples`: its position.
+  std::uint64_t first = 0;  ///< The position of the first of `samples`.
   std::vector<std::uint64_t> samples;
   /// The positions behind each step, rising, the last behind all samples;
   /// empty: steps have a global batch.

@@ -27,7 +27,7 @@ struct HolderDealingOptions {
   /// The policy of each rank's cache: belady or never_evict. The others keep
   /// samples that a rank reads once and does not hold for another.
   std::string policy = "belady";
-  std::uint64_t capacity = 0;  ///< Of the cache of each rank.
+  std::uint64_t capacity = 0;  ///< Capacity of the cache of each rank.
   CapacityUnit unit = CapacityUnit::kBytes;
   /// The cost of a sample in a cache; 0: it is never read, so not held either.
   /// Null: 1. Captured objects outlive the dealing.

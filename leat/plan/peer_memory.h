@@ -18,7 +18,8 @@ inline constexpr double kUsablePeerShare = 0.9;
 /// it there. Nothing is evicted; of data that is larger, the share that fits is
 /// drawn by the samples' numbers.
 struct PeerMemory {
-  std::uint64_t bytes = 0;    ///< Of each; values take kUsablePeerShare of it.
+  /// Memory of each; values take kUsablePeerShare of it.
+  std::uint64_t bytes = 0;
   std::uint32_t servers = 0;  ///< At most one a node.
 };
 

@@ -17,8 +17,9 @@ struct NextUseOptions;  // next_use.h
 /// Which samples a node's tiers may hold: those of never_evict alone.
 enum class Placement : std::uint8_t {
   kAny,
-  kFirstEpoch,  ///< What the node reads in the first epoch (CoorDL).
-  kFrequency,   ///< What the node reads most often in all epochs (NoPFS).
+  kFirstEpoch,  ///< Samples that the node reads in the first epoch (CoorDL).
+  /// Samples that the node reads most often in all epochs (NoPFS).
+  kFrequency,
 };
 
 /// The name that users give: "any", "first_epoch" or "frequency".

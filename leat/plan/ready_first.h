@@ -60,7 +60,7 @@ class ReadyFirst {
   std::uint64_t pulled_row_ = 0;
   struct Waiting {
     std::uint64_t position = 0;
-    std::uint64_t number = 0;  ///< Of those that came into the pool.
+    std::uint64_t number = 0;  ///< Counts those that came into the pool.
   };
   std::deque<Waiting> pool_;  ///< In order.
   std::uint64_t pulled_ = 0;

@@ -81,12 +81,13 @@ struct EpochCounts {
   /// Summed over steps: the GETs of the rank that has most, less those of the
   /// one that has least. Ranks that train in step wait for these.
   std::uint64_t uneven_gets = 0;
-  std::uint64_t gets = 0;  ///< What no cache held. They add up to the reads.
+  /// Reads that no cache held. They add up to the reads.
+  std::uint64_t gets = 0;
   std::uint64_t get_bytes = 0;
   /// Between nodes: what servers give to ranks of others, and are given.
   std::uint64_t peer_bytes = 0;
   double seconds = 0;
-  double wait_seconds = 0;  ///< Of them: training without data.
+  double wait_seconds = 0;  ///< The part in which training is without data.
 };
 
 struct SimulationReport {

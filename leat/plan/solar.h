@@ -36,7 +36,8 @@ struct SolarOptions {
   std::uint64_t global_batch = 0;
   std::uint32_t nodes = 1;
   std::uint64_t epochs = 1;
-  std::uint64_t capacity_items = 0;  ///< Of each node, under Belady's rule.
+  /// Room of each node, under Belady's rule.
+  std::uint64_t capacity_items = 0;
   Dealing dealing = Dealing::kRuns;
   /// Take the epochs in the order that leaves the fewest loads between them. It
   /// is for the simulator: it needs to know how many epochs there will be, and

@@ -25,7 +25,7 @@ struct RankRun {
 };
 
 struct StepOptions {
-  std::uint64_t samples = 0;       ///< Of the whole epoch: N.
+  std::uint64_t samples = 0;       ///< Samples of the whole epoch: N.
   std::uint64_t start = 0;         ///< Positions delivered before: s.
   std::uint64_t global_batch = 0;  ///< G, over all ranks.
   Rank rank = {};

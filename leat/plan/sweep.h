@@ -15,7 +15,7 @@ namespace leat {
 /// The size of one sample or block that is read.
 struct ReadSize {
   std::uint64_t bytes = 0;
-  std::uint64_t cost = 0;  ///< What it takes of a tier.
+  std::uint64_t cost = 0;  ///< The room that it takes in a tier.
   std::uint32_t requests = 1;
 };
 
@@ -32,7 +32,7 @@ struct SweepOptions {
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;
   std::uint64_t epochs = 1;
-  std::uint64_t ram_bytes = 0;   ///< Of each node, for the cache. 0: none.
+  std::uint64_t ram_bytes = 0;   ///< For the cache of each node. 0: none.
   std::uint64_t disk_bytes = 0;  ///< The same.
   TimeOptions times = {};
 };
@@ -41,7 +41,7 @@ struct SweepRow {
   std::string name;  ///< "belady", "never_evict + peers", "peers", "belady x2".
   /// At full size: what the report is of. Without the sizes of its reads.
   SimulationOptions options;
-  SimulationReport report;  ///< Of all epochs.
+  SimulationReport report;  ///< The report of all epochs.
 };
 
 /// No cache; each policy at the size that was asked for; peers, by CoorDL's

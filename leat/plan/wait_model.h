@@ -12,11 +12,11 @@ inline constexpr std::uint32_t kDefaultInFlight = 128;
 /// The times and bandwidths of the model. All seconds are at least 0; 0 means
 /// at once.
 struct TimeOptions {
-  double compute_seconds = 0;  ///< Of the training step, a batch.
+  double compute_seconds = 0;  ///< For the training step, a batch.
   double get_seconds = 0;      ///< From sending a GET to its last byte,
                                ///< with all links to itself.
   double peer_seconds = 0;     ///< The same, from another node.
-  double hit_seconds = 0;      ///< Of a rank, a sample, one after another.
+  double hit_seconds = 0;      ///< For a sample of a rank, one after another.
   /// The bandwidth into a node, GETs and peers together; 0: no limit.
   double bytes_per_second = 0;
   /// The bandwidth of the store to all nodes together; 0: no limit.

@@ -24,8 +24,9 @@ struct RankSteps {
 /// The rank that makes the others wait.
 struct LateRank {
   std::uint32_t rank = 0;
-  std::string cause;    ///< As RankSteps has it, or "compute".
-  double fraction = 0;  ///< Of all time: what the others would be spared.
+  std::string cause;  ///< As RankSteps has it, or "compute".
+  /// The share of all time that the others would be spared.
+  double fraction = 0;
 };
 
 /// Sums up, over steps that end together on all ranks, who came last.

@@ -24,7 +24,7 @@ struct Machine {
   std::string name;
   std::string accelerator;  ///< As torch names it; empty: it trains on CPUs.
   std::uint32_t accelerators = 1;
-  double speed = 1;  ///< Of one accelerator; any unit, the same for all.
+  double speed = 1;  ///< Speed of one accelerator; any unit, the same for all.
   double cores = 1;
   double memory_bytes = 0;
   double disk_bytes = 0;
@@ -57,8 +57,8 @@ struct WholeTraining {
 struct Offer {
   std::size_t machine = 0;  ///< Which, of those given.
   std::uint32_t count = 1;
-  PredictedStep step;     ///< Of the last epoch.
-  double hours = 0;       ///< Of the whole training.
+  PredictedStep step;     ///< A step of the last epoch.
+  double hours = 0;       ///< For the whole training.
   RunCost cost;           ///< Likewise.
   bool is_front = false;  ///< No other is better in both.
   /// Why it cannot be judged; then all else is 0.

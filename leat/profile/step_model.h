@@ -41,9 +41,9 @@ struct WhatIfSetting {
   /// Processes that make a rank's batches; none: as many as were measured.
   /// Only where MeasuredStep::workers is known. One or more load ahead.
   std::optional<std::uint32_t> workers{};
-  double cores = 1;      ///< Of a node, as a multiple of what was measured.
+  double cores = 1;      ///< A node's cores, as a multiple of those measured.
   double bandwidth = 1;  ///< From the store, likewise.
-  double latency = 1;    ///< Of the store, likewise.
+  double latency = 1;    ///< The store's latency, likewise.
   /// A batch's bytes, none of them cached, take no less: the network is full.
   double least_fetch = 0;
   double accelerator = 1;  ///< Its speed, likewise.

@@ -34,7 +34,7 @@ struct ProfiledRun {
 
 /// The parts of a step.
 enum class StepPart : std::uint8_t {
-  kCompute,       ///< What one process takes alone: T(alone).
+  kCompute,       ///< The time of one process alone: T(alone).
   kInterconnect,  ///< Exposed communication inside a node: T(node) − T(alone).
   kNetwork,       ///< Exposed communication of nodes: T(nodes) − T(node).
   kPreparation,   ///< Waiting for decode and transforms: T(warm) − T(nodes).

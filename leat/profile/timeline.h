@@ -10,7 +10,7 @@ namespace leat {
 struct TimelineBin {
   double mean_seconds = 0;
   double most_seconds = 0;  ///< The longest of them.
-  double mean_wait = 0;     ///< Of a step, inside next().
+  double mean_wait = 0;     ///< The part of a step inside next().
   double most_wait = 0;
 };
 

@@ -18,11 +18,11 @@ enum class Knob : std::uint8_t {
   kLoadAhead,    ///< 1: batches are made while training computes.
   kCached,       ///< Share of bytes that come from memory: 0 to 1.
   kWorkers,      ///< Processes that make a rank's batches: how many.
-  kCores,        ///< Of a node, as a multiple.
+  kCores,        ///< A node's cores, as a multiple.
   kBandwidth,    ///< From the store, as a multiple.
-  kLatency,      ///< Of the store, as a multiple: 0.5 is half.
+  kLatency,      ///< The store's latency, as a multiple: 0.5 is half.
   kAccelerator,  ///< Its speed, as a multiple.
-  kDevices,      ///< Of a node: how many.
+  kDevices,      ///< The number of a node's devices.
   kNodes,        ///< How many.
   kCount,
 };
@@ -65,7 +65,7 @@ struct Change {
 /// The largest stall, and what removes it.
 struct Removal {
   StepPart part = StepPart::kFetch;
-  double seconds = 0;  ///< Of a step, before.
+  double seconds = 0;  ///< The time of a step before the change.
   /// The least change first, which the next removal builds on; empty: none of
   /// the knobs that were measured removes it.
   std::vector<Change> changes;

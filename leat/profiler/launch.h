@@ -28,7 +28,7 @@ struct LaunchPlan {
   std::vector<std::string> wrapper{};
   /// NAME=VALUE, for the script.
   std::vector<std::string> variables{};
-  std::string folder{};  ///< Where the command runs.
+  std::string folder{};  ///< The working folder of the command.
   std::string path{};    ///< PATH, for nodes that are reached by ssh.
   /// Behind ssh, from SIGTERM to SIGKILL, for a command that does not end; at
   /// least a second. torchrun needs 30 for its processes.

@@ -20,7 +20,7 @@ Result<std::vector<std::string>> parse_node_list(std::string_view list);
 /// Nodes, and what starts a command on each: words to put in front of it.
 struct NodeCommands {
   std::vector<std::vector<std::string>> prefixes;
-  std::string first_address;  ///< Where the others reach the first.
+  std::string first_address;  ///< The address of the first node for the others.
 };
 
 /// `nodes` is "slurm", for those of the allocation that we are in, by srun(1),

@@ -12,8 +12,8 @@
 namespace leat {
 
 struct Residency {
-  std::uint64_t bytes = 0;           ///< Of all the files.
-  std::uint64_t resident_bytes = 0;  ///< Of these, in whole pages in memory.
+  std::uint64_t bytes = 0;           ///< Bytes of all the files.
+  std::uint64_t resident_bytes = 0;  ///< The part in whole pages in memory.
 };
 
 /// The part of `files` that the page cache holds, by mincore(2). Files that

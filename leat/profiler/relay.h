@@ -15,7 +15,7 @@ struct RelayCounts {
   std::uint64_t passed_on = 0;    ///< Reads that the store answered.
   std::uint64_t from_memory = 0;  ///< Reads that were answered here.
   std::uint64_t kept_away = 0;    ///< Writes that the store never saw.
-  std::uint64_t lists = 0;        ///< Of those passed on, lists of keys.
+  std::uint64_t lists = 0;        ///< Lists of keys among those passed on.
   std::uint64_t bytes = 0;        ///< That the store sent.
   /// The times of GETs of objects that the store answered: until the first
   /// byte, and until the last, all added up.
@@ -37,7 +37,7 @@ class Relay {
  public:
   enum class Mode : std::uint8_t {
     kCold,  ///< Every read goes to the store.
-    kWarm,  ///< What was read before comes from memory; the rest is kept.
+    kWarm,  ///< Bytes that were read before come from memory; others are kept.
   };
 
   virtual ~Relay() = default;

@@ -74,8 +74,9 @@ struct TrainingTrials {
   /// Why there is no warm run, or empty.
   std::string why_no_warm;
   std::vector<std::string> connects_to;  ///< As Trial has it.
-  std::uint64_t rows = 0;  ///< Of a rank's batch; 0 if batches hold no array.
-  std::uint64_t epoch_batches = 0;  ///< Of a rank; 0: not known.
+  /// Rows of a rank's batch; 0 if batches hold no array.
+  std::uint64_t rows = 0;
+  std::uint64_t epoch_batches = 0;  ///< Batches of a rank; 0: not known.
   /// Processes of a rank that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;
   /// The gradients that data-parallel ranks reduce in a step; 0: nothing known.

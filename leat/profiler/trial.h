@@ -45,7 +45,7 @@ struct TrialPlace {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::vector<double> step_seconds;
-  std::vector<double> wait_seconds;    ///< Of each step, inside next().
+  std::vector<double> wait_seconds;    ///< The part of each step inside next().
   std::vector<double> supply_seconds;  ///< A batch, with nobody training.
   /// CPU time of a batch meanwhile, of this process and its workers.
   std::optional<double> supply_cpu_seconds;
@@ -57,7 +57,7 @@ struct RankRecord {
   /// it.
   std::uint64_t gradient_bytes = 0;
   std::uint64_t gradient_buckets = 0;
-  std::optional<std::uint64_t> rows;  ///< Of its first batch.
+  std::optional<std::uint64_t> rows;  ///< Rows of its first batch.
   std::uint64_t seen = 0;             ///< Batches, warm-up included.
   /// From when until when its steps were measured, by the monotonic clock; the
   /// same for none.

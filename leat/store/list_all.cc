@@ -59,7 +59,7 @@ bool is_passed_over(const ObjectInfo& object, std::size_t prefix_size) {
 /// A part of the keys and what was found in it.
 struct Segment {
   KeyRange range;      ///< `after` is the last key seen.
-  std::string resume;  ///< Of the store; empty before the first page.
+  std::string resume;  ///< The store's token; empty before the first page.
   std::vector<ObjectInfo> objects;
 };
 

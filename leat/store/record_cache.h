@@ -17,7 +17,8 @@ namespace leat {
 struct RecordId {
   ObjectId object;
   std::uint64_t offset = 0;
-  std::uint64_t length_bytes = 0;  ///< Of the range, not of the record.
+  /// The length of the range, not of the record.
+  std::uint64_t length_bytes = 0;
   /// The operations that made the record from the bytes, with all their
   /// parameters. Nullopt: none; this is the record that reads of the range use.
   std::optional<Hash128> made_by{};

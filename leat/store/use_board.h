@@ -21,7 +21,7 @@ class UseBoard {
   /// The part of an epoch that a run reads.
   struct Reading {
     std::uint64_t epoch = 0;
-    std::vector<ReadTurn> turns = {};  ///< Of all samples, by number.
+    std::vector<ReadTurn> turns = {};  ///< The turns of all samples, by number.
     std::uint64_t begin = 0;           ///< Turns that are over.
     std::uint32_t ranks = 1;           ///< That read beside this one.
   };

@@ -15,11 +15,11 @@ namespace leat {
 struct NodeResources {
   double threads = 1;
   double in_flight = kUnbounded;
-  double bytes_per_second = kUnbounded;  ///< Of all that is read.
+  double bytes_per_second = kUnbounded;  ///< For all reads together.
   /// The same, of all that is read of each bucket, by Claim::buckets.
   std::vector<double> bucket_bytes_per_second;
   double cache_bytes = 0;
-  double disk_bytes = 0;  ///< Of `cache_bytes`, those on disk.
+  double disk_bytes = 0;  ///< The part of `cache_bytes` on disk.
 };
 
 enum class Objective : std::uint8_t {
@@ -32,7 +32,7 @@ std::string_view to_string(Objective objective);
 /// One job that wants a share.
 struct Claim {
   JobSpeed speed;
-  double worth = 1;  ///< What its rate / rate alone counts by; in (0, 1].
+  double worth = 1;  ///< The weight of its rate / rate alone; in (0, 1].
   /// The rate that its ranks on other nodes reach: more would lift nothing, so
   /// it is not given.
   double outside_ceiling = kUnbounded;

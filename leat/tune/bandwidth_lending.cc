@@ -206,9 +206,9 @@ class Lending {
   const AllocationOptions& options_;
   std::vector<Claim> claims_;
   const std::vector<Grant> grants_;
-  std::vector<std::vector<std::size_t>> readers_;  ///< Of each link: claims.
+  std::vector<std::vector<std::size_t>> readers_;  ///< The claims on each link.
   std::vector<std::optional<double>> needs_;
-  std::vector<double> bytes_;  ///< Of a sample.
+  std::vector<double> bytes_;  ///< Bytes of a sample.
 };
 
 }  // namespace

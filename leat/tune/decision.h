@@ -16,7 +16,8 @@ enum class Setting : std::uint8_t {
   kBytesPerSecond,
   kRamBytes,
   kDiskBytes,
-  kDecodedShare,  ///< Of the samples, that a cache keeps decoded: 0 to 1.
+  /// The share of the samples that a cache keeps decoded: 0 to 1.
+  kDecodedShare,
 };
 
 /// "threads", "max_in_flight", …: spelled as the option of that name.

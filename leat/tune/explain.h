@@ -51,11 +51,11 @@ struct StageLine {
   std::string name;  ///< "fetch", "decode", "training".
   /// Samples a second that it could do with what it has.
   std::optional<double> samples_per_second;
-  double used = 0;  ///< Of `units`, on average.
+  double used = 0;  ///< The average number of `units` in use.
   double units = 0;
   // The measured values.
-  double visits = 0;   ///< Of a sample: the visit ratio.
-  double seconds = 0;  ///< Of a visit.
+  double visits = 0;   ///< Visits of a sample: the visit ratio.
+  double seconds = 0;  ///< Seconds of a visit.
   /// The part of it on a core. None: the stage needs none of our cores.
   std::optional<double> cpu_seconds;
   std::optional<double> bytes;  ///< Read by a visit.

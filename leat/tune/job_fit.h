@@ -48,7 +48,7 @@ bool is_credible(const JobReport& report);
 
 /// The conditions around a job while a report was made.
 struct Surroundings {
-  std::optional<Pace> elsewhere = {};  ///< Of a job of several nodes.
+  std::optional<Pace> elsewhere = {};  ///< For a job of several nodes.
   /// Read by all, / what the node's link brings: near 1, reads wait for others.
   double link_load = 0;
 };
@@ -118,14 +118,16 @@ class JobFit {
   double latency_with_room_ = 0;
   std::uint32_t without_room_ = kNever;  ///< Reports since the link had some.
   double bytes_per_read_ = 0;
-  Spread hits_;          ///< Of each report.
-  double believed_ = 1;  ///< Of what it says that a hit saves.
+  Spread hits_;  ///< The hits of each report.
+  /// The believed share of what it says that a hit saves.
+  double believed_ = 1;
   double found_rate_ = 0;
   double predicted_rate_ = 0;
-  double error_ = 0;            ///< Relative, smoothed.
-  double cap_ = kUnbounded;     ///< Of speed().
-  std::uint32_t reports_ = 0;   ///< With samples in them.
-  std::uint32_t behind_ = 0;    ///< Of the last ones, below the prediction.
+  double error_ = 0;           ///< Relative, smoothed.
+  double cap_ = kUnbounded;    ///< The cap of speed().
+  std::uint32_t reports_ = 0;  ///< With samples in them.
+  /// The number of last reports below the prediction.
+  std::uint32_t behind_ = 0;
   std::uint32_t settling_ = 0;  ///< That are not to be learned a cap from.
 };
 

@@ -19,11 +19,12 @@ struct JobSpeed {
   /// The reads of a sample without any cache.
   double reads_per_sample = 0;
   double read_bytes_per_sample = 0;
-  double latency_seconds = 0;  ///< Of a read.
+  double latency_seconds = 0;  ///< The latency of a read.
   /// The bytes of a whole epoch in a cache, in the form in which it keeps
   /// samples; 0: a cache is no help.
   double dataset_bytes = 0;
-  double saved_seconds = 0;  ///< Of a thread, by a hit: it was kept decoded.
+  /// Seconds of a thread that a hit saves: it was kept decoded.
+  double saved_seconds = 0;
 };
 
 /// The resources of all its ranks on the node together. Threads and requests
@@ -33,7 +34,7 @@ struct Grant {
   double in_flight = kUnbounded;
   double bytes_per_second = kUnbounded;
   double cache_bytes = 0;
-  double disk_bytes = 0;  ///< Of `cache_bytes`, those on disk: place_cache().
+  double disk_bytes = 0;  ///< The part of `cache_bytes` on disk: place_cache().
   double ram_bytes() const { return cache_bytes - disk_bytes; }
 };
 

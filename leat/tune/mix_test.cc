@@ -33,7 +33,7 @@ struct MixJob {
   double arrives = 0;
   double rate = 0;     ///< Alone, on each of its nodes.
   double samples = 0;  ///< The same.
-  double bytes = 0;    ///< Of a sample.
+  double bytes = 0;    ///< Bytes of a sample.
   double in_flight = 0;
   bool trains = false;  ///< Else it waits for its reads.
 };

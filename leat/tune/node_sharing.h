@@ -27,11 +27,12 @@ struct SharingOptions {
 
 /// The known facts of a job when it comes.
 struct JobAsk {
-  double samples_to_do = 0;          ///< Of its ranks here; 0: not known.
+  double samples_to_do = 0;          ///< For its ranks here; 0: not known.
   double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
   double most_in_flight = kUnbounded;
-  double dataset_samples = 0;  ///< Of an epoch, of all ranks; 0: not known.
-  CacheRoom cache;             ///< The same as the first two.
+  /// Samples of an epoch, of all ranks; 0: not known.
+  double dataset_samples = 0;
+  CacheRoom cache;  ///< The same as the first two.
   /// Jobs that say the same have one cache: each fills a part of it, and is
   /// answered from all. Empty: its own.
   std::string shared_cache;
@@ -85,10 +86,11 @@ class NodeSharing {
     bool is_cache_dealt = true;
     std::size_t sharers = 1;  ///< Jobs that have its cache, with itself.
     double samples_done = 0;
-    double epoch_seconds = 0;                      ///< Since its epoch began.
-    double planned_bytes_per_second = kUnbounded;  ///< Of a division of it.
-    double read_bytes_per_second = 0;              ///< Lately.
-    double reading = 0;  ///< The same, by its last report alone.
+    double epoch_seconds = 0;  ///< Since its epoch began.
+    /// The plan for a division of it.
+    double planned_bytes_per_second = kUnbounded;
+    double read_bytes_per_second = 0;  ///< Lately.
+    double reading = 0;                ///< The same, by its last report alone.
     std::optional<JobReport> unlearned;  ///< Its last one, until decide().
     /// Reports of seconds that brought nothing; they count with the next that
     /// does.
@@ -107,12 +109,13 @@ class NodeSharing {
     JobSpeed decided_by;  ///< speed_of() when the grant was decided.
     double decided_outside = kUnbounded;
     bool was_known = false;
-    std::uint64_t changes = 0;  ///< Of its grant, after the first.
+    std::uint64_t changes = 0;  ///< Changes of its grant, after the first.
     // A gain that was expected and is yet to be found.
     double rate_before = 0;
     std::uint32_t reports_since = 0;
-    std::uint64_t decision = 0;       ///< The first of a change; 0: none.
-    std::uint64_t last_decision = 0;  ///< Of the same change.
+    std::uint64_t decision = 0;  ///< The first of a change; 0: none.
+    /// The last decision about the same change.
+    std::uint64_t last_decision = 0;
   };
   const std::map<std::string, Job, std::less<>>& jobs() const { return jobs_; }
   const NodeResources& node() const { return node_; }

@@ -19,8 +19,8 @@ struct Observation {
   std::uint64_t batches = 0;  ///< Delivered.
   std::uint64_t epochs = 0;   ///< Begun.
   double wait_seconds = 0;  ///< Training waited; also for what is yet to come.
-  double storage_wait_seconds = 0;  ///< Of them, for bytes from the store.
-  double memory_wait_seconds = 0;   ///< Of them, for bytes of memory=.
+  double storage_wait_seconds = 0;  ///< The part for bytes from the store.
+  double memory_wait_seconds = 0;   ///< The part for bytes of memory=.
   double training_seconds = 0;  ///< Between a batch and the asking for more.
   std::uint64_t reads = 0;      ///< Answered by the store.
   std::uint64_t read_bytes = 0;
@@ -44,7 +44,8 @@ struct Observation {
   /// From the store, that the node's agent allows; 0: no limit.
   std::uint64_t most_bytes_per_second = 0;
   std::uint64_t memory_bytes = 0;  ///< The budget. 0: not known.
-  std::uint64_t data_bytes = 0;    ///< Of the whole dataset. 0: not known.
+  /// Bytes of the whole dataset. 0: not known.
+  std::uint64_t data_bytes = 0;
 
   bool operator==(const Observation&) const = default;
 };

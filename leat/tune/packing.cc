@@ -136,10 +136,11 @@ class Tableau {
 
   std::size_t columns_;
   std::vector<std::vector<double>> rows_;
-  std::vector<double> values_;  ///< Of the basis.
+  std::vector<double> values_;  ///< The values of the basis.
   std::vector<std::size_t> basis_;
   std::vector<double> ends_;
-  std::vector<double> gains_;  ///< Of a unit more, all else kept feasible.
+  /// The gain by a unit more, all else kept feasible.
+  std::vector<double> gains_;
   std::vector<bool> is_high_;  ///< At its upper end; of columns not in basis.
 };
 

@@ -10,9 +10,9 @@ using PackedAmounts = std::vector<double>;
 
 /// Something of which between 0 and `most` may be had.
 struct PackingItem {
-  double worth = 0;          ///< Of one; at least 0.
+  double worth = 0;          ///< The worth of one; at least 0.
   double most = 0;           ///< Finite, at least 0.
-  PackedAmounts needs = {};  ///< Of one; at least 0.
+  PackedAmounts needs = {};  ///< The needs of one; at least 0.
 };
 
 /// The amounts that maximise the sum of worth within `capacity`, which may be

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kMostPartBytes = std::uint64_t{64} << 20;
 /// A read of n bytes takes latency + n × seconds_per_byte.
 struct ReadModel {
   double latency_seconds = 0;
-  double seconds_per_byte = 0;  ///< Of one connection, among the others.
+  double seconds_per_byte = 0;  ///< For one connection, among the others.
 
   double seconds(double bytes) const {
     return latency_seconds + bytes * seconds_per_byte;
@@ -31,7 +31,8 @@ std::optional<ReadModel> read_model(const StageRates& one,
 /// The bounds of the bytes under way.
 struct PartLimits {
   double requests = 1;  ///< That may be in flight.
-  double bytes = 0;     ///< Of all of them, as far as is planned ahead.
+  /// The bytes of all of them, as far as is planned ahead.
+  double bytes = 0;
 };
 
 /// Bytes a second of reads of so many bytes: as many beside each other as the

@@ -12,8 +12,8 @@ struct Share {
   std::optional<std::size_t> threads;             ///< That decode; at least 1.
   std::optional<std::size_t> in_flight;           ///< Requests; at least 1.
   std::optional<std::uint64_t> bytes_per_second;  ///< From the store.
-  std::optional<std::uint64_t> ram_bytes;         ///< Of the cache.
-  std::optional<std::uint64_t> disk_bytes;        ///< Of the cache.
+  std::optional<std::uint64_t> ram_bytes;         ///< The cache's memory.
+  std::optional<std::uint64_t> disk_bytes;        ///< The cache's disk.
 
   bool operator==(const Share&) const = default;
 };

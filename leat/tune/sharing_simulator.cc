@@ -391,13 +391,13 @@ class Simulator {
   std::vector<Running> running_;  ///< By job; without nodes: does not run.
   std::vector<std::string> names_;
   std::vector<double> alone_;
-  std::vector<double> slowest_;  ///< Of this tick, by job.
+  std::vector<double> slowest_;  ///< The slowest of this tick, by job.
   std::vector<double> even_;
-  std::size_t count_ = 0;  ///< Of jobs that run.
+  std::size_t count_ = 0;  ///< The number of jobs that run.
   std::size_t ended_jobs_ = 0;
   double alone_seconds_ = 0;  ///< That what is done would take alone.
   double least_sum_ = 0;
-  double node_seconds_ = 0;  ///< Of nodes that have jobs.
+  double node_seconds_ = 0;  ///< The time of nodes that have jobs.
   SharingReport report_;
 };
 

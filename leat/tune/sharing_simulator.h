@@ -47,9 +47,9 @@ struct SharingSimulation {
   std::vector<SimulatedJob> jobs;
   SharingPolicy policy = SharingPolicy::kEven;
   SharingOptions sharing;     ///< Its objective is the policy's.
-  double noise = 0.03;        ///< Of reports, relative.
+  double noise = 0.03;        ///< The noise of reports, relative.
   double tick_seconds = 1;    ///< Between reports.
-  double most_seconds = 3e6;  ///< Of virtual time.
+  double most_seconds = 3e6;  ///< In virtual time.
   std::uint64_t seed = 0;
 };
 
@@ -59,7 +59,7 @@ struct SimulatedOutcome {
   double speed = 0;  ///< Time alone on its nodes / time it ran, in [0, 1].
   /// Below 0.4 of the rate that an even split of its nodes would have given.
   double starved_seconds = 0;
-  std::uint64_t changes = 0;  ///< Of its shares, after the first.
+  std::uint64_t changes = 0;  ///< Changes of its shares, after the first.
   /// Median of |found / predicted - 1|. The found values come from the formula
   /// that predicts. So it shows that reports are enough to learn the formula,
   /// and nothing about real jobs.
@@ -74,12 +74,12 @@ struct SharingReport {
   /// Work done, in the time that it would take alone, / time that jobs ran. If
   /// all jobs leave at given times, kThroughput should maximise it.
   double mean_speed = 0;
-  double least_speed = 0;  ///< Of the job that lost most.
+  double least_speed = 0;  ///< The speed of the job that lost most.
   /// The least rate / rate alone on a node, over nodes and time. If all jobs
   /// leave at given times, kFairness should maximise it.
   double least_at_once = 0;
   double fairness_index = 0;  ///< Jain's, of speeds: 1 when all are equal.
-  double starved_part = 0;    ///< Of the time that jobs ran.
+  double starved_part = 0;    ///< A share of the time that jobs ran.
   double changes_per_job_hour = 0;
   double prediction_error = 0;  ///< Median over jobs.
 };

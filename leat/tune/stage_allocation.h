@@ -18,7 +18,7 @@ struct Stage {
 
 struct StageAllocation {
   double samples_per_second = 0;  ///< Infinite: nothing bounds it.
-  std::vector<double> units;      ///< Of each stage, in fractions.
+  std::vector<double> units;      ///< The units of each stage, in fractions.
 };
 
 /// The largest X and the units theta with X <= theta_i × rate_i, theta_i <=

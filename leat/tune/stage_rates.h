@@ -19,22 +19,25 @@ struct StageRates {
   /// were delivered where no thread works on them.
   double samples_per_second = 0;
   std::uint64_t samples = 0;  ///< Behind that number.
-  double wait_share = 0;      ///< Of the time, training waited: 0 to 1.
-  double storage_share = 0;   ///< Of the time, it waited for the store.
-  double memory_share = 0;    ///< Of the time, it waited for memory.
+  /// The share of time that training waited: 0 to 1.
+  double wait_share = 0;
+  /// The share of time that it waited for the store.
+  double storage_share = 0;
+  double memory_share = 0;  ///< The share of time that it waited for memory.
   /// Samples a second that training would take if it never waited. None: it did
   /// not get to ask, or does nothing in between.
   std::optional<double> training_rate;
 
   double reads_per_sample = 0;  ///< Visit ratio of the store.
-  double latency_seconds = 0;   ///< Of a read. 0: none was answered.
-  double mean_in_flight = 0;    ///< Latency × rate (Little, 1961).
+  /// The latency of a read. 0: none was answered.
+  double latency_seconds = 0;
+  double mean_in_flight = 0;  ///< Latency × rate (Little, 1961).
   double bytes_per_read = 0;
-  double hit_share = 0;  ///< Of what was looked for in a cache: 0 to 1.
+  double hit_share = 0;  ///< The share of cache look-ups that hit: 0 to 1.
 
   double tasks_per_sample = 0;  ///< Visit ratio of the threads: 1 or 0.
-  double task_seconds = 0;      ///< Of a thread. 0: there was no task.
-  double task_cpu_seconds = 0;  ///< Of a core.
+  double task_seconds = 0;      ///< Seconds of a thread. 0: there was no task.
+  double task_cpu_seconds = 0;  ///< Seconds of a core.
   double mean_busy_threads = 0;
 
   /// Samples a second that one request in flight carries; none if no read.

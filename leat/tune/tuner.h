@@ -138,7 +138,7 @@ class Tuner {
   double epoch_began_seconds_ = 0;
   /// The times of the stages when last a trial ended.
   std::optional<StageRates> reference_;
-  std::string world_;       ///< What changed since, for the next reason.
+  std::string world_;       ///< The changes since then, for the next reason.
   std::size_t drifts_ = 0;  ///< Looks in a row that differed.
   std::optional<StageRates> rates_;
   std::deque<Decision> decisions_;

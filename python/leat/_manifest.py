@@ -26,7 +26,7 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
-"""What the ends of names mean."""
+"""The kinds of values, by the ends of names."""
 
 _MOST_PLACES = 64
 """Each is a store of its own, with threads and connections."""
@@ -44,10 +44,10 @@ class Column:
     """``bytes`` (the values say which objects), ``int64``, ``float64``, ``string``."""
     values: Values
     sizes: Union[Sequence[int], None] = None
-    """Of the objects, where the manifest has them."""
+    """The sizes of the objects, if the manifest has them."""
     offsets: Union[Sequence[int], None] = None
     lengths: Union[Sequence[int], None] = None
-    """The part of each object that is the value, where it is not all of it."""
+    """The part of each object that is the value, if it is not all of it."""
 
 
 def format_of(name: str) -> str:

@@ -21,10 +21,10 @@ class Recipe:
     how: str
     """``open``, ``from_manifest``, ``tokens``, ``select`` or ``concat``."""
     what: tuple[Any, ...]
-    """What that was given: places, or the recipes of other datasets."""
+    """The arguments of that: places, or the recipes of other datasets."""
     options: dict[str, Any]
     digest: str
-    """Of what came of it."""
+    """The digest of the dataset that it made."""
 
 
 def place_anywhere(place: Any) -> Any:

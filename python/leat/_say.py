@@ -14,7 +14,7 @@ from typing import Any
 logger = logging.getLogger("leat")
 
 _MUCH = 0.05
-"""Of the samples: more is dropped unasked only with a warning."""
+"""A share of the samples: more is dropped unasked only with a warning."""
 
 _ORDERS = {
     "none": "in the samples' order",

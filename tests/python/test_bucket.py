@@ -253,7 +253,7 @@ def test_takes_bodies_in_chunks_with_a_checksum_behind(folder, algorithm):
         assert (folder / "photos/k").read_bytes() == body
 
 
-# Who asks
+# Signatures and credentials
 
 
 def test_signatures(folder):

@@ -26,7 +26,7 @@ from test_stream import is_indexed
 MIB = 2**20
 OPTIONS = {"global_batch_size": 16, "drop_last": False, "ids": True, "shuffle": "stream", "batch": "dict", "output": "numpy", "seed": 7}
 SHARDS, SAMPLES = 8, 8 * 32
-"""Of `small`; a shard is a piece."""
+"""The size of `small`; a shard is a piece."""
 
 
 def tier_of(tmp_path, kind: str, size: int = 64 * MIB) -> leat.Cache:

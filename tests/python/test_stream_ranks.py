@@ -21,7 +21,7 @@ OPTIONS = {"global_batch_size": 24, "drop_last": False, "ids": True, "shuffle": 
 SMALL = 8 * 32
 """Samples of `small`."""
 STOPS = "14MB"
-"""Of two ranks: who scans `small` and delivers no more stops after a few shards."""
+"""With two ranks, the one that scans `small` and delivers no more stops after a few shards."""
 
 RANK = """
 import json, sys, leat
@@ -323,7 +323,7 @@ def test_local_ranks_keep_for_each_other_what_they_index(small, serve, tmp_path)
 
 LOCALITIES = ["sticky", "remap", "balance"]
 THIRD = {"ram": SMALL // 3 * (53_248 + 8192)}
-"""What a third of the samples takes of a tier, with what it costs."""
+"""The room of a third of the samples in a tier, with each sample's overhead."""
 
 
 @pytest.mark.parametrize("locality", LOCALITIES)

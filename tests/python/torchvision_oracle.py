@@ -63,7 +63,7 @@ def _warp_arguments(drawn: dict) -> dict:
 
 
 AUGMENT = v2.RandAugment()
-"""Whose changes all ops of its kind make."""
+"""All ops of its kind make its changes."""
 
 POINT_CHANGES = (
     "adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "posterize",

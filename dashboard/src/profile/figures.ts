@@ -11,13 +11,13 @@ export interface Plan {
   scales: uPlot.Scales;
   /** Upon what uPlot has drawn. */
   over?: (plot: uPlot) => void;
-  /** What stands at that index. */
+  /** The text for the point at that index. */
   read: (index: number) => string;
 }
 
 export const color = (name: string): string => css(rgb(name));
 
-/** Of what is filled: the figure's lines are seen through it. */
+/** The colour of a filled area: the figure's lines are seen through it. */
 export function pale(name: string): string {
   return `rgb(${rgb(name).join(" ")} / 35%)`;
 }
@@ -44,7 +44,7 @@ export class Figure {
     new ResizeObserver(() => this.plot?.setSize({ width: this.width(), height: this.height })).observe(this.place);
   }
 
-  /** What who does not see it is told. */
+  /** The text for readers who do not see the figure. */
   name(summary: string): void {
     mark(this.place, "aria-label", summary);
   }

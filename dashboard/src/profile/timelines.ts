@@ -91,7 +91,7 @@ export function ranks(report: Report): Figure | HTMLElement {
     },
   });
   const figure = new Figure("ranks", Math.min(46 + 34 * all.length, 600), plan,
-    "A row for each rank, its steps from left to right, cold; filled, the part of a step that it waits for data. Where ranks exchange gradients, all wait for the one that waits most.");
+    "A row for each rank, its steps from left to right, cold; filled, the part of a step that it waits for data. Ranks that exchange gradients all wait for the one that waits most.");
   figure.name(`Waits of ${all.length} ranks. ${rankSummary(report)}`);
   return figure;
 }

@@ -111,7 +111,7 @@ export class WhatIf {
     return make("div", {}, block, ...unknown);
   }
 
-  /** What removes each wait, each with a button that shows it. */
+  /** The changes that remove each wait, each with a button that shows it. */
   private removals(): HTMLElement {
     const all = this.report.what_if?.removals ?? [];
     if (!all.length) return make("p", {}, "Only a faster accelerator would help: nothing else takes 2 % of a step.");

@@ -45,7 +45,7 @@ struct WireRegistration {
   std::uint32_t local_ranks = 1;
   std::uint64_t threads = 1;    ///< That its user allows this rank.
   std::uint64_t in_flight = 1;  ///< The same.
-  std::uint64_t ram_bytes = 0;  ///< Of its cache, the same; 0: no such tier.
+  std::uint64_t ram_bytes = 0;  ///< For its cache, the same; 0: no such tier.
   std::uint64_t disk_bytes = 0;
   std::uint64_t dataset_samples = 0;
   std::uint64_t epochs = 0;  ///< That there will be; 0, or missing: not known.
@@ -83,16 +83,17 @@ struct WireRates {
   /// (`reads` counts those that are over) and lists.
   std::optional<double> gets;
   std::optional<double> lists;
-  std::optional<double> request_dollars;   ///< Of gets and lists.
-  std::optional<double> transfer_dollars;  ///< Of `read_bytes`.
+  std::optional<double> request_dollars;   ///< For gets and lists.
+  std::optional<double> transfer_dollars;  ///< For `read_bytes`.
   /// The bytes of a sample in its cache, if some are kept decoded; 0 or
   /// missing: as many as are read for it.
   std::optional<double> kept_bytes;
-  std::optional<double> saved_seconds;  ///< Of a thread, by a hit; the same.
-  std::optional<double> decoded_hits;   ///< Samples that hits spared that much.
+  /// Seconds of a thread that a hit saves; the same.
+  std::optional<double> saved_seconds;
+  std::optional<double> decoded_hits;  ///< Samples that hits spared that much.
   /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
   std::map<std::string, double> stalls;
-  std::optional<Pace> elsewhere;  ///< Of one rank.
+  std::optional<Pace> elsewhere;  ///< The pace of one rank.
 };
 
 /// One message of a loader.
@@ -104,7 +105,7 @@ struct LoaderMessage {
 /// One message of the agent.
 struct AgentMessage {
   std::optional<Share> share;
-  std::optional<Pace> pace;  ///< Of one rank; only beside a share.
+  std::optional<Pace> pace;  ///< The pace of one rank; only beside a share.
   bool wants_trace = false;
   std::string error;
 };

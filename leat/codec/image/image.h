@@ -55,7 +55,7 @@ struct ImageHeader {
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
   std::uint8_t depth = 8;        ///< Bits of a channel; of less than 8, 8.
-  bool is_grey = false;  ///< Of a PNG: it has one channel, and no palette.
+  bool is_grey = false;  ///< A PNG's: it has one channel, and no palette.
 };
 
 /// Reads the header and checks that the bytes may hold the image it promises.

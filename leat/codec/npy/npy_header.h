@@ -35,7 +35,7 @@ struct NpyHeader {
   NpyKind kind = NpyKind::kFloat;
   std::uint32_t item_bytes = 0;  ///< 1 to 16, as fits the kind.
   std::vector<std::int64_t> shape;
-  std::size_t data_offset = 0;  ///< Where the items begin, in C order.
+  std::size_t data_offset = 0;  ///< The start of the items, in C order.
 };
 
 /// Reads the header and checks that just the items follow in a file of

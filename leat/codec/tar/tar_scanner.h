@@ -90,7 +90,7 @@ class TarScanner {
   Error at_next(Error error) const;
 
   const std::uint64_t archive_bytes_;
-  std::uint64_t next_ = 0;                ///< Where the next header is.
+  std::uint64_t next_ = 0;                ///< The place of the next header.
   std::uint64_t least_ = kTarBlockBytes;  ///< Bytes needed there to go on.
   std::uint64_t mean_ = 0;  ///< Bytes from header to header, of late.
   bool is_done_ = false;

@@ -24,11 +24,11 @@ Pixels picture(std::uint32_t width, std::uint32_t height,
 
 struct JpegOptions {
   int quality = 90;
-  int horizontal_sampling = 2;  ///< Of luma, to chroma's 1.
+  int horizontal_sampling = 2;  ///< For luma, to chroma's 1.
   int vertical_sampling = 2;
   bool is_progressive = false;
   int restart_rows = 0;
-  std::string exif;  ///< What stands behind "Exif\0\0"; empty for none.
+  std::string exif;  ///< The bytes behind "Exif\0\0"; empty for none.
 };
 
 /// 1 channel is grey, 3 are YCbCr, 4 are CMYK as Adobe writes it.

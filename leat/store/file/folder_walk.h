@@ -42,14 +42,15 @@ class FolderWalk {
 
  private:
   struct Entry {
-    std::string name;  ///< Of a folder, with a slash at its end.
+    std::string name;  ///< The folder's name, with a slash at its end.
     bool is_link = false;
   };
   struct CloseFolder {
     void operator()(DIR* folder) const { closedir(folder); }
   };
   struct Level {
-    std::string key;  ///< Of the folder, with a slash at its end; "" is root.
+    /// The folder's key, with a slash at its end; "" is root.
+    std::string key;
     std::unique_ptr<DIR, CloseFolder> folder;
     dev_t device = 0;
     ino_t inode = 0;

@@ -40,7 +40,8 @@ struct Transfer {
   Submission submission;
   TransferId id;
   ReplySink sink;
-  HostAnswerRef addresses;  ///< Of its host; null if that is an address.
+  /// The addresses of its host; null if that is an address.
+  HostAnswerRef addresses;
   std::optional<std::stop_callback<OnStop>> on_stop;
 };
 

@@ -36,7 +36,7 @@ class PoliteWindow {
   std::size_t window_ = kFirst;
   std::size_t ceiling_ = kMost;
   std::uint64_t late_ = 0;     ///< Those that were heard.
-  std::uint64_t replies_ = 0;  ///< Of the time before this look.
+  std::uint64_t replies_ = 0;  ///< Replies of the time before this look.
   std::int64_t waited_ = 0;    ///< The same.
   TimePoint halved_;
   TimePoint raised_ceiling_;

@@ -25,7 +25,7 @@ class Silence {
   using Say = std::function<void(bool is_trouble, const std::string&)>;
 
   struct Options {
-    std::string name;  ///< Of the store, for people.
+    std::string name;  ///< The store's name, for people.
     std::uint32_t max_attempts = 1;
     Nanoseconds say_every = std::chrono::seconds(10);
     Say say;  ///< Empty: to the log.

@@ -16,7 +16,7 @@ struct S3ErrorReply {
   std::string code;
   std::string message;
   std::string request_id;
-  std::string region;  ///< Where the bucket really is.
+  std::string region;  ///< The real region of the bucket.
 };
 
 /// Reads the body of a reply; nullopt if it is no S3 error.
@@ -42,8 +42,8 @@ S3Errand errand_of(const HttpReply& reply);
 struct S3Attempt {
   std::string doing;  ///< "reading s3://ds/7.tar [0, 65536)"
   std::string bucket;
-  std::string host;    ///< Who was asked.
-  std::string region;  ///< What the request was signed for.
+  std::string host;    ///< The host that was asked.
+  std::string region;  ///< The region that the request was signed for.
   bool is_signed = true;
 };
 

@@ -16,7 +16,7 @@ namespace leat {
 /// The requests that the fake got and the answers it gives. Outlives the fake.
 struct HttpScript {
   std::vector<HttpRequest> asked;
-  std::vector<std::string> bodies;  ///< Of them: `asked` only borrows.
+  std::vector<std::string> bodies;  ///< Their bodies: `asked` only borrows.
   /// Taken one after another; when none is left, HTTP 500.
   std::deque<Result<HttpReply>> replies;
   /// If set, gets each HttpDone, and the test gives the replies itself.

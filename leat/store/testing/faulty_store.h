@@ -17,7 +17,7 @@ namespace leat::testing {
 struct FaultyCall {
   enum class Kind { kRead, kList, kWrite, kStat };
   Kind kind = Kind::kRead;
-  std::uint64_t nth = 0;  ///< Of all calls, from 0.
+  std::uint64_t nth = 0;  ///< Counts all calls, from 0.
   std::string_view key;   ///< Or the prefix of a list.
   std::uint32_t attempt = 0;
 };

@@ -23,7 +23,7 @@ struct ServerRequest {
   std::map<std::string, std::string> headers;  ///< Names in lower case.
   std::string body;
   std::size_t nth = 0;  ///< Counts all requests of the server, from 0.
-  std::string address;  ///< Of this machine, as the client knows it.
+  std::string address;  ///< This machine's address, as the client knows it.
 
   /// Empty if there is none of this (lower-case) name.
   std::string header(const std::string& name) const;

@@ -23,7 +23,7 @@ from leat.torch._threads import Ahead, AtOnce
 T = TypeVar("T")
 
 DEFAULT_THREADS = 64
-"""Where published measurements of GETs in flight level off; docs/coming-from."""
+"""Published measurements of GETs in flight level off here; docs/coming-from."""
 
 
 class DataLoader(torch.utils.data.DataLoader[T]):

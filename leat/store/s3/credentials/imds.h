@@ -14,7 +14,7 @@ namespace leat {
 struct ImdsOptions {
   bool is_disabled = false;  ///< AWS_EC2_METADATA_DISABLED=true.
   std::string endpoint;      ///< Without a slash at its end.
-  Nanoseconds timeout = std::chrono::seconds(1);  ///< Of each try.
+  Nanoseconds timeout = std::chrono::seconds(1);  ///< For each try.
   int attempts = 1;
 };
 

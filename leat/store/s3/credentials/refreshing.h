@@ -84,7 +84,8 @@ class RefreshingCredentials {
     CredentialsRef keys;
     std::optional<TimePoint> renew_at;
     std::optional<TimePoint> unusable_at;
-    bool is_replacement = false;  ///< Of some that the server refused.
+    /// It replaces credentials that the server refused.
+    bool is_replacement = false;
   };
   struct Threads {
     TimerQueue timers{"leat-creds-wait"};
