@@ -184,11 +184,22 @@ def test_names_passes_over_what_is_no_second_definition(tree, first, second):
     assert run.returncode == 0, run.stdout
 
 
+def test_names_lets_a_test_put_a_source_in_the_place_of_another(tree):
+    tree.write("leat/plan/x.h", "namespace leat {\nint f();\n}\n")
+    tree.write("leat/plan/x.cc", "namespace leat {\nint f() { return 1; }\n}\n")
+    tree.write("tests/plan/x.cc", "namespace leat {\nint f() { return 2; }\n}\n")
+    assert tree.run("check_names.py").returncode == 0
+
+    tree.write("leat/plan/y.cc", "namespace leat {\nint f() { return 3; }\n}\n")
+    assert tree.run("check_names.py").returncode == 1
+
+
 def test_names_finds_one_that_two_sources_define_for_all_to_see(tree):
     tree.write("leat/plan/x.h", "namespace leat {\nint f(int a);\n}\n")
     tree.write("leat/plan/x.cc", "namespace leat {\nint f(int a) { return a; }\n}\n")
-    tree.write("leat/plan/y.cc", "namespace leat {\nnamespace {\nclass A {};\n}\n}\n")
-    tree.write("leat/plan/z.cc", "namespace leat {\nclass A {};\n}\n")
+    tree.write("leat/plan/y.cc",
+               "namespace leat {\nnamespace {\nclass A {};\n}\nusing B = int;\n}\n")
+    tree.write("leat/plan/z.cc", "namespace leat {\nclass A {};\nusing B = long;\n}\n")
     assert tree.run("check_names.py").returncode == 0
 
     tree.write("leat/plan/y.cc", "namespace leat {\nclass A {};\nint f(int) { return 0; }\n}\n")
