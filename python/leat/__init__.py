@@ -13,6 +13,7 @@ from typing import Any
 from leat import _log as _log  # From here on the engine speaks through logging.
 from leat import errors, ops, testing, trace
 from leat._native import __version__
+from leat._buckets import SizeBuckets
 from leat._cache import Cache
 from leat._dataset import Dataset
 from leat.errors import (
@@ -47,6 +48,7 @@ __all__ = [
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
+    "SizeBuckets",
     "Throttled",
     "Unavailable",
     "__version__",

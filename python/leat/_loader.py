@@ -15,6 +15,7 @@ from leat._arguments import count, names_of, order_of, tuning
 from leat._lateness import Lateness, OwnWork
 from leat._ranks import check_place, pace_of, place_in_torch_distributed
 from leat._say import Introduction
+from leat._buckets import BucketOrder, SizeBuckets
 from leat._cache import Cache, options_of
 from leat._dataset import Dataset, Source, store_options
 from leat.errors import InvalidArgument
@@ -54,6 +55,9 @@ class Loader:
             with each iter(), such as a list or a Sampler of torch's, after
             ``set_epoch(epoch)`` if it has that. The same on all ranks, to whom steps are
             dealt as ever. ``shuffle=`` is left out; nothing is dropped unless asked.
+        buckets: a `leat.SizeBuckets`: steps of samples of like size, so that padding
+            wastes little. With ``shuffle=True`` or ``False``, or ``train=``. Shards are
+            read sample by sample then.
         seed: with the epoch, fixes the order and every random op.
         shuffle_window: pieces of shards, about 8 MiB each, that a block shuffle
             or a stream mixes at a time.
@@ -144,6 +148,7 @@ class Loader:
         weights: Sequence[float] | str | Any = None,
         samples_per_epoch: int | None = None,
         sampler: Iterable[int] | None = None,
+        buckets: SizeBuckets | None = None,
         seed: int = 0,
         shuffle_window: int = 16,
         locality: Literal["none", "sticky", "remap", "balance"] = "none",
@@ -184,6 +189,10 @@ class Loader:
             shuffle = weights is not None
             drop_last = train if drop_last is None else drop_last
         order, drop_last = order_of(train, shuffle, drop_last)
+        mixes_buckets = order != "none"
+        if buckets is not None:
+            _order.check_buckets(buckets, order, weights, sampler)
+            order, drop_last = "none", mixes_buckets if drop_last is None else drop_last
         if (rank is None) != (world_size is None):
             raise InvalidArgument(
                 "rank= and world_size= are given together or not at all"
@@ -232,7 +241,7 @@ class Loader:
             "samples_per_epoch": 0 if weights is None else len(weights)
             if samples_per_epoch is None
             else count("samples_per_epoch", samples_per_epoch, at_least=1, below=2**40),
-            "sampler": sampler is not None,
+            "sampler": sampler is not None or buckets is not None,
             "seed": count("seed", seed),
             "shuffle_window": count("shuffle_window", shuffle_window, below=2**32),
             "locality": str(locality),
@@ -267,6 +276,13 @@ class Loader:
             self._native = _native.Loader.of_url(
                 os.fspath(source), store_options(**store), refresh, options
             )
+        if buckets is not None:
+            step = self.state_dict()["global_batch_size"]
+            sizes = buckets.sizes_of(self._dataset)
+            in_buckets = BucketOrder(
+                sizes, buckets.count, step, seed=options["seed"], shuffles=mixes_buckets
+            )
+            self._sampled = _order.Sampled(in_buckets)
         made_anew = any(
             op.per == "batch" and op._field is None for op in ops if isinstance(op, _ops.Python)
         )
@@ -279,7 +295,10 @@ class Loader:
             url, digest = os.fspath(source), self.state_dict()["catalogue"]
         self._introduction: Introduction | None = None
         if self._native.rank == 0:
-            self._introduction = Introduction(url, options, has_sampler=sampler is not None)
+            by = "in a sampler's order" if sampler is not None else ""
+            if buckets is not None:
+                by = f"steps of like size{', seed ' + str(seed) if mixes_buckets else ''}"
+            self._introduction = Introduction(url, options, drawn_by=by)
         met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
         self._met = met
         self._lateness = None if met is None else Lateness(self._native, *met)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from leat._agreement import JobStore
+from leat._buckets import BucketOrder, SizeBuckets
 from leat._dataset import Dataset
 from leat.errors import InvalidArgument
 
@@ -72,6 +73,17 @@ def check_one_order(shuffle: Any, weights: Any, samples_per_epoch: Any, sampler:
             raise InvalidArgument(f"shuffle= and {name}= both say the order; leave shuffle= out")
 
 
+def check_buckets(buckets: Any, order: str, weights: Any, sampler: Any) -> None:
+    """Raises `InvalidArgument` where something else says the order, too."""
+    if not isinstance(buckets, SizeBuckets):
+        raise InvalidArgument(f"buckets={buckets!r}; it is a leat.SizeBuckets, such as SizeBuckets(\"width\")")
+    for name, given in (("weights", weights), ("sampler", sampler)):
+        if given is not None:
+            raise InvalidArgument(f"buckets= and {name}= both say the order; give one")
+    if order not in ("auto", "none"):
+        raise InvalidArgument(f'buckets= and shuffle="{order}" both say the order; shuffle= is True or False here')
+
+
 class Sampled:
     """Tells a loader's engine the order of each epoch, as a sampler gives it.
 
@@ -102,7 +114,10 @@ class Sampled:
         epoch = native.next_epoch()
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(epoch)
-        order = numbers_of(self._sampler, samples)
+        if isinstance(self._sampler, BucketOrder):
+            order = self._sampler.order().astype(np.uint64)
+        else:
+            order = numbers_of(self._sampler, samples)
         self._times += 1
         if met is not None:
             self._compare(order, *met)

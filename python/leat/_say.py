@@ -32,17 +32,15 @@ class Introduction:
     Args:
         url: what it reads.
         options: of the loader, as the engine got them.
-        has_sampler: a sampler gives the order, and nobody knows its length yet.
+        drawn_by: what gives the order, if nobody knows its length yet; else empty.
     """
 
-    def __init__(self, url: str, options: dict[str, Any], *, has_sampler: bool) -> None:
+    def __init__(self, url: str, options: dict[str, Any], *, drawn_by: str) -> None:
         self._name = _shown(url)
-        self._drawn = None
-        if has_sampler:
-            self._drawn = "in a sampler's order"
-        elif options["weights"] is not None:
+        self._drawn = drawn_by or None
+        if options["weights"] is not None:
             self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
-        self._knows_end = not has_sampler
+        self._knows_end = not drawn_by
         self._drawn_samples = options["samples_per_epoch"]
         self._pads = options["pad"]
         drops, is_shuffled = options["drop_last"], options["shuffle"] != "none"

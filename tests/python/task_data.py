@@ -37,6 +37,9 @@ def make(folder: pathlib.Path) -> None:
     make_shards(folder / "boxes")
     make_depths(folder / "depth")
     make_speech(folder / "speech")
+    sizes = [(path, SIDE[0] + int(path.stem) % 7, SIDE[1] + int(path.stem) % 5) for path in sorted((folder / "wild").rglob("*.jpg"))]
+    rows = [f"{path.relative_to(folder).as_posix()},{height},{width}" for path, height, width in sizes]
+    (folder / "wild.csv").write_text("\n".join(["path,height,width", *rows]) + "\n")
     tokens = (np.cumsum(np.random.default_rng(0).choice([3, 7], 20_000, p=[0.9, 0.1])) % 256).astype("<u2")
     write(folder / "corpus" / "train.bin", tokens.tobytes())
 

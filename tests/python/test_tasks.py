@@ -44,6 +44,7 @@ SAYS = {
     "samplers_of_torch": r"20 of a subset, 40 by weight",
     "segmentation": r"masks \(8, 32, 32\) torch.int64, (9\d|100)% of pixels right",
     "shards_of_webdataset": r"48 of 60, classes torch.int64",
+    "size_buckets": r"padding: 7% without buckets, 3% with them",
     "speech": r"torch.float32, 5 recordings, [2-5] lengths",
     "two_classes": r"57 of 85: \['ant', 'cat'\]",
     "two_folders": r"105 of \['ant', 'bee', 'cat', 'dog'\]",
