@@ -101,9 +101,9 @@ CHAINS = [
 
 
 def ours(picture: np.ndarray, chain: list[Any]) -> Callable[[], Any]:
-    made = ops.Chain([ops.Python(lambda _: picture), *chain])
+    made = ops.Chain([ops.DecodeImage(layout="HWC"), *chain])
     sample = iter(range(10**9))
-    return lambda: made(b"", sample=next(sample))
+    return lambda: made(picture, sample=next(sample))
 
 
 def theirs(given: Any, chain: list[Any]) -> Callable[[], Any]:

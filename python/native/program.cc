@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "functions.h"
+#include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program.h"
@@ -53,18 +54,63 @@ Result<OutputField> compile(const std::vector<OpSpec>& specs) {
   return std::move(outputs[0]);
 }
 
+/// The ops behind DecodeImage, on what it would have decoded; null of chains
+/// that are no ops of images alone.
+Result<std::shared_ptr<const PixelsProgram>> compile_behind_decoder(
+    const std::vector<OpSpec>& specs, const OutputField& output) {
+  std::shared_ptr<const PixelsProgram> none;
+  if (output.program == nullptr) return none;
+  std::vector<Op> ops;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    LEAT_TRY(Op op, make_op(specs[i], i));
+    ops.push_back(std::move(op));
+  }
+  const Op first = ops.front();
+  const auto* decode = std::get_if<DecodeImageOp>(&first.params);
+  if (decode == nullptr || decode->is_mask()) return none;
+  ops.erase(ops.begin());
+  // The name that draws depend on.
+  const std::string field = first.to.empty() ? "image" : first.to;
+  return compile_pixels_program(*decode, std::move(ops), field,
+                                PixelLayout::kHwc, "a Chain got");
+}
+
+/// Of an array in C order. Errors: kInvalidArgument: it is in another order
+Result<TensorSpec> spec_of(const py::buffer_info& info) {
+  TensorSpec spec;
+  py::ssize_t step = info.itemsize;
+  for (py::ssize_t i = info.ndim; i-- > 0;) {
+    const auto at = static_cast<std::size_t>(i);
+    if (info.shape[at] != 1 && info.strides[at] != step) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "the pixels lie apart: give a Chain "
+                   "numpy.ascontiguousarray(pixels)");
+    }
+    step *= info.shape[at];
+  }
+  const auto name = py::dtype(info).attr("name").cast<std::string>();
+  const std::optional<DType> dtype = dtype_named(name);
+  if (!dtype) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "a Chain takes bytes or pixels of uint8, not " + name);
+  }
+  spec.dtype = *dtype;
+  spec.shape.assign(info.shape.begin(), info.shape.end());
+  return spec;
+}
+
 /// Threads: any; each run borrows a Scratch.
 class ProgramRunner {
  public:
   ProgramRunner(const std::string& ops_json, const py::list& functions)
-      : output_(
-            value_or_raise(compile(ops_with_functions(ops_json, functions)))) {}
+      : ProgramRunner(ops_with_functions(ops_json, functions)) {}
 
   py::object run(const py::buffer& data, std::uint64_t seed,
                  std::uint64_t epoch, std::uint64_t sample) {
     const py::buffer_info info = data.request();
-    const std::span<const std::byte> encoded = bytes_in(info);
     const SampleRandom random{seed, epoch, SampleId{sample}};
+    if (info.ndim > 1) return run_pixels(info, random);
+    const std::span<const std::byte> encoded = bytes_in(info);
     return output_.program != nullptr ? run_program(encoded, random)
                                       : run_value_program(encoded, random);
   }
@@ -73,11 +119,20 @@ class ProgramRunner {
                     std::uint64_t epoch, std::uint64_t sample) {
     const py::buffer_info info = data.request();
     if (output_.program == nullptr) return "[]";
+    if (info.ndim > 1) {
+      return value_or_raise(
+          pixels_program().drawn(value_or_raise(spec_of(info)),
+                                 SampleRandom{seed, epoch, SampleId{sample}}));
+    }
     return value_or_raise(output_.program->drawn(
         bytes_in(info), SampleRandom{seed, epoch, SampleId{sample}}));
   }
 
  private:
+  explicit ProgramRunner(const std::vector<OpSpec>& specs)
+      : output_(value_or_raise(compile(specs))),
+        pixels_(value_or_raise(compile_behind_decoder(specs, output_))) {}
+
   static std::span<const std::byte> bytes_in(const py::buffer_info& info) {
     if (info.ndim != 1 || info.strides[0] != info.itemsize) {
       throw py::value_error("data must be bytes, or contiguous like bytes");
@@ -119,6 +174,32 @@ class ProgramRunner {
     return array;
   }
 
+  const PixelsProgram& pixels_program() const {
+    if (pixels_ == nullptr) {
+      raise_python(
+          Error(ErrorCode::kInvalidArgument,
+                "only a Chain that begins with DecodeImage and calls no "
+                "function takes pixels: give it bytes"));
+    }
+    return *pixels_;
+  }
+
+  py::object run_pixels(const py::buffer_info& info,
+                        const SampleRandom& random) {
+    const PixelsProgram& program = pixels_program();
+    const TensorSpec given = value_or_raise(spec_of(info));
+    const TensorSpec spec = value_or_raise(program.output_for(given));
+    const std::span<const std::byte> pixels{
+        static_cast<const std::byte*>(info.ptr), given.size_bytes()};
+    py::array array(numpy_dtype(spec.dtype), spec.shape);
+    const std::span<std::byte> out{
+        static_cast<std::byte*>(array.mutable_data()), spec.size_bytes()};
+    ok_or_raise(unlocked([&](Scratch& scratch, RunNotes& notes) {
+      return program.run(given, pixels, random, scratch, out, notes);
+    }));
+    return array;
+  }
+
   py::object run_value_program(std::span<const std::byte> encoded,
                                const SampleRandom& random) {
     const Value value =
@@ -136,6 +217,7 @@ class ProgramRunner {
   }
 
   const OutputField output_;
+  const std::shared_ptr<const PixelsProgram> pixels_;  // Null if it takes none.
   std::mutex mutex_;
   std::vector<ScratchRef> idle_;  // Guarded by mutex_.
 };

@@ -14,6 +14,7 @@ import PIL
 import pytest
 from PIL import Image, ImageOps
 
+import leat
 import pillow_chain
 from leat import errors
 from leat.ops import (
@@ -174,6 +175,52 @@ def test_the_evaluation_chain_is_pillows():
         expected = whole.crop((left, top, left + 224, top + 224))
         got = hwc(Resize(256), CenterCrop(224))(encoded(image, "PNG"))
         np.testing.assert_array_equal(got, pixels(expected))
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize(
+    "chain",
+    [
+        [],
+        [RandomHorizontalFlip(0.5)],
+        [leat.ops.RandomVerticalFlip(0.5)],
+        [leat.ops.RandomCrop((5, 3), padding=2)],
+        [leat.ops.Pad((1, 2, 3, 0), fill=9)],
+        [Resize((7, 9)), RandomHorizontalFlip(0.5), CenterCrop(5)],
+        [RandomResizedCrop(11), RandomHorizontalFlip(0.5), Normalize(0.5, 0.25)],
+        [leat.ops.ColorJitter(0.4, 0.4, 0.4, 0.1), RandomHorizontalFlip(0.5), CenterCrop(2)],
+        [leat.ops.RandomInvert(0.5), leat.ops.RandomSolarize(100, 0.5), CenterCrop((3, 1))],
+        [leat.ops.RandomGrayscale(0.5), leat.ops.RandomRotation(30), Resize(6)],
+        [leat.ops.TenCrop((2, 1))],
+        [RandomHorizontalFlip(0.5), leat.ops.FiveCrop((2, 1)), Cast("float32")],
+    ],
+    ids=repr,
+)
+def test_pixels_that_are_there_are_as_decoded_ones(chain, mode, layout):
+    made = Chain([DecodeImage(layout=layout, mode=mode), *chain])
+    for size in ((3, 40), (17, 8), (1, 2), (33, 21)):
+        image = picture(*size, mode)
+        for sample in range(4):
+            data, array = encoded(image, "PNG"), np.asarray(image)
+            expected = made(data, seed=3, sample=sample)
+            np.testing.assert_array_equal(made(array, seed=3, sample=sample), expected)
+            assert made.drawn(array, 3, sample=sample) == made.drawn(data, 3, sample=sample)
+
+
+def test_pixels_that_do_not_fit_raise():
+    chain, grey = Chain([DecodeImage()]), Chain([DecodeImage(mode="L")])
+    array = np.asarray(picture(8, 6))
+    with pytest.raises(errors.InvalidArgument, match=r"a Chain got float32 of shape \(6, 8, 3\)"):
+        chain(array.astype(np.float32))
+    with pytest.raises(errors.InvalidArgument, match="work on uint8 images of 1 channel"):
+        grey(array)
+    with pytest.raises(errors.InvalidArgument, match="ascontiguousarray"):
+        chain(array[:, ::-1])
+    for op in (leat.ops.Python(lambda image: image), leat.ops.DecodeMask("mask")):
+        other = Chain([DecodeImage(), op] if isinstance(op, leat.ops.Python) else [op])
+        with pytest.raises(errors.InvalidArgument, match="give it bytes"):
+            other(array)
 
 
 def test_normalize_is_torchvisions_arithmetic():

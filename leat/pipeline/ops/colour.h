@@ -23,6 +23,12 @@ enum class ColourKind : std::uint8_t {
 };
 inline constexpr std::size_t kJitterKinds = 4;
 
+/// Whether a pixel changes by itself alone, and not by its picture.
+constexpr bool is_of_single_pixels(ColourKind kind) {
+  return kind != ColourKind::kContrast && kind != ColourKind::kAutoContrast &&
+         kind != ColourKind::kEqualize && kind != ColourKind::kSharpness;
+}
+
 struct ColourChange {
   ColourKind kind = ColourKind::kBrightness;
   /// A factor; of hue: of a full circle, -0.5 to 0.5; of posterize: bits, 0 to

@@ -14,7 +14,6 @@
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
 #include "leat/pipeline/ops/many_crops.h"
-#include "leat/pipeline/ops/pixel_reader.h"
 #include "leat/pipeline/sample_view.h"
 
 namespace leat {
@@ -88,6 +87,11 @@ class ImageProgram final : public SizedProgram {
         drawn_by(ops_, upright_size(header, decode_), random, field_hash_));
   }
 
+  std::string drawn_for_pixels(PixelSize size,
+                               const SampleRandom& random) const override {
+    return to_json(drawn_by(ops_, size, random, field_hash_));
+  }
+
   Result<TensorSpec> output_of_pixels(PixelSize size) const override {
     LEAT_TRY(const Geometry geometry, plan(header_of(size), SampleRandom{}));
     return tensor_of(geometry);
@@ -98,9 +102,8 @@ class ImageProgram final : public SizedProgram {
                              std::span<std::byte> out,
                              RunNotes& notes) const override {
     const ImageHeader header = header_of(size);
-    PixelReader reader(bytes_per_pixel(decode_.mode));
     ImageRunRequest request{pixels.encoded, header,  {},
-                            decode_,        format_, &reader};
+                            decode_,        format_, /*are_pixels=*/true};
     LEAT_TRY(request.geometry, plan(header, random, pixels.sample));
     LEAT_CHECK(out.size() == tensor_of(request.geometry).size_bytes());
     return run_image(request, scratch, out, notes);
@@ -163,19 +166,27 @@ class ImageProgram final : public SizedProgram {
   const std::uint64_t field_hash_;
 };
 
-/// An array as a function gave it: CHW, HWC, or HW if there is one channel.
+/// An array that is there: CHW, HWC, or HW if there is one channel.
 class PixelsImageProgram final : public PixelsProgram {
  public:
   PixelsImageProgram(std::shared_ptr<const SizedProgram> image,
-                     const DecodeImageOp& decode, PixelLayout given)
+                     const DecodeImageOp& decode, PixelLayout given,
+                     std::string_view how)
       : image_(std::move(image)),
         layout_(given),
+        how_(how),
         channels_(channels_of(decode.mode)),
         dtype_(pixel_dtype(decode.mode)) {}
 
   Result<TensorSpec> output_for(const TensorSpec& spec) const override {
     LEAT_TRY(const PixelSize size, size_of(spec));
     return image_->output_of_pixels(size);
+  }
+
+  Result<std::string> drawn(const TensorSpec& spec,
+                            const SampleRandom& random) const override {
+    LEAT_TRY(const PixelSize size, size_of(spec));
+    return image_->drawn_for_pixels(size, random);
   }
 
   Result<void> run(const TensorSpec& spec, const SampleInput& input,
@@ -213,10 +224,10 @@ class PixelsImageProgram final : public PixelsProgram {
         !is_side(shape[y + 1])) {
       return Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("a function gave {} of shape ({}), and the ops "
+          fmt::format("{} {} of shape ({}), and the ops "
                       "behind it work on {} images of {} channel(s) "
                       "in {}",
-                      to_string(spec.dtype), fmt::join(spec.shape, ", "),
+                      how_, to_string(spec.dtype), fmt::join(spec.shape, ", "),
                       to_string(dtype_), channels_, is_chw ? "CHW" : "HWC"));
     }
     return PixelSize{static_cast<std::uint32_t>(shape[y + 1]),
@@ -225,6 +236,7 @@ class PixelsImageProgram final : public PixelsProgram {
 
   const std::shared_ptr<const SizedProgram> image_;
   const PixelLayout layout_;
+  const std::string how_;  // The pixels came.
   const std::int64_t channels_;
   const DType dtype_;
 };
@@ -283,12 +295,14 @@ Result<std::shared_ptr<const SizedProgram>> compile(std::vector<Op> ops,
   LEAT_TRY(
       auto views,
       ops_of_views(ops, static_cast<std::size_t>(crops - ops.begin()), pixels));
+  const BeforeCrops what =
+      before.size() == 1 ? BeforeCrops::kDecodesAlone : BeforeCrops::kHasOps;
   LEAT_TRY(auto first, compile_one(std::move(before), field));
   std::vector<std::shared_ptr<const SizedProgram>> programs;
   for (std::vector<Op>& view : views) {
     LEAT_TRY(programs.emplace_back(), compile_one(std::move(view), field));
   }
-  return make_many_crops(std::move(first), std::move(programs));
+  return make_many_crops(std::move(first), what, std::move(programs));
 }
 
 }  // namespace
@@ -302,13 +316,14 @@ Result<std::shared_ptr<const Program>> compile_image_program(
 
 Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
     const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field,
-    PixelLayout given) {
+    PixelLayout given, std::string_view how) {
   Op first;
   first.params = decode;
   ops.insert(ops.begin(), std::move(first));
   LEAT_TRY(auto image, compile(std::move(ops), field));
   return std::shared_ptr<const PixelsProgram>(
-      std::make_shared<PixelsImageProgram>(std::move(image), decode, given));
+      std::make_shared<PixelsImageProgram>(std::move(image), decode, given,
+                                           how));
 }
 
 void ScratchDeleter::operator()(Scratch* scratch) const { delete scratch; }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -37,6 +38,10 @@ class PixelsProgram {
   ///                     compile_pixels_program() was told
   virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
 
+  /// As Program::drawn(). Errors: as output_for()
+  virtual Result<std::string> drawn(const TensorSpec& spec,
+                                    const SampleRandom& random) const = 0;
+
   /// Runs the ops on an array and writes another, in C order, into `out`.
   /// REQUIRES: out.size() == output_for(spec).size_bytes().
   /// Errors: as output_for(), and Program::run()
@@ -46,9 +51,10 @@ class PixelsProgram {
 };
 
 /// Compiles ops that work on images of `decode`'s mode, which are there in the
-/// layout `given`; they give `decode`'s. Errors: as compile_image_program()
+/// layout `given`; they give `decode`'s. `how` they came is said of those that
+/// do not fit. Errors: as compile_image_program()
 Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
     const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field,
-    PixelLayout given);
+    PixelLayout given, std::string_view how = "a function gave");
 
 }  // namespace leat

@@ -12,7 +12,7 @@
 #include "leat/pipeline/ops/image_run.h"
 
 #include <cstring>
-#include <memory>
+#include <optional>
 
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
@@ -66,7 +66,7 @@ class ImageRun {
       : request_(request),
         plan_(request.geometry),
         scratch_(scratch),
-        reader_(request.reader != nullptr ? *request.reader : *scratch.reader),
+        reader_(*scratch.reader),
         channels_(bytes_per_pixel(request.decode.mode)),
         orientation_(request.decode.exif_orientation == ExifOrientation::kApply
                          ? request.header.orientation
@@ -92,7 +92,7 @@ class ImageRun {
       erase_part(erase, request_.format, {plan_.last.width, plan_.last.height},
                  out);
     }
-    notes.decode_warnings += reader_.warnings();
+    if (decoded_) notes.decode_warnings += reader_.warnings();
     notes.transform += scratch_.clock.now() - begin - starting -
                        (decoded_ ? decoded_->spent() : Nanoseconds(0));
     return {};
@@ -129,13 +129,22 @@ class ImageRun {
     Rect wanted = orientation_.to_stored(read, region);
     wanted.x += x.first;
     wanted.y += y.first;
+    stored_ = {wanted.width, wanted.height};
+    return open(wanted, shrink);
+  }
+
+  Result<void> open(const Rect& wanted, std::uint32_t shrink) {
+    if (request_.are_pixels) {
+      pixels_.emplace(request_.encoded, request_.header.width, wanted,
+                      channels_, scratch_);
+      source_ = &*pixels_;
+      return {};
+    }
     LEAT_TRY(const Rect decoded,
              reader_.start(request_.encoded, request_.header,
                            {request_.decode.mode, shrink, wanted}));
-    decoded_ = std::make_unique<DecodedRows>(reader_, scratch_, decoded,
-                                             wanted.x, channels_);
-    source_ = decoded_.get();
-    stored_ = {wanted.width, wanted.height};
+    decoded_.emplace(reader_, scratch_, decoded, wanted.x, channels_);
+    source_ = &*decoded_;
     return {};
   }
 
@@ -162,9 +171,8 @@ class ImageRun {
     turn_upright(
         {stored.place(0), stored_stride, stored_.width, stored_.height},
         channels_, orientation_, into, stride);
-    view_ = std::make_unique<ViewRows>(
-        PixelView{into, stride, upright.width, upright.height});
-    source_ = view_.get();
+    view_.emplace(PixelView{into, stride, upright.width, upright.height});
+    source_ = &*view_;
     next_image_ = 0;
     return {};
   }
@@ -181,7 +189,8 @@ class ImageRun {
       case GeometryStep::Kind::kPad:
         return pad(i, sink);
       case GeometryStep::Kind::kPicture:
-        return change_whole(i, sink);
+        return are_of_single_pixels(step.changes) ? change_rows(i, sink)
+                                                  : change_whole(i, sink);
     }
     return {};
   }
@@ -206,8 +215,8 @@ class ImageRun {
       view.width = scratch_.across.count();
       view.height = scratch_.down.count();
     }
-    view_ = std::make_unique<ViewRows>(view);
-    source_ = view_.get();
+    view_.emplace(view);
+    source_ = &*view_;
     return {};
   }
 
@@ -272,11 +281,32 @@ class ImageRun {
                         step.from.height, channels_},
                        step.changes, scratch_);
     for (std::uint32_t y = 0; y < window.height; ++y) {
-      std::memcpy(sink.place(y),
-                  made.data + (window.y + y) * made.stride_bytes +
-                      std::size_t{window.x} * channels_,
-                  std::size_t{window.width} * channels_);
-      sink.done(y);
+      sink.put(y,
+               made.data + (window.y + y) * made.stride_bytes +
+                   std::size_t{window.x} * channels_,
+               std::size_t{window.width} * channels_);
+    }
+    return {};
+  }
+
+  /// The same for changes that need no more than a pixel at a time.
+  Result<void> change_rows(std::size_t i, RowSink& sink) {
+    const GeometryStep& step = plan_.steps[i];
+    const Rect& window = plan_.read_of(i + 1);
+    const std::uint32_t end = window.y + window.height;
+    for (std::uint32_t y = 0; y < end;) {
+      LEAT_TRY(const Rows rows, source_->next(end - y));
+      for (std::uint32_t k = 0; k < rows.count; ++k, ++y) {
+        if (y < window.y) continue;
+        const std::size_t bytes = std::size_t{window.width} * channels_;
+        std::uint8_t* const row = sink.place(y - window.y);
+        std::memcpy(row,
+                    rows.data + k * rows.stride_bytes +
+                        std::size_t{window.x} * channels_,
+                    bytes);
+        change_colours({row, bytes, window.width, 1, channels_}, step.changes);
+        sink.done(y - window.y);
+      }
     }
     return {};
   }
@@ -289,9 +319,8 @@ class ImageRun {
     for (std::uint32_t y = 0; y < size.height;) {
       LEAT_TRY(const Rows rows, source_->next(size.height - y));
       for (std::uint32_t i = 0; i < rows.count; ++i) {
-        std::memcpy(sink.place(y), rows.data + i * rows.stride_bytes,
-                    std::size_t{size.width} * channels_);
-        sink.done(y++);
+        sink.put(y++, rows.data + i * rows.stride_bytes,
+                 std::size_t{size.width} * channels_);
       }
     }
     return {};
@@ -305,9 +334,10 @@ class ImageRun {
   const Orientation orientation_;
   PixelSize stored_;            // What the decoder delivers.
   std::size_t next_image_ = 0;  // Of the two in the scratch.
-  std::unique_ptr<DecodedRows> decoded_;
-  std::unique_ptr<ViewRows> view_;
-  RowSource* source_ = nullptr;  // One of the two.
+  std::optional<DecodedRows> decoded_;
+  std::optional<PixelRows> pixels_;
+  std::optional<ViewRows> view_;
+  RowSource* source_ = nullptr;  // One of the three.
 };
 
 }  // namespace
@@ -340,7 +370,7 @@ Result<void> run_image(const ImageRunRequest& request, Scratch& scratch,
                        std::span<std::byte> out, RunNotes& notes) {
   ImageRun run(request, scratch);
   auto done = run.run(out, notes);
-  scratch.reader->finish();
+  if (!request.are_pixels) scratch.reader->finish();
   scratch.shrink();
   return done;
 }

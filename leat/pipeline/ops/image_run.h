@@ -14,13 +14,13 @@ namespace leat {
 
 /// What an image run is made of.
 struct ImageRunRequest {
+  /// An image, or if `are_pixels` one in `decode`'s mode, without gaps.
   std::span<const std::byte> encoded;
   ImageHeader header;
   Geometry geometry;
   DecodeImageOp decode;
   PixelFormat format;
-  /// Instead of the scratch's; null for that one.
-  ImageReader* reader = nullptr;
+  bool are_pixels = false;
 };
 
 /// The size after EXIF orientation was applied, if it shall be.

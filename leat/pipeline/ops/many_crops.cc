@@ -9,9 +9,9 @@ namespace {
 
 class ManyCrops final : public SizedProgram {
  public:
-  ManyCrops(std::shared_ptr<const SizedProgram> before,
+  ManyCrops(std::shared_ptr<const SizedProgram> before, BeforeCrops what,
             std::vector<std::shared_ptr<const SizedProgram>> views)
-      : before_(std::move(before)), views_(std::move(views)) {}
+      : before_(std::move(before)), what_(what), views_(std::move(views)) {}
 
   std::optional<TensorSpec> output() const override {
     const std::optional<TensorSpec> one = views_[0]->output();
@@ -36,7 +36,7 @@ class ManyCrops final : public SizedProgram {
     LEAT_TRY(const TensorSpec spec, before_->output_for(input.encoded));
     Buffer picture(spec.size_bytes());
     LEAT_TRY_VOID(before_->run(input, random, scratch, picture.span(), notes));
-    return run_views(picture, spec, random, scratch, out, notes);
+    return run_views(picture.span(), spec, random, scratch, out, notes);
   }
 
   Result<void> run_on_pixels(const SampleInput& pixels, PixelSize size,
@@ -44,10 +44,13 @@ class ManyCrops final : public SizedProgram {
                              std::span<std::byte> out,
                              RunNotes& notes) const override {
     LEAT_TRY(const TensorSpec spec, before_->output_of_pixels(size));
+    if (what_ == BeforeCrops::kDecodesAlone) {
+      return run_views(pixels.encoded, spec, random, scratch, out, notes);
+    }
     Buffer picture(spec.size_bytes());
     LEAT_TRY_VOID(before_->run_on_pixels(pixels, size, random, scratch,
                                          picture.span(), notes));
-    return run_views(picture, spec, random, scratch, out, notes);
+    return run_views(picture.span(), spec, random, scratch, out, notes);
   }
 
   std::string remedy() const override { return before_->remedy(); }
@@ -55,6 +58,11 @@ class ManyCrops final : public SizedProgram {
   Result<std::string> drawn(std::span<const std::byte> encoded,
                             const SampleRandom& random) const override {
     return before_->drawn(encoded, random);
+  }
+
+  std::string drawn_for_pixels(PixelSize size,
+                               const SampleRandom& random) const override {
+    return before_->drawn_for_pixels(size, random);
   }
 
  private:
@@ -74,28 +82,31 @@ class ManyCrops final : public SizedProgram {
     return stacked(std::move(one));
   }
 
-  Result<void> run_views(const Buffer& picture, const TensorSpec& spec,
-                         const SampleRandom& random, Scratch& scratch,
-                         std::span<std::byte> out, RunNotes& notes) const {
+  Result<void> run_views(std::span<const std::byte> picture,
+                         const TensorSpec& spec, const SampleRandom& random,
+                         Scratch& scratch, std::span<std::byte> out,
+                         RunNotes& notes) const {
     const std::size_t bytes = out.size() / views_.size();
     for (std::size_t i = 0; i < views_.size(); ++i) {
       LEAT_TRY_VOID(views_[i]->run_on_pixels(
-          SampleInput(picture.span()), size_of(spec), random, scratch,
+          SampleInput(picture), size_of(spec), random, scratch,
           out.subspan(i * bytes, bytes), notes));
     }
     return {};
   }
 
   const std::shared_ptr<const SizedProgram> before_;
+  const BeforeCrops what_;
   const std::vector<std::shared_ptr<const SizedProgram>> views_;
 };
 
 }  // namespace
 
 std::shared_ptr<const SizedProgram> make_many_crops(
-    std::shared_ptr<const SizedProgram> before,
+    std::shared_ptr<const SizedProgram> before, BeforeCrops what,
     std::vector<std::shared_ptr<const SizedProgram>> views) {
-  return std::make_shared<const ManyCrops>(std::move(before), std::move(views));
+  return std::make_shared<const ManyCrops>(std::move(before), what,
+                                           std::move(views));
 }
 
 Result<std::vector<std::vector<Op>>> ops_of_views(const std::vector<Op>& ops,

@@ -13,6 +13,10 @@ class SizedProgram : public Program {
  public:
   virtual Result<TensorSpec> output_of_pixels(PixelSize size) const = 0;
 
+  /// As drawn(), for pixels that are there.
+  virtual std::string drawn_for_pixels(PixelSize size,
+                                       const SampleRandom& random) const = 0;
+
   /// REQUIRES: out.size() == output_of_pixels(size).size_bytes().
   virtual Result<void> run_on_pixels(const SampleInput& pixels, PixelSize size,
                                      const SampleRandom& random,
@@ -22,8 +26,9 @@ class SizedProgram : public Program {
 
 /// What `before` makes, uint8 in HWC, through each of `views`: an array with
 /// one more dimension, the first, as long as there are views.
+enum class BeforeCrops : std::uint8_t { kDecodesAlone, kHasOps };
 std::shared_ptr<const SizedProgram> make_many_crops(
-    std::shared_ptr<const SizedProgram> before,
+    std::shared_ptr<const SizedProgram> before, BeforeCrops what,
     std::vector<std::shared_ptr<const SizedProgram>> views);
 
 /// The ops of the views of `crops`, which stands at `at` in `ops`: the crop of

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "leat/base/buffer.h"
+#include "leat/pipeline/ops/colour_kernels.h"
 #include "leat/pipeline/ops/kernels.h"
 
 namespace leat {
@@ -29,16 +30,12 @@ ColourView picture_in(ReusedBytes& memory, std::uint32_t width,
 }
 
 void mirror_rows(const ColourView& picture) {
+  const std::size_t row_bytes = row_bytes_of(picture);
+  std::vector<std::uint8_t> copy(row_bytes);
   for (std::uint32_t y = 0; y < picture.height; ++y) {
     std::uint8_t* row = row_of(picture, y);
-    if (picture.channels == 1) {
-      std::reverse(row, row + picture.width);
-      continue;
-    }
-    for (std::size_t a = 0, b = row_bytes_of(picture) - 3; a < b;
-         a += 3, b -= 3) {
-      std::swap_ranges(row + a, row + a + 3, row + b);
-    }
+    std::memcpy(copy.data(), row, row_bytes);
+    mirror_row(copy.data(), picture.width, picture.channels, row);
   }
 }
 
@@ -133,6 +130,20 @@ class Changer {
 };
 
 }  // namespace
+
+bool are_of_single_pixels(std::span<const PictureChange> changes) {
+  return std::ranges::all_of(changes, [](const PictureChange& change) {
+    const auto* colour = std::get_if<ColourChange>(&change.what);
+    return colour != nullptr && is_of_single_pixels(colour->kind);
+  });
+}
+
+void change_colours(const ColourView& picture,
+                    std::span<const PictureChange> changes) {
+  for (const PictureChange& change : changes) {
+    change_colours(picture, std::span(&std::get<ColourChange>(change.what), 1));
+  }
+}
 
 ColourView change_picture(const ColourView& picture,
                           std::span<const PictureChange> changes,

@@ -57,6 +57,14 @@ inline bool Mix::operator==(const Mix& other) const {
          chains == other.chains;
 }
 
+/// Whether each pixel alone decides what becomes of it.
+bool are_of_single_pixels(std::span<const PictureChange> changes);
+
+/// Makes such changes one after another, where the picture lies.
+/// REQUIRES: are_of_single_pixels(changes)
+void change_colours(const ColourView& picture,
+                    std::span<const PictureChange> changes);
+
 /// Makes the changes one after another, of `picture` or of memory of the
 /// scratch. Rows of `picture` have kRowSlackBytes behind their end.
 ///

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "leat/pipeline/ops/colour_kernels.h"
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/small_floats.h"
 
@@ -10,6 +11,22 @@ namespace leat {
 namespace {
 
 constexpr int kByteValues = 256;
+
+/// How many rows may be made where they are delivered: as they are made, from
+/// top to bottom, and none of the last, behind which there is no room.
+std::uint32_t rows_in_place(const PixelFormat& format, PixelSize size,
+                            Mirrored mirrored, std::size_t out_bytes) {
+  const bool is_as_made =
+      format.dtype == DType::kUint8 &&
+      format.channels == format.pixel_bytes() &&
+      (format.layout == PixelLayout::kHwc || format.channels == 1);
+  const std::size_t row_bytes = std::size_t{size.width} * format.channels;
+  if (!is_as_made || mirrored.along_x || mirrored.along_y || row_bytes == 0 ||
+      out_bytes < kRowSlackBytes) {
+    return 0;
+  }
+  return static_cast<std::uint32_t>((out_bytes - kRowSlackBytes) / row_bytes);
+}
 
 std::size_t whole_blocks(std::size_t width) {
   return (width + kPlaneBlock - 1) / kPlaneBlock * kPlaneBlock;
@@ -88,26 +105,40 @@ ArraySink::ArraySink(const PixelFormat& format, PixelSize size,
       step_(mirrored.along_x ? -1 : 1),
       is_upside_down_(mirrored.along_y),
       plane_stride_(whole_blocks(size.width)),
+      in_place_(rows_in_place(format, size, mirrored, out.size())),
       row_(scratch.row.at_least(std::size_t{size.width} * format.pixel_bytes() +
                                 kRowSlackBytes)),
       planes_(scratch.planes.at_least(plane_stride_ * 3 + kRowSlackBytes)),
       out_(out.data()) {}
 
-std::uint8_t* ArraySink::place(std::uint32_t) { return row_; }
+std::uint8_t* ArraySink::place(std::uint32_t y) {
+  if (y >= in_place_) return row_;
+  return reinterpret_cast<std::uint8_t*>(out_) +
+         std::size_t{y} * size_.width * format_.channels;
+}
 
 void ArraySink::done(std::uint32_t y) {
+  if (y >= in_place_) write(y, row_);
+}
+
+void ArraySink::put(std::uint32_t y, const std::uint8_t* row, std::size_t) {
+  write(y, row);
+}
+
+void ArraySink::write(std::uint32_t y, Row row) {
   if (is_upside_down_) y = size_.height - 1 - y;
-  if (format_.is_16_bits) return write_16_bits(y);
+  if (format_.is_16_bits) return write_16_bits(y, row);
   if (format_.table == nullptr) {
-    return format_.dtype == DType::kFloat32 ? write_floats(y) : write_bytes(y);
+    return format_.dtype == DType::kFloat32 ? write_floats(y, row)
+                                            : write_bytes(y, row);
   }
   switch (size_bytes_of(format_.dtype)) {
     case 2:
-      return write_items<std::uint16_t>(y);
+      return write_items<std::uint16_t>(y, row);
     case 4:
-      return write_items<std::uint32_t>(y);
+      return write_items<std::uint32_t>(y, row);
     default:
-      return write_items<std::uint64_t>(y);
+      return write_items<std::uint64_t>(y, row);
   }
 }
 
@@ -115,53 +146,51 @@ std::size_t ArraySink::plane_row(std::uint32_t c, std::uint32_t y) const {
   return (std::size_t{c} * size_.height + y) * size_.width;
 }
 
-const std::uint8_t* ArraySink::planes() {
+const std::uint8_t* ArraySink::planes(Row row) {
   if (format_.pixel_channels == 3) {
-    split_rgb(row_, size_.width, step_, planes_, plane_stride_);
+    split_rgb(row, size_.width, step_, planes_, plane_stride_);
     // Mirrored pixels stand at the end of their blocks.
     return step_ < 0 ? planes_ + (plane_stride_ - size_.width) : planes_;
   }
-  if (step_ > 0) return row_;
-  std::reverse_copy(row_, row_ + size_.width, planes_);
+  if (step_ > 0) return row;
+  mirror_row(row, size_.width, 1, planes_);
   return planes_;
 }
 
-void ArraySink::write_bytes(std::uint32_t y) {
+void ArraySink::write_bytes(std::uint32_t y, Row row) {
   auto* out = reinterpret_cast<std::uint8_t*>(out_);
   const std::size_t row_bytes = std::size_t{size_.width} * format_.channels;
   if (format_.layout == PixelLayout::kHwc && format_.channels == 3) {
     std::uint8_t* into = out + y * row_bytes;
     if (step_ > 0) {
-      std::memcpy(into, row_, row_bytes);
-      return;
-    }
-    for (std::size_t x = 0; x < size_.width; ++x) {
-      std::memcpy(into + x * 3, row_ + (size_.width - 1 - x) * 3, 3);
+      std::memcpy(into, row, row_bytes);
+    } else {
+      mirror_row(row, size_.width, 3, into);
     }
     return;
   }
-  const std::uint8_t* from = planes();
+  const std::uint8_t* from = planes(row);
   for (std::uint32_t c = 0; c < format_.channels; ++c) {
     std::memcpy(out + plane_row(c, y), from + c * plane_stride_, size_.width);
   }
 }
 
-void ArraySink::write_floats(std::uint32_t y) {
+void ArraySink::write_floats(std::uint32_t y, Row row) {
   auto* out = reinterpret_cast<float*>(out_);
   if (format_.layout == PixelLayout::kHwc && format_.channels == 3) {
-    write_interleaved_floats(out + std::size_t{y} * size_.width * 3);
+    write_interleaved_floats(row, out + std::size_t{y} * size_.width * 3);
     return;
   }
-  const std::uint8_t* from = planes();
+  const std::uint8_t* from = planes(row);
   for (std::uint32_t c = 0; c < format_.channels; ++c) {
     to_float(from + c * plane_stride_, size_.width, format_.scale[c],
              format_.bias[c], out + plane_row(c, y));
   }
 }
 
-void ArraySink::write_interleaved_floats(float* into) {
+void ArraySink::write_interleaved_floats(Row row, float* into) {
   for (std::size_t x = 0; x < size_.width; ++x) {
-    const std::uint8_t* from = row_ + (step_ > 0 ? x : size_.width - 1 - x) * 3;
+    const std::uint8_t* from = row + (step_ > 0 ? x : size_.width - 1 - x) * 3;
     for (std::size_t c = 0; c < 3; ++c) {
       *into++ =
           static_cast<float>(from[c]) * format_.scale[c] + format_.bias[c];
@@ -171,21 +200,21 @@ void ArraySink::write_interleaved_floats(float* into) {
 
 // One pass for every type: a value has but 256 meanings.
 template <class Item>
-void ArraySink::write_items(std::uint32_t y) {
+void ArraySink::write_items(std::uint32_t y, Row row) {
   auto* out = reinterpret_cast<Item*>(out_);
   const auto* table = reinterpret_cast<const Item*>(format_.table->data());
   if (format_.layout == PixelLayout::kHwc && format_.channels == 3) {
     Item* into = out + std::size_t{y} * size_.width * 3;
     for (std::size_t x = 0; x < size_.width; ++x) {
       const std::uint8_t* from =
-          row_ + (step_ > 0 ? x : size_.width - 1 - x) * 3;
+          row + (step_ > 0 ? x : size_.width - 1 - x) * 3;
       for (std::size_t c = 0; c < 3; ++c) {
         *into++ = table[c * kByteValues + from[c]];
       }
     }
     return;
   }
-  const std::uint8_t* from = planes();
+  const std::uint8_t* from = planes(row);
   for (std::uint32_t c = 0; c < format_.channels; ++c) {
     const Item* items = table + std::size_t{c} * kByteValues;
     const std::uint8_t* plane = from + c * plane_stride_;
@@ -195,32 +224,34 @@ void ArraySink::write_items(std::uint32_t y) {
 }
 
 template <class Item, class Convert>
-void ArraySink::convert_row(std::uint32_t y, const Convert& convert) {
+void ArraySink::convert_row(std::uint32_t y, Row row, const Convert& convert) {
   auto* into = reinterpret_cast<Item*>(out_) + plane_row(0, y);
   for (std::uint32_t x = 0; x < size_.width; ++x) {
     std::uint16_t value = 0;
     const std::uint32_t from = step_ > 0 ? x : size_.width - 1 - x;
-    std::memcpy(&value, row_ + std::size_t{from} * sizeof value, sizeof value);
+    std::memcpy(&value, row + std::size_t{from} * sizeof value, sizeof value);
     into[x] = convert(value);
   }
 }
 
-void ArraySink::write_16_bits(std::uint32_t y) {
+void ArraySink::write_16_bits(std::uint32_t y, Row row) {
   const auto single = [this](std::uint16_t value) {
     return static_cast<float>(value) * format_.scale[0] + format_.bias[0];
   };
   const auto same = [](std::uint16_t value) { return value; };
   switch (format_.dtype) {
     case DType::kFloat16:
-      return convert_row<std::uint16_t>(
-          y, [&](std::uint16_t value) { return to_float16(single(value)); });
+      return convert_row<std::uint16_t>(y, row, [&](std::uint16_t value) {
+        return to_float16(single(value));
+      });
     case DType::kBfloat16:
-      return convert_row<std::uint16_t>(
-          y, [&](std::uint16_t value) { return to_bfloat16(single(value)); });
+      return convert_row<std::uint16_t>(y, row, [&](std::uint16_t value) {
+        return to_bfloat16(single(value));
+      });
     case DType::kFloat32:
-      return convert_row<float>(y, single);
+      return convert_row<float>(y, row, single);
     case DType::kFloat64:
-      return convert_row<double>(y, [&](std::uint16_t value) {
+      return convert_row<double>(y, row, [&](std::uint16_t value) {
         return value * format_.exact_scale + format_.exact_bias;
       });
     default:
@@ -228,11 +259,11 @@ void ArraySink::write_16_bits(std::uint32_t y) {
   }
   switch (size_bytes_of(format_.dtype)) {
     case 2:
-      return convert_row<std::uint16_t>(y, same);
+      return convert_row<std::uint16_t>(y, row, same);
     case 4:
-      return convert_row<std::uint32_t>(y, same);
+      return convert_row<std::uint32_t>(y, row, same);
     default:
-      return convert_row<std::uint64_t>(y, same);
+      return convert_row<std::uint64_t>(y, row, same);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +22,10 @@ class RowSink {
   /// written too. Valid until done(y).
   virtual std::uint8_t* place(std::uint32_t y) = 0;
   virtual void done(std::uint32_t y) = 0;
+  /// Row `y` as it is, from elsewhere; up to kRowSlackBytes behind its end may
+  /// be read.
+  virtual void put(std::uint32_t y, const std::uint8_t* row,
+                   std::size_t row_bytes) = 0;
 };
 
 /// An image in memory.
@@ -33,6 +38,10 @@ class MemorySink final : public RowSink {
     return data_ + y * stride_bytes_;
   }
   void done(std::uint32_t) override {}
+  void put(std::uint32_t y, const std::uint8_t* row,
+           std::size_t row_bytes) override {
+    std::memcpy(place(y), row, row_bytes);
+  }
 
  private:
   std::uint8_t* const data_;
@@ -88,26 +97,33 @@ class ArraySink final : public RowSink {
 
   std::uint8_t* place(std::uint32_t y) override;
   void done(std::uint32_t y) override;
+  void put(std::uint32_t y, const std::uint8_t* row,
+           std::size_t row_bytes) override;
 
  private:
-  void write_bytes(std::uint32_t y);
-  void write_floats(std::uint32_t y);
+  using Row = const std::uint8_t*;  // As it was made.
+
+  void write(std::uint32_t y, Row row);
+  void write_bytes(std::uint32_t y, Row row);
+  void write_floats(std::uint32_t y, Row row);
   template <class Item>
-  void write_items(std::uint32_t y);
-  void write_16_bits(std::uint32_t y);
+  void write_items(std::uint32_t y, Row row);
+  void write_16_bits(std::uint32_t y, Row row);
   template <class Item, class Convert>
-  void convert_row(std::uint32_t y, const Convert& convert);
-  void write_interleaved_floats(float* into);
+  void convert_row(std::uint32_t y, Row row, const Convert& convert);
+  void write_interleaved_floats(Row row, float* into);
   /// Row `y` of plane `c` as the array has it.
   std::size_t plane_row(std::uint32_t c, std::uint32_t y) const;
   /// Takes the row apart; mirrored if so wanted.
-  const std::uint8_t* planes();
+  const std::uint8_t* planes(Row row);
 
   const PixelFormat& format_;
   const PixelSize size_;
   const int step_;  // 1, or -1: from right to left.
   const bool is_upside_down_;
   const std::size_t plane_stride_;
+  /// Rows above this one are made where they are delivered.
+  const std::uint32_t in_place_;
   std::uint8_t* const row_;
   std::uint8_t* const planes_;
   std::byte* const out_;

@@ -1,7 +1,10 @@
 // Where rows of pixels come from: a decoder or memory.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "leat/base/result.h"
 #include "leat/codec/image/image.h"
@@ -56,6 +59,45 @@ class DecodedRows final : public RowSource {
   const std::size_t skipped_bytes_;
   std::uint8_t* const block_;
   Nanoseconds spent_{0};
+};
+
+/// Rows of pixels that are there already, interleaved and without gaps, of
+/// which one part is wanted. They may end where they end: the last rows, behind
+/// which nothing may be read, are copied first.
+class PixelRows final : public RowSource {
+ public:
+  PixelRows(std::span<const std::byte> pixels, std::uint32_t width,
+            const Rect& wanted, std::size_t pixel_bytes, Scratch& scratch)
+      : stride_(width * pixel_bytes),
+        row_bytes_(wanted.width * pixel_bytes),
+        next_(reinterpret_cast<const std::uint8_t*>(pixels.data()) +
+              wanted.y * stride_ + wanted.x * pixel_bytes),
+        end_(reinterpret_cast<const std::uint8_t*>(pixels.data()) +
+             pixels.size()),
+        copy_(scratch.block.at_least(row_bytes_ + kRowSlackBytes)) {}
+
+  Result<Rows> next(std::uint32_t most) override {
+    const std::size_t needed = row_bytes_ + kRowSlackBytes;
+    const auto left = static_cast<std::size_t>(end_ - next_);
+    if (left < needed) {
+      std::memcpy(copy_, next_, row_bytes_);
+      next_ += std::min(stride_, left);
+      return Rows{copy_, needed, 1};
+    }
+    const std::size_t there = (left - needed) / stride_ + 1;
+    const Rows rows{
+        next_, stride_,
+        static_cast<std::uint32_t>(std::min<std::size_t>(most, there))};
+    next_ += std::min(rows.count * stride_, left);
+    return rows;
+  }
+
+ private:
+  const std::size_t stride_;
+  const std::size_t row_bytes_;
+  const std::uint8_t* next_;
+  const std::uint8_t* const end_;
+  std::uint8_t* const copy_;
 };
 
 /// Rows of a picture in memory.

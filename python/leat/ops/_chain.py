@@ -55,6 +55,10 @@ class Chain:
 
     gives what a loader with these ops and this seed delivers. Any number of
     threads may call it; Python runs on while it works.
+
+    A chain that begins with ``DecodeImage`` also takes what that would decode: pixels
+    of shape ``(height, width, channels)``, or ``(height, width)`` of grey, uint8
+    (uint16 of ``mode="I;16"``) in C order.
     """
 
     def __init__(self, ops: Iterable[Op]) -> None:
@@ -69,13 +73,13 @@ class Chain:
         self._program = _native.Program(specs_to_json(self.ops), functions_of(self.ops))
 
     def __call__(
-        self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
+        self, data: bytes | np.ndarray, seed: int = 0, epoch: int = 0, sample: int = 0
     ) -> np.ndarray | str:
         made = self._program.run(data, seed, epoch, sample)
         return made if isinstance(made, str) else _dtypes.to_numpy(made)
 
     def drawn(
-        self, data: bytes, seed: int = 0, epoch: int = 0, sample: int = 0
+        self, data: bytes | np.ndarray, seed: int = 0, epoch: int = 0, sample: int = 0
     ) -> list[dict[str, Any]]:
         """The draws of the random ops for this sample, in order: each with ``op``,
         its place in the chain, ``name``, as torchvision's functional calls the
