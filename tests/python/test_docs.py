@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +22,20 @@ def test_a_metrics_page_is_the_programs(name: str) -> None:
 
     page = ROOT / "docs" / "reference" / f"{name}.md"
     assert page.read_text() == printed, f"renew it: leat docs {name} > docs/reference/{name}.md"
+
+
+def test_the_table_of_tasks_counts_the_scripts_that_are_there() -> None:
+    tool = [sys.executable, str(ROOT / "tools/count_task_lines.py")]
+    checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
+    folder = ROOT / "docs/coming-from/tasks"
+    scripts = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.py")}
+    page = (folder.parent / "README.md").read_text()
+
+    assert checked.returncode == 0, checked.stdout
+    assert scripts == set(re.findall(r"\(tasks/([\w/]+\.py)\)", page)) - {"model.py"}
+    assert len([script for script in scripts if "/with_" in script]) == 40
+    for script in scripts:
+        assert max(map(len, (folder / script).read_text().splitlines())) <= 120, script
 
 
 def names_in(value: object) -> set[str]:

@@ -1,16 +1,9 @@
 """torchvision as what the ops are held against, and a Pillow image as its input.
 
-It lies apart from other packages (tools/oracle-requirements.txt says how and why) and is
-imported without its compiled part where that does not fit the torch that is there: the
-transforms need none of it.
+It lies apart from other packages, and torchvision_apart.py imports it.
 """
 
 from __future__ import annotations
-
-import importlib
-import importlib.util
-import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -18,33 +11,11 @@ from PIL import Image
 
 torch = pytest.importorskip("torch", reason="torchvision's transforms need torch")
 
+import torchvision_apart  # noqa: E402
 
-def _load():
-    apart = pathlib.Path(sys.prefix) / "oracle"
-    if importlib.util.find_spec("torchvision") is None and apart.is_dir():
-        sys.path.append(str(apart))
-    if importlib.util.find_spec("torchvision") is None:
-        pytest.skip(
-            "torchvision is not installed: see tools/oracle-requirements.txt",
-            allow_module_level=True,
-        )
-    try:
-        importlib.import_module("torchvision")
-    except RuntimeError as error:
-        # It registers what two ops of its compiled part give before it asks whether that
-        # part is there.
-        if "does not exist" not in str(error):
-            raise
-        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
-        for op in ("nms", "qnms"):
-            library.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _load.library = library  # As long as it lives, so do the ops.
-        importlib.import_module("torchvision")
-
-
-_load()
+if not torchvision_apart.is_there():
+    pytest.skip("torchvision is not installed: see tools/oracle-requirements.txt", allow_module_level=True)
+torchvision_apart.load()
 
 from torchvision import tv_tensors  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
