@@ -1,11 +1,13 @@
 """The cost of an agent to its node: many jobs that report once a second, a page that is
 open, `leat top` and Prometheus.
 
-Look at `percent_of_a_core`: registering, learning, deciding, telling shares and being looked at, against the 5 % that
-it may. The jobs are connections that report what a model of each makes of the share that it was told: half of them
-wait for training, a quarter for the latency of requests, a quarter for threads, and each changes its mind once. The page asks once a second
-for what is new, `leat top` for all but the history, Prometheus for /metrics. The agent has all there is to divide: threads, requests,
-bandwidth and cache.
+Look at `percent_of_a_core`: the cost of registering, learning, deciding, telling shares
+and answering, against the 5 % that the agent may take. The jobs are connections that
+report a model's results for the share that each was told: half of them wait for
+training, a quarter for the latency of requests, a quarter for threads, and each changes
+its mind once. The page asks once a second for news, `leat top` for all but the history,
+Prometheus for /metrics. The agent divides all resources: threads, requests, bandwidth
+and cache.
 """
 
 from __future__ import annotations

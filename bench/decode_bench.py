@@ -207,9 +207,10 @@ def run_in_process(name: str, first: int, step: int) -> None:
 
 
 def race(names: list[str], images: list[bytes], runs: int, workers: int) -> dict:
-    """Images a second of every chain in every run; with one worker, of CPU time,
-    so that others on the machine do not count. Our chain runs in threads; Python's own
-    run in processes that were forked beforehand, which is the best they can do."""
+    """Images a second of every chain in every run; with one worker, by CPU time, so
+    that other programs on the machine do not count. Our chain runs in threads;
+    Python's own run in processes that were forked beforehand, which is the best for
+    them."""
     rates: dict[str, list[float]] = {name: [] for name in names}
     processes = concurrent.futures.ProcessPoolExecutor(workers)
     threads = concurrent.futures.ThreadPoolExecutor(workers)

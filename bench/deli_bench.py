@@ -2,11 +2,12 @@
 
     ./dev bench deli [--scale 20] [--box 100] [--only 2500/s] [--runs 5] [--quick] [--json]
 
-A node reads 11,667 objects of 2.4 KB, 55 ms away, in batches of 512, two epochs; N,
-the batch, the cache C, the fetch size F and the threshold T are divided by --scale,
-latency and seconds a sample are not. Training is a sleep of 12.6 ms a sample, what
-theirs took; their server takes what `bench/deli_data.py` fits to their tables: 2.75 ms
-a sample and 7.5 s a request, which is divided too. Every way reads the same order.
+A node reads 11,667 objects of 2.4 KB, 55 ms away, in batches of 512, two epochs. N,
+the batch, the cache C, the fetch size F and the threshold T are divided by --scale;
+latency and seconds a sample are not. Training is a sleep of 12.6 ms a sample, as long
+as theirs. Their server takes the times that `bench/deli_data.py` fits to their tables:
+2.75 ms a sample and 7.5 s a request, which is divided too. Every way reads the same
+order.
 
 How to read it: compare `missed` with `simulated` (`leat plan --simulate` of the same
 job). Below T = rate x fetch, samples come too late; past T + F = C they are pushed out

@@ -3,13 +3,14 @@
     python bench/deli_data.py DIR [--json]
 
 DIR holds the raw results of their artifact for CIFAR-10 (cake-lab/DELI, IC2E 2021):
-tables of trials, epochs and nodes, each row with the share of reads that missed and
-the seconds that the training loop spent loading. Four constants are taken from
-fetch-size-results.csv alone: a GET, a hit, what a fetch takes to start, and what it
-takes a sample. With them `leat plan --simulate` predicts every other table that has reads
-from the bucket, and the errors of each are printed, the median and the worst: of the
-miss rate in points, of the loading time in per cent. Tables that are there and not predicted are named: baseline-disk.csv is
-of a local disk, whose reads none of the four constants is about.
+tables of trials, epochs and nodes, each row with the share of reads that missed and the
+seconds that the training loop spent loading. Four constants are taken from
+fetch-size-results.csv alone: the time of a GET, of a hit, of the start of a fetch, and
+of each sample in it. With them `leat plan --simulate` predicts every other table that
+has reads from the bucket. The script prints the errors of each prediction, the median
+and the worst: of the miss rate in points, of the loading time in per cent. It names
+tables that it does not predict: baseline-disk.csv is about a local disk, for whose
+reads there is no constant.
 
 A training step computes what an epoch of fetch-size-results.csv takes beyond loading,
 a sample; waiting for other nodes is in it. Rows are means over trials and nodes.

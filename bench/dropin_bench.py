@@ -71,7 +71,8 @@ def epoch(kind: str, dataset: Any, *, batch: int = BATCH, **arguments: Any) -> t
     loader = KINDS[kind](dataset, batch_size=batch, shuffle=True, **arguments)
     batches = []
     cpu, begin = cpu_seconds(), time.perf_counter()
-    # torch's workers hand over each tensor as an open file: of many, copies are kept.
+    # torch's workers hand over each tensor as an open file, so of many, copies are
+    # kept.
     keep = copied if isinstance(dataset, Gets) else tuple
     for delivered in loader:
         batches.append(keep(delivered))

@@ -2,13 +2,14 @@
 
     ./dev bench forms [--runs 5] [--photographs 2048] [--quick] [--json]
 
-Photographs of 37 KB (500 x 375), 20 ms away, three epochs of decode, random crop to 224,
-flip, normalise. The RAM tier has room for all of them in the form that is named; `auto`
-has the room of `decoded` and chooses by itself, and so it does with the room for a third
-of that. `samples_per_s` and `cpu_ms`, the time of cores a sample, are of the last epoch,
-where nothing is new; `first_per_s` is of the first, which decodes all and, for `decoded`,
-writes records too. The content hashes of all ways have to be the same: one run of each
-that does not count makes them, for they take time of cores as well.
+Photographs of 37 KB (500 x 375), 20 ms away, three epochs of decode, random crop to
+224, flip, normalise. The RAM tier has room for all of them in the named form. `auto`
+chooses by itself, once with the room of `decoded` and once with a third of it.
+`samples_per_s` and `cpu_ms`, the time of cores a sample, are those of the last epoch,
+in which nothing is new. `first_per_s` is that of the first epoch, which decodes all
+samples and, for `decoded`, writes records too. The content hashes of all ways have to
+be the same: a separate run of each makes them, because hashing takes time of cores as
+well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Catalogues: what a job lists, and how fast one opens.
+"""Catalogues: the lists of a job, and the speed of opening one.
 
     ./dev bench index [--keys 10000000] [--samples 100000000] [--nodes 4] [--ranks 4] [--json]
 
@@ -9,9 +9,9 @@ its first batch, and `start_s` that of Loader() alone, without the interpreter's
 imports' time. `open_s` and `rss_mb` are for opening a catalogue that was made here and
 asking for its length and a key; the resident set is the part that this added.
 
-The bucket is `leat bucket --repeat`, where one file stands for all objects: what is
-measured is our side. Every node has a cache folder of its own and nothing else in
-common with the others but the bucket.
+The bucket is `leat bucket --repeat`, in which one file stands for all objects: the
+bench measures our side. Every node has a cache folder of its own, and shares
+nothing but the bucket with the others.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ print(time.monotonic() - begin, resident() - before, length)
 
 
 def run_job(url: str, bucket: Bucket, caches: pathlib.Path, nodes: int, ranks: int) -> list[list]:
-    """Starts all ranks at once, as a launcher does; what each printed."""
+    """Starts all ranks at once, as a launcher does; returns the output of
+    each."""
     processes = []
     for rank in range(nodes * ranks):
         launch = {"RANK": rank, "WORLD_SIZE": nodes * ranks, "LOCAL_RANK": rank % ranks,

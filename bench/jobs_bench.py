@@ -11,10 +11,13 @@ for; `smooth` and `imagenet` if nothing is said. They differ in the photographs,
     imagenet    1,024 as ImageNet's, 500 x 375, 110 KB; 8 epochs; room of 40 % of what all take decoded
     openimages  512 as Open Images', 1024 x 768, 315 KB; 8 epochs; room of 40 % of what all take decoded
 
-Room of 40 % of what photographs take decoded is more than 40 % of what is kept of them. All caches of a way have that
-room together. `torch` is a DataLoader each, with Pillow and no cache, since it has none. It has as many workers as were
-fastest in a sweep before, in which each worker made at least 20 batches; the sweep goes on until more workers are slower. `apart` are three loaders of Leat with a third of the room each, keeping bytes,
-pictures or what they find better; `shared` are the same with shared=True; `first` with first_within= all positions too.
+Room of 40 % of the photographs' decoded size is more than 40 % of the size in which
+they are kept. All caches of a way share that room. `torch` is a DataLoader each, with
+Pillow and without a cache, since it has none. It has as many workers as were fastest in
+a sweep before, in which each worker made at least 20 batches; the sweep goes on until
+more workers are slower. `apart` are three loaders of Leat with a third of the room
+each, keeping bytes, pictures or the form that they find better; `shared` are the same
+with shared=True; `first` also has first_within= all positions.
 
 How to read it: `makespan_s` is the time from the start to the end of the last job.
 `of_torch` and `of_apart` divide by torch's and by the fastest of the ways that are
@@ -90,7 +93,7 @@ class Place:
         })  # fmt: skip
 
     def run(self, told_of_each: list[str]) -> tuple[float, list[list[dict]], dict]:
-        """The makespan, what each job says of its epochs, and the server's counters."""
+        """The makespan, each job's report of its epochs, and the server's counters."""
         jobs = [
             subprocess.Popen(
                 [sys.executable, str(TRAINING), told], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

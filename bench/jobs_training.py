@@ -2,9 +2,9 @@
 
     jobs_training.py '{"loader": "leat" | "torch", "url": ..., "seed": 1, "epochs": 3, ...}'
 
-It says "ready" on stdout, waits for a line on stdin, trains (a step takes no time), and
-says when it ended, on a clock that all processes share, and what it got. Leat's stays
-until a second line: what it holds in memory serves the others.
+It says "ready" on stdout, waits for a line on stdin, and trains (a step takes no time).
+Then it reports its end, on a clock that all processes share, and its results. Leat's
+stays until a second line, since the others read from its memory.
 """
 
 from __future__ import annotations

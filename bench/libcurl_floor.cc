@@ -4,8 +4,8 @@
 //
 //   libcurl_floor URL COUNT OBJECT-BYTES IN-FLIGHT PASSES [CA-BUNDLE]
 //
-// GETs URL/000000, URL/000001, ... each COUNT of a pass once. Prints, of the
-// last pass, one line of JSON: requests, seconds, cpu_seconds.
+// GETs URL/000000, URL/000001, ... each COUNT of a pass once. Prints one line
+// of JSON about the last pass: requests, seconds, cpu_seconds.
 
 #include <curl/curl.h>
 #include <fmt/format.h>

@@ -4,11 +4,11 @@
 
 Ranks on nodes of their own (bench/delayed_link.py), joined by links of so many
 milliseconds and megabytes a second, train perceptrons of three depths and three widths
-by DistributedDataParallel over gloo, one bucket a layer. The latency of a bucket and the bandwidth of a byte
-are fitted to the four extreme shapes on two nodes: what a user would write into a
-list of machines as `network_latency` and `network`. With those, `leat recommend`
-foretells the five other shapes, and all nine on four nodes. Look at: `error %` of the
-step that was held out. Needs root and /dev/net/tun.
+by DistributedDataParallel over gloo, one bucket a layer. The latency of a bucket and
+the bandwidth of a byte are fitted to the four extreme shapes on two nodes; a user would
+write them into a list of machines as `network_latency` and `network`. With those, `leat
+recommend` predicts the five other shapes, and all nine on four nodes. Look at: `error
+%` of the steps that were held out. Needs root and /dev/net/tun.
 """
 
 from __future__ import annotations

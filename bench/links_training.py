@@ -1,4 +1,5 @@
-"""One rank of bench/links_bench.py: what networks of several shapes take alone and joined.
+"""One rank of bench/links_bench.py: measures the steps of networks of several shapes,
+alone and joined.
 
     RANK=0 WORLD_SIZE=2 MASTER_ADDR=… MASTER_PORT=… links_training.py STEPS DEPTHxWIDTH …
 

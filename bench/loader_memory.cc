@@ -1,6 +1,6 @@
-// loader_memory FOLDER CATALOGUE CACHED BATCHES: what a loader takes of memory
-// over a dataset, with so many of its records cached and so many batches
-// delivered behind that; prints one JSON object.
+// loader_memory FOLDER CATALOGUE CACHED BATCHES: measures the memory of a
+// loader over a dataset, with so many of its records cached and so many batches
+// delivered after that; prints one JSON object.
 //
 // The loader is a user's: reads ahead from files in FOLDER, a RAM tier,
 // Belady's. Only the bodies in the tier take no room, for the machine may not

@@ -1,4 +1,4 @@
-"""The micro benchmarks of the build: where they are, and what they say."""
+"""The micro benchmarks of the build: their paths and their results."""
 
 from __future__ import annotations
 

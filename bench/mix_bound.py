@@ -91,7 +91,7 @@ def best_order(
 
 
 def nominal(job: Job, latency: float) -> tuple[float, float]:
-    """(seconds alone, bytes of a sample), by what the mix says of it."""
+    """(seconds alone, bytes of a sample), by the mix's figures for it."""
     samples = job["objects"] * job["epochs"]
     if job["bound"] == "training":
         return samples / job["batch"] * job["step"], job.get("bytes", SMALL_PICTURE_BYTES)

@@ -1,4 +1,5 @@
-"""Two nodes on one machine for bench/mix_bench.py, and who shares them.
+"""Two nodes on one machine for bench/mix_bench.py, and the agents that share
+them.
 
 A node is a network namespace with a core and a bucket of its own: all nodes' buckets
 serve the same folder, and the bandwidth of each is its node's link. The namespaces are

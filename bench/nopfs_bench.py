@@ -101,7 +101,7 @@ class Memory(NamedTuple):
 
 
 class Job:
-    """The dataset, where it lies, and what all ways share."""
+    """The dataset, its place, and the parameters that all ways share."""
 
     def __init__(self, enter: Enter, folder: pathlib.Path, endpoint: str, samples: int, epochs: int) -> None:
         self.enter, self.folder, self.endpoint = enter, folder, endpoint
@@ -121,13 +121,15 @@ class Job:
         return {
             "url": "s3://data/train", "endpoint_url": self.endpoint, "no_sign_request": True, "fields": ["data"], "batch": "dict",
             "rank": rank, "world_size": NODES, "global_batch_size": BATCH, "seed": SEED, "epochs": self.epochs,
-            # The batch that is trained on, and what is asked for ahead of it.
+            # The batch that is trained on, and the samples that are asked for
+            # ahead of it.
             "memory": int((STEPS_AHEAD + 1.5) * BATCH // NODES * OBJECT_BYTES),
             "max_in_flight": IN_FLIGHT, "threads": 1, "tune": False, "hashes": False, "cache": cache or None,
         }  # fmt: skip
 
     def train(self, loaders: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
-        """All ranks at once, each on its node; what each says."""
+        """Runs all ranks at once, each on its node; returns the report of
+        each."""
         path = str(self.folder / "meeting")
         with contextlib.ExitStack() as stack:
             stack.enter_context(meeting(path, NODES))

@@ -4,9 +4,9 @@
 
 Pictures are 224 x 224 uint8. torchvision gets each as a Pillow image and as a tensor,
 and is compared by the faster of the two. Ours goes from Python into the engine and back
-(`nothing` is that alone). Ops that do something to some pictures do it to all here.
-Runs are interleaved, so that a busy machine slows all alike: watch the ratios.
-`--page` writes the page of the ops with what was measured.
+(`nothing` is that alone). Ops that change only some pictures change all of them here.
+Runs are interleaved, so that a busy machine slows all alike: watch the ratios. `--page`
+writes the page of the ops with the measurements.
 """
 
 from __future__ import annotations

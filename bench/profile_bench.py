@@ -165,7 +165,8 @@ def pieces_of(folder: pathlib.Path, rank: int, steps: int) -> dict[str, float]:
 
 
 def truth_of(mixture: Mixture, folder: pathlib.Path, steps: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Milliseconds of each part of a step; and what a timer in rank 0 makes of them."""
+    """Milliseconds of each part of a step; and the parts as a timer in rank 0 sees
+    them."""
     ranks = [pieces_of(folder, rank, steps) for rank in range(mixture.ranks)]
     last = min(ranks, key=lambda pieces: pieces.get("exchange", 0))  # For whom the others wait.
     truth = dict.fromkeys(PARTS, 0.0)
@@ -213,7 +214,7 @@ def main() -> None:
     draw = random.Random(seed)
 
     rows = []
-    # On a disk: what lies in memory cannot be cold.
+    # On a disk: files in memory cannot be cold.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = pathlib.Path(name)
         (folder / "project").mkdir()

@@ -1,4 +1,4 @@
-"""The plan: how fast it simulates and decides, and what it takes of memory.
+"""The plan: its speed of simulating and deciding, and its memory.
 
     ./dev bench simulator [--seconds 1] [--samples 10000000] [--cached 2000000]
         [--batches 4000] [--only memory] [--quick] [--json]

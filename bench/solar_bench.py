@@ -97,8 +97,9 @@ def simulated_alone(folder: pathlib.Path, job: dict[str, Any]) -> dict[str, tupl
 
 
 def placement(folder: pathlib.Path, job: dict[str, Any]) -> tuple[tuple[float, float], float]:
-    """The caches as servers, simulated and live. A server has a page for so many of one
-    size: samples are larger here, so that what it holds is told in MiB."""
+    """The caches as servers, simulated and live. A server has a page for so many of
+    one size. Samples are larger here, so that the servers' content can be given in
+    MiB."""
     mib = 8 * job["percent"] // 25
     (run,) = run_simulation(folder, (
         f"[[simulation]]\nsamples = {job['samples']}\nsample_bytes = {PLACED_BYTES}\nseed = {SEED}\n"

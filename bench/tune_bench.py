@@ -25,8 +25,9 @@ With --changes: latency 5 -> 80 ms, training four times as fast, and a busy neig
 one core, in mid-run; the rate from 15 s after the change on, over that of the best of the
 grid in the new world. It changes once the loader has settled.
 
-Every epoch that ends, in whatever run, has the same order hash, content hash, bytes read and, unless the tuner
-made parts of another length, number of GETs, or the bench ends; so it does where more of memory= was held than there is.
+Every epoch that ends, in any run, has the same order hash, content hash, bytes read
+and, unless the tuner made parts of another length, number of GETs; otherwise the bench
+ends. It also ends if more of memory= was held than there is.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from tune_pipelines import PIPELINES, Pipeline, Seen, best_of_grid, checked, fix
 
 
 def good_start(rates: dict[tuple[int, int], float]) -> tuple[int, int]:
-    """threads = cores, window = latency x rate: what one would set by hand, from two points of the grid."""
+    """threads = cores, window = latency x rate: a setting by hand, from two points
+    of the grid."""
     cores = max(t for t, _ in rates if t <= len(os.sched_getaffinity(0)))
     windows = [w for t, w in rates if t == cores and w <= 128]
     # One request at a time: its rate is 1 / latency, so latency x rate is their ratio.

@@ -63,7 +63,8 @@ class World:
         self._changed_at = self._asked_at = 0.0
 
     def bucket_options(self, pipeline: Pipeline) -> dict[str, Any]:
-        """A bucket's latency is set once: what comes later is so much slower, after as many GETs as come before."""
+        """A bucket's latency is set once: later requests are so much slower, after
+        as many GETs as come before."""
         before, after = self._change.latencies
         if not after:
             return pipeline.bucket

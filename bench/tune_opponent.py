@@ -30,7 +30,7 @@ def can_import(python: str) -> bool:
 
 
 def reads_of(pipeline: Pipeline, root: pathlib.Path) -> list[tuple[str, int, int]]:
-    """(path, offset, bytes) of what is read: whole objects, or ranges of them."""
+    """(path, offset, bytes) of each read: whole objects, or ranges of them."""
     reads = []
     for file in sorted((root / pipeline.name).iterdir()):
         size = file.stat().st_size
@@ -93,7 +93,7 @@ class TensorFlow:
             env={"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **os.environ, "PYTHONPATH": ""},
         )  # fmt: skip
         assert self._process.stdin
-        # Not as an argument: of many tiny objects it would be too long.
+        # Not as an argument: for many tiny objects it would be too long.
         self._process.stdin.write(json.dumps(spec) + "\n")
         found = self._ask(verify=True)
         if found != {"digest": digest(root, reads), "gets": len(reads)}:
@@ -125,7 +125,8 @@ class TensorFlow:
     def ways(
         self, settle: float, seconds: float, is_quick: bool
     ) -> tuple[dict[str, Callable[[], dict[str, float]]], dict[str, str]]:
-        """AUTOTUNE, and the best number of calls at once of a few; and what was chosen, in words.
+        """AUTOTUNE, and the best number of calls at once of a few; with the choice in
+        words.
 
         No more than there are reads: beyond them the next epoch is read with this one.
         """

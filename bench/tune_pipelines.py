@@ -142,7 +142,8 @@ Settle = Union[float, Callable[[float, leat.Loader], bool]]
 
 
 def settled(most: float, quiet: float = 3) -> Settle:
-    """Once nothing has been tried for `quiet` seconds, since enough was seen; after `most` seconds whatever is."""
+    """Once nothing has been tried for `quiet` seconds, since enough was seen; after
+    `most` seconds in any case."""
     looked = since = 0.0
 
     def is_over(now: float, loader: leat.Loader) -> bool:
@@ -219,7 +220,8 @@ def best_of_grid(
 ) -> tuple[tuple[int, int], dict[tuple[int, int], float]]:
     """The setting that `way(threads, requests, seconds)` is fastest with, and the rates of all.
 
-    A short look at each; of the best three, which may lie close together, a longer one.
+    A short look at each; then a longer one at the best three, which may lie close
+    together.
     """
     grid = [(t, w) for t in THREADS for w in REQUESTS]
     rates: dict[tuple[int, int], float] = {}

@@ -1,4 +1,5 @@
-"""tf.data over the objects of bench/tune_bench.py: what that bench runs with a Python that has TensorFlow.
+"""tf.data over the objects of bench/tune_bench.py; that bench runs it with a Python
+that has TensorFlow.
 
     PYTHON bench/tune_tensorflow.py
 
@@ -39,7 +40,7 @@ MODULUS = 1 << 128
 # For calls that wait for the store.
 THREADS = 256
 PORTION = 1 << 18
-SHUFFLED = 512  # Samples, where a read brings many.
+SHUFFLED = 512  # The samples to shuffle, if a read brings many.
 
 
 class Reads:

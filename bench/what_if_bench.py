@@ -1,4 +1,5 @@
-"""How well `leat what-if` foretells, from one profile, what is then measured.
+"""Measures how well `leat what-if` predicts, from one profile, later
+measurements.
 
     ./dev bench what_if [--loaders torch leat] [--runs 1] [--json]
 

@@ -131,7 +131,7 @@ def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @dataclasses.dataclass
 class Promise:
-    """Something that Leat says of itself, and what was measured."""
+    """A promise of Leat's, and its measurement."""
 
     says: str
     measured: str

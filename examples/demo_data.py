@@ -17,7 +17,8 @@ def make_once(folder: pathlib.Path, make: Callable[[pathlib.Path], None]) -> pat
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside it and then renamed: whoever looks finds all of it or nothing.
+    # Made beside it and then renamed, so that a reader finds all of it or
+    # nothing.
     unfinished = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         make(unfinished)

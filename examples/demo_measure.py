@@ -111,7 +111,7 @@ class Memory:
         return _kibibytes("/proc/self/status", "VmHWM") + self._workers
 
     def note_workers(self) -> None:
-        """Takes in what the workers hold now that they share with nobody."""
+        """Counts the memory that the workers now share with nobody."""
         held = sum(
             _kibibytes(f"/proc/{worker.pid}/smaps_rollup", "Private_")
             for worker in multiprocessing.active_children()

@@ -1,8 +1,8 @@
 """The ways to bring the photographs to the training loop that the demo compares.
 
 All train the same network, from the same first weights, on one core. All decode with
-the same code, `leat.ops` (faster than Pillow): what differs is how the bytes are
-fetched. The pixels depend on seed, epoch and sample alone, so all ways deliver the
+the same code, `leat.ops` (faster than Pillow). They differ in how they fetch the
+bytes. The pixels depend on seed, epoch and sample alone, so all ways deliver the
 same content, and the hashes of it prove that.
 """
 

@@ -28,7 +28,9 @@ def main(url: str) -> None:
         url,
         # The batch of all ranks; the number of ranks changes no step.
         global_batch_size=64,
-        train=True,  # Shuffled; what does not fill a step is left out, so ranks stay together.
+        # Shuffled; samples that do not fill a step are left out, so ranks stay
+        # together.
+        train=True,
         fields=("image", "label"),
         ops=[ops.DecodeImage(mode="L"), ops.Cast("float32")],
         epochs=EPOCHS,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a module includes, or links, what layers.txt does not let it."""
+"""Fails if a module includes, or links, a module that layers.txt does not
+allow."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ACTS = {"thread", "fstream", "filesystem", "future", "iostream", "unistd.h",
 
 
 def read_layers() -> dict[str, set[str]]:
-    """Each module, in the order of the file, and what it may include."""
+    """Each module, in the order of the file, and the modules that it may
+    include."""
     layers: dict[str, set[str]] = {}
     for line in (ROOT / "layers.txt").read_text().splitlines():
         module, colon, named = line.partition("#")[0].partition(":")
@@ -45,7 +47,7 @@ def module_of(path: str, layers: dict[str, set[str]]) -> str | None:
 
 
 def wrong_includes(file: pathlib.Path, layers: dict[str, set[str]]):
-    """(line number, what is wrong) for each include that breaks a rule."""
+    """(line number, complaint) for each include that breaks a rule."""
     module = module_of(file.relative_to(SOURCES).as_posix(), layers)
     if module is None:
         yield 0, "lies in a folder that layers.txt does not list"

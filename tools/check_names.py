@@ -189,7 +189,7 @@ class Reader:
         self.found: list[Definition] = []
 
     def scope(self, at: int, inside: str, in_class: bool) -> int:
-        """Reads declarations until the `}` that ends this scope; what is behind it."""
+        """Reads declarations until the `}` that ends this scope; returns the rest."""
         head: list[Token] = []
         while at < len(self.tokens):
             text = self.tokens[at].text
@@ -213,7 +213,8 @@ class Reader:
         return at
 
     def braces(self, head: list[Token], at: int, inside: str, in_class: bool) -> int:
-        """Reads what `head {` opens; what is behind its `}`."""
+        """Reads the part that `head {` opens; returns the rest behind its
+        `}`."""
         words = without_attributes([token.text for token in head])
         if words == ["extern", '""']:
             return self.scope(at + 1, inside, in_class)

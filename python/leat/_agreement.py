@@ -65,7 +65,8 @@ class JobStore:
             return None
         try:
             return call(self._store)
-        # The last: of a kind of torch's stores that lacks what is called.
+        # The last error: a kind of torch's stores lacks the method that is
+        # called.
         except (RuntimeError, ValueError, NotImplementedError):
             self._store = None
             return None

@@ -16,8 +16,8 @@ class Cache:
     """A cache in which a loader keeps fetched samples, for later epochs and
     later runs.
 
-    It changes when bytes come, never which: whatever is lost, damaged or full is
-    fetched again.
+    It changes when bytes come, never which: a record that is lost or damaged, or
+    has no room, is fetched again.
 
     Args:
         ram: bytes of memory, of this node and beside ``memory=``, such as

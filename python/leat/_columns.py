@@ -60,7 +60,7 @@ class Columns(Mapping[str, Any]):
 
 
 class BytesColumn:
-    """A field of bytes where a column is looked for: whatever is done with it raises."""
+    """A field of bytes in place of a column: any use of it raises."""
 
     __slots__ = ("_name",)
     __hash__ = None  # type: ignore[assignment]
@@ -95,7 +95,7 @@ def parse_all(dataset: Dataset, name: str, parse: Callable[[bytes], Any]) -> np.
     if parse is str:
         parse = bytes.decode
     values: list[Any] = []
-    # This process reads all of it, whatever rank it is.
+    # This process reads all of it, as any rank.
     with Loader(
         dataset, batch_size=min(len(dataset), 1024), shuffle=False, drop_last=False,
         fields=[name], batch="tuple", epochs=1, rank=0, world_size=1,

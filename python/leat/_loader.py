@@ -454,7 +454,7 @@ class Loader:
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """The same of the last minute, whatever the epoch, to the second.
+        """The same for the last minute, in any epoch, to the second.
 
         ``seconds`` (less than 60 at the beginning), ``samples`` and ``wait_seconds``
         in them, and ``stalls``, which splits exactly that by cause. A wait is in it
@@ -465,10 +465,10 @@ class Loader:
     def watch(self, module: Any) -> None:
         """Measures this rank's own work in each step of training ``module``.
 
-        From a batch to the last gradient; what follows is waiting for other ranks.
-        With it on every rank, ``late_rank`` in `stats` can say ``"compute"``. Adds a
-        hook to each parameter, which looks at the time; of a module on a device,
-        one event a step.
+        Measures from a batch to the last gradient; the time after that is waiting
+        for other ranks. With it on every rank, ``late_rank`` in `stats` can say
+        ``"compute"``. Adds a hook to each parameter, which looks at the time; for a
+        module on a device, one event a step.
 
         Args:
             module: a torch.nn.Module, also in DistributedDataParallel.
@@ -489,8 +489,8 @@ class Loader:
         latest last.
 
         ``at_seconds`` since the loader was made; ``setting``, ``before``, ``after``,
-        ``reason``; ``expected_gain`` and ``found_gain``, of samples a second as a
-        ratio less one, None where there is none.
+        ``reason``; ``expected_gain`` and ``found_gain`` in samples a second, as a
+        ratio less one, None if there is none.
         """
         return [json.loads(decision) for decision in self._native.decisions()]
 
@@ -516,8 +516,9 @@ class Loader:
         """The requests of this rank so far, and their cost.
 
         The keys are those of ``ledger`` in ``leat bench --json``
-        (docs/reference/ledger.md); what is not known is left out. Dollars of
-        requests are there where the provider is: the store's, or LEAT_PROVIDER.
+        (docs/reference/ledger.md); unknown values are left out. Dollars of
+        requests are there if the provider is known: the store's, or
+        LEAT_PROVIDER.
         """
         return json.loads(self._native.ledger())
 
@@ -592,7 +593,7 @@ class _Iterator:
         return self
 
     def __next__(self) -> Batch:
-        if self._is_done:  # For good, whatever the loader does next.
+        if self._is_done:  # For good, however the loader goes on.
             raise StopIteration
         lateness = self._loader._lateness
         if lateness is not None and self._has_begun:

@@ -21,8 +21,8 @@ _AT_ONCE = 1 << 20
 
 
 class Told:
-    """For ``sampler=`` of a `leat.Loader` whose native loader is told each epoch's order
-    by who made it, before iter()."""
+    """For ``sampler=`` of a `leat.Loader` whose native loader is told each epoch's
+    order by its maker, before iter()."""
 
 
 def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Fields as the engine hands them over, made into what the user asked for.
+"""Converts fields from the engine into the user's form.
 
 A field comes as a NumPy array over its slot, as three of them (values, offsets and, if
 more than lengths differ, shapes), or as a list of texts. The arrays made here share the

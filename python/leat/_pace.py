@@ -1,11 +1,11 @@
 """How the nodes of a job agree how fast it goes.
 
-The ranks of a job go in step, so what its slowest node reaches is all that it
-reaches: more than that is wasted on the others. Each node's agent says what it would
-give the job, and what the job reaches there now, in samples a second of one rank
-(``leat/tune/pace.h``). Once a second a rank writes that to the store of
-torch.distributed, rank 0 writes the least of all, and every rank hands what is least
-elsewhere to the agent of its node. Nobody waits for anybody.
+The ranks of a job go in step, so a job reaches only what its slowest node reaches,
+and a higher share is wasted on the others. Each node's agent tells the rate that it
+would give the job, and the rate that the job reaches there now, in samples a second
+of one rank (``leat/tune/pace.h``). Once a second a rank writes these to the store of
+torch.distributed, rank 0 writes the least of all, and every rank passes the least of
+the other nodes to the agent of its node. No rank waits for another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which of the ranks this process is, and what it shares with the others."""
+"""The number of this process among the ranks, and the values it shares with
+the others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A loader's introduction on the logger ``leat``, once, as its first epoch begins.
 
-A line at INFO says what it reads, in which order, and what becomes of the tail. At WARNING:
-what is lost or doubled though nobody asked for it.
+A line at INFO tells the data it reads, the order, and the treatment of the tail. At
+WARNING: samples that are lost or doubled though nobody asked for it.
 """
 
 from __future__ import annotations

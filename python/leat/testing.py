@@ -49,7 +49,7 @@ def find_binary() -> str:
 
 
 def content_hash(epoch: int, sample: int, fields: Mapping[str, Any]) -> int:
-    """The hash of one sample as it was delivered, of arrays by name, in their order.
+    """The hash of one delivered sample, given its arrays by name, in their order.
 
     The sum of these over an epoch, modulo 2**128, is what `Loader.stats()` calls
     `content_hash`: it proves that another way delivers the same.
@@ -163,7 +163,7 @@ class Bucket:
         return counters
 
     def reset_counters(self) -> None:
-        """Sets all counters to zero, but what is in flight."""
+        """Sets all counters to zero, except those of requests in flight."""
         self._ask("POST", "/_leat/counters/reset")
 
     def __enter__(self) -> "Bucket":

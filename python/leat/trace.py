@@ -19,8 +19,8 @@ def merge(traces: list[str | os.PathLike[str]], out: str | os.PathLike[str]) -> 
     ``torch.profiler`` (``export_chrome_trace``, gzipped or not) on machines whose
     clocks agree. Times in `out` are those of the first trace.
 
-    Raises `leat.InvalidArgument` for what is no trace in Chrome's JSON object
-    format.
+    Raises `leat.InvalidArgument` for a file that is no trace in Chrome's JSON
+    object format.
     """
     merged: dict[str, Any] = {}
     events: list[dict[str, Any]] = []

@@ -1,5 +1,5 @@
-// A store with a cache in front of it is a store: what every store must do, of
-// each read twice, so that the second is the cache's.
+// A store with a cache in front of it is a store: it must follow the rules for
+// every store, with each read done twice, so that the second is the cache's.
 
 #include "leat/store/testing/conformance.h"
 

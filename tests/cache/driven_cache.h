@@ -1,5 +1,5 @@
-// Tiers before a store, driven one read at a time: to be compared with what is
-// simulated.
+// Tiers before a store, driven one read at a time, to be compared with the
+// simulation.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -101,8 +101,8 @@ class DrivenCache {
                                  std::uint64_t position);
   std::optional<CacheLevel> read_at(SampleId id, AccessTime now,
                                     AccessTime next_use);
-  /// As read(), but what the store is asked for comes `late_reads` later: true
-  /// if a tier had it, or another read was bringing it already.
+  /// As read(), but the store's answers come `late_reads` later: true if a tier
+  /// had it, or another read was bringing it already.
   bool read_ahead(SampleId id, std::uint64_t epoch, std::uint64_t position);
   /// The reads of rank 0 that holders are dealt, in an epoch. REQUIRES: one
   /// tier, and a locality that deals to holders.

@@ -1,6 +1,6 @@
 // Three processes work on one cache folder and are killed at random moments, as
-// kill -9 does it: no wrong byte is ever read, nobody hangs, and what the dead
-// held is free again. LEAT_KILLS says how many are killed.
+// by kill -9: no wrong byte is ever read, nobody hangs, and the room of the
+// dead is free again. LEAT_KILLS says how many are killed.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

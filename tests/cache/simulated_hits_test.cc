@@ -279,7 +279,7 @@ TEST_F(BothTiersTest, WhatEachMayHoldIsSaidBeforehand) {
          {Placement::kAny, Placement::kFirstEpoch, Placement::kFrequency}) {
       SCOPED_TRACE(std::string(to_string(placement)) + ", " +
                    std::to_string(ranks) + " ranks");
-      // More than a rank reads in an epoch, where there are several.
+      // More than a rank reads in an epoch, if there are several.
       const DrivenJob job{
           .ranks = ranks,
           .policy = "never_evict",
@@ -293,8 +293,8 @@ TEST_F(BothTiersTest, WhatEachMayHoldIsSaidBeforehand) {
       EXPECT_GT(hits[0], 0u);
       EXPECT_GT(hits[1], 0u);
       if (ranks == 1) continue;
-      // Its part of the first epoch alone is less than fits; what it reads most
-      // often, more than what came first.
+      // Its part of the first epoch alone is less than fits; the samples that
+      // it reads most often hit more than those that came first.
       if (placement == Placement::kFirstEpoch) {
         EXPECT_LT(hits[0] + hits[1], most);
       } else {

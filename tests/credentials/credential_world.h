@@ -1,4 +1,4 @@
-// A bucket that lets in whoever has credentials of a fake issuer, until they
+// A bucket that lets in users with credentials of a fake issuer, until they
 // end; and a loader's epoch over it.
 #pragma once
 #include <atomic>
@@ -22,8 +22,8 @@ struct WorldTimes {
   std::chrono::milliseconds epoch{15'000};
 };
 
-/// The pace of the suite; of LEAT_WHOLE_CREDENTIAL_EPOCH=1, credentials of 20 s
-/// and an epoch of three minutes.
+/// The pace of the suite; with LEAT_WHOLE_CREDENTIAL_EPOCH=1, credentials of 20
+/// s and an epoch of three minutes.
 WorldTimes pace();
 
 /// The bucket `data` of 240 small objects, and one issuer.

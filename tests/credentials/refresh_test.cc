@@ -22,7 +22,7 @@ namespace {
 
 using leat::testing::Variables;
 
-/// A place, and what the environment says so that it is the one that answers.
+/// A place, and the environment that makes it the one that answers.
 struct Link {
   const char* name;
   std::function<Variables(const CredentialWorld&)> variables;

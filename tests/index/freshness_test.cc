@@ -88,7 +88,7 @@ TEST_F(FreshnessTest, OfALargeOneTheBeginAndTheEndAreSeen) {
   fill(6000);
   EXPECT_TRUE(is_true());
   EXPECT_EQ(store_.lists, 2);
-  put(7001);  // In the middle: what it cannot see.
+  put(7001);  // A change in the middle, which it cannot see.
   EXPECT_TRUE(is_true());
   put(12'000);  // Behind the last.
   EXPECT_FALSE(is_true());

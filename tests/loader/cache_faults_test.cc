@@ -46,7 +46,7 @@ constexpr std::array kFaults = {
 
 class CacheFaultsTest : public ::testing::TestWithParam<Fault> {
  protected:
-  /// Enough of them to fill the index of a segment, where each puts and drops
+  /// Enough of them to fill the index of a segment, since each puts and drops
   /// half of the samples: another one is made then, and the first one unlinked.
   static constexpr std::uint64_t kEpochs = 40;
   static constexpr std::uint64_t kRoom =
@@ -97,7 +97,7 @@ class CacheFaultsTest : public ::testing::TestWithParam<Fault> {
     if (!is_on_ || call != GetParam().call) return 0;
     const std::uint64_t nth = asked_++;
     if (GetParam().error == 0) {
-      // Some are made beside what is timed, such as those for a new segment.
+      // Some are made beside the timed ones, such as those for a new segment.
       const bool is_slow = is_timed() && nth < 10 && failures() == 0;
       std::this_thread::sleep_for(is_slow ? TierHealth::kSlow + kABit : kABit);
     }

@@ -87,8 +87,8 @@ TEST(LoaderCacheTest, ALaterLoaderFindsWhatTheDiskHolds) {
   }
 }
 
-/// Gives all objects other bytes, and forgets the catalogue of what they were;
-/// what they take of a tier.
+/// Gives all objects other bytes, and forgets the catalogue of the former ones;
+/// returns their room in a tier.
 std::uint64_t write_anew(const World& world) {
   std::uint64_t cost = 0;
   for (const auto& file :
@@ -128,7 +128,8 @@ TEST(LoaderCacheTest, WhatAnEarlierRunLeftGoesOnceAnEpochHasNotAskedForIt) {
   EXPECT_EQ(stats.back().misses, 0u);
 }
 
-// Two ranks of a node, side by side: what one has fetched the other need not.
+// Two ranks of a node, side by side: a sample that one has fetched the other
+// need not.
 TEST(LoaderCacheTest, LocalRanksShareTheirMemory) {
   World world;
   const Dataset dataset = must(world.open(world.folder() + "/train"));
@@ -172,8 +173,8 @@ LoaderOptions with_half(const std::string& policy) {
   return options;
 }
 
-// By what was told of an order that lies behind, tiers would part with what is
-// read soonest, and hit a third of what has room.
+// By the times of an order that is over, tiers would drop the samples that are
+// read soonest, and hit a third of those that have room.
 TEST(LoaderCacheTest, WhoGoesBackOrJumpsHitsAsMuchAsWhoGoesOn) {
   World world;
   for (const char* policy : {"belady", "windowed_belady"}) {

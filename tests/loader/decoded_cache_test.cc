@@ -175,7 +175,8 @@ TEST_F(DecodedCacheTest, HalfTheRoomIsFewerHits) {
 
   expect_same(stats, plain);
   for (std::size_t epoch : {1, 2, 3}) {
-    // How many is up to how far reading is ahead of decoding, of so few.
+    // Their number depends on how far reading is ahead of decoding, with so
+    // few.
     EXPECT_GT(stats[epoch].decoded_hits, 0u);
     EXPECT_LT(stats[epoch].decoded_hits, kPictures);
     EXPECT_EQ(stats[epoch].ram_hits + stats[epoch].misses, kPictures);
@@ -309,8 +310,8 @@ TEST_F(DecodedCacheTest, WhatIsDamagedOrTooLargeIsKeptAsBytes) {
 
 TEST_F(DecodedCacheTest, ATinyBudgetEndsNoEpoch) {
   LoaderOptions options = with_form(CacheForm::kDecoded);
-  // A batch, and little more than one picture: what is to be made finds no
-  // room beside it, and is kept as bytes.
+  // A batch, and little more than one picture: a record to be made finds no
+  // room beside it, and the picture is kept as bytes.
   options.memory_bytes = 16 * (24 * 24 * 3 * 4 + 1024) + 40 * kKiB;
 
   const auto stats = run(options, kEpochs);
@@ -513,7 +514,7 @@ TEST_F(DecodedCacheTest, AutoChoosesByWhatItsAgentAllows) {
 }
 
 // All of an epoch is planned before the first sample is decoded, so before a
-// form is chosen; what comes after the samples that were tried is kept in it.
+// form is chosen; samples behind those that were tried are kept in it.
 TEST_F(DecodedCacheTest, WhatWasPlannedBeforeAutoChoseIsDecodedToo) {
   const auto gate = std::make_shared<const Gate>();
   LoaderOptions options = with_ops("decode_image,resize:30/30,random_crop:24");
@@ -548,7 +549,7 @@ TEST_F(DecodedCacheTest, WhatWasPlannedBeforeAutoChoseIsDecodedToo) {
 }
 
 TEST_F(DecodedCacheTest, WhatTakesItsSizesFromTheMachineChoosesByItself) {
-  // Both forms of each take one page: what is decoded costs no room.
+  // Both forms of each take one page: a decoded record costs no room.
   LoaderOptions options = with_ops("decode_image,resize:20/20,random_crop:16");
   options.cache = CacheOptions{.is_auto = true};
   options.epochs = 6;

@@ -25,8 +25,8 @@ LoaderOptions fetching_ahead(FetchAheadOptions fetch_ahead) {
   return options;
 }
 
-/// The samples of an epoch in their order, of which one in 17 is empty and is
-/// not asked for: the requests that each first so many of them take.
+/// The samples of an epoch in their order, one in 17 of which is empty and is
+/// not asked for: the requests of each first so many of them.
 std::vector<std::uint64_t> requests_of_first(const World& world) {
   LoaderOptions options = fetching_ahead({});
   options.fetch_ahead.reset();

@@ -175,7 +175,7 @@ TEST(LoaderTest, EndsSoonWhateverIsInFlight) {
     }
     begin = SteadyClock().now();
   }
-  // Minutes, if it waited for what is stalled.
+  // It would take minutes if it waited for stalled reads.
   EXPECT_LT(SteadyClock().now() - begin, std::chrono::seconds(10));
   expect_nothing_held(*metrics);
 }

@@ -52,7 +52,7 @@ StepIds steps_of(Loader& loader, std::size_t steps = 1000) {
   return ids;
 }
 
-/// The samples of each step, of all ranks together, of an epoch.
+/// The samples of each step, all ranks together, in an epoch.
 StepIds together(const World& world, std::uint32_t ranks, Locality locality,
                  const std::optional<std::string>& state = std::nullopt,
                  std::size_t steps = 1000, std::string* state_after = nullptr) {
@@ -133,7 +133,7 @@ TEST(LocalityTest, ARankThatGoesOnGetsWhatItWouldHaveGot) {
 constexpr std::uint64_t kRoom = 60;
 constexpr int kEpochs = 5;
 
-/// Reads after the first epoch that went to the store, of three nodes.
+/// Reads of three nodes after the first epoch that went to the store.
 std::uint64_t missed_later(const World& world, Locality locality) {
   std::uint64_t misses = 0;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
@@ -152,7 +152,7 @@ std::uint64_t missed_later(const World& world, Locality locality) {
   return misses;
 }
 
-/// The same, of the dealing's simulation.
+/// The same, by the dealing's simulation.
 std::uint64_t simulated_later(const World& world, Locality locality) {
   const Dataset dataset = must(world.open(world.folder() + "/train"));
   const Catalogue& catalogue = *dataset.catalogue;

@@ -150,7 +150,7 @@ TEST(ShareTest, AReadCountsOnceItIsOver) {
   EXPECT_EQ(loader->rates().read_time.count(), 0);
 }
 
-// Smaller and larger while it runs: what is held follows, and nothing else.
+// Smaller and larger while it runs: the held records follow, and nothing else.
 TEST(ShareTest, ResizesTheTiersOfTheCache) {
   World world;
   world.serve();

@@ -1,5 +1,5 @@
-// Loaders of several jobs over one cache, each on a thread of its own: what
-// they share are files and locks of open files, as between processes.
+// Loaders of several jobs over one cache, each on a thread of its own: they
+// share files and locks of open files, as processes do.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ std::vector<std::uint64_t> all_of(std::uint64_t samples) {
   return ids;
 }
 
-/// Two epochs of each job, all at once: what was asked of the store.
+/// Two epochs of each job, all at once: the requests to the store.
 std::uint64_t misses_of_three(World& world, const CacheOptions& cache,
                               const std::vector<std::uint64_t>& seeds) {
   std::vector<std::unique_ptr<Loader>> loaders;
@@ -110,7 +110,7 @@ TEST(SharedCacheTest, ALoaderThatIsClosedInTheMiddleKeepsNobodyWaiting) {
   closed->close();
 }
 
-/// Keeps some samples, each once, where a loader of another order finds them.
+/// Keeps some samples, each once, so that a loader of another order finds them.
 void warm(World& world, std::uint64_t batches) {
   CacheOptions cache = shared_in(world);
   LoaderOptions options = with_cache(cache, 77);

@@ -65,7 +65,7 @@ class World {
                                                   std::uint32_t rank) const;
 
   /// As above, but shards without a catalogue are left for the first epoch to
-  /// index, where the options let it.
+  /// index, if the options let it.
   Result<std::unique_ptr<Loader>> load_unindexed(
       const std::string& url, const LoaderOptions& options) const;
 

@@ -22,7 +22,8 @@ PATIENCE = 30  # Seconds until what must come has come.
 
 
 def without(what: str) -> None:
-    """Skips a test for what is missing, as `what` says, and fails it under ./dev check --all.
+    """Skips a test for a missing program, which `what` names, and fails it under ./dev
+    check --all.
 
     Debian has no Playwright and the browser has 100 MB, but the README's two commands must work with Debian's
     packages alone, and without a browser; axe-core comes from npm, which no build needs.

@@ -130,7 +130,7 @@ class StatefulShuffle(torch.utils.data.Sampler):
         self.seed, self.at = state["seed"], state["at"]
 
 
-SECOND = 20.0  # A second, on a machine that others use too; what stalls does so for 60.
+SECOND = 20.0  # A second, on a machine that others use too; a stalled test takes 60.
 
 
 def fetchers() -> list[threading.Thread]:
@@ -139,7 +139,7 @@ def fetchers() -> list[threading.Thread]:
 
 
 def none_left() -> bool:
-    """Waits a second for the fetchers to end, and to be let go of by what they were at."""
+    """Waits a second for the fetchers to end, and to be released by their work."""
     deadline = time.monotonic() + SECOND
     while fetchers() and time.monotonic() < deadline:
         gc.collect()  # An error's traceback may hold the iterator in a cycle.

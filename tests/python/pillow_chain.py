@@ -1,4 +1,4 @@
-"""The chain of ops in Pillow and NumPy: what leat.ops is held against.
+"""The chain of ops in Pillow and NumPy, to compare leat.ops with.
 
 Written from the documents (draws.h's formula, torchvision's RandomResizedCrop and
 transforms), not from the engine's code. bench/decode_bench.py races against it.

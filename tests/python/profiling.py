@@ -42,7 +42,7 @@ def profiled_until(holds: Callable[[dict], bool], profiled: Callable[[], dict]) 
     """The report of the first profile that holds, or of the last in a minute.
 
     One halt of the machine is much of a few steps. It does not come every time;
-    what is wrong does.
+    a real error does.
     """
     end = time.monotonic() + 60
     while not holds(report := profiled()) and time.monotonic() < end:

@@ -1,4 +1,5 @@
-"""`leat agent --bandwidth BUCKET=RATE`: who reads that bucket is held to it, others are not."""
+"""`leat agent --bandwidth BUCKET=RATE`: readers of that bucket are held to it,
+others are not."""
 
 from __future__ import annotations
 

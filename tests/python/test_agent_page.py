@@ -1,4 +1,5 @@
-"""The agent's page, through a browser: what it shows, keeps, says and lets one do."""
+"""The agent's page, through a browser: its figures, its memory, its texts and its
+controls."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def steps_of(loader):
 
 
 def waste_of(sizes, steps):
-    """How much of what is delivered is padding."""
+    """The share of padding in the delivered arrays."""
     padded = sum(len(step) * sizes[step].max(axis=0).prod() for step in steps)
     return 1 - sum(sizes[step].prod(axis=1).sum() for step in steps) / padded
 

@@ -1,4 +1,4 @@
-"""Tiers in RAM and on disk: what they save is counted at the server."""
+"""Tiers in RAM and on disk: their savings are counted at the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIB = 2**20
 
 
 def gets_of_epochs(served, epochs: int, **options) -> tuple[list[int], list[dict]]:
-    """GETs that the server saw in each epoch, and what the loader says of them."""
+    """GETs that the server saw in each epoch, and the loader's report of them."""
     gets = []
     with served.loader(**{**OPTIONS, **options, "epochs": epochs}) as loader:
         served.reset()
@@ -71,7 +71,7 @@ def test_half_the_data_kept_is_half_the_reads_saved(pictures, serve, policy):
         stats = loader.stats()
     assert served.counters()["get"] == sum(epoch["requests"]["get"] for epoch in stats)
     for epoch in stats[1:]:
-        # More than half: what waits to be written is found as well.
+        # More than half: samples that wait to be written are found as well.
         assert epoch["cache"]["ram_hits"] >= 0.4 * N
     assert hashes_of(stats) == without_cache(served, 4)
 
@@ -90,8 +90,8 @@ def test_pieces_of_shards_are_kept_too(tmp_path, serve):
     assert [epoch["cache"]["misses"] for epoch in stats] == [4, 0, 0]
 
 
-# Training reads ahead, and what is on its way or waits to be written is as good as
-# kept: policies that know the order gain nothing by it, the others may.
+# Training reads ahead, and samples on their way, or waiting to be written, count
+# as kept: policies that know the order gain nothing by it, the others may.
 @pytest.mark.parametrize("policy", ["belady", "windowed_belady", "never_evict", "lru", "fifo"])
 def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
     samples, epochs, half = 8000, 2, 4000 * COST

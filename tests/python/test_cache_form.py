@@ -73,7 +73,7 @@ def test_a_later_run_finds_the_pixels_on_disk_and_another_chain_does_not(picture
 
     assert run(DecodeImage(), Resize((9, 9)), RandomCrop(8)) == 0
     assert run(DecodeImage(), Resize((9, 9)), RandomCrop(8)) == N
-    # The same up to the cut, whatever is behind it and however it is laid out.
+    # The same up to the cut, with any ops behind it and any layout.
     assert run(DecodeImage(layout="HWC"), Resize((9, 9)), RandomHorizontalFlip()) == N
     assert run(DecodeImage(), Resize((9, 10)), RandomCrop(8)) == 0
     assert run(DecodeImage(), Resize((9, 9), interpolation="box"), RandomCrop(8)) == 0

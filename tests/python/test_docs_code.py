@@ -46,7 +46,7 @@ def _own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def bucket(tmp_path):
-    """s3://bucket with what the pages speak of: photos/, shards/ and labels.csv."""
+    """s3://bucket with the data of the pages: photos/, shards/ and labels.csv."""
     root = tmp_path / "served"
     folder = root / "bucket"
     keys = make_pictures(folder / "photos" / "train", 60)

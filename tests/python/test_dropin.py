@@ -41,7 +41,8 @@ def plain(batch):
 
 
 def epochs_of(kind, dataset, epochs=2, seed=11, **arguments):
-    """All batches of some epochs, and what they left in torch's generator."""
+    """All batches of some epochs, and the state they left in torch's
+    generator."""
     torch.manual_seed(seed)
     loader = kind(dataset, **arguments)
     batches = [[plain(batch) for batch in loader] for _ in range(epochs)]

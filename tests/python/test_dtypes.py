@@ -1,4 +1,5 @@
-"""Types of what is delivered: bit for bit what NumPy's and torch's own conversion makes."""
+"""Types of delivered arrays: bit for bit those of NumPy's and torch's own
+conversions."""
 
 from __future__ import annotations
 

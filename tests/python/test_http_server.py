@@ -37,8 +37,8 @@ class _OneThread(http.server.HTTPServer):
 
 
 def _waiting_at(port: int) -> int:
-    """Connections that the kernel holds for who listens there: the queue of the listening
-    socket, as Linux tells it."""
+    """Connections that the kernel holds for the process that listens there: the
+    queue of the listening socket, as Linux tells it."""
     with open("/proc/net/tcp") as table:
         for line in table:
             words = line.split()
@@ -79,6 +79,6 @@ def test_a_server_of_one_thread_gets_few_requests_at_a_time(published, fresh_cac
                     seen += 1
             metrics = loader.metrics()
     assert seen == COUNT
-    # The queue holds 6; what comes then is dropped, and waits for a second.
+    # The queue holds 6; later connections are dropped, and wait for a second.
     assert 1 <= server.most_waiting <= 6
     assert metrics["leat_store_retries_total"] == 0

@@ -1,4 +1,5 @@
-"""Building from source: what is missing is told at once, and what is not shipped is not compiled."""
+"""Building from source: missing packages are reported at once, and tests and benches
+are not compiled."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def test_one_process_of_a_node_lists(folder, serve, tmp_path, alone):
     assert not (folder / ".leat").exists() or not list((folder / ".leat").iterdir())
     served.reset()
     job.run()
-    # One of them looks whether it is still so: where the listing begins, and where it ends.
+    # One of them looks whether it is still true: at the start of the listing and at its
+    # end.
     assert served.counters()["list"] <= 2
 
 

@@ -123,7 +123,7 @@ def test_the_ladder_loads_what_is_simulated(tmp_path):
     """SOLAR's ladder, counted by the bucket: the same steps, ever fewer GETs."""
     (tmp_path / "many").mkdir()
     (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
-    ram = SAMPLES // RANKS * 3 // 4 * RECORD  # Three quarters of what a rank reads.
+    ram = SAMPLES // RANKS * 3 // 4 * RECORD  # Three quarters of a rank's reads.
     gets, steps = {}, {}
     for locality in ("none", "remap", "balance"):
         with leat.testing.Bucket(tmp_path, repeat=f"many/x.bin:{SAMPLES}") as bucket:

@@ -135,7 +135,7 @@ except TypeError:
 
 
 def moved(one: dict, **options):
-    """torchvision's functional for what was drawn, for fields of any kind."""
+    """torchvision's functional with these draws, for fields of any kind."""
     name = one["name"]
     values = {key: value for key, value in one.items() if key not in ("op", "name")}
 
@@ -182,7 +182,7 @@ def test_an_expanded_rotation_then_a_resize(shards):
         theirs.apply(lambda value, fill=None: F.resize(
             value, [64, 64], **({} if fill is None else {"interpolation": v2.InterpolationMode.NEAREST_EXACT})
         ))  # fmt: skip
-        # torchvision moves the rest of what is no whole pixel to one side for rows, and to
+        # torchvision moves the remaining part of a pixel to one side for rows, and to
         # both for pixels.
         theirs.check(got, (number, drawn), atol=2)
 

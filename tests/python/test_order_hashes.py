@@ -1,8 +1,9 @@
 """Some fifty loaders give the samples that they gave when order_hashes.json was written.
 
-The file has, of each loader, the order and content hash of two epochs and a half: the
-second is left after a batch and resumed by another loader. A change of it is a change
-of what a seed means. To write it anew: python tests/python/test_order_hashes.py --record
+For each loader, the file has the order and content hash of two epochs and a half: the
+second is left after a batch and resumed by another loader. A change of the file is a
+change of the meaning of a seed. To write it anew: python
+tests/python/test_order_hashes.py --record
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ LOADERS = {
 
 
 class Places:
-    """The datasets, made once, and what each loader needs of its own."""
+    """The datasets, made once, and the own data of each loader."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder

@@ -11,8 +11,9 @@ from small_datasets import make_shards
 from test_cache import COST, OPTIONS, gets_of_epochs, leat_command
 
 
-# Two nodes of a rank each, which read halves of every epoch. `first_epoch` holds less than has
-# room: what the rank read in epoch 0; `frequency` what it reads most often.
+# Two nodes of a rank each, which read halves of every epoch. `first_epoch` holds less
+# than has room: the samples that the rank read in epoch 0; `frequency` holds those it
+# reads most often.
 @pytest.mark.parametrize("placement", ["any", "first_epoch", "frequency"])
 def test_what_is_placed_hits_what_leat_plan_said(serve, tmp_path, placement):
     samples, epochs, ram, disk = 3000, 4, 600 * COST, 1200 * COST
@@ -52,7 +53,8 @@ def test_a_placement_is_the_same_after_a_resume(serve, tmp_path):
     served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
 
     def run(folder, ends: list[int]) -> list[int]:
-        """Disk hits of each epoch, of a job that is ended and resumed where it says."""
+        """Disk hits of each epoch, for a job that is ended and resumed at the given
+        step."""
         hits, state = [], None
         for begin, end in zip([0, *ends], [*ends, epochs]):
             cache = leat.Cache(

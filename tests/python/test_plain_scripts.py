@@ -1,5 +1,5 @@
 """Scripts that know nothing about Leat (examples/plain), profiled as they are and then
-with one import changed: what they wait for changes, and nothing is left of either.
+with one import changed: their waits change, and nothing is left of either.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def short_path():
 
 
 class Place:
-    """A project with what was there before, and a temporary folder of its own."""
+    """A project with its own files, and a temporary folder of its own."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.mark = f"LEAT_TEST_MARK={uuid.uuid4()}"
@@ -72,7 +72,7 @@ class Place:
         return {str(path.relative_to(self.project.parent)): path.read_text() for path in found}
 
     def iterates_a_dataloader(self) -> str:
-        """The module of what a program that starts now iterates a DataLoader by."""
+        """The module by which a program that starts now iterates a DataLoader."""
         return subprocess.run(
             [sys.executable, "-c", "import torch.utils.data as data; print(data.DataLoader.__iter__.__globals__['__name__'])"],
             cwd=self.project, env={**os.environ, "HOME": str(self.project), "TMPDIR": str(self.temporary)},
@@ -118,8 +118,9 @@ def test_a_script_waits_for_its_bucket_and_with_leat_in_torchs_place_far_less(na
     assert before["parts"]["fetch"]["fraction"] > 0.5
     assert before["what_if"]["removals"][0]["part"] == "fetch"
     assert (after["loader"], after["workers"]) == ("leat.torch.DataLoader", None)
-    # Less than half of the waiting, whatever else this machine does: 320 ms for a
-    # batch's eight reads by two workers, 80 ms and less for as many at once.
+    # Less than half of the waiting, with any other load on this machine: 320 ms
+    # for a batch's eight reads by two workers, 80 ms and less for as many at
+    # once.
     assert after["parts"]["fetch"]["seconds"] < before["parts"]["fetch"]["seconds"] / 2
 
 

@@ -1,4 +1,4 @@
-"""`leat profile`: where a training waits is found, and nothing is left behind."""
+"""`leat profile` finds the waits of a training, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stack() -> Iterator[contextlib.ExitStack]:
         yield opened
 
 
-# Long enough that what a busy machine adds to a sleep is little of a step.
+# Long enough that a busy machine's delay of a sleep is little of a step.
 MIXTURES = {
     "one process": (
         (), {"fetch": 80, "decode": 60, "compute": 120},
@@ -71,7 +71,8 @@ MIXTURES = {
 
 @contextlib.contextmanager
 def two_nodes() -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Flags and variables for two nodes: namespaces a millisecond apart, where they can be made."""
+    """Flags and variables for two nodes: namespaces a millisecond apart, if they can
+    be made."""
     with contextlib.ExitStack() as stack:
         try:
             enter = stack.enter_context(delayed_link.nodes(2, delay=0.001, bytes_per_second=100e6))
@@ -336,7 +337,8 @@ def test_a_script_that_starts_its_ranks_itself_is_told_what_to_do(project, tmp_p
 
 
 def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project):
-    """As `torchrun` does: with nobody alone, what ranks tell each other would be counted as compute."""
+    """The same happens under `torchrun`: without a run alone, the exchange between
+    ranks would be counted as compute."""
     done = profile(
         project, "--steps", "5", "--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
         TRAINING, str(data),

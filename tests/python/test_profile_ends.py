@@ -1,4 +1,5 @@
-"""`leat profile` killed: nothing of what it started goes on, and nothing of it is left."""
+"""`leat profile` killed: none of its processes goes on, and none of its files is
+left."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import pytest
 
 from profiling import skip_without_scratch
 
-# Its processes tell their numbers outside of what is covered by a scratch layer.
+# Its processes tell their numbers outside of the folders that a scratch layer
+# covers.
 TRAINING = """
 import os, pathlib, sys, time
 from torch.utils.data import DataLoader, Dataset
@@ -68,8 +70,8 @@ def test_a_profile_that_is_killed_takes_its_ranks_along(way, scratch, tmp_path):
     for folder in (project, numbers, temporary):
         folder.mkdir()
     (project / "train.py").write_text(TRAINING)
-    # In a session of its own, so that a signal to its group is not for the tests, who
-    # may have been told to ignore the end of their terminal, as by nohup.
+    # In a session of its own, so that a signal to its group does not reach the tests,
+    # which may have been told to ignore the end of their terminal, as by nohup.
     started = subprocess.Popen(
         ["leat", "profile", "--nproc-per-node", "2", *([] if scratch else ["--no-scratch"]), "--",
          sys.executable, "train.py", str(numbers)],

@@ -1,4 +1,4 @@
-"""When a catalogue that is there is made anew, and whose it is."""
+"""The time when an existing catalogue is made anew, and by which rank."""
 
 from __future__ import annotations
 

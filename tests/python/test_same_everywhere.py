@@ -1,5 +1,5 @@
-"""The same samples, in the same order, with the same bytes: wherever the data is,
-however it is read, and over however many ranks."""
+"""The same samples, in the same order, with the same bytes, from any place, by
+any way of reading, and over any number of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ops see a sample: what moves the pixels of one of its fields moves those of all."""
+"""Ops see a sample: an op that moves the pixels of one of its fields moves those
+of all."""
 
 from __future__ import annotations
 

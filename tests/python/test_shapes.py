@@ -474,7 +474,8 @@ def test_large_pictures_wait_for_memory_and_not_in_it(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["seen"] == 96
-    # memory=, what the next batch needs beyond its guess, and two decoders' own.
+    # memory=, the part of the next batch beyond its guess, and two decoders'
+    # own.
     assert found["ahead"] < (40 + 14 + 20) * mib
 
 

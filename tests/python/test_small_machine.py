@@ -1,4 +1,4 @@
-"""In a container of one CPU and 512 MB, whatever the machine around it has."""
+"""In a container of one CPU and 512 MB, on a machine of any size."""
 
 from __future__ import annotations
 

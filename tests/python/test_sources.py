@@ -37,7 +37,7 @@ def shards(tmp_path):
 
 @pytest.fixture(params=["path", "file", "s3"])
 def place(request, shards, serve):
-    """The bucket by three kinds of URL, and what it takes to open it."""
+    """The bucket by three kinds of URL, and the options to open it."""
     if request.param == "s3":
         served = serve(shards)
         return served.url, served.options

@@ -202,7 +202,8 @@ def test_a_state_of_other_shards_or_another_shuffle_is_refused(small, large, fre
 def test_an_epoch_left_in_the_middle(small, fresh_cache):
     with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
         next(iter(loader))
-        second = ids_of(loader)  # The next epoch, over what is indexed by then.
+        # The next epoch, over the shards that are indexed by then.
+        second = ids_of(loader)
     with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
         assert [ids_of(loader), ids_of(loader)][1] == second
 

@@ -1,4 +1,5 @@
-"""shuffle="stream" with a cache: what is indexed while it is read is kept, too.
+"""shuffle="stream" with a cache: shards that are indexed while they are read
+are cached, too.
 
 Without a cache: test_stream.py; several ranks: test_stream_ranks.py.
 """
@@ -74,7 +75,7 @@ def test_later_epochs_ask_for_nothing(small, serve, fresh_cache, tmp_path, kind,
     assert hashes_of(stats) == hashes_of(indexed)
     assert [epoch["requests"]["get"] for epoch in stats] == [SHARDS, 0, 0]
     assert [epoch["bytes_read"] for epoch in stats] == [stored, 0, 0]
-    # Is there a catalogue beside the data? That is asked as well, of no sample.
+    # One request asks for a catalogue beside the data, and for no sample.
     assert (counters["list"], counters["get"]) == (1, SHARDS)
     for epoch in stats[1:]:
         hits = epoch["cache"]
@@ -110,7 +111,7 @@ def test_half_hits_what_leat_plan_said(small, serve, fresh_cache, tmp_path, poli
     assert planned == ([0, 0, 0, 0] if policy == "lru" else [0, 4, 4, 4])
 
     served = serve(small)
-    # Little memory: what is on its way counts as kept.
+    # Little memory: samples on their way count as kept.
     options = {"shuffle_window": 1, "memory": "8MiB", "max_in_flight": 1, "global_batch_size": 8}
     with served.loader(**OPTIONS | options, epochs=4,
                        cache=leat.Cache(ram=ram, policy=policy)) as loader:  # fmt: skip
@@ -215,7 +216,8 @@ def test_shards_that_changed_are_not_served_from_the_disk(small, serve, tmp_path
 def test_a_later_run_finds_what_an_unfinished_first_epoch_has_left(
     small, serve, tmp_path, monkeypatch
 ):
-    """Killed in the middle of it: no catalogue, records of what was delivered."""
+    """Killed in the middle of it: no catalogue, but records of the delivered
+    samples."""
     served = serve(small)
     code = """
 import json, sys, leat

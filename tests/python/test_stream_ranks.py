@@ -196,7 +196,7 @@ def test_each_rank_gets_its_slice_of_the_indexed_order(small, tmp_path, ranks, o
 
 
 def test_ranks_of_two_nodes(small, tmp_path):
-    """Each node scans for its own ranks; of one the catalogue is there already."""
+    """Each node scans for its own ranks; one has the catalogue already."""
     with Job(small, tmp_path / "a", 4, nodes=2) as job:
         streamed = job.run()
     assert [rank["length"] for rank in streamed].count(None) >= 2
@@ -314,7 +314,7 @@ def test_local_ranks_keep_for_each_other_what_they_index(small, serve, tmp_path)
     assert epochs_of(ranks) == epochs_of(plain)
     assert served.counters()["list"] == 1
     misses = [sum(rank["all"][epoch]["cache"]["misses"] for rank in ranks) for epoch in (0, 7)]
-    # Both fields of each sample; each hears of what the other wrote a little later.
+    # Both fields of each sample; each hears of the other's writes a little later.
     assert misses[0] > SMALL and misses[1] <= misses[0] // 10
     for rank, expected in zip(ranks, plain, strict=True):
         assert rank["all"][7]["requests"]["get"] <= misses[1]
@@ -378,7 +378,8 @@ def test_dealing_goes_on_where_it_was(small, tmp_path, locality, epoch):
 
 
 def test_a_stream_that_begins_elsewhere_is_indexed_before_it_is_dealt(small, tmp_path, monkeypatch):
-    """By holders: what they would hold by then has to be known."""
+    """Dealing by holders: the records that they would hold by then have to
+    be known."""
     monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "a"))
     options = {**OPTIONS, "cache": leat.Cache(**THIRD), "locality": "remap", "drop_last": True,
                "epochs": 4, "rank": 1, "world_size": 2}  # fmt: skip
@@ -424,7 +425,7 @@ def test_who_scans_and_keeps_dies_in_its_epoch(small, tmp_path, batches):
     ]
 
 
-# --- who dies, and what is wrong --------------------------------------------
+# --- deaths and errors ------------------------------------------------------
 
 
 def test_the_scan_is_taken_over_from_the_dead(small, serve, tmp_path):
@@ -503,7 +504,7 @@ def test_the_first_node_puts_the_catalogue_beside_the_data(small, serve, tmp_pat
 
 @pytest.fixture
 def begun(tmp_path):
-    """A job of two ranks over a folder of twelve shards, of which it knows two."""
+    """A job of two ranks over a folder of twelve shards, two of which it knows."""
     folder = tmp_path / "shards"
     make_shards(folder, shards=12, samples=20, size=20_000)
     with Job(folder, tmp_path / "a", 2, memory="4MB") as job:

@@ -1,4 +1,5 @@
-"""Tuning, from Python: what is tuned, what it says, and what it never changes."""
+"""Tuning, from Python: the settings that change, the reports, and the things
+that never change."""
 
 import json
 import subprocess

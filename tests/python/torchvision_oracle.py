@@ -1,4 +1,4 @@
-"""torchvision as what the ops are held against, and a Pillow image as its input.
+"""torchvision as the oracle for the ops, with a Pillow image as its input.
 
 It lies apart from other packages, and torchvision_apart.py imports it.
 """

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a command with LEAT_RGW_URL naming a fresh gateway, then ends the gateway.
-# Exits 77, which ctest reports as skipped, where Ceph is not installed.
+# Runs a command with LEAT_RGW_URL naming a fresh gateway, then ends the
+# gateway. Exits 77, which ctest reports as skipped, if Ceph is not installed.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 dir=$(mktemp -d)

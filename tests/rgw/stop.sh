@@ -5,8 +5,8 @@ dir=$(realpath -m "${1:?the folder given to start.sh}")
 for file in "$dir"/run/*.pid; do
   [ -s "$file" ] || continue
   pid=$(cat "$file")
-  # Killed outright: what it holds is thrown away, and a polite end takes it
-  # seconds of looking for daemons that are gone.
+  # Killed outright: its data is thrown away, and a polite end would look for
+  # dead daemons for seconds.
   tr '\0' ' ' < "/proc/$pid/cmdline" 2> /dev/null | grep -qF "$dir/" &&
     kill -KILL "$pid"
 done

@@ -138,7 +138,7 @@ class Recorder:
             time.sleep(0.01)
 
     def leave_unfinished(self) -> None:
-        """The script ended by itself: what it got to is still told."""
+        """If the script ended by itself, its progress is still reported."""
         if os.getpid() == self.pid and not self.is_over and self.furthest is not None:
             self.write(self.furthest, [], None)
 
@@ -475,8 +475,8 @@ def note_opened_files(folder: str) -> None:
 def note_connections(folder: str, makes_batches: Callable[[], bool]) -> None:
     """Writes down where Python code connects to while it makes batches.
 
-    Not to the endpoint that the profiler gave it, nor where its ranks meet, nor to
-    what a machine asks itself (link-local: its credentials).
+    Leaves out the profiler's own endpoint, the place where the ranks meet, and a
+    machine's requests to itself (link-local: its credentials).
     """
     seen: set[str] = set()
     known = [os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")]

@@ -12,9 +12,10 @@ Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseF
 catalogue, which `field` has to name. Every op takes `to`, the name of its field from
 there on.
 
-**Ops see a sample.** All others change what was decoded before them. Told no `field`,
-an op changes every field that it is for: what moves pixels moves all pictures of the
-sample, by one draw, and what changes colours or numbers all images. So
+**Ops see a sample.** All others change fields that were decoded before them. An op
+without `field` changes every field that it is for: an op that moves pixels moves all
+pictures of the sample, by one draw, and an op that changes colours or numbers changes
+all images. So
 
     ops = [DecodeImage("photo"), DecodeMask("labels"), RandomResizedCrop(224),
            RandomHorizontalFlip(), Normalize(IMAGENET_MEAN, IMAGENET_STD)]
@@ -26,8 +27,8 @@ raises `leat.InvalidArgument`, unless it says ``independent=True``. With that an
 draws for each of its fields by itself, as two views of one picture want it.
 
 An op that reads bytes takes the field that `field` names, else the only one there
-is, else the one with a usual name: of images jpg, jpeg, png, webp, image and data;
-of the others WebDataset's extensions, which each op lists. So
+is, else the one with a usual name: for images jpg, jpeg, png, webp, image and
+data; for the others WebDataset's extensions, which each op lists. So
 
     ops = [DecodeImage(), ParseInt(), ParseJson("box", to="box"), ParseText()]
 

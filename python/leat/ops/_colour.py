@@ -13,9 +13,9 @@ class ColorJitter(Op):
     """Changes brightness, contrast, saturation and hue by random amounts, in an order
     that is random too, as torchvision's op of that name does to Pillow's images.
 
-    Contrast is around the mean of the picture as it is at that place in the chain:
-    what was cropped away before does not count, what is cropped away later does.
-    A grey picture has neither saturation nor hue.
+    Contrast is around the mean of the picture at that place in the chain: pixels
+    that were cropped away before do not count, and pixels that are cropped away
+    later do. A grey picture has neither saturation nor hue.
 
     Args:
         brightness, contrast, saturation: x draws a factor from max(0, 1 - x) to

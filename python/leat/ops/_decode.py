@@ -71,10 +71,11 @@ class DecodeMask(Op):
     values of 1 to 8 bits stay what they are. An image that is no PNG in grey or
     with a palette is a bad sample: colours are no labels, and a JPEG blurs them.
 
-    Ops that move pixels move those of a mask with those of its image, and never
-    blend two labels: of a resize each label is that of the nearest pixel, as Pillow's
-    "nearest" has it (and torchvision's "nearest-exact", but where two are as near). `Normalize`, `Cast` and what
-    changes colours leave masks alone, unless `field` says otherwise, which raises.
+    Ops that move pixels move those of a mask with those of its image, and never blend
+    two labels: in a resize each label is that of the nearest pixel, as Pillow's
+    "nearest" has it (and torchvision's "nearest-exact", except if two are equally
+    near). `Normalize`, `Cast` and ops that change colours leave masks alone, unless
+    `field` names one, which raises.
 
     Args:
         field: default: mask, seg or segmentation.

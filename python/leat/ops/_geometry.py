@@ -47,7 +47,7 @@ class Resize(Op):
 
 
 class CenterCrop(Op):
-    """Cuts out the middle; what is too small is padded with black.
+    """Cuts out the middle; a picture that is too small is padded with black.
 
     Args:
         size: a side, or (height, width).

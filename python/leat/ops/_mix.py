@@ -205,7 +205,7 @@ def _like(array: Any, made: np.ndarray) -> Any:
 
 
 def _rolled(array: Any) -> Any:
-    """Each sample's neighbour: the one before it, of the first the last."""
+    """Each sample's neighbour: the one before it; the first's is the last."""
     if _is_torch(array):
         return array.roll(1, 0)
     if isinstance(array, np.ndarray):

@@ -27,8 +27,8 @@ _MODULES = ("torch.", "np.", "numpy.", "jnp.", "jax.numpy.", "ml_dtypes.")
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a type that is NumPy's, torch's, jax's, ml_dtypes' or Python's own,
-    or such a name; of anything else, what a message can say of it."""
+    """The name of a type that is NumPy's, torch's, jax's, ml_dtypes' or Python's
+    own, or such a name; for anything else, a text for messages."""
     if isinstance(dtype, str):
         return next((dtype[len(m) :] for m in _MODULES if dtype.startswith(m)), dtype)
     if dtype is bool or dtype is str:
@@ -71,7 +71,8 @@ class Op:
                 fail(self, f"{name}={value!r} must be the name of a field")
 
     def to_spec(self) -> dict[str, Any]:
-        """The op as the engine reads it: a name and what is not None."""
+        """The op as the engine reads it: a name and the values that are not
+        None."""
         params = {**self._params, "field": self._field, "to": self._to}
         return {
             "name": self._name,

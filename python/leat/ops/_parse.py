@@ -11,7 +11,7 @@ class ParseInt(Op):
     """Decimal digits, as WebDataset's ``.cls`` holds them, to a whole number.
 
     A batch is an array of shape ``(samples,)``. A sign before the digits and blanks
-    around them are taken; whatever else makes the sample a bad one.
+    around them are allowed; anything else makes the sample a bad one.
 
     Args:
         field: default: cls, cls2, class, count, index, inx or id.
@@ -31,8 +31,8 @@ class ParseInt(Op):
 class ParseFloat(Op):
     """A decimal number such as ``-1.5e3``; inf and nan too.
 
-    A batch is an array of shape ``(samples,)``. Blanks around it are taken;
-    whatever else makes the sample a bad one.
+    A batch is an array of shape ``(samples,)``. Blanks around the number are
+    allowed; anything else makes the sample a bad one.
 
     Args:
         field: must be given if there are several fields of bytes.
@@ -121,11 +121,11 @@ class ParseBoxes(Op):
                RandomResizedCrop(512), RandomHorizontalFlip(), Cast()]
 
     A sample's boxes are a float32 array of shape ``(boxes, 4)``: left, top, right,
-    bottom, in pixels of the picture that is delivered, whatever `format` they were in;
-    a batch of them is a `leat.Ragged`. With `labels` there is a second field, int64 of
-    shape ``(boxes,)``, of the same boxes. Ops that move the pixels of the first image
-    of the sample (or its first mask, if it has no image) move its boxes by the same
-    draw; they come behind this op and name no `field`.
+    bottom, in pixels of the delivered picture, for any `format` of theirs; a batch of
+    them is a `leat.Ragged`. With `labels` there is a second field, int64 of shape
+    ``(boxes,)``, for the same boxes. Ops that move the pixels of the first image of
+    the sample (or its first mask, if it has no image) move its boxes by the same draw;
+    they come behind this op and name no `field`.
 
     A crop keeps the part of a box that it leaves. The box is dropped, with its
     label, if it is narrower or lower than `min_size` (1 pixel, as in torchvision's
@@ -187,8 +187,8 @@ class ParseKeypoints(Op):
     """Points out of a JSON document, which follow the picture that they lie in.
 
     A sample's points are a float32 array of shape ``(points, 2)``: x and y in pixels
-    of the picture that is delivered; of rows of three numbers, as COCO has them, the
-    third one stays, and becomes 0 where a crop cut the point off. A batch of them is a
+    of the delivered picture. If rows have three numbers, as COCO's do, the third one
+    stays, and becomes 0 if a crop cut the point off. A batch of them is a
     `leat.Ragged`. No point is dropped or moved to an edge, so that the third one of a
     skeleton stays the third: points outside have coordinates outside. A point is a
     pixel, as in torchvision: mirrored, x becomes the width less 1 less x.

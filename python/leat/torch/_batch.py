@@ -55,7 +55,7 @@ class Source:
 def fetches_whole_batches(dataset: Any) -> bool:
     """Whether ``__getitems__`` does more than call ``__getitem__`` in turn.
 
-    torch's own wrappers have one that only passes on to what they wrap.
+    torch's own wrappers have one that only calls the wrapped dataset's.
     """
     of_type = getattr(type(dataset), "__getitems__", None)
     if of_type is not None and of_type is getattr(Subset, "__getitems__", None):
@@ -163,7 +163,8 @@ class Batch:
         return are_slow
 
     def run(self, place: int) -> None:
-        """Fetches one item; whoever completes the batch sends it on."""
+        """Fetches one item; the thread that completes the batch sends it
+        on."""
         with kept_worker():
             self._run(place)
 

@@ -35,7 +35,7 @@ class Cores:
         self._clocks.append(clock)
 
     def watch(self) -> None:
-        """Somebody begins to wait: what was before does not count."""
+        """A wait begins: earlier times do not count."""
         self._seen = (time.perf_counter(), self._cpu_seconds())
 
     def are_more_worthwhile(self) -> bool | None:
@@ -46,7 +46,8 @@ class Cores:
         return self.judge(self._seconds, self._cpu)
 
     def judge(self, seconds: float, cpu: float) -> bool | None:
-        """As `are_more_worthwhile`, of CPU seconds in so many seconds."""
+        """The same as `are_more_worthwhile`, from CPU seconds in so many
+        seconds."""
         if seconds < SHORT_SECONDS:
             return None
         cores, fewer = cpu / seconds, self._cores_of_fewer

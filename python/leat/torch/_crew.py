@@ -1,8 +1,9 @@
 """The threads that fetch items: at most so many, and only while work is waiting.
 
 A crew holds batches in the order of the plan and hands out their places (one
-item each) in that order, so that what is needed first is fetched first. Nothing
-here knows of datasets: a batch says how many places it has and how to run one.
+item each) in that order, so that places that are needed first are fetched
+first. Nothing here knows of datasets: a batch tells its number of places and
+how to run one.
 
 Threads are daemons. One that is stuck in a user's item cannot be ended from
 outside, and must not keep the interpreter from leaving.

@@ -1,10 +1,10 @@
 """Batches on their way to a device.
 
 Memory from which a device can be written at full speed is page-locked, and making
-such memory is slow. torch's host allocator keeps what it once made, and knows which
-copies still read it. So tensors are pinned by torch, copied on a stream of their own
-beside what the device computes, and the stream of the training loop waits for them.
-The training loop's thread waits for nothing.
+such memory is slow. torch's host allocator keeps the memory that it once made, and
+knows which copies still read it. So tensors are pinned by torch and copied on a
+stream of their own, beside the work of the device, and the stream of the training
+loop waits for them. The training loop's thread waits for nothing.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ DEFAULT_THREADS = 64
 
 
 class DataLoader(torch.utils.data.DataLoader[T]):
-    """torch's DataLoader, whose items are fetched at once by threads.
+    """torch's DataLoader, but threads fetch its items at once.
 
     It takes torch's arguments and gives torch's batches: the same items in the same
     order, from the same draws of the same generators. It *is* a torch DataLoader
@@ -183,10 +183,10 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     def state_dict(self) -> dict[str, Any]:
         """The delivered position, for `load_state_dict`; JSON values.
 
-        The batches delivered of the running epoch are counted, what is fetched ahead
-        is not. The samplers of torch are exact, with or without a generator; a sampler
-        or dataset that offers ``state_dict`` is asked for its own, and JSON is then up
-        to it. A dataset's is as of now: with ``num_workers=0`` it is exact.
+        The state counts the delivered batches of the running epoch, and not those
+        fetched ahead. The samplers of torch are exact, with or without a generator. A
+        sampler or dataset that offers ``state_dict`` is asked for its own, and JSON is
+        then up to it. A dataset's is as of now: with ``num_workers=0`` it is exact.
 
         Raises:
             leat.InvalidArgument: worker processes with ``in_order=False``, of which

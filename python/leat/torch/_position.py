@@ -1,9 +1,10 @@
 """The delivered part of an epoch, and the facts needed to go on from there.
 
-Samplers and generators run ahead of what is delivered, by the lookahead. So a
-state never holds what they are now. It holds what the generators were when the
-epoch began, from which the sampler's draws are repeated; or, of a sampler that
-offers ``state_dict``, what it said just after it drew the last batch delivered.
+Samplers and generators run ahead of the delivered batches, by the lookahead. So
+a state never holds their present values. It holds the generators as they were
+when the epoch began, from which the sampler's draws are repeated; or, for a
+sampler that offers ``state_dict``, its state just after it drew the last batch
+delivered.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ VERSION = 1
 class Position:
     """The position of a loader in its running epoch.
 
-    Threads: those of whoever iterates; one at a time.
+    Threads: those that iterate; one at a time.
     """
 
     def __init__(self, loader: Any, resumed: dict[str, Any] | None = None) -> None:

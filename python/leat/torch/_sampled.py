@@ -1,8 +1,9 @@
 """A `leat.Dataset` in the order of torch's samplers, served by the engine.
 
 Indices are drawn as torch's iterators draw them (see `leat.torch._resume`), a window of
-batches ahead, and told to the engine: each window is an epoch of its, whose batches are
-those of the sampler. So the engine, its tuner and its cache live on over epochs.
+batches ahead, and told to the engine. Each window is an epoch of the engine's, whose
+batches are those of the sampler. So the engine, its tuner and its cache live on over
+epochs.
 """
 
 from __future__ import annotations

@@ -195,7 +195,8 @@ class AtOnce(_InThreads):
         return passed / places
 
     def _seconds_in_turn(self, batch: Batch) -> float | None:
-        """Fetches half of what is left in this thread. Returns its seconds an item."""
+        """Fetches half of the remaining items in this thread. Returns its seconds
+        an item."""
         half = (batch.places - batch.next_place) // 2
         if half == 0:
             return None

@@ -1,9 +1,9 @@
-"""Whether threads gain anything, where what they run holds the interpreter's lock (GIL).
+"""Tells whether threads gain anything if their code holds the interpreter's lock (GIL).
 
-Items that compute in Python take turns, whatever the number of threads, and are
-quicker one after another in one thread, which has nobody to wake. An interpreter
-without that lock lets them compute side by side, and not always quicker: what two of
-them use, both count.
+Items that compute in Python take turns, with any number of threads. They are quicker
+one after another in one thread, which has nobody to wake. An interpreter without
+that lock lets them compute side by side, and not always quicker: objects that two of
+them use are counted by both.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def get_worker_info() -> Any:
 
 @contextlib.contextmanager
 def kept_worker() -> Iterator[None]:
-    """Afterwards this thread fetches in the name of whom it did before.
+    """Afterwards this thread fetches in its former name again.
 
     A thread that waits must not know of any `Workers`: those know what an
     initialisation raised, and its traceback the iterator that ends the thread.

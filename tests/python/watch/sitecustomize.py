@@ -2,7 +2,7 @@
 
 Python imports this in every process that has this folder in PYTHONPATH. Each pass
 over a dataset becomes lines of JSON in a file of the process, in LEAT_TEST_WATCH:
-what is read, the number of the pass, and the samples of one batch.
+the data that is read, the number of the pass, and the samples of one batch.
 
 Before it exits, such a process waits for gloo's threads. One that lets go of a
 tensor while the interpreter ends aborts the process, and with DDP they live as
