@@ -267,7 +267,8 @@ std::string exposition(const NodeView& view) {
 
 std::string agent_metrics_page() {
   std::string page =
-      "# Metrics of the agent\n\nWhat `/metrics` of the node agent holds. "
+      "# Metrics of the agent\n\nThe metrics that `/metrics` of the node agent "
+      "shows. "
       "Printed by `leat docs agent-metrics`; a test compares.\n\n"
       "| name | kind | labels | what it says |\n|---|---|---|---|\n";
   for (const Row& row : kRows) {

@@ -83,7 +83,7 @@ void CachedStore::keep(const RecordId& id, std::span<const std::byte> record,
   if (id.made_by && !sharing_with_.keeps_bytes) {
     use.instead_of = key_of(bytes_of(id));
   }
-  // Of memory nobody waits: a copy now is one less than one for a queue.
+  // Nothing waits for memory, so copying now saves the copy to a queue.
   if (is_in_memory_) return write_at_once(use);
   decide_fetched(use);
 }

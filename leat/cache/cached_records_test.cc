@@ -40,7 +40,7 @@ class MadeRecordsTest : public CachedStoreTest {
                  {.now = now, .next_use = next_use});
     store_->drain();
   }
-  /// Where it was; what was there is always right.
+  /// The tier that had it; bytes that are found are always right.
   std::optional<CacheLevel> find(const std::string& key, AccessTime now = 0,
                                  AccessTime next_use = 1000) {
     const auto bytes = store_->record_bytes(id_of(key));
@@ -92,8 +92,8 @@ TEST_F(MadeRecordsTest, TakeThePlaceOfTheBytes) {
   EXPECT_EQ(metrics_.value(Metric::kCacheDrops), 1);
 }
 
-// Of another process, or of an earlier run: nobody would ever read the bytes
-// again, and what is never used is never dropped.
+// For a record of another process or of an earlier run, nobody would ever read
+// the bytes again, and a record that is never used is never dropped.
 TEST_F(MadeRecordsTest, BytesGoWhenOneIsFoundBesideThem) {
   open(tier(CacheLevel::kDisk, 10));
   keep("a", 1, 1000);

@@ -32,7 +32,7 @@ struct CachedStore::Flight {
   bool is_decided = false;          ///< Whether it is kept: see decide_sent().
   std::vector<Joined> joined;       // Guarded by the store's mutex.
 
-  /// Of the last of them in the plan. REQUIRES: there is one.
+  /// The hint of the last of them in the plan. REQUIRES: there is one.
   static const ReadHint& latest_hint(const std::vector<Joined>& joined) {
     const auto now_of = [](const Joined& read) {
       return read.request.hint->now;
@@ -174,7 +174,7 @@ void CachedStore::look_up(const FlightRef& flight) {
 /// Fills `into` from wherever the record is, and tells the policies.
 std::optional<CacheLevel> CachedStore::take(const Use& use,
                                             std::span<std::byte> into) {
-  // What waits to be written is the first tier's already.
+  // A record that waits to be written counts as the first tier's already.
   if (copy_queued(use, into)) return tiers_.front().level;
   const std::optional<std::size_t> level = find_in_tiers(use.key, into);
   if (!level) return std::nullopt;
@@ -277,7 +277,7 @@ void CachedStore::decide_sent(const FlightRef& flight) {
     plan_.fetched(planned(use), write.now, write.steps);
   }
   flight->is_decided = true;
-  // What it pushes out goes now; it is written when it is here.
+  // The records that it pushes out go now; it is written once it has come.
   std::erase_if(write.steps, [](const TierStep& step) {
     return step.what == TierStep::What::kPut;
   });

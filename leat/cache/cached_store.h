@@ -32,8 +32,8 @@ struct CacheTier {
   std::unique_ptr<SegmentTier> tier;
   /// By record_cost(); its capacity is the limit of the tier.
   std::unique_ptr<RecordPolicy> policy;
-  /// Outlives this process. What has no ETag may change in between, and is not
-  /// kept there. See TierPlan::Tier, which has these two.
+  /// Outlives this process. A record without an ETag may change in between, and
+  /// is not kept there. See TierPlan::Tier, which has these two.
   bool is_lasting = false;
   bool keeps_copies = false;
 };
@@ -42,9 +42,9 @@ struct CachedStoreOptions {
   /// In front of url_of() in the name of each record: what tells endpoints
   /// apart. Never holds credentials.
   std::string place;
-  /// From one epoch to the next, as hints tell time. What an earlier run has
-  /// left of the same source is not freed before this one has been through an
-  /// epoch.
+  /// The time from one epoch to the next, in the time of hints. Records of the
+  /// same source that an earlier run left are not freed before this run has
+  /// been through an epoch.
   AccessTime epoch_time = kEpochTime;
   /// A read that nobody has is decided when it is sent, not when it comes: so
   /// a policy that goes by the order of reads alone is told that of the plan,
@@ -59,11 +59,12 @@ struct CachedStoreOptions {
   Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
 
-/// What several jobs over the same tiers agree by; either may be null.
+/// The means by which several jobs over the same tiers agree; either may be
+/// null.
 struct CacheSharing {
   std::unique_ptr<RecordClaims> claims = nullptr;
   std::unique_ptr<JobBoard> board = nullptr;
-  /// What is made of a range does not take the place of its bytes: there is
+  /// A record made from a range does not replace the range's bytes: there is
   /// room for those of all samples.
   bool keeps_bytes = false;
 };
@@ -105,9 +106,9 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
 
   /// From `now` on reads come in another order: a job has gone back to a state,
-  /// or on to a later epoch. What is held goes by it at once, each record of a
-  /// known sample by what `next_use_of` says of that, any other as if it were
-  /// wanted now, until it is read. Takes a call for each record held.
+  /// or on to a later epoch. The records that are held follow it at once: each
+  /// record of a known sample by the answer of `next_use_of`, any other as if
+  /// it were wanted now, until it is read. Takes a call for each record held.
   void begin_plan(AccessTime now,
                   const std::function<AccessTime(SampleId)>& next_use_of);
 
@@ -127,7 +128,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   /// Null unless jobs tell each other what they have yet to read.
   UseBoard* board() const { return sharing_with_.board.get(); }
 
-  /// Of all tiers, which act as one, and of all writers.
+  /// The limit of all tiers, which act as one, and of all writers.
   std::uint64_t limit_bytes() const;
 
   /// Waits until all that was offered so far is written or dropped: for tests.
@@ -137,15 +138,16 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   struct Flight;
   using FlightRef = std::shared_ptr<Flight>;
 
-  /// What follows from one decision.
+  /// The writes that follow from one decision.
   struct Write {
     std::vector<TierStep> steps = {};
     AccessTime now = 0;
     RecordKey key = {};
-    std::span<const std::byte> body = {};  // Of a kPut.
-    BufferRef bytes = nullptr;  // What that lies in; null: it is lent.
+    std::span<const std::byte> body = {};  // The body of a kPut.
+    BufferRef bytes = nullptr;  // The buffer that holds it; null: it is lent.
     bool* is_done = nullptr;    // By who waits for it; guarded by turn_.
-    /// Of a set_share(): for the tier of this level, once the steps are done.
+    /// For set_share(): the new share of the tier of this level, once the steps
+    /// are done.
     std::optional<std::size_t> shared = std::nullopt;
     std::optional<std::uint64_t> share = std::nullopt;
   };
@@ -156,7 +158,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
     ReadHint hint;
     std::span<const std::byte> bytes;
     bool has_etag = true;
-    bool is_made = false;  ///< Of the bytes of a range.
+    bool is_made = false;  ///< The record holds the bytes of a range.
     /// A record that goes where this one is taken.
     std::optional<RecordKey> instead_of = std::nullopt;
   };
@@ -216,8 +218,8 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void decide_sent(const FlightRef& flight);
   void keep_decided(const Use& use);
   void lose(const RecordKey& key);
-  /// Of a use that nobody has asked for yet. True if that is another one than
-  /// was told, because the one that was told has been asked for.
+  /// Finds the first use that nobody has asked for yet. True if it differs from
+  /// the one that was told, because that one has been asked for.
   bool look_past_asked(const Use& use, AccessTime asked,
                        PlannedRecord& record) const LEAT_REQUIRES(deciding_);
   void plan_fetched(const Use& use, Write& write);
@@ -247,7 +249,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   mutable Mutex mutex_;
   std::unordered_map<RecordKey, FlightRef, RecordKeyHash> flights_
       LEAT_GUARDED_BY(mutex_);
-  /// What is queued or being written, so that a look-up finds it.
+  /// Records that are queued or being written, so that a look-up finds them.
   std::unordered_map<RecordKey, BufferRef, RecordKeyHash> unwritten_
       LEAT_GUARDED_BY(mutex_);
   std::deque<Write> queue_ LEAT_GUARDED_BY(mutex_);
@@ -266,10 +268,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   std::unordered_map<RecordKey, HeldForOthers, RecordKeyHash> for_others_
       LEAT_GUARDED_BY(deciding_);
   AccessTime latest_ LEAT_GUARDED_BY(deciding_) = 0;
-  /// What the policies were last told that tiers may hold.
+  /// The capacities of the tiers that the policies were last told.
   std::vector<std::uint64_t> allowed_ LEAT_GUARDED_BY(deciding_);
   static constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
-  TimePoint follow_after_{};  ///< Of the writing thread.
+  TimePoint follow_after_{};  ///< Used by the writing thread.
   Mutex sharing_;  ///< Held by who changes a share, before the others.
   Mutex turn_;     ///< Held by who writes what is queued, before the others.
 

@@ -97,8 +97,8 @@ TEST_F(CachedStoreTest, ARangeOnItsWayIsAskedForOnce) {
   EXPECT_EQ(second.had, CacheLevel::kRam);
 }
 
-// Two epochs wait for the same bytes: the later one says when they are used
-// again. Of three records the one that is used last goes.
+// Two epochs wait for the same bytes: the later one tells the next use. Among
+// three records, the one that is used last goes.
 TEST_F(CachedStoreTest, OfReadsThatShareBytesTheLastSaysTheNextUse) {
   holds_ = true;
   for (const AccessTime again : {260, 240}) {
@@ -302,7 +302,7 @@ TEST_F(CachedStoreTest, ASlowDiskDelaysNoReadAndTakesNoMoreMemory) {
   Reader again;
   start(again, "0", {});
   again.is_done.wait();
-  EXPECT_EQ(again.had, CacheLevel::kDisk);  // Of the queue.
+  EXPECT_EQ(again.had, CacheLevel::kDisk);  // A read from the queue.
 
   may_write.count_down();
   store_->drain();

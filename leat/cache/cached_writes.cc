@@ -1,6 +1,6 @@
 // The part of CachedStore that decides and writes. The plan is asked before the
-// bytes are copied: what is refused costs nothing. What it pushes out is moved
-// or freed by the writer, just before it writes.
+// bytes are copied, so a refused record costs nothing. The writer moves or
+// frees the records that it pushes out, just before it writes.
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +11,8 @@
 namespace leat {
 namespace {
 
-/// What an earlier run left and a rank has not read in so many epochs for each
-/// rank of the node, none reads.
+/// If a rank has not read a record of an earlier run in so many epochs for each
+/// rank of the node, no rank will.
 constexpr AccessTime kEpochsARank = 4;
 
 }  // namespace
@@ -89,7 +89,7 @@ void CachedStore::plan_fetched(const Use& use, Write& write) {
   const bool is_late = look_past_asked(use, asked, own);
   PlannedRecord record = own;
   record.next_use = next_use_of_any(use, own);
-  // Who has asked since has told, or will.
+  // A rank that has asked since then has told, or will.
   if (!is_late || !plan_.level_of(use.key)) {
     plan_.fetched(record, write.now, write.steps);
   }
@@ -325,7 +325,8 @@ void CachedStore::drop(std::size_t level, const RecordKey& key) {
   tiers_[level].tier->drop(key);
 }
 
-/// What was pushed down before it was written goes where it was pushed to.
+/// A record that was pushed down before it was written goes to the tier that it
+/// was pushed to.
 void CachedStore::put(const TierStep& step, const Write& write) {
   std::size_t level = step.level;
   {

@@ -19,12 +19,13 @@
 namespace leat {
 namespace {
 
-/// Of a socket that nobody listens on yet.
+/// The suffix of a socket that nobody listens on yet.
 constexpr std::string_view kNewSuffix = ".new";
 
 Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
 
-/// Of this user alone: nobody else can have put anything there.
+/// True if the folder belongs to this user alone: nobody else can have put
+/// anything there.
 bool is_private(const std::string& folder) {
   struct stat now {};
   return ::lstat(folder.c_str(), &now) == 0 && S_ISDIR(now.st_mode) &&
@@ -61,7 +62,8 @@ Result<OwnedFd> listen_once(const std::string& folder, std::string& path) {
   }
   OwnedFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!listener) return failed("making a socket");
-  // Who finds it by its last name finds it listened on, or else dead.
+  // A process that finds the socket by its final name finds it listened on, or
+  // else dead.
   if (::bind(listener.get(), as_sockaddr(*address), sizeof *address) != 0 ||
       ::listen(listener.get(), SOMAXCONN) != 0 ||
       ::rename(unheard.c_str(), path.c_str()) != 0) {
@@ -106,7 +108,7 @@ void sweep_folder(const std::string& folder, FileOps& ops) {
     has_claims = has_claims || at->path().filename() == RecordClaims::kFile;
     if (is_dead) (void)ops.unlink(path);
   }
-  // Whoever closes it last removes it.
+  // The last process to close it removes it.
   if (has_claims) (void)RecordClaims::open(folder);
   (void)::rmdir(folder.c_str());
 }
@@ -125,7 +127,7 @@ Result<OwnedFd> listen_in(const std::string& folder, std::string& path) {
   for (int tries_left = 3;; --tries_left) {
     LEAT_TRY_VOID(make_private(folder));
     Result<OwnedFd> listener = listen_once(folder, path);
-    // Who sweeps may have removed the folder, which was empty yet.
+    // A sweeping process may have removed the folder while it was empty.
     const bool is_gone =
         !listener && listener.error().code() == ErrorCode::kNotFound;
     if (!is_gone || tries_left == 0) return listener;

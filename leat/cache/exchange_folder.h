@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// What the names of sockets end with that are listened on, or were.
+/// The suffix of sockets that are, or were, listened on.
 inline constexpr std::string_view kSocketSuffix = ".sock";
 
 /// Nullopt if the path is longer than the name of a socket can be.
@@ -30,10 +30,10 @@ inline const sockaddr* as_sockaddr(const sockaddr_un& address) {
 ///   kUnavailable       no socket can be made there; the message says why
 Result<OwnedFd> listen_in(const std::string& folder, std::string& path);
 
-/// Removes what processes that were killed have left in the folders of `base`
-/// whose names begin with `prefix`, of this user alone: sockets that nobody
-/// listens on, what jobs tell each other by, and folders that are then empty.
-/// What a live process has is left as it is.
+/// Removes the leavings of killed processes in the folders of `base` whose
+/// names begin with `prefix`, of this user alone: sockets that nobody listens
+/// on, the files by which jobs tell each other, and folders that are then
+/// empty. The files of live processes stay.
 void sweep_exchange_folders(const std::string& base, std::string_view prefix,
                             FileOps& ops);
 

@@ -88,7 +88,7 @@ void FetchTurns::try_claims(std::vector<Asked>& asked) {
     if (now - one.tried < options_.try_every) continue;
     one.tried = now;
     const MutexLock lock(mutex_);
-    // Of this process, too, one brings it.
+    // Within this process, too, one thread fetches it.
     if (!ours_.insert(one.key).second) continue;
     one.is_claimed = claims_->try_claim(one.key);
     if (!one.is_claimed) ours_.erase(one.key);

@@ -15,7 +15,7 @@
 
 namespace leat {
 
-/// What FetchTurns asks of the tiers. Called on its thread alone.
+/// The questions of FetchTurns to the tiers. Called on its thread alone.
 struct SharedTiers {
   /// Sees what others have written; with `has_new_files`, in new files too.
   std::function<void(bool has_new_files)> see_others;
@@ -25,10 +25,10 @@ struct SharedTiers {
 /// Lets one process fetch, or make, a record that several miss, and the others
 /// wait until it is there.
 ///
-/// Who waits looks at the tiers every few milliseconds, and tries now and then
-/// whether the claim is free: its owner has died, or did not keep the record.
-/// An owner that lives and does nothing is waited for no longer than
-/// `patience`. So nobody waits for ever, and no daemon is asked.
+/// A waiting process looks at the tiers every few milliseconds, and tries now
+/// and then whether the claim is free: its owner may have died, or not have
+/// kept the record. It waits no longer than `patience` for an owner that lives
+/// and does nothing. So no process waits for ever, and no daemon is needed.
 ///
 /// Threads:  any; `decided` runs on a thread of its own and must not block.
 /// Lifetime: destruction decides what is still open.

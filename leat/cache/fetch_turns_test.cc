@@ -281,7 +281,7 @@ TEST_F(JobBoardTest, SaysInHowManyReadsAnotherComesToASample) {
   EXPECT_EQ(a->wanted({5})->jobs, 1u);
 
   b->used(1, {0}, 24);   // In the next epoch the fourth.
-  b->used(0, {5}, 0);    // Of an epoch that is over.
+  b->used(0, {5}, 0);    // Belongs to an epoch that is over.
   b->used(1, {900}, 0);  // No such sample.
 
   EXPECT_EQ(a->wanted({5})->turns, 4u);

@@ -15,7 +15,7 @@ namespace leat {
 class Mapping {
  public:
   Mapping() = default;
-  /// What mmap() gave.
+  /// The result of mmap().
   Mapping(void* at, std::size_t length_bytes)
       : bytes_(static_cast<const std::byte*>(at), length_bytes) {}
   ~Mapping();

@@ -16,8 +16,8 @@ struct SegmentTier::Held {
   Segment segment;
   bool is_mine = false;      ///< Changes once, under `writing_` and `mutex_`.
   bool is_emptying = false;  ///< Nothing new goes into it.
-  /// Whose writer was gone when we looked, and which was left for a rank of
-  /// ours that is yet to come: of that writer, by its number.
+  /// Its writer was gone when we looked, and it was left for a rank of ours
+  /// that is yet to come: the number of that writer.
   std::optional<std::uint64_t> left_of;
   std::atomic<std::uint64_t> alive_bytes = 0;  ///< By record_cost().
 };

@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// What one segment of a folder holds.
+/// The content of one segment of a folder.
 struct SegmentReport {
   std::string path;
   bool is_ours = true;      ///< False: foreign, of another version, or unread.
@@ -42,7 +42,7 @@ Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
 struct ClearReport {
   std::uint64_t removed = 0;          ///< Segments.
   std::uint64_t in_use = 0;           ///< Left, for live processes write them.
-  std::uint64_t allocated_bytes = 0;  ///< Of those removed.
+  std::uint64_t allocated_bytes = 0;  ///< The bytes of those removed.
 };
 
 /// Removes the segments that no live process writes, and nothing else.

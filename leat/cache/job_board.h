@@ -36,7 +36,7 @@ class JobBoard final : public UseBoard {
  public:
   /// More samples than this would be too much memory.
   static constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 24;
-  /// What the names of its files end with.
+  /// The suffix of its files.
   static constexpr std::string_view kSuffix = ".board";
 
   /// Errors: as SegmentFiles::create(); kInvalidArgument past kMostSamples
@@ -50,7 +50,7 @@ class JobBoard final : public UseBoard {
 
   /// Sees which other jobs there are. Blocks for a listing of the folder.
   void look();
-  /// What the others do with a sample.
+  /// The plans of the other jobs for a sample.
   struct Wanted {
     std::uint64_t turns = 0;  ///< Until the first of them reads it.
     std::uint32_t jobs = 0;   ///< That read it in their running epoch.
@@ -83,7 +83,7 @@ class JobBoard final : public UseBoard {
   std::uint64_t epoch_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint32_t ranks_ LEAT_GUARDED_BY(mutex_) = 1;
   std::vector<std::shared_ptr<const Mapped>> boards_ LEAT_GUARDED_BY(mutex_);
-  std::map<std::string, Other> others_;  // Of who calls look().
+  std::map<std::string, Other> others_;  // Used by the caller of look().
 };
 
 }  // namespace leat

@@ -19,7 +19,7 @@ namespace leat {
 namespace {
 
 constexpr off_t kInUse = off_t{1} << 62;
-/// Whoever removes the file does it between two of these.
+/// A process that removes the file does so between two of these.
 constexpr int kMostTries = 100;
 
 /// 0 or the errno of what stood in the way.

@@ -1,4 +1,4 @@
-// What a record of a cache is known by.
+// The key of a cache's record.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,12 +21,12 @@ struct RecordKeyHash {
 
 /// Which bytes: a range of one version of one object.
 struct RecordName {
-  /// Where the object is, endpoint included; never holds credentials.
+  /// The object's place, endpoint included; never holds credentials.
   std::string_view url;
   std::string_view etag;
   std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;
-  /// What was made of them, where the record is not the bytes themselves.
+  /// The operations that made the record, unless it is the bytes themselves.
   std::optional<Hash128> made_by{};
 };
 

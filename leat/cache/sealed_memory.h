@@ -20,9 +20,9 @@ int make_sealed_memory();
 /// holes in it can be filled and punched again.
 bool is_safe_to_map(int fd);
 
-/// Whether the kernel finds a page for whoever reads a hole, by what it says in
-/// /proc/sys/vm/overcommit_memory. Where it keeps strict accounts (2) it may
-/// answer by SIGBUS.
+/// True if the kernel finds a page for a read of a hole, by
+/// /proc/sys/vm/overcommit_memory. With strict accounts (2) it may answer by
+/// SIGBUS.
 bool fills_every_hole(std::string_view overcommit_memory);
 
 /// A file of a tier in our address space, as far as it is mapped.
@@ -36,9 +36,9 @@ class SealedMapping {
   static std::unique_ptr<SealedMapping> open(int fd, std::uint64_t most_bytes,
                                              FileOps& ops);
 
-  /// Where `length_bytes` from `offset` on lie; null if not all are mapped, or
-  /// the file ends before. Others may change them at any time. Reading a hole
-  /// gives zeros, and takes memory until it is punched again.
+  /// The address of `length_bytes` from `offset` on; null if not all are
+  /// mapped, or the file ends before. Others may change them at any time.
+  /// Reading a hole gives zeros, and takes memory until it is punched again.
   const std::byte* find(std::uint64_t offset, std::uint64_t length_bytes) const;
 
  private:

@@ -66,7 +66,7 @@ int Segment::read_body(const RecordKey& key, std::uint64_t offset,
     if (const int error = read(offset, into); error != 0) return error;
     return record_crc(key, into) == body_crc ? 0 : -EBADMSG;
   }
-  // Of the copy: what is mapped may change after it was checked.
+  // Check the copy: mapped bytes may change after a check.
   std::memcpy(into.data(), mapped, into.size());
   if (record_crc(key, into) == body_crc) return 0;
   // Most likely it was punched out before we came, and our look has put zeroed
@@ -161,7 +161,7 @@ Result<RecordEntry> Segment::append(const RecordKey& key, std::uint64_t source,
                           .length_bytes = body.size(),
                           .body_crc = record_crc(key, body)};
   if (const int error = write_all(*ops_, fd(), body, end_); error != 0) {
-    // What little was written would take room that nobody counts.
+    // The few bytes that were written would take room that nobody counts.
     (void)punch(end_, end_ + body.size());
     return file_error(error, "writing a record to a segment");
   }

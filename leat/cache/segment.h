@@ -22,7 +22,7 @@ class Segment {
   /// Reads the header. Nullopt if it is none of ours.
   static std::optional<Segment> open(SegmentFiles::Opened file, FileOps& ops);
 
-  /// What the file behind `fd` is; nullopt if it cannot be read.
+  /// The state of the file behind `fd`; nullopt if it cannot be read.
   static std::optional<FileState> state_of(int fd, FileOps& ops);
 
   const SegmentHeader& header() const { return header_; }
@@ -68,14 +68,14 @@ class Segment {
   /// Punches out [begin, end).
   Result<void> punch(std::uint64_t begin, std::uint64_t end);
 
-  /// Where the next body goes.
+  /// The place of the next body.
   std::uint64_t end() const { return end_; }
   std::uint32_t entries() const { return next_entry_; }
   /// Bytes that the file takes now, holes left out.
   std::uint64_t allocated_bytes() const;
-  /// Of those, what its header and the entries so far take.
+  /// The part of those that its header and the entries so far take.
   std::uint64_t index_bytes() const;
-  /// Where the file ends.
+  /// The end of the file.
   std::uint64_t file_bytes() const;
 
  private:

@@ -20,8 +20,9 @@ namespace leat {
 /// takes them over. Its socket is removed by whoever finds it dead: a rank of
 /// the same job, or any later one that sweeps.
 ///
-/// `ops` outlives it. One thread answers the others, until destruction. Who
-/// does not answer within `patience` is passed over, until the next time.
+/// `ops` outlives it. One thread answers the others, until destruction. A
+/// process that does not answer within `patience` is passed over, until the
+/// next time.
 ///
 /// Errors:
 ///   kPermissionDenied  the folder is not ours alone

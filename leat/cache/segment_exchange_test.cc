@@ -21,7 +21,7 @@
 namespace leat {
 namespace {
 
-/// Of a busy machine.
+/// Long enough for a busy machine.
 constexpr std::chrono::seconds kPatience{60};
 
 class SegmentExchangeTest : public ::testing::Test {

@@ -1,4 +1,4 @@
-// Where the segments of a tier are: files of a folder, or memory.
+// The place of a tier's segments: files of a folder, or memory.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -56,12 +56,12 @@ class SegmentFiles {
   /// Opens one of another writer. Errors: as list()
   virtual Result<Opened> open(std::uint64_t id) = 0;
 
-  /// What one takes, whether or not it can be opened.
+  /// The room of one, whether or not it can be opened.
   virtual std::uint64_t allocated_bytes(std::uint64_t /*id*/) const {
     return 0;
   }
 
-  /// REQUIRES: the caller holds its lock. Who still reads it may go on.
+  /// REQUIRES: the caller holds its lock. Readers of the file may go on.
   virtual void remove(std::uint64_t id) = 0;
 
   /// True if remove() has been called for the file behind `fd`, by anybody.
@@ -90,7 +90,7 @@ Result<std::unique_ptr<SegmentFiles>> open_segment_folder(std::string path,
 /// The segments that are in a folder now; empty where there is none.
 std::vector<std::string> segment_paths(const std::string& folder);
 
-/// What a file takes on its disk, holes left out; 0 where there is none.
+/// The room of a file on its disk, holes left out; 0 if there is none.
 std::uint64_t allocated_bytes_of(const std::string& path);
 
 /// Anonymous memory (memfd_create) of this process alone, gone with it. `ops`

@@ -29,7 +29,8 @@ namespace {
 constexpr std::string_view kPrefix = "segment-";
 constexpr std::string_view kMade = ".leat";
 constexpr std::string_view kNew = ".new";
-/// Who has the lock reads a few headers; but it may be stopped while it does.
+/// The holder of the lock reads a few headers; but it may be stopped while it
+/// does.
 constexpr int kLockPatienceMs = 1000;
 
 /// The id in "segment-0123456789abcdef" + `suffix`.

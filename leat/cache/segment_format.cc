@@ -93,7 +93,7 @@ FileState file_state(std::span<const std::byte, kEntryBytes> header,
   const bool has_magic = get<std::uint64_t>(header, 0) == kHeaderMagic;
   if (has_magic && is_sealed(header) &&
       get<std::uint32_t>(header, 8) != kVersion) {
-    return FileState::kForeign;  // Of a version to come, which knows better.
+    return FileState::kForeign;  // A later version, which knows better.
   }
   const bool has_entry = get<std::uint32_t>(first_entry, 0) == kEntryMagic &&
                          is_sealed(first_entry);

@@ -38,14 +38,14 @@ inline constexpr std::size_t kEntryBytes = 64;
 /// reader to hold.
 inline constexpr std::uint64_t kMostRecordBytes = std::uint64_t{1} << 31;
 inline constexpr std::uint32_t kMostEntries = 1U << 24;
-/// Where the last body begins at the latest.
+/// The last place at which a body may begin.
 inline constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 43;
 
 constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-/// What a record takes of a tier: its pages, its entry and that of its drop.
+/// The room of a record in a tier: its pages, its entry and that of its drop.
 constexpr std::uint64_t record_cost(std::uint64_t length_bytes) {
   return whole_pages(length_bytes) + 2 * kEntryBytes;
 }
@@ -54,7 +54,8 @@ struct SegmentHeader {
   std::uint64_t id = 0;     ///< Drawn at random; part of the file's name.
   std::uint64_t owner = 0;  ///< The tier that writes it; drawn at random.
   std::uint32_t entry_count = 0;
-  /// What the owner may fill, in all its segments together; the same in each.
+  /// The bytes that the owner may fill, in all its segments together; the same
+  /// in each.
   std::uint64_t leased_bytes = 0;
 
   std::uint64_t data_begin() const {
@@ -69,7 +70,8 @@ struct RecordEntry {
   Kind kind = Kind::kPut;
   RecordKey key;
   std::uint64_t source = 0;  ///< Hash of the store that it came from.
-  std::uint64_t offset = 0;  ///< Of the body in the file; whole pages.
+  /// The place of the body in the file; whole pages.
+  std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;
   std::uint32_t body_crc = 0;
   friend bool operator==(const RecordEntry&, const RecordEntry&) = default;
@@ -84,7 +86,7 @@ SegmentBlock encode(const RecordEntry& entry);
 std::optional<SegmentHeader> parse_header(
     std::span<const std::byte, kEntryBytes> bytes);
 
-/// What a file is that is named like a segment.
+/// The kind of a file that is named like a segment.
 enum class FileState : std::uint8_t {
   kForeign,  ///< None of ours, or of another version.
   kDamaged,  ///< A segment whose header is torn or flipped.

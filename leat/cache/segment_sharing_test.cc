@@ -285,7 +285,7 @@ class EarlierRunTest : public SegmentSharingTest {
                                .segment_bytes = 8 * kPageBytes},
                               ops_, clock_, &metrics_);
   }
-  /// Of its own, in records.
+  /// The records of its own.
   static std::uint64_t own(const SegmentTier& tier) {
     return tier.used_bytes() / record_cost(kPageBytes);
   }

@@ -1,4 +1,4 @@
-// Opening a tier, looking up and reading. What changes a tier is in
+// Opening a tier, looking up and reading. The code that changes a tier is in
 // segment_tier_writes.cc, segment_tier_others.cc and segment_tier_cleaning.cc.
 //
 // Two locks. `writing_` is held by whoever changes files or the list of

@@ -23,11 +23,11 @@ namespace leat {
 
 struct SegmentTierOptions {
   std::string name = "disk";  ///< "ram" or "disk", for messages.
-  /// Of all writers together: see allowed_bytes().
+  /// The limit of all writers together: see allowed_bytes().
   std::uint64_t limit_bytes = 0;
   /// Shares of the limit that are kept for writers who may yet come.
   std::uint32_t expected_writers = 1;
-  /// Of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
+  /// The size of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
   std::uint64_t segment_bytes = 0;
   /// Hash of the store that this job's records come from.
   std::uint64_t source = 0;
@@ -96,25 +96,25 @@ class SegmentTier {
   /// them read, each claims its part.
   bool wants_strangers() const;
 
-  /// Says how much of the limit this writer may take from now on; nullopt: an
-  /// even part of it. What is above that and was never claimed is freed; the
-  /// rest is for the caller to drop, before.
+  /// Sets the part of the limit that this writer may take from now on; nullopt:
+  /// an even part of it. Records above it that were never claimed are freed;
+  /// the caller drops the rest, before.
   void set_share(std::optional<std::uint64_t> bytes);
 
   /// Sees what other writers did since in the segments that are known: a read
   /// of each of their indexes, a small part of refresh().
   void catch_up();
 
-  /// Sees what other writers did since, takes over segments of dead ones, and
-  /// learns how many live ones share the limit. Where another job has joined,
-  /// frees what is above the share and was never claimed; what was is for the
-  /// caller to drop.
+  /// Sees the changes of other writers, takes over segments of dead ones, and
+  /// learns how many live ones share the limit. If another job has joined,
+  /// frees records above the share that were never claimed; the caller drops
+  /// claimed ones.
   void refresh();
 
-  /// What this tier holds of what it may drop, by record_cost().
+  /// The room of the records that this tier may drop, by record_cost().
   std::uint64_t used_bytes() const;
-  /// What it may hold now: an even share among live writers or what set_share()
-  /// said, and not more than the others have left free.
+  /// The room that it may hold now: an even share among live writers, or that
+  /// of set_share(), and no more than the others have left free.
   std::uint64_t allowed_bytes() const;
   /// False where the file system cannot punch holes: nothing is then freed, and
   /// the log has said so.
@@ -127,7 +127,7 @@ class SegmentTier {
 
  private:
   struct Held;
-  /// Where a record is: 16 bytes, for there are many.
+  /// The place of a record: 16 bytes, for there are many.
   struct Place {
     std::uint32_t segment = 0;  ///< In segments_.
     std::uint32_t page = 0;
@@ -210,25 +210,25 @@ class SegmentTier {
   std::deque<RecordKey> strangers_ LEAT_GUARDED_BY(writing_);
   std::deque<RecordKey> own_strangers_ LEAT_GUARDED_BY(writing_);
   std::optional<std::uint64_t> share_ LEAT_GUARDED_BY(writing_);
-  /// What others leave free for us: written in each of our headers.
+  /// The bytes that others leave free for us: written in each of our headers.
   std::uint64_t leased_bytes_ LEAT_GUARDED_BY(writing_) = 0;
   /// This one and all others, when they were last looked for.
   std::uint64_t live_writers_ LEAT_GUARDED_BY(writing_) = 1;
   /// More write here than were expected: another job does.
   bool has_joiners_ LEAT_GUARDED_BY(writing_) = false;
   bool is_over_limit_ LEAT_GUARDED_BY(writing_) = false;  ///< With all others.
-  /// Of files that are named like segments, and cannot be followed.
+  /// The bytes of files that are named like segments, but cannot be followed.
   std::uint64_t unread_bytes_ LEAT_GUARDED_BY(writing_) = 0;
 
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<Held>> segments_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<RecordKey, Known, RecordKeyHash> records_
       LEAT_GUARDED_BY(mutex_);
-  /// Of our source: records that were taken over, and those of them that were
+  /// Records of our source that were taken over, and those of them that were
   /// claimed.
   std::uint64_t taken_over_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t claimed_ LEAT_GUARDED_BY(mutex_) = 0;
-  /// Of ours, found bad by readers, to be punched out.
+  /// Records of ours that readers found bad, to be punched out.
   std::vector<std::pair<RecordKey, Place>> given_up_ LEAT_GUARDED_BY(mutex_);
 };
 

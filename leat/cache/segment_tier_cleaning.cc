@@ -14,8 +14,8 @@
 namespace leat {
 namespace {
 
-/// What a file may take beyond its records before its gaps are punched: index
-/// pages, and the file system's own.
+/// The room that a file may take beyond its records before its gaps are
+/// punched: index pages, and the file system's own.
 constexpr std::uint64_t kSlackBytes = kMiB;
 
 }  // namespace
@@ -61,7 +61,7 @@ bool SegmentTier::move_record(std::uint32_t from, const RecordEntry& entry) {
       .length_bytes = static_cast<std::uint32_t>(entry.length_bytes),
       .body_crc = entry.body_crc};
   if (entry.offset + entry.length_bytes > held->segment.file_bytes()) {
-    give_up(entry.key, place);  // Of a hostile length, for one.
+    give_up(entry.key, place);  // Such as an entry with a hostile length.
     return true;
   }
   Buffer body(entry.length_bytes);
@@ -127,7 +127,8 @@ void SegmentTier::punch_given_up() {
   }
 }
 
-// What a dead writer put without an entry, or dropped without a hole.
+// Punches records that a dead writer put without an entry, or dropped without a
+// hole.
 void SegmentTier::punch_gaps(Held& held, std::vector<RecordEntry> alive) {
   if (!can_drop_ ||
       held.segment.allocated_bytes() <= held.alive_bytes + kSlackBytes) {

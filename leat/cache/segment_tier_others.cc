@@ -35,16 +35,18 @@ void SegmentTier::catch_up() {
 void SegmentTier::refresh() {
   const MutexLock lock(writing_);
   punch_given_up();
-  (void)learn_segments();  // What cannot be listed now will be the next time.
+  // Segments that cannot be listed now will be listed the next time.
+  (void)learn_segments();
   share_limit();
   shed_strangers();
   return_lease();
 }
 
-/// What is above the share and nobody has claimed.
+/// Frees records above the share that nobody has claimed.
 void SegmentTier::shed_strangers() {
   if (drop_strangers(strangers_, 0)) return;
-  // Of what ranks of our own job have left, nothing has to go: they are gone.
+  // None of the records that ranks of our own job have left has to go: those
+  // ranks are gone.
   if (has_joiners_ || is_over_limit_) (void)drop_strangers(own_strangers_, 0);
 }
 
@@ -158,9 +160,9 @@ void SegmentTier::hear(std::uint32_t number, const RecordEntry& entry) {
   }
 }
 
-// Who has more than its share parts with it, and the others begin with nothing.
-// So each takes what fits; what is left, those who have room, once all are
-// here.
+// A rank that holds more than its share would part with it, while the others
+// begin with nothing. So each takes the segments that fit; once all are here,
+// those that have room take the rest.
 bool SegmentTier::may_take_over(const Held& held) const {
   if (options_.expected_writers == 1) return true;
   const std::uint64_t share = options_.limit_bytes / options_.expected_writers;
@@ -178,14 +180,14 @@ void SegmentTier::try_take_over(std::uint32_t number) {
     (void)::flock(segment.fd(), LOCK_UN);
     return;
   }
-  // Whoever had it may have removed it just before.
+  // Its former owner may have removed it just before.
   if (files_->is_removed(segment.fd()) ||
       !segment.sign(owner_, leased_bytes_)) {
     (void)::flock(segment.fd(), LOCK_UN);
     return;
   }
   files_->taken_over(segment.header().id, segment.fd());
-  follow(number);  // What its writer did last.
+  follow(number);  // Read the last changes of its writer.
   count_as_mine(number);
 }
 
@@ -228,7 +230,7 @@ void SegmentTier::share_limit() {
     // Taken over by another, it has another owner.
     const SegmentHeader header = held->segment.header_now();
     Writer& writer = others[header.owner];
-    // Of one that another rank looks at just now, its lock says nothing.
+    // While another rank looks at a segment, its lock says nothing.
     writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
     // By what their records cost, as ours; more if there is what nobody counts.
@@ -242,7 +244,7 @@ void SegmentTier::share_limit() {
   live_writers_ = 1;
   for (const auto& [owner, writer] : others) {
     if (!writer.is_gone) ++live_writers_;
-    // What the dead leased and did not write is nobody's.
+    // Room that the dead leased and did not write is nobody's.
     const std::uint64_t leased = writer.is_gone ? 0 : writer.leased_bytes;
     free_bytes -= std::min(free_bytes, std::max(leased, writer.bytes));
   }
@@ -260,7 +262,7 @@ void SegmentTier::share_limit() {
   }
 }
 
-/// Of its own.
+/// True if it has segments of its own.
 bool SegmentTier::has_segments() const {
   const MutexLock lock(mutex_);
   return std::ranges::any_of(segments_, [](const auto& held) {
@@ -268,8 +270,8 @@ bool SegmentTier::has_segments() const {
   });
 }
 
-// What is held, and a little more to be written without asking again: what is
-// leased and not used, a joiner has to wait for.
+// The bytes that are held, and a little more that may be written without asking
+// again. A joiner has to wait for room that is leased and not used.
 std::uint64_t SegmentTier::most_leased() const {
   const std::uint64_t ahead = used_bytes_ + allowed_bytes_ / kLeasesOfAShare;
   return std::max(used_bytes_.load(), std::min(allowed_bytes_.load(), ahead));
@@ -290,7 +292,7 @@ bool SegmentTier::lease(std::uint64_t bytes) {
   return publish_lease(std::max(wanted, most_leased()));
 }
 
-/// What is not needed any more.
+/// Gives back the part of the lease that is not needed any more.
 void SegmentTier::return_lease() {
   if (!writing_health_.may_try()) return;
   (void)publish_lease(std::min(leased_bytes_, most_leased()));
@@ -306,7 +308,7 @@ bool SegmentTier::publish_lease(std::uint64_t bytes) {
     writing_health_.failed(written.error().message());
     is_published = false;
   }
-  // What could not be lowered in a header, others take for more than it is.
+  // If a header could not be lowered, others still count its higher value.
   if (is_published || bytes < leased_bytes_) leased_bytes_ = bytes;
   return is_published;
 }

@@ -26,7 +26,7 @@ RecordKey key_of(std::uint64_t n) {
       {.url = "mem://a", .etag = "\"1\"", .offset = n, .length_bytes = 1});
 }
 
-/// What record `n` holds: of odd lengths, and no two alike.
+/// The body of record `n`: of odd lengths, and no two alike.
 std::string body_of(std::uint64_t n, std::size_t length = 3000) {
   std::string body(length + n % 7, '\0');
   std::mt19937_64 bits(n);
@@ -152,8 +152,8 @@ TEST_P(SegmentTierTest, DoesWhatAMapDoes) {
   for (std::uint64_t n = 0; n < held.size(); ++n) {
     EXPECT_EQ(read(*tier, n), held[n]) << n;
   }
-  // What is mostly dropped was copied on: 20 records need 4 segments of 6, and
-  // each may be down to a quarter.
+  // Segments that were mostly dropped were copied on: 20 records need 4
+  // segments of 6, and each may be down to a quarter.
   EXPECT_LE(tier->segments(), 17u);
 }
 
@@ -203,7 +203,7 @@ TEST_P(SegmentTierTest, AFullDiskIsLeftAndTriedAgainLater) {
 
   EXPECT_FALSE(insert(*tier, 1));
   EXPECT_EQ(ops_.calls(), calls);  // Not even tried.
-  EXPECT_TRUE(read(*tier, 0));     // What is there can be read.
+  EXPECT_TRUE(read(*tier, 0));     // A record that is there can be read.
   ops_.heal();
   EXPECT_FALSE(insert(*tier, 1));
   clock_.advance(std::chrono::seconds(11));
@@ -212,7 +212,7 @@ TEST_P(SegmentTierTest, AFullDiskIsLeftAndTriedAgainLater) {
   EXPECT_EQ(metrics_.value(Metric::kCacheTierFailures), 1);
 }
 
-/// Where each hit is a pread().
+/// Each hit is a pread() here.
 using SegmentPreadTest = SegmentTierTest;
 INSTANTIATE_TEST_SUITE_P(Backings, SegmentPreadTest,
                          ::testing::Values(Backing::kUnmapped,
@@ -263,7 +263,7 @@ TEST_P(SegmentMemoryTest, AHitAsksTheSystemForNothing) {
   EXPECT_EQ(ops_.calls(), calls);
 }
 
-// Whatever a reader that comes late finds, it is counted and not given out.
+// Damage that a late reader finds is counted and never given out.
 TEST_P(SegmentMemoryTest, ReadersBesideAWriterSeeRightBytesOrNone) {
   constexpr std::uint64_t kRecords = 40;
   const auto tier = open(kMiB, /*segment_bytes=*/64 * kKiB);

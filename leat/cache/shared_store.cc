@@ -69,8 +69,8 @@ void CachedStore::see_others() {
       end + std::min<Nanoseconds>(20 * (end - now), std::chrono::seconds(1));
 }
 
-/// What this job never reads again another one may, in an epoch to come, or one
-/// that begins later.
+/// Another job may read a record that this job never reads again, in an epoch
+/// to come, or one that begins later.
 AccessTime CachedStore::own_next_use(const Use& use) const {
   if (sharing_with_.keeps_bytes && !use.is_made) return kAlways;
   return plain_next_use(use.hint.next_use);
@@ -88,8 +88,9 @@ AccessTime CachedStore::next_use_of_any(const Use& use,
   return next_use_of_any(own.next_use, *use.hint.sample, use.hint.now);
 }
 
-/// On our clock: jobs are taken to go on as fast as this one. What several want
-/// in their running epochs counts as used sooner, by a little: it serves more.
+/// On our clock: jobs are assumed to go on as fast as this one. A record that
+/// several want in their running epochs counts as used a little sooner, because
+/// it serves more.
 AccessTime CachedStore::next_use_of_any(AccessTime own, std::uint64_t sample,
                                         AccessTime now) const {
   constexpr std::uint64_t kTurnsAJob = 32;
@@ -149,9 +150,9 @@ void CachedStore::follow_others() {
   do_steps(write);
 }
 
-/// Of a limit that several write, each may hold a part that changes as others
-/// come and go: what is above it goes by the policy, instead of whatever comes
-/// next being refused.
+/// If several write to one limit, each may hold a part that changes as others
+/// come and go. The policy drops the records above it, instead of refusing
+/// every record that comes next.
 void CachedStore::follow_allowance() {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     const std::uint64_t allowed = tiers_[i].tier->allowed_bytes();
@@ -164,7 +165,7 @@ void CachedStore::follow_allowance() {
     }
     if (write.steps.empty()) continue;
     do_steps(write);
-    tiers_[i].tier->refresh();  // Who waits for the room may have it now.
+    tiers_[i].tier->refresh();  // Those that wait for the room may have it now.
   }
 }
 

@@ -1,4 +1,5 @@
-// What a store keeps that shares its tiers with another job.
+// Tests of the records that a store keeps when it shares its tiers with another
+// job.
 
 #include <gtest/gtest.h>
 

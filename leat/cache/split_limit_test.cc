@@ -22,7 +22,8 @@ using testing::Reader;
 
 class SplitLimitTest : public testing::CachedStoreTest {
  protected:
-  static constexpr std::uint64_t kRecords = 36;  // Of all writers together.
+  // The limit of all writers together.
+  static constexpr std::uint64_t kRecords = 36;
   static constexpr std::uint64_t kLimit = kRecords * record_cost(kLength);
 
   SplitLimitTest() {
@@ -39,7 +40,7 @@ class SplitLimitTest : public testing::CachedStoreTest {
                               ops_, clock_, metrics);
   }
 
-  std::uint32_t ranks_ = 1;  // Of a job.
+  std::uint32_t ranks_ = 1;  // The ranks of a job.
   std::uint64_t segment_bytes_ = 64 * kKiB;
 
   /// A training of its own, on the same folder.
@@ -131,7 +132,8 @@ TEST_F(SplitLimitTest, WhoWasFirstMakesRoomByItsPlanUntilEachHasItsShare) {
   });
 
   EXPECT_LE(held_by_all(), kRecords);
-  for (std::uint64_t n = 0; n < kRecords; ++n) {  // What is used last goes.
+  // The record that is used last goes.
+  for (std::uint64_t n = 0; n < kRecords; ++n) {
     if (n + 2 < kRecords / 2) {
       EXPECT_TRUE(holds(first, n)) << n;
     } else if (n >= kRecords / 2) {
@@ -158,7 +160,8 @@ TEST_F(SplitLimitTest, ThreeHaveAThirdEachUntilOneOfThemLeaves) {
 
   third.store.reset();
   first.now = second.now += 10 * options_.epoch_time;
-  // Who takes its segments over frees what it does not want of them.
+  // A rank that takes its segments over frees the records in them that it does
+  // not want.
   read_until(second, [&] {
     read(first, first.now % 60, 1'000'000 + first.now % 60);
     return is_share(held(second), 2) && is_share(held(first), 2);

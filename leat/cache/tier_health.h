@@ -10,8 +10,8 @@
 namespace leat {
 
 /// A tier that fails is left: first for ten seconds, then for twice as long
-/// each time, at most five minutes; then it is tried again. What it is left
-/// for and when it works again is said in the log.
+/// each time, at most five minutes; then it is tried again. The log tells why
+/// it is left and when it works again.
 ///
 /// Threads: any.
 class TierHealth {
@@ -33,7 +33,7 @@ class TierHealth {
   const std::string name_;
   const Clock& clock_;
   Metrics* const metrics_;
-  std::atomic<std::int64_t> left_until_ = 0;  ///< Of the clock, in ns.
+  std::atomic<std::int64_t> left_until_ = 0;  ///< A time of the clock, in ns.
   std::atomic<bool> has_failed_ = false;
   Mutex mutex_;
   Nanoseconds next_leave_ LEAT_GUARDED_BY(mutex_) = kFirstLeave;

@@ -6,8 +6,8 @@
 namespace leat {
 namespace {
 
-/// A later run may well read it again: last of all, but ever. What has this as
-/// its own next use is a copy.
+/// A later run may well read it again: last of all, but ever. A record with
+/// this as its own next use is a copy.
 constexpr AccessTime kLaterRun = kNever - 1;
 
 }  // namespace
@@ -95,7 +95,7 @@ void TierPlan::copy_below(std::size_t level, const PlannedRecord& record,
   }
 }
 
-/// What a faster tier takes from here stays as a copy, or goes.
+/// A record that a faster tier takes from here stays as a copy, or goes.
 void TierPlan::leave_copy(std::size_t level, PlannedRecord record,
                           bool is_known, std::vector<TierStep>& steps) {
   record.next_use = kLaterRun;

@@ -1,4 +1,5 @@
-// What the tiers of one cache keep: the policies of all of them, asked as one.
+// The plan of the tiers of one cache: the policies of all of them, asked as
+// one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -110,7 +111,7 @@ class TierPlan {
                   std::vector<TierStep>& steps);
 
   std::vector<Tier> tiers_;
-  AccessTime now_ = 0;  // Of the latest call.
+  AccessTime now_ = 0;  // The time of the latest call.
 };
 
 }  // namespace leat

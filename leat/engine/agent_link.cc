@@ -179,7 +179,7 @@ class PollingLink final : public AgentLink {
 
   const AgentLinkOptions options_;
   const OwnedFd wake_;
-  // Of the thread.
+  // Used by the thread.
   OwnedFd socket_;
   LineReader reader_;
   std::string unsent_;

@@ -20,11 +20,11 @@ struct AgentLinkOptions {
   WireRegistration registration;
   std::function<LoaderRates()> rates;
   std::function<void(const Share&)> set_share;
-  /// What the agent says of this job: see Loader::pace().
+  /// Hears the agent's pace for this job: see Loader::pace().
   std::function<void(const Pace&)> set_pace;
-  /// What other nodes say of it, if anything: goes with each report.
+  /// The other nodes' pace, if known: goes with each report.
   std::function<std::optional<Pace>()> elsewhere;
-  /// What was done last; called about once a second while somebody looks.
+  /// The latest steps; called about once a second while somebody looks.
   std::function<JobTrace()> trace;
 };
 
@@ -40,14 +40,15 @@ class AgentLink {
 };
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
 
-/// What is the same on all ranks of a job and on no other's of its time: of
-/// torchrun and Slurm their job's id, else where its ranks meet (MASTER_ADDR,
-/// MASTER_PORT and WORLD_SIZE), with the dataset; else this loader alone.
+/// A key that is the same on all ranks of a job and on no other's of its time:
+/// with torchrun and Slurm their job's id, else the place where its ranks meet
+/// (MASTER_ADDR, MASTER_PORT and WORLD_SIZE), with the dataset; else this
+/// loader alone.
 std::string job_key(const Env& env, const std::string& dataset);
 
-/// What people call a job: LEAT_JOB_NAME, else Slurm's name of it, else the
-/// script or program that runs. Of the command line, which may hold secrets,
-/// nothing else. `command_line` is as /proc/self/cmdline has it.
+/// The name of a job for people: LEAT_JOB_NAME, else Slurm's name of it, else
+/// the script or program that runs. Takes nothing else from the command line,
+/// which may hold secrets. `command_line` is as /proc/self/cmdline has it.
 std::string job_name(const Env& env, std::string_view command_line);
 
 }  // namespace leat

@@ -1,5 +1,5 @@
-// What a cache is to be: what was asked for, checked, and what was left open,
-// chosen from what is free.
+// The options of a cache: checks those that were given, and chooses the others
+// from the free memory and disk.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,7 @@
 namespace leat {
 namespace {
 
-/// Of a picture, decoded, times its bytes, at most as a rule.
+/// The usual upper bound of a decoded picture's size over that of its bytes.
 constexpr std::uint64_t kUsualGrowth = 12;
 /// Less than this is not worth a tier that nobody asked for.
 constexpr std::uint64_t kLeastBytes = 64 * kMiB;
@@ -48,7 +48,7 @@ std::filesystem::path existing_part(std::filesystem::path path) {
   return path;
 }
 
-/// What segments in `folder` take already is as good as free.
+/// The room of segments that are in `folder` already is as good as free.
 std::uint64_t free_disk_bytes(const std::string& folder) {
   struct statfs now {};
   if (::statfs(existing_part(folder).c_str(), &now) != 0) return 0;

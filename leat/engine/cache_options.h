@@ -1,4 +1,4 @@
-// What a loader is told about its cache.
+// A loader's options for its cache.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -18,8 +18,9 @@ namespace leat {
 /// In which form tiers keep samples whose ops begin alike in every epoch.
 enum class CacheForm : std::uint8_t {
   kEncoded,  ///< The bytes, as they lie in the store.
-  kDecoded,  ///< What ops make of them before the first that draws.
-  kAuto,     ///< What serves the limits of the tiers best, once measured.
+  kDecoded,  ///< Keeps the output of the ops before the first that draws.
+  /// Keeps the form that uses the tiers' limits best, once measured.
+  kAuto,
 };
 
 /// "encoded", "decoded" or "auto". Errors: kInvalidArgument
@@ -43,9 +44,9 @@ struct CacheOptions {
   std::string disk;
   /// Bytes in that folder, of all jobs; nullopt: half of what is free there.
   std::optional<std::uint64_t> disk_limit_bytes;
-  /// What is kept when not all fits: one of cache_policy_names().
+  /// The policy that decides what is kept: one of cache_policy_names().
   std::string policy = "belady";
-  /// Of windowed_belady: how many reads of the job it looks ahead, at least 1;
+  /// For windowed_belady: how many reads of the job it looks ahead, at least 1;
   /// 0 for the others.
   std::uint64_t window = 0;
   /// Which samples the tiers may hold at all: of never_evict alone. kFrequency
@@ -64,10 +65,10 @@ struct CacheOptions {
   /// data and say so too, and what several of them miss one fetches. RAM is
   /// then of all of them together, as the folder's limit is.
   bool is_shared = false;
-  /// Of the next so many positions of a rank, those whose samples are cached
+  /// Among the next so many positions of a rank, those whose samples are cached
   /// are delivered first; 0: every sample comes in its order.
   std::uint64_t first_within = 0;
-  /// What the tiers stand on; null: the system's own calls. For tests, which
+  /// The file calls under the tiers; null: the system's own. For tests, which
   /// fail each.
   std::shared_ptr<FileOps> file_ops = nullptr;
   /// Chooses the sizes, and the user's cache folder, from what is free.

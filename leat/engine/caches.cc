@@ -24,12 +24,12 @@ namespace {
 
 /// Ranges longer than this come in parts, each a record.
 constexpr std::uint64_t kPartBytes = 8 * kMiB;
-/// What may wait to be written, beside the tiers: an eighth of them, within
-/// these.
+/// The bytes that may wait to be written, beside the tiers: an eighth of them,
+/// within these.
 constexpr std::uint64_t kLeastQueueBytes = 8 * kMiB;
 constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
-/// What others wrote is seen this often; sooner where they are other jobs, who
-/// may read the same at any time.
+/// The tiers look for the writes of others this often; more often if they are
+/// other jobs, which may read the same at any time.
 constexpr Nanoseconds kCatchUp = std::chrono::milliseconds(50);
 constexpr Nanoseconds kSharedCatchUp = std::chrono::milliseconds(10);
 
@@ -37,7 +37,7 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// Of the `index`-th tier; null: all samples.
+/// The placement of the `index`-th tier; null: all samples.
 std::function<bool(SampleId)> planned_for(const CacheNeeds& needs,
                                           std::size_t index) {
   if (needs.planned.empty()) return nullptr;
@@ -48,7 +48,7 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
                             const CacheOptions& options,
                             const CacheNeeds& needs,
                             std::function<bool(SampleId)> planned) {
-  // What others hold, their policies know.
+  // The other writers' policies know the rest.
   const std::uint64_t limit =
       tier->options().limit_bytes / tier->options().expected_writers;
   const std::uint64_t records =
@@ -71,8 +71,8 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
       .keeps_copies = level == CacheLevel::kDisk && options.policy == "belady"};
 }
 
-/// Of all local ranks where they can share it, else of this one alone: then
-/// `needs` has no exchange any more.
+/// Opens it for all local ranks if they can share it, else for this one alone:
+/// then `needs` has no exchange any more.
 Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
                                               std::uint64_t source,
                                               CacheNeeds& needs, FileOps& ops,
@@ -123,7 +123,8 @@ Error with_remedy(Error error) {
                                    : "; name another folder in disk="));
 }
 
-/// Where all jobs find each other: beside the records that they share.
+/// The folder in which all jobs find each other: beside the records that they
+/// share.
 CacheSharing open_sharing(const CacheOptions& options, const CacheNeeds& needs,
                           std::uint64_t tier_bytes) {
   CacheSharing sharing;

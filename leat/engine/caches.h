@@ -21,22 +21,22 @@
 
 namespace leat {
 
-/// What the tiers of a job are made for.
+/// The facts that a job's tiers are made by.
 struct CacheNeeds {
   std::uint64_t samples = 0;      ///< At most; so much is not taken for it.
   std::uint64_t fields = 1;       ///< Byte fields a sample.
-  std::uint64_t data_bytes = 0;   ///< Of all objects.
+  std::uint64_t data_bytes = 0;   ///< Bytes of all objects.
   std::uint32_t local_ranks = 1;  ///< That share the RAM.
   /// Samples may be kept decoded, some with both records for a while.
   bool may_decode = false;
-  /// Where they hand it to each other; empty where they are not sure to be of
-  /// one job: each then has its share to itself.
+  /// The folder in which local ranks hand it to each other; empty if they are
+  /// not sure to be of one job: each then has its share to itself.
   std::string exchange;
-  /// Where among the peers each sample lies; null: where its key draws it.
+  /// The peer of each sample; null: its key draws it.
   std::shared_ptr<const std::vector<std::uint16_t>> peer_of = nullptr;
   /// Which samples each tier may hold, the fastest first; empty: all.
   std::vector<std::function<bool(SampleId)>> planned = {};
-  /// Of the catalogue; asked by `is_shared`.
+  /// The catalogue's digest; asked by `is_shared`.
   Hash128 dataset = {};
 };
 
@@ -69,9 +69,9 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,
                                   const Env& env);
 
-/// What is asked for and is not there, a sentence each with its remedy: more
-/// RAM than this process may have, or more of the disk than is free. Blocks as
-/// above.
+/// Doubts about options that ask for more than there is, a sentence each with
+/// its remedy: more RAM than this process may have, or more of the disk than is
+/// free. Blocks as above.
 std::vector<std::string> doubts_about(const CacheOptions& options,
                                       const Limits& limits);
 

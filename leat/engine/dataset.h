@@ -27,14 +27,15 @@ struct Dataset {
   std::string url;  ///< Without credentials; of a joined one: of all its parts.
   StoreOptions store_options;
   std::shared_ptr<const Catalogue> catalogue;
-  std::string catalogue_source;  ///< Where the catalogue was found, for people.
-  /// When what lies there was listed; the epoch if nobody knows. Of a joined
-  /// one, the part that was listed first.
+  std::string catalogue_source;  ///< The source of the catalogue, for people.
+  /// The time when the data was listed; the epoch if nobody knows. For a joined
+  /// dataset, that of the part that was listed first.
   std::chrono::sys_seconds listed_at{};
   /// The places of a joined dataset, in the order of join_catalogues(); else
   /// empty.
   std::vector<StorePlace> parts;
-  /// What opening it asked the store for. Who reads it first takes that over.
+  /// The requests of opening it. The first loader that reads it takes them
+  /// over.
   std::shared_ptr<Metrics> opening;
 };
 
@@ -110,7 +111,7 @@ Result<Dataset> select_samples(const Dataset& from,
 /// Errors: kInvalidArgument if there is none; as join_catalogues()
 Result<Dataset> join_datasets(std::span<const Dataset> datasets);
 
-/// What one process may use of a store.
+/// The part of a store that one process may use.
 struct StoreShare {
   std::size_t max_in_flight = 1;
   std::size_t io_threads = 1;

@@ -12,8 +12,9 @@
 
 namespace leat {
 
-/// What IndexOptions::objects asks for: the objects below a prefix, in byte
-/// order, their keys relative to it. Blocks; reads the inventory at each call.
+/// The function for IndexOptions::objects: returns the objects below a prefix,
+/// in byte order, their keys relative to it. Blocks; reads the inventory at
+/// each call.
 using FindObjects =
     std::function<Result<std::vector<ObjectInfo>>(std::stop_token)>;
 

@@ -1,4 +1,4 @@
-// What a run asked for and what that cost: docs/reference/ledger.md.
+// The requests of a run and their cost: docs/reference/ledger.md.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace leat {
 
-/// Whose prices something is counted at.
+/// The provider and prices that something is counted at.
 struct Pricing {
   std::string provider;  ///< Empty: none is known, and requests have no price.
   Prices prices = {};
   Billing billing = {};
 };
 
-/// Who serves what is at an http(s) URL, by its host: "s3" for AWS, "gcs" for
-/// Google; empty for others, whose prices nobody here knows.
+/// The provider of an http(s) URL, by its host: "s3" for AWS, "gcs" for Google;
+/// empty for others, whose prices are unknown here.
 std::string provider_at(std::string_view url);
 
 /// As the environment says: LEAT_PROVIDER (else `provider`, who serves the
@@ -37,15 +37,15 @@ Result<Pricing> read_pricing(const Env& env,
 
 struct LedgerCounts {
   Usage usage = {};
-  /// Of all accelerators: time in which they stood still for data.
+  /// Seconds that all accelerators together stood still for data.
   double stalled_accelerator_seconds = 0;
   std::uint32_t accelerators_a_node = 1;
-  /// Of the machine's processors and accelerators, whoever used them.
+  /// Joules of the machine's processors and accelerators, for all programs.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};
 };
 
-/// Of a loader's rank, by what it has counted; without energy.
+/// The counts of a loader's rank, by its metrics; without energy.
 LedgerCounts counts_of(const Metrics& metrics,
                        std::uint32_t accelerators_a_node);
 
@@ -57,7 +57,7 @@ struct LedgerDollars {
 
 LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing);
 
-/// A JSON object. What is not known is left out.
+/// A JSON object. Unknown values are left out.
 std::string to_json(const LedgerCounts& counts, const Pricing& pricing);
 
 /// Brings those metrics up to date that follow from others, and from `energy`.

@@ -155,7 +155,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
     LEAT_TRY_VOID(m.open_run(unused));
     run = m.run;
   }
-  unused.reset();  // What it holds of the budget, the batch may need.
+  unused.reset();  // The batch may need the part of the budget that it holds.
   if (run == nullptr) {
     m.stream->wait_within(timeout);
     return Next::not_yet();

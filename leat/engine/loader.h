@@ -48,8 +48,8 @@ class Loader {
   static Result<std::unique_ptr<Loader>> open(Dataset dataset,
                                               LoaderOptions options,
                                               const Env& env);
-  /// Of shards without a catalogue, begins to read them: the first epoch
-  /// indexes them, and keeps the catalogue.
+  /// If shards have no catalogue, begins to read them: the first epoch indexes
+  /// them, and keeps the catalogue.
   static Result<std::unique_ptr<Loader>> open(LoaderSource source,
                                               LoaderOptions options,
                                               const Env& env);
@@ -62,7 +62,7 @@ class Loader {
     std::uint64_t number = 0;
   };
 
-  /// What next_within() brings.
+  /// The result of next_within().
   class Next {
    public:
     static Next not_yet() { return Next(State::kNotYet); }
@@ -151,38 +151,38 @@ class Loader {
   RecentStalls recent() const;
   /// Prices and energy in them are as of this call.
   std::shared_ptr<const Metrics> metrics() const;
-  /// What it asked for and what that cost so far, as to_json(LedgerCounts).
+  /// Its requests and their cost so far, as to_json(LedgerCounts).
   std::string ledger() const;
-  /// Who serves what it reads: see OpenedStore.
+  /// The provider of its data: see OpenedStore.
   const std::optional<std::string>& provider() const;
 
-  /// What it has done since it was opened. Any thread, at any time.
+  /// Its totals since it was opened. Any thread, at any time.
   LoaderRates rates() const;
   /// The waits of the latest steps that were delivered and not yet taken, of at
   /// most 1,024; the oldest first. For one reader.
   std::vector<StepWait> take_waits();
   /// Bounds threads, requests in flight, bandwidth and cache of this rank from
-  /// now on; what is nullopt is as the options say, and more than they say is
-  /// not given. The tuner chooses within that; where it is off, all is used.
-  /// Nothing is cancelled: what is too much ends and is not begun again.
-  /// Neither order nor content depends on it. What the cache holds beyond its
-  /// bytes goes by the plan, what is used furthest first; bytes that are added
-  /// are there at once.
+  /// now on. A nullopt leaves the bound of the options, which are the most in
+  /// any case. The tuner chooses within the bounds; if it is off, all is used.
+  /// Nothing is cancelled: surplus work ends and is not begun again. Neither
+  /// order nor content depends on it. If the cache holds more than its new
+  /// bytes, the plan drops the records that are used furthest in the future;
+  /// bytes that are added are there at once.
   void set_share(const Share& wanted);
   /// The most that set_share() can give.
   Share most_share() const;
-  /// Of a job of several nodes: how fast a rank here may go, as the agent of
-  /// this node says; nullopt as long as it has not said so. Who can reach the
-  /// other nodes tells them.
+  /// For a job of several nodes: the pace of a rank here, by the agent of this
+  /// node; nullopt as long as it has told none. The caller tells the other
+  /// nodes.
   std::optional<Pace> pace() const;
-  /// What they say in turn, all of them joined(), for the agent.
+  /// The paces of the other nodes, all of them joined(), for the agent.
   void set_pace_elsewhere(const Pace& pace);
 
-  /// What its tuner changed, and how its share of the node's caches did, the
+  /// The changes of its tuner, and those of its share of the node's caches, the
   /// latest last; at most the last 1,000 of each.
   std::vector<Decision> decisions() const;
-  /// Where its speed ends, by what was seen of it last. None: too little was
-  /// seen, or the tuner is off.
+  /// Explains the limit of its speed, by the latest observations. None: too
+  /// little was seen, or the tuner is off.
   std::optional<Explanation> explanation() const;
 
   /// Waits until what its cache was offered so far is written, or was not

@@ -1,5 +1,5 @@
-// What a loader does as batches are asked for and given: it counts the time,
-// looks further ahead or less far, and draws what it saw.
+// A loader's work as batches are asked for and given: it counts the time, looks
+// further ahead or less far, and draws the trace.
 
 #include <fmt/format.h>
 

@@ -18,7 +18,7 @@ namespace {
 /// included; of a disk, what most that are rented give at least.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
-/// Of the thread that writes records: a copy and a checksum.
+/// The rate of the thread that writes records: a copy and a checksum.
 constexpr double kWriteBytesPerSecond = 2e9;
 
 double seconds(Nanoseconds time) {
@@ -77,7 +77,7 @@ double Loader::Machine::form_bytes(const LoaderRates& rates) const {
   const auto limit = static_cast<double>(cache_bytes);
   const auto most = static_cast<double>(most_cache.ram_bytes.value_or(0) +
                                         most_cache.disk_bytes.value_or(0));
-  // What others of a shared cache hold answers this job, too.
+  // Records of the other jobs in a shared cache answer this job, too.
   if (most == 0 || !shared_cache.empty()) return limit;
   const auto allowed_now =
       static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
@@ -111,7 +111,7 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
         seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
         costs.encoded_bytes / static_cast<double>(usual.in_flight);
   }
-  // Of shards that are being indexed, as many as are like these.
+  // For shards that are being indexed: as many as if all were like these.
   const std::uint64_t samples = form_samples.value_or(
       static_cast<std::uint64_t>(static_cast<double>(data_bytes) /
                                  std::max(1.0, costs.encoded_bytes)));
@@ -145,9 +145,9 @@ void Loader::Machine::choose_form_by(const DecodedForm::Findings& found) {
   if (choice.decoded_share != 0) decoded->keep_share(choice.decoded_share);
 }
 
-// The epoch after the choice still makes records. All encoded cannot be
-// measured beside it: against what the model said of that. Where training is
-// what takes the time, by what cores took.
+// The epoch after the choice still makes records. The loader cannot measure
+// all-encoded beside it, so it compares with the model's prediction of that. If
+// training takes the time, it compares the time of cores.
 void Loader::Machine::judge_form(const EpochStats& at) {
   constexpr double kWaits = 0.05;
   const MutexLock lock(choosing);

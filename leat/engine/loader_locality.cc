@@ -88,7 +88,7 @@ Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
       .tail = tail,
       .world_size = rank.world_size,
       .policy = cache.policy,
-      // What each rank may write of the largest tier.
+      // The bytes of the largest tier that each rank may write.
       .capacity =
           std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
           local_ranks,
@@ -96,7 +96,7 @@ Result<void> Loader::Machine::plan_locality(std::uint32_t local_ranks) {
       .is_balanced = options.locality == Locality::kBalance,
       .epochs = options.epochs.value_or(kNever)};
   if (dataset.catalogue != nullptr) holders->cost = costs_of_samples();
-  // What is wrong with it is told now, and not by the first batch.
+  // Errors are told now, and not by the first batch.
   LEAT_TRY_VOID(make_dealing(0));
   return {};
 }

@@ -51,8 +51,8 @@ Tail tail_of(const LoaderOptions& options) {
   return drops ? Tail::kDrop : Tail::kKeep;
 }
 
-/// What the user said wins. Then the launcher is asked only who shares the
-/// node, and need not be able to say: Lightning's leaves variables out.
+/// The user's options win. Then the launcher is asked only which processes
+/// share the node, and need not know: Lightning's leaves variables out.
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
@@ -113,7 +113,8 @@ void Loader::Machine::configure_order() {
   }
 }
 
-/// What a state goes by: of a stream it is there before the catalogue is.
+/// The digest that a state goes by: for a stream it is there before the
+/// catalogue is.
 Hash128 Loader::Machine::digest_of_data() const {
   if (unindexed) return listing_digest(unindexed->objects);
   return order.shuffle == Shuffle::kStream ? listing_digest(*dataset.catalogue)
@@ -228,7 +229,7 @@ Result<void> Loader::Machine::open_cache(const Limits& limits,
   if (options.cache->is_auto && launch.local.rank == 0) {
     log_info("cache=\"auto\" chose " + describe(*options.cache));
   }
-  // What one local rank keeps, any of them may want.
+  // Any local rank may want the records that one of them keeps.
   const Rank local = launch.local;
   readers = {.first = rank.rank, .count = 1, .world_size = rank.world_size};
   if (local.world_size > 1 && rank.rank >= local.rank &&
@@ -291,11 +292,11 @@ Result<void> Loader::Machine::choose_what_is_open(const Limits& limits) {
   return {};
 }
 
-// Threads that wait for something else than a core, in a function of the
-// user's, may be more than the cores; requests, more than 128 where latency is
-// long and samples are small. Where no agent divides the cores among jobs and
-// no other rank of this one is on them, more threads get more of cores that
-// other programs use too.
+// Threads may outnumber the cores if they wait for something else than a core,
+// in a function of the user's. Requests may be more than 128 if latency is long
+// and samples are small. If no agent divides the cores among jobs, and no other
+// rank of this job is on them, more threads get more of the cores that other
+// programs use, too.
 void Loader::Machine::choose_most(const Limits& limits) {
   constexpr std::size_t kTimes = 4;
   constexpr std::size_t kTimesBesideOthers = 2;

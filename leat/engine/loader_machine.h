@@ -1,4 +1,4 @@
-// What a loader is made of. For loader.cc and loader_*.cc alone.
+// The parts of a loader. For loader.cc and loader_*.cc alone.
 #pragma once
 #include <unistd.h>
 
@@ -33,9 +33,8 @@ namespace leat {
 /// Everything that outlives a call. Members are destroyed from the last to the
 /// first: runs before what they borrow.
 struct Loader::Machine {
-  /// Of shards that are being indexed, without a catalogue until that is done:
-  /// then, under `mutex`, it gets one, and with it `fields`, `blocks` and
-  /// `context`.
+  /// While shards are being indexed it has no catalogue. Once that is done, it
+  /// gets one under `mutex`, and with it `fields`, `blocks` and `context`.
   Dataset dataset;
   /// Until configure() is done with them.
   std::optional<UnindexedShards> unindexed;
@@ -46,16 +45,18 @@ struct Loader::Machine {
   std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
   std::string data_digest;  ///< Says in a state which data it is of.
   std::shared_ptr<const BlockMap> blocks;
-  RankShare share;           ///< Now. Its threads and requests change.
-  RankShare usual;           ///< As the options say.
-  RankShare most_share;      ///< The most that set_share() gives.
-  RankShare most_alone;      ///< What the tuner may choose without a share.
-  Share most_cache;          ///< The same, of the tiers that there are.
-  std::string shared_cache;  ///< Of which jobs of this user; empty: its own.
+  RankShare share;       ///< Now. Its threads and requests change.
+  RankShare usual;       ///< As the options say.
+  RankShare most_share;  ///< The most that set_share() gives.
+  /// The most that the tuner may choose without a share.
+  RankShare most_alone;
+  Share most_cache;  ///< The same, of the tiers that there are.
+  /// The jobs of this user that share the cache; empty: it is the job's own.
+  std::string shared_cache;
   const TimePoint opened_at = SteadyClock().now();
   std::unique_ptr<Trace> trace;  // Null: nobody asked for one.
   RecentTrace recent;
-  RankRun readers;  ///< Who reads what the cache of this rank keeps.
+  RankRun readers;  ///< The ranks that read the records of this rank's cache.
   /// Nullopt unless samples are dealt to holders.
   std::optional<HolderDealingOptions> holders;
   std::shared_ptr<Metrics> metrics;
@@ -72,14 +73,16 @@ struct Loader::Machine {
   ReadAheadStore* ahead = nullptr;
   /// Null where no sample is kept decoded. Outlives the runs.
   std::unique_ptr<DecodedForm> decoded;
-  bool has_form = false;  ///< Of the cache: open_form() has settled it.
+  /// True once open_form() has settled the form of the cache.
+  bool has_form = false;
   /// As DecodedForm's limits have it; nullopt: not known when it was opened.
   std::optional<std::uint64_t> form_samples;
   bool form_may_mix = true;
-  std::uint64_t cache_bytes = 0;  ///< Of records that the cache may hold.
+  /// The bytes of records that the cache may hold.
+  std::uint64_t cache_bytes = 0;
   std::unique_ptr<RunContext> context;
-  /// What the runs over parts may hold: `stream_memory` has it, and what is
-  /// read ahead, out of `budget`.
+  /// The memory of the runs over parts: `stream_memory` has it, and that of
+  /// reading ahead, out of `budget`.
   std::unique_ptr<MemoryBudget> part_budget;
   std::unique_ptr<ShardStream> stream;  ///< Null: there was a catalogue.
   const pid_t pid = getpid();
@@ -97,10 +100,10 @@ struct Loader::Machine {
   std::shared_ptr<EpochRun> next_run LEAT_GUARDED_BY(mutex);
   std::uint64_t iteration LEAT_GUARDED_BY(mutex) = 0;
   std::uint64_t global_batch LEAT_GUARDED_BY(mutex) = 0;
-  /// Where begin() starts and what state() saves.
+  /// The place where begin() starts and that state() saves.
   std::uint64_t epoch LEAT_GUARDED_BY(mutex) = 0;
   std::uint64_t position LEAT_GUARDED_BY(mutex) = 0;
-  /// Of that position: see LoaderState.
+  /// Belongs to that position: see LoaderState.
   std::vector<std::uint64_t> left_behind LEAT_GUARDED_BY(mutex);
   bool is_begun LEAT_GUARDED_BY(mutex) = false;  ///< stats.back() is of `run`.
   bool has_delivered LEAT_GUARDED_BY(mutex) = false;
@@ -117,7 +120,7 @@ struct Loader::Machine {
   bool is_in_parts LEAT_GUARDED_BY(mutex) = false;
   std::uint64_t epoch_of_parts LEAT_GUARDED_BY(mutex) = 0;
   bool has_last_part LEAT_GUARDED_BY(mutex) = false;
-  /// Where the part behind the one that was started last begins.
+  /// The start of the part behind the one that was started last.
   std::uint64_t next_part LEAT_GUARDED_BY(mutex) = 0;
   std::uint64_t steps_of_parts LEAT_GUARDED_BY(mutex) = 0;
   Reservation stream_memory LEAT_GUARDED_BY(mutex);
@@ -136,7 +139,8 @@ struct Loader::Machine {
   Pricing pricing;
   std::unique_ptr<EnergyCount> energy;  ///< Null until it is opened.
   std::optional<TimePoint> waiting_since LEAT_GUARDED_BY(mutex);
-  std::uint64_t reads_over LEAT_GUARDED_BY(mutex) = 0;  ///< Of rates().
+  /// Counted for rates().
+  std::uint64_t reads_over LEAT_GUARDED_BY(mutex) = 0;
   TimePoint begun LEAT_GUARDED_BY(mutex);
   ThreadTimes threads_at_begin LEAT_GUARDED_BY(mutex);
   std::vector<EpochStats> stats LEAT_GUARDED_BY(mutex);
@@ -167,7 +171,7 @@ struct Loader::Machine {
   std::deque<Decision> cache_decisions LEAT_GUARDED_BY(mutex);
   /// By the tuner; none where it is off.
   std::optional<Settings> chosen LEAT_GUARDED_BY(mutex);
-  /// Of all objects; 0 if neither cache nor tuner asks.
+  /// Bytes of all objects; 0 if neither cache nor tuner asks.
   std::uint64_t data_bytes = 0;
   /// Last: its thread ends before what it watches.
   std::unique_ptr<LoaderTuning> tuning;
@@ -191,8 +195,8 @@ struct Loader::Machine {
   Result<void> configure(const Env& env);
   /// Puts into `options` what they leave open.
   Result<void> choose_what_is_open(const Limits& limits);
-  /// What set_share() may give: what was asked for, or else a few times what
-  /// was chosen.
+  /// Chooses the most that set_share() may give: the options, or else a few
+  /// times the chosen values.
   void choose_most(const Limits& limits);
   Result<void> configure_batches(const Env& env) LEAT_REQUIRES(mutex);
   /// REQUIRES: there is a catalogue.
@@ -231,7 +235,7 @@ struct Loader::Machine {
   Result<void> check_placed_for(const LoaderState& state) const
       LEAT_REQUIRES(mutex);
 
-  /// Of the tiers; null: there are none.
+  /// The records of the tiers; null: there are none.
   RecordCache* records() const;
 
   // loader_locality.cc
@@ -240,7 +244,7 @@ struct Loader::Machine {
   /// Fills in `holders`, once the cache is open and there is a catalogue;
   /// before that only checks what can be. Errors: as HolderDealing::make
   Result<void> plan_locality(std::uint32_t local_ranks) LEAT_REQUIRES(mutex);
-  /// What each sample takes of a tier, kept as it lies. REQUIRES: there is a
+  /// The cost of each sample in a tier, kept as bytes. REQUIRES: there is a
   /// catalogue.
   std::function<std::uint64_t(SampleId)> costs_of_samples() const;
   /// For a run that begins in epoch `which`.
@@ -289,7 +293,7 @@ struct Loader::Machine {
 
   // loader_parts.cc: the first epoch over shards that nobody has indexed.
   StreamOptions stream_options() const;
-  /// Of what the cache has yet to write, in the first epoch of a stream.
+  /// The bytes that the cache has yet to write, in the first epoch of a stream.
   std::uint64_t stream_queue_bytes() const;
   /// Puts what reads ahead in front of the store, and begins.
   void open_ahead();
@@ -338,8 +342,8 @@ struct Loader::Machine {
       std::unique_ptr<HolderDealing> dealing = nullptr,
       const std::vector<std::uint64_t>& behind = {}) const LEAT_REQUIRES(mutex);
   /// Makes `run` the one at (epoch, position), unless there is one; leaves it
-  /// null while shards have yet to be indexed. What it does not need of earlier
-  /// runs goes to `unused`.
+  /// null while shards have yet to be indexed. Moves earlier runs that it does
+  /// not need to `unused`.
   Result<void> open_run(std::shared_ptr<EpochRun>& unused) LEAT_REQUIRES(mutex);
   /// Leaves what runs: the next begin() starts there. Returns the old run.
   std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,

@@ -1,4 +1,4 @@
-// What a loader can be told. Every name is the same in Python and in `leat`.
+// A loader's options. Every name is the same in Python and in `leat`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,10 +21,10 @@
 namespace leat {
 
 /// Whether and from where threads and requests in flight are tuned
-/// (tune/tuner.h). What `threads` and `max_in_flight` say is then the most.
+/// (tune/tuner.h). `threads` and `max_in_flight` are then upper bounds.
 struct TuneOptions {
   bool is_on = true;  ///< LEAT_TUNE=off in the environment turns it off.
-  /// Of this rank, to begin with; 0: as many as without tuning.
+  /// For this rank, to begin with; 0: as many as without tuning.
   std::size_t start_threads = 0;
   std::size_t start_in_flight = 0;
   /// A file for what the tuner sees, for `leat explain --replay`; empty: none.
@@ -50,7 +50,7 @@ struct LoaderOptions {
   std::uint64_t global_batch_size = 0;
   /// Samples a step of each rank; 0 if `global_batch_size` is given instead.
   std::uint64_t batch_size = 0;
-  /// Who we are; nullopt asks the launcher's environment.
+  /// Our rank; nullopt asks the launcher's environment.
   std::optional<Rank> rank;
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
@@ -79,7 +79,7 @@ struct LoaderOptions {
 
   std::vector<OpSpec> ops;
   std::vector<std::string> fields;  ///< Empty: all of them.
-  /// Whoever gets the batches takes their samples apart: these may have any
+  /// The receiver of the batches takes their samples apart: these may have any
   /// shape.
   bool has_collate = false;
   bool ids = false;  ///< Adds `index`, `key` and, padded, `valid`.

@@ -105,7 +105,7 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   ground->context->first_step = steps_of_parts;
   OrderOptions of_part = order;
   of_part.first_block = ground->part.first_block;
-  // What does not fill a step, the next part begins with.
+  // The next part begins with the samples that do not fill a step.
   LEAT_TRY(const Steps steps,
            Steps::make({.samples = ground->part.end,
                         .start = from - ground->part.first_sample,
@@ -127,8 +127,8 @@ Result<std::shared_ptr<EpochRun>> Loader::Machine::start_part(
   return std::shared_ptr<EpochRun>(ground, ground->run.get());
 }
 
-// What comes behind the part changes nothing: the windows of a stream stay
-// where they are, and time is told without the number of samples.
+// Samples behind the part change nothing: the windows of a stream stay where
+// they are, and time is told without the number of samples.
 Result<std::optional<NextUse>> Loader::Machine::next_use_of(
     const StreamPart& part, const std::shared_ptr<const BlockMap>& cut,
     std::uint64_t from) const {

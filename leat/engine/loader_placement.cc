@@ -134,7 +134,8 @@ Result<std::vector<std::function<bool(SampleId)>>>
 Loader::Machine::place_in_tiers(std::uint32_t local_ranks) const {
   LEAT_TRY_VOID(check_placement());
   const CacheOptions& cache = *options.cache;
-  // What these ranks may write of each tier, as wrap_in_cache() opens them.
+  // The bytes of each tier that these ranks may write, as wrap_in_cache() opens
+  // them.
   std::vector<std::uint64_t> capacities;
   const auto add = [&](std::uint64_t bytes) {
     capacities.push_back(bytes / local_ranks * readers.count);

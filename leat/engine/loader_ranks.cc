@@ -13,7 +13,7 @@ namespace leat {
 namespace {
 
 constexpr std::string_view kRemedies =
-    "Where ranks meet in each step, as in DistributedDataParallel, they would "
+    "If ranks meet in each step, as in DistributedDataParallel, they would "
     "pair steps of two epochs, or hang. Say drop_last=True, which leaves these "
     "samples out, or pad=True, which fills the step up, or join=True if ranks "
     "may differ: they do not meet in the loop, or they do in torch's Join";

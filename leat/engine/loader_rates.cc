@@ -1,4 +1,4 @@
-// What a loader has done, and how much of its node it may use from now on.
+// A loader's totals, and the part of its node that it may use from now on.
 #include "leat/engine/loader_rates.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
   return share ? std::clamp<std::size_t>(*share, 1, most) : otherwise;
 }
 
-/// Of all parts, each once.
+/// The buckets of all parts, each once.
 std::vector<std::string> buckets_of(const Dataset& dataset) {
   std::vector<std::string> buckets;
   const auto add = [&](std::string_view place) {
@@ -133,7 +133,7 @@ void Loader::Machine::open_link(Loader& loader, const Env& env) {
                        .in_flight = most_share.in_flight,
                        .ram_bytes = most_cache.ram_bytes.value_or(0),
                        .disk_bytes = most_cache.disk_bytes.value_or(0),
-                       // Of shards that are yet to be indexed, not known.
+                       // Unknown for shards that are yet to be indexed.
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
                                               : dataset.catalogue->samples(),
@@ -204,7 +204,7 @@ std::vector<StepWait> Loader::take_waits() {
 }
 
 Settings Loader::Machine::most_settings() const {
-  // Where nobody chooses, what is allowed is used: then it is the usual.
+  // If no tuner chooses, everything allowed is used: then that is the usual.
   const RankShare& otherwise = chosen ? most_alone : usual;
   return {.threads = allowed_of(allowed.threads, otherwise.threads,
                                 most_share.threads),

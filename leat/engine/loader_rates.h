@@ -1,4 +1,4 @@
-// What a loader has done since it was opened: what a tuner decides by.
+// A loader's totals since it was opened, by which a tuner decides.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ struct StepWait {
   Stall cause = Stall::kHandover;  ///< The largest.
 };
 
-/// Of one rank. All but `threads` and `in_flight` only grow: whoever wants a
-/// rate takes two and subtracts.
+/// For one rank. All but `threads` and `in_flight` only grow: take two and
+/// subtract to get a rate.
 struct LoaderRates {
   Nanoseconds elapsed{0};     ///< Since the loader was opened.
   std::uint64_t samples = 0;  ///< Delivered.
@@ -45,7 +45,7 @@ struct LoaderRates {
   std::uint64_t disk_allowed_bytes = 0;
   std::uint64_t ram_bytes = 0;  ///< That this process keeps in each, now.
   std::uint64_t disk_bytes = 0;
-  std::uint64_t reserved_bytes = 0;  ///< Of memory=, now.
+  std::uint64_t reserved_bytes = 0;  ///< Bytes of memory= in use now.
 
   std::size_t threads = 1;    ///< That may work now.
   std::size_t in_flight = 1;  ///< Requests that may be in flight now.
@@ -55,12 +55,13 @@ struct LoaderRates {
 
   std::uint64_t gets = 0;   ///< Requests sent for bytes: `reads`, and others.
   std::uint64_t lists = 0;  ///< Requests sent for lists.
-  /// What a sample takes of its cache, on average, where some are kept decoded;
-  /// 0: none are, or it is not yet known.
+  /// The average bytes of a sample in its cache, if some are kept decoded; 0:
+  /// none are, or it is not yet known.
   double kept_bytes = 0;
-  double saved_seconds = 0;  ///< Of a thread, by a hit, on average: the same.
-  double decoded_hits = 0;   ///< Samples that hits spared that much, so far.
-  LedgerDollars dollars;     ///< Prices of gets and lists, and of `wait`.
+  /// Average seconds of a thread that a hit saves: the same.
+  double saved_seconds = 0;
+  double decoded_hits = 0;  ///< Samples that hits spared that much, so far.
+  LedgerDollars dollars;    ///< Prices of gets and lists, and of `wait`.
 };
 
 }  // namespace leat

@@ -1,5 +1,5 @@
-// Who may call a loader, and which runs it has: the one of its epoch, from the
-// position where that stands, and the one after it.
+// Checks who may call a loader, and holds its runs: the run of its epoch, from
+// its position on, and the one after it.
 
 #include <memory>
 #include <optional>
@@ -120,7 +120,7 @@ std::optional<std::uint64_t> Loader::Machine::samples() const {
 }
 
 LoaderState Loader::Machine::state_now() const {
-  // Where one rank's is empty, another's may not be.
+  // If one rank's list is empty, another's may not be.
   const bool is_reordered =
       position != 0 &&
       (!left_behind.empty() || (first_within() != 0 && rank.world_size > 1));
@@ -239,7 +239,7 @@ void Loader::Machine::plan_ahead() {
   if (options.fetch_ahead) return;  // Its sampler is of one epoch.
   if (next_run != nullptr || run == nullptr || !run->has_planned_all()) return;
   if (is_in_parts && !has_last_part) {
-    // What goes wrong is told when it is its turn.
+    // An error of the next part is reported when it is its turn.
     if (auto part = start_part(next_part)) {
       next_run = *std::move(part);
     }

@@ -124,7 +124,7 @@ Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
   return {};
 }
 
-/// Whoever lists again on each start must know how not to.
+/// A user who lists again on each start must know how not to.
 constexpr std::string_view kChanged =
     "the data has changed since, or is another dataset. The catalogue that it "
     "was saved with is not kept on this machine any more; where epochs are "

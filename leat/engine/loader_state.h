@@ -1,4 +1,4 @@
-// What a checkpoint keeps of a loader.
+// The part of a loader that a checkpoint keeps.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ namespace leat {
 /// The source of an order that is no permutation.
 struct DrawnState {
   bool is_by_weight = false;  ///< Else somebody says it: a sampler.
-  /// Of the weights; of a sampler, of the running epoch's order. Empty: that is
-  /// not known yet.
+  /// The digest of the weights; for a sampler, of the running epoch's order.
+  /// Empty: it is not known yet.
   std::string digest;
   /// Positions an epoch; of a sampler 0.
   std::uint64_t samples_per_epoch = 0;
@@ -32,18 +32,18 @@ struct LoaderState {
   std::uint64_t position = 0;  ///< Samples delivered of it, over all ranks.
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
-  /// Of the dataset. Nullopt, of a stream alone: not known yet.
+  /// The samples of the dataset. Nullopt, for a stream alone: not known yet.
   std::optional<std::uint64_t> samples;
   /// The catalogue's digest; of a stream that of the objects' keys and sizes,
   /// which are known before their members are.
   std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
   std::uint32_t shuffle_window = 0;
-  std::optional<DrawnState> drawn = std::nullopt;  ///< Of kDrawn.
+  std::optional<DrawnState> drawn = std::nullopt;  ///< For kDrawn.
   /// Positions of one rank that samples which were cached overtook
   /// (plan/ready_first.h). Nullopt: nothing did, on any rank.
   std::optional<std::vector<std::uint64_t>> left_behind = std::nullopt;
-  Rank rank = {};  ///< Whose they are.
+  Rank rank = {};  ///< The rank that they belong to.
 };
 
 std::string to_json(const LoaderState& state);

@@ -1,4 +1,4 @@
-// What a loader tells about its epochs.
+// A loader's report of its epochs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace leat {
 
-/// What threads did, summed over them.
+/// The time of threads, summed over them.
 struct ThreadTimes {
   Nanoseconds busy{0};  ///< In tasks.
-  Nanoseconds cpu{0};   ///< Of it, on a core.
-  /// Of it, waiting for the lock of a function of the user's: Python's.
+  Nanoseconds cpu{0};   ///< The part of it on a core.
+  /// The part of it waiting for the lock of a function of the user's: Python's.
   Nanoseconds locked{0};
 
   ThreadTimes operator-(const ThreadTimes& earlier) const {
@@ -28,17 +28,17 @@ struct ThreadTimes {
 struct EpochStats {
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;       ///< Delivered.
-  std::uint64_t substituted = 0;   ///< Of them, in the place of bad ones.
+  std::uint64_t substituted = 0;   ///< Those that took the place of bad ones.
   Nanoseconds elapsed{0};          ///< From iter() to the last batch.
   Nanoseconds first_batch{0};      ///< From iter() to the first batch.
   Nanoseconds wait{0};             ///< In iter() and next().
   StallTimes stalls;               ///< Sums to `wait`, exactly.
-  StallTimes first_stalls;         ///< Of them, until the first batch.
+  StallTimes first_stalls;         ///< The part until the first batch.
   std::uint64_t late_batches = 0;  ///< Asked for before they were ready.
   std::uint64_t late_with_full_window = 0;  ///< All requests in flight, then.
   std::uint64_t gets = 0;  ///< Reads sent, retried ones included.
   std::uint64_t retried = 0;
-  std::uint64_t ahead = 0;  ///< Of the next epoch's, sent during this one.
+  std::uint64_t ahead = 0;  ///< Reads of the next epoch, sent during this one.
   /// Samples that were last allowed to be planned and not yet delivered; 0
   /// where memory alone says so (pieces of shards).
   std::uint64_t lookahead = 0;
@@ -46,12 +46,13 @@ struct EpochStats {
   std::uint64_t ram_hits = 0;  ///< Reads that the RAM tier answered.
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
-  /// Of all hits, those of a sample that was kept decoded.
+  /// Hits of a sample that was kept decoded.
   std::uint64_t decoded_hits = 0;
   std::uint64_t misses = 0;  ///< Reads that went to the store.
   Hash128 order_hash;
   Hash128 content_hash;
-  ThreadTimes threads;  ///< Of the loader's, until the last batch.
+  /// Times of the loader's threads, until the last batch.
+  ThreadTimes threads;
   std::string verdict;  ///< See verdict.h; empty while the epoch goes on.
 
   /// Takes a sample into the order hash: h' = XXH3-128(h, id).

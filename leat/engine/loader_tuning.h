@@ -51,7 +51,7 @@ class LoaderTuning {
   void write(const Observation& seen);
 
   const Hooks hooks_;
-  std::FILE* const trace_;  // Of the thread, until end(). May be null.
+  std::FILE* const trace_;  // Used by the thread, until end(). May be null.
 
   mutable Mutex mutex_;
   CondVar stopped_;

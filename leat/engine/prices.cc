@@ -36,7 +36,7 @@ Result<Prices> prices_in(std::string_view text, const std::string& name,
   TomlReader reader(*table, fmt::format("{}, {}", name, provider));
   Prices prices;
   read_prices(reader, prices);
-  // Of those that are shipped both must be there.
+  // Prices that are shipped must have both.
   if (must_say_source || reader.has("as_of")) {
     prices.as_of = reader.text("as_of");
   }

@@ -1,4 +1,4 @@
-// What providers take, from leat/engine/prices.toml or a table of the user's.
+// Providers' prices, from leat/engine/prices.toml or a table of the user's.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a loader asks for at once, and what that takes: for who plans ahead.
+// The reads of a loader and their sizes, for code that plans ahead.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,8 +19,9 @@ constexpr bool reads_pieces(Layout layout, std::uint32_t world_size) {
   return layout == Layout::kShards && world_size == 1;
 }
 
-/// Of a range that is fetched by itself, and kept as it is: in parts if it is
-/// long, a record of a tier each. Nothing of one that is missing or empty.
+/// The size of a range that is fetched by itself, and kept as it is: in parts
+/// if it is long, a record of a tier each. Nothing for a range that is missing
+/// or empty.
 ReadSize read_size_of(ByteRange range);
 
 /// Says of `job`, whose ranks and seed are set, which data it reads and how: as

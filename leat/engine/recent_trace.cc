@@ -84,7 +84,7 @@ JobTrace RecentTrace::see() {
   watched_until_.store((now + kWatched).time_since_epoch().count(),
                        std::memory_order_relaxed);
   const MutexLock lock(mutex_);
-  if (!was_watched) steps_.clear();  // Of when somebody looked before.
+  if (!was_watched) steps_.clear();  // From when somebody looked before.
   trace.steps.assign(steps_.begin(), steps_.end());
   if (trace.steps.empty()) return trace;
   std::uint64_t begin = trace.steps.front().given;

@@ -24,7 +24,7 @@ class RecentTrace {
   }
   /// REQUIRES: in the order in which batches were given.
   void add(const TracedBatch& batch);
-  /// Of times that the clock of the engine gave; from the oldest on.
+  /// The steps, in times of the engine's clock; from the oldest on.
   JobTrace see();
 
  private:

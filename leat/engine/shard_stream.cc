@@ -204,7 +204,8 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
 }
 
 void ShardStream::wait_within(Nanoseconds timeout) {
-  // Whoever scans may be waiting for memory that only its own user can free.
+  // The process that scans may be waiting for memory that only its own user can
+  // free.
   if (shards_.log != nullptr) shards_.log->say_awaited(true);
   MutexLock lock(mutex_);
   changed_.wait_for(lock, timeout, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {

@@ -19,7 +19,7 @@ namespace leat {
 /// A run of shards whose members are known.
 struct StreamPart {
   std::shared_ptr<const Catalogue> catalogue;
-  /// What the dataset has before the part.
+  /// The samples of the dataset before the part.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
   /// Samples of it, from its first on, whose place in the order is known.
@@ -45,8 +45,8 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
 /// docs/design/0005, 0009 and, of several ranks, 0010.
 ///
-/// Where another process of this node scans, it takes from the log what that
-/// one finds, and its place if that one dies or leaves.
+/// If another process of this node scans, it takes that one's findings from the
+/// log, and its place if that one dies or leaves.
 ///
 /// Threads:  any; take() and take_rest() one at a time.
 /// Lifetime: `ahead` outlives it, made with read_ahead_options() of the same.
@@ -96,7 +96,7 @@ class ShardStream {
   struct KnownShard {
     std::uint64_t first_sample = 0;
     std::uint64_t first_block = 0;
-    std::size_t fields = 0;  ///< Of all shards up to it.
+    std::size_t fields = 0;  ///< Fields of all shards up to it.
     ScannedShard scanned;
   };
 
@@ -130,7 +130,7 @@ class ShardStream {
   void tell() LEAT_REQUIRES(mutex_);
 
   ReadAheadStore& ahead_;
-  Store& inner_;  // Of `ahead_`.
+  Store& inner_;  // The store of `ahead_`.
   const std::string prefix_;
   const std::string identity_;
   const UnindexedShards shards_;
@@ -144,7 +144,7 @@ class ShardStream {
   std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own: of who scans.
   std::vector<KnownShard> known_ LEAT_GUARDED_BY(mutex_);
   std::vector<FieldSpec> fields_ LEAT_GUARDED_BY(mutex_);
-  /// Of each known block the first sample, and where its bytes begin.
+  /// The first sample of each known block, and the place of its bytes.
   std::vector<std::uint64_t> block_samples_ LEAT_GUARDED_BY(mutex_);
   std::vector<AheadPlace> block_places_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t samples_ LEAT_GUARDED_BY(mutex_) = 0;

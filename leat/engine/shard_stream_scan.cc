@@ -1,9 +1,9 @@
 // The thread of a ShardStream: what is known of shards, from the log or by
 // reading them.
 //
-// Of several ranks one scans, and writes each shard's members into the log; the
-// others add from there what it adds by itself. So what is known is the same,
-// only later, and a rank may begin at any shard to scan on.
+// With several ranks one scans, and writes each shard's members into the log.
+// The others add them from there, as the scanning rank adds them by itself. So
+// all know the same, only later, and a rank may begin at any shard to scan on.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ namespace {
 /// Between two looks at what another process has found.
 constexpr std::chrono::milliseconds kPace{20};
 
-/// Where the bytes of a sample begin.
+/// The place where the bytes of a sample begin.
 std::uint64_t begin_of(const Catalogue& catalogue, SampleId sample) {
   std::uint64_t begin = ~std::uint64_t{0};
   for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {

@@ -37,7 +37,7 @@ bool is_local_folder(const std::string& source) {
   return std::filesystem::is_directory(std::string(local_path(source)), failed);
 }
 
-/// Where the path begins: behind "scheme://authority/". A query of HTTP, which
+/// The start of the path: behind "scheme://authority/". A query of HTTP, which
 /// has a '?', is for parse_url() to refuse.
 std::size_t path_begin(std::string_view source) {
   const std::size_t scheme = source.find("://");
@@ -124,7 +124,7 @@ std::optional<std::string> common_folder(const std::string& a,
 struct Group {
   std::string folder;
   std::vector<Piece> pieces;
-  std::size_t source = 0;  ///< Of those that were given: the first in it.
+  std::size_t source = 0;  ///< The first in it of those that were given.
   bool is_of_shards = false;
 
   /// True if the piece belongs here, whose folder may have to be widened.
@@ -155,7 +155,7 @@ struct Group {
   }
 };
 
-/// What a wildcard would be in a name that is there is a set of itself.
+/// A character that would be a wildcard becomes a set of itself.
 std::string literally(std::string_view name) {
   std::string escaped;
   for (const char c : name) {

@@ -1,4 +1,4 @@
-// What people write for where data is: a place, or several in one.
+// Users' notations for places of data: one place, or several in one.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -21,7 +21,7 @@ struct SourcePlace {
   Selection selection;
 };
 
-/// What the sources stand for, in the order of first appearance.
+/// The places that the sources stand for, in the order of first appearance.
 ///
 /// Braces are expanded first (brace_expansion.h). Then a source is a folder, or
 /// a pattern: it has a wildcard (glob.h) behind the bucket, or ends as a file

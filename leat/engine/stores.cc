@@ -35,9 +35,9 @@ struct Driver {
   std::string endpoint;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = RetryOptions{}.max_attempts;
-  /// What its client sees of the server; null for files.
+  /// Its client's notes of the server; null for files.
   std::shared_ptr<EndpointNotes> notes;
-  /// Of a web server of any kind, which may bear few connections.
+  /// True for any web server, which may bear few connections.
   bool is_plain_http = false;
 };
 
@@ -197,7 +197,7 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
     joined.identity += driver.identity + "\n";
     joined.endpoint += driver.endpoint + "\n";
     joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
-    // Of several nobody counts apart who is asked for what.
+    // With several services, nobody counts apart which is asked for what.
     joined.provider = parts.empty() || joined.provider == driver.provider
                           ? driver.provider
                           : "";
@@ -235,7 +235,7 @@ Result<std::vector<Diagnosis>> diagnose_access(std::string_view url,
   if (parsed.scheme != "s3") return found;
   const S3Options asked = s3_options(options);
   found.push_back(diagnose_credentials(asked, env, stop));
-  // What cannot be resolved is said by whoever opens the store.
+  // An unresolved setting is reported when the store is opened.
   const auto facts = network_facts(parsed.authority, asked, env, stop);
   if (!facts) return found;
   for (Diagnosis& judged : judge_network(*facts)) {

@@ -20,14 +20,14 @@
 
 namespace leat {
 
-/// How to reach a store. What is empty comes from the environment, then from
-/// the profile files; each driver takes what concerns it.
+/// The way to a store. Empty options come from the environment, then from the
+/// profile files; each driver takes those that concern it.
 struct StoreOptions {
   std::string endpoint_url;
   std::string region;
   std::string profile;
   bool no_sign_request = false;
-  /// Who asks pays for requests and bytes: for buckets that want that.
+  /// The caller pays for requests and bytes: for buckets that want that.
   bool requester_pays = false;
   /// A command that prints credentials for `--profile NAME`, where a profile
   /// needs SSO or MFA; empty for LEAT_CREDENTIAL_HELPER. Python's runs
@@ -42,7 +42,7 @@ struct StoreOptions {
   std::size_t io_threads = 2;
   /// Tries in all; 0: AWS_MAX_ATTEMPTS, else 10.
   std::uint32_t max_attempts = 0;
-  /// Of the jitter between tries; nullopt draws one.
+  /// The seed of the jitter between tries; nullopt draws one.
   std::optional<std::uint64_t> seed;
 };
 
@@ -54,13 +54,13 @@ struct OpenedStore {
   /// Its tiers, where wrap_in_cache() has made any; lives in `store`.
   CachedStore* cached = nullptr;
   std::string url;  ///< As given, without credentials.
-  /// What the dataset's keys begin with: see key_in_store().
+  /// The prefix of the dataset's keys: see key_in_store().
   std::string prefix;
-  /// Names the place on this machine: the URL, and the endpoint where there may
-  /// be several. What a cache goes by.
+  /// Names the place on this machine: the URL, and the endpoint if there may be
+  /// several. A cache goes by it.
   std::string identity;
-  /// What keys and url_of() do not say: the service that is asked, if there may
-  /// be several. Never holds credentials.
+  /// The service that is asked, if there may be several: keys and url_of() do
+  /// not tell it. Never holds credentials.
   std::string endpoint;
   /// As provider_at() has it; nullopt: files of this machine.
   std::optional<std::string> provider;
@@ -102,9 +102,9 @@ Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
                         std::uint64_t most_bytes, const Env& env,
                         std::stop_token stop);
 
-/// What a user should know about access to `url`: who is asking, from where.
-/// Empty where there is nothing to know. Blocks: asks whoever gives
-/// credentials.
+/// The facts about access to `url` that a user should know: the identity that
+/// asks, and its source. Empty if there is nothing to know. Blocks: asks for
+/// the credentials.
 ///
 /// Errors: as parse_url()
 Result<std::vector<Diagnosis>> diagnose_access(std::string_view url,

@@ -177,8 +177,7 @@ Result<void> TomlReader::done() {
 
 namespace {
 
-/// Where a string that begins with `quote` at `text[at]` ends, or the text
-/// does.
+/// The end of a string that begins with `quote` at `text[at]`, or the text's.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);

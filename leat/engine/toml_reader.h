@@ -57,7 +57,7 @@ class TomlReader {
   /// Says that what was read cannot be: for rules between keys.
   void refuse(std::string_view key, const std::string& why);
 
-  /// What was wrong; else a key that nobody asked for; else nothing.
+  /// The error, if any; else a key that nobody asked for; else nothing.
   Result<void> done();
 
  private:

@@ -26,12 +26,14 @@ constexpr std::uint32_t kDecodes = 8'000'000;
 
 constexpr std::string_view kEnd = "\n]}\n";
 
-/// Of what is written between two flushes, so that it stays in a cache.
+/// The bytes that are written between two flushes, so that they stay in a CPU
+/// cache.
 constexpr std::size_t kFlushBytes = 256 << 10;
-/// Of an event, what is neither its beginning, a name nor arguments.
+/// The most bytes of an event besides its beginning, its name and its
+/// arguments.
 constexpr std::size_t kMostOfEvent = 64 + 3 * TraceText::kMostDigits;
 
-/// What a slice lasts at least, to be seen at all.
+/// The least length of a slice, so that it can be seen at all.
 constexpr Nanoseconds kLeast{1};
 /// A fetch that takes less found its bytes there: they came with another's.
 constexpr Nanoseconds kLeastFetch{1000};
@@ -253,7 +255,7 @@ void Trace::add(const TracedBatch& batch) {
 void Trace::end_epoch(TimePoint asked) {
   if (is_full_ || given_ == TimePoint()) return;
   slice(kTraining, kStep, at_least({given_, asked}));
-  given_ = {};  // What comes before the next epoch is no step.
+  given_ = {};  // The time before the next epoch is no step.
   flush();
 }
 

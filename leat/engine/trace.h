@@ -1,4 +1,4 @@
-// Where the time of every sample went, for a person to look at.
+// A timeline of every sample, for a person to look at.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -34,20 +34,20 @@ struct TracedBatch {
 /// Writes Chrome's trace format (JSON object format), which Perfetto and
 /// chrome://tracing open: a slice for each fetch, decode and transform on lanes
 /// of their own, for each batch as it is put together, and for each wait and
-/// step of training; arrows (flow events) join what belongs together. Within
-/// its fetch, "cache" is when tiers were looked through, or were given what had
-/// come, and "peer" when another node's memory was asked: the arrow passes
-/// through each. A sample whose bytes were there, since they had come with
-/// another's, has no fetch; a transform of under 10 us is an argument of its
-/// decoding ("transform_us").
-/// Of very many samples a second some are drawn (trace_pace.h), evenly over
-/// each batch and always the one that finished last; the batch then says how
-/// many of how many ("drawn", "samples").
+/// step of training; arrows (flow events) join related slices. Within its
+/// fetch, "cache" is the time in which tiers were searched, or were given the
+/// bytes, and "peer" the time in which another node's memory was asked: the
+/// arrow passes through each. A sample whose bytes were there, since they had
+/// come with another's, has no fetch; a transform of under 10 us is an argument
+/// of its decoding ("transform_us"). If there are very many samples a second,
+/// some are drawn (trace_pace.h), evenly over each batch and always the one
+/// that finished last; the batch then tells how many of how many ("drawn",
+/// "samples").
 ///
 /// Times are those of the wall clock, from `baseTimeNanoseconds` on, as in the
 /// traces of torch.profiler, so that both can be laid over one another
-/// (`leat.trace.merge`). What is in the file is a whole JSON text after each
-/// batch. It ends by itself before it is too large to open.
+/// (`leat.trace.merge`). The file holds a whole JSON text after each batch. It
+/// ends by itself before it is too large to open.
 ///
 /// Threads: one at a time.
 class Trace {
@@ -105,7 +105,7 @@ class Trace {
   const std::string arrow_on_;
   const std::string arrow_end_;
   TraceText text_;
-  TraceText args_;  // Of the sample that is being added.
+  TraceText args_;  // The arguments of the sample that is being added.
   std::uint64_t written_bytes_ = 0;
   bool is_full_ = false;
   std::uint64_t next_arrow_ = 1;

@@ -55,7 +55,7 @@ class TraceLanes {
   }
 
   std::size_t rows_ = 1;  ///< A power of two; some were never taken.
-  /// Of node i the least of 2 i and 2 i + 1; rows are from `rows_` on.
+  /// For node i the least of 2 i and 2 i + 1; rows are from `rows_` on.
   std::vector<TimePoint> busy_until_{TimePoint::min(), TimePoint::min()};
 };
 

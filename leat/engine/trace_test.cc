@@ -132,7 +132,7 @@ TEST_F(TraceTest, ASampleWhoseBytesWereThereHasNoFetchAndAllItsArrows) {
   std::ranges::stable_sort(events, {}, [](const nlohmann::json& event) {
     return event["ts"].get<double>();
   });
-  // Of each thread the last one that began: what an arrow there belongs to.
+  // The last slice of each thread that began: an arrow there belongs to it.
   std::map<std::int64_t, std::string> slice_at;
   std::multiset<std::string> joined;
   std::vector<std::uint64_t> with_fetch;
@@ -178,7 +178,7 @@ TEST_F(TraceTest, TheArrowOfASamplePassesThroughTheCachesThatItWasIn) {
   std::ranges::stable_sort(events, {}, [](const nlohmann::json& event) {
     return event["ts"].get<double>();
   });
-  // What an arrow belongs to is the slice that began last on its thread.
+  // An arrow belongs to the slice that began last on its thread.
   std::map<std::int64_t, std::string> slice_at;
   std::map<std::int64_t, std::string> ways;
   for (const auto& event : events) {

@@ -20,7 +20,7 @@ namespace leat {
 /// Threads: one at a time.
 class TraceText {
  public:
-  /// Of the longest number, or time.
+  /// The digits of the longest number, or time.
   static constexpr std::size_t kMostDigits = 24;
 
   std::string_view view() const { return {text_.get(), size_}; }

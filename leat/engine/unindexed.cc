@@ -17,8 +17,8 @@
 namespace leat {
 namespace {
 
-/// Who these options make this process; nullopt where all has to be known
-/// before, or nobody can say.
+/// The place of this process by these options; nullopt if everything has to be
+/// known before, or if the place is unknown.
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
   if (options.shuffle != ShuffleChoice::kStream) return std::nullopt;
@@ -55,7 +55,7 @@ struct Opening {
   const std::stop_token& stop;
   std::shared_ptr<Metrics> counted = std::make_shared<Metrics>();
   OpenedStore opened = {};
-  /// What lies there has changed since this one.
+  /// The data has changed since this catalogue was made.
   std::optional<OpenedCatalogue> outdated = std::nullopt;
 
   Result<LoaderSource> open_dataset(const CatalogueOptions& how) const {
@@ -74,8 +74,8 @@ struct Opening {
             .log = nullptr};
   }
 
-  /// Where the ranks of this node tell each other what they scan; nullopt if
-  /// nothing is kept.
+  /// The log by which the ranks of this node tell each other their findings;
+  /// nullopt if nothing is kept.
   std::optional<std::string> log_path() const;
   void warn_of_change(const SortedObjects& objects) const;
   /// Lists what is there: unindexed shards, or else the dataset.
@@ -156,7 +156,7 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   }
   if (log == nullptr || !log->is_writer()) return open_dataset(options);
   log->hide();
-  // What is no shards is made a catalogue of meanwhile: the others wait.
+  // Data other than shards gets a catalogue meanwhile: the others wait.
   LEAT_TRY(LoaderSource source, list());
   auto* const shards = std::get_if<UnindexedShards>(&source);
   if (shards == nullptr) {

@@ -22,12 +22,12 @@ struct UnindexedShards {
   CatalogueOptions catalogue_options;
   SortedObjects objects;
   std::shared_ptr<Metrics> opening;  ///< As Dataset has it.
-  /// Of several ranks: where one of them writes down what it finds, for the
-  /// others of its node. Null: this process finds everything by itself.
+  /// With several ranks: the log in which one of them writes its findings, for
+  /// the others of its node. Null: this process finds everything by itself.
   std::unique_ptr<ScanLog> log;
 };
 
-/// What a loader can be made of.
+/// The source that a loader is made of.
 using LoaderSource = std::variant<Dataset, UnindexedShards>;
 
 /// Opens what is at `url` for a loader with these options. Shards without a
@@ -35,7 +35,7 @@ using LoaderSource = std::variant<Dataset, UnindexedShards>;
 /// the first epoch of a stream (ShuffleChoice::kStream) to index. All else is
 /// open_dataset(). Blocks.
 ///
-/// Of several ranks the first of each node to come, local rank 0 with a head
+/// With several ranks, the first of each node to come, local rank 0 with a head
 /// start, lists and scans for them all; the others wait until it has listed.
 ///
 /// Errors: as open_dataset()

@@ -23,10 +23,10 @@ double seconds(Nanoseconds time) {
 
 /// An epoch after its first batch.
 struct Course {
-  double waited = 0;  // Of the time; in [0, 1].
+  double waited = 0;  // A share of the time; in [0, 1].
   double times = 1;   // How much quicker it would have to come.
   Stall cause = Stall::kStorage;
-  double part = 0;  // Of the waiting, the cause's.
+  double part = 0;  // The cause's share of the waiting.
 };
 
 Course course_of(const EpochStats& stats) {

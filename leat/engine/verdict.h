@@ -1,4 +1,4 @@
-// What an epoch waited for, in one line.
+// The waits of an epoch, in one line.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// What a rank may use: its share of what the node's loaders may.
+/// The resources that a rank may use: its share of the node's.
 struct RankShare {
   std::uint32_t local_ranks = 1;
   std::size_t in_flight = 1;  ///< Requests, of this rank.
@@ -22,9 +22,9 @@ struct RankShare {
 /// "waiting 14 %: storage, window capped at 64 by max_in_flight=; 128 would
 /// do".
 ///
-/// The first batch is left out: nothing was asked for before it. What "would
-/// do" is what there is times elapsed / (elapsed - waited): where it is all in
-/// use, twice as much of it is twice the rate (Little's law for requests).
+/// The first batch is left out: nothing was asked for before it. "Would do" is
+/// the present number times elapsed / (elapsed - waited): if all are in use,
+/// twice as many give twice the rate (Little's law for requests).
 std::string verdict_of(const EpochStats& stats, const RankShare& share);
 
 }  // namespace leat

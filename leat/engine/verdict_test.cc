@@ -78,7 +78,7 @@ TEST(VerdictTest, NamesTheLockThatThreadsWaitFor) {
               AllOf(StartsWith("waiting 50 %: functions of yours in Python"),
                     HasSubstr("2 threads waited 45 %"), HasSubstr("(GIL)")));
 
-  // What lets go of the lock while it computes has more than one core.
+  // A function that releases the lock while it computes has more than one core.
   stats.threads.cpu = milliseconds(3900);
   EXPECT_THAT(verdict_of(stats, kShare), HasSubstr("on all 4 threads"));
   // Waiting for a file is no lock.

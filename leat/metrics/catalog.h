@@ -106,8 +106,8 @@ inline constexpr std::array kCatalog = {
     MetricSpec{"leat_cache_misses_total", MetricKind::kCounter,
                "Reads that no tier could answer, and went on to the store."},
     MetricSpec{"leat_cache_decoded_hits_total", MetricKind::kCounter,
-               "Of the reads that the RAM and disk tiers answered, those whose "
-               "record was a decoded sample."},
+               "Reads that the RAM and disk tiers answered with a decoded "
+               "sample."},
     MetricSpec{
         "leat_cache_bad_records_total", MetricKind::kCounter,
         "Records found torn, flipped or gone; a rise means a failing disk."},

@@ -1,4 +1,4 @@
-// What the training loop gets.
+// The result of next(), for the training loop.
 #pragma once
 #include <cstdint>
 #include <string>

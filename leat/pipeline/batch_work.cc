@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-// What a row costs besides its bytes: the structures in this file.
+// The cost of a row besides its bytes: the structures in this file.
 constexpr std::uint64_t kRowOverheadBytes = 1024;
 
 bool is_bad_sample(ErrorCode code) {
@@ -50,7 +50,7 @@ Nanoseconds BatchWork::longest_fetch() const {
   return longest;
 }
 
-/// Of what is fetched, or given to the ops.
+/// The length of the bytes that are fetched, or given to the ops.
 std::uint64_t BatchWork::length_of(const DeliveredField& field,
                                    SampleId id) const {
   switch (field.kind) {
@@ -186,7 +186,7 @@ FieldArray BatchWork::empty_array(std::size_t f) {
   return array;
 }
 
-/// Of a row of a dense field.
+/// The spec of a row of a dense field.
 TensorSpec BatchWork::spec_of(std::size_t f) const {
   switch (context_.fields[f].source) {
     case FieldSource::kProgram: {

@@ -50,7 +50,7 @@ class BatchWork {
   /// Takes the slots. REQUIRES: has_shapes(); `reservation` is of all of
   /// `bytes`.
   void take_slots(Reservation reservation, const SlotBytes& bytes);
-  /// Where the raw bytes of a row go, so that the network may write them there.
+  /// The place of a row's raw bytes, so that the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
 
   /// Whether there is memory for what the row's ops make, where only its bytes
@@ -137,8 +137,9 @@ class BatchWork {
 
   const RunContext& context_;
   std::vector<std::unique_ptr<SampleWork>> samples_;
-  std::vector<ValueRows> values_;  ///< Of each field; rows only of kValue.
-  ValueRoom room_;                 ///< For the values of programs that guess.
+  /// One for each field; it has rows only for kValue.
+  std::vector<ValueRows> values_;
+  ValueRoom room_;  ///< For the values of programs that guess.
   Reservation reservation_;
   std::atomic<std::size_t> left_;
 };

@@ -9,7 +9,8 @@
 
 namespace leat {
 
-/// Threads: any. Who reads a count sees what was done before it was counted.
+/// Threads: any. A reader of a count sees the work that was done before it was
+///           counted.
 class CacheHits {
  public:
   void count(CacheLevel level, std::uint64_t bytes) {
@@ -28,7 +29,7 @@ class CacheHits {
     return decoded_[static_cast<std::size_t>(level)].load(
         std::memory_order_acquire);
   }
-  /// Of reads that were sent.
+  /// Counts reads that were sent.
   std::uint64_t total() const {
     return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
   }

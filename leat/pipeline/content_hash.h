@@ -13,11 +13,11 @@ namespace leat {
 /// The hash of one delivered sample: XXH3-128 over, in this order, the epoch
 /// and the sample's id (8 bytes each, little-endian) and for every delivered
 /// field but `index`, `key` and `valid` its name, a zero byte, and its bytes as
-/// they stand in the batch (numbers as 8 bytes). Of a field whose samples have
-/// shapes of their own, delivered with these or filled up to one size, it is
-/// the sample's own bytes, without what they are filled up with, and behind
-/// them each dimension of its shape as 8 bytes; what is said of its size
-/// besides (`image_size`) is left out.
+/// they stand in the batch (numbers as 8 bytes). If the samples of a field have
+/// shapes of their own, delivered as they are or padded to one size, the hash
+/// takes the sample's own bytes, without padding, and behind them each
+/// dimension of its shape as 8 bytes; the field of its size (`image_size`) is
+/// left out.
 ///
 /// The content hash of an epoch is the sum of these modulo 2^128: independent
 /// of order, threads and batches, and it adds up over ranks and over the two
@@ -35,7 +35,7 @@ class ContentHasher {
     hasher_.update({&kEnd, 1});
     hasher_.update(bytes);
   }
-  /// Of the field that was added last.
+  /// For the field that was added last.
   void shape(std::span<const std::int64_t> dimensions) {
     for (const std::int64_t n : dimensions) {
       hasher_.update(static_cast<std::uint64_t>(n));

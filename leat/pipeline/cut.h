@@ -1,4 +1,4 @@
-// Where a chain of ops may be cut in two, and what lies there.
+// The place at which a chain of ops may be cut in two, and the value there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,15 @@ namespace leat {
 
 /// The ops of a field that make the same of a sample in every epoch: those
 /// before the first that draws, calls a function of the user's or makes floats.
-/// What they make is a decoded record (decoded_record.h), which caches keep.
+/// Their output is a decoded record (decoded_record.h), which caches keep.
 ///
 /// Threads: any, each with its own Scratch; it never changes.
 class Cut {
  public:
   virtual ~Cut() = default;
 
-  /// Of the ops, with all their parameters, and of the code that runs them.
+  /// A hash of the ops, with all their parameters, and of the code that runs
+  /// them.
   virtual Hash128 name() const = 0;
 
   /// The length of a record, if it is the same for every sample.

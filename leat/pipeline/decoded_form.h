@@ -18,13 +18,14 @@
 
 namespace leat {
 
-/// A sample whose ops run both ways, to see what each costs; made by
-/// DecodedForm::begin_trial(). Who has it says what came out, once, or lets it
-/// die: then another sample takes its place.
+/// A sample whose ops run both ways, to see the cost of each; made by
+/// DecodedForm::begin_trial(). The holder reports the result, once, or lets the
+/// trial die: then another sample takes its place.
 class FormTrial;
 
-/// What a cache keeps of the columns whose fields can all be cut at one place:
-/// for a share of the samples what lies there, for the others the bytes.
+/// The records that a cache keeps of the columns whose fields can all be cut at
+/// one place: for a share of the samples the values there, for the others the
+/// bytes.
 ///
 /// Threads:  any.
 /// Lifetime: `records` outlives it, and it all trials.
@@ -33,8 +34,8 @@ class DecodedForm {
   /// How many samples are tried before the form is chosen.
   static constexpr std::uint32_t kTrials = 32;
 
-  /// What all trials came to: of those that have a decoded record, the means
-  /// but for `fetch_seconds`, which are 0.
+  /// The results of all trials: for samples that have a decoded record, the
+  /// means except `fetch_seconds`, which are 0.
   struct Findings {
     std::uint32_t tried = 0;
     std::uint32_t with_record = 0;
@@ -100,7 +101,7 @@ class FormTrial {
   FormTrial(const FormTrial&) = delete;
   FormTrial& operator=(const FormTrial&) = delete;
 
-  /// What has been seen of it so far.
+  /// The observations so far.
   FormCosts costs;
   std::uint64_t epoch = 0;
   /// It had a decoded record, and that is what it cost.
@@ -112,7 +113,7 @@ class FormTrial {
   DecodedForm* form_;  // Null once it has ended.
 };
 
-/// What a column of a sample has to do with its record.
+/// The work of a sample's column for its record.
 struct RecordWork {
   RecordWork() = default;
   RecordWork(const RecordWork&) = delete;
@@ -131,7 +132,7 @@ struct RecordWork {
   /// It was planned before a form was chosen: whether a record is made, and
   /// whether there is room for one, is seen when its ops run.
   bool is_open = false;
-  Reservation late_room;  ///< Of such a one.
+  Reservation late_room;  ///< Memory for such a record.
   std::unique_ptr<FormTrial> trial;
   /// Other processes wait for us to make it, until it is offered or this dies.
   RecordCache* turn_of = nullptr;

@@ -1,4 +1,4 @@
-// What a decoded record looks like: the type, the shape and the bytes of an
+// The format of a decoded record: the type, the shape and the bytes of an
 // array.
 //
 //     4  "LDR1"

@@ -31,13 +31,14 @@ struct DeliveredField {
   std::string name;
   FieldSource source = FieldSource::kRaw;
   std::size_t column = 0;  ///< A field of the catalogue, where there is one.
-  FieldKind kind = FieldKind::kBytes;                 ///< Of the column.
-  std::shared_ptr<const Program> program;             ///< Of kProgram.
-  std::shared_ptr<const ValueProgram> value_program;  ///< Of kValue.
-  /// Of both, where they can be cut; else null.
+  /// The kind of the column.
+  FieldKind kind = FieldKind::kBytes;
+  std::shared_ptr<const Program> program;             ///< For kProgram.
+  std::shared_ptr<const ValueProgram> value_program;  ///< For kValue.
+  /// For both, if they can be cut; else null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
-  Joining joining = Joining::kStack;  ///< Of kValue.
-  std::size_t size_of = 0;  ///< Of kSize: the field, among those chosen.
+  Joining joining = Joining::kStack;  ///< For kValue.
+  std::size_t size_of = 0;  ///< For kSize: the field, among those chosen.
   /// Further columns that ops read.
   std::vector<std::size_t> also_read = {};
 
@@ -57,20 +58,20 @@ struct DeliveredField {
   }
 };
 
-/// What a user asks for besides the ops.
+/// The user's choices besides the ops.
 struct FieldChoice {
   std::vector<std::string> names;  ///< In this order; empty for all.
   bool with_ids = false;           ///< Adds `index`, `key` and `valid`.
   bool has_valid = false;          ///< There is `valid`, for who names it.
   /// Each batch is one sample: it may have any shape.
   bool has_batches_of_one = false;
-  /// Who takes the samples apart gets each with its own shape.
+  /// A collate function gets each sample with its own shape.
   bool has_collate = false;
 };
 
 /// Compiles the ops and picks the fields; behind them come the columns that are
-/// only read. Of a field `image` whose pictures have sizes of their own,
-/// `image_size` is there too, for who names it.
+/// only read. If the pictures of a field `image` have sizes of their own,
+/// `image_size` may be named, too.
 ///
 /// Errors:
 ///   kInvalidArgument  a name that no field has (the message lists those there

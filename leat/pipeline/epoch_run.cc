@@ -219,8 +219,8 @@ void EpochRun::draw_batch() {
   changed_.notify_all();
 }
 
-/// What is planned to be made is read whoever makes it first: of that no more
-/// than keeps threads and connections busy, where what is cached comes first.
+/// Planned records are read even if another makes them first. If cached samples
+/// come first, plan no more of them than keep threads and connections busy.
 std::uint64_t EpochRun::most_to_make() const {
   constexpr std::uint64_t kLeast = 64;
   if (!ready_first_) return std::numeric_limits<std::uint64_t>::max();
@@ -268,7 +268,7 @@ void EpochRun::plan(const std::stop_token& stop) {
     std::size_t planned = 0;
     Result<void> result = plan_batch(*batch, planned, stop);
     planning_.reset();
-    // What the batch held goes on by itself; the pieces are for others too.
+    // The batch's own memory is freed by itself; the pieces are for others too.
     memory_.let_go(memory_.held_bytes());
     for (const auto& [block, piece] : pieces_) {
       memory_.hold(piece.piece->bytes.size());
@@ -533,7 +533,7 @@ Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
   return {};
 }
 
-/// What a read of the sample's own calls when it is done.
+/// The callback of a sample's own read when it is done.
 std::function<void(Result<void>)> EpochRun::arrival_of(SampleWork& sample) {
   return [this, batch = planning_, &sample](Result<void> result) {
     if (!result) sample.fail(std::move(result).error());

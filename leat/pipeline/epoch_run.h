@@ -35,7 +35,7 @@ struct RunRequests {
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t peer_hits = 0;
-  std::uint64_t decoded_hits = 0;  ///< Of these, by a decoded record.
+  std::uint64_t decoded_hits = 0;  ///< Those of them by a decoded record.
 
   RunRequests& operator+=(const RunRequests& more);
 };
@@ -208,7 +208,8 @@ class EpochRun {
   std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_batches_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t largest_batch_ LEAT_GUARDED_BY(mutex_) = 0;
-  std::uint64_t to_make_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Of those under way.
+  /// Counts those under way.
+  std::uint64_t to_make_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Samples.
   SampleWork* held_ LEAT_GUARDED_BY(mutex_) = nullptr;
   bool has_held_arrived_ LEAT_GUARDED_BY(mutex_) = false;

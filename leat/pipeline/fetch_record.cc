@@ -16,7 +16,7 @@
 namespace leat {
 namespace {
 
-/// Of a record that is to be made, times its bytes.
+/// A bound for a record that is to be made, times its bytes.
 constexpr std::uint64_t kUsualGrowth = 32;
 /// Times the longest so far, that the next one is thought to have at most.
 constexpr std::uint64_t kMostMore = 4;
@@ -79,14 +79,14 @@ Result<bool> EpochRun::fetch_record(SampleWork& sample, std::size_t f,
     sample.is_to_make = true;
     ++to_make_;
   }
-  // What nobody reads again is not worth making.
+  // A record that nobody reads again is not worth making.
   if (work->hint.next_use == kNever && !form->is_for_later_runs() &&
       context_.board == nullptr) {
     return false;
   }
   work->trial = form->begin_trial();
   if (work->trial == nullptr && !is_kept) {
-    // Of a piece that is kept whole, no sample is made before the next epoch.
+    // In a piece that is kept whole, no sample is made before the next epoch.
     work->is_open = form->is_open() && !shares_piece(sample);
     if (!work->is_open) return false;
     LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work), stop));
@@ -142,9 +142,9 @@ Result<void> EpochRun::find_record(SampleWork& sample, std::size_t f,
   return {};
 }
 
-// Whoever runs the ops offers a record, of what it made of the bytes; out of a
-// piece, of the bytes where nothing is made of them. Of a piece that others
-// share, only what is made has memory of its own.
+// The thread that runs the ops offers a record: of the value that it made of
+// the bytes or, in a piece, of the bytes if nothing is made of them. In a piece
+// that others share, only made records have memory of their own.
 Result<void> EpochRun::fetch_to_keep(SampleWork& sample, std::size_t f,
                                      ByteRange range,
                                      std::unique_ptr<RecordWork> work,
@@ -268,8 +268,8 @@ bool EpochRun::is_coming(std::uint64_t position) const {
          });
 }
 
-/// Says what this run will read, to jobs that share the cache. What it takes as
-/// soon as it is cached has the next turn at any time.
+/// Tells the run's future reads to jobs that share the cache. A sample that the
+/// run takes as soon as it is cached has the next turn at any time.
 void EpochRun::tell_board() {
   if (context_.board == nullptr) return;
   const std::uint64_t samples = order_.size();

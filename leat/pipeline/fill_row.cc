@@ -159,7 +159,7 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
     case FieldSource::kRaw: {
       const std::span<const std::byte> from = sample.bytes_of(field.column);
       const std::span<std::byte> to = raw_span(f, sample.row);
-      // Where the network wrote into the slot itself, nothing is left to do.
+      // If the network wrote into the slot itself, nothing is left to do.
       if (from.data() != to.data()) std::ranges::copy(from, to.begin());
       break;
     }

@@ -1,6 +1,6 @@
 // The part of BatchWork that makes records for a cache: after the bytes have
-// come, before the ops run. Whatever goes wrong here is no failure of the
-// sample: its bytes are kept, and the whole chain runs on them.
+// come, before the ops run. An error here is no failure of the sample: its
+// bytes are kept, and the whole chain runs on them.
 
 #include <time.h>
 
@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// Of this thread, on a core.
+/// The seconds of this thread on a core.
 double core_seconds() {
   timespec now{};
   (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -57,8 +57,8 @@ void BatchWork::count_record(std::size_t bytes, Nanoseconds took) {
   metrics.add(Metric::kPipelineRecordNanoseconds, took.count());
 }
 
-/// Of a sample that was planned before a form was chosen, whose bytes the cache
-/// has been offered: whether it is to be decoded instead, and can be.
+/// For a sample that was planned before a form was chosen, whose bytes the
+/// cache has been offered: true if it is to be decoded instead, and can be.
 bool BatchWork::finds_room(const SampleWork& sample,
                            const SampleWork::Fetched& fetched,
                            RecordWork& work) const {
@@ -98,7 +98,7 @@ double BatchWork::try_whole(const SampleWork& sample,
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (!field.is_fetched() || field.column != fetched.column) continue;
-    // What a user's function does, it does once a delivery.
+    // A user's function runs once a delivery.
     if (field.source != FieldSource::kProgram) return 0;
     const Result<TensorSpec> spec = field.program->output_for(fetched.bytes);
     const std::span<std::byte> row = dense_row(f, sample.row);
@@ -126,7 +126,7 @@ void BatchWork::end_trial(RecordWork& work) {
   FormCosts& costs = work.trial->costs;
   costs.encoded_bytes = static_cast<double>(work.id.length_bytes);
   costs.decoded_bytes = static_cast<double>(work.record.size());
-  // Of functions the whole is not known: as much as both halves.
+  // For functions the cost of the whole is unknown: take that of both halves.
   if (costs.whole_seconds == 0) {
     costs.whole_seconds = costs.before_seconds + costs.rest_seconds;
   }

@@ -14,7 +14,7 @@ struct PiecePlan {
   std::uint64_t samples = 0;
 };
 
-/// What of a block is read.
+/// The part of a block that is read.
 enum class PieceExtent : std::uint8_t {
   kWhatIsLeft,  ///< Nothing of samples before the first that is asked for, and
                 ///< after the epoch's last step.

@@ -26,7 +26,7 @@ class UserFunction;  // user_function.h
 struct OpSpec {
   std::string name;
   std::string params_json = "{}";
-  /// Of the op `python`: what it calls.
+  /// For the op `python`: the function that it calls.
   std::shared_ptr<const UserFunction> function = nullptr;
 };
 
@@ -46,19 +46,19 @@ struct SampleRandom {
   SampleId sample;
 };
 
-/// What a program works on.
+/// The input of a program.
 struct SampleInput {
   template <class Bytes>
   requires std::convertible_to<Bytes, std::span<const std::byte>> SampleInput(
       const Bytes& bytes, SampleView* view = nullptr)
       : encoded(bytes), sample(view) {}
 
-  std::span<const std::byte> encoded;  ///< Of its own field.
+  std::span<const std::byte> encoded;  ///< The bytes of its own field.
   /// The rest of the sample; null where there is none.
   SampleView* sample = nullptr;
 };
 
-/// What became of a sample besides its pixels.
+/// The results of a run besides its pixels.
 struct RunNotes {
   std::uint32_t decode_warnings = 0;
   /// How much of the run came after the decoder was done.
@@ -99,12 +99,12 @@ class Program {
                            Scratch& scratch, std::span<std::byte> out,
                            RunNotes& notes) const = 0;
 
-  /// What to write instead if two samples have different shapes; behind a
-  /// semicolon in a message.
+  /// The remedy if two samples have different shapes; behind a semicolon in a
+  /// message.
   virtual std::string remedy() const = 0;
 
-  /// What the random ops would draw for these bytes, as a JSON list; see
-  /// DrawnOp. Reads headers only. Errors: as output_for()
+  /// The draws of the random ops for these bytes, as a JSON list; see DrawnOp.
+  /// Reads headers only. Errors: as output_for()
   virtual Result<std::string> drawn(std::span<const std::byte>,
                                     const SampleRandom&) const {
     return std::string("[]");

@@ -1,4 +1,4 @@
-// What every epoch of a loader works with.
+// The common context of all epochs of a loader.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -27,14 +27,14 @@
 
 namespace leat {
 
-/// What happens when a sample is corrupt or missing.
+/// The treatment of a sample that is corrupt or missing.
 enum class OnError : std::uint8_t {
   kRaise,       ///< next() fails, naming the key and the cause.
   kSubstitute,  ///< The next good sample of the same batch takes its place.
 };
 
 /// The shapes and types of fields that only the data tells: the first sample
-/// decides, and every other one must agree. Of a field whose values are joined
+/// decides, and every other one must agree. For a field whose values are joined
 /// (value_rows.h) it is the type alone.
 ///
 /// Threads: any.
@@ -42,7 +42,7 @@ class LearnedShapes {
  public:
   struct Shape {
     TensorSpec spec;
-    std::string key;  ///< Of the sample that it was learnt from.
+    std::string key;  ///< The key of the sample that it was learnt from.
     bool is_text = false;
   };
 
@@ -106,7 +106,7 @@ struct RunContext {
 
   /// How the samples of a step are dealt to ranks.
   Locality locality = Locality::kNone;
-  /// Who shares the cache of this rank.
+  /// The ranks that share the cache of this rank.
   RankRun readers = {};
 
   /// Samples of the dataset in front of those of the catalogue, where that is

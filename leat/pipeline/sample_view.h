@@ -1,4 +1,4 @@
-// What a program sees of its sample besides the bytes of its own field.
+// A program's view of its sample besides the bytes of its own field.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +35,8 @@ class SampleView {
   /// Says so. Errors: kCorrupt: another field came there with another size.
   Result<void> meet(Met met);
 
-  /// What a program made for several fields of the sample, until each has taken
-  /// its own. Null: it has not run.
+  /// The values that a program made for several fields of the sample, until
+  /// each has taken its own. Null: it has not run.
   std::vector<Value>* made_by(const void* program);
   std::vector<Value>& keep(const void* program, std::vector<Value> values);
 

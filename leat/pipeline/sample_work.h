@@ -61,7 +61,7 @@ class SampleWork final : public ReadObserver, public SampleView {
   bool is_valid = true;
   std::uint64_t position = 0;  ///< In the epoch; past its end for padding.
   std::uint64_t order = 0;
-  /// Of the running epoch on; for jobs that share the cache.
+  /// From the running epoch on; for jobs that share the cache.
   ReadTurn next_turn = 0;
   bool is_to_make = false;  ///< A record, of it; see EpochRun.
   std::vector<Fetched> fetched;
@@ -74,7 +74,7 @@ class SampleWork final : public ReadObserver, public SampleView {
   /// Reads that have not come back, and one while the planner still sends.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;
-  CacheHits* hits = nullptr;  ///< Of the epoch; set by the planner.
+  CacheHits* hits = nullptr;  ///< The hits of the epoch; set by the planner.
   Hash128 hash;
   /// Set by the thread that finishes the batch.
   std::optional<Error> error() const;

@@ -12,16 +12,16 @@
 
 namespace leat {
 
-/// What a function is called with. Lent for the call.
+/// The argument of a function. Lent for the call.
 struct FunctionInput {
   enum class Kind : std::uint8_t {
     kBytes,  ///< A field as it is stored.
-    kArray,  ///< What ops made of it, in C order, of `spec`.
+    kArray,  ///< The array that ops made, in C order, of `spec`.
     kText,   ///< UTF-8.
   };
   Kind kind = Kind::kBytes;
   std::span<const std::byte> bytes;
-  TensorSpec spec;  ///< Of kArray.
+  TensorSpec spec;  ///< For kArray.
 };
 
 /// Makes one value of one sample.

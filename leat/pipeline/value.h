@@ -22,7 +22,7 @@ struct ArrayValue {
   Buffer bytes;  ///< spec.size_bytes() of them.
 };
 
-/// What a ValueProgram makes of one sample: an array or a text in UTF-8.
+/// The output of a ValueProgram for one sample: an array or a text in UTF-8.
 using Value = std::variant<ArrayValue, std::string>;
 
 /// How the values of a batch come together. Texts become a list of texts.
@@ -58,7 +58,7 @@ class ValueProgram {
   virtual ~ValueProgram() = default;
 
   virtual Joining joining() const = 0;
-  /// Of kPadded.
+  /// For kPadded.
   virtual PadRule pad_rule() const { return {}; }
 
   /// The most bytes that a value made of so many may have; where only the bytes
@@ -67,8 +67,8 @@ class ValueProgram {
 
   /// Whether most_bytes() is a guess, which spec_for() puts right.
   virtual bool guesses() const { return false; }
-  /// What run() will make of these bytes, as far as that can be known. None:
-  /// they are damaged. REQUIRES: guesses().
+  /// The spec of run()'s result for these bytes, as far as it can be known.
+  /// None: they are damaged. REQUIRES: guesses().
   virtual std::optional<TensorSpec> spec_for(std::span<const std::byte>) const {
     return std::nullopt;
   }
@@ -81,8 +81,8 @@ class ValueProgram {
                             const SampleRandom& random, Scratch& scratch,
                             RunNotes& notes) const = 0;
 
-  /// What to write instead if two values do not fit together; behind a
-  /// semicolon in a message.
+  /// The remedy if two values do not fit together; behind a semicolon in a
+  /// message.
   virtual std::string remedy() const = 0;
 };
 

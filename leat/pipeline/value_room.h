@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// What the values of one batch need, row by row, and what there is for them:
-/// at first what was guessed before anything was fetched.
+/// The memory that the values of one batch need, row by row, and the memory
+/// there is for them: at first a guess, before anything was fetched.
 ///
 /// More is taken from the budget where it is free at once. Nobody waits for it:
 /// who would, puts the row off until its batch is the next to be delivered,

@@ -65,7 +65,7 @@ Error misfit(const std::string& key, const std::string& what,
                            key, what, other_key, other, rule.remedy));
 }
 
-/// What was learned if `value` is not of that type, else null.
+/// The learned type if `value` has another, else null.
 const LearnedShapes::Shape* other_type(const Value& value,
                                        const LearnedShapes::Shape& learned) {
   if (is_text(value) != learned.is_text) return &learned;

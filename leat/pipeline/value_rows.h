@@ -17,12 +17,12 @@ namespace leat {
 /// How the values of a field come together.
 struct JoinRule {
   Joining joining = Joining::kStack;
-  PadRule pad = {};  ///< Of kPadded.
-  /// What to write instead if two values do not fit together.
+  PadRule pad = {};  ///< For kPadded.
+  /// The remedy if two values do not fit together.
   std::string remedy = {};
 };
 
-/// What `most`, of heights (0) or widths (1), is filled up to.
+/// The length that `most`, of heights (0) or widths (1), is padded to.
 std::int64_t padded_side(std::int64_t most, const PadRule& rule,
                          std::size_t axis);
 
@@ -53,7 +53,7 @@ class ValueRows {
     taken_from_[row] = other;
   }
 
-  /// What a message calls a row: its key.
+  /// The name of a row in a message: its key.
   using KeyOf = std::function<std::string(std::size_t row)>;
 
   /// Puts all values together into `into`. The first batch of a loader decides

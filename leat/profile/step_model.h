@@ -30,7 +30,7 @@ struct MeasuredStep {
   double cores = 0;
   /// The share of read time that passes before the first byte: 0 to 1.
   std::optional<double> latency_share;
-  std::uint32_t devices = 1;  ///< Of a node; one process each.
+  std::uint32_t devices = 1;  ///< On a node; one process each.
   std::uint32_t nodes = 1;
 };
 

@@ -17,7 +17,7 @@ struct LinkReading {
 /// Bytes a second to hold each claim to, in their order, from what it was
 /// lately seen to read.
 ///
-/// Limits the jobs on a full link, so that others keep what they need, to the
+/// Limits only jobs that run short, so that others keep what they need, to the
 /// best rates by the objective, with all else as in `grants`. A job that needs
 /// less than its part has headroom above its need, at least an equal part; so
 /// has a claim that nothing bounds. For either, only what it reads and a little

@@ -337,8 +337,8 @@ def test_a_script_that_starts_its_ranks_itself_is_told_what_to_do(project, tmp_p
 
 
 def test_a_command_that_starts_its_ranks_itself_is_told_what_to_do(data, project):
-    """The same happens under `torchrun`: without a run alone, the exchange between
-    ranks would be counted as compute."""
+    """Without a run of one process, as under `torchrun`, the exchange between ranks
+    would count as compute."""
     done = profile(
         project, "--steps", "5", "--", sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
         TRAINING, str(data),

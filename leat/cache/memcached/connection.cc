@@ -87,7 +87,7 @@ void Connection::check_time() {
     if (now >= retry_at_) begin();
     return;
   }
-  // What is there is heard first: not the server was late, but we.
+  // Read replies that are there first: the delay was ours, not the server's.
   const auto wake = fails_at();
   if (wake && now >= *wake && is_spoken_to()) read();
   const auto due = pipeline_.first_due();

@@ -31,7 +31,8 @@ struct PeerSettings {
   std::chrono::seconds ttl{3600};
 };
 
-/// What a connection tells its owner; called on the connection's thread.
+/// The events that a connection tells its owner; called on the connection's
+/// thread.
 struct ConnectionEvents {
   /// Asks for addresses of the server; the answer comes by resolved().
   std::function<void()> resolve;

@@ -1,4 +1,4 @@
-// What is asked of one server, and who waits for the answer.
+// A request to one server, with the callback for its answer.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// How a server answered. Where pieces differ, the greatest holds for all.
+/// A server's answer. If pieces differ, the greatest holds for all.
 enum class PeerAnswer : std::uint8_t {
   kYes,          ///< Found whole; stored; dropped.
   kNo,           ///< Not there; who asked is to bring it.
@@ -37,9 +37,9 @@ struct PeerOperation {
   Kind kind = Kind::kFind;
   Hash128 key;
   ValueSplit split;
-  /// Of a find: where the value goes; written to until `done` has run.
+  /// For a find: the place for the value; written to until `done` has run.
   std::span<std::byte> into{};
-  /// Of an insert.
+  /// For an insert.
   BufferRef value;
   /// Not sent before this.
   TimePoint begins{};

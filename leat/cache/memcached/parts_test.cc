@@ -107,7 +107,7 @@ TEST(ServerNameTest, ReadsHostsAndPorts) {
   }
 }
 
-/// What a parser makes of `text` given in portions of so many bytes.
+/// The parser's events for `text` given in portions of so many bytes.
 std::string heard(const std::string& text, std::size_t portion) {
   using Kind = ReplyEvent::Kind;
   MemcachedReplyParser parser;

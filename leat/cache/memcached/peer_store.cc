@@ -83,7 +83,7 @@ void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
   if (result) {
     peers_->insert(flight->key, flight->request.into, flight->placed);
   } else {
-    // Who waits for us to bring it need not.
+    // Ranks that wait for us to fetch it need not.
     peers_->drop(flight->key, flight->request.into.size(), flight->placed);
   }
   finish(flight, std::move(result));

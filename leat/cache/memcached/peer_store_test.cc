@@ -53,7 +53,7 @@ class MadeUpStore final : public testing::FakeStore {
   std::atomic<bool> is_down = false;
 };
 
-/// What a read was told on its way.
+/// The events of a read on its way.
 struct Heard final : ReadObserver {
   void backs_off(TimePoint, TimePoint) override {}
   void peer_asked(TimePoint from, TimePoint until) override {
@@ -75,7 +75,7 @@ struct RankStore {
     bucket = inner.get();
     PeerOptions options{.servers = {server}};
     options.settings.patience = kPatient;
-    options.most_wait = 1h;  // Who waits for nothing hangs.
+    options.most_wait = 1h;  // A wait for nothing would hang.
     auto peers = PeerTier::open(options);
     EXPECT_TRUE(peers) << peers.error().message();
     EXPECT_TRUE((*peers)->wait_for_servers(kPatient));

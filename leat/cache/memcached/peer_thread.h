@@ -42,7 +42,8 @@ class PeerThread {
   void submit(std::size_t server, const PeerOperationRef& operation);
 
  private:
-  /// What others tell the thread; may outlive it in the hands of the resolver.
+  /// The messages of other threads to the thread; may outlive it in the hands
+  /// of the resolver.
   struct Inbox;
 
   ConnectionEvents events_of(std::size_t server, const Events& events);
@@ -53,7 +54,7 @@ class PeerThread {
   Resolver& resolver_;
   const std::shared_ptr<Inbox> inbox_;
 
-  // Of the thread alone.
+  // Used by the thread alone.
   Poller poller_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unordered_map<int, Connection*> by_fd_;

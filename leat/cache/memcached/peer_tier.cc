@@ -211,7 +211,8 @@ void PeerTier::insert(const RecordKey& key, std::span<const std::byte> record,
   if (!server.is_up.load() || unsent > options_.most_unsent_bytes) {
     unsent_bytes_.fetch_sub(record.size());
     counts_.unsent.fetch_add(1);
-    return drop(key, record.size(), placed);  // Who waits for it need not.
+    // Ranks that wait for it need not.
+    return drop(key, record.size(), placed);
   }
   auto copy = std::make_shared<Buffer>(record.size());
   std::memcpy(copy->data(), record.data(), record.size());

@@ -26,8 +26,8 @@ struct PeerOptions {
   /// "host:port"; the same for all ranks, in any order.
   std::vector<std::string> servers;
   PeerSettings settings;
-  /// Bytes of everything that the job will read. What is more than the servers
-  /// hold is kept out by its key, the same for all ranks. 0: unknown, and
+  /// Bytes of everything that the job will read. The part beyond the servers'
+  /// memory is kept out by its keys, the same for all ranks. 0: unknown, and
   /// everything is offered.
   std::uint64_t dataset_bytes = 0;
   /// Threads that speak to servers, each to some.
@@ -38,7 +38,7 @@ struct PeerOptions {
   Nanoseconds most_wait = std::chrono::seconds(2);
 };
 
-/// What a tier has done; counts of values, not of pieces.
+/// Counts of a tier's operations; counts of values, not of pieces.
 struct PeerCounts {
   std::uint64_t hits = 0;
   std::uint64_t hit_bytes = 0;
@@ -56,13 +56,13 @@ struct PeerCounts {
 /// Records in the memory of memcached servers, by their key.
 ///
 /// A record lies on one server, which its key chooses (rendezvous.h); nobody
-/// keeps a directory. It is dumb: it never fetches, and servers never evict
-/// (memcached -M). Where the dataset is larger than the servers, the share that
-/// fits is chosen by the key, and nothing is asked or sent about the rest.
-/// A miss is always a correct answer; wrong bytes never are one (piece.h).
+/// keeps a directory. The tier is dumb: it never fetches, and servers never
+/// evict (memcached -M). If the dataset is larger than the servers, the keys
+/// choose the share that fits, and nothing is asked or sent about the rest. A
+/// miss is always a correct answer; wrong bytes never are one (piece.h).
 ///
-/// Of the ranks that miss a record at the same time one hears a miss, brings it
-/// and inserts it; the others' finds wait for that, at most `most_wait`.
+/// If several ranks miss a record at the same time, one hears a miss, fetches
+/// it and inserts it. The others' finds wait for that, at most `most_wait`.
 ///
 /// Threads:  any; answers come on the tier's own.
 /// Lifetime: destruction answers all that is owed as a miss, and joins.
@@ -101,14 +101,14 @@ class PeerTier {
   /// if all are up.
   bool wait_for_servers(Nanoseconds timeout);
 
-  /// What the servers that were up may hold together.
+  /// The joint capacity of the servers that were up.
   std::uint64_t capacity_bytes() const;
   PeerCounts counts() const;
 
  private:
   struct Server {
     PeerThread* thread = nullptr;
-    std::size_t index = 0;  // Of the thread's.
+    std::size_t index = 0;  // The thread's number.
     std::atomic<std::uint64_t> limit_bytes = 0;
     std::atomic<bool> is_up = false;
     std::atomic<bool> is_known = false;  // Was up or has failed.

@@ -52,7 +52,7 @@ std::unique_ptr<ServerProcess> start_server(std::uint64_t memory = 64 * kMiB) {
   return *std::move(server);
 }
 
-/// Of servers that are there, or that are known not to be.
+/// For servers that are up, or known to be down.
 std::unique_ptr<PeerTier> open_tier(std::vector<std::string> servers,
                                     Nanoseconds patience = kPatient) {
   PeerOptions options;

@@ -60,7 +60,7 @@ bool is_piece(const PieceHeader& header, const Hash128& key,
               const ValueSplit& split, std::uint32_t piece,
               std::span<const std::byte> payload);
 
-/// What memcached knows the piece by: printable, at most 48 bytes.
+/// The name of the piece in memcached: printable, at most 48 bytes.
 std::string piece_name(const Hash128& key, std::uint32_t piece);
 
 }  // namespace leat

@@ -14,7 +14,8 @@ namespace {
 
 using Kind = ReplyEvent::Kind;
 
-/// What memcached stores beside the value, about: its item and the name.
+/// The overhead that memcached stores beside the value, about: its item and the
+/// name.
 constexpr std::size_t kItemOverheadBytes = 104;
 
 /// If there is no such value, makes an empty one, and says that we have won the

@@ -42,7 +42,7 @@ class PeerPipeline {
   /// `command`: "stats" or "stats slabs". Goes before all that is not yet sent.
   void ask_statistics(std::string_view command, HearStatistic hear);
 
-  /// What is to be sent next; empty for nothing. Good until the next call.
+  /// The bytes to send next; empty for nothing. Good until the next call.
   std::span<const std::byte> to_send();
   /// The rest of what to_send() gave, and the questions for statistics.
   std::span<const std::byte> half_sent() const {
@@ -89,7 +89,7 @@ class PeerPipeline {
   MemcachedReplyParser parser_;
   std::optional<std::size_t> refusal_;
 
-  // Of the value that is coming.
+  // The header of the value that is coming.
   PieceHeader header_{};
   std::uint64_t taken_ = 0;
   bool is_of_another_size_ = false;

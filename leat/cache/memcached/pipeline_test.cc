@@ -1,4 +1,5 @@
-// What goes to a server and what is made of its answers, byte by byte.
+// Tests of the requests to a server and the handling of its answers, byte by
+// byte.
 
 #include "leat/cache/memcached/pipeline.h"
 

@@ -26,7 +26,7 @@ struct ReplyEvent {
   };
   Kind kind = Kind::kMore;
   std::uint64_t bytes = 0;
-  /// Of a value: there was none, and who asked is the one to bring it.
+  /// For a value: there was none, and the asker is the one to bring it.
   bool is_won = false;
   std::span<const std::byte> payload{};
   std::string_view text{};  ///< Good until the next call.
@@ -57,7 +57,8 @@ class MemcachedReplyParser {
   ReplyEvent read_line();
 
   State state_ = State::kLine;
-  std::uint64_t left_ = 0;  // Of the value, then of the line end after it.
+  // Counts down the value, then the line end after it.
+  std::uint64_t left_ = 0;
   std::string line_;
   bool is_line_whole_ = false;
 };

@@ -48,8 +48,8 @@ Result<ServerFolder> ServerFolder::make(const std::string& base) {
           errno, "making a folder " + path + " for what memcached says");
     }
     OwnedFd fd = open_folder(path);
-    // Who sweeps may have been quicker than this lock. Where folders cannot be
-    // locked, nobody sweeps.
+    // A sweeping process may have been quicker than this lock. If folders
+    // cannot be locked, nobody sweeps.
     const bool is_swept = fd && !take_lock(fd) && errno == EWOULDBLOCK;
     if (!is_swept && is_linked(fd)) {
       return ServerFolder{.path = std::move(path), .lock = std::move(fd)};

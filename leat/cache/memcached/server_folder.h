@@ -1,4 +1,4 @@
-// Where a memcached of ours says its port and what is wrong.
+// The folder in which a memcached of ours reports its port and its errors.
 #pragma once
 #include <string>
 

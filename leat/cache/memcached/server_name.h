@@ -1,4 +1,4 @@
-// What users call a memcached server.
+// A user's name of a memcached server.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -57,7 +57,7 @@ std::vector<std::string> arguments(const ServerProcessOptions& options) {
       // twentieth of its chunk on average, not a tenth.
       "-n", "480", "-f", "1.12"};
   if (geteuid() == 0) {
-    // Of another user the kernel would forget to kill it with us.
+    // The kernel would forget to kill a process of another user with us.
     list.insert(list.end(), {"-u", "root"});
   }
   return list;
@@ -71,7 +71,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// What the child does: only what is safe between fork() and exec().
+/// The child's code: only calls that are safe between fork() and exec().
 [[noreturn]] void become(const char* program, char* const* arguments,
                          char* const* environment, const char* log,
                          pid_t parent) {

@@ -17,8 +17,9 @@
 namespace leat {
 
 struct ServerProcessOptions {
-  /// The one address to listen on. Whoever reaches it can read and write what
-  /// it holds: loopback, or the address in the job's own network.
+  /// The one address to listen on. Everyone who reaches it can read and write
+  /// the server's values, so use loopback, or the address in the job's own
+  /// network.
   std::string address = "127.0.0.1";
   /// 0 lets the system choose one that is free.
   std::uint16_t port = 0;
@@ -72,7 +73,7 @@ class ServerProcess {
 
   ServerProcessOptions options_;  // Its port is known once it listens.
   const std::string program_;
-  const ServerFolder folder_;  // Of what it says; ours to remove.
+  const ServerFolder folder_;  // The folder for its output; ours to remove.
   const pid_t owner_;
   std::string name_;
 

@@ -81,7 +81,7 @@ std::optional<std::string> SlabStatistics::complaint(
   if (elsewhere == 0 || elsewhere < limit_bytes / kWorthTelling) return {};
   return fmt::format(
       "memcached at {} refuses values of {} though {} of its {} are free: they "
-      "lie in slabs of other sizes. What it refuses is read from the bucket "
+      "lie in slabs of other sizes. Refused values are read from the bucket "
       "again. If other data left them, restart it, or give this job servers of "
       "its own (peers=\"auto\"); if samples differ in size, give it more "
       "memory: "

@@ -9,7 +9,7 @@
 
 namespace leat {
 
-/// What `stats` and `stats slabs` say of the memory of a server.
+/// A server's memory, as `stats` and `stats slabs` report it.
 ///
 /// memcached gives memory to a slab class page by page, and a page serves items
 /// of one size. A server whose pages went to sizes that are no longer asked for
@@ -27,9 +27,9 @@ class SlabStatistics {
   /// Bytes given to all classes.
   std::uint64_t slab_bytes() const { return slab_bytes_; }
 
-  /// What to tell about a server that refused an item; nullopt where its memory
-  /// is in use and there is just too little of it. `limit_bytes`: what the
-  /// server may use.
+  /// A complaint about a server that refused an item; nullopt if its memory is
+  /// in use and there is just too little of it. `limit_bytes`: the memory that
+  /// the server may use.
   std::optional<std::string> complaint(std::string_view server,
                                        std::size_t item_bytes,
                                        std::uint64_t limit_bytes) const;

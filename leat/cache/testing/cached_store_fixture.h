@@ -22,7 +22,7 @@ namespace leat::testing {
 
 inline constexpr std::size_t kLength = 1000;
 
-/// Of its key: what any read of that object gives.
+/// The bytes of its key: any read of that object gives them.
 inline std::string bytes_of(const std::string& key) {
   std::string bytes(kLength, '\0');
   for (std::size_t i = 0; i < kLength; ++i) {
@@ -139,7 +139,7 @@ class CachedStoreTest : public ::testing::Test {
                                    .sample = asked.sample}},
                  std::move(stop), reader.done());
   }
-  /// Where the bytes came from; they are always right.
+  /// The source of the bytes; they are always right.
   std::optional<CacheLevel> read(const std::string& key, const Asked& asked) {
     Reader reader;
     start(reader, key, asked);

@@ -39,7 +39,7 @@ struct AugmentStep {
   double magnitude = 0;
 };
 
-/// What is drawn for a picture of this size.
+/// The steps drawn for a picture of this size.
 std::vector<AugmentStep> draw_steps(const RandAugmentOp& op,
                                     std::uint32_t width, std::uint32_t height,
                                     Draws& draws);
@@ -51,7 +51,8 @@ std::vector<AugmentStep> draw_steps(const TrivialAugmentWideOp& op,
                                     Draws& draws);
 
 struct AugMixDraw {
-  double weight = 0;  ///< Of the picture itself; all weights sum up to 1.
+  /// The weight of the picture itself; all weights sum up to 1.
+  double weight = 0;
   std::vector<double> weights;
   std::vector<std::vector<AugmentStep>> chains;
 };

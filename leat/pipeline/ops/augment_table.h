@@ -8,7 +8,7 @@ namespace leat::augment_table {
 
 using enum ParamKind;
 
-/// Of every op that draws.
+/// A parameter of every op that draws.
 constexpr ParamInfo kIndependent = {
     "independent", kFlag, "false",
     "draw for each field by itself, not once for all of a sample"};

@@ -215,7 +215,7 @@ TEST(ColorJitterTest, EveryColourComesBackFromAWholeTurnOrStaysClose) {
     const std::vector<std::uint8_t> before(rgb, rgb + 3);
     const ColourChange none[] = {{ColourKind::kHue, 0}};
     change_colours({rgb, 3, 1, 1, 3}, none);
-    // Of HSV in bytes, the hue is off by up to 1 / 255 of the circle.
+    // In HSV of bytes, the hue is off by up to 1 / 255 of the circle.
     for (int c = 0; c < 3; ++c) {
       EXPECT_NEAR(rgb[c], before[static_cast<std::size_t>(c)], 7);
     }

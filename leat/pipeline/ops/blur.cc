@@ -22,7 +22,7 @@ std::vector<double> gaussian(std::uint32_t size, double sigma) {
   return weights;
 }
 
-/// Where `at` lies in [0, size) once the outside is mirrored inwards.
+/// The place of `at` in [0, size) once the outside is mirrored inwards.
 std::size_t mirrored(std::int64_t at, std::int64_t size) {
   if (at < 0) at = -at;
   return static_cast<std::size_t>(at < size ? at : 2 * (size - 1) - at);

@@ -71,7 +71,7 @@ class ChainBuilder {
   }
 
  private:
-  using Places = std::vector<std::size_t>;  // Of chains.
+  using Places = std::vector<std::size_t>;  // Indices of chains.
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   /// An op and the chains that it is in.
@@ -221,8 +221,8 @@ class ChainBuilder {
     return Places{place};
   }
 
-  /// What a function made of bytes is no image for all we know, unless the op
-  /// stands right behind it.
+  /// The result of a function on bytes may be no image, unless the op stands
+  /// right behind it.
   Result<Places> all_for(const Op& op) const {
     Places places;
     for (std::size_t i = 0; i < chains_.size(); ++i) {
@@ -323,7 +323,8 @@ class ChainBuilder {
     return {};
   }
 
-  /// What is drawn moves all that can be moved, or is said to be independent.
+  /// A random op moves everything that can be moved, or has to be
+  /// `independent`.
   Result<void> check_draws(const Joined& joined) const {
     const Op& op = joined.op;
     if (kind_of(op) != OpKind::kRandomGeometry || op.is_independent) return {};

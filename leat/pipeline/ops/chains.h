@@ -12,12 +12,12 @@
 
 namespace leat {
 
-/// What the ops behind the first make of a chain.
+/// The output of the ops behind the first of a chain.
 enum class ChainKind : std::uint8_t {
   kImage,
   kMask,
   kFollower,  ///< Boxes, their labels, keypoints: rows in a picture.
-  kFunction,  ///< Whatever a function of the user's made of the bytes.
+  kFunction,  ///< The unknown result of a user's function on the bytes.
   kValue,     ///< Numbers, a text.
 };
 
@@ -30,7 +30,7 @@ struct Chain {
   std::string name;                ///< Behind the last op.
   std::string drawn_name;          ///< Behind the first.
   std::vector<Op> ops;             ///< In the order of their indices.
-  BoxPart part = BoxPart::kBoxes;  ///< Of a ParseBoxesOp.
+  BoxPart part = BoxPart::kBoxes;  ///< For a ParseBoxesOp.
 
   /// Whether ops that move pixels move it with its sample.
   bool is_spatial() const {

@@ -37,7 +37,7 @@ const std::uint8_t* grey_row(const ColourView& picture, const std::uint8_t* row,
   return memory.data();
 }
 
-/// Of the picture in grey, rounded.
+/// The mean of the picture in grey, rounded.
 int mean_grey(const ColourView& picture) {
   std::uint64_t sum = 0;
   std::vector<std::uint8_t> memory;
@@ -61,7 +61,7 @@ Table table_of(const auto& value_of) {
 
 using Histogram = std::array<std::uint32_t, 256>;
 
-/// What Pillow's autocontrast makes of each value: in double, cut off.
+/// The result of Pillow's autocontrast for each value: in double, cut off.
 Table stretched(const Histogram& histogram) {
   const auto is_there = [](std::uint32_t count) { return count != 0; };
   const auto low = static_cast<int>(std::ranges::find_if(histogram, is_there) -
@@ -76,7 +76,7 @@ Table stretched(const Histogram& histogram) {
   });
 }
 
-/// What Pillow's equalize makes of each value.
+/// The result of Pillow's equalize for each value.
 Table flattened(const Histogram& histogram) {
   std::uint64_t sum = 0;
   std::uint64_t last = 0;
@@ -159,7 +159,7 @@ void sharpen(const ColourView& picture, float amount) {
   }
 }
 
-/// Of 255 steps, not 256, as Pillow counts them; wraps around.
+/// Out of 255 steps, not 256, as Pillow counts them; wraps around.
 std::uint8_t hue_steps(double amount) {
   return static_cast<std::uint8_t>(static_cast<int>(amount * 255) & 0xff);
 }

@@ -15,7 +15,7 @@ enum class ColourKind : std::uint8_t {
   kHue,         ///< Around the colour circle.
   kGrey,        ///< Each pixel to its grey; the picture keeps its channels.
   kPosterize,   ///< Only the highest bits are kept.
-  kSolarize,    ///< What is as bright as a threshold is inverted.
+  kSolarize,    ///< Values from a threshold on are inverted.
   kInvert,
   kAutoContrast,  ///< Each channel is stretched to 0 … 255.
   kEqualize,      ///< Each channel's histogram is made flat.

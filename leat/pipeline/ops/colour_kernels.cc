@@ -1,8 +1,8 @@
 // Compiled once for each instruction set, as kernels.cc.
 //
 // Pixels are taken apart into planes, sixteen at a time; a shorter rest goes
-// through memory of that size. Where Pillow rounds a number to float or keeps
-// it in double, so do these: see portable_colour_kernels.h.
+// through memory of that size. These round a number to float, or keep it in
+// double, exactly as Pillow does: see portable_colour_kernels.h.
 
 #include "leat/pipeline/ops/colour_kernels.h"
 
@@ -34,7 +34,7 @@ using portable::turn_hue;
 
 #else
 
-constexpr std::size_t kPixels = 16;  // Of a block.
+constexpr std::size_t kPixels = 16;  // The pixels of a block.
 using D8 = hn::FixedTag<std::uint8_t, kPixels>;
 using D16 = hn::Repartition<std::int16_t, D8>;
 using D32 = hn::Repartition<std::int32_t, D8>;
@@ -202,7 +202,7 @@ HWY_INLINE VI whole(VD lower_half, VD upper_half) {
                      hn::DemoteTo(half, lower_half));
 }
 
-/// Of what is at least 0.
+/// For values that are at least 0.
 HWY_INLINE VI times_255(VF share) {
   const VD most = hn::Set(DD(), 255.0);
   return whole(hn::Mul(lower(share), most), hn::Mul(upper(share), most));
@@ -241,7 +241,7 @@ HWY_INLINE VD between_level(VD value, VD saturation, VD part, VD product,
 /// share that `middle` is below `most`: added, or subtracted where `falls`.
 struct HueBlock {
   Plane most, range, below, turn, falls;
-  Plane sextant, least, middle;  ///< Of what comes out.
+  Plane sextant, least, middle;  ///< Planes of the result.
 };
 
 HWY_INLINE void turn_lanes(HueBlock& block, std::size_t at,

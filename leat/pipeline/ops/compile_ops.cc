@@ -28,7 +28,7 @@ bool is_image(const Op& op) {
   return std::holds_alternative<DecodeImageOp>(op.params);
 }
 
-/// Who leads the boxes and keypoints of a sample.
+/// The image that leads the boxes and keypoints of a sample.
 struct Followed {
   std::optional<Leader> leader;
   bool has_followers = false;
@@ -182,7 +182,7 @@ std::vector<std::size_t> joined_with(const std::vector<Chain>& chains,
   return group;
 }
 
-/// Of each chain.
+/// Compiles each chain.
 Result<std::vector<OutputField>> compile_all(
     const std::vector<Chain>& chains, const std::vector<FieldSpec>& fields) {
   LEAT_TRY(const Followed followed, followed_in(chains));

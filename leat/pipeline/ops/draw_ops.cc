@@ -75,7 +75,7 @@ Rect draw_crop(const RandomResizedCropOp& op, PixelSize image, Draws draws) {
 }
 
 /// The first three draws are for the order, by Fisher and Yates, and the next
-/// four for the amounts. What changes nothing is left out.
+/// four for the amounts. Changes without effect are left out.
 std::vector<ColourChange> draw_jitter(const ColorJitterOp& op, Draws draws) {
   std::array<ColourKind, kJitterKinds> order = {
       ColourKind::kBrightness, ColourKind::kContrast, ColourKind::kSaturation,

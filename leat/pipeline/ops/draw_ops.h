@@ -1,4 +1,4 @@
-// What the random ops of a chain draw for one picture.
+// The draws of a chain's random ops for one picture.
 #pragma once
 #include <string>
 #include <string_view>

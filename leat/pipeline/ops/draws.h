@@ -41,8 +41,8 @@ class Draws {
   /// All 64 bits of a draw: the seed of a stream of its own.
   std::uint64_t bits() { return mix64(key_ + next_++ * 0x9e3779b97f4a7c15ULL); }
 
-  /// Of the gamma distribution of this shape (above 0), scale 1: by Marsaglia
-  /// and Tsang, who take as many draws as they need.
+  /// A draw from the gamma distribution of this shape (above 0), scale 1: by
+  /// Marsaglia and Tsang, who take as many draws as they need.
   double gamma(double shape);
 
   /// Uniform among 0 … count - 1.

@@ -11,11 +11,11 @@
 
 namespace leat {
 
-/// What is written over a part of the delivered array.
+/// The fill of an erased part of the delivered array.
 struct ArrayErase {
   Rect part;
   std::vector<double> value;     ///< As RandomErasingOp has it.
-  std::uint64_t noise_seed = 0;  ///< Of the normal noise.
+  std::uint64_t noise_seed = 0;  ///< The seed of the normal noise.
   friend bool operator==(const ArrayErase&, const ArrayErase&) = default;
 };
 

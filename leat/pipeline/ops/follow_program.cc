@@ -49,7 +49,7 @@ Value array_of(const std::vector<Number>& numbers, DType dtype,
   return Value(std::move(array));
 }
 
-/// What both kinds share: they know what became of the pixels.
+/// The common part of both kinds: they know the geometry of the pixels.
 class FollowProgram : public ValueProgram {
  public:
   FollowProgram(std::vector<Op> ops, std::string field,

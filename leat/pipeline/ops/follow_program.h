@@ -13,8 +13,9 @@ namespace leat {
 
 /// The picture that a field of boxes lies in.
 struct Leader {
-  std::size_t column = 0;  ///< Of the catalogue; its own bytes or its record,
-                           ///< of which no op before the cut changed the size.
+  /// The column of the catalogue; its own bytes, or its record, whose size no
+  /// op before the cut changed.
+  std::size_t column = 0;
   DecodeImageOp decode;
 };
 

@@ -50,7 +50,7 @@ std::string error_of(const std::string& ops) {
   return outputs ? "" : outputs.error().message();
 }
 
-/// What a field is for a document.
+/// The value of a field for a document.
 Result<ArrayValue> run(const std::string& ops, const std::string& name,
                        const std::string& json) {
   LEAT_TRY(const auto outputs, compile(ops));

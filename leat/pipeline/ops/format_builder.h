@@ -30,7 +30,7 @@ class FormatBuilder {
 
   /// Whether nothing has made other numbers of the pixels.
   bool is_of_pixels() const;
-  /// What moves pixels without mixing them does not mind how wide they are.
+  /// Ops that move pixels without mixing them work at any bit depth.
   static Result<void> check_16_bits(const Op& op);
   Result<void> check(const Op& op, const RandomErasingOp& erasing);
   Result<void> apply(const Op& op, const NormalizeOp& normalize);

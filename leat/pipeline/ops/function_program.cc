@@ -57,7 +57,7 @@ class FunctionProgram final : public ValueProgram {
   }
 
   bool guesses() const override { return shapes_ && program_ != nullptr; }
-  /// What the first function gets.
+  /// The input of the first function.
   std::optional<TensorSpec> spec_for(
       std::span<const std::byte> encoded) const override {
     Result<TensorSpec> spec = program_->output_for(encoded);

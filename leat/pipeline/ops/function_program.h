@@ -19,7 +19,7 @@ FunctionInput input_of(const Value& value);
 /// A field as the sample has it, before any op.
 FunctionInput input_of(std::span<const std::byte> bytes, FieldKind kind);
 
-/// What the programs of a field make of it; nullopt if there are none.
+/// The output of a field's programs; nullopt if there are none.
 Result<std::optional<Value>> value_before(const OutputField& before,
                                           const SampleInput& input,
                                           const SampleRandom& random,
@@ -30,12 +30,12 @@ struct FunctionPrograms {
   std::shared_ptr<const ValueProgram> rest;  ///< Null without a cut.
 };
 
-/// What `before` makes of a field (nothing: it stays), which is of this kind in
-/// the catalogue, and then `ops`, the first of which is a FunctionOp; the
-/// others are such, or work on images of `decode`'s mode and layout. `field` is
-/// as for compile_image_program(). `rest_before`, if not null, is of `before`
-/// what lies behind its cut. `shapes`: how the last one's arrays are joined, if
-/// that does not say it itself.
+/// Runs the ops of `before` on a field (if there are none, it stays), which is
+/// of this kind in the catalogue, and then `ops`, the first of which is a
+/// FunctionOp; the others are such, or work on images of `decode`'s mode and
+/// layout. `field` is as for compile_image_program(). `rest_before`, if not
+/// null, is the part of `before` behind its cut. `shapes`: how the last one's
+/// arrays are joined, if the op does not say it itself.
 ///
 /// Errors: as compile_image_program()
 Result<FunctionPrograms> compile_functions(

@@ -91,7 +91,8 @@ class Planner : private PlanBuilder {
 
   void apply(const Op& op, const RandomCropOp& params) {
     Padding padding = params.padding;
-    // What is missing then goes on both sides, whole, as torchvision has it.
+    // The rest that is missing then goes on both sides, whole, as in
+    // torchvision.
     const std::uint32_t width = size().width + padding.left + padding.right;
     const std::uint32_t height = size().height + padding.top + padding.bottom;
     const std::uint32_t more_x =

@@ -1,10 +1,9 @@
 // Which pixels become which: the ops that move pixels, as a plan.
 //
-// Crops cost nothing: they only narrow what the step before has to make, down
-// to what the decoder has to decode. A flip is done while the last rows are
-// written. What needs all pixels that are there at its place in the chain,
-// cropped away later or not, is a step of its own: changes of colour, blurs,
-// warps.
+// Crops cost nothing: they only narrow the work of the step before, down to the
+// part that the decoder has to decode. A flip is done while the last rows are
+// written. An op that needs all pixels at its place in the chain, even those
+// cropped away later, is a step of its own: changes of colour, blurs, warps.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -37,13 +36,13 @@ struct GeometryStep {
 };
 
 /// Step k reads image k and makes image k + 1; image 0 is the decoded one,
-/// upright. Of the last image, `last` is delivered.
+/// upright. The part `last` of the last image is delivered.
 struct Geometry {
   std::vector<GeometryStep> steps;
   Rect last;
   bool is_flipped = false;
   bool is_upside_down = false;
-  /// Of the delivered array.
+  /// Parts of the delivered array.
   std::vector<ArrayErase> erased = {};
   /// Why the ops cannot work on this image; empty if they can.
   std::string problem = {};
@@ -55,20 +54,20 @@ struct Geometry {
   }
 };
 
-/// What an op finds: the size that the ops before it make.
+/// The input of an op: the size that the ops before it make.
 struct SizeAtOp {
   const Op* op = nullptr;  ///< One of those that were planned.
   PixelSize size;
 };
 
-/// What the ops do to an image of this size. Other ops than those that move
-/// pixels are passed over. `met`, if not null, gets the sizes at all ops that
-/// meet siblings. Pure.
+/// The effect of the ops on an image of this size. Skips ops that do not move
+/// pixels. `met`, if not null, gets the sizes at all ops that meet siblings.
+/// Pure.
 Geometry plan_geometry(const std::vector<Op>& ops, PixelSize image,
                        const SampleRandom& random, std::uint64_t field_hash,
                        std::vector<SizeAtOp>* met = nullptr);
 
-/// What the random ops among them draw for such an image, in order.
+/// The draws of the random ops among them for such an image, in order.
 std::vector<DrawnOp> drawn_by(const std::vector<Op>& ops, PixelSize image,
                               const SampleRandom& random,
                               std::uint64_t field_hash);

@@ -129,8 +129,8 @@ TEST(DrawsTest, DependOnEveryInputAndOnNothingElse) {
   EXPECT_NE(first(base, 4, 6), drawn);
 }
 
-// What a seed means must never change: these numbers come from the formula in
-// draws.h, worked out apart from this code.
+// The meaning of a seed must never change: these numbers come from the formula
+// in draws.h, worked out apart from this code.
 TEST(DrawsTest, AreTheDocumentedNumbers) {
   Draws draws({.seed = 1, .epoch = 2, .sample = {3}}, 4,
               xxh3_64(as_bytes("image")));

@@ -14,8 +14,8 @@
 namespace leat {
 namespace {
 
-/// Whether it moves pixels, and by its parameters alone. What has to be seen of
-/// several fields together is seen in every epoch.
+/// True if it moves pixels, and by its parameters alone. An op that has to see
+/// several fields together is run in every epoch.
 bool is_before_cut(const Op& op) {
   if (op.meets_siblings) return false;
   return std::holds_alternative<ResizeOp>(op.params) ||
@@ -121,7 +121,7 @@ class ImageCut final : public Cut {
     RunNotes mine;
     LEAT_TRY_VOID(before_->run(encoded, SampleRandom{}, scratch,
                                begin_record(spec, record), mine));
-    // What is wrong with it, the whole chain may not even read.
+    // The whole chain may never read the damaged part.
     if (mine.decode_warnings != 0) return false;
     notes.transform += mine.transform;
     return true;

@@ -1,4 +1,4 @@
-// Where a chain that decodes an image is cut.
+// The place at which a chain that decodes an image is cut.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -143,7 +143,7 @@ TEST(ImageCutTest, APictureThatADrawMayShrinkHasNoRecord) {
                          encode_png(picture(120, 100))));
   EXPECT_TRUE(has_record("decode_image,random_resized_crop:32",
                          encode_jpeg(picture(120, 95))));
-  // What is always shrunk alike may be kept.
+  // A picture that is always shrunk alike may be kept.
   EXPECT_TRUE(has_record("decode_image,resize:32,random_crop:24", large));
   std::vector<OpSpec> exact = *parse_ops("decode_image,random_resized_crop:32");
   exact[0].params_json = R"({"exact": true})";
@@ -266,7 +266,7 @@ TEST(ImageCutTest, AFunctionIsBehindTheCut) {
   ASSERT_TRUE(whole && rest);
   EXPECT_EQ(as_text(std::get<ArrayValue>(*whole).bytes.span()),
             as_text(std::get<ArrayValue>(*rest).bytes.span()));
-  // What either half learns of the sizes, both know.
+  // Both halves know the sizes that either of them learns.
   EXPECT_EQ(field.value_program->most_bytes(1),
             field.cut_chain->value_rest->most_bytes(1));
 }

@@ -26,7 +26,7 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
            read_image_header(encoded, decode.max_pixels));
   const bool has_16_bits = header.depth == 16;
   if (decode.mode != PixelMode::kGrey16) {
-    // Of a mask the decoder says what it is instead.
+    // For a mask, the decoder reports the image's real type instead.
     if (!has_16_bits || decode.cuts_depth || decode.is_mask()) return header;
     return Error(
         ErrorCode::kInvalidArgument,
@@ -118,7 +118,7 @@ class ImageProgram final : public SizedProgram {
  private:
   static ImageHeader header_of(PixelSize size) {
     ImageHeader header;
-    header.format = ImageFormat::kPng;  // Of full size, upright.
+    header.format = ImageFormat::kPng;  // In full size, upright.
     header.width = size.width;
     header.height = size.height;
     return header;

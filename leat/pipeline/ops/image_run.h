@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// What an image run is made of.
+/// The inputs of an image run.
 struct ImageRunRequest {
   /// An image, or if `are_pixels` one in `decode`'s mode, without gaps.
   std::span<const std::byte> encoded;

@@ -22,7 +22,7 @@ namespace {
 using PixelsRef = std::shared_ptr<const PixelsProgram>;
 
 struct Step {
-  std::size_t op_index = 0;         ///< Of its first op.
+  std::size_t op_index = 0;         ///< The index of its first op.
   std::vector<std::size_t> chains;  ///< In the order of a function's fields.
   std::variant<FunctionOp, PixelsRef> what;
 };

@@ -101,7 +101,7 @@ TEST_F(JointProgramTest, AFunctionSeesSeveralFieldsOnceASample) {
                                R"(["image", "mask"])");
   ASSERT_TRUE(outputs) << outputs.error().message();
 
-  // What was 20 x 30 is the image now, and its shorter side 5.
+  // The field of 20 x 30 is the image now, and its shorter side 5.
   EXPECT_EQ(spec_of(run(outputs->at(0))),
             (TensorSpec{DType::kUint8, {7, 5, 3}}));
   EXPECT_EQ(spec_of(run(outputs->at(1))),

@@ -46,7 +46,8 @@ void to_float(const std::uint8_t* from, std::size_t count, float scale,
 void blend_bytes(const std::uint8_t* from, const std::uint8_t* to,
                  std::size_t count, float amount, std::uint8_t* into);
 
-/// What the loops were compiled for and chose here: "AVX2", "NEON", …
+/// The instruction set that the loops were compiled for and chose here: "AVX2",
+/// "NEON", …
 const char* simd_target();
 
 }  // namespace leat

@@ -12,7 +12,7 @@ namespace leat {
 std::optional<OpParams> make_augment_params(std::string_view name,
                                             ParamReader& params);
 
-/// What several ops have in common.
+/// Parameters that several ops share.
 Interpolation interpolation_in(ParamReader& params);
 FillColour fill_in(ParamReader& params);
 

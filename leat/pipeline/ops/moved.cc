@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-/// Where the pixels at a point of a step's part go.
+/// The place to which the pixels at a point of a step's part go.
 Point through(const GeometryStep& step, const Point& point) {
   switch (step.kind) {
     case GeometryStep::Kind::kResize:
@@ -27,7 +27,7 @@ Point within(const Rect& part, const Point& point) {
   return {point.x - part.x, point.y - part.y};
 }
 
-/// What of the box lies in the part, as the part sees it.
+/// The part of the box that lies in `part`, in the coordinates of that.
 MovedBox within(const Rect& part, const MovedBox& whole) {
   const Point first = within(part, Point{whole.box.left, whole.box.top});
   const Point last = within(part, Point{whole.box.right, whole.box.bottom});
@@ -63,8 +63,8 @@ Box box_through(const Where& where, const Box& box) {
   return around;
 }
 
-/// Where a warp puts what it reads: the way back of its matrix, which is never
-/// flat.
+/// The place to which a warp moves a point that it reads: the inverse of its
+/// matrix, which is never flat.
 Point through(const Warp& warp, const Point& point) {
   const AffineMatrix& m = warp.matrix;
   const double x = point.x - m[2];

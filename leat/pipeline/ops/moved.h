@@ -22,7 +22,7 @@ struct Box {
   double area() const { return width() * height(); }
 };
 
-/// What is left of a box in the picture that a geometry makes.
+/// The rest of a box in the picture that a geometry makes.
 struct MovedBox {
   Box box;             ///< Within it.
   double visible = 1;  ///< The share of its area that no crop cut off.

@@ -29,7 +29,7 @@ struct PixelSize {
 enum class PixelLayout : std::uint8_t {
   kChw,
   kHwc,
-  kHw,  ///< Of labels.
+  kHw,  ///< For labels.
 };
 enum class ExifOrientation : std::uint8_t { kApply, kIgnore };
 /// Whether a JPEG may be decoded at a fraction of its size before a resize.
@@ -43,9 +43,9 @@ struct DecodeImageOp {
   std::uint64_t max_pixels = kDefaultMaxPixels;
   bool cuts_depth = false;  ///< Takes the upper 8 bits of 16.
   bool is_ragged = false;   ///< Pictures come with sizes of their own.
-  // Of kLabels.
+  // For kLabels.
   DType label_dtype = DType::kUint8;  ///< Or kInt64.
-  std::uint8_t ignore_index = 255;    ///< Where there is no picture.
+  std::uint8_t ignore_index = 255;    ///< The value outside the picture.
 
   bool is_mask() const { return mode == PixelMode::kLabels; }
 };
@@ -143,7 +143,7 @@ struct ParseTextOp {};
 
 struct ParseJsonOp {
   JsonPath path;
-  std::optional<DType> dtype;  ///< Of numbers; none: as they are written.
+  std::optional<DType> dtype;  ///< For numbers; none: as they are written.
   bool takes_text = true;
   bool takes_numbers = true;
   Joining joining = Joining::kStack;
@@ -174,11 +174,11 @@ struct ParseKeypointsOp {
 struct FunctionOp {
   std::shared_ptr<const UserFunction> function;
   Joining joining = Joining::kStack;
-  /// Of one of several fields, which is in the chain of each.
+  /// For an op on several fields, which is in the chain of each.
   std::vector<std::string> fields;
 };
 
-/// Of a batch; the last op of its field.
+/// Pads a batch; the last op of its field.
 struct PadToOp {
   PixelSize size;  ///< 0 by 0: of the largest in the batch.
   std::uint32_t multiple = 1;
@@ -206,8 +206,8 @@ struct Op {
   /// together.
   bool is_independent = false;
 
-  // Of an op in the chain of a field: see chains.h.
-  /// The field whose draws it uses, as a hash; none: its chain's.
+  // For an op in the chain of a field (see chains.h): the field whose draws it
+  // uses, as a hash; none: its chain's.
   std::optional<std::uint64_t> drawn_for = std::nullopt;
   /// Whether all fields have to be of one size there.
   bool meets_siblings = false;

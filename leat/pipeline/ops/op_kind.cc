@@ -64,8 +64,8 @@ struct KindOf {
   OpKind operator()(const FunctionOp&) const { return OpKind::kFunction; }
 };
 
-/// What an op does otherwise to labels. One line for each op that moves pixels,
-/// and one for each other, so that none is forgotten.
+/// The different treatment of labels by an op. One line for each op that moves
+/// pixels, and one for each other, so that none is forgotten.
 struct ForLabels {
   FillColour fill;
 

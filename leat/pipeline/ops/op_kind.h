@@ -1,4 +1,4 @@
-// What an op does to the fields of a sample.
+// The effect of an op on the fields of a sample.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ enum class OpKind : std::uint8_t {
   kColour,          ///< Changes the values of pixels.
   kNumbers,         ///< Makes numbers of another type of them.
   kBatch,           ///< Says how the pictures of a batch come together.
-  kFunction,        ///< Whatever a function of the user's does.
+  kFunction,        ///< A user's function, with any effect.
 };
 
 OpKind kind_of(const Op& op);
@@ -26,11 +26,11 @@ inline bool moves_pixels(const Op& op) {
 /// Whether it reads rows that lie in a picture: boxes, keypoints.
 bool reads_followers(const Op& op);
 
-/// Of one that moves pixels: whether neither masks nor rows can follow.
+/// For an op that moves pixels: true if neither masks nor rows can follow.
 bool is_for_images_alone(const Op& op);
 
-/// Of one that moves pixels: whether it moves those of two pictures alike only
-/// if they are of one size. Not so a resize, nor what mirrors.
+/// For an op that moves pixels: true if it moves those of two pictures alike
+/// only if they are of one size. Resizes and mirrors need no equal sizes.
 bool needs_equal_sizes(const Op& op);
 
 /// As it works on labels: no number is blended with another, and what lies

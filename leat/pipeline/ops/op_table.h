@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// What a value may be; on the command line, "/" stands between numbers.
+/// The type of a value; on the command line, "/" stands between numbers.
 enum class ParamKind : std::uint8_t {
   kText,        ///< One of a few words.
   kSize,        ///< 224, or [height, width].
@@ -19,7 +19,7 @@ enum class ParamKind : std::uint8_t {
   kRange,       ///< [low, high]
   kNumbers,     ///< 0.5, or one number for each channel, or "imagenet".
   kPixels,      ///< Whole numbers from 0 on: 4, or as many as the op says.
-  kNames,       ///< Of fields.
+  kNames,       ///< Names of fields.
   kJitter,      ///< How far around no change, or [low, high].
   kNumberList,  ///< 0.5, or as many numbers as the op says, or a word.
 };
@@ -48,7 +48,7 @@ std::span<const OpInfo> op_table();
 /// Null if there is none of that name.
 const OpInfo* find_op(std::string_view name);
 
-/// What every op has besides its own: `field` and `to`.
+/// The parameters of every op besides its own: `field` and `to`.
 std::span<const ParamInfo> common_params();
 
 /// Null if the op has no such parameter, its own or common.

@@ -14,7 +14,7 @@ class Orientation {
 
   bool is_upright() const { return exif_ == 1; }
   bool swaps_axes() const { return exif_ >= 5; }
-  /// Of the upright picture, before axes are swapped.
+  /// In the upright picture, before axes are swapped.
   bool mirrors_x() const {
     return exif_ == 2 || exif_ == 3 || exif_ == 6 || exif_ == 7;
   }
@@ -27,8 +27,8 @@ class Orientation {
     return swaps_axes() ? PixelSize{size.height, size.width} : size;
   }
 
-  /// Where a part of the upright picture, which is `upright` in size, is
-  /// stored.
+  /// The stored place of a part of the upright picture, which is `upright` in
+  /// size.
   Rect to_stored(Rect part, PixelSize upright) const {
     if (mirrors_x()) part.x = upright.width - part.x - part.width;
     if (mirrors_y()) part.y = upright.height - part.y - part.height;

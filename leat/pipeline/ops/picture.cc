@@ -126,7 +126,7 @@ class Changer {
 
   ColourView picture_;
   Scratch& scratch_;
-  std::size_t next_ = 0;  // Of the two for warped pictures.
+  std::size_t next_ = 0;  // The next of the two for warped pictures.
 };
 
 }  // namespace

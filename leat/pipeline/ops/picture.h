@@ -15,7 +15,7 @@ namespace leat {
 
 struct Warp {
   AffineMatrix matrix = {};
-  std::uint32_t width = 0;  ///< Of what comes out.
+  std::uint32_t width = 0;  ///< The width of the result.
   std::uint32_t height = 0;
   Interpolation interpolation = Interpolation::kNearest;
   FillColour fill = {0, 0, 0};
@@ -40,7 +40,7 @@ struct PictureChange;
 
 /// The picture and what several chains make of it, weighted and summed.
 struct Mix {
-  float weight = 0;  ///< Of the picture itself.
+  float weight = 0;  ///< The weight of the picture itself.
   std::vector<float> weights;
   std::vector<std::vector<PictureChange>>
       chains;  ///< As many; no size changes.

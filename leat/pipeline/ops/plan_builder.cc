@@ -6,7 +6,7 @@
 namespace leat {
 namespace {
 
-/// What goes to one side if the excess is shared by two.
+/// The part on one side if two sides share the excess.
 std::uint32_t half_of_excess(std::uint32_t wanted, std::uint32_t present,
                              std::uint32_t round_up) {
   return wanted > present ? (wanted - present + round_up) / 2 : 0;

@@ -39,8 +39,8 @@ class PlanBuilder {
   void note(const Op& op, std::string_view name, const Rect& part);
   void crop(const Rect& part);
   void crop_centre(PixelSize to);
-  /// Makes an image that is too small large enough. Of an odd rest, the right
-  /// and the lower side get the larger half.
+  /// Enlarges an image that is too small. If the rest is odd, the right and the
+  /// lower side get the larger half.
   void pad_to(PixelSize least, const FillColour& fill);
   void add_padding(const Padding& padding, const FillColour& fill);
 

@@ -236,7 +236,7 @@ TEST(CompileOpsTest, GivesPicturesShapesOfTheirOwn) {
   EXPECT_TRUE(image.value_program->guesses());
   EXPECT_EQ(image.cut_chain->rest, nullptr);
   EXPECT_EQ(image.cut_chain->value_rest->joining(), Joining::kShapes);
-  // What is of one size is known without its bytes: 3 x 8 x 8.
+  // The size of such values is known without their bytes: 3 x 8 x 8.
   EXPECT_EQ(image.value_program->most_bytes(1), 192u);
   const PadRule rule = (*padded)[0].value_program->pad_rule();
   EXPECT_EQ((*padded)[0].value_program->joining(), Joining::kPadded);
@@ -268,7 +268,7 @@ TEST(ProgramTest, GuessesHalfAsMuchAgainAsPicturesNeeded) {
     const auto value = program.run(as_bytes(encoded), {}, *scratch, notes);
     ASSERT_TRUE(value) << value.error().message();
   }
-  EXPECT_EQ(program.most_bytes(7), 300u);  // Of 100 and 300.
+  EXPECT_EQ(program.most_bytes(7), 300u);  // The larger of 100 and 300.
 }
 
 TEST(ProgramTest, KeepsSixteenBits) {
@@ -299,7 +299,7 @@ TEST(ProgramTest, TurnsPicturesUpright) {
     Pixels stored{swaps ? 13u : 21u, swaps ? 21u : 13u, 3, {}};
     for (std::uint32_t y = 0; y < stored.height; ++y) {
       for (std::uint32_t x = 0; x < stored.width; ++x) {
-        // Where the stored pixel belongs, by EXIF's table.
+        // The place of the stored pixel, by EXIF's table.
         const std::uint32_t a = swaps ? y : x;
         const std::uint32_t b = swaps ? x : y;
         const bool mirrors_x = orientation == 2 || orientation == 3 ||

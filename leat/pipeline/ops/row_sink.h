@@ -1,4 +1,4 @@
-// Where rows of pixels go: into an image in memory or into the delivered array.
+// The destination of rows of pixels: an image in memory or the delivered array.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace leat {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  /// Where row `y` shall be put; up to kRowSlackBytes behind its end may be
-  /// written too. Valid until done(y).
+  /// The place for row `y`; up to kRowSlackBytes behind its end may be written
+  /// too. Valid until done(y).
   virtual std::uint8_t* place(std::uint32_t y) = 0;
   virtual void done(std::uint32_t y) = 0;
   /// Row `y` as it is, from elsewhere; up to kRowSlackBytes behind its end may
@@ -48,7 +48,7 @@ class MemorySink final : public RowSink {
   const std::size_t stride_bytes_;
 };
 
-/// What a channel is before anything is made of it.
+/// The type of a channel before any op.
 constexpr DType pixel_dtype(PixelMode mode) {
   return mode == PixelMode::kGrey16 ? DType::kUint16 : DType::kUint8;
 }
@@ -57,16 +57,19 @@ constexpr DType pixel_dtype(PixelMode mode) {
 struct PixelFormat {
   DType dtype = DType::kUint8;
   PixelLayout layout = PixelLayout::kChw;
-  std::uint32_t channels = 3;        ///< Of the array: all of the pixel's, or 1
-  std::uint32_t pixel_channels = 3;  ///< of a picture whose three are equal.
+  /// Channels of the array: all of the pixel's, or 1
+  std::uint32_t channels = 3;
+  std::uint32_t pixel_channels = 3;  ///< if the picture's three are equal.
   bool is_16_bits = false;           ///< One channel, of 16 bits.
-  double exact_scale = 1;            ///< Of its float64.
+  double exact_scale = 1;            ///< The scale for its float64.
   double exact_bias = 0;
-  /// Of float32, and of all floats if it is of 16 bits: value * scale + bias.
+  /// For float32, and for all floats if the pixel has 16 bits: value * scale +
+  /// bias.
   std::array<float, 3> scale = {1, 1, 1};
   std::array<float, 3> bias = {0, 0, 0};
-  /// Of all other types but uint8: the 256 items that a channel's values
-  /// become, channel by channel. Null for those two, and if it is of 16 bits.
+  /// For all other types but uint8: the 256 items that a channel's values
+  /// become, channel by channel. Null for those two, and if the pixel has 16
+  /// bits.
   std::shared_ptr<const std::vector<std::byte>> table = nullptr;
 
   TensorSpec tensor(PixelSize size) const;

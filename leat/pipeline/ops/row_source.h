@@ -1,4 +1,4 @@
-// Where rows of pixels come from: a decoder or memory.
+// The source of rows of pixels: a decoder or memory.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What one thread keeps from image to image.
+// Memory that one thread keeps from image to image.
 #pragma once
 #include <array>
 #include <cstddef>

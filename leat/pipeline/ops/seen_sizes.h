@@ -1,4 +1,4 @@
-// What the samples of a field needed so far.
+// The bytes that the samples of a field needed so far.
 #pragma once
 #include <atomic>
 #include <cstdint>

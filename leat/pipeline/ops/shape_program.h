@@ -16,8 +16,8 @@ struct OwnShapes {
   PadRule pad_rule = {};
 };
 
-/// What a chain's DecodeImage and PadTo say of that, and takes the PadTo off;
-/// `layout` is that of its pictures. None: they are of one shape.
+/// Reads the shapes from a chain's DecodeImage and PadTo, and takes the PadTo
+/// off; `layout` is that of its pictures. None: they are of one shape.
 ///
 /// Errors:
 ///   kInvalidArgument  a PadTo that is not the last op

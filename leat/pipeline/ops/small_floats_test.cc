@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-/// What a binary16 says, by its definition.
+/// The value of a binary16, by its definition.
 double value_of_float16(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const double fraction = (bits & 1023) / 1024.0;

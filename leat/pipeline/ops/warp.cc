@@ -22,7 +22,7 @@ void fill_pixels(const FillColour& fill, std::uint32_t count,
   }
 }
 
-/// Of a fixed-point number with 16 bits behind the point that grows by `step`:
+/// For a fixed-point number with 16 bits behind the point that grows by `step`:
 /// the places [first, end) at which it is within [0, size).
 struct PlaceRange {
   std::int64_t first = 0;
@@ -129,7 +129,7 @@ constexpr std::int32_t kOne = 1 << kFractionBits;
 struct Between {
   std::int32_t x = 0;
   std::int32_t y = 0;
-  std::int32_t part_x = 0;  ///< Of kOne.
+  std::int32_t part_x = 0;  ///< For kOne.
   std::int32_t part_y = 0;
 };
 

@@ -14,7 +14,7 @@ namespace leat {
 /// (m0 x + m1 y + m2, m3 x + m4 y + m5).
 using AffineMatrix = std::array<double, 6>;
 
-/// What RandomAffine draws. Degrees are clockwise, shears in degrees.
+/// The draws of RandomAffine. Degrees are clockwise, shears in degrees.
 struct AffineParams {
   double angle = 0;
   std::array<double, 2> translate = {0, 0};

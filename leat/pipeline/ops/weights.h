@@ -39,14 +39,14 @@ inline std::int32_t weight_at(const WeightQuad* quads, std::uint32_t tap) {
          quad.low[tap % kTapsPerQuad];
 }
 
-/// What one axis maps onto what.
+/// The sizes that one axis is mapped from and to.
 struct AxisRequest {
   std::uint32_t source_size =
       0;              ///< Pixels that may be read: [0, source_size).
   double from = 0;    ///< The part of them that is resized begins
   double length = 0;  ///< here and is this long.
   std::uint32_t target_size = 0;   ///< It becomes this many pixels,
-  std::uint32_t window_first = 0;  ///< of which these are wanted.
+  std::uint32_t window_first = 0;  ///< the first of these that is wanted.
   std::uint32_t window_count = 0;
   Interpolation interpolation = Interpolation::kBilinear;
 };
@@ -59,7 +59,7 @@ class AxisWeights {
   struct Target {
     std::uint32_t first = 0;  ///< The first source pixel, counted from first().
     std::uint32_t count = 0;  ///< How many, at least 1.
-    std::size_t quads = 0;    ///< Where its weights begin in `quads`.
+    std::size_t quads = 0;    ///< The start of its weights in `quads`.
   };
 
   /// REQUIRES: nothing in `request` is empty; the window lies in the target.
@@ -85,7 +85,7 @@ class AxisWeights {
   std::uint32_t count_ = 0;
   std::vector<Target> targets_;
   std::vector<WeightQuad> quads_;
-  std::vector<double> exact_;  // Of one target.
+  std::vector<double> exact_;  // The weights of one target.
 };
 
 }  // namespace leat
