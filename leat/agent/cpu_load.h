@@ -1,4 +1,5 @@
-// How busy the node's cores are, and with whom; what that leaves.
+// The load of the node's cores, by our processes and by others, and the cores
+// that this leaves.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -14,7 +14,8 @@ class CpuLoadTest : public ::testing::Test {
  protected:
   static constexpr int kJob = 7;
 
-  /// Seconds of CPU since the machine began: all of it, and what the job had.
+  /// Seconds of CPU since the machine began: those of everything, and those of
+  /// the job.
   void has_used(double all, double by_job) {
     const auto hz = static_cast<double>(::sysconf(_SC_CLK_TCK));
     write("proc/stat", "cpu  " + std::to_string(long(all * hz)) +

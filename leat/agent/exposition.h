@@ -11,7 +11,7 @@ namespace leat {
 /// value, such as a rate that nobody has predicted, has no line.
 std::string exposition(const NodeView& view);
 
-/// docs/reference/agent-metrics.md: every metric, its labels and what it says.
+/// docs/reference/agent-metrics.md: every metric, its labels and its help.
 std::string agent_metrics_page();
 
 }  // namespace leat

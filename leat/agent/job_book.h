@@ -1,5 +1,5 @@
-// The jobs of a node as its agent knows them: who they are, what they said,
-// what they were given.
+// The jobs of a node as its agent knows them: their identity, their reports,
+// and their shares.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -32,7 +32,7 @@ class JobBook {
   static constexpr std::size_t kFewPoints = 3600;
   static constexpr std::size_t kMostPoints = 36'000;
 
-  /// `buckets`: what loaders call those of node.bucket_bytes_per_second.
+  /// `buckets`: the loaders' names of those in node.bucket_bytes_per_second.
   ///
   /// REQUIRES: as many of both.
   JobBook(const NodeResources& node, const SharingOptions& options,
@@ -52,8 +52,8 @@ class JobBook {
     sharing_.set_resources(node);
   }
 
-  /// Learns from what was reported since the last call, and decides. About once
-  /// a second. `now`: seconds on any clock that only rises.
+  /// Learns from the reports since the last call, and decides. About once a
+  /// second. `now`: seconds on any clock that only rises.
   void tick(double now, double unix_seconds);
 
   struct Told {

@@ -33,7 +33,7 @@ struct JobView {
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
   std::string bottleneck;                 ///< to_string(Bound)
 
-  // docs/reference/ledger.md: of all local ranks so far.
+  // docs/reference/ledger.md: totals of all local ranks so far.
   std::uint64_t gets = 0;
   std::uint64_t lists = 0;
   std::uint64_t read_bytes = 0;
@@ -92,7 +92,7 @@ struct NodeView {
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
   std::vector<LinkView> links = {};
-  /// Since the agent began, whoever used it; none where it cannot be read.
+  /// Since the agent began, for all programs; none if it cannot be read.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};
   std::vector<JobView> jobs = {};

@@ -1,4 +1,4 @@
-// Aborting on our own bugs; never on what a user or a server did.
+// Aborts on our own bugs, and never on input of a user or a server.
 #pragma once
 
 namespace leat::internal {

@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-/// From the header or, of a presigned URL, from the query.
+/// From the header or, for a presigned URL, from the query.
 std::string token_of(const RequestHead& head) {
   constexpr std::string_view kName = "x-amz-security-token";
   if (const auto token = head.header(kName); !token.empty()) {

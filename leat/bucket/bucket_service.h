@@ -28,8 +28,8 @@ struct Behaviour {
 /// Answers S3's requests from a folder, slowly and with faults as asked, and
 /// counts them. /_leat/counters and /_leat/counters/reset are its own.
 ///
-/// GETs, HEADs and PUTs are answered on the connection's thread; what may take
-/// longer (listings, copies, joining parts, bulk deletes) on one of ours.
+/// GETs, HEADs and PUTs are answered on the connection's thread; slower
+/// operations (listings, copies, joining parts, bulk deletes) on one of ours.
 ///
 /// Threads:  any.
 /// Lifetime: outlives the server that calls it.

@@ -50,7 +50,7 @@ class BucketCounters {
   void lateness(Nanoseconds late);
   void end();
 
-  /// Everything but what is in flight goes to zero.
+  /// Sets everything to zero but the requests in flight.
   void reset();
 
   struct Connections {

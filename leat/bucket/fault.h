@@ -1,4 +1,4 @@
-// Failures on purpose: what may go wrong, and when.
+// Failures on purpose: the kinds of faults, and their times.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -64,8 +64,7 @@ struct FaultLine {
   double probability = 1.0;
 };
 
-/// Errors:
-///   kInvalidArgument  names the line and what is wrong with it
+/// Errors: kInvalidArgument  names the line and its error
 Result<std::vector<FaultLine>> parse_fault_script(std::string_view text);
 
 /// The properties of a request that a fault may depend on.
@@ -78,9 +77,9 @@ struct FaultQuestion {
 
 /// Decides which requests fail.
 ///
-/// With rates, the luck of a request depends on the seed, on what it asks for
-/// and on how often that has been asked before; so it is the same in every run,
-/// in whatever order requests arrive. Scripts count in the order of arrival.
+/// With rates, the luck of a request depends on the seed, on its target and on
+/// how often that has been asked before; so it is the same in every run, for
+/// any order of requests. Scripts count in the order of arrival.
 ///
 /// Threads: any.
 class FaultInjector {

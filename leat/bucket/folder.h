@@ -105,7 +105,7 @@ class Folder {
   Result<void> remove_object(std::string_view bucket,
                              std::string_view key) const;
 
-  /// A folder of ours, for what is not yet an object.
+  /// A folder of ours, for data that is not yet an object.
   std::string work_path() const { return path_ + "/.leat"; }
 
  private:

@@ -5,9 +5,9 @@
 
 namespace leat {
 
-/// "Fri, 24 May 2013 00:00:00 GMT", of seconds since 1970.
+/// "Fri, 24 May 2013 00:00:00 GMT", from seconds since 1970.
 std::string http_date(std::int64_t seconds);
-/// "2013-05-24T00:00:00.000Z", of nanoseconds since 1970.
+/// "2013-05-24T00:00:00.000Z", from nanoseconds since 1970.
 std::string iso_date(std::int64_t nanoseconds);
 
 }  // namespace leat

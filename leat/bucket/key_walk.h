@@ -12,7 +12,7 @@ namespace leat {
 struct KeyQuery {
   std::string prefix;
   std::string delimiter;
-  /// Only what comes after this, as S3 means it: of folded keys, the whole
+  /// Only keys after this one, as S3 defines it: for folded keys, the whole
   /// group at or before it is left out.
   std::string after;
   std::size_t most = 1000;

@@ -91,7 +91,7 @@ TEST_F(KeyWalkTest, PagesContinueWhereTheyWereCut) {
   EXPECT_EQ(page({.delimiter = "/", .most = 2}), "a/| b ...");
   EXPECT_EQ(page({.delimiter = "/", .after = "a/", .most = 1}), "b ...");
   EXPECT_EQ(page({.delimiter = "/", .after = "c/"}), "d");
-  // Not at the end of a group: what is left of it still stands for it.
+  // Not at the end of a group: its rest still stands for it.
   EXPECT_EQ(page({.delimiter = "/", .after = "a/1"}), "a/| b c/| d");
   EXPECT_EQ(page({.delimiter = "/", .after = "a/2"}), "b c/| d");
   EXPECT_EQ(page({.most = 0}), "");

@@ -1,4 +1,4 @@
-// Answers about buckets: what there is.
+// Answers about buckets: the list of them.
 #pragma once
 #include "leat/bucket/bucket_parts.h"
 #include "leat/serve/http_service.h"

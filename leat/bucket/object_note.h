@@ -11,7 +11,7 @@ namespace leat {
 /// and the ETag is made from size and time as for any other file.
 void write_object_note(int descriptor, const ObjectState& state);
 
-/// Fills `etag` and `headers` of `state`, whose size and time are of the file.
+/// Fills `etag` and `headers` of `state`, which has the file's size and time.
 /// `descriptor` may be -1: then `path` is read.
 void read_object_note(int descriptor, const std::string& path,
                       ObjectState& state);

@@ -36,7 +36,7 @@ enum class S3Code : std::uint8_t {
   kContentSha256Mismatch,
 };
 
-/// A refusal: what the reply's XML says.
+/// A refusal: the content of the reply's XML.
 struct S3Error {
   std::string_view code;  ///< A literal: "NoSuchKey".
   int status;

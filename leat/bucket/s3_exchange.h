@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// Decides at the head what is to become of the request (its operation, who
-/// asks, which fault strikes), takes the body, and answers.
+/// Decides at the head how to treat the request (its operation, the client, the
+/// fault that strikes), takes the body, and answers.
 class S3Exchange final : public Exchange {
  public:
   S3Exchange(BucketService& service, const RequestHead& head);

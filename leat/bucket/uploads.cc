@@ -141,7 +141,7 @@ Result<void> Uploads::put_part(const UploadName& name, int number,
     return system_error(errno, "keeping a part");
   }
   draft.release();
-  // A part that is put again takes the place of what it was.
+  // A part that is put again replaces the earlier one.
   LEAT_TRY(const auto names, names_in(place.path));
   for (const std::string& other : names) {
     const auto part = parse_part_name(other);
@@ -243,7 +243,7 @@ std::variant<ObjectState, S3Error> Uploads::complete(
                       fmt::format("{}-{}", to_hex(md5(digests)), wanted.size()),
                       place->headers);
   if (!state) return failed(state.error());
-  (void)abort(name);  // The object is there: what is left over is no failure.
+  (void)abort(name);  // The object is there: leftovers are no failure.
   return *std::move(state);
 }
 

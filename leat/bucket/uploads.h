@@ -22,15 +22,15 @@ struct UploadPart {
   std::int64_t modified_ns = 0;
 };
 
-/// Which upload: an id, and what the client says it is of.
+/// The identity of an upload: an id, and the key that the client gives.
 struct UploadName {
   std::string id;
   std::string bucket;
   std::string key;
 };
 
-/// Errors, of all that return a Result: kNotFound for an id that is not known
-/// or of another object; else as Folder.
+/// Errors, for all that return a Result: kNotFound for an id that is unknown or
+/// belongs to another object; else as Folder.
 ///
 /// Threads:  any; two calls for one upload at once leave it whole, but one of
 ///           them may fail.

@@ -60,7 +60,7 @@ std::string kept_headers(const RequestHead& head) {
   std::string lines;
   for (const std::string_view name : kKept) {
     std::string_view value = head.header(name);
-    // Said of the way here, not of the object.
+    // It describes the transfer, not the object.
     if (value.starts_with("aws-chunked")) {
       value.remove_prefix(std::min(value.find(',') + 1, value.size()));
       if (value.starts_with("aws-chunked")) continue;

@@ -95,7 +95,7 @@ Result<std::unique_ptr<Agent>> open_at(const std::vector<std::string>& sockets,
   return wrong("no place for a socket");
 }
 
-/// RATE, of all that is read, or BUCKET=RATE.
+/// RATE, for all reads, or BUCKET=RATE.
 Result<void> read_bandwidth(const std::string& given, AgentOptions& options) {
   const auto refuse = [&](const std::string& why) {
     return wrong("--bandwidth " + public_text(given) + ": " + why);

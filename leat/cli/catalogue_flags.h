@@ -53,7 +53,7 @@ std::function<void(const IndexProgress&)> shown_on(ProgressLine& line);
 
 std::string_view to_string(Layout layout);
 
-/// Keys need not be UTF-8, and JSON must be: what is not is replaced.
+/// Keys need not be UTF-8, and JSON must be: invalid bytes are replaced.
 std::string dump_json(const nlohmann::ordered_json& json);
 
 /// The report of `leat stat`, as JSON and for people.

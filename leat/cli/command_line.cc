@@ -49,7 +49,7 @@ ExitCode written(ExitCode code, CommandContext& context) {
 
 ExitCode explain(const CLI::App& app, const CLI::ParseError& wrong,
                  CommandContext& context) {
-  // Asking for help or the version is an "error" to CLI11, whose code is 0.
+  // A request for help or the version is an "error" to CLI11, whose code is 0.
   if (wrong.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     app.exit(wrong, context.out, context.err);
     return written(ExitCode::kDone, context);

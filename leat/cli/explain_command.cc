@@ -1,5 +1,6 @@
-// leat explain URL    Runs the loader for a while, or replays what one saw, and
-// says where its speed ends, what the tuner changed and what more would buy.
+// leat explain URL    Runs the loader for a while, or replays a record of one,
+// and reports the limit of its speed, the tuner's changes and the gain of more
+// resources.
 
 #include <chrono>
 #include <memory>

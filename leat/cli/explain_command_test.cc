@@ -1,4 +1,4 @@
-// `leat explain`: of a loader that runs here, and of what one saw.
+// `leat explain`: for a loader that runs here, and for a record of one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

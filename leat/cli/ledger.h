@@ -10,7 +10,7 @@ namespace leat {
 
 /// The prices that a run is counted at.
 struct LedgerFlags {
-  std::string provider;     // Empty: who serves the data, else "s3".
+  std::string provider;     // Empty: the provider of the data, else "s3".
   std::string prices_file;  // Empty: those that are shipped.
   double node_per_hour = 0;
   bool is_behind_nat = false;

@@ -1,4 +1,4 @@
-// Numbers that options take, and that what is refused names the option.
+// Numbers of options: a wrong one is refused by the option's name.
 #include "leat/cli/number_checks.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ TEST(NumberChecksTest, WhatIsWrongIsRefusedByName) {
       {"recommend", "x", "--catalog", "y", "--epochs", "0"}};
   for (std::vector<std::string> words : wrong) {
     const std::string named = words[words.size() - 2] + ": ";
-    // Before the command that profile runs, whose words are its own.
+    // Before the command that profile runs, which has words of its own.
     if (words[0] == "profile") words = {words[0], words[2], words[3]};
     const std::string said = refusal(words);
     EXPECT_THAT(said, HasSubstr(named));

@@ -78,7 +78,7 @@ std::string time_for_people(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-/// A name in one line, whatever a file says.
+/// A name in one line, with any bytes of the file.
 std::string in_a_line(const Json& name) {
   std::string text = name.get<std::string>();
   std::ranges::replace_if(
@@ -158,7 +158,7 @@ std::string format_dollars(double dollars) {
   constexpr int kCents = 2;
   constexpr int kMostDecimals = 12;
   if (dollars == 0) return "0";
-  // Three digits of what is less than a dollar.
+  // Three digits for amounts below a dollar.
   const int leading = static_cast<int>(std::floor(std::log10(dollars)));
   const int decimals = std::clamp(kCents - leading, kCents, kMostDecimals);
   return fmt::format("{:.{}f}", dollars, decimals);

@@ -37,10 +37,11 @@ nlohmann::ordered_json failed_profile_json(const ProfileSettings& settings,
 /// Seconds to three digits, in the unit that fits: "62.2 ms", "940 us".
 std::string time_text(double seconds);
 
-/// Parts of a step, with intervals, and what a timer would have said.
+/// Parts of a step, with intervals, and the reading of a timer in the script.
 void print_profile(const nlohmann::ordered_json& report, std::ostream& out);
 
-/// A report from a file, of at most 64 MiB, that somebody may have changed.
+/// Reads a report from a file of at most 64 MiB, which somebody may have
+/// changed.
 ///
 /// Errors:
 ///   kNotFound         no such file

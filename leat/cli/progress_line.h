@@ -20,7 +20,7 @@ struct Progress {
 };
 
 /// "epoch 1 of 2: 512 of 10,000 samples, 538/s, 5 %, 18 s left". The rate and
-/// what is left are told once there is something to tell them from.
+/// the time left are shown once they can be computed.
 std::string progress_text(const Progress& progress, Nanoseconds taken);
 
 /// A line on standard error that is written over and over, if that is a

@@ -215,7 +215,7 @@ Result<NamedDeli> read_deli(const toml::table& table,
   deli.options.hit_seconds = reader.seconds("hit");
   deli.options.fetch_seconds = reader.seconds("fetch");
   deli.options.fetch_sample_seconds = reader.seconds("fetch_sample");
-  // Its orders are written out: 8 bytes a read, of one node.
+  // Its orders are written out: 8 bytes a read, for one node.
   if (deli.samples / deli.nodes > (std::uint64_t{1} << 27) / deli.epochs) {
     reader.refuse("epochs", "times samples of a node are more than 134217728");
   }

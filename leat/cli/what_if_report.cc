@@ -87,7 +87,7 @@ Json step_json(const PredictedStep& step) {
 /// Below it, a change is told as a share.
 constexpr double kLeastFactor = 1.1;
 
-/// No less than what is needed: rounded up.
+/// Rounded up, so never less than needed.
 std::string percent_text(double share) {
   const double percent = 100 * share;
   return percent < 10

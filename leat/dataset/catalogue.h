@@ -90,8 +90,8 @@ enum class CatalogueChecks : std::uint8_t {
 /// their bytes. docs/reference/catalogue.md has the format, byte by byte.
 ///
 /// A view: it reads the span that it was given and copies nothing but the names
-/// of fields and classes. The bytes are checked in open(), as far as was asked;
-/// no accessor can reach outside them, whatever the file holds.
+/// of fields and classes. open() checks the bytes, as far as the caller asks;
+/// no accessor can reach outside them, for any content of the file.
 ///
 /// Threads:  any; it never changes.
 /// Lifetime: `owner` keeps the span alive (a mapping of `index/`, a Buffer).
@@ -107,7 +107,7 @@ class Catalogue {
                                 std::shared_ptr<const void> owner,
                                 CatalogueChecks checks = CatalogueChecks::kAll);
 
-  /// The same, of a file in memory that it keeps.
+  /// The same for a file in memory that it keeps.
   static Result<Catalogue> open(Buffer file);
 
   std::uint64_t samples() const;
@@ -120,8 +120,8 @@ class Catalogue {
   /// Which kind of store gave the objects their ETags.
   EtagKind etag_kind() const;
 
-  /// The sample's name: of an object that is a sample, the object's key; within
-  /// a shard, what WebDataset calls `__key__`.
+  /// The sample's name: the object's key, if an object is a sample; within a
+  /// shard, WebDataset's `__key__`.
   /// REQUIRES: sample < samples().
   std::string_view key(SampleId sample) const;
 
@@ -141,9 +141,9 @@ class Catalogue {
   /// Reads all ranges where open() did not.
   std::uint64_t total_bytes() const;
 
-  /// Says which data this is: the same for the same names, sizes, ranges and
-  /// columns, wherever they are stored (ETags and the prefix are left out), so
-  /// that a state saved on one store resumes on another.
+  /// Identifies the data: the same for the same names, sizes, ranges and
+  /// columns, in any store (ETags and the prefix are left out), so that a state
+  /// saved on one store resumes on another.
   Hash128 digest() const;
 
  private:

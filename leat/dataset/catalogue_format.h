@@ -99,7 +99,7 @@ struct SectionEntry {
 };
 static_assert(sizeof(SectionEntry) == 32);
 
-/// Reads a value wherever it lies, aligned or not.
+/// Reads a value at any address, aligned or not.
 template <class T>
 T load(const std::byte* from) {
   T value;

@@ -45,7 +45,7 @@ struct Section {
   std::uint32_t width = 0;
 };
 
-/// True for what is copied when a catalogue is opened.
+/// True for sections that are copied when a catalogue is opened.
 constexpr bool is_small(SectionKind kind) {
   return kind == SectionKind::kFields || kind == SectionKind::kClasses;
 }
@@ -97,7 +97,7 @@ class SectionReader {
     return section;
   }
 
-  /// The next two sections: where texts end, and the texts.
+  /// The next two sections: the ends of texts, and the texts.
   Result<TextColumn> take_texts(SectionKind ends_kind, SectionKind text_kind,
                                 std::size_t field, std::uint64_t count) {
     LEAT_TRY(const Section ends, take_values(ends_kind, field, count, {4, 8}));

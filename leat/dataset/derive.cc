@@ -37,7 +37,7 @@ std::string moved_key(std::string_view key, std::size_t places) {
   const auto [end, failed] =
       std::from_chars(key.data(), key.data() + key.size(), place);
   const auto digits = static_cast<std::size_t>(end - key.data());
-  // As it is then, no part has it, and whoever reads it hears that.
+  // The key stays as it is; no part has it, so a read of it fails.
   if (failed != std::errc() || !key.substr(digits).starts_with('/')) {
     return std::string(key);
   }

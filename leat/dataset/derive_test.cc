@@ -233,7 +233,7 @@ TEST(DeriveTest, SharesHaveTheirSizesAndNeverMove) {
   EXPECT_NEAR(counts[0], 14'000, 300);
   EXPECT_NEAR(counts[1], 4'000, 300);
   EXPECT_NEAR(counts[2], 2'000, 300);
-  // Part of the format of a split: what it gives must never change.
+  // Part of the format of a split: its results must never change.
   EXPECT_EQ(share_of("cat/1.jpg", 0, ends), 0u);
   EXPECT_EQ(share_of("cat/2.jpg", 0, ends), 0u);
 }

@@ -42,7 +42,7 @@ Result<Buffer> build_objects(std::span<const ObjectInfo> objects,
   return std::move(writer).finish();
 }
 
-/// So many are asked for one by one; of more, all that is there is listed.
+/// So many are asked for one by one; for more, the whole place is listed.
 constexpr std::size_t kMostAskedFor = 1000;
 
 Result<std::vector<ObjectInfo>> ask_for(

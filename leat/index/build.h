@@ -57,12 +57,12 @@ struct BuiltCatalogue {
 EtagKind etag_kind_of(const Store& store);
 
 /// True if the ETags in `catalogue` can be compared with those of `store`;
-/// where they cannot, only sizes can.
+/// otherwise only sizes can.
 bool etags_apply(const Catalogue& catalogue, const Store& store);
 
 /// The objects under `prefix` that `options` take, in byte order, keys relative
-/// to it: as `options.objects` gives them; by Store::stat, where few are named
-/// or the store cannot list; else listed. `now` is kept up to date. Blocks.
+/// to it: from `options.objects`; by Store::stat, if few are named or the store
+/// cannot list; else by listing. `now` is kept up to date. Blocks.
 ///
 /// Errors: as list_data() and Store::stat; kInvalidArgument if something has
 /// to be listed and the store cannot

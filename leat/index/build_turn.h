@@ -36,8 +36,8 @@ enum class Sight : std::uint8_t {
 /// Waits until the catalogue of `path` is there (then nullopt), or until it is
 /// this process's turn to make it: then it holds the lock. Blocks.
 ///
-/// The first who gets the lock builds, local rank 0 with a head start; who
-/// waits for it takes over when the builder dies or fails.
+/// The first process that gets the lock builds, local rank 0 with a head start;
+/// one that waits for it takes over when the builder dies or fails.
 ///
 /// Errors: those of `look` and CatalogueLock::try_lock(); kCancelled
 Result<std::optional<CatalogueLock>> wait_for_turn(
@@ -48,7 +48,7 @@ Result<std::optional<CatalogueLock>> wait_for_turn(
 /// more than one node, as far as the launcher says.
 bool spans_nodes(const Launch& launch);
 
-/// True on the node of rank 0, where ranks are numbered node by node.
+/// True on the node of rank 0, if ranks are numbered node by node.
 bool is_on_first_node(const Launch& launch);
 
 }  // namespace leat

@@ -48,11 +48,11 @@ Result<Candidates> candidates_at(const PublishedPlace& place,
   return all;
 }
 
-/// Beside `path`: who holds it asks the store, for all ranks of this node.
+/// A lock beside `path`: its holder asks the store, for all ranks of this node.
 std::string turn_path(const std::string& path) { return path + ".turn"; }
 
-/// True if another rank has asked; else the lock is in `sought`, where there
-/// are other ranks and it can be had.
+/// True if another rank has asked; else the lock is in `sought`, if there are
+/// other ranks and it can be had.
 Result<bool> has_been_asked(const PublishedPlace& place,
                             const CatalogueOptions& options, Sought& sought,
                             const std::stop_token& stop) {
@@ -244,7 +244,8 @@ Result<std::optional<OpenedCatalogue>> find_cached(
   if (catalogue.error().code() == ErrorCode::kCorrupt) {
     return std::move(catalogue).error();
   }
-  return MaybeOpened();  // Not there, not readable, of another version.
+  // The file is missing, unreadable, or has another version.
+  return MaybeOpened();
 }
 
 Result<Sought> seek_catalogue(const PublishedPlace& place,

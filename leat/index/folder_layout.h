@@ -14,8 +14,9 @@
 
 namespace leat {
 
-/// True for what is no data: a name with a part that begins with a dot, the
-/// marker of a folder (a key that ends with a slash), Spark's `_SUCCESS`.
+/// True for objects that are no data: a name with a part that begins with a
+/// dot, the marker of a folder (a key that ends with a slash), Spark's
+/// `_SUCCESS`.
 bool is_hidden(std::string_view relative_key);
 
 /// Shards if every object is a `.tar`, else objects.

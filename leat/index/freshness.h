@@ -34,8 +34,8 @@ struct Glimpse {
 Result<Glimpse> glimpse_at(Store& store, std::string_view prefix,
                            const Catalogue& kept, const std::stop_token& stop);
 
-/// False if `catalogue` cannot be of what was seen: an object is missing, new,
-/// of another size or, where both ETags are of one kind, of another version.
+/// False if `catalogue` cannot be of the objects seen: one is missing, new, or
+/// has another size or, if both ETags are of one kind, another version.
 bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
 
 /// The differences between two catalogues of one place.
@@ -47,7 +47,7 @@ struct CatalogueChange {
   bool is_any() const { return added + removed + rewritten != 0; }
 };
 CatalogueChange change_between(const Catalogue& before, const Catalogue& now);
-/// The same, of what was listed but not indexed yet.
+/// The same for objects that were listed but not indexed yet.
 CatalogueChange change_between(const Catalogue& before,
                                const std::vector<ObjectInfo>& now,
                                bool has_etags);

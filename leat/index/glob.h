@@ -18,8 +18,8 @@ bool has_wildcards(std::string_view text);
 ///   [a-z]  one of these; [!a-z] one of no others; [*] is a star itself
 ///   **     as a part of its own: any number of parts, also none
 ///
-/// Case counts. Takes no more steps than the product of both lengths, whatever
-/// the pattern is.
+/// Case counts. Takes no more steps than the product of both lengths, for any
+/// pattern.
 ///
 /// Threads: any; it never changes.
 class Glob {
@@ -30,8 +30,8 @@ class Glob {
   /// Whether all of `key` is what the pattern says.
   bool matches(std::string_view key) const;
 
-  /// The same of the last part of `key`, where the pattern is of one part:
-  /// "*.csv" is any of that name, in whatever folder.
+  /// The same for the last part of `key`, if the pattern has one part: "*.csv"
+  /// matches any such name, in any folder.
   bool matches_anywhere(std::string_view key) const;
 
   const std::string& text() const { return text_; }

@@ -67,7 +67,7 @@ class Objects {
   }
 
   std::span<const std::string> keys() const { return keys_; }
-  /// "row 3, field image": where the object is named first.
+  /// "row 3, field image": the first place that names the object.
   std::string where(std::size_t object) const {
     const Place& place = places_[object];
     return fmt::format("row {}, field {}", place.row + 1,

@@ -109,7 +109,7 @@ Result<OpenedCatalogue> build_and_keep(const PublishedPlace& place,
   return opened;
 }
 
-/// On the first node of a job: builds for the other nodes too, where the store
+/// On the first node of a job: builds for the other nodes too, if the store
 /// takes writes.
 Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
                                       const CatalogueOptions& options,
@@ -133,8 +133,8 @@ Result<OpenedCatalogue> build_for_job(const PublishedPlace& place,
   return opened;
 }
 
-/// Makes the catalogue, or waits for whoever on this node or in this job makes
-/// it.
+/// Makes the catalogue, or waits for the process on this node or in this job
+/// that makes it.
 Result<OpenedCatalogue> build_once(const PublishedPlace& place,
                                    const CatalogueOptions& options,
                                    const Sought& sought,

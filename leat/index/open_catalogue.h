@@ -21,7 +21,7 @@
 namespace leat {
 
 /// Whether a job of several nodes puts the catalogue that it makes beside the
-/// data, where its other nodes find it. LEAT_SHARE_CATALOGUE=never is kNever.
+/// data, so that its other nodes find it. LEAT_SHARE_CATALOGUE=never is kNever.
 enum class Sharing : std::uint8_t { kWhereAllowed, kNever };
 
 struct CatalogueOptions {
@@ -131,9 +131,9 @@ std::optional<std::string> kept_catalogue_path(
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
-/// Finds what the user's cache keeps under `identity`, else makes it and puts
-/// it there, once for all processes of this node: for what is described
-/// otherwise than by a place. Automatic is as never: the caller asks. Blocks.
+/// Finds the catalogue of `identity` in the user's cache, else makes it and
+/// puts it there, once for all processes of this node: for datasets that are
+/// not described by a place. Automatic is as never: the caller asks. Blocks.
 ///
 /// Errors: kCorrupt, of what was found; kCancelled; whatever `make` says
 Result<OpenedCatalogue> open_or_make(std::string_view identity,

@@ -23,7 +23,7 @@ Result<std::optional<ObjectInfo>> stat_published(Store& store,
                                                  bool* was_refused) {
   Result<ObjectInfo> info = store.stat(key, stop);
   if (info) return std::optional(*std::move(info));
-  // A bucket that may not be listed answers 403 for what is not there.
+  // A bucket that may not be listed answers 403 for a missing object.
   const ErrorCode code = info.error().code();
   if (code == ErrorCode::kNotFound ||
       (code == ErrorCode::kPermissionDenied && store.traits().can_list)) {
@@ -47,7 +47,8 @@ std::optional<std::string> copy_path(const PublishedPlace& place,
   return copies_of(*place.path) + xxh3_128(as_bytes(etag)).hex() + ".leatcat";
 }
 
-/// Other versions are of no use any more; who has one mapped keeps it.
+/// Other versions are of no use any more; a process that has one mapped keeps
+/// it.
 void remove_other_copies(const PublishedPlace& place, const std::string& kept) {
   const std::string begin = copies_of(*place.path);
   std::error_code ignored;

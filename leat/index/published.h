@@ -27,8 +27,8 @@ struct PublishedPlace {
 /// Opens the catalogue beside the data; nullopt if there is none, or if
 /// `options` refuse it for its age or its classes. Blocks.
 ///
-/// `was_refused` is set where the store refused to say, which may be because
-/// there is none, or because of who is asking; or was not asked. May be null.
+/// `was_refused` is set if the store refused to say, either because there is
+/// none or because of the credentials; or if it was not asked. May be null.
 /// Errors: as Store::read; kCorrupt if it is damaged, with what to do
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,

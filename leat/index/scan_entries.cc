@@ -55,7 +55,7 @@ class Unpacker {
     return value;
   }
   std::string text() { return std::string(as_text(take(number()))); }
-  /// How many of what has at least `least_bytes` each come next.
+  /// The number of items, of at least `least_bytes` each, that come next.
   std::uint64_t count(std::size_t least_bytes) {
     const std::uint64_t count = number();
     if (count > bytes_.size() / least_bytes) is_good_ = false;

@@ -9,9 +9,9 @@
 //                       hash of the entry before
 //     payload           scan_entries.h has it
 //
-// The first is the listing, so what comes behind fits this listing alone, in
-// this order. An entry that is cut short, or whose hash is another, is not
-// there yet: whoever writes next begins with it.
+// The first is the listing, so the entries behind it fit this listing alone, in
+// this order. An entry that is cut short, or has another hash, is not there
+// yet: the next writer begins with it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -71,8 +71,8 @@ class ScanLog {
   /// The shards as they were listed.
   const SortedObjects& objects() const { return objects_; }
 
-  /// The next entry; nullopt while it is not there. To who writes, the end and
-  /// a failure are of another scan, and not there.
+  /// The next entry; nullopt while it is not there. For a writer, the end and a
+  /// failure belong to another scan, and are not there.
   std::optional<ScanEntry> next();
   /// next() begins with the first shard again.
   void rewind();
@@ -91,8 +91,8 @@ class ScanLog {
   /// Keeps what the dead have left from being read until start().
   /// REQUIRES: is_writer().
   void hide() const;
-  /// Begins with these objects, or goes on with what the dead have left if that
-  /// is of the same. REQUIRES: is_writer().
+  /// Begins with these objects, or goes on with the log of a dead process if
+  /// that has the same. REQUIRES: is_writer().
   ///
   /// Errors: kResourceExhausted, kUnavailable: it cannot be written
   Result<void> start(const SortedObjects& objects);
@@ -106,7 +106,7 @@ class ScanLog {
   /// Says that the scan has ended and its catalogue is kept, and removes the
   /// file, which those who have it open go on reading. REQUIRES: is_writer().
   void end();
-  /// Leaves the file to whoever wants to write. REQUIRES: is_writer().
+  /// Leaves the file to any process that wants to write. REQUIRES: is_writer().
   void leave() { lock_.reset(); }
   /// Removes the file unfinished: everyone goes on alone. REQUIRES:
   /// is_writer().

@@ -62,7 +62,7 @@ Result<std::vector<Glob>> globs_of(const Names& patterns) {
   return globs;
 }
 
-/// The patterns of a source: most are names, of which there may be many.
+/// The patterns of a source: most are names, and there may be many.
 class Source {
  public:
   static Result<Source> make(const Names& patterns) {

@@ -19,15 +19,15 @@ struct Selection {
   /// Globs; one without a slash is looked for in every folder. Empty: all.
   std::vector<std::string> include;
   std::vector<std::string> exclude;
-  /// Ends of names, in any case, with or without the dot. Empty: what is usual;
-  /// "*": all.
+  /// Ends of names, in any case, with or without the dot. Empty: the usual
+  /// ones; "*": all.
   std::vector<std::string> extensions;
 
   bool is_usual() const;
   /// The objects that the patterns name without a wildcard: then nothing has to
   /// be listed. Empty if some pattern has one.
   std::vector<std::string> names() const;
-  /// All of it, as part of what a kept catalogue goes by.
+  /// All of it, as a part of the key of a kept catalogue.
   std::string text() const;
 };
 
@@ -62,7 +62,7 @@ bool is_image(std::string_view key);
 bool is_document(std::string_view key);
 
 /// True for a name that ends as that of a single file does (".tar", ".jpg",
-/// ".bin"), where a place could be a folder too.
+/// ".bin"), if a place could be a folder too.
 bool is_named_as_file(std::string_view name);
 
 }  // namespace leat

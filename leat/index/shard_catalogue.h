@@ -27,8 +27,8 @@ std::vector<ShardToScan> shards_to_scan(const SortedObjects& objects);
 /// Threads: one at a time.
 class ShardCatalogue {
  public:
-  /// `fields` are there from the start, in this order: of a part of a dataset,
-  /// those that the whole has.
+  /// `fields` are there from the start, in this order: for a part of a dataset,
+  /// those of the whole.
   ShardCatalogue(const std::vector<std::string>& classes, EtagKind etags,
                  const std::vector<FieldSpec>& fields = {});
   ShardCatalogue(const ShardCatalogue&) = delete;

@@ -36,7 +36,7 @@ std::optional<ListedShard> read_shard(const json& object) {
       .samples = *samples};
 }
 
-/// How one shard differs from what the list says; empty if it does not.
+/// The difference between a shard and the list's entry; empty if there is none.
 std::string difference(const ListedShard& listed, const ObjectInfo& shard,
                        std::uint64_t samples) {
   if (listed.size_bytes != shard.size_bytes) {

@@ -19,9 +19,9 @@ struct ListedShard {
   std::uint64_t samples = 0;
 };
 
-/// Reads what `wids-index create` writes: an object with "wids_version" 1 and a
-/// "shardlist" of objects with "url", "filesize" and "nsamples". Nullopt for
-/// what is something else.
+/// Reads the output of `wids-index create`: an object with "wids_version" 1 and
+/// a "shardlist" of objects with "url", "filesize" and "nsamples". Nullopt for
+/// anything else.
 ///
 /// Errors: kCorrupt for what says it is of wids and cannot be read as that.
 Result<std::optional<std::vector<ListedShard>>> parse_shard_list(

@@ -16,7 +16,7 @@
 
 namespace leat {
 
-/// A shard and, where there is one, the index of its members beside it.
+/// A shard and, if there is one, the index of its members beside it.
 struct ShardToScan {
   ObjectInfo shard;
   std::optional<ObjectInfo> index;
@@ -53,7 +53,7 @@ ShardToScan in_store(std::string_view prefix, ShardToScan shard);
 /// Errors: as Store::read and TarScanner::feed; each names the shard's URL.
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
                                 const std::stop_token& stop);
-/// The same; headers, where there is no index that fits, are read by `read`.
+/// The same; if no index fits, headers are read by `read`.
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
                                 const ReadShard& read,
                                 const std::stop_token& stop);

@@ -23,8 +23,8 @@ struct StatAllOptions {
 /// Size and ETag of each key, relative to `prefix`, in their order; several at
 /// a time. Blocks.
 ///
-/// Errors: as Store::stat, of the first key that failed; the rest is given up.
-/// `doing` says of which: it is asked for words such as "row 3, field image".
+/// Errors: as Store::stat, for the first key that failed; the rest is given up.
+///           `doing` names it in words such as "row 3, field image".
 Result<std::vector<ObjectInfo>> stat_all(
     Store& store, std::string_view prefix, std::span<const std::string> keys,
     const std::function<std::string(std::size_t)>& doing,

@@ -25,8 +25,8 @@ struct TokenWindows {
 /// Makes the catalogue of the windows of the `.bin` and `.npy` files below
 /// `prefix` that `options.selection` takes, in byte order of their keys. A
 /// sample is `seq_len` tokens, the field `tokens`; a window begins each
-/// `stride` tokens, none reaches from file to file, and what is left at the end
-/// of a file is left out. Blocks.
+/// `stride` tokens, none reaches from file to file, and the rest at the end of
+/// a file is left out. Blocks.
 ///
 /// A `.bin` is nothing but tokens, little-endian; the header of a `.npy` is
 /// read, and has to agree.

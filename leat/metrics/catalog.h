@@ -14,7 +14,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
 struct MetricSpec {
   std::string_view name;  ///< leat_<module>_<noun>_<unit>[_total]
   MetricKind kind;
-  std::string_view help;  ///< One sentence; what a rise means.
+  std::string_view help;  ///< One sentence, and the meaning of a rise.
 };
 
 /// The rows of `kCatalog`, in its order.

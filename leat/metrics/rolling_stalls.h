@@ -17,7 +17,7 @@ struct RecentStalls {
   StallTimes stalls;          ///< Waits that ended in that time.
 };
 
-/// Waits by the second in which they ended, of the last kSeconds.
+/// Waits by the second in which they ended, for the last kSeconds.
 ///
 /// Threads: one at a time. An addition touches one second's entry: O(1).
 class RollingStalls {

@@ -54,7 +54,7 @@ StallTimes blame(Interval wait, const SampleTimes& last,
                  TimePoint batch_ready) {
   StallTimes times;
   TimePoint at = wait.begin;
-  // Gives the time up to `until` to `stall`; what is past gets nothing.
+  // Gives the time up to `until` to `stall`; past times get nothing.
   const auto give = [&](Stall stall, TimePoint until) {
     until = std::min(until, wait.end);
     if (until <= at) return;

@@ -32,7 +32,7 @@ struct FormLimits {
   bool may_mix = true;
 };
 
-/// A share of the samples that is kept decoded, and what it means. Pure.
+/// A share of the samples that is kept decoded, and its effects. Pure.
 struct FormChoice {
   double decoded_share = 0;  ///< 0: all as bytes. 1: all decoded.
   /// A share of the reads, from the second epoch on.
@@ -49,8 +49,8 @@ FormChoice predict_form(const FormCosts& costs, const FormLimits& limits,
                         double decoded_share);
 
 /// The share with the least seconds a sample, over all epochs that are left, by
-/// a margin that measuring can tell; of those, with the least of cores; of
-/// those, the smallest.
+/// a margin that measuring can tell. Among equals, the one with the least time
+/// of cores; among those, the smallest.
 FormChoice choose_form(const FormCosts& costs, const FormLimits& limits);
 
 /// "decoded: of 1,281,167 samples of 110 KiB, decoded 590 KiB, … ", for a log.

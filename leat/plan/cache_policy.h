@@ -63,7 +63,7 @@ class CachePolicy {
                             std::vector<SampleId>& drop) = 0;
 
   virtual bool holds(SampleId sample) const = 0;
-  /// The sum of the sizes of what is held. At most the capacity, if that is
+  /// The sum of the sizes of the samples held. At most the capacity, if that is
   /// counted in bytes.
   virtual std::uint64_t held_bytes() const = 0;
   virtual std::uint64_t held_items() const = 0;
@@ -94,10 +94,10 @@ struct CachePolicySpec {
   std::uint64_t capacity = 0;
   CapacityUnit unit = CapacityUnit::kBytes;
   AccessTime window = 0;  ///< windowed_belady: at least 1.
-  /// windowed_belady: reads of an epoch, where the times that it is told are
+  /// windowed_belady: reads of an epoch, if the times that it is told are
   /// kEpochTime apart from epoch to epoch; 0: they are N apart, as it counts.
   std::uint64_t epoch_reads = 0;
-  /// never_evict: true of the samples that this tier may hold; null: of all.
+  /// never_evict: true for the samples that this tier may hold; null: for all.
   std::function<bool(SampleId)> planned = nullptr;
 };
 

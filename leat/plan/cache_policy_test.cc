@@ -188,7 +188,7 @@ TEST(CachePolicyTest, EveryPolicyRefusesASampleLargerThanItself) {
 }
 
 TEST(CachePolicyTest, ASmallerOnePartsWithWhatItWouldDropFirst) {
-  // Five samples, of which 4 is used furthest; 0 was used again.
+  // Five samples: 4 is used furthest in the future; 0 was used again.
   const std::map<std::string_view, std::vector<SampleId>> expected = {
       {"belady", ids({4, 2})},      {"windowed_belady", ids({4, 2})},
       {"never_evict", ids({4, 3})}, {"lru", ids({1, 2})},

@@ -17,7 +17,7 @@ Result<void> check(const DeliOptions& options) {
     return Error(ErrorCode::kInvalidArgument,
                  "capacity_items and batch must be at least 1");
   }
-  // Written so that what is no number is refused too.
+  // Written so that NaN is refused too.
   for (const double seconds :
        {options.compute_seconds, options.get_seconds, options.hit_seconds,
         options.fetch_seconds, options.fetch_sample_seconds}) {

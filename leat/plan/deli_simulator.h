@@ -1,5 +1,5 @@
-// DELI's prefetcher, as its authors built it: what their measurements can
-// check.
+// DELI's prefetcher, as its authors built it, so that their measurements can
+// check it.
 #pragma once
 #include <cstdint>
 #include <stop_token>
@@ -24,7 +24,7 @@ struct DeliOptions {
   // The four constants of a machine and its bucket.
   double get_seconds = 0;    ///< A miss: one GET, waited for.
   double hit_seconds = 0;    ///< A look-up that finds.
-  double fetch_seconds = 0;  ///< A request to the server, whatever is in it.
+  double fetch_seconds = 0;  ///< A request to the server, with any content.
   double fetch_sample_seconds = 0;  ///< And for each sample that it fetches.
 };
 
@@ -39,12 +39,12 @@ struct DeliEpoch {
 /// Runs one node over `epochs`: the samples it reads in each, in order.
 ///
 /// A batch's indices are drawn before any of its samples is read, as PyTorch's
-/// batch sampler does; each draw asks for at most one fetch. A fetch skips what
-/// is cached when it is asked for and inserts the rest together when all has
-/// come; one that is asked for while another is under way waits for it: what
-/// its authors measured with thresholds says so (bench/deli_data.py). A miss is
-/// not inserted. Time goes on in `get_seconds`, `hit_seconds` and
-/// `compute_seconds` alone.
+/// batch sampler does; each draw asks for at most one fetch. A fetch skips
+/// samples that are cached when it is asked for, and inserts the others
+/// together when all have come. A fetch that is asked for while another is
+/// under way waits for it, as the authors' measurements with thresholds show
+/// (bench/deli_data.py). A miss is not inserted. Time goes on in `get_seconds`,
+/// `hit_seconds` and `compute_seconds` alone.
 ///
 /// Errors:
 ///   kInvalidArgument  a fetch size, capacity or batch of 0; seconds below 0

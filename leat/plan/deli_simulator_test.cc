@@ -50,7 +50,7 @@ TEST(DeliSimulatorTest, AThresholdFetchesWhileTheQueueIsUsedUp) {
   EXPECT_EQ(epoch.misses, 4u);  // By the very first fetch.
 }
 
-// T + F > C: what comes pushes out what is not read yet.
+// T + F > C: new samples push out samples that are not read yet.
 TEST(DeliSimulatorTest, AFetchIntoAFullFifoDropsWhatIsNotReadYet) {
   const DeliOptions fits{.fetch_size = 10,
                          .queue_threshold = 10,

@@ -4,8 +4,8 @@
 
 namespace leat {
 
-/// Divides by `value` with a multiplication, which takes a fraction of what a
-/// division does. REQUIRES: value > 0.
+/// Divides by `value` with a multiplication, which takes a fraction of a
+/// division's time. REQUIRES: value > 0.
 class Divisor {
  public:
   explicit Divisor(std::uint64_t value)

@@ -43,8 +43,8 @@ class DrawnOrder {
   virtual std::optional<std::uint64_t> size(std::uint64_t epoch) const = 0;
 };
 
-/// Each position draws one of the samples by its weight, whatever the others
-/// draw ("with replacement"): a function of (seed, epoch, position) alone.
+/// Each position draws one of the samples by its weight, independent of the
+/// others ("with replacement"): a function of (seed, epoch, position) alone.
 class WeightedOrder final : public DrawnOrder {
  public:
   /// `size` positions an epoch. O(samples).
@@ -85,7 +85,7 @@ class GivenOrder final : public DrawnOrder {
   explicit GivenOrder(std::uint64_t dataset_samples)
       : dataset_samples_(dataset_samples) {}
 
-  /// Takes the place of what was told of that epoch before.
+  /// Replaces an earlier answer for that epoch.
   /// Errors: kInvalidArgument: a sample that is not there, ends that do not
   /// rise
   Result<void> give(std::uint64_t epoch, GivenEpoch given);
@@ -95,7 +95,7 @@ class GivenOrder final : public DrawnOrder {
 
   std::shared_ptr<const DrawnEpoch> epoch(std::uint64_t epoch) const override;
   std::optional<std::uint64_t> size(std::uint64_t epoch) const override;
-  /// The digest of what was told of an epoch; nullopt: nothing.
+  /// The digest of an epoch as it was told; nullopt: it was not.
   std::optional<Hash128> digest(std::uint64_t epoch) const;
 
  private:

@@ -14,12 +14,12 @@ struct FetchAheadOptions {
 /// Krichevsky, St Louis, Guo: DELI, IC2E 2021. Samples are drawn one by one, a
 /// batch at once; before each draw, if T or fewer of those asked for are left
 /// undrawn, F more are asked for. So nothing is asked for before the first
-/// draw, and what is drawn has always been asked for.
+/// draw, and every drawn sample has been asked for.
 ///
 /// To compare with: a loader otherwise looks ahead as Lookahead says.
 ///
-/// Pure: it counts. One for each epoch, whose end the caller knows. Threads:
-/// one at a time.
+/// Pure: it counts. One for each epoch; the caller knows its end. Threads: one
+/// at a time.
 class FetchAhead {
  public:
   /// Errors: kInvalidArgument: a fetch size of 0, or either is past kMost

@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-/// Which draws ask, of the first `draws`.
+/// The draws that ask, among the first `draws`.
 std::vector<std::uint64_t> asking_draws(const FetchAheadOptions& options,
                                         std::uint64_t draws) {
   FetchAhead rule = *FetchAhead::make(options);

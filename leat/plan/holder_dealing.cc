@@ -7,9 +7,9 @@
 // dataset for each of W caches would be W times as large.
 //
 // Balance looks one epoch ahead. Within a step there is little to choose: with
-// equal counts, a rank loads what it does not hold of its share. But who loads
-// a sample holds it next, and when that is, is known: so it goes to the rank
-// that will hold least of that step.
+// equal counts, a rank loads the part of its share that it does not hold. But
+// the rank that loads a sample holds it next, and the time of its next use is
+// known: so it goes to the rank that will hold least of that step.
 
 #include "leat/plan/holder_dealing.h"
 
@@ -111,7 +111,7 @@ class HolderDealing::Simulation {
                         .tail = options_.tail});
   }
 
-  /// Nothing is held yet, and who deals may know no more than the samples so
+  /// Nothing is held yet, and the dealing may know no more than the samples so
   /// far.
   bool is_dealt_blindly() const {
     return epoch_ == 0 && options_.order.shuffle == Shuffle::kStream;
@@ -293,7 +293,8 @@ class HolderDealing::Simulation {
     if (row != nullptr) row[dealt.rank] += static_cast<std::uint32_t>(by);
   }
 
-  /// Among those that have room; of equals, who has most.
+  /// Among the ranks that have room, the one that will hold least; among
+  /// equals, the one with most room.
   std::uint32_t least_holding(AccessTime next_use) {
     const std::uint32_t* row = will_hold(next_use);
     if (row == nullptr) return next_with_room();
@@ -413,7 +414,7 @@ Result<std::unique_ptr<HolderDealing>> HolderDealing::make(
     return invalid(fmt::format("{} samples are more than {} to be dealt",
                                options.samples, CachePolicySpec::kMaxSamples));
   }
-  // Before anything is divided by what is not checked yet.
+  // Before anything is divided by a value that is not checked yet.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,
                              .global_batch = options.global_batch,
                              .rank = {0, options.world_size},

@@ -35,8 +35,8 @@ struct HolderDealingOptions {
   /// Deals what nobody holds so that later steps load evenly: see
   /// Locality::kBalance.
   bool is_balanced = false;
-  /// How many epochs there will be, if known. Uses past them are told as none;
-  /// what is simulated does not depend on it, so a job may be made longer.
+  /// The number of epochs, if known. Uses past them are told as none; the
+  /// simulation does not depend on it, so a job may be made longer.
   std::uint64_t epochs = kNever;
 };
 
@@ -53,7 +53,7 @@ struct DealtSample {
 
 /// Deals each whole step's samples to the ranks that hold them (SOLAR's remap;
 /// Sun et al., VLDB 2023), as long as every rank gets as many as Steps says;
-/// the rest goes where there is room. Other steps are dealt as Steps does, and
+/// the others go to ranks with room. Other steps are dealt as Steps does, and
 /// so is all of epoch 0 of a stream, whose later samples are not known when the
 /// first are dealt.
 ///
@@ -84,7 +84,7 @@ class HolderDealing {
       const HolderDealingOptions& options);
   ~HolderDealing();
 
-  /// The tables of a simulation, by count of what they hold.
+  /// The tables of a simulation, by the number of samples held.
   static constexpr std::uint64_t kMaxTableBytes = std::uint64_t{4} << 30;
 
   /// Goes to `position` of `epoch`: next_step() is the step that begins there.

@@ -288,7 +288,8 @@ TEST(HolderDealingTest, EachRungOfTheLadderLoadsLess) {
   const Sums remap = later(ladder(Locality::kRemap));
   const Sums balance = later(ladder(Locality::kBalance));
 
-  // Four caches of 750 are one of 3,000, but for what a rank has no room for.
+  // Four caches of 750 are one of 3,000, except for samples that a rank has no
+  // room for.
   constexpr std::uint64_t kLeast = 9 * (4000 - 3000);
   EXPECT_LT(remap.gets, none.gets * 3 / 4);
   EXPECT_LT(balance.gets, remap.gets);

@@ -6,12 +6,11 @@
 
 namespace leat {
 
-/// Follows what a fetch takes and how fast training consumes, so that samples
-/// are asked for in time and no earlier. In the words of DELI (IC2E 2021),
-/// whose authors left it open: T + F samples ahead, with T >= latency x rate,
-/// for what is asked for now has to be there when all before it is used up, and
-/// F, a batch, which is taken at once. That T + F <= C is for the memory budget
-/// to see to.
+/// Follows the time of fetches and the rate of training, so that samples are
+/// asked for in time and no earlier. In the words of DELI (IC2E 2021), whose
+/// authors left it open: T + F samples ahead, with T >= latency x rate, because
+/// a sample asked for now has to be there when all before it are used up, and
+/// F, a batch, which is taken at once. The memory budget ensures T + F <= C.
 ///
 /// The latency is the longest of the last 64 to 128 batches, for batches leave
 /// in order. If a batch is late all the same (a pause of the store, a step that

@@ -13,8 +13,8 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kBatch = 32;
 
-/// Training and a store in virtual time: what is asked for comes `latency`
-/// later, however much it is.
+/// Training and a store in virtual time: replies come `latency` later, for any
+/// amount.
 class World {
  public:
   explicit World(Lookahead& lookahead) : lookahead_(lookahead) { plan(); }

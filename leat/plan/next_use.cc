@@ -121,8 +121,8 @@ AccessTime NextUse::drawn_at_or_after(SampleId sample, std::uint64_t epoch,
   return time_of(epoch, std::max<std::uint64_t>(options_.samples, 1) - 1);
 }
 
-/// Whether these ranks read what stands there, but for a tail, which is dealt
-/// otherwise: what is missed there costs a hit and no more.
+/// True if these ranks read the sample there, except in a tail, which is dealt
+/// differently: a miss there costs a hit and no more.
 bool NextUse::is_of_ranks(std::uint64_t epoch, std::uint64_t position) const {
   const std::uint64_t start = epoch == options_.epoch ? options_.start : 0;
   if (position < start) return false;

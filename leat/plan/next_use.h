@@ -1,4 +1,4 @@
-// When a sample is read next: what lets a cache know the future.
+// The next read of a sample, by which a cache knows the future.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -32,7 +32,7 @@ struct NextUseOptions {
   /// The running epoch and the position that its steps start at, as resumed.
   std::uint64_t epoch = 0;
   std::uint64_t start = 0;
-  /// The first epoch that is not looked at: where training ends, or the
+  /// The first epoch that is not looked at: the end of training, or the
   /// horizon. One rank of W meets a sample again after W epochs on average, so
   /// a horizon below 4 * W takes more than 2 % of uses for the last.
   std::uint64_t end_epoch = 0;
@@ -40,11 +40,11 @@ struct NextUseOptions {
   AccessTime epoch_time = 0;
 };
 
-/// When a sample, or a block, is read next: a walk over epochs, each O(1) by
-/// the inverse of its order. For all ranks it ends in the first; for one of W,
-/// where the position falls into its slices, after W on average. A block
-/// shuffle adds what EpochOrder::position_of says; blocks are told in closed
-/// form.
+/// The next read of a sample, or of a block: a walk over epochs, each O(1) by
+/// the inverse of its order. For all ranks it ends in the first epoch; for one
+/// of W, in the epoch in which the position falls into its slices, after W on
+/// average. A block shuffle adds the cost of EpochOrder::position_of; blocks
+/// are told in closed form.
 ///
 /// A drawn order has no inverse, so the positions of each sample are looked up
 /// in the running epoch and the next. For a sample that is read in neither of
@@ -77,7 +77,7 @@ class NextUse {
   AccessTime time_of(std::uint64_t epoch, std::uint64_t position) const;
 
  private:
-  /// The steps of an epoch, of the first and the last of the ranks.
+  /// The steps of an epoch, for the first and the last of the ranks.
   struct Cut {
     Steps first;
     Steps last;

@@ -22,7 +22,7 @@ std::shared_ptr<const BlockMap> shards(std::uint64_t samples,
   return std::make_shared<const BlockMap>(BlockMap::cut(spans, 1000));
 }
 
-/// A read of these ranks: of which sample, and where.
+/// A read of these ranks: the sample, and its position.
 struct Read {
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  // Past N in the padding.

@@ -20,7 +20,7 @@ enum class Shuffle : std::uint8_t {
   /// `window_blocks` pieces in that order. Every piece lies in one window, so
   /// it can be read once and dropped with it.
   kBlock,
-  /// As kBlock, but the pieces stay as they lie: where a sample stands is known
+  /// As kBlock, but the pieces keep their order: the place of a sample is known
   /// once the pieces up to its window are.
   kStream,
   /// Any sample may stand at several positions, or at none: as
@@ -57,7 +57,7 @@ class BlockMap {
   static BlockMap build(const Catalogue& catalogue,
                         std::uint64_t piece_bytes = kDefaultPieceBytes);
 
-  /// The same for samples that are given: what build() is made of.
+  /// The same for given samples; build() uses it.
   static BlockMap cut(std::span<const SampleSpan> samples,
                       std::uint64_t piece_bytes = kDefaultPieceBytes);
 
@@ -105,7 +105,7 @@ struct PositionRun {
 /// memory and O(log blocks) time, and O(samples of a window), once, for a
 /// window that no look-up touched lately.
 ///
-/// Threads: any; what it answers never changes. Cheap to copy.
+/// Threads: any; its answers never change. Cheap to copy.
 class EpochOrder {
  public:
   /// `blocks` may be null unless the shuffle has windows.

@@ -263,8 +263,8 @@ TEST(EpochOrderTest, TheUnionOfRanksIsTheOrderForEveryWorldSize) {
   }
 }
 
-// A state names a position: whatever global batch and world size go on from it,
-// they get exactly the rest.
+// A state names a position: any global batch and world size that go on from it
+// get exactly the rest.
 TEST(EpochOrderTest, AResumeElsewhereCoversExactlyTheRest) {
   constexpr std::uint64_t kSamples = 240;
   const EpochOrder order(kSamples, {.seed = 3}, nullptr, 0);

@@ -13,10 +13,10 @@ namespace leat {
 /// pages that are partly filled, and to the luck of the draw between servers.
 inline constexpr double kUsablePeerShare = 0.9;
 
-/// Servers on the first nodes of a job, behind the tiers of each: what one rank
-/// has fetched is sent to the server that its number draws, and the others find
-/// it there. Nothing is evicted; of data that is larger, the share that fits is
-/// drawn by the samples' numbers.
+/// Servers on the first nodes of a job, behind the tiers of each: a sample that
+/// one rank has fetched is sent to the server that its number draws, and the
+/// others find it there. Nothing is evicted; if the data is larger, the
+/// samples' numbers draw the share that fits.
 struct PeerMemory {
   /// Memory of each; values take kUsablePeerShare of it.
   std::uint64_t bytes = 0;
@@ -34,8 +34,8 @@ class PeerServers {
   PeerServers(const PeerMemory& memory, std::uint64_t samples,
               const std::vector<std::uint64_t>& sizes);
 
-  /// The node of the server that has the sample; nullopt if none has: whoever
-  /// asked brings it, and from now on it is there if there is room for it.
+  /// The node of the server that has the sample; nullopt if none has: the
+  /// caller fetches it, and from now on it is there if there is room for it.
   std::optional<std::uint32_t> find(SampleId sample);
   /// The node whose server holds the sample, or will; nullopt: none has room.
   std::optional<std::uint32_t> node_of(SampleId sample) const;

@@ -29,10 +29,10 @@ std::span<const std::string_view> placement_names();
 /// Errors: kInvalidArgument: it is none
 Result<Placement> parse_placement(std::string_view name);
 
-/// The node that reads each sample in the running epoch; kNoNode for what a
-/// dropped tail leaves out. Every node can tell it of every other, so it is a
-/// directory without messages (CoorDL, VLDB 2021: each server caches its shard
-/// of the first epoch). `job.ranks` is not looked at but for its world size.
+/// The node that reads each sample in the running epoch; kNoNode for samples
+/// that a dropped tail leaves out. Every node can compute it for every other,
+/// so it is a directory without messages (CoorDL, VLDB 2021: each server caches
+/// its shard of the first epoch). Only the world size of `job.ranks` matters.
 ///
 /// Errors: as Steps::make
 Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,
@@ -40,11 +40,11 @@ Result<std::vector<std::uint32_t>> first_epoch_nodes(const NextUseOptions& job,
 inline constexpr std::uint32_t kNoNode = 0xffffffff;
 
 /// The node whose ranks read each sample most often in the epochs of the job,
-/// of those that have not yet their even part of all samples: those that one
-/// node reads most often are dealt first. Every node can tell it of every
-/// other. `job.ranks` is not looked at but for its world size, nor where the
-/// running epoch stands. Takes O(epochs * samples), and `samples * nodes` bytes
-/// while it does.
+/// among the nodes that have not yet their even part of all samples: samples
+/// that one node reads most often are dealt first. Every node can compute it
+/// for every other. Only the world size of `job.ranks` matters, and not the
+/// position of the running epoch. Takes O(epochs * samples), and `samples *
+/// nodes` bytes while it does.
 ///
 /// REQUIRES: at least one node, and the ranks are dealt to them evenly.
 /// Errors: as Steps::make; kResourceExhausted: more than 2 GiB

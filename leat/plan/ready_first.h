@@ -10,11 +10,11 @@
 
 namespace leat {
 
-/// Deals the positions of one rank to its steps so that, of a window of them,
-/// those that are ready come first, each kind in its order. The window begins
-/// with the first one that was not dealt and has `window` positions, or those
+/// Deals the positions of one rank to its steps so that, within a window, those
+/// that are ready come first, each kind in its order. The window begins with
+/// the first position that was not dealt and has `window` positions, or those
 /// of a step: so none is overtaken by more. Every step has as many as before,
-/// and all steps together the same: so an epoch stays a permutation, of each
+/// and all steps together the same: so an epoch stays a permutation of each
 /// rank's own positions.
 ///
 /// The positions that were passed over and not dealt yet are `left_behind`.
@@ -40,8 +40,8 @@ class ReadyFirst {
   /// at most once for each position of the window. REQUIRES: steps are left.
   std::vector<std::uint64_t> next_step(const Is& is_ready, const Is& is_coming);
 
-  /// As of the steps that were dealt: ascending, in front of what was not
-  /// looked at. Empty once all that is dealt comes before all that is not.
+  /// For the steps that were dealt: ascending, in front of those not looked at.
+  /// Empty once all dealt positions come before all others.
   std::vector<std::uint64_t> left_behind() const;
 
  private:

@@ -48,7 +48,8 @@ TEST(ReadyFirstTest, TakesWhatIsReadyWithinTheWindowFirst) {
   // 7 is past the window of 0 to 5.
   EXPECT_EQ(first.next_step(is_odd, never), (Positions{1, 3, 5, 0}));
   EXPECT_EQ(first.left_behind(), (Positions{2, 4}));
-  // The window is 2, 4, 6 and 7 now: it begins with what was passed over.
+  // The window is 2, 4, 6 and 7 now: it begins with the positions that were
+  // passed over.
   EXPECT_EQ(first.next_step(is_odd, never), (Positions{7, 2, 4, 6}));
   EXPECT_TRUE(first.left_behind().empty());
   EXPECT_EQ(first.next_step(is_odd, never), (Positions{9, 11, 8, 10}));
@@ -124,7 +125,7 @@ RC_GTEST_PROP(ReadyFirstTest, IsAPermutationOfEachRanksPositions, ()) {
     std::uint64_t done = 0;
     int runs = 0;
     while (done < all.count()) {
-      // Broken off after a step or some, and taken up from what a state has.
+      // Broken off after one or more steps, and taken up from a state.
       const std::uint64_t start = done == 0 ? 0 : all.position_after(done - 1);
       const Steps rest = steps_of(samples, start, batch, rank, tail);
       ReadyFirst first = first_of(rest, samples, window, behind);

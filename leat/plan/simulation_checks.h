@@ -1,4 +1,4 @@
-// Whether a simulation can be run: what its options say, checked.
+// Checks whether a simulation can be run with its options.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -151,7 +151,7 @@ class Simulation {
     std::optional<NextUse> next_use;
     if (needs_next_use(options_.tiers)) {
       NextUseOptions readers = job(first_rank);
-      // Samples that come again at all come to who has them.
+      // Samples that come again at all come to the rank that has them.
       if (options_.locality != Locality::kNone) {
         readers.ranks = {0, options_.ranks, options_.ranks};
       }
@@ -248,7 +248,8 @@ class Simulation {
             std::uint64_t position, EpochCounts& counts,
             std::optional<AccessTime> told = std::nullopt) {
     const std::size_t cache = rank / ranks_per_cache_;
-    // Asked before the read: what comes from a peer may then be held here too.
+    // Asked before the read: a sample that comes from a peer may then be held
+    // here too.
     const std::size_t tier = caches_[cache].read(sample, epoch, position, told);
     const std::uint64_t bytes = entry_of(options_.sizes, sample);
     const std::uint32_t requests =

@@ -36,7 +36,7 @@ enum class CacheScope : std::uint8_t {
 /// The unit of a read.
 enum class ReadUnit : std::uint8_t {
   kSample,
-  /// A block, when an epoch meets its first sample: of one rank, in an order
+  /// A block, when an epoch meets its first sample: for one rank, in an order
   /// with windows. Tiers hold blocks.
   kBlock,
 };
@@ -61,7 +61,7 @@ struct SimulationOptions {
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;  ///< The ranks are dealt to them evenly.
   std::uint64_t epochs = 1;
-  std::vector<TierSpec> tiers = {};  ///< From the fastest down, of each cache.
+  std::vector<TierSpec> tiers = {};  ///< From the fastest down, for each cache.
   CacheScope scope = CacheScope::kNode;
   Placement placement = Placement::kAny;
   /// Absent: none. Not with CacheScope::kPeers.
@@ -84,7 +84,7 @@ struct EpochCounts {
   /// Reads that no cache held. They add up to the reads.
   std::uint64_t gets = 0;
   std::uint64_t get_bytes = 0;
-  /// Between nodes: what servers give to ranks of others, and are given.
+  /// Between nodes: bytes from servers to ranks of other nodes, and back.
   std::uint64_t peer_bytes = 0;
   double seconds = 0;
   double wait_seconds = 0;  ///< The part in which training is without data.

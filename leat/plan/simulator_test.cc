@@ -39,7 +39,7 @@ std::uint64_t total(const SimulationReport& report,
   return sum;
 }
 
-/// Hits from the second epoch on, of the reads there.
+/// Hits from the second epoch on, as a share of the reads there.
 double hit_ratio(const SimulationReport& report) {
   std::uint64_t hits = 0;
   std::uint64_t reads = 0;
@@ -177,9 +177,10 @@ TEST(SimulatorTest, OneNodeHitsWhatEachPolicyIsKnownToHit) {
   }
 }
 
-// The same of three nodes with caches of their own, as a share of what a node
-// reads in an epoch. The reference deals a permutation as rank, rank + 3, …;
-// our ranks take runs of a step: of a uniform order, both are uniform subsets.
+// The same for three nodes with caches of their own, as a share of the reads of
+// a node in an epoch. The reference deals a permutation as rank, rank + 3, …;
+// our ranks take runs of a step: with a uniform order, both are uniform
+// subsets.
 TEST(SimulatorTest, ThreeNodesMissWhatEachPolicyIsKnownToMiss) {
   struct Row {
     double capacity, lru, fifo, never_evict, belady, belady_of_ten;
@@ -259,7 +260,7 @@ TEST(SimulatorTest, PartitionsThatHoldAllReadTheStoreOnce) {
   EXPECT_GT(total(report, &EpochCounts::peer_hits), 0u);
 }
 
-// Behind the tiers: what one rank has fetched, all find.
+// Behind the tiers: all ranks find the samples that one has fetched.
 TEST(SimulatorTest, ServersThatHoldAllReadTheStoreOnce) {
   SimulationOptions options = job_of(6000, 4, 5, "belady", 300);
   options.sizes = {100};
@@ -278,8 +279,8 @@ TEST(SimulatorTest, ServersThatHoldAllReadTheStoreOnce) {
             total(alone, &EpochCounts::gets) - 6000);
 }
 
-// A share of the samples is drawn: of those the store is read once, of the rest
-// as without servers.
+// A share of the samples is drawn: the store is read once for those, and for
+// the rest as without servers.
 TEST(SimulatorTest, SmallServersHoldAShareOfTheSamples) {
   SimulationOptions options = job_of(20000, 4, 5, "belady", 500);
   options.sizes = {100};
@@ -377,7 +378,8 @@ TEST(SimulatorTest, TheFourRegimesOfNoPfs) {
   EXPECT_LT(gets(nowhere), kEpochs * kSamples);
 }
 
-// Frequency is worth something: what a node reads most often is what it holds.
+// Frequency is worth something: a node holds the samples that it reads most
+// often.
 TEST(SimulatorTest, FrequencyPlacementBeatsFirstComeOnOwnHits) {
   SimulationOptions options = job_of(8000, 8, 30, "never_evict", 0);
   options.tiers[0] = {.policy = "never_evict", .capacity = 400};

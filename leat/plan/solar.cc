@@ -85,7 +85,7 @@ class EpochPath {
   }
 
  private:
-  /// The node that reads a position, of runs in whole steps.
+  /// The node that reads a position, for runs in whole steps.
   std::uint32_t node_of(std::uint64_t position) const {
     const std::uint64_t share = options_.global_batch / options_.nodes;
     return static_cast<std::uint32_t>(position % options_.global_batch / share);

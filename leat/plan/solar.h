@@ -1,4 +1,4 @@
-// SOLAR's ladder: what dealing samples to the nodes that hold them would save.
+// SOLAR's ladder: the savings of dealing samples to the nodes that hold them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,10 +18,11 @@ namespace leat {
 /// abstract; the details are our reconstruction). To compare with: loaders use
 /// holder_dealing.h.
 enum class Dealing : std::uint8_t {
-  kRuns,      ///< Node i takes the i-th run, as Steps does.
-  kHolders,   ///< To a node that holds it, as long as all get the same number.
-  kBalanced,  ///< To a node that holds it; what none holds, dealt evenly. Nodes
-              ///< then get unequal numbers and must weigh their gradients.
+  kRuns,     ///< Node i takes the i-th run, as Steps does.
+  kHolders,  ///< To a node that holds it, as long as all get the same number.
+  /// To a node that holds it; samples that none holds are dealt evenly. Nodes
+  /// then get unequal numbers and must weigh their gradients.
+  kBalanced,
 };
 
 /// Deals `batch` to `nodes` nodes. `holds(node, sample)` is a cache's answer.
@@ -47,7 +48,7 @@ struct SolarOptions {
 };
 
 struct SolarEpoch {
-  std::uint64_t epoch = 0;  ///< Its number: what its order is made of.
+  std::uint64_t epoch = 0;  ///< Its number, which its order is made of.
   std::uint64_t loads = 0;  ///< GETs of all nodes.
   /// Summed over steps: the loads of the node that loads most, less those of
   /// the one that loads least. A synchronous job waits for these.
@@ -55,7 +56,7 @@ struct SolarEpoch {
   std::uint64_t largest_local_batch = 0;
 };
 
-/// Called with what each node gets in each step, if given: for tests.
+/// Called with each node's samples in each step, if given: for tests.
 using SeeStep =
     std::function<void(std::uint64_t epoch, std::uint64_t step,
                        const std::vector<std::vector<SampleId>>& dealt)>;

@@ -50,9 +50,9 @@ class Steps {
   /// The most samples, and the largest global batch.
   static constexpr std::uint64_t kMax = std::uint64_t{1} << 48;
 
-  /// With `ends`, steps of unequal size, of one rank alone: the positions
+  /// With `ends`, steps of unequal size, for one rank alone: the positions
   /// behind each step of the whole epoch, rising, the last of them N. The tail
-  /// then says nothing.
+  /// then has no meaning.
   ///
   /// Errors:
   ///   kInvalidArgument  G is 0 or not a multiple of W, rank >= W, start past

@@ -18,7 +18,7 @@ Steps steps_of(const StepOptions& options) {
   return *steps;
 }
 
-/// The sizes of what each of `world` ranks gets in `step`.
+/// The number of samples of each of `world` ranks in `step`.
 std::vector<std::uint64_t> sizes(StepOptions options, std::uint32_t world,
                                  std::uint64_t step) {
   std::vector<std::uint64_t> all;

@@ -39,7 +39,7 @@ struct SweepOptions {
 
 struct SweepRow {
   std::string name;  ///< "belady", "never_evict + peers", "peers", "belady x2".
-  /// At full size: what the report is of. Without the sizes of its reads.
+  /// At full size: the options of the report, without the sizes of its reads.
   SimulationOptions options;
   SimulationReport report;  ///< The report of all epochs.
 };
@@ -48,11 +48,11 @@ struct SweepRow {
 /// partition and as servers that the memory is given to; Belady's at half,
 /// twice and four times that size.
 ///
-/// A dataset larger than 50,000 samples (or 20 steps; of pieces of shards, 20
-/// windows or a million samples) is told from as many of its own, drawn at
-/// random, with caches in proportion, and epochs past the tenth repeat the
-/// tenth: what policies hit depends on proportions. Counts and seconds are of
-/// the full job.
+/// A dataset larger than 50,000 samples (or 20 steps; for pieces of shards, 20
+/// windows or a million samples) is simulated with as many of its own samples,
+/// drawn at random, with caches in proportion, and epochs past the tenth repeat
+/// the tenth: the hits of policies depend on proportions. Counts and seconds
+/// are those of the full job.
 ///
 /// Errors: as simulate()
 /// REQUIRES: read_size; blocks where the order has windows.

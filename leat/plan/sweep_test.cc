@@ -64,7 +64,8 @@ TEST(SweepTest, MemoryMayGoToServersThatAllNodesReadFrom) {
   }
 }
 
-// Nine tenths of 0.6 N fit: of a large job as of the small one for it.
+// Nine tenths of 0.6 N fit: in a large job as in the small one that stands for
+// it.
 TEST(SweepTest, ServersOfALargeJobHoldTheSameShareAsOfASmallOne) {
   for (const std::uint64_t samples : {4000, 100000}) {
     SweepOptions options = job_of(samples);

@@ -19,10 +19,10 @@ namespace leat {
 /// Threads: one at a time.
 class TierStack {
  public:
-  /// `next_use` says when the ranks that share this cache read a sample again;
-  /// none if no policy asks. `sizes`, what each takes of a tier, has one entry,
-  /// or one a sample, and outlives this. With `holds_blocks` what is read and
-  /// held are blocks of `next_use`, each once an epoch.
+  /// `next_use` tells when the ranks that share this cache read a sample again;
+  /// none if no policy asks. `sizes`, the room of each in a tier, has one
+  /// entry, or one a sample, and outlives this. With `holds_blocks`, blocks of
+  /// `next_use` are read and held, each once an epoch.
   TierStack(std::vector<std::unique_ptr<CachePolicy>> tiers,
             std::optional<NextUse> next_use,
             const std::vector<std::uint64_t>& sizes, bool holds_blocks = false);
@@ -36,8 +36,8 @@ class TierStack {
   std::size_t read(SampleId sample, std::uint64_t epoch, std::uint64_t position,
                    std::optional<AccessTime> told = std::nullopt);
 
-  /// From now on tier `index` holds at most so much, in its policy's unit; what
-  /// it parts with is offered to the next.
+  /// From now on tier `index` holds at most so much, in its policy's unit;
+  /// samples that it drops are offered to the next.
   void set_capacity(std::size_t index, std::uint64_t capacity);
 
   bool holds(SampleId sample) const;

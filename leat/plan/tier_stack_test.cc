@@ -126,8 +126,8 @@ TEST(TierStackTest, OfBlocksWithWindowsOfTheirOwnHitsWhatBeladyCan) {
   }
 }
 
-// Blocks of one window are told by its begin: what of them is read first is not
-// known, and costs a hit here and there.
+// Blocks of one window are told by its begin: which of them is read first is
+// not known, and costs a hit here and there.
 TEST(TierStackTest, OfBlocksMixedInWindowsHitsAlmostWhatBeladyCan) {
   const BlockJob job(8);
 

@@ -57,9 +57,9 @@ double WaitModel::take_place(RankState& state) const {
   return free;
 }
 
-/// Through a link that others use, too. It is busy from when the first byte of
-/// the step's requests can be there: who waits for a place holds up nobody
-/// else.
+/// Through a link that others use, too. It is busy from the time when the first
+/// byte of the step's requests can be there: a request that waits for a place
+/// holds up no other.
 void WaitModel::pass(double& link_free, double bytes_per_second,
                      std::uint64_t bytes, double latency, double& done) const {
   if (bytes_per_second == 0) return;

@@ -1,4 +1,4 @@
-// How long training waits for what it reads: an event model of prefetching.
+// The time that training waits for its reads: an event model of prefetching.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -23,7 +23,7 @@ struct TimeOptions {
   double store_bytes_per_second = 0;
   /// The bandwidth of a node to others that read from it; 0: no limit.
   double peer_bytes_per_second = 0;
-  /// GETs of a node, whose ranks share them, one each at least; peers are asked
+  /// GETs of a node, which its ranks share, one each at least; peers are asked
   /// beside them. At least 1.
   std::uint32_t max_in_flight = kDefaultInFlight;
   /// How many steps ahead of the one handed over are requested; 0: a step is

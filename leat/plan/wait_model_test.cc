@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-/// Runs `steps` steps of `gets` GETs each, of one rank.
+/// Runs `steps` steps of `gets` GETs each, with one rank.
 WaitModel run(const TimeOptions& options, int steps, int gets,
               std::uint64_t bytes = 1) {
   WaitModel model(options, 1, 1);

@@ -13,7 +13,7 @@ namespace leat {
 /// Steps of one rank, in order.
 struct RankSteps {
   double seconds = 0;         ///< That all of them took.
-  std::vector<double> waits;  ///< Seconds in next(), of each step.
+  std::vector<double> waits;  ///< Seconds in next(), for each step.
   /// The largest cause of each wait: "storage", "decode", …
   std::vector<std::string> causes;
   /// Seconds of its own work between next() and the exchange of gradients;
@@ -29,7 +29,7 @@ struct LateRank {
   double fraction = 0;
 };
 
-/// Sums up, over steps that end together on all ranks, who came last.
+/// Sums up which rank came last, over steps that end together on all ranks.
 ///
 /// A rank is ready to exchange gradients once it has waited for its batch and
 /// done its own work; the last one makes all others wait, which to them looks

@@ -105,8 +105,8 @@ class Judge {
     return before > was.cold_supply ? after * was.cold_supply / before : after;
   }
 
-  /// A link, and how many buckets the library of torch's that uses it has under
-  /// way at once: gloo's two threads, where there are only processors, have one
+  /// A link, and the number of buckets that torch's library on it has under way
+  /// at once: gloo's two threads, on machines with processors only, have one
   /// each; NCCL reduces one after the other.
   struct Way {
     const Link& link;

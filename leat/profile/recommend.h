@@ -19,7 +19,7 @@ struct Link {
   double bytes_per_second = 0;
 };
 
-/// A machine that can be rented, and what it is made of.
+/// A machine that can be rented, and its parts.
 struct Machine {
   std::string name;
   std::string accelerator;  ///< As torch names it; empty: it trains on CPUs.
@@ -80,13 +80,13 @@ double ring_seconds(double buckets, double bytes, std::uint32_t members,
 /// `machines`, then by count.
 ///
 /// Each rank keeps its batch: twice the ranks make half the steps, of twice the
-/// batch. Compute goes with the speed of the accelerator, preparation with the
-/// cores that each has, the bandwidth of the store with its part of the
-/// network, over which a batch's bytes take no less than they must.
-/// Communication is that of a ring over the links given, times the share of it
-/// that was exposed where it was measured (1 where it was not); without
-/// gradients, what was measured grows as a ring's traffic does. A measured step
-/// replaces the predicted one of one machine, and scales those of several.
+/// batch. Compute scales with the speed of the accelerator, preparation with
+/// the cores that each has, the bandwidth of the store with its part of the
+/// network; a batch's bytes take at least their time over that. Communication
+/// is that of a ring over the links given, times the share of it that was
+/// exposed in the measurement (1 if it was not measured); without gradients,
+/// the measured time grows as a ring's traffic does. A measured step replaces
+/// the predicted one of one machine, and scales those of several.
 ///
 /// Errors:
 ///   kInvalidArgument  as StepModel::of; no steps

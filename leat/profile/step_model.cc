@@ -15,7 +15,8 @@ Error invalid(std::string what) {
   return Error(ErrorCode::kInvalidArgument, std::move(what));
 }
 
-/// How much of a batch's supply hid behind training, of what could.
+/// The share of a batch's supply that hid behind training, out of the part that
+/// could.
 double overlap(double training, double supply, double stall) {
   const double most = std::min(training, supply);
   return most > 0 ? std::clamp((supply - stall) / most, 0.0, 1.0) : 1;
@@ -41,7 +42,7 @@ double unhindered_supply(const MeasuredStep& measured) {
   const double cpu = *measured.preparation_cpu;
   const double busy = cpu * measured.devices / measured.cores;
   if (busy < kBusyShare * measured.warm_supply) return measured.warm_supply;
-  // The cores were what it waited for: what more of them do, nobody has seen.
+  // It waited for the cores: nobody has seen the effect of more of them.
   if (measured.is_pipelined || !measured.workers) return 0;
   return std::min(cpu / std::max(*measured.workers, 1U), measured.warm_supply);
 }
@@ -73,8 +74,8 @@ Result<StepModel> StepModel::of(const MeasuredStep& measured) {
 }
 
 StepModel::StepModel(const MeasuredStep& measured) : measured_(measured) {
-  // A stall is time that the supply took: what was measured of it less, with
-  // nobody training, is noise, or cores that training takes away.
+  // A stall is time that the supply took: if less was measured with nobody
+  // training, that is noise, or cores that training takes away.
   measured_.warm_supply =
       std::max(measured_.warm_supply, measured_.preparation);
   measured_.cold_supply =

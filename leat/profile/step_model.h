@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// A step as it was measured, of the slowest rank. Seconds, unless said.
+/// A measured step of the slowest rank. Seconds, unless stated otherwise.
 struct MeasuredStep {
   double compute = 0;
   double interconnect = 0;
@@ -49,7 +49,7 @@ struct WhatIfSetting {
   double accelerator = 1;  ///< Its speed, likewise.
   std::uint32_t devices = 1;
   std::uint32_t nodes = 1;
-  /// Exposed communication, where more is known of it than that it is a ring's.
+  /// Exposed communication, if more is known of it than that it is a ring's.
   std::optional<double> interconnect{};
   std::optional<double> network{};
 };
@@ -76,18 +76,17 @@ struct PredictedStep {
 /// between them where part of the bytes is cached. With everything hidden this
 /// is DS-Analyzer's min(G, P, F) (Mohan et al., VLDB 2021, section 4).
 ///
-/// Cores: preparing a batch takes at least its CPU time over the cores, of all
-/// devices of a node together. Fewer cores than needed slow it down; more help
-/// where the measured ones were busy, if the loader uses them: so many workers
-/// are no faster than their CPU time over their number. While one of them
-/// waits for bytes, the others have its core: what the store takes is added to
-/// what a worker computes, and not to what the cores do. n workers instead of m
-/// take m / n of the time, as far as the cores go.
-/// Devices and nodes: exposed communication grows as a ring's traffic does, as
-/// (n - 1) / n (Patarasuk and Yuan, 2009): a lower bound, since what was hidden
-/// may come out.
-/// Cached: what was measured are its ends, between which no step is shorter
-/// than with everything cached or longer than with nothing.
+/// Cores: preparing a batch takes at least its CPU time over the cores, for all
+/// devices of a node together. Fewer cores than needed slow it down. More cores
+/// help if the measured ones were busy and the loader uses more: so many
+/// workers are no faster than their CPU time over their number. While one of
+/// them waits for bytes, the others have its core: the store's time is added to
+/// a worker's computation, and not to that of the cores. n workers instead of m
+/// take m / n of the time, as far as the cores allow. Devices and nodes:
+/// exposed communication grows as a ring's traffic does, as (n - 1) / n
+/// (Patarasuk and Yuan, 2009): a lower bound, since hidden communication may
+/// come out. Cached: the measurements are its ends, between which no step is
+/// shorter than with everything cached or longer than with nothing.
 ///
 /// Threads: any; it does not change.
 class StepModel {

@@ -23,8 +23,8 @@ MeasuredStep one_after_another() {
           .cold_supply = 0.1};
 }
 
-/// The same with workers: 150 ms of preparation and 250 ms from the store, of
-/// which 100 ms hide behind compute.
+/// The same with workers: 150 ms of preparation and 250 ms from the store; 100
+/// ms of these hide behind compute.
 MeasuredStep loads_ahead() {
   return {.compute = 0.1,
           .preparation = 0.05,

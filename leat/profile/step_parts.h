@@ -39,7 +39,7 @@ enum class StepPart : std::uint8_t {
   kNetwork,       ///< Exposed communication of nodes: T(nodes) − T(node).
   kPreparation,   ///< Waiting for decode and transforms: T(warm) − T(nodes).
   kFetch,         ///< Waiting for bytes: T(cold) − T(warm).
-  /// Preparation and fetch together, where there was no run between them.
+  /// Preparation and fetch together, if there was no run between them.
   kInput,
   kCount,
 };

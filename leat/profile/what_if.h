@@ -32,9 +32,8 @@ std::string_view to_string(Knob knob);
 
 /// Turns the knob of that name to `value`; the others stay.
 ///
-/// Errors:
-///   kInvalidArgument  no such knob, what it needs was not measured, or the
-///                     value cannot be
+/// Errors: kInvalidArgument  no such knob, its measurement is missing, or the
+///           value cannot be
 Result<void> turn(WhatIfSetting& setting, const MeasuredStep& measured,
                   std::string_view knob, double value);
 
@@ -48,7 +47,7 @@ struct CurvePoint {
 struct Curve {
   Knob knob = Knob::kCached;
   std::vector<CurvePoint> points;  ///< By rising value.
-  /// Why there are no points: what was not measured. Else empty.
+  /// The missing measurement, if there are no points. Else empty.
   std::string why_not;
 };
 
@@ -77,11 +76,11 @@ struct Removal {
 /// step.
 ///
 /// A stall is removed when it is under 1 % of the step and at least half of its
-/// time is saved, not waited for something else. Changes are ranked by
-/// the factor by which they shrink the work in its way: caching three quarters
-/// is as large as four times the bandwidth, or as four workers for one. Loading
-/// ahead costs nothing and goes first, where the loader did not do so. No
-/// change is larger than a factor of 64.
+/// time is saved, rather than spent waiting for something else. Changes are
+/// ranked by the factor by which they shrink the work in its way: caching three
+/// quarters is as large as four times the bandwidth, or as four workers for
+/// one. Loading ahead costs nothing and goes first, if the loader did not do
+/// so. No change is larger than a factor of 64.
 std::vector<Removal> removals(const StepModel& model);
 
 }  // namespace leat

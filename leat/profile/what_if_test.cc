@@ -59,7 +59,7 @@ TEST(WhatIfTest, EveryCurveGoesThroughWhatWasMeasured) {
   }
 }
 
-/// Steps of all kinds of loaders, whose parts are what noise makes of them.
+/// Steps of all kinds of loaders, with noise in their parts.
 MeasuredStep drawn(std::mt19937& random) {
   const auto between = [&](double low, double high) {
     return std::uniform_real_distribution(low, high)(random);

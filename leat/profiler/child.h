@@ -19,10 +19,10 @@ enum class ChildInput : std::uint8_t {
   kOpen,  ///< Nothing comes, and it ends when we do.
 };
 
-/// A program in a session of its own, its output in a file. It and all that it
-/// started, in whatever session, end with it, when this is destroyed, and when
-/// we end in any way, SIGKILL and a closed terminal among them (keeper.h).
-/// They are told to (SIGTERM), and killed two seconds later.
+/// A program in a session of its own, its output in a file. It ends with all
+/// its processes, in any session, when this is destroyed, and when we end in
+/// any way, SIGKILL and a closed terminal included (keeper.h). They get SIGTERM
+/// first, and are killed two seconds later.
 ///
 /// Threads: one.
 class Child {

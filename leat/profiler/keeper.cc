@@ -40,7 +40,7 @@ constexpr int kLifeline = 3;
 constexpr int kReport = 4;
 constexpr int kHeld = 5;
 
-/// Those who live, and whose children they are: {process, parent}.
+/// The living processes with their parents: {process, parent}.
 std::vector<std::pair<pid_t, pid_t>> living_processes() {
   std::vector<std::pair<pid_t, pid_t>> found;
   DIR* const all = ::opendir("/proc");

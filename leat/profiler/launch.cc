@@ -71,7 +71,7 @@ std::string remote_line(std::span<const std::string> words,
       ">/dev/null 2>&1 & ",
       plan.grace.count());
   script += "exec " + shell_line(words) + " 3<&-";
-  // By a shell that we know, whatever the user's is.
+  // By a shell that we know, since the user's may be any.
   return "exec sh -c " + shell_word(script);
 }
 

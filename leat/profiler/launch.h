@@ -14,11 +14,11 @@ struct LaunchPlan {
   std::uint32_t processes_per_node = 1;
   /// Without it the command runs as it is; REQUIRES then one process.
   bool uses_torchrun = false;
-  /// In front of the command on each node ("ssh host", "ip netns exec ns1"),
-  /// as words; one empty prefix for this machine alone. ssh gives words to a
-  /// shell, in the user's home: they are put so that it finds them as they are,
-  /// in `folder`, and what they start ends when ssh's standard input does: it
-  /// is told to (SIGTERM), and killed `grace` later.
+  /// In front of the command on each node ("ssh host", "ip netns exec ns1"), as
+  /// words; one empty prefix for this machine alone. ssh gives words to a
+  /// shell, in the user's home: they are quoted so that it finds them as they
+  /// are, in `folder`. Their processes end when ssh's standard input does: they
+  /// get SIGTERM, and are killed `grace` later.
   std::vector<std::vector<std::string>> nodes = {{}};
   /// The address at which the other nodes reach the first, with more than one
   /// node.

@@ -111,7 +111,7 @@ std::vector<std::string> srun_words(const std::string& node,
                                     std::optional<std::uint32_t> cores) {
   std::vector<std::string> words = {"srun", "--nodes=1", "--ntasks=1",
                                     "--nodelist=" + node,
-                                    // Beside other steps, with what they have.
+                                    // Beside other steps, with their resources.
                                     "--overlap", "--mem=0",
                                     // A user's own may be to pass nothing on.
                                     "--export=ALL", "--cpu-bind=none"};

@@ -36,7 +36,7 @@ struct Watts {
 /// Reads the counters of this machine's energy ten times a second, so that
 /// somebody who says later when he was measured can be told what that took.
 ///
-/// Threads: one; it reads in a thread of its own, where there is a counter.
+/// Threads: one; it reads in a thread of its own, if there is a counter.
 class PowerLog {
  public:
   PowerLog();

@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 7> kAnswered = {
     "etag",          "content-range",       "content-type",    "last-modified",
     "accept-ranges", "x-amz-bucket-region", "x-amz-version-id"};
 
-/// One bucket of the user's: where it is, and how to ask there.
+/// One bucket of the user's: its place, and the way to ask there.
 struct Upstream {
   explicit Upstream(S3Settings settings)
       : credentials(open_credentials(settings)),
@@ -319,8 +319,8 @@ class OwnRelay final : public Relay {
   std::unique_ptr<HttpServer> server_;  // Last: it calls the service.
 };
 
-/// Threads that are started while it lives go before others, where that is
-/// allowed: a read that waits for a core behind those who decode would look
+/// Threads that are started while it lives go before others, if that is
+/// allowed: a read that waits for a core behind decoding threads would look
 /// like one that waits for its store.
 class StartsAhead {
  public:

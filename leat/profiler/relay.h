@@ -28,8 +28,8 @@ struct RelayCounts {
 /// memory; so one script can be run with its data far away and near. Its writes
 /// are acknowledged and dropped.
 ///
-/// Path style, below a random path: who does not know it is refused, since who
-/// does asks as the user.
+/// Path style, below a random path: clients that do not know it are refused,
+/// since those that do ask as the user.
 ///
 /// Threads:  any.
 /// Lifetime: destruction ends what is under way.
@@ -49,8 +49,8 @@ class Relay {
   virtual void reset_counts() = 0;
 };
 
-/// `env` says where the store is and who asks, as for any store;
-/// `most_bytes` bounds what is kept.
+/// `env` tells the place of the store and the credentials, as for any store;
+/// `most_bytes` bounds the memory.
 ///
 /// Errors:
 ///   kUnavailable  no port is free

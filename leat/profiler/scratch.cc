@@ -62,7 +62,7 @@ std::vector<Path> mounts_below(const Path& folder) {
   std::ifstream table("/proc/self/mountinfo");
   std::string line;
   while (std::getline(table, line)) {
-    std::size_t begin = 0;  // The fifth field: where it is mounted.
+    std::size_t begin = 0;  // The fifth field: the mount point.
     for (int field = 0; field < 4; ++field) begin = line.find(' ', begin) + 1;
     const Path mount = without_escapes(
         std::string_view(line).substr(begin, line.find(' ', begin) - begin));
@@ -107,7 +107,7 @@ std::string script_for(std::span<const Path> folders, const Path& run_folder) {
 }
 
 /// In a user's own namespace the kernel does not let a folder be covered apart
-/// from what is mounted in it.
+/// from the mounts in it.
 Result<void> nothing_mounted_in(std::span<const Path> folders) {
   for (const Path& folder : folders) {
     const std::vector<Path> mounts = mounts_below(folder);

@@ -72,8 +72,8 @@ TEST_F(ScratchTest, WhatIsWrittenIsSeenInsideAndNotAfter) {
   EXPECT_EQ(content(run_ / "told"), "told\n");
 }
 
-/// Gives this process its own view of what is mounted, so that nothing stays
-/// behind; false where the kernel does not let us.
+/// Gives this process its own view of the mounts, so that nothing stays behind;
+/// false if the kernel does not let us.
 bool mounts_for_itself(const Path& folder) {
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

@@ -17,9 +17,9 @@ constexpr double kMostLeftCold = 0.1;
 constexpr double kMostReadWarm = 0.02;
 /// Runs that only fill the relay's memory, at most.
 constexpr int kMostFillRuns = 2;
-/// How much further than a measured run the first run reads, and those that
-/// fill: what a loader has asked for when its process ends differs from run to
-/// run, and each run is to find all of it read.
+/// The first run, and those that fill, read so much further than a measured
+/// run: the requests of a loader when its process ends differ from run to run,
+/// and each run is to find all of them read.
 constexpr std::uint32_t kFirstReadsFurther = 3;
 constexpr std::uint32_t kFillReadsFurther = 2;
 /// One part in so many of memory may be kept for files while a run is to find
@@ -63,7 +63,7 @@ class Session {
     if (options_.progress) options_.progress(what);
   }
 
-  /// One run as the user would make it, of which only what it does is kept.
+  /// One run as the user would make it; only the script's behaviour is kept.
   Result<void> look() {
     say("looking at what the script does");
     LEAT_TRY(const Trial trial,

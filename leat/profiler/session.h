@@ -37,12 +37,12 @@ struct SessionOptions {
 /// The results of the runs, before any conclusion.
 struct TrainingTrials {
   std::vector<ProfiledRun> runs;
-  /// Seconds a batch takes when nobody trains on it, of the slowest rank, by
-  /// run of that condition.
+  /// Seconds for a batch when nobody trains on it, on the slowest rank, by run
+  /// of that condition.
   std::vector<double> warm_supply_seconds;
   std::vector<double> cold_supply_seconds;
-  /// CPU seconds that a rank's batch takes, likewise, of the warm runs; none
-  /// where it could not be read.
+  /// CPU seconds for a rank's batch, likewise, in the warm runs; none if they
+  /// could not be read.
   std::vector<double> warm_supply_cpu_seconds;
   /// The slowest rank's steps in the last cold run, and its time in next() in
   /// each.
@@ -63,7 +63,7 @@ struct TrainingTrials {
   /// The reading of a timer inside the script in cold runs: the share of the
   /// slowest rank's steps that it spends in next().
   std::vector<double> naive_wait_fractions;
-  /// Files that the script read: what was in memory after warm runs, and before
+  /// Files that the script read: the part in memory after warm runs, and before
   /// cold ones.
   std::size_t files = 0;
   std::vector<Residency> warm_files;
@@ -89,8 +89,8 @@ struct TrainingTrials {
 
 /// The most of `steps` in which each of a rank's workers gives equally many
 /// batches. They begin together and end together, so a batch of each comes soon
-/// after the other and then none for long: a mean over more depends on where it
-/// was cut. All, where there are more workers than steps.
+/// after the other and then none for long: a mean over more depends on the cut.
+/// All, if there are more workers than steps.
 std::uint32_t whole_turns(std::uint32_t steps,
                           std::optional<std::uint64_t> workers);
 

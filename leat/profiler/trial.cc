@@ -115,7 +115,7 @@ Result<void> empty_run_folder(const TrialPlace& place) {
 
 Result<void> write_spec(const TrialPlace& place, std::size_t ranks,
                         const TrialOptions& options) {
-  // It lies in the run folder, whose name may be no UTF-8, as JSON is.
+  // It lies in the run folder, whose name may not be UTF-8, as JSON must be.
   nlohmann::json spec = {{"warmup", options.warmup},
                          {"steps", options.steps},
                          {"replayed", options.replayed},

@@ -22,7 +22,7 @@ struct TrialOptions {
   std::uint32_t replayed = 0;
   /// Batches to draw at the end as fast as they come.
   std::uint32_t drained = 0;
-  /// Rows a rank has in the whole job, where batches are replayed.
+  /// Rows of a rank in the whole job, if batches are replayed.
   std::optional<std::uint64_t> rows{};
   bool notes_files = false;
   bool reads_power = false;
@@ -37,7 +37,7 @@ struct TrialPlace {
   std::vector<std::filesystem::path> scratch_folders;
   std::string python_path;  ///< PYTHONPATH as it was.
   Nanoseconds limit{};      ///< A run that takes longer has failed.
-  /// Kept open for as long as anything of a run lives (run_folder.h); or -1.
+  /// Kept open for as long as any process of a run lives (run_folder.h); or -1.
   int held = -1;
 };
 
@@ -47,9 +47,9 @@ struct RankRecord {
   std::vector<double> step_seconds;
   std::vector<double> wait_seconds;    ///< The part of each step inside next().
   std::vector<double> supply_seconds;  ///< A batch, with nobody training.
-  /// CPU time of a batch meanwhile, of this process and its workers.
+  /// CPU time of a batch meanwhile, for this process and its workers.
   std::optional<double> supply_cpu_seconds;
-  /// Batches of its loader, where that has a length.
+  /// Batches of its loader, if that has a length.
   std::optional<std::uint64_t> epoch_batches;
   /// Processes that make its batches; none: threads do.
   std::optional<std::uint64_t> workers;

@@ -152,7 +152,7 @@ inline NodeView sample_node(std::size_t jobs, double seconds) {
   return view;
 }
 
-/// Twelve steps of 50 ms each, of which every third is waited for: a cache is
+/// Twelve steps of 50 ms each, every third of which is waited for: a cache is
 /// asked first, then the store for the other samples.
 inline JobTrace sample_trace(double seconds) {
   JobTrace trace{.begin_seconds = kSampleBegin + seconds};
@@ -182,7 +182,7 @@ inline JobTrace sample_trace(double seconds) {
   return trace;
 }
 
-/// Jobs that have no cache and read; and what was decided last changes nothing.
+/// Jobs without a cache that read; the last decision changes nothing.
 inline NodeView uncached_node(std::size_t jobs, double seconds) {
   NodeView view = sample_node(jobs, seconds);
   for (JobView& job : view.jobs) {

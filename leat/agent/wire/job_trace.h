@@ -9,7 +9,7 @@
 namespace leat {
 
 /// Times are microseconds since JobTrace::begin_seconds, at most
-/// kMostTraceTime; what was before is 0.
+/// kMostTraceTime; earlier times are 0.
 inline constexpr std::uint64_t kMostTraceTime = 9'999'999'999;
 
 struct TraceSample {
@@ -19,7 +19,7 @@ struct TraceSample {
   std::uint64_t decoded = 0;
   std::uint64_t finished = 0;  ///< It stood in its batch.
   /// The part of the fetch when a cache or a peer was asked, or when a cache
-  /// took over what had come: the longest of these. Both 0: there was none.
+  /// took over the bytes: the longest of these. Both 0: there was none.
   std::uint64_t cache_begin = 0;
   std::uint64_t cache_end = 0;
 

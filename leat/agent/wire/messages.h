@@ -57,7 +57,8 @@ struct WireRegistration {
   std::vector<std::string> buckets;
 };
 
-/// engine/loader_rates.h in seconds: what only grows, and what holds now.
+/// engine/loader_rates.h in seconds: totals, which only grow, and present
+/// values.
 struct WireRates {
   double elapsed_seconds = 0;
   double samples = 0;

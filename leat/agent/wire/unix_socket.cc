@@ -43,8 +43,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// Ours, and for nobody else to write: whoever could would be the agent. One
-/// that we make is for `group` to enter.
+/// The folder must be ours, and not writable by others: anyone who could write
+/// there could pose as the agent. If we make the folder, `group` may enter it.
 Result<void> prepare_folder(const std::string& path,
                             std::optional<gid_t> group) {
   const std::string folder = std::filesystem::path(path).parent_path().string();

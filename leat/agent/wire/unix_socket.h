@@ -30,8 +30,8 @@ inline constexpr const char* kSocketOfAll = "/run/leat/agent.sock";
 /// /run/leat/agent.sock and /tmp/leat-UID/agent.sock.
 std::vector<std::string> agent_paths(const Env& env);
 
-/// A listening socket that nobody else has, whatever was left at `path`. A file
-/// beside it, `path`.lock, is locked for as long.
+/// A listening socket that nobody else has, replacing any leavings at `path`. A
+/// file beside it, `path`.lock, is locked for as long.
 struct ListeningSocket {
   OwnedFd lock;
   OwnedFd socket;

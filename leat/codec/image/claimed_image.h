@@ -6,7 +6,7 @@
 
 namespace leat {
 
-/// A header, and what is wrong with the rest; empty if nothing was found.
+/// A header, and the fault in the rest; empty if none was found.
 struct ClaimedImage {
   ImageHeader header;
   std::string fault;

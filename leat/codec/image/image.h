@@ -24,7 +24,8 @@ enum class PixelMode : std::uint8_t {
   kGrey,
   kGrey16,
   /// Numbers as they are stored: grey values of up to 8 bits, unscaled, or
-  /// indices into a palette. PNG alone; what has none is an error.
+  /// indices into a palette. PNG alone; a picture without such numbers is an
+  /// error.
   kLabels,
 };
 
@@ -54,7 +55,7 @@ struct ImageHeader {
   std::uint32_t width = 0;       ///< As stored: EXIF orientation not applied.
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
-  std::uint8_t depth = 8;        ///< Bits of a channel; of less than 8, 8.
+  std::uint8_t depth = 8;        ///< Bits of a channel; 8 if there are fewer.
   bool is_grey = false;  ///< A PNG's: it has one channel, and no palette.
 };
 

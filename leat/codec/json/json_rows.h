@@ -21,7 +21,7 @@ struct JsonRowsPath {
 /// Errors: kInvalidArgument, as parse_json_path()
 Result<JsonRowsPath> parse_json_rows_path(std::string_view text);
 
-/// A row; of a number alone, that number.
+/// A row; for a number alone, that number.
 using JsonRow = std::vector<double>;
 
 /// A longer document is no list of annotations of one picture: the document is

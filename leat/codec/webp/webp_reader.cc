@@ -1,7 +1,7 @@
 // libwebp decodes the wanted part in one go, into memory of ours.
 //
 // Chroma has half the resolution, and is blended with its neighbours. At the
-// border of what is decoded these are missing, so two pixels more are decoded
+// border of the decoded part these are missing, so two pixels more are decoded
 // on each side: the part is then equal to that of the whole image. Lossy images
 // can only be cut at even pixels.
 

@@ -23,7 +23,7 @@ using testing::picture;
 using testing::Pixels;
 using testing::with_webp_exif;
 
-/// The wanted part; what else the reader gives is cut off.
+/// The wanted part; the reader's other pixels are cut off.
 Result<Pixels> decode(const std::string& encoded, const Rect& wanted,
                       PixelMode mode = PixelMode::kRgb) {
   LEAT_TRY(const ImageHeader header, read_image_header(as_bytes(encoded)));

@@ -1,4 +1,4 @@
-// Belady's rule with bypass, of all the future or of a window of it.
+// Belady's rule with bypass, over all the future or over a window of it.
 #pragma once
 #include <memory>
 
@@ -6,8 +6,8 @@
 
 namespace leat {
 
-/// Uses `window` or more after now count as none; what has none is not held.
-/// A window of kNever sees everything.
+/// Uses `window` or more after now count as none; a sample without a use is not
+/// held. A window of kNever sees everything.
 ///
 /// Sizes may differ: samples used later than the new one are dropped, furthest
 /// first, until it fits; if they are not enough, it is refused and nothing is

@@ -1,4 +1,4 @@
-// CoorDL's MinIO: what is held stays.
+// CoorDL's MinIO: samples that are held stay.
 #pragma once
 #include <memory>
 
