@@ -1,4 +1,4 @@
-// Energy that the accelerators of this machine used, where NVML tells.
+// The energy of this machine's accelerators, if NVML tells it.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,8 +7,8 @@
 namespace leat {
 
 /// Reads the counters of all of NVIDIA's devices that this process sees,
-/// through the driver's own library, which is looked for when the program runs:
-/// no build needs it. They are of the whole device, whoever used it.
+/// through the driver's own library, which is looked up when the program runs:
+/// no build needs it. The counters are of the whole device, for all programs.
 ///
 /// Threads: one at a time.
 class AcceleratorEnergyMeter {
@@ -27,7 +27,7 @@ class AcceleratorEnergyMeter {
  private:
   using Device = void*;
 
-  /// Joules since the driver was loaded, of all devices.
+  /// Joules since the driver was loaded, for all devices.
   std::optional<std::vector<double>> read() const;
 
   void* handle_ = nullptr;

@@ -23,8 +23,8 @@ struct QueueWaits {
 /// A first-in, first-out queue that holds at most `capacity` items.
 ///
 /// Ending is part of the contract. After close(), pushes are refused and pops
-/// drain what is left, then return nullopt. A fired stop token ends any wait at
-/// once; what the queue had already accepted stays in it.
+/// drain the rest, then return nullopt. A fired stop token ends any wait at
+/// once; items that the queue has accepted stay in it.
 ///
 /// Threads: any number of producers and consumers.
 template <class T>

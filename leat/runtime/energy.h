@@ -1,4 +1,4 @@
-// Energy that the processors of this machine used, where the kernel tells.
+// The energy of this machine's processors, if the kernel tells it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,8 +9,8 @@
 namespace leat {
 
 /// Reads RAPL's counters of processor packages (Linux: Documentation/power/
-/// powercap). They are of the whole machine, whoever used it, and mostly for
-/// root to read; accelerators are not in them.
+/// powercap). They are of the whole machine, for all programs, and mostly
+/// readable by root alone; accelerators are not in them.
 ///
 /// Threads: one at a time.
 class EnergyMeter {

@@ -1,4 +1,4 @@
-// Energy that this machine used, whatever of it can be read.
+// The energy of this machine, as far as it can be read.
 #pragma once
 #include <filesystem>
 #include <memory>

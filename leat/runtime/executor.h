@@ -16,10 +16,10 @@
 
 namespace leat {
 
-/// Runs tasks on a fixed number of threads, of which some may be told to rest;
-/// of those that wait, the one that the plan wants first goes first.
+/// Runs tasks on a fixed number of threads, some of which may be told to rest.
+/// Among waiting tasks, the one that the plan wants first goes first.
 ///
-/// Not bounded itself: whoever submits holds a bounded resource (a reservation
+/// Not bounded itself: each submitter holds a bounded resource (a reservation
 /// of memory) for every task.
 ///
 /// Threads:  any.
@@ -27,8 +27,8 @@ namespace leat {
 ///           joins. A dropped task is destroyed, which frees what it holds.
 class Executor {
  public:
-  /// A task's time on a thread. The clock is read once a task: each begins
-  /// when the one before ended, where that thread did not wait in between.
+  /// A task's time on a thread. The clock is read once a task: each begins when
+  /// the one before ended, if that thread did not wait in between.
   struct Turn {
     std::size_t thread;  ///< In [0, threads).
     TimePoint began;
@@ -53,8 +53,8 @@ class Executor {
   /// The most that may ever work.
   std::size_t threads() const { return most_; }
 
-  /// How many may work from now on; who is in a task ends it. Threads that were
-  /// never wanted before are made.
+  /// The number of threads that may work from now on; a thread in a task ends
+  /// it. Threads that were never wanted before are made.
   /// REQUIRES: in [1, threads()].
   void set_active(std::size_t threads);
   std::size_t active() const;

@@ -23,13 +23,13 @@ struct Variables {
   // number of processes on each node, and the number of this node.
   std::string_view each_nodes = {};
   std::string_view node = {};
-  // The step that the launcher started this process in, where it also sets its
+  // The step that the launcher started this process in, if it also sets its
   // variables for processes that it did not start.
   std::string_view step = {};
 };
 
-/// From here on Slurm numbers steps that are no step of srun's: a batch script,
-/// the shell of salloc, what a job leaves behind.
+/// From here on Slurm numbers steps that srun did not start: a batch script,
+/// the shell of salloc, processes that a job leaves behind.
 constexpr std::uint32_t kFirstReservedStep = 0xffff'fff0;
 
 constexpr std::array kLaunchers = {

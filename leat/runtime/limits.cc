@@ -80,7 +80,7 @@ fs::path within_mount(const std::string& group, const std::string& mounted) {
   if (mounted == "/") return fs::path(group).relative_path();
   if (group == mounted) return {};
   if (group.starts_with(mounted + "/")) return group.substr(mounted.size() + 1);
-  return {};  // Outside of what is mounted: its top is all that can be seen.
+  return {};  // Outside of the mount: only its top is visible.
 }
 
 /// The group of this process in the hierarchy of `controller`, or of v2 if that

@@ -44,11 +44,11 @@ struct LimitSources {
 /// and of every one that these lie in (v1, v2 and both at once), physical
 /// memory and RLIMIT_NOFILE. Reads a few files; blocks.
 ///
-/// Never fails: what cannot be read sets no limit.
+/// Never fails: a source that cannot be read sets no limit.
 Limits effective_limits(const LimitSources& sources = {});
 
-/// One of `local_ranks` equal shares of what a node has. Open files are counted
-/// for each process and stay. REQUIRES: local_ranks > 0.
+/// One of `local_ranks` equal shares of a node's resources. Open files are
+/// counted for each process and stay. REQUIRES: local_ranks > 0.
 Limits share_of(const Limits& node, std::uint32_t local_ranks);
 
 /// Raises the soft limit of open files to the hard one, which needs no rights,

@@ -9,10 +9,10 @@ namespace leat {
 /// environment's SPDLOG_LEVEL=leat=off silences it.
 void log_warning(std::string_view message);
 
-/// The same, for what is good to know and no trouble.
+/// The same, for good news.
 void log_info(std::string_view message);
 
-/// The same, for who asks for it with SPDLOG_LEVEL=leat=debug.
+/// The same, for users who set SPDLOG_LEVEL=leat=debug.
 void log_debug(std::string_view message);
 
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning };

@@ -1,4 +1,4 @@
-// The bytes that a job may hold, and who holds them.
+// The bytes that a job may hold, and their holders.
 #pragma once
 #include <cstddef>
 #include <cstdint>

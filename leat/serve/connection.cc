@@ -293,8 +293,8 @@ class Connection final
   void finish_sending() {
     if (!closes_) return next_request();
     owing_since_ = SteadyClock().now();
-    // Not closed at once: what the client has sent and nobody has read would
-    // turn the close into a reset, and the reply might be lost.
+    // Not closed at once: bytes that the client has sent and nobody has read
+    // would turn the close into a reset, and the reply might be lost.
     Failure ignored;
     socket().shutdown(LoopSocket::shutdown_send, ignored);
     drain();
@@ -331,10 +331,10 @@ class Connection final
   bool is_past_head_ = false;
   bool is_inviting_ = false;  // With 100 Continue.
   bool closes_ = false;       // After the reply that is being made.
-  // The time since when the client owes us the rest of something: of a request,
-  // or of its leave.
+  // The time since when the client owes us the rest of a request, or owes us
+  // its leave.
   TimePoint owing_since_ = TimePoint::max();
-  TimePoint received_at_{};  // The last bytes read, whatever they are of.
+  TimePoint received_at_{};  // The time of the last bytes read, of any kind.
   TimePoint arrived_{};      // The request that is being answered.
   // Keeps this alive while only the service knows of it.
   std::shared_ptr<Connection> awaiting_reply_;

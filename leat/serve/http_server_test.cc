@@ -247,7 +247,8 @@ TEST(HttpServerTest, EndsSoonWhateverIsOpen) {
   const std::uint16_t port = server->port();
   server.reset();
 
-  // Half a second, and what a busy machine takes; those would stay for minutes.
+  // Half a second, and the delay of a busy machine; those would stay for
+  // minutes.
   EXPECT_LE(SteadyClock().now() - start, std::chrono::seconds(10));
   EXPECT_EQ(service.alive, 0);
   EXPECT_FALSE(RawClient(port).is_connected());

@@ -57,7 +57,7 @@ struct Reply {
   /// From the request's last byte to the reply's first.
   Nanoseconds delay{0};
   Ending ending = Ending::kWhole;
-  /// False for what the rates of the server do not hold back.
+  /// False for replies that the server's rates do not hold back.
   bool is_shaped = true;
 };
 

@@ -1,4 +1,4 @@
-// Through a server: what a client sees of delays, rates, files and endings.
+// Through a server: delays, rates, files and endings as a client sees them.
 #include "leat/serve/reply_sender.h"
 
 #include <fcntl.h>

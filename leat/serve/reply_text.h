@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// "Not Found" for 404; "Status" for what has no name here.
+/// "Not Found" for 404; "Status" for one that has no name here.
 std::string_view reason_of(int status);
 
 struct ReplyHead {

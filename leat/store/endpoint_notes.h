@@ -8,17 +8,18 @@
 
 namespace leat {
 
-/// Written by a driver, read by the layers around it: what an error alone does
-/// not tell. Threads: any.
+/// Written by a driver, read by the layers around it: facts that an error alone
+/// does not tell. Threads: any.
 struct EndpointNotes {
-  /// A reply of any kind has come: what fails from now on is an outage, and
-  /// what failed before may never have been there.
+  /// A reply of any kind has come: a failure from now on is an outage; a server
+  /// that failed before may never have been there.
   std::atomic<bool> has_answered = false;
   /// Replies after which the connection can be used again, and after which it
   /// cannot.
   std::atomic<std::uint64_t> kept = 0;
   std::atomic<std::uint64_t> closed = 0;
-  /// From the start of a request to its reply's first byte, of all of these.
+  /// From the start of a request to its reply's first byte, summed over all of
+  /// these.
   std::atomic<std::int64_t> wait_nanoseconds = 0;
   /// The quickest of them; 0 until there is one.
   std::atomic<std::int64_t> quickest_nanoseconds = 0;

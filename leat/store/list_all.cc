@@ -6,11 +6,11 @@
 // down only when the same worker gives the rest away. So whatever the cuts,
 // each key falls into one segment, and the segments in order are the answer.
 //
-// A worker gives away after a page, if others wait: the part above the page is
-// cut at names of folders, which never disappoint, or at guessed keys. A guess
-// costs about one request: what it finds ends in the middle of a page. There
+// A worker gives keys away after a page, if others wait: the part above the
+// page is cut at names of folders, which never disappoint, or at guessed keys.
+// A guess costs about one request: its find ends in the middle of a page. There
 // are never more guesses than pages that held something, so at worst every
-// second request finds nothing; and of many pages few, for with ten million
+// second request finds nothing. With many pages, few do, since with ten million
 // keys every worker has had its part long before.
 
 #include "leat/store/list_all.h"
@@ -37,8 +37,7 @@ namespace {
 // One prefix inside another that holds nothing else is looked into this deep.
 constexpr int kMostFolderDepth = 8;
 
-// Guesses that a listing may spend whatever its size, and pages that earn one
-// more.
+// Guesses that a listing of any size may spend, and pages that earn one more.
 constexpr std::size_t kFreeGuesses = 48;
 constexpr std::size_t kPagesAGuess = 250;
 
@@ -56,7 +55,7 @@ bool is_passed_over(const ObjectInfo& object, std::size_t prefix_size) {
          is_ours(std::string_view(object.key).substr(prefix_size));
 }
 
-/// A part of the keys and what was found in it.
+/// A part of the keys and the objects found in it.
 struct Segment {
   KeyRange range;      ///< `after` is the last key seen.
   std::string resume;  ///< The store's token; empty before the first page.

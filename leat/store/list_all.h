@@ -29,15 +29,15 @@ struct ListAllOptions {
 /// Blocks.
 ///
 /// A store answers a page at a time, so one list after another takes as many
-/// round trips as there are pages. Here, whoever has nothing to list takes over
-/// a part of what somebody else has left: the range of keys is cut at the names
-/// of folders where they are known, else at guessed keys (split_keys.h). A
-/// guess that finds nothing costs one request and narrows the next. A prefix
-/// that fits on a page takes one request.
+/// round trips as there are pages. Here, a worker with nothing to list takes
+/// over a part of another's rest: the range of keys is cut at the names of
+/// folders if they are known, else at guessed keys (split_keys.h). A guess that
+/// finds nothing costs one request and narrows the next. A prefix that fits on
+/// a page takes one request.
 ///
 /// Passed over: empty objects whose key ends in '/' (folder markers), and
-/// whatever is in a folder `.leat` (our own). Objects written or deleted
-/// meanwhile may or may not be seen.
+/// objects in a folder `.leat` (our own). Objects written or deleted meanwhile
+/// may or may not be seen.
 ///
 /// Threads:  any; `options.progress` runs on the caller's.
 /// Errors: as Store::list; kCancelled if `stop` fired

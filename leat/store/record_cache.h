@@ -62,10 +62,10 @@ class RecordCache {
   virtual void keep(const RecordId& id, std::span<const std::byte> record,
                     const ReadHint& hint) = 0;
 
-  /// Asks who makes a record that is not there, of all processes that share the
-  /// cache. `decided` is called exactly once, at once or on a thread of the
-  /// cache, and must not block. True: somebody has made it by now. False: the
-  /// caller does, who then calls keep(), or end_turn() if nothing is kept.
+  /// Asks which process, of all that share the cache, makes a missing record.
+  /// `decided` is called exactly once, at once or on a thread of the cache, and
+  /// must not block. True: another has made it by now. False: the caller makes
+  /// it, and then calls keep(), or end_turn() if nothing is kept.
   virtual void take_turn(const RecordId& id, std::stop_token stop,
                          std::function<void(bool is_there)> decided) = 0;
   virtual void end_turn(const RecordId& id) = 0;

@@ -24,7 +24,7 @@ class ReplyBox {
     arrived_.notify_one();
   }
 
-  /// Waits for put(). Stopping is up to whoever was asked for the answer: it
+  /// Waits for put(). The side that was asked for the answer handles stops: it
   /// answers kCancelled.
   T take() {
     MutexLock lock(mutex_);

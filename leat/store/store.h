@@ -23,7 +23,7 @@ struct ObjectInfo {
   std::uint64_t size_bytes = 0;
   /// The version's tag as the store gives it, quotes included; may be empty.
   std::string etag{};
-  /// When it was last written, where stat() tells; else the epoch.
+  /// The time of its last write, if stat() tells it; else the epoch.
   std::chrono::sys_seconds modified_at{};
 };
 
@@ -63,8 +63,8 @@ struct ReadHint {
   /// False: caches are asked for it, but do not keep it. The reader keeps parts
   /// of it itself: see record_cache.h.
   bool is_offered = true;
-  /// The number of the sample, where the range is of one alone: what jobs that
-  /// share a cache tell each other by.
+  /// The number of the sample, if the range is of one alone: jobs that share a
+  /// cache tell each other by it.
   std::optional<std::uint64_t> sample = std::nullopt;
 };
 

@@ -13,7 +13,8 @@ namespace leat {
 /// follow without a gap. 0: not at all.
 using ReadTurn = std::uint32_t;
 
-/// A run of an epoch reports here what it will read and what it has read.
+/// A run of an epoch reports here the samples that it will read and those that
+/// it has read.
 ///
 /// Threads: any.
 class UseBoard {

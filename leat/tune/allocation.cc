@@ -1,6 +1,6 @@
-// How shares are found: rates by rate_problem.h, with the cache of
+// The search for shares: rates by rate_problem.h, with the cache of
 // cache_dealing.h and the threads of thread_dealing.h; then whole requests, and
-// what is left to all.
+// the rest to all.
 
 #include "leat/tune/allocation.h"
 
@@ -56,7 +56,7 @@ std::vector<double> even_bandwidths(std::span<const double> links,
   return parts;
 }
 
-/// Whole ones: rounded down, then to whoever lost most by that.
+/// Whole ones: rounded down, then to the job that lost most by that.
 void deal_out_requests(const RateProblem& jobs, const Amounts& cache,
                        const Amounts& rates, std::vector<Grant>& grants) {
   if (!std::isfinite(jobs.shared().in_flight)) {

@@ -1,4 +1,4 @@
-// Shares of a node for the jobs on it, from what each is like.
+// Shares of a node for the jobs on it, from each job's properties.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct NodeResources {
   double threads = 1;
   double in_flight = kUnbounded;
   double bytes_per_second = kUnbounded;  ///< For all reads together.
-  /// The same, of all that is read of each bucket, by Claim::buckets.
+  /// The same for all reads of each bucket, by Claim::buckets.
   std::vector<double> bucket_bytes_per_second;
   double cache_bytes = 0;
   double disk_bytes = 0;  ///< The part of `cache_bytes` on disk.
@@ -105,8 +105,8 @@ bool is_better(Objective objective, std::span<const double> rates,
                std::span<const double> than);
 
 /// (better - worse) / worse of the sum; or, for fairness, the most of any place
-/// in the lists, from the least up to the first that loses: where the least
-/// cannot gain, others may.
+/// in the lists, from the least up to the first that loses: if the least cannot
+/// gain, others may.
 double relative_gain(Objective objective, std::span<const double> better,
                      std::span<const double> worse);
 

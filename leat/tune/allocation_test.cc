@@ -21,7 +21,7 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-/// Any claim, of a job that makes sense.
+/// Any claim of a job that makes sense.
 Claim random_claim(std::mt19937_64& random, const NodeResources& node) {
   std::uniform_real_distribution<double> part(0, 1);
   Claim claim;
@@ -210,7 +210,7 @@ TEST(PredictTest, WhatIsKeptDecodedSavesThreads) {
 
 TEST(AllocationTest, CacheGoesWhereItSavesMostDecoding) {
   const NodeResources node{.threads = 4, .cache_bytes = 1e9};
-  // Both decode for 20 ms; what the second keeps is decoded.
+  // Both decode for 20 ms; the second's cache holds decoded samples.
   std::vector<Claim> claims(2, training_bound(1000, 50));
   for (Claim& claim : claims) {
     claim.speed.dataset_bytes = 1e9;

@@ -43,7 +43,7 @@ class Lending {
         claim.wanted =
             (reads + kRoom * narrowest_link(node_, claim)) / bytes_[i];
       }
-      // Else those of who is held back would be lent, on paper.
+      // Otherwise the rates of jobs that are held back would be lent, on paper.
       claim.wanted = std::min(claim.wanted, rate_of_requests(i));
       claim.used_bytes_per_second = reads;
       for_each_link(claim,
@@ -108,7 +108,7 @@ class Lending {
                                    claims_[i].outside_ceiling});
   }
 
-  /// More than all claims together can want, where each wants one link.
+  /// More than all claims together can want, if each wants one link.
   double times() const { return static_cast<double>(claims_.size() + 1); }
 
   /// Counts the demand of all claims as far as the other links let it through.
@@ -142,7 +142,7 @@ class Lending {
     return rates;
   }
 
-  /// Bytes a second, with what is read by those of whom no more is known.
+  /// Bytes a second, with the reads of claims of which no more is known.
   double wanted(std::size_t link, const Amounts& rates) const {
     double sum = 0;
     for (const std::size_t i : readers_[link]) {

@@ -14,8 +14,7 @@ struct LinkReading {
   bool is_full = false;
 };
 
-/// Bytes a second to hold each claim to, in their order, from what it was
-/// lately seen to read.
+/// Bytes a second to hold each claim to, in their order, from its recent reads.
 ///
 /// Limits only jobs that run short, so that others keep what they need, to the
 /// best rates by the objective, with all else as in `grants`. A job that needs

@@ -21,8 +21,8 @@ Amounts even_cache(const RateProblem& jobs) {
   return cache;
 }
 
-/// To `first`, if there is one, and then to whom a byte saves most at these
-/// rates.
+/// To `first`, if there is one, and then to the job in which a byte saves most
+/// at these rates.
 Amounts cache_for(const RateProblem& jobs, const Amounts& rates,
                   std::size_t first, bool saves_bytes) {
   std::vector<std::pair<double, std::size_t>> saved;

@@ -13,10 +13,10 @@ struct CacheRoom {
   double disk_bytes = kUnbounded;
 };
 
-/// Sets `disk_bytes` of each grant: what only one tier of its job can hold goes
-/// there first, the rest into RAM in equal proportion, and then to disk. The
-/// sums keep within the node, and each job within its room: where `cache_bytes`
-/// do not fit they are made less.
+/// Sets `disk_bytes` of each grant: bytes that only one tier of their job can
+/// hold go there first, the rest into RAM in equal proportion, and then to
+/// disk. The sums keep within the node, and each job within its room:
+/// `cache_bytes` that do not fit are reduced.
 ///
 /// REQUIRES: as many rooms as grants.
 void place_cache(const NodeResources& node, std::span<const CacheRoom> rooms,

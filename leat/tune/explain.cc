@@ -43,7 +43,7 @@ std::optional<double> gain_of(const StageRates& rates, const Means& now,
   return *after / *before - 1;
 }
 
-/// A random pass over the data hits in proportion to what is kept.
+/// A random pass over the data hits in proportion to the share that is kept.
 std::optional<double> gain_of_cache(const StageRates& rates,
                                     const Observation& at, const Means& now) {
   if (at.data_bytes == 0 || rates.reads_per_sample == 0) return std::nullopt;

@@ -49,7 +49,7 @@ Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
 
 struct StageLine {
   std::string name;  ///< "fetch", "decode", "training".
-  /// Samples a second that it could do with what it has.
+  /// Samples a second that it could do with its resources.
   std::optional<double> samples_per_second;
   double used = 0;  ///< The average number of `units` in use.
   double units = 0;
@@ -72,8 +72,8 @@ struct Explanation {
   std::string reason;  ///< A clause with the figures behind it.
   double samples_per_second = 0;
   double wait_share = 0;
-  /// How much faster the loader could be with training out of the way, by the
-  /// model and what it has now, as a ratio less one. None: not known.
+  /// The loader's possible gain if training took no time, by the model and its
+  /// present resources, as a ratio less one. None: not known.
   std::optional<double> headroom;
   std::vector<StageLine> stages;
   std::vector<NextUnit> next;

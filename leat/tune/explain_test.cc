@@ -74,7 +74,7 @@ TEST(Explain, AGibibyteBuysTheReadsThatItSaves) {
               4.0 / 3 - 1, 1e-9);
 
   StageRates rates = bound_by_requests();
-  rates.hit_share = 0.5;  // Half of what is left is half a gibibyte more.
+  rates.hit_share = 0.5;  // Half of the rest is half a gibibyte more.
   EXPECT_NEAR(explain(rates, now, {}).next[2].gain.value(), 1, 1e-9);
 }
 

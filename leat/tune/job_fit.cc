@@ -73,7 +73,7 @@ Grant limits_of(const JobReport& report, const Grant& grant) {
 JobReport together(std::span<const JobReport> ranks) {
   JobReport all{.threads = 0, .in_flight = 0};
   const auto count = static_cast<double>(ranks.size());
-  // Those of who has not yet found them out are as the others'.
+  // Ranks that have not yet found them out count as the others.
   const auto telling = static_cast<double>(std::ranges::count_if(
       ranks, [](const JobReport& one) { return one.kept_bytes > 0; }));
   for (const JobReport& one : ranks) {

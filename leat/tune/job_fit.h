@@ -29,7 +29,7 @@ struct JobReport {
   double in_flight = 1;     ///< That could be.
   /// The average bytes of a sample in its cache; 0: as many as are read for it.
   double kept_bytes = 0;
-  double saved_seconds = 0;  ///< JobSpeed has it: what the job says.
+  double saved_seconds = 0;  ///< JobSpeed has it: the job's own figure.
 };
 
 /// The reports of a job's ranks on one node as one: counts and limits are
@@ -37,7 +37,7 @@ struct JobReport {
 JobReport together(std::span<const JobReport> ranks);
 
 /// Samples. Batches are coarse: a second of a job that waits may bring none, or
-/// two; so of one that waits, what its threads made of what came.
+/// two. So for a job that waits it counts the samples that its threads made.
 double made_in(const JobReport& report);
 /// The report of both times, with the limits of the later one.
 JobReport in_turn(const JobReport& earlier, const JobReport& later);
@@ -63,12 +63,12 @@ struct Surroundings {
 /// wrongly, or what the model leaves out, costs that job alone.
 class JobFit {
  public:
-  /// `dataset_samples`: of an epoch, of all ranks; 0 if not known.
+  /// `dataset_samples`: in an epoch, for all ranks; 0 if not known.
   explicit JobFit(double dataset_samples) : dataset_samples_(dataset_samples) {}
 
-  /// Takes a report of an interval over which `grant` held, and of a job of
-  /// several nodes what the others say: what these claim and the job does not
-  /// reach costs that job alone, too.
+  /// Takes a report of an interval over which `grant` held and, for a job of
+  /// several nodes, the others' reports: a rate that these claim and the job
+  /// does not reach costs that job alone, too.
   void observe(const JobReport& report, const Grant& grant,
                const Surroundings& around = {});
   /// The next report mixes two shares, so that no cap is learned from it.
@@ -76,8 +76,8 @@ class JobFit {
 
   /// Training takes what was measured here or, if that is more, `ceiling`.
   JobSpeed speed(double ceiling = 0) const;
-  /// In [0, 1]: more after more reports, less the further these were from what
-  /// had been predicted.
+  /// In [0, 1]: more after more reports, less the further these were from the
+  /// prediction.
   double confidence() const;
   /// The latency of a read while the link has room. Shares are decided by it;
   /// otherwise a wait that others cause would count as the job's own. 0: not
@@ -95,8 +95,8 @@ class JobFit {
  private:
   static constexpr std::uint32_t kNever = 1u << 30;
 
-  /// Weighted sums over reports: of the part of samples that hit on decoded
-  /// ones, and the seconds of a thread that a sample took.
+  /// Weighted sums over reports: the share of samples that hit decoded ones,
+  /// and the seconds of a thread for a sample.
   struct Spread {
     double weight = 0;
     double hits = 0;

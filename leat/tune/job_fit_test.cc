@@ -46,7 +46,7 @@ TEST(JobFitTest, LearnsWhatAJobIsLike) {
 
 TEST(JobFitTest, LearnsWhatKeepingDecodedSavesAndTakes) {
   const JobSpeed truth = kDecoded;
-  // It fills: what was hit, and so what a sample took, is another each time.
+  // It fills: the hits, and so the time of a sample, differ each time.
   JobFit fit(1e4);
   for (double held = 0; held <= 4.5e9; held += 0.5e9) {
     const Grant grant{.threads = 4, .in_flight = 64, .cache_bytes = held};
@@ -81,7 +81,7 @@ TEST(JobFitTest, TellsWhatItIsLikeWithWhatItsCacheAnswersNow) {
               predict(truth, grant).rate, 1e-6);
 }
 
-// It is given a cache for what it says, and hits, and is no faster.
+// It is given a cache for its claim, and hits, and is no faster.
 TEST(JobFitTest, WhatHitsDoNotSaveIsNotBelieved) {
   JobSpeed truth = kDecoded;
   truth.saved_seconds = 0;

@@ -36,7 +36,7 @@ double seconds_per_sample(const JobSpeed& speed, double cache_bytes) {
 Prediction predict(const JobSpeed& speed, const Grant& grant) {
   Prediction best;
   // The first of equals names the bound: a job at its ceiling waits for its
-  // training, whatever else would come next.
+  // training, not for the next bound.
   const auto at_most = [&](double rate, Bound bound) {
     if (rate < best.rate) best = {rate, bound};
   };

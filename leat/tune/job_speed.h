@@ -1,5 +1,5 @@
-// How fast one job goes with what it is given: the model that shares are
-// decided by. It is ours; docs/reference/sharing.md says where it stops.
+// The speed of one job with a grant: the model that shares are decided by. It
+// is ours; docs/reference/sharing.md gives its limits.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -14,7 +14,7 @@ inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 struct JobSpeed {
   double compute_ceiling = kUnbounded;  ///< Samples a second that training
                                         ///< takes when it never waits.
-  /// Samples a second, of which nothing is cached.
+  /// Samples a second, with nothing cached.
   double rate_per_thread = kUnbounded;
   /// The reads of a sample without any cache.
   double reads_per_sample = 0;

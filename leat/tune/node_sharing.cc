@@ -89,8 +89,8 @@ void NodeSharing::learn(Job& job) {
   const JobReport report = *std::exchange(job.unlearned, std::nullopt);
   watch_epochs(job, report);
   watch_idleness(job, report);
-  // A step may take longer than a second: half of the reports then would say
-  // that nothing is done, and the others twice of what is.
+  // A step may take longer than a second: half of the reports would then say
+  // that nothing is done, and the others twice the real rate.
   const bool is_sound = is_credible(report);
   JobReport whole = report;
   if (is_sound && job.carried) whole = in_turn(*job.carried, report);
@@ -164,8 +164,8 @@ JobSpeed NodeSharing::speed_of(const Job& job) {
   const double ceiling = job.elsewhere ? job.elsewhere->ceiling : 0;
   if (!job.is_cache_dealt) return job.fit.speed_as_it_hits(ceiling);
   JobSpeed speed = job.fit.speed(ceiling);
-  // With equal parts, what one fills answers each as if it were so many times
-  // as large.
+  // With equal parts, a part that one job fills answers each as if it were so
+  // many times as large.
   speed.dataset_bytes /= static_cast<double>(job.sharers);
   return speed;
 }

@@ -30,7 +30,7 @@ struct JobAsk {
   double samples_to_do = 0;          ///< For its ranks here; 0: not known.
   double most_threads = kUnbounded;  ///< That its user allows, all ranks here.
   double most_in_flight = kUnbounded;
-  /// Samples of an epoch, of all ranks; 0: not known.
+  /// Samples of an epoch, for all ranks; 0: not known.
   double dataset_samples = 0;
   CacheRoom cache;  ///< The same as the first two.
   /// Jobs that say the same have one cache: each fills a part of it, and is
@@ -43,13 +43,14 @@ struct JobAsk {
 ///
 /// A job of which too little is known, or whose figures do not hold, has its
 /// even share: no more, and no less. Shares change when a job comes or its
-/// figures no longer hold; when one goes, ends an epoch or its figures have
-/// drifted, if that gains enough. One that asks for nothing for a while keeps
-/// its share, and the others have it too, but for its cache; when it reads
-/// again they give it back at once.
+/// figures no longer hold. They also change when one goes, ends an epoch or its
+/// figures have drifted, if that gains enough. A job that asks for nothing for
+/// a while keeps its share, and the others may use all of it but its cache;
+/// when it reads again they give it back at once.
 ///
-/// Bandwidth that one does not use others have at once, and who has enough is
-/// not held to it: its limits follow what jobs read (bandwidth_lending.h).
+/// Others get the bandwidth that a job does not use at once, and a job that has
+/// enough is not held to its limit: limits follow the jobs' reads
+/// (bandwidth_lending.h).
 ///
 /// Threads: one at a time.
 class NodeSharing {
@@ -100,7 +101,7 @@ class NodeSharing {
     /// Samples a second that it was expected to do while it did fit's
     /// found_rate(), before that was learned from; 0: not known.
     double foretold_rate = 0;
-    double expected_rate = 0;  ///< The same, of what it does next.
+    double expected_rate = 0;  ///< The same for its next work.
     Grant told;                ///< By the latest lines of decisions.
     double idle_seconds = 0;   ///< Since it has asked for anything.
     bool is_idle() const { return idle_seconds >= kIdleSeconds; }
@@ -156,7 +157,7 @@ class NodeSharing {
   bool has_drifted() const;
   bool is_overfull() const;
   bool has_newly_known() const;
-  /// Such a job is due its even share, whatever that gains.
+  /// Such a job is due its even share, for any gain or loss.
   bool has_lost_figures() const;
   static double outside_of(const Job& job);
   static CacheRoom room_of(const Job& job);

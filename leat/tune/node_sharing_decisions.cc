@@ -1,4 +1,4 @@
-// When shares change, and what is told of it.
+// The times at which shares change, and the reports of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ constexpr double kLeastRoomGain = 0.01;  // When somebody has left.
 constexpr std::uint32_t kGainReports = 3;
 // At this share of the link and beyond, some wait for others.
 constexpr double kFullLink = 0.97;
-constexpr double kNewSeconds = 3;  // After a change, for what is just known.
+// After a change, for jobs that are just known.
+constexpr double kNewSeconds = 3;
 
 bool differs(double a, double b) {
   if (a == b) return false;

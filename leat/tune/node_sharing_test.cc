@@ -50,7 +50,7 @@ TEST(NodeSharingTest, WhatAJobLeavesIsGivenOut) {
 
 TEST(NodeSharingTest, WhatAJobLeavesIsGivenOutThoughTheLeastGainsNothing) {
   SharingWorld world({.threads = 8}, {.allocation = {Objective::kFairness}});
-  // A tenth of what it would do alone, and no share can help that.
+  // A tenth of its speed alone, and no share can help that.
   world.come("held", {.compute_ceiling = 100, .rate_per_thread = 100});
   world.sharing().set_elsewhere("held",
                                 {.offered = 10, .reached = 10, .ceiling = 100});
@@ -71,7 +71,8 @@ TEST(NodeSharingTest, WhoComesToNeedMoreIsLiftedToItsFloor) {
   world.run(20);
   ASSERT_EQ(world.threads_of("c"), 1);
 
-  world.truth_of("c") = kHeavy;  // The sum is the same whoever has a thread.
+  // The sum is the same for any dealing of the threads.
+  world.truth_of("c") = kHeavy;
   world.run(120);
 
   // Two, half of three in whole threads, at least; and all three gain the same.

@@ -18,7 +18,8 @@ struct Observation {
   std::uint64_t samples = 0;  ///< Delivered.
   std::uint64_t batches = 0;  ///< Delivered.
   std::uint64_t epochs = 0;   ///< Begun.
-  double wait_seconds = 0;  ///< Training waited; also for what is yet to come.
+  /// Seconds that training waited; also for batches yet to come.
+  double wait_seconds = 0;
   double storage_wait_seconds = 0;  ///< The part for bytes from the store.
   double memory_wait_seconds = 0;   ///< The part for bytes of memory=.
   double training_seconds = 0;  ///< Between a batch and the asking for more.

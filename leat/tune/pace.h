@@ -13,8 +13,8 @@ struct Pace {
   double offered = kUnbounded;
   /// With the share that it has now.
   double reached = kUnbounded;
-  /// That its training takes, as it was measured: too low wherever training
-  /// waits for other ranks, so the highest is the truth.
+  /// The ceiling of its training, as it was measured: too low if training waits
+  /// for other ranks, so the highest is the truth.
   double ceiling = kUnbounded;
 
   bool operator==(const Pace&) const = default;

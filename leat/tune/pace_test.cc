@@ -1,4 +1,4 @@
-// Jobs of several nodes: what each node gives where the others set the pace.
+// Jobs of several nodes: the grants of each node if the others set the pace.
 #include "leat/tune/pace.h"
 
 #include <gtest/gtest.h>

@@ -141,7 +141,8 @@ class Tableau {
   std::vector<double> ends_;
   /// The gain by a unit more, all else kept feasible.
   std::vector<double> gains_;
-  std::vector<bool> is_high_;  ///< At its upper end; of columns not in basis.
+  /// True for columns not in basis that are at their upper end.
+  std::vector<bool> is_high_;
 };
 
 }  // namespace

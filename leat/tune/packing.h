@@ -1,4 +1,4 @@
-// A linear program of few rows: what is the best use of what a node has?
+// A linear program of few rows: the best use of a node's resources.
 #pragma once
 #include <span>
 #include <vector>

@@ -61,8 +61,8 @@ void RateProblem::admit(const NodeResources& node, const Claim& claim,
   Grant promised = even;
   promised.threads = std::min(claim.most_threads, even.threads);
   promised.in_flight = std::min(claim.most_in_flight, even.in_flight);
-  // Not bounded by what is outside: two nodes that each follow the other
-  // would go down together.
+  // Not bounded by the outside: two nodes that each follow the other would go
+  // down together.
   party.least = std::min(
       claim.wanted,
       options_.floor * std::min(alone, predict(claim.speed, promised).rate));

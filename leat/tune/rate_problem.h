@@ -16,13 +16,13 @@ namespace leat {
 /// A difference below this is rounding.
 inline constexpr double kRateSlack = 1e-9;
 
-/// Rounded up, but for what is rounding only.
+/// Rounded up, except for mere rounding errors.
 inline double whole(double amount) { return std::ceil(amount - kRateSlack); }
 
 /// One for each party.
 using Amounts = std::vector<double>;
 
-// Places in what is shared; links_of() the node come last.
+// Indices of the shared resources; links_of() the node come last.
 inline constexpr std::size_t kThreadRow = 0;
 inline constexpr std::size_t kRequestRow = 1;
 inline constexpr std::size_t kFirstLinkRow = 2;
@@ -43,8 +43,8 @@ struct Party {
   double normalised(double rate) const { return rate / alone; }
 };
 
-/// With the cache dealt out, what a sample needs of each resource is fixed, and
-/// the best rates are a linear program (throughput) or a water level
+/// With the cache dealt out, the needs of a sample are fixed for each resource,
+/// and the best rates are a linear program (throughput) or a water level
 /// (fairness), with threads that can be split.
 ///
 /// `threads` is empty if they can be split; otherwise it has a count for each

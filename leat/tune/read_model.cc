@@ -24,7 +24,8 @@ std::optional<ReadModel> read_model(const StageRates& one,
     return std::nullopt;
   }
   ReadModel model;
-  // A longer read that took no more: what it waits for is not its bytes.
+  // A longer read that took no more time: it waits for something other than its
+  // bytes.
   model.seconds_per_byte =
       std::max(0.0, (large.latency_seconds - small.latency_seconds) /
                         (large.bytes_per_read - small.bytes_per_read));

@@ -6,8 +6,7 @@
 
 namespace leat {
 
-/// Upper bounds for one rank of a job; what is nullopt is not bounded beyond
-/// what its user set.
+/// Upper bounds for one rank of a job; a nullopt leaves the user's own bound.
 struct Share {
   std::optional<std::size_t> threads;             ///< That decode; at least 1.
   std::optional<std::size_t> in_flight;           ///< Requests; at least 1.

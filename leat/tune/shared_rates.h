@@ -7,8 +7,8 @@
 
 namespace leat {
 
-/// Rates when each resource is divided by demand: nobody is held below an equal
-/// part that it could use, and what one leaves the others have.
+/// Rates when each resource is divided by demand: no job is held below an equal
+/// part that it could use, and others get the part that one leaves.
 std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims);
 
@@ -18,8 +18,8 @@ std::vector<double> rates_of(const NodeResources& node,
                              const std::vector<Claim>& claims,
                              const std::vector<Grant>& grants);
 
-/// Threads to where they gain most, with all else in equal parts: what
-/// A-Dloader divides.
+/// Gives threads to the jobs in which they gain most, with all else in equal
+/// parts: A-Dloader's division.
 std::vector<Grant> workers_only(const NodeResources& node,
                                 const std::vector<Claim>& claims);
 

@@ -395,7 +395,7 @@ class Simulator {
   std::vector<double> even_;
   std::size_t count_ = 0;  ///< The number of jobs that run.
   std::size_t ended_jobs_ = 0;
-  double alone_seconds_ = 0;  ///< That what is done would take alone.
+  double alone_seconds_ = 0;  ///< The time that the work done would take alone.
   double least_sum_ = 0;
   double node_seconds_ = 0;  ///< The time of nodes that have jobs.
   SharingReport report_;

@@ -1,4 +1,4 @@
-// Many jobs on many nodes over virtual time: what would each way of sharing do?
+// Many jobs on many nodes over virtual time, under each way of sharing.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,9 +18,10 @@ enum class SharingPolicy : std::uint8_t {
                  ///< kernel and network would; the cache in equal parts.
   kWorkersOnly,  ///< Threads alone, to where they gain most, all else in equal
                  ///< parts: our reading of A-Dloader, told the truth.
-  kSplit,        ///< No policy, but what whole threads cost: the best sum, told
-                 ///< the truth, of threads that can be split as cores can.
-  kThroughput,   ///< NodeSharing, from noisy reports.
+  /// No policy, but a yardstick for the cost of whole threads: the best sum,
+  /// told the truth, with threads that can be split as cores can.
+  kSplit,
+  kThroughput,  ///< NodeSharing, from noisy reports.
   kFairness,
 };
 /// "even", "unshared", "workers", "split", "throughput", "fairness".
@@ -70,7 +71,8 @@ struct SimulatedOutcome {
 struct SharingReport {
   std::vector<SimulatedOutcome> jobs;
   double makespan_seconds = 0;  ///< From the first arrival to the last end.
-  double job_seconds = 0;       ///< Simulated, of parts of jobs on nodes.
+  /// Simulated seconds of parts of jobs on nodes.
+  double job_seconds = 0;
   /// Work done, in the time that it would take alone, / time that jobs ran. If
   /// all jobs leave at given times, kThroughput should maximise it.
   double mean_speed = 0;
@@ -78,7 +80,7 @@ struct SharingReport {
   /// The least rate / rate alone on a node, over nodes and time. If all jobs
   /// leave at given times, kFairness should maximise it.
   double least_at_once = 0;
-  double fairness_index = 0;  ///< Jain's, of speeds: 1 when all are equal.
+  double fairness_index = 0;  ///< Jain's index of speeds: 1 when all are equal.
   double starved_part = 0;    ///< A share of the time that jobs ran.
   double changes_per_job_hour = 0;
   double prediction_error = 0;  ///< Median over jobs.

@@ -203,8 +203,8 @@ TEST(SharingSimulatorTest, EachObjectiveIsBestUnderItsOwnPolicy) {
     for (const SharingPolicy policy : kAll) {
       SCOPED_TRACE(to_string(policy));
       const SharingReport& report = by[policy];
-      // The margin is for what it takes to be told: reports are noisy and come
-      // once a second.
+      // The margin is for the delay of reports, which are noisy and come once a
+      // second.
       EXPECT_LE(report.least_at_once,
                 1.01 * by[SharingPolicy::kFairness].least_at_once);
       if (policy == SharingPolicy::kSplit) continue;  // Bounds the others.

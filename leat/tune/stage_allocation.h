@@ -1,4 +1,4 @@
-// How fast stages can go that share cores, and what each then needs.
+// The rates of stages that share cores, and the needs of each.
 #pragma once
 #include <limits>
 #include <span>

@@ -49,7 +49,7 @@ struct StageRates {
   std::optional<double> per_core() const;
 };
 
-/// REQUIRES: of one loader, `before` first.
+/// REQUIRES: both are of one loader, `before` first.
 StageRates rates_between(const Observation& before, const Observation& after);
 
 }  // namespace leat

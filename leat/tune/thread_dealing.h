@@ -4,10 +4,11 @@
 
 namespace leat {
 
-/// Given one by one to where the next gains most, which is optimal as long as
-/// nothing but threads runs short, since a rate is concave in its threads;
-/// where reads run short too, threads are moved between pairs for as long as
-/// that helps. At least what the floor needs for each party.
+/// Threads go one by one to the job in which the next gains most. This is
+/// optimal as long as nothing but threads runs short, since a rate is concave
+/// in its threads. If reads run short too, threads are moved between pairs for
+/// as long as that helps. Each party gets at least the threads that its floor
+/// needs.
 Amounts whole_threads(const RateProblem& jobs, const Amounts& cache);
 
 }  // namespace leat

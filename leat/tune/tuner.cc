@@ -46,7 +46,7 @@ bool has_many(const StageRates& rates) {
          (reads == 0 || reads >= kFewReads || is_cached);
 }
 
-/// Without a trial, what came before that much is forgotten.
+/// Without a trial, observations older than that are forgotten.
 bool is_window(const StageRates& rates) {
   return rates.seconds >= kLongestMeasure ||
          (rates.seconds >= kWindowSeconds && has_many(rates));

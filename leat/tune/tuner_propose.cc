@@ -235,7 +235,7 @@ std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
     case Bottleneck::kMemory:
       return propose_parts(now, rates, bottleneck);
   }
-  // The other one, where what was just given would wait for it.
+  // The other one too, if the one just given would wait for it.
   if (!rests(kThreadsKnob, now.at_seconds)) {
     to.threads = std::max(to.threads, model.threads);
   }

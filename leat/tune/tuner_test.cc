@@ -345,7 +345,7 @@ TEST(Tuner, ARecordedRunReplaysToTheSameDecisions) {
   }
 }
 
-/// Objects of 64 MiB over connections of 4 MB/s, of which four are planned
+/// Objects of 64 MiB over connections of 4 MB/s, four of which are planned
 /// ahead.
 SyntheticWorld large_objects() {
   return {.latency_seconds = 0.05,

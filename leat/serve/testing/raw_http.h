@@ -1,5 +1,5 @@
 // Both ends of a server under test: a client that speaks bytes, and a service
-// that answers with what a test gives it.
+// that gives a test's answers.
 #pragma once
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -19,11 +19,11 @@ struct FileStoreOptions {
 /// '/' between folders. Lists in byte order of keys, as S3 does.
 ///
 /// An ETag is made of size and time of modification, so a file that was
-/// replaced is told from the one that was indexed; not so if another program
+/// replaced differs from the one that was indexed, unless another program
 /// replaces it within the same tick of the kernel's clock (some milliseconds)
-/// by one of equal size. A write goes to a temporary
-/// file that is renamed. Keys with empty, "." or ".." parts are refused; a
-/// symbolic link is followed as long as it stays under the root.
+/// by one of equal size. A write goes to a temporary file that is renamed. Keys
+/// with empty, "." or ".." parts are refused; a symbolic link is followed as
+/// long as it stays under the root.
 ///
 /// Errors:
 ///   kNotFound          there is no such folder

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Told by libcurl to open and close sockets. Outlives every connection.
+/// Called by libcurl to open and close sockets. Outlives every connection.
 class SocketOwner {
  public:
   virtual ~SocketOwner() = default;

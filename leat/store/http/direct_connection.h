@@ -82,7 +82,7 @@ class DirectConnection {
                                TimePoint now);
   /// Its socket made itself heard. REQUIRES: it carries something.
   std::optional<Verdict> step(TimePoint now);
-  /// Gives up on what takes too long; of use from deadline() on.
+  /// Gives up on a step that takes too long; of use from deadline() on.
   std::optional<Verdict> check(TimePoint now);
   TimePoint deadline() const;
 

@@ -42,8 +42,8 @@ class CurlHttpClient final : public HttpClient {
 
   ~CurlHttpClient() override {
     if (getpid() == owner_pid_) return;
-    // In a forked child the threads do not exist, and whatever they held is
-    // locked for ever: leave it all alone.
+    // In a forked child the threads do not exist, and their locks are held for
+    // ever: leave it all alone.
     for (auto& thread : threads_) (void)thread.release();
     (void)resolver_.release();
   }

@@ -5,7 +5,7 @@
 // A request whose host is a name waits ("parked") until the resolver has
 // answered. libcurl is then told the addresses (CURLOPT_RESOLVE), so that it
 // never looks names up itself, and open_socket() turns new connections to one
-// address after another. Reuse goes by host name, whatever the address.
+// address after another. Reuse goes by host name, for any address.
 
 #include "leat/store/http/io_thread.h"
 

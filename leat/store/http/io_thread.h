@@ -24,7 +24,7 @@ namespace leat {
 /// interface; both on one epoll.
 ///
 /// Everything but submit(), load() and is_busy() belongs to the one thread: the
-/// multi handle, the transfers, the connections, what is known of hosts.
+/// multi handle, the transfers, the connections, the knowledge of hosts.
 ///
 /// Threads:  any for submit(), load() and is_busy().
 /// Lifetime: destruction answers all that it has accepted with kCancelled and

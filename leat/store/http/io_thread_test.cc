@@ -136,8 +136,8 @@ TEST_P(IoThreadTest, SaysWhyNoAddressServed) {
   EXPECT_THAT(reply.error().message(), HasSubstr("check that the server runs"));
 }
 
-/// Listens where nobody accepts, with no room left to wait: whoever connects
-/// hears nothing.
+/// Listens on a port where nobody accepts, with no room left to wait: a client
+/// that connects hears nothing.
 class SilentPort {
  public:
   SilentPort(const HostAddress& address, std::uint16_t port)

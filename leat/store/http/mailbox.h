@@ -35,8 +35,8 @@ struct HostNews {
 /// Three lists under one lock, and an eventfd that is written only if the
 /// owner sleeps.
 ///
-/// Shared with whoever may still call back (stop callbacks, the resolver), so
-/// that a late message meets a closed mailbox and not freed memory.
+/// Shared with threads that may still call back (stop callbacks, the resolver),
+/// so that a late message meets a closed mailbox and not freed memory.
 ///
 /// Threads: any post; one owner takes and sleeps.
 class Mailbox {
@@ -60,7 +60,7 @@ class Mailbox {
   void post(TransferId cancelled);
   void post(HostNews news);
 
-  /// Swaps what has come into `mail`, whose lists must be empty.
+  /// Swaps the messages that have come into `mail`, whose lists must be empty.
   void take(Mail& mail);
   /// True if there is nothing to take; posts will then write the eventfd until
   /// awake() is called.

@@ -23,7 +23,7 @@ void HttpReplyParser::on_field_impl(Field, Text name, Text value,
                                     Failure& failure) {
   // A trailer behind a chunked body is not wanted.
   if (is_header_done()) return;
-  // Beast's own limit is of what it has not yet taken.
+  // Beast's own limit concerns bytes that it has not yet taken.
   head_bytes_ += name.size() + value.size();
   if (head_bytes_ > kMostHeadBytes) {
     failure = boost::beast::http::error::header_limit;

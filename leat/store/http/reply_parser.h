@@ -9,8 +9,8 @@ namespace leat {
 
 /// Beast's parser, which tells a ReplySink what it finds.
 ///
-/// It stops once after the head (see basic_parser::eager), so that whoever
-/// reads may take the body past it, into its place.
+/// It stops once after the head (see basic_parser::eager), so that the reader
+/// may take the body past it, into its place.
 class HttpReplyParser final : public boost::beast::http::basic_parser<false> {
  public:
   static constexpr std::uint32_t kMostHeadBytes = 64 << 10;

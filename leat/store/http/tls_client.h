@@ -1,4 +1,4 @@
-// TLS as a client: what all connections of an I/O thread share.
+// TLS as a client: the state that all connections of an I/O thread share.
 #pragma once
 #include <memory>
 #include <string>

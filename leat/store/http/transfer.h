@@ -1,4 +1,4 @@
-// One request on its way, whoever carries it.
+// One request on its way, over either transport.
 #pragma once
 #include <memory>
 #include <optional>

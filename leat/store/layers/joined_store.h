@@ -10,7 +10,8 @@
 namespace leat {
 
 /// The object `3/a.jpg` is the fourth store's `a.jpg`, below that store's
-/// prefix. Only reads and stats: what is joined is listed and written apart.
+/// prefix. Only reads and stats: the joined stores are listed and written
+/// apart.
 ///
 /// Threads: any. Lifetime: as Store says.
 class JoinedStore final : public Store {

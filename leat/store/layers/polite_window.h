@@ -10,13 +10,13 @@ namespace leat {
 
 /// Holds requests back from a server that keeps no connection.
 ///
-/// Such a server accepts connections one by one and queues a few: whoever opens
-/// more has packets dropped, and waits a second for each. So there are few
-/// requests until a reply shows that connections are kept, which lifts all
-/// bounds; else as many as the server answers without letting them queue: what
-/// replies take beyond the quickest tells how many wait (as TCP Vegas has it).
-/// A request that waited for a dropped packet halves them, and what they were
-/// is not tried again for a while.
+/// Such a server accepts connections one by one and queues a few: a client that
+/// opens more has packets dropped, and waits a second for each. So there are
+/// few requests until a reply shows that connections are kept, which lifts all
+/// bounds. Otherwise there are as many as the server answers without letting
+/// them queue: the time of replies beyond the quickest tells how many wait (as
+/// in TCP Vegas). A request that waited for a dropped packet halves them, and
+/// their former number is not tried again for a while.
 ///
 /// Pure: reads `notes`, and is told the time. Threads: one at a time.
 class PoliteWindow {

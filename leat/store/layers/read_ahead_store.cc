@@ -54,7 +54,7 @@ AheadPlace ReadAheadStore::begin_of(ChunkId id) const {
   return {id.object, id.chunk * chunk_size(id.object)};
 }
 
-/// Whether the next chunk, if there is one, fits beside what is held.
+/// True if the next chunk, if there is one, fits beside those held.
 bool ReadAheadStore::has_memory() const {
   if (next_.object == options_.objects.size()) return true;
   const std::uint64_t size = chunk_size(next_.object);
@@ -62,8 +62,8 @@ bool ReadAheadStore::has_memory() const {
          held_bytes_ <= options_.most_bytes - size;
 }
 
-/// Asks for chunks as far as there is room. One thread at a time; what others
-/// change meanwhile it sees.
+/// Asks for chunks as far as there is room. One thread at a time; it sees the
+/// changes of others meanwhile.
 void ReadAheadStore::read_ahead() {
   {
     const MutexLock lock(mutex_);
@@ -277,7 +277,7 @@ std::size_t ReadAheadStore::object_of(const ReadRequest& request) const {
                                                            : kNoObject;
 }
 
-/// Lets go of what is before the last mark that `place` has reached.
+/// Lets go of the chunks before the last mark that `place` has reached.
 bool ReadAheadStore::pass_marks(AheadPlace place) {
   const auto passed = std::ranges::upper_bound(marks_, place);
   if (passed == marks_.begin()) return false;

@@ -36,9 +36,9 @@ struct ReadAheadOptions {
   /// Chunks in flight at first; later as many as have come, so that the first
   /// ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
-  /// Asked now and then while scan() waits for memory: whether others wait for
-  /// what it finds. Then it goes on as with hurry(). May be empty; what it
-  /// refers to outlives the last scan().
+  /// Asked now and then while scan() waits for memory: true if others wait for
+  /// its findings. Then it goes on as with hurry(). May be empty; its captures
+  /// outlive the last scan().
   std::function<bool()> is_awaited = {};
 };
 
@@ -47,10 +47,10 @@ struct ReadAheadOptions {
 /// what lies in an object, and read() takes the bytes. Once both have used a
 /// chunk, it is let go and the next one is read in its place.
 ///
-/// Memory is taken in the objects' order and never held up by a read: what is
-/// not held, because it was let go or there was no room, is asked of the inner
-/// store. Writes, lists and reads of other objects are passed on, and after
-/// stop_holding() everything.
+/// Memory is taken in the objects' order and never held up by a read: bytes
+/// that are not held, because they were let go or there was no room, are asked
+/// of the inner store. Writes, lists and reads of other objects are passed on,
+/// and after stop_holding() everything.
 ///
 /// Threads:  any; scan() one at a time.
 /// Lifetime: as Store says. Destruction cancels what it asked for by itself.
@@ -62,15 +62,15 @@ class ReadAheadStore final : public StoreWrapper {
   ReadAheadStore(const ReadAheadStore&) = delete;
   ReadAheadStore& operator=(const ReadAheadStore&) = delete;
 
-  /// Reads what lies at `from`, for who goes through the objects from front to
-  /// back. Blocks: where the memory is full it waits until something is let go,
-  /// unless hurry() says that this would be in vain.
+  /// Reads the bytes at `from`, for a caller that goes through the objects from
+  /// front to back. Blocks: if the memory is full it waits until something is
+  /// let go, unless hurry() says that this would be in vain.
   ///
   /// REQUIRES: `into` lies within the object. Errors: as Store::read.
   Result<void> scan(AheadPlace from, std::span<std::byte> into,
                     const std::stop_token& stop);
-  /// While true, scan() waits for no memory: it asks for what it wants alone,
-  /// and what it passes by is not held.
+  /// While true, scan() waits for no memory: it asks only for the bytes that it
+  /// wants, and holds none that it passes.
   void hurry(bool is_wanted);
 
   /// Nothing before `place` is read again.

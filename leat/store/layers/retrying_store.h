@@ -27,13 +27,13 @@ namespace leat {
 /// which is safe since it replaces the whole object.
 ///
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
-/// Lifetime: destruction ends back-offs with kCancelled, and waits for what the
-///           inner store has not answered yet. `metrics` may be null, else
+/// Lifetime: destruction ends back-offs with kCancelled, and waits for the
+///           inner store's outstanding answers. `metrics` may be null, else
 ///           must outlive the store.
 class RetryingStore final : public StoreWrapper {
  public:
-  /// `seed` makes the jitter repeatable; give each process its own.
-  /// With `notes`, what has never answered is not asked for longer than
+  /// `seed` makes the jitter repeatable; give each process its own. With
+  /// `notes`, a server that has never answered is not asked for longer than
   /// RetryOptions::start_patience: it was never there.
   RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                 std::uint64_t seed, Metrics* metrics,

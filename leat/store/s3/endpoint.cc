@@ -81,7 +81,7 @@ Result<Endpoint> parse_endpoint(const ConfiguredEndpoint& configured) {
   std::string_view host = url.substr(0, slash);
   std::string_view path =
       slash == std::string_view::npos ? "" : url.substr(slash);
-  // Not quoted: what stands before an '@' is a password.
+  // Not quoted: the text before an '@' is a password.
   if (host.empty() || host.size() > 255 || !consists_of(host, ".-_:[]")) {
     return invalid(
         "the endpoint URL has no host, or one with '@' or other "

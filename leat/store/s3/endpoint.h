@@ -18,7 +18,7 @@ struct Endpoint {
   std::string url() const { return scheme + "://" + host + path; }
 };
 
-/// An endpoint URL and who gave it, for messages.
+/// An endpoint URL and its source, for messages.
 struct ConfiguredEndpoint {
   std::string url;
   std::string source;

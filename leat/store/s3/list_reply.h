@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Reads a <ListBucketResult>, of foreign bytes: bounded and checked.
+/// Reads a <ListBucketResult> from foreign bytes: bounded and checked.
 ///
 /// Errors:
 ///   kCorrupt  no such XML or far too much of it, a size that is no number,

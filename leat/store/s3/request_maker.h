@@ -21,8 +21,8 @@ namespace leat {
 using WallNow = std::function<WallTime()>;
 WallTime system_now();
 
-/// The credentials that a bucket's requests are signed with; null for who asks
-/// as nobody.
+/// The credentials that a bucket's requests are signed with; null for anonymous
+/// requests.
 std::unique_ptr<RefreshingCredentials> open_credentials(
     const S3Settings& settings);
 
@@ -85,7 +85,7 @@ class RequestMaker {
   mutable Mutex mutex_;
   SettingsRef settings_ LEAT_GUARDED_BY(mutex_);
   bool has_moved_ LEAT_GUARDED_BY(mutex_) = false;
-  // The signer of the last request, and what it was made from.
+  // The signer of the last request, and the credentials that it was made from.
   mutable SignerRef signer_ LEAT_GUARDED_BY(mutex_);
   mutable MadeWith signer_from_ LEAT_GUARDED_BY(mutex_);
 };

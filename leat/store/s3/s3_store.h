@@ -25,8 +25,8 @@ std::unique_ptr<Store> open_s3_store(std::string_view bucket,
                                      std::unique_ptr<HttpClient> http,
                                      WallNow now = &system_now);
 
-/// The same, from what the user said and the environment. `http.ca_bundle` is
-/// replaced where options or environment name one. `metrics` may be null, else
+/// The same, from the user's options and the environment. `http.ca_bundle` is
+/// replaced if options or environment name one. `metrics` may be null, else
 /// must outlive the store.
 ///
 /// Errors: as resolve_s3_settings

@@ -1,5 +1,5 @@
-// How to reach a bucket and as whom: what the user said, the environment, the
-// profile files and the defaults, put together by AWS's rules.
+// The way to a bucket and the identity to use: the user's options, the
+// environment, the profile files and the defaults, put together by AWS's rules.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -80,8 +80,8 @@ Result<S3Settings> resolve_s3_settings(std::string_view bucket,
 Result<std::unique_ptr<CredentialChain>> open_credential_chain(
     const S3Options& options, const Env& env);
 
-/// The same bucket in another region: what requests are signed for and, at
-/// AWS's own endpoints, whom they go to.
+/// The same bucket in another region: it changes the region that requests are
+/// signed for and, at AWS's own endpoints, the host they go to.
 ///
 /// REQUIRES: is_region(region)
 S3Settings moved_to_region(S3Settings settings, std::string_view region);

@@ -1,5 +1,5 @@
-// A server recomputes the signature from what it received: the path decoded and
-// encoded again (clients differ in what they escape), the query sorted, the
+// A server recomputes the signature from the request that it received: the path
+// decoded and encoded again (clients escape differently), the query sorted, the
 // signed headers by name. Then it compares.
 
 #include "leat/store/s3/sigv4_verify.h"

@@ -69,7 +69,7 @@ CheckedSignature verify_signature(const ReceivedRequest& request,
                                   WallTime now,
                                   const VerifyOptions& options = {});
 
-/// True if equal; takes the same time wherever they differ.
+/// True if equal; takes the same time for any difference.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 /// The names and values of a raw query, decoded, in its order.

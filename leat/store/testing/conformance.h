@@ -5,7 +5,7 @@
 //           return open_memory_store(...); }}));
 //
 // and by linking leat_store_testing. The capabilities are the store's own
-// traits(): what it says that it can do, it must do.
+// traits(): it must do all that it claims.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -22,7 +22,8 @@ struct FaultyCall {
   std::uint32_t attempt = 0;
 };
 
-/// Asks a script before each call, and passes on what the script lets through.
+/// Asks a script before each call, and passes on the calls that the script
+/// allows.
 ///
 /// Threads: any; the script is called by many at once.
 class FaultyStore final : public StoreWrapper {

@@ -13,7 +13,7 @@ namespace leat {
 /// Turns a job's true report into what it says instead.
 using Lie = std::function<void(JobReport&)>;
 
-/// Jobs that do what their truth says with what they are given.
+/// Jobs that behave as their truth says, with their grants.
 class SharingWorld {
  public:
   explicit SharingWorld(const NodeResources& node,

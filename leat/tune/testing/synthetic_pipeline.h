@@ -1,4 +1,4 @@
-// A loader that is arithmetic: what the tuner is tested against.
+// A loader that is arithmetic, to test the tuner with.
 #pragma once
 #include <algorithm>
 #include <cmath>

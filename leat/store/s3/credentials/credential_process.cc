@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// The last line, where programs put what went wrong.
+/// The last line, in which programs describe their failure.
 std::string last_line(std::string_view text) {
   while (!text.empty() &&
          (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {

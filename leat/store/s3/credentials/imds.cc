@@ -169,8 +169,8 @@ Result<ImdsSession::State> ImdsSession::open(const std::stop_token& stop) {
         fmt::format("asked for a token it answers HTTP {}", reply->status));
   }
   if (stop.stop_requested()) return reply.error();
-  // Replies to anything but that PUT travel as far as they must: whatever
-  // answers this GET, even with 401, is a service that we cannot get a token
+  // Replies to anything but that PUT travel as far as they must: if anything
+  // answers this GET, even with 401, it is a service that we cannot get a token
   // of.
   HttpRequest probe;
   probe.url = options_.endpoint + "/latest/meta-data/";

@@ -1,4 +1,4 @@
-// Credentials as JSON: what processes, containers and instances answer.
+// Credentials as JSON: the answers of processes, containers and instances.
 #pragma once
 #include <span>
 #include <string_view>

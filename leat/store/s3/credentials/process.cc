@@ -150,7 +150,7 @@ Result<ProcessOutput> run_process(const std::vector<std::string>& command,
              limits.most_output_bytes + 1},
       Source{errors.read_end.get(), &result.errors, limits.most_output_bytes}};
   while (true) {
-    // Looked at before reading: what it wrote before its end is then all there.
+    // Checked before reading: all output before the end is then there.
     const bool has_ended = child.has_ended();
     for (Source& source : sources) source.read_some();
     if (result.output.size() > limits.most_output_bytes) {

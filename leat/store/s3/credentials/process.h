@@ -1,4 +1,4 @@
-// Running a program for what it prints.
+// Runs a program for its output.
 #pragma once
 #include <cstddef>
 #include <stop_token>
@@ -27,7 +27,7 @@ struct ProcessLimits {
 struct ProcessOutput {
   int exit_status = 0;  ///< As a shell shows it: 128 + N after signal N.
   std::string output;
-  std::string errors;  ///< The first bytes of what it wrote to stderr.
+  std::string errors;  ///< The first bytes of its stderr.
 };
 
 /// Runs `command` (a program, searched in PATH, and its arguments) without a

@@ -89,7 +89,7 @@ Result<CredentialAnswer> Walk::follow(const AwsProfile& profile) {
   visited_.push_back(profile.name);
   const bool is_source = visited_.size() > 1;
   Result<CredentialAnswer> answer = take(profile, way_of(profile));
-  // The first one is named by whoever asked for it.
+  // The caller has named the first one.
   if (answer || !is_source) return answer;
   return std::move(answer).error().while_doing(
       fmt::format("source_profile '{}'", profile.name));

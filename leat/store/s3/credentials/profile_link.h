@@ -20,8 +20,8 @@ struct ProfileLinkOptions {
   std::string helper;
 };
 
-/// The profile that `options` and the environment name, read anew each time:
-/// whoever rewrites the files is heard.
+/// The profile that `options` and the environment name, read anew each time, so
+/// that changes of the files are seen.
 ///
 /// A role (`role_arn`) is assumed with the credentials of `source_profile`,
 /// which may itself be a role, or of `credential_source`; or with

@@ -1,4 +1,4 @@
-// Profiles and what they lead to: roles by STS, processes, helpers.
+// Profiles and the places they lead to: roles by STS, processes, helpers.
 
 #include "leat/store/s3/credentials/profile_link.h"
 

@@ -36,11 +36,11 @@ struct CredentialAnswer {
 
 /// A place that may have credentials. Places are asked in turn (see chain.h).
 ///
-/// Nothing that comes out of one but `found` holds a secret: neither names nor
-/// reasons nor errors, whatever the other side said.
+/// No output of a provider but `found` holds a secret: neither names nor
+/// reasons nor errors, for any answer of the other side.
 ///
 /// Threads:  one at a time.
-/// Lifetime: shared by whoever may ask again.
+/// Lifetime: shared by all that may ask again.
 class CredentialProvider {
  public:
   virtual ~CredentialProvider() = default;

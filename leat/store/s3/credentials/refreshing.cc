@@ -76,8 +76,8 @@ void RefreshingCredentials::when_ready(const std::stop_token& stop,
     const MutexLock lock(mutex_);
     id = next_waiter_++;
   }
-  // Before the waiter can be found, since whoever finds it ends it. A stop that
-  // comes before that is seen below.
+  // Before the waiter can be found, since its finder ends it. A stop that comes
+  // before that is seen below.
   waiter->on_stop.emplace(stop, [this, id] { hear_stop(id); });
   const TimePoint now = options_.clock->now();
   Result<CredentialsRef> at_once = cancelled();

@@ -28,9 +28,9 @@ using CredentialsRef = std::shared_ptr<const AwsCredentials>;
 /// Holds the credentials of one store.
 ///
 /// Five minutes before they end (see refresh_times()) the next request starts a
-/// fetch. There is one fetch at a time here, and one on this node where
-/// `turn_path` names a file (see node_turn.h). After one that failed there is a
-/// pause, half a second to 30 s; who asks during it and needs new credentials
+/// fetch. There is one fetch at a time here, and one on this node if
+/// `turn_path` names a file (see node_turn.h). After a failed fetch there is a
+/// pause, half a second to 30 s; a request during it that needs new credentials
 /// gets the same error.
 ///
 /// Threads:  any. Waiting callbacks are called on a thread of this object.

@@ -1,4 +1,5 @@
-// AWS's Security Token Service: temporary credentials for who may be a role.
+// AWS's Security Token Service: temporary credentials for those that may assume
+// a role.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -96,7 +96,7 @@ ServerReply FakeIssuer::give_xml(const std::string& action) {
   return reply;
 }
 
-/// Repeats what it was sent: whoever shows it would show a secret.
+/// Repeats the request, so showing it would show a secret.
 ServerReply FakeIssuer::refuse(int status, std::string_view said) {
   const MutexLock lock(mutex_);
   ++refused_;

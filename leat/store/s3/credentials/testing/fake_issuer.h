@@ -1,5 +1,6 @@
-// A fake of everybody who gives temporary credentials: the metadata service of
-// EC2, the endpoint of a container, STS, and what a credential_process asks.
+// A fake of every service that gives temporary credentials: the metadata
+// service of EC2, the endpoint of a container, STS, and the service behind a
+// credential_process.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -15,7 +16,7 @@
 namespace leat::testing {
 
 /// Every secret that a FakeIssuer knows, gives or wants begins with this, so
-/// that a test can look for it wherever it must not be.
+/// that a test can look for it in places where it must not be.
 inline constexpr std::string_view kPlanted = "PLANTED";
 
 /// The token that each service expects from its callers.
