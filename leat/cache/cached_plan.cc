@@ -1,9 +1,9 @@
 // The part of CachedStore that goes by another plan.
 //
-// Policies know of each record when it is read next, as the last read of it
-// told. Once a job goes back to a state, or jumps to another epoch, that is
-// wrong of all that is held: by times that lie past all that now comes, what is
-// read soonest would go first, and the tiers hit no more than LRU does until
+// Policies know the next read of each record, as its last read told it. When a
+// job goes back to a state, or jumps to another epoch, that is wrong for all
+// records held. Judged by times behind all new reads, the records that are read
+// soonest would go first, and the tiers would hit no more than LRU does until
 // each record has been read again.
 
 #include <utility>

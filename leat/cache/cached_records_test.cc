@@ -125,7 +125,7 @@ TEST_F(MadeRecordsTest, ARangeThatIsNotOfferedIsNotKept) {
   EXPECT_EQ(read("a", {}), CacheLevel::kRam);
 }
 
-// Belady goes by the next use, whatever the form, and by what a record takes.
+// Belady goes by the next use, in either form, and by the room of a record.
 TEST_F(MadeRecordsTest, ArePushedOutByTheirNextUseAndByTheirSize) {
   static_assert(record_cost(kMade) == record_cost(kLength),
                 "both take a page here");
@@ -192,7 +192,7 @@ TEST_F(MadeRecordsTest, OfTwoThatMadeItTheLaterSaysTheNextUse) {
   }
 }
 
-// A job that goes back to an earlier epoch: what lies ahead is not over.
+// A job that goes back to an earlier epoch: times ahead of it are not over.
 TEST_F(MadeRecordsTest, AnEarlierEpochBeginsAnotherPlan) {
   options_.epoch_time = 100;
   open(tier(CacheLevel::kRam, 2));

@@ -171,7 +171,7 @@ void CachedStore::look_up(const FlightRef& flight) {
   finish(flight, {});
 }
 
-/// Fills `into` from wherever the record is, and tells the policies.
+/// Fills `into` from any place that has the record, and tells the policies.
 std::optional<CacheLevel> CachedStore::take(const Use& use,
                                             std::span<std::byte> into) {
   // A record that waits to be written counts as the first tier's already.
@@ -203,7 +203,8 @@ bool CachedStore::copy_queued(const Use& use, std::span<std::byte> into) {
   return true;
 }
 
-/// The first tier that has it; what none has is lost to their policies.
+/// The first tier that has it; a record that none has is lost to their
+/// policies.
 std::optional<std::size_t> CachedStore::find_in_tiers(
     const RecordKey& key, std::span<std::byte> into) {
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
@@ -322,7 +323,8 @@ void CachedStore::answer_joined(const FlightRef& flight,
   }
 }
 
-/// A read that joined another one is a use of what that one has brought.
+/// A read that joined another one is a use of the record that the other has
+/// brought.
 void CachedStore::decide_joined(const FlightRef& flight, const ReadHint& hint) {
   std::optional<std::size_t> level;
   {

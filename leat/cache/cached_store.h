@@ -39,7 +39,7 @@ struct CacheTier {
 };
 
 struct CachedStoreOptions {
-  /// In front of url_of() in the name of each record: what tells endpoints
+  /// Stands in front of url_of() in the name of each record, to tell endpoints
   /// apart. Never holds credentials.
   std::string place;
   /// The time from one epoch to the next, in the time of hints. Records of the
@@ -53,8 +53,8 @@ struct CachedStoreOptions {
   std::size_t threads = 4;  ///< That look records up.
   /// Copies of records that wait to be written; past it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
-  /// How often it is looked who else writes, and what they wrote: what a rank
-  /// has fetched the others would fetch again until they know.
+  /// How often the store looks for other writers, and for their writes: until a
+  /// rank knows that another has fetched a record, it would fetch it again.
   Nanoseconds refresh_every = std::chrono::seconds(1);
   Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
@@ -70,22 +70,22 @@ struct CacheSharing {
 };
 
 /// Answers a read that has a hint from the tiers, fastest first, else from the
-/// inner store; what is then kept where, TierPlan says.
+/// inner store; TierPlan then decides which tier keeps it.
 ///
 /// Look-ups run on threads of its own, in the order of `hint.now`: so the
 /// caller waits for no disk, and a hit for no window of requests. Writing runs
-/// on one more thread and delays nobody; what comes faster than a disk can
-/// write is not kept, and counted. Memory refuses nothing: where all tiers are
-/// in memory, the thread that brings a record copies it once the queue is full,
-/// and the thread that makes one always does. A range that is wanted while it
-/// is already on its way is not asked for twice. No failure of a tier is ever a
-/// failure of a read.
+/// on one more thread and delays nobody; records that come faster than a disk
+/// can write are not kept, but counted. Memory refuses nothing: if all tiers
+/// are in memory, the thread that brings a record copies it once the queue is
+/// full, and the thread that makes one always does. A range that is wanted
+/// while it is already on its way is not asked for twice. No failure of a tier
+/// is ever a failure of a read.
 ///
 /// It keeps what callers make of a range just as well, in the same tiers and by
 /// the same policies: see RecordCache.
 ///
-/// With CacheSharing, what several jobs miss at once one of them brings, and
-/// what another has yet to read in its running epoch goes last.
+/// With CacheSharing, one job brings a record that several miss at once, and
+/// records that another has yet to read in its running epoch go last.
 ///
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
 /// Lifetime: as Store says. Destruction writes what is queued. `metrics` may be
@@ -99,10 +99,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
 
-  /// Bounds what this writer keeps in its tier of that level from now on;
-  /// nullopt: an even part of the tier's limit. Returns at once: what is too
-  /// much goes by the policy, and is freed by the writing thread. Nothing
-  /// happens if there is no such tier.
+  /// Bounds the records that this writer keeps in its tier of that level from
+  /// now on; nullopt: an even part of the tier's limit. Returns at once: the
+  /// policy drops the surplus, and the writing thread frees it. Nothing happens
+  /// if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes);
 
   /// From `now` on reads come in another order: a job has gone back to a state,
@@ -145,14 +145,14 @@ class CachedStore final : public StoreWrapper, public RecordCache {
     RecordKey key = {};
     std::span<const std::byte> body = {};  // The body of a kPut.
     BufferRef bytes = nullptr;  // The buffer that holds it; null: it is lent.
-    bool* is_done = nullptr;    // By who waits for it; guarded by turn_.
+    bool* is_done = nullptr;    // Set by the waiting thread; guarded by turn_.
     /// For set_share(): the new share of the tier of this level, once the steps
     /// are done.
     std::optional<std::size_t> shared = std::nullopt;
     std::optional<std::uint64_t> share = std::nullopt;
   };
 
-  /// A record in use: what is decided about it goes by this alone.
+  /// A record in use: the decisions about it depend on this alone.
   struct Use {
     RecordKey key;
     ReadHint hint;
@@ -185,15 +185,17 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void count_hit(ReadRequest& request, CacheLevel level);
   void count_level(CacheLevel level);
 
-  // shared_store.cc: what follows from CacheSharing.
+  // shared_store.cc: the part for CacheSharing.
 
-  /// The next use of bytes that stay beside what is made of them: that is
-  /// pushed out for them, and never the other way round.
+  /// The next use of bytes that stay beside records made of them: those are
+  /// pushed out for the bytes, and never the other way round.
   static constexpr AccessTime kAlways = 0;
   struct HeldForOthers {
     PlannedRecord record;  ///< With the next use of this job.
     std::uint64_t sample = 0;
-    AccessTime told = 0;  ///< To the policy: that of whoever is next.
+    /// The next use that the policy was told: that of the job that reads it
+    /// next.
+    AccessTime told = 0;
   };
   bool is_somewhere(const RecordKey& key) const;
   void see_files(bool has_new_files);
@@ -256,7 +258,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   std::uint64_t queued_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t least_queue_ LEAT_GUARDED_BY(mutex_) = 0;
   std::size_t writing_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Begun, not done.
-  /// The latest use that was looked up, of the running plan.
+  /// The latest use that was looked up in the running plan.
   AccessTime asked_ LEAT_GUARDED_BY(mutex_) = 0;
   /// When records left by earlier runs may be freed.
   std::optional<AccessTime> free_after_ LEAT_GUARDED_BY(mutex_);
@@ -272,8 +274,9 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   std::vector<std::uint64_t> allowed_ LEAT_GUARDED_BY(deciding_);
   static constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
   TimePoint follow_after_{};  ///< Used by the writing thread.
-  Mutex sharing_;  ///< Held by who changes a share, before the others.
-  Mutex turn_;     ///< Held by who writes what is queued, before the others.
+  Mutex sharing_;  ///< Held while a share is changed, before the others.
+  /// Held while queued records are written, before the others.
+  Mutex turn_;
 
   CacheSharing sharing_with_;
   std::unique_ptr<Executor> lookups_;

@@ -212,8 +212,8 @@ TEST_F(CachedStoreTest, HalfTheDataKeptIsHalfTheReadsSaved) {
   }
 }
 
-// A job that goes back: of two records the one goes that is used last by the
-// new order, though it was to be used first by the old one.
+// A job that goes back: among two records, the one goes that is used last by
+// the new order, though it was to be used first by the old one.
 TEST_F(CachedStoreTest, AnotherPlanSaysAnewWhenWhatIsHeldIsRead) {
   open(tier(CacheLevel::kRam, 2));
   read("a", {.now = 404, .next_use = 504, .sample = 1});

@@ -382,8 +382,8 @@ void CachedStore::insert(std::size_t level, const RecordKey& key,
   plan_.lost(level, key);
 }
 
-/// The room that was planned is there once all that was decided since is done,
-/// and what others leave may have become less.
+/// The planned room is there once all later decisions are carried out, and the
+/// room that others leave may have shrunk.
 bool CachedStore::insert_later(std::size_t level, const RecordKey& key,
                                std::span<const std::byte> bytes) {
   follow_allowance();

@@ -1,7 +1,7 @@
-// A claim says nothing of what was written before it was taken: its last owner
-// may have written the record and let go. So the thread claims first, then sees
-// what others wrote, then looks: what is not there then, nobody has, and nobody
-// else brings. All that was asked meanwhile shares one such round.
+// A claim says nothing of writes before it was taken: its last owner may have
+// written the record and let go. So the thread claims first, then reads the
+// others' writes, then looks: a record that is not there then, nobody has, and
+// nobody else brings. All requests meanwhile share one such round.
 
 #include "leat/cache/fetch_turns.h"
 

@@ -43,13 +43,13 @@ class FetchTurns {
              Options options);
   ~FetchTurns();
 
-  /// Called exactly once. True: the record is there by now. False: it is the
-  /// caller's to bring, who then says end().
+  /// Called exactly once. True: the record is there by now. False: the caller
+  /// must bring it, and then call end().
   using Decided = std::function<void(bool is_there)>;
   void ask(const RecordKey& key, std::stop_token stop, Decided decided);
 
-  /// The record is written, or will not be: whoever waits may look, or take
-  /// over. Nothing happens to a key that is not ours to bring.
+  /// The record is written, or will not be: waiting processes may look, or take
+  /// over. Does nothing for a key that is not ours to bring.
   void end(const RecordKey& key);
 
   /// Whether another process brings it now. No I/O, one call of the system.
@@ -57,7 +57,7 @@ class FetchTurns {
 
   /// Tells the others of a new file.
   void announce() { claims_->announce(); }
-  /// As SharedTiers::see_others, by what was announced since the last time.
+  /// As SharedTiers::see_others, for the announcements since the last time.
   void see_others();
 
   /// Keys that are ours to bring.

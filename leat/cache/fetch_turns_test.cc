@@ -1,6 +1,5 @@
 // Claims, turns and boards. Locks are of open files, so two of each in one
-// process stand to each other as two processes do; where one dies it is a
-// process.
+// process behave as two processes do; for a test of a death, one is a process.
 
 #include "leat/cache/fetch_turns.h"
 

@@ -48,7 +48,7 @@ class FileOps {
   virtual int punch(int fd, std::uint64_t offset, std::uint64_t length) = 0;
   virtual int unlink(const std::string& path) = 0;
   /// mmap() of the first `length` bytes, shared, into `mapping`; 0 or an errno.
-  /// The file may be shorter: what is past its end must not be read.
+  /// The file may be shorter: bytes past its end must not be read.
   virtual int map(int fd, std::uint64_t length, Mapping& mapping) = 0;
 };
 

@@ -14,7 +14,7 @@ namespace leat {
 /// The content of one segment of a folder.
 struct SegmentReport {
   std::string path;
-  bool is_ours = true;      ///< False: foreign, of another version, or unread.
+  bool is_ours = true;      ///< False: foreign, another version, or unread.
   bool is_damaged = false;  ///< Its header is: that counts as bad.
   std::string unread;       ///< Why it could not be read; empty if it was.
   bool is_in_use = false;   ///< A live process writes it.
@@ -29,7 +29,8 @@ enum class Bodies : std::uint8_t { kTrust, kCheck };
 
 /// Reports each segment of a folder, in order of their names; with kCheck it
 /// reads every record and counts those whose checksum is wrong. Jobs may go on
-/// meanwhile: what one drops while it is read is not counted as bad. Blocks.
+/// meanwhile: a record that one drops during the read is not counted as bad.
+/// Blocks.
 ///
 /// Errors:
 ///   kNotFound   there is no such folder

@@ -89,7 +89,7 @@ TEST_F(InspectTest, ClearsWhatNobodyUsesAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/notes.txt"));
 }
 
-/// Flips a bit of byte `at` of the only segment; where that is.
+/// Flips a bit of byte `at` of the only segment; returns its path.
 std::string flip(const std::string& folder, long at) {
   std::string path = segment_paths(folder).front();
   FILE* file = ::fopen(path.c_str(), "r+");

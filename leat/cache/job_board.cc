@@ -120,7 +120,7 @@ Result<std::unique_ptr<JobBoard>> JobBoard::open(const std::string& folder,
     return file_error(-error, doing + path);
   };
   if (!try_lock_segment(file.get())) return failed(EAGAIN, "locking ");
-  // Its blocks too: of a disk that is full a map would end us.
+  // Allocates its blocks, too: on a full disk a map would end us.
   if (const int error = ::posix_fallocate(
           file.get(), 0, static_cast<off_t>(bytes_for(samples)));
       error != 0) {

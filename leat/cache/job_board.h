@@ -17,19 +17,19 @@
 
 namespace leat {
 
-/// One file a job, `job-ID.board`, in the folder that they share: how far it is
+/// One file a job, `job-ID.board`, in the folder that they share: its position
 /// and the turn at which it reads each sample next. Its owner holds `flock` on
-/// it. One whose lock is free belongs to a job that is gone, and is removed by
-/// whoever finds it.
+/// it. A board whose lock is free belongs to a job that is gone; the process
+/// that finds it removes it.
 ///
-/// It is a hint: what it says wrongly costs room in a cache, or a fetch.
+/// It is a hint: an error in it costs room in a cache, or a fetch.
 ///
 ///     magic "LEATJOB2" · samples, 8 bytes · digest of the dataset, 16 bytes ·
 ///     turns that are over, 8 bytes · turns, 4 bytes a sample
 ///
-/// Numbers are little-endian. The files are mapped: what one says the others
-/// see at once, without a call of the system. Those of other users are passed
-/// over, for who cuts a mapped file short ends whoever reads it.
+/// Numbers are little-endian. The files are mapped: the others see a job's
+/// writes at once, without a system call. Files of other users are passed over,
+/// because cutting a mapped file short ends its readers.
 ///
 /// Threads: any; look() one at a time.
 class JobBoard final : public UseBoard {

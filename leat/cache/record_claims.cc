@@ -1,8 +1,8 @@
 // Open file description locks (fcntl(2), F_OFD_SETLK): those of flock are of
 // the whole file, and those of POSIX go when anything in the process closes it.
 //
-// One byte, past all that keys name, is locked for reading by everyone who has
-// the file open: who can lock it for writing is the last.
+// One byte, past all that keys name, is locked for reading by every process
+// that has the file open: a process that can lock it for writing is the last.
 
 #include "leat/cache/record_claims.h"
 
@@ -61,8 +61,8 @@ Result<std::unique_ptr<RecordClaims>> RecordClaims::open(
                path + " comes and goes; is somebody removing it?");
 }
 
-// Lets go first: of several that leave at once, one would else be in the way of
-// the other, and nobody the last.
+// Lets go first: if several leave at once, one would else be in the way of the
+// other, and none the last.
 RecordClaims::~RecordClaims() {
   (void)set_lock(file_.get(), F_UNLCK, kInUse);
   if (set_lock(file_.get(), F_WRLCK, kInUse) != 0) return;

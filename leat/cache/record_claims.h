@@ -34,11 +34,11 @@ class RecordClaims {
   RecordClaims& operator=(const RecordClaims&) = delete;
 
   /// False: another RecordClaims, of this process or another, has it. True for
-  /// what is ours already.
+  /// a key that is ours already.
   bool try_claim(const RecordKey& key);
   /// Whether try_claim() would say so.
   bool is_others(const RecordKey& key) const;
-  /// Nothing happens to what is not ours.
+  /// Does nothing for a key that is not ours.
   void release(const RecordKey& key);
 
   /// Tells the others that there is a new file among the tiers.

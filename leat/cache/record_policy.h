@@ -48,7 +48,7 @@ class RecordPolicy {
   }
   /// The keys of all records that are held, in no order.
   std::vector<RecordKey> keys() const;
-  /// False: what it is told of next uses changes nothing.
+  /// False: it ignores next uses.
   bool goes_by_next_use() const { return goes_by_next_use_; }
   /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
   /// with the next uses of `record` as they were told; the policy goes by

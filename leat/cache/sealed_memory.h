@@ -15,9 +15,9 @@ namespace leat {
 /// has mapped it cannot be killed by it. A descriptor, or a negated errno.
 int make_sealed_memory();
 
-/// True if no read of a mapping of `fd`, up to where the file ends, can end
-/// this process, whoever else has a descriptor of it: memory as above, and
-/// holes in it can be filled and punched again.
+/// True if no read of a mapping of `fd`, up to the end of the file, can end
+/// this process, even if others have a descriptor of it: memory as above, whose
+/// holes can be filled and punched again.
 bool is_safe_to_map(int fd);
 
 /// True if the kernel finds a page for a read of a hole, by

@@ -75,7 +75,7 @@ int Segment::read_body(const RecordKey& key, std::uint64_t offset,
   return -EBADMSG;
 }
 
-// A file ends where its last body does, and what is past it is empty too.
+// A file ends where its last body does, and bytes past the end count as empty.
 Result<std::uint64_t> Segment::walk(std::uint32_t& at,
                                     const Visit& visit) const {
   std::uint64_t bad = 0;

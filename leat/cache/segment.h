@@ -37,17 +37,17 @@ class Segment {
 
   /// Fills `into` from `offset` on; 0 or a negated errno.
   int read(std::uint64_t offset, std::span<std::byte> into) const;
-  /// The same of a body, of which `into` has the length; -EBADMSG if what has
-  /// come is not the record of that key and checksum.
+  /// The same for a body, which has the length of `into`; -EBADMSG if it is not
+  /// the record of that key and checksum.
   int read_body(const RecordKey& key, std::uint64_t offset,
                 std::uint32_t body_crc, std::span<std::byte> into) const;
 
   using Visit = std::function<void(const RecordEntry&)>;
-  /// Calls `visit` for each entry after those that it was called for before,
-  /// and passes over bad ones, whose number it returns. A bad one that nothing
-  /// follows may be half written yet, and is left for the next call.
+  /// Calls `visit` for each entry after those of earlier calls, and passes over
+  /// bad ones, whose number it returns. A bad entry that nothing follows may be
+  /// half written yet, and is left for the next call.
   ///
-  /// Errors: as SegmentFiles::open(); what was visited stays so.
+  /// Errors: as SegmentFiles::open(); entries that were visited stay so.
   Result<std::uint64_t> follow(const Visit& visit);
   /// The same of all entries, from the first; moves nothing.
   Result<std::uint64_t> scan(const Visit& visit) const;
@@ -57,7 +57,7 @@ class Segment {
   /// True if an entry and a body of this length still fit below `most_bytes`,
   /// or it is empty; one entry is left for each record, to drop it.
   bool has_room(std::uint64_t length_bytes, std::uint64_t most_bytes) const;
-  /// Says in its header whose it is, and what that one has leased.
+  /// Writes its owner into its header, and the room that the owner has leased.
   Result<void> sign(std::uint64_t owner, std::uint64_t leased_bytes);
   /// Writes the body, then its entry: seen whole or not at all. On an error
   /// nothing is there, and the same place is tried next time.

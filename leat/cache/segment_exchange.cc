@@ -1,5 +1,5 @@
-// The conversation: who asks connects, sends an id, and gets the descriptor of
-// that segment; for id 0 it gets the ids of all that there are. One question a
+// The conversation: a client connects, sends an id, and gets the descriptor of
+// that segment; for id 0 it gets the ids of all segments. One question a
 // connection, answered at once.
 //
 // A lock belongs to an open file, and a descriptor that is sent shares it. So
@@ -176,8 +176,8 @@ class SegmentExchange final : public SegmentFiles {
     std::map<std::string, std::vector<std::uint64_t>> heard;
     for (const std::string& path : sockets()) {
       std::optional<std::vector<std::uint64_t>> theirs = ask_for_ids(path);
-      // Busy: what it said last still holds. Dead: so does it, for whoever has
-      // opened its segments.
+      // Busy: its last answer still holds. Dead: so does it, for those that
+      // have opened its segments.
       if (!theirs && peers_.contains(path)) theirs = peers_[path];
       if (theirs) heard[path] = *std::move(theirs);
     }

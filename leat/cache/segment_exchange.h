@@ -11,14 +11,15 @@
 
 namespace leat {
 
-/// Anonymous memory, whose descriptors are handed to whoever of the same user
-/// connects to a socket in `folder`, and those of the other sockets there.
+/// Anonymous memory, whose descriptors are handed to processes of the same user
+/// that connect to a socket in `folder`, and the memory of the other sockets
+/// there.
 ///
 /// The folder is of one job on one node and of one user; it is made if it is
 /// not there, and refused if others could write in it. A rank that dies takes
-/// nothing with it: who has opened its segments keeps them, and one of them
-/// takes them over. Its socket is removed by whoever finds it dead: a rank of
-/// the same job, or any later one that sweeps.
+/// nothing with it: ranks that have opened its segments keep them, and one of
+/// them takes them over. The process that finds its socket dead removes it: a
+/// rank of the same job, or any later one that sweeps.
 ///
 /// `ops` outlives it. One thread answers the others, until destruction. A
 /// process that does not answer within `patience` is passed over, until the

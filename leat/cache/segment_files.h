@@ -18,8 +18,7 @@ namespace leat {
 /// the kernel takes away when its process ends.
 bool try_lock_segment(int fd);
 
-/// For a segment, or who writes some: drawn at random, so that no two are
-/// alike.
+/// An id for a segment or a writer: drawn at random, so that no two are alike.
 std::uint64_t draw_id();
 
 /// Locks a folder, for as long as the descriptor is open. Nullopt if another
@@ -67,7 +66,7 @@ class SegmentFiles {
   /// True if remove() has been called for the file behind `fd`, by anybody.
   virtual bool is_removed(int fd) const = 0;
 
-  /// Held by who changes what it has leased of the limit: see lock_folder().
+  /// Held to change a lease of the limit: see lock_folder().
   virtual std::optional<OwnedFd> lock_leases() { return OwnedFd(); }
 
   /// Says that the caller has the lock of another's segment now, by `fd`.

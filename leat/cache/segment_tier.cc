@@ -1,10 +1,9 @@
 // Opening a tier, looking up and reading. The code that changes a tier is in
 // segment_tier_writes.cc, segment_tier_others.cc and segment_tier_cleaning.cc.
 //
-// Two locks. `writing_` is held by whoever changes files or the list of
-// segments: one at a time, for as long as the I/O takes. `mutex_` guards the
-// map of records, and is never held across I/O: so a reader waits for no
-// writer.
+// Two locks. `writing_` is held to change files or the list of segments: by one
+// thread at a time, for as long as the I/O takes. `mutex_` guards the map of
+// records, and is never held across I/O: so a reader waits for no writer.
 //
 // A reader works with a copy of a record's place and a share of its segment, so
 // the record may be punched and the file unlinked under it: the checksum then

@@ -45,17 +45,17 @@ struct SegmentTierOptions {
 /// answers are then misses and refusals.
 ///
 /// Several tiers, of any processes, may share a folder. Each writes its own
-/// segments and reads those of the others, as of its last refresh(). The
-/// segments of a writer that is gone are taken over by whoever comes first.
+/// segments and reads those of the others, as of its last refresh(). The first
+/// process to come takes over the segments of a writer that is gone.
 ///
 /// Threads:  any. read() blocks for one read of the file; insert(), drop() and
 ///           refresh() one at a time, for some.
 /// Lifetime: `ops`, `clock` and `metrics` (may be null) outlive it.
 class SegmentTier {
  public:
-  /// Takes over what dead writers left, as far as the limit goes; where others
-  /// are expected, as far as its share of that goes, and the rest once they are
-  /// here. Blocks: reads every index.
+  /// Takes over the segments of dead writers, as far as the limit goes. If
+  /// others are expected, it takes its share of that, and the rest once they
+  /// are here. Blocks: reads every index.
   ///
   /// Errors: as SegmentFiles::create(): nothing can be kept there
   static Result<std::unique_ptr<SegmentTier>> open(
@@ -91,9 +91,9 @@ class SegmentTier {
   /// rest. True if there is room now.
   bool make_room(std::uint64_t bytes, bool of_own_source);
 
-  /// True if what was taken over of our source is of use to the ranks that
-  /// share this tier, though most of it is yet to be claimed: of what all of
-  /// them read, each claims its part.
+  /// True if records of our source that were taken over are of use to the ranks
+  /// that share this tier, though most of them are yet to be claimed: each rank
+  /// claims only its part of all that they read.
   bool wants_strangers() const;
 
   /// Sets the part of the limit that this writer may take from now on; nullopt:

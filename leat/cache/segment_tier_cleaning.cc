@@ -1,6 +1,6 @@
 // The part of SegmentTier that gives room back beyond what drops free: segments
-// of which little is alive, records that readers found bad, and what a dead
-// writer left half done.
+// with little alive, records that readers found bad, and half-done work of a
+// dead writer.
 
 #include "leat/cache/segment_tier.h"
 

@@ -127,7 +127,8 @@ TEST_P(SegmentTierTest, RefusesWhatDoesNotFitAndEvictsNothing) {
             static_cast<std::int64_t>(4 * cost));
 }
 
-// Random calls against a map; what is held is right and what is counted too.
+// Random calls against a map: the records held are right, and so are the
+// counts.
 TEST_P(SegmentTierTest, DoesWhatAMapDoes) {
   const std::uint64_t cost = record_cost(body_of(0).size());
   const auto tier = open(20 * cost, /*segment_bytes=*/6 * cost);

@@ -118,8 +118,9 @@ void CachedStore::hold_for_others(const Use& use, const PlannedRecord& own,
       HeldForOthers{.record = own, .sample = *use.hint.sample, .told = any});
 }
 
-/// Others go on, and what they have read they read no more: tells the policy of
-/// each record that is held whose next use has changed by more than a little.
+/// Others go on, and do not read again the samples that they have read: tells
+/// the policy of each record held whose next use has changed by more than a
+/// little.
 void CachedStore::follow_others() {
   constexpr AccessTime kLittle = 32;
   sharing_with_.board->look();

@@ -164,8 +164,8 @@ TEST_F(SharedStoreTest, WhatAnotherJobReadsLaterGoesFirst) {
   EXPECT_TRUE(holds(2));
 }
 
-// By itself a record would be later by what others have read since; one in
-// which all are beyond it waits for the next epoch.
+// By itself a record would be later by the number of samples that others have
+// read since; a record that all of them have read waits for the next epoch.
 TEST_F(SharedStoreTest, TheOthersOrderIsFollowedAsTheyGoOn) {
   other_reads(0, 1, 1, 60);
   read_sample(0, 9000);
@@ -202,7 +202,7 @@ TEST_F(SharedStoreTest, OnceTheOtherHasReadItOurOwnNextUseCounts) {
 
   other_->used(0, {0}, 0);
 
-  // It is seen within milliseconds: what comes then takes its place.
+  // It is seen within milliseconds: the next record takes its place.
   int tries = 0;
   for (; holds(0) && tries < 100'000; ++tries) {
     read_sample(2 + static_cast<std::uint64_t>(tries) % 90,

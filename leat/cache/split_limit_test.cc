@@ -1,5 +1,5 @@
-// How the limit of a folder is dealt out among those who write there: what is
-// counted is what their files hold.
+// How the limit of a folder is dealt out among its writers: the room of their
+// files counts.
 
 #include <gtest/gtest.h>
 
@@ -92,7 +92,8 @@ class SplitLimitTest : public testing::CachedStoreTest {
                job.metrics.value(Metric::kCacheDiskBytes)) /
            record_cost(kLength);
   }
-  /// An n-th of the limit, but for what a file system takes for itself.
+  /// An n-th of the limit, except for the room that a file system takes for
+  /// itself.
   static bool is_share(std::uint64_t records, std::uint64_t n) {
     return records <= kRecords / n && records + 2 >= kRecords / n;
   }
@@ -106,7 +107,7 @@ class SplitLimitTest : public testing::CachedStoreTest {
     }
     return records;
   }
-  /// Reads of `job`, over and over, until it is so: what others do is seen
+  /// Reads of `job`, over and over, until it is so: others' writes are seen
   /// within milliseconds.
   void read_until(Job& job, const std::function<bool()>& is_so) {
     constexpr std::uint64_t kOfMine = 60;

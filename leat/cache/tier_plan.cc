@@ -159,7 +159,8 @@ void TierPlan::begin_anew(
     const std::function<AccessTime(const PlannedRecord&)>& next_use_of,
     std::vector<TierStep>& steps) {
   now_ = now;
-  // The slowest first: what comes down to it is weighed by its new times.
+  // The slowest first: a record that comes down to it is weighed by its new
+  // times.
   for (std::size_t level = tiers_.size(); level-- > 0;) {
     RecordPolicy& policy = *tiers_[level].policy;
     if (!policy.goes_by_next_use()) continue;

@@ -28,13 +28,13 @@ struct TierStep {
   std::uint32_t length_bytes = 0;
 };
 
-/// As plan/tier_stack.h, of records: a record is in one tier, the fastest that
-/// takes it; what one drops is offered to the next; what a slower one has is
-/// offered to the faster ones when it is read.
+/// As plan/tier_stack.h, for records: a record is in one tier, the fastest that
+/// takes it; a record that one drops is offered to the next; a record in a
+/// slower one is offered to the faster ones when it is read.
 ///
-/// A tier that keeps copies does so of what a faster one holds, for as long as
-/// nothing else wants the room: they cost no hit, they save the way down, and a
-/// later run finds them.
+/// A tier that keeps copies keeps those of records in a faster one, for as long
+/// as nothing else wants the room: they cost no hit, they save the way down,
+/// and a later run finds them.
 ///
 /// Threads: one at a time.
 class TierPlan {
@@ -55,8 +55,8 @@ class TierPlan {
   /// The fastest tier that holds it, or is to.
   std::optional<std::size_t> level_of(const RecordKey& key) const;
 
-  /// When it is used next, as was told of it last; of what is held as a copy
-  /// alone, nothing was.
+  /// The next use of a record, as it was told last; nullopt for one that is
+  /// held as a copy alone.
   std::optional<AccessTime> next_use_of(const RecordKey& key) const;
 
   /// It came from the store; if it is held already, that is a use of it.
@@ -78,8 +78,8 @@ class TierPlan {
   /// Nobody will read it again.
   void forget(const RecordKey& key, std::vector<TierStep>& steps);
 
-  /// The order of reads is another one from `now` on: `next_use_of` says when
-  /// each record is read next. Nothing moves up; what a policy then parts with
+  /// The order of reads changes from `now` on: `next_use_of` tells the next
+  /// read of each record. Nothing moves up; a record that a policy then drops
   /// goes down, or away.
   void begin_anew(
       AccessTime now,

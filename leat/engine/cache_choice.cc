@@ -28,7 +28,7 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// MemAvailable: what could be had without swapping.
+/// MemAvailable: the memory that could be had without swapping.
 std::uint64_t free_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");
   for (std::string word; meminfo >> word;) {

@@ -38,19 +38,19 @@ Result<PeerPlacement> peer_placement_of(std::string_view name);
 /// Every name is the same in Python (`leat.Cache`) and in `leat`, there with
 /// `cache_` in front.
 struct CacheOptions {
-  /// Bytes of memory, of this node, beside `memory`; 0: no RAM tier.
+  /// Bytes of memory on this node, beside `memory`; 0: no RAM tier.
   std::uint64_t ram_bytes = 0;
   /// A folder, which jobs of this node may share; empty: no disk tier.
   std::string disk;
-  /// Bytes in that folder, of all jobs; nullopt: half of what is free there.
+  /// Bytes in that folder, for all jobs; nullopt: half of the free space.
   std::optional<std::uint64_t> disk_limit_bytes;
   /// The policy that decides what is kept: one of cache_policy_names().
   std::string policy = "belady";
   /// For windowed_belady: how many reads of the job it looks ahead, at least 1;
   /// 0 for the others.
   std::uint64_t window = 0;
-  /// Which samples the tiers may hold at all: of never_evict alone. kFrequency
-  /// needs `epochs`.
+  /// The samples that the tiers may hold at all: for never_evict alone.
+  /// kFrequency needs `epochs`.
   Placement placement = Placement::kAny;
   /// nullopt: encoded, or, with `is_auto` where the epochs are known, auto.
   std::optional<CacheForm> form;
@@ -71,7 +71,8 @@ struct CacheOptions {
   /// The file calls under the tiers; null: the system's own. For tests, which
   /// fail each.
   std::shared_ptr<FileOps> file_ops = nullptr;
-  /// Chooses the sizes, and the user's cache folder, from what is free.
+  /// Chooses the sizes, and the user's cache folder, from the free memory and
+  /// disk.
   bool is_auto = false;
 };
 

@@ -145,14 +145,15 @@ CacheSharing open_sharing(const CacheOptions& options, const CacheNeeds& needs,
   } else {
     tell("do not know what the others have yet to read", board.error());
   }
-  // By what they lie in: the bytes of samples, and what fills up pages.
+  // By their room: the bytes of samples, and the filling of pages.
   const std::uint64_t bytes =
       needs.data_bytes + needs.samples * needs.fields * record_cost(1) / 2;
   sharing.keeps_bytes = needs.may_decode && bytes <= tier_bytes / 4 * 3;
   return sharing;
 }
 
-/// Behind the tiers of this node: what they have is not asked of a peer.
+/// Behind the tiers of this node: a record that they have is not asked of a
+/// peer.
 Result<std::unique_ptr<Store>> wrap_in_peers(OpenedStore& opened,
                                              const CacheOptions& options,
                                              const CacheNeeds& needs,

@@ -1,4 +1,4 @@
-// A dataset: what it consists of and how to reach it.
+// A dataset: its catalogue and the way to reach it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,8 @@ namespace leat {
 /// A catalogue and where its objects lie. A value: cheap to copy, never
 /// changes.
 struct Dataset {
-  std::string url;  ///< Without credentials; of a joined one: of all its parts.
+  /// Without credentials; for a joined one: those of all its parts.
+  std::string url;
   StoreOptions store_options;
   std::shared_ptr<const Catalogue> catalogue;
   std::string catalogue_source;  ///< The source of the catalogue, for people.
@@ -64,7 +65,7 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
 
-/// The same; if a catalogue has to be made, what is there is read from the S3
+/// The same; if a catalogue has to be made, its objects are read from the S3
 /// Inventory whose manifest.json is at `inventory_url`, and not listed. Blocks.
 ///
 /// Errors: as open_dataset() and objects_of_inventory()
@@ -89,9 +90,9 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop);
 
-/// Windows of tokens: see build_token_windows(). `url` is a folder, of which
-/// `options.index.selection` takes files. The catalogue is kept in the user's
-/// cache. Blocks.
+/// Windows of tokens: see build_token_windows(). `url` is a folder;
+/// `options.index.selection` chooses files in it. The catalogue is kept in the
+/// user's cache. Blocks.
 ///
 /// Errors: as open_dataset and build_token_windows
 Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
@@ -119,7 +120,7 @@ struct StoreShare {
 };
 
 /// Opens the place of a dataset, or all places of a joined one. `share` wins
-/// over what the dataset was opened with.
+/// over the dataset's own options.
 Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
                                   const Env& env, Metrics* metrics);
 

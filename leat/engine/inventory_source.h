@@ -18,10 +18,10 @@ namespace leat {
 using FindObjects =
     std::function<Result<std::vector<ObjectInfo>>(std::stop_token)>;
 
-/// The objects of `dataset` as the inventory says, whose manifest.json is at
+/// The objects of `dataset` by the inventory whose manifest.json is at
 /// `manifest_url`: a URL like a dataset's, or a path. Sends nothing yet.
 ///
-/// Lifetime: what it returns may outlive `dataset`.
+/// Lifetime: the result may outlive `dataset`.
 /// Errors: as open_store(); later as read_inventory()
 Result<FindObjects> objects_of_inventory(std::string_view manifest_url,
                                          const OpenedStore& dataset,

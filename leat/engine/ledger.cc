@@ -15,7 +15,7 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kMostFileBytes = 1 << 20;
-/// Dollars: what is more is no price of a machine.
+/// Dollars: a higher figure is no price of a machine.
 constexpr double kMostNodePerHour = 1e6;
 
 /// 0 if nobody says.
@@ -101,7 +101,7 @@ Result<Pricing> read_pricing(const Env& env,
   LEAT_TRY(pricing.billing.node_per_hour, read_node_per_hour(env));
   LEAT_TRY(pricing.billing.is_behind_nat, read_nat(env));
   const auto told = value_of(env, "LEAT_PROVIDER");
-  if (told) {  // Also over files: what is wrong is said at once.
+  if (told) {  // Also over files: errors are reported at once.
     auto prices = read_prices(env, *told);
     if (!prices) return std::move(prices).error().while_doing("LEAT_PROVIDER");
     pricing.prices = *std::move(prices);

@@ -24,10 +24,10 @@ struct Pricing {
 /// empty for others, whose prices are unknown here.
 std::string provider_at(std::string_view url);
 
-/// As the environment says: LEAT_PROVIDER (else `provider`, who serves the
-/// store; empty for files, which cost nothing whatever it says), LEAT_PRICES, a
-/// file in the place of the prices that are shipped, LEAT_NAT, 1 behind a NAT
-/// gateway, and LEAT_NODE_PER_HOUR, dollars.
+/// By the environment: LEAT_PROVIDER (else `provider`, the store's; empty for
+/// files, which cost nothing in any case), LEAT_PRICES, a file that replaces
+/// the shipped prices, LEAT_NAT, 1 behind a NAT gateway, and
+/// LEAT_NODE_PER_HOUR, dollars.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable that says nothing of the kind

@@ -44,7 +44,7 @@ class Loader {
  public:
   /// Checks the options and starts the threads; no I/O.
   ///
-  /// Errors: kInvalidArgument, naming the option and what it may be.
+  /// Errors: kInvalidArgument, naming the option and its allowed values.
   static Result<std::unique_ptr<Loader>> open(Dataset dataset,
                                               LoaderOptions options,
                                               const Env& env);
@@ -105,9 +105,9 @@ class Loader {
   /// begin() will start `epoch`, unless it is the one that load_state() is in.
   Result<void> set_epoch(std::uint64_t epoch);
 
-  /// Says the order of an epoch, or of a part of it that begins at
-  /// `given.first`, in the place of what was said of it before. With `starts`,
-  /// begin() starts there. REQUIRES: options().is_given.
+  /// Tells the order of an epoch, or of a part of it that begins at
+  /// `given.first`, replacing earlier calls. With `starts`, begin() starts
+  /// there. REQUIRES: options().is_given.
   ///
   /// Errors:
   ///   kInvalidArgument  as GivenOrder::give(); load_state() is within that
@@ -135,7 +135,8 @@ class Loader {
   std::optional<std::uint64_t> remaining() const;
   /// Without a catalogue while shards have yet to be indexed.
   Dataset dataset() const;
-  /// With what was left open chosen: threads, max_in_flight, memory_bytes.
+  /// The options with the open ones chosen: threads, max_in_flight,
+  /// memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;
   /// The names of the fields of a batch, in their order; none while shards have
@@ -147,7 +148,7 @@ class Loader {
 
   /// One entry for each epoch that was begun, the latest last.
   std::vector<EpochStats> stats() const;
-  /// The same of the last minute, whatever the epoch.
+  /// The same for the last minute, in any epoch.
   RecentStalls recent() const;
   /// Prices and energy in them are as of this call.
   std::shared_ptr<const Metrics> metrics() const;
@@ -158,7 +159,7 @@ class Loader {
 
   /// Its totals since it was opened. Any thread, at any time.
   LoaderRates rates() const;
-  /// The waits of the latest steps that were delivered and not yet taken, of at
+  /// The waits of the latest steps that were delivered and not yet taken, at
   /// most 1,024; the oldest first. For one reader.
   std::vector<StepWait> take_waits();
   /// Bounds threads, requests in flight, bandwidth and cache of this rank from

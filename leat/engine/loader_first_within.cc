@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// Each position is looked up once a step: a tenth of a second, of so many.
+/// Each position is looked up once a step: a tenth of a second for so many.
 constexpr std::uint64_t kMostWithin = std::uint64_t{1} << 18;
 
 Error refuse(std::string message) {

@@ -1,5 +1,5 @@
-// In which form the cache of a loader keeps samples: as it was told, or by what
-// the first samples cost in both.
+// The form in which a loader's cache keeps samples: by its option, or by the
+// cost of the first samples in both.
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 namespace leat {
 namespace {
 
-/// Assumed, for nothing has been read from a tier yet: of memory, checksums
-/// included; of a disk, what most that are rented give at least.
+/// Assumptions, since nothing has been read from a tier yet: for memory,
+/// checksums included; for a disk, the least of most that can be rented.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
 /// The rate of the thread that writes records: a copy and a checksum.
@@ -71,8 +71,8 @@ Result<void> Loader::Machine::open_form(
   return {};
 }
 
-/// The part of what the tiers may hold that this job may: less under an agent,
-/// or where others write to the same folder. `rates` has add_counts().
+/// The part of the tiers' capacity that this job may use: less under an agent,
+/// or if others write to the same folder. `rates` has add_counts().
 double Loader::Machine::form_bytes(const LoaderRates& rates) const {
   const auto limit = static_cast<double>(cache_bytes);
   const auto most = static_cast<double>(most_cache.ram_bytes.value_or(0) +

@@ -1,5 +1,5 @@
 // Orders that are no permutations of the dataset: drawn by weight, or told by
-// whoever iterates, epoch by epoch.
+// the caller, epoch by epoch.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Samples dealt to the ranks whose caches hold them: what all ranks have to
-// simulate alike, and whether they can.
+// Samples dealt to the ranks whose caches hold them: the options that all ranks
+// have to simulate alike, and the checks of them.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,14 +15,15 @@
 namespace leat {
 namespace {
 
-/// Some minutes of work: who asks for more has mistyped an epoch.
+/// Some minutes of work: a user who asks for more has mistyped an epoch.
 constexpr std::uint64_t kMostSimulated = 2'000'000'000;
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// Columns whose bytes are fetched; each once, whatever is made of it.
+/// Columns whose bytes are fetched; each once, for any number of fields made of
+/// it.
 std::vector<std::size_t> fetched_columns(
     const std::vector<DeliveredField>& fields) {
   std::vector<std::size_t> columns;

@@ -286,7 +286,7 @@ Result<void> Loader::Machine::choose_what_is_open(const Limits& limits) {
   share.in_flight_was_asked = options.max_in_flight != 0;
   if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
   if (!options.memory_bytes) {
-    // The rest is for the model, the framework and what a user keeps.
+    // The rest is for the model, the framework and the user's own data.
     options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
   }
   return {};

@@ -50,7 +50,7 @@ struct Loader::Machine {
   RankShare most_share;  ///< The most that set_share() gives.
   /// The most that the tuner may choose without a share.
   RankShare most_alone;
-  Share most_cache;  ///< The same, of the tiers that there are.
+  Share most_cache;  ///< The same for the tiers that there are.
   /// The jobs of this user that share the cache; empty: it is the job's own.
   std::string shared_cache;
   const TimePoint opened_at = SteadyClock().now();
@@ -150,8 +150,8 @@ struct Loader::Machine {
   bool has_warned LEAT_GUARDED_BY(mutex) = false;
 
   mutable Mutex choosing;  ///< Taken last.
-  /// The form of the cache, once it has been chosen by what was measured, also
-  /// where it stays as it is.
+  /// The form of the cache, once it has been chosen by measurements, even if it
+  /// stays as it is.
   struct FormChosen {
     Decision decision;
     std::uint64_t epoch = 0;  ///< In which it was.
@@ -161,7 +161,7 @@ struct Loader::Machine {
   };
   std::optional<FormChosen> form_chosen LEAT_GUARDED_BY(choosing);
 
-  Mutex applying;  ///< Held by who brings settings into force, before `mutex`.
+  Mutex applying;  ///< Held to apply settings, before `mutex`.
   Share allowed LEAT_GUARDED_BY(mutex);      ///< As set_share() was told.
   Share cache_share LEAT_GUARDED_BY(mutex);  ///< As its tiers were told.
   /// See Loader::pace() and set_pace_elsewhere().
@@ -225,7 +225,7 @@ struct Loader::Machine {
       std::uint32_t local_ranks) const LEAT_REQUIRES(mutex);
   /// Errors: kInvalidArgument: it cannot be known what tiers are to hold
   Result<void> check_placement() const;
-  /// Which samples each tier may hold, as CacheNeeds has it; by the order from
+  /// The samples that each tier may hold, for CacheNeeds; by the order from
   /// epoch 0 on, wherever training begins. REQUIRES: choose_cache() has made
   /// the options, and `readers` are known.
   /// Errors: kInvalidArgument: it cannot be known; as place_by_frequency
@@ -252,7 +252,7 @@ struct Loader::Machine {
   Result<std::unique_ptr<HolderDealing>> make_dealing(std::uint64_t which) const
       LEAT_REQUIRES(mutex);
 
-  // loader_first_within.cc: what is cached first.
+  // loader_first_within.cc: cached samples first.
   std::uint64_t first_within() const {
     return options.cache ? options.cache->first_within : 0;
   }
@@ -269,14 +269,14 @@ struct Loader::Machine {
   /// was done. REQUIRES: the cache is open, if there is one.
   Result<void> open_form(const std::vector<DeliveredField>& with);
   void choose_form_by(const DecodedForm::Findings& found);
-  /// Fills in what the form of the cache has brought, by an epoch that is over.
+  /// Fills in the gain of the cache's form, from an epoch that is over.
   void judge_form(const EpochStats& at);
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;
   }
   /// Errors: kInvalidArgument: samples are not asked for one by one
   Result<void> check_fetch_ahead() const;
-  /// All but what it is asked about.
+  /// All options but the question itself.
   NextUseOptions next_use_options(std::uint64_t which, std::uint64_t from) const
       LEAT_REQUIRES(mutex);
   /// None without a cache.
@@ -308,7 +308,7 @@ struct Loader::Machine {
       std::uint64_t from) const LEAT_REQUIRES(mutex);
   /// The run has ended: goes on with the next part. False at the epoch's end.
   bool leave_part() LEAT_REQUIRES(mutex);
-  /// No more parts, whatever comes next.
+  /// No more parts, in any case.
   void leave_parts() LEAT_REQUIRES(mutex);
   void give_stream_memory_back() LEAT_REQUIRES(mutex);
   /// Counts what has been waited for shards so far.

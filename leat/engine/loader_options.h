@@ -27,8 +27,8 @@ struct TuneOptions {
   /// For this rank, to begin with; 0: as many as without tuning.
   std::size_t start_threads = 0;
   std::size_t start_in_flight = 0;
-  /// A file for what the tuner sees, for `leat explain --replay`; empty: none.
-  /// With several ranks each has its own, as `LoaderOptions::trace`.
+  /// A file for the tuner's observations, for `leat explain --replay`; empty:
+  /// none. With several ranks each has its own, as `LoaderOptions::trace`.
   std::string trace;
 };
 
@@ -63,8 +63,8 @@ struct LoaderOptions {
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   std::uint32_t shuffle_window = 16;
   /// Deals the samples of a step so that caches meet them again. The same on
-  /// all ranks, and where it is kRemap or kBalance `cache` too, whose sizes
-  /// must be given: each rank simulates the caches of all.
+  /// all ranks, as must be `cache` with kRemap or kBalance, whose sizes must be
+  /// given: each rank simulates the caches of all.
   Locality locality = Locality::kNone;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
@@ -91,9 +91,9 @@ struct LoaderOptions {
   /// Bytes that this node's ranks may hold on the way, together; nullopt: 2
   /// GiB, but at most a quarter of what this process may use.
   std::optional<std::uint64_t> memory_bytes;
-  /// Threads that decode, of this node; 0: as many as it may use CPUs.
+  /// Threads that decode on this node; 0: as many as it may use CPUs.
   std::size_t threads = 0;
-  /// Requests in flight, of this node; 0: 128.
+  /// Requests in flight on this node; 0: 128.
   std::size_t max_in_flight = 0;
   /// Reads ahead as DELI does, to compare with: in fetches of F samples, when T
   /// or fewer of those asked for are left, and nothing of the next epoch.

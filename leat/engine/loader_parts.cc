@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-/// A part and what a run over it borrows.
+/// A part and the values that a run over it borrows.
 struct PartGround {
   StreamPart part;
   std::vector<DeliveredField> fields;
@@ -23,9 +23,9 @@ struct PartGround {
 
 }  // namespace
 
-// Half of the memory is for runs. The other half is for what is read ahead, by
-// who scans; with a cache a half of it for what that has yet to write: pieces
-// that are there already come all at once.
+// Half of the memory is for runs. The other half is for the rank that scans, to
+// read ahead; with a cache, half of that is for records yet to be written:
+// pieces that are there already come all at once.
 StreamOptions Loader::Machine::stream_options() const {
   const bool reads_ahead =
       unindexed->log == nullptr || unindexed->log->is_writer();

@@ -1,5 +1,5 @@
-// On which node's server each sample lies, and in which tier of a node, where
-// the plan says it and not the samples' keys or their turn.
+// The node's server and the tier in which each sample lies, if the plan decides
+// that and not the samples' keys or their turn.
 
 #include <fmt/format.h>
 

@@ -30,7 +30,7 @@ std::string own_command_line() {
   return line;
 }
 
-/// Changes of what a cache may hold that are kept to be read.
+/// Changes of the cache's share that are kept to be read.
 constexpr std::size_t kKeptShares = 1000;
 
 std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
@@ -59,8 +59,8 @@ std::vector<std::string> buckets_of(const Dataset& dataset) {
 void Loader::Machine::add_counts(LoaderRates& rates) const {
   const Metrics& m = *metrics;
   rates.batches = count_of(m, Metric::kPipelineBatches);
-  // As their time and bytes: once they are over. In this order, so that what
-  // is sent meanwhile makes them fewer.
+  // Counted when they are over, as their time and bytes are. In this order, so
+  // that reads that are sent meanwhile only reduce the count.
   const std::uint64_t sent = count_of(m, Metric::kStoreReads);
   rates.reads = sent - std::min(sent, count_of(m, Metric::kStoreInFlight));
   rates.retried = count_of(m, Metric::kStoreRetries);

@@ -71,8 +71,8 @@ Result<void> Loader::Machine::check_fetch_ahead() const {
   return {};
 }
 
-/// Looks as far ahead as training goes; where that has no known end, as far as
-/// a sample may have to wait.
+/// Looks as far ahead as training goes; if that has no known end, as far as a
+/// sample may have to wait.
 NextUseOptions Loader::Machine::next_use_options(std::uint64_t which,
                                                  std::uint64_t from) const {
   // At home, or where it is held, a sample is read in every epoch; elsewhere

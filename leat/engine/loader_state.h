@@ -18,12 +18,12 @@ struct DrawnState {
   /// The digest of the weights; for a sampler, of the running epoch's order.
   /// Empty: it is not known yet.
   std::string digest;
-  /// Positions an epoch; of a sampler 0.
+  /// Positions an epoch; for a sampler 0.
   std::uint64_t samples_per_epoch = 0;
 };
 
-/// The delivered position and what the order is a function of: a few numbers,
-/// the same on every rank, unless samples were passed over.
+/// The delivered position and the inputs of the order: a few numbers, the same
+/// on every rank, unless samples were passed over.
 struct LoaderState {
   /// Written as 1 where nothing was passed over.
   static constexpr int kVersion = 2;
@@ -34,7 +34,7 @@ struct LoaderState {
   std::uint64_t global_batch_size = 0;
   /// The samples of the dataset. Nullopt, for a stream alone: not known yet.
   std::optional<std::uint64_t> samples;
-  /// The catalogue's digest; of a stream that of the objects' keys and sizes,
+  /// The catalogue's digest; for a stream, that of the objects' keys and sizes,
   /// which are known before their members are.
   std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
@@ -51,11 +51,11 @@ std::string to_json(const LoaderState& state);
 /// Errors: kInvalidArgument: not a state, or of a newer version.
 Result<LoaderState> parse_state(std::string_view json);
 
-/// Errors: kInvalidArgument if `saved` cannot go on where `mine` is set up:
-/// other data, weights, seed or shuffle, or a position past the end; of a state
-/// with positions left behind, another rank or number of ranks. The global
-/// batch may differ, but of such a state on several ranks: the order of samples
-/// does not depend on it.
+/// Errors: kInvalidArgument if `saved` cannot go on with `mine`: other data,
+///           weights, seed or shuffle, or a position past the end; for a state
+///           with positions left behind, another rank or number of ranks. The
+///           global batch may differ, except for such a state on several ranks:
+///           the order of samples does not depend on it.
 Result<void> check_compatible(const LoaderState& saved,
                               const LoaderState& mine);
 

@@ -18,7 +18,7 @@ namespace leat {
 /// says. Each decision is a line in the log, at debug.
 ///
 /// Threads:  any.
-/// Lifetime: what the hooks use outlives it, or end() was called.
+/// Lifetime: the objects that the hooks use outlive it, or end() was called.
 class LoaderTuning {
  public:
   struct Hooks {
@@ -37,8 +37,8 @@ class LoaderTuning {
   LoaderTuning(const LoaderTuning&) = delete;
   LoaderTuning& operator=(const LoaderTuning&) = delete;
 
-  /// Ends the thread; what was decided stays to be read. May be called twice,
-  /// by one thread at a time.
+  /// Ends the thread; its decisions stay to be read. May be called twice, by
+  /// one thread at a time.
   void end();
 
   std::vector<Decision> decisions() const;

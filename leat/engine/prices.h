@@ -9,14 +9,14 @@
 
 namespace leat {
 
-/// The prices that are shipped, of a provider: "s3" or "gcs".
+/// The shipped prices of a provider: "s3" or "gcs".
 ///
 /// Errors:
 ///   kInvalidArgument  no provider of this name
 Result<Prices> prices_of(std::string_view provider);
 
-/// The same of prices that somebody wrote, as prices.toml is written; where
-/// they are from need not be said. `name` names them in messages.
+/// The same for a user's prices, in the format of prices.toml; their source may
+/// be missing. `name` names them in messages.
 ///
 /// Errors:
 ///   kInvalidArgument  it is no such text; else as above

@@ -24,8 +24,9 @@ constexpr bool reads_pieces(Layout layout, std::uint32_t world_size) {
 /// or empty.
 ReadSize read_size_of(ByteRange range);
 
-/// Says of `job`, whose ranks and seed are set, which data it reads and how: as
-/// a loader with every option at its default reads all fields of `catalogue`.
+/// Sets the data of `job`, whose ranks and seed are set, and the way it is
+/// read: as a loader with every option at its default reads all fields of
+/// `catalogue`.
 void read_as_usual(std::shared_ptr<const Catalogue> catalogue,
                    SweepOptions& job);
 

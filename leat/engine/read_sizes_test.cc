@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kImage = 5000;
 constexpr std::uint64_t kText = 10;
 
-/// Objects of `samples` samples each, of an image and a text, side by side.
+/// Objects of `samples` samples each, with an image and a text, side by side.
 std::shared_ptr<const Catalogue> catalogue_of(Layout layout,
                                               std::uint64_t objects,
                                               std::uint64_t samples) {

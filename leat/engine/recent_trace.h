@@ -1,4 +1,4 @@
-// The last steps of a loader, for whoever looks at its job.
+// The last steps of a loader, for readers of its job's page.
 #pragma once
 #include <atomic>
 #include <cstdint>

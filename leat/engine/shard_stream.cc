@@ -155,8 +155,8 @@ Result<StreamPart> ShardStream::make_part(std::uint64_t block,
   return made;
 }
 
-/// Reading in a window lets go of those before it, but for what the next part
-/// will begin with: the window of `position`.
+/// Reading in a window lets go of those before it, except for the window of
+/// `position`, with which the next part will begin.
 void ShardStream::mark_windows(std::uint64_t from_block,
                                std::uint64_t position) {
   std::vector<AheadPlace> marks;

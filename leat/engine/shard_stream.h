@@ -22,7 +22,7 @@ struct StreamPart {
   /// The samples of the dataset before the part.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
-  /// Samples of it, from its first on, whose place in the order is known.
+  /// Its samples, from the first on, whose place in the order is known.
   std::uint64_t end = 0;
   /// It is the whole dataset, and the rest of the epoch is in it.
   bool is_last = false;
@@ -43,7 +43,7 @@ ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
 /// Goes through shards from front to back and gives out the parts whose order
 /// is known (Shuffle::kStream), each with a catalogue of its own; at the end
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
-/// docs/design/0005, 0009 and, of several ranks, 0010.
+/// docs/design/0005, 0009 and, for several ranks, 0011.
 ///
 /// If another process of this node scans, it takes that one's findings from the
 /// log, and its place if that one dies or leaves.
@@ -88,7 +88,7 @@ class ShardStream {
   void wait_within(Nanoseconds timeout);
   /// Nothing that is held will be read again.
   void let_go();
-  /// Ends the scan: what waits for it goes on soon.
+  /// Ends the scan: threads that wait for it go on soon.
   void stop();
 
  private:

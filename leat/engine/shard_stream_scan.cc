@@ -1,5 +1,5 @@
-// The thread of a ShardStream: what is known of shards, from the log or by
-// reading them.
+// The thread of a ShardStream: it learns of shards from the log or by reading
+// them.
 //
 // With several ranks one scans, and writes each shard's members into the log.
 // The others add them from there, as the scanning rank adds them by itself. So
@@ -80,7 +80,7 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::take_logged(
     const std::stop_token& stop) {
   const bool was_listed_by_us = shards_.log->is_writer();
   while (true) {
-    // First: what was written before is then seen.
+    // First, so that earlier writes are then seen.
     const ScanLog::Turn turn = shards_.log->take_turn();
     LEAT_TRY(const auto made, take_new_entries());
     if (made != nullptr) return made;

@@ -50,8 +50,8 @@ bool has_glob(std::string_view path, bool is_http) {
   return is_http ? path.find_first_of("*[") != kNone : has_wildcards(path);
 }
 
-/// A folder, and a name or a glob below it; of a folder that is all meant, no
-/// pattern.
+/// A folder, and a name or a glob below it; no pattern if the whole folder is
+/// meant.
 struct Piece {
   std::string folder;
   std::string pattern;
@@ -127,7 +127,7 @@ struct Group {
   std::size_t source = 0;  ///< The first in it of those that were given.
   bool is_of_shards = false;
 
-  /// True if the piece belongs here, whose folder may have to be widened.
+  /// True if the piece belongs here; its folder may have to be widened.
   bool takes(const Piece& piece, std::size_t from) {
     if (pieces.empty() || piece.pattern.empty()) return false;
     const bool is_shard = piece.pattern.ends_with(".tar");

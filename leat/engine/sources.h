@@ -25,10 +25,10 @@ struct SourcePlace {
 ///
 /// Braces are expanded first (brace_expansion.h). Then a source is a folder, or
 /// a pattern: it has a wildcard (glob.h) behind the bucket, or ends as a file
-/// does (is_named_as_file(); a path of this machine is what is there). A
-/// pattern's place is the folder before its first wildcard; of one source's
-/// patterns, and of all that are tar shards in a bucket, the deepest folder
-/// that holds all. A path that is there as it is written is never a pattern.
+/// does (is_named_as_file(); on this machine, the path itself tells). A
+/// pattern's place is the folder before its first wildcard; for the patterns of
+/// one source, and for all tar shards in a bucket, it is the deepest folder
+/// that holds all. A path that exists as it is written is never a pattern.
 ///
 /// `chosen` is what the user said for all of them; its patterns are not used.
 ///
@@ -44,9 +44,9 @@ bool is_plain_place(const std::string& url);
 /// The samples of all that the sources stand for, one place after the other.
 /// Blocks.
 ///
-/// A place of which all is meant is opened as open_dataset() does. The
-/// catalogue of any other is kept in the user's cache by what is meant of it,
-/// and never looked for beside the data.
+/// A place that is meant as a whole is opened as open_dataset() does. The
+/// catalogue of any other is kept in the user's cache under its patterns, and
+/// never looked for beside the data.
 ///
 /// Errors: as places_of(), open_dataset() and join_datasets(); kInvalidArgument
 /// for an object that is in two places
@@ -55,7 +55,7 @@ Result<Dataset> open_sources(std::span<const std::string> sources,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
 
-/// The same, of windows of tokens: see open_tokens().
+/// The same for windows of tokens: see open_tokens().
 Result<Dataset> open_token_sources(std::span<const std::string> sources,
                                    const Selection& chosen,
                                    const StoreOptions& store,

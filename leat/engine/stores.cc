@@ -27,7 +27,7 @@
 namespace leat {
 namespace {
 
-/// A driver, and what the layers around it need to know.
+/// A driver, and the facts about it for the layers around it.
 struct Driver {
   std::unique_ptr<Store> store;
   std::string prefix;
@@ -87,8 +87,8 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
   return driver;
 }
 
-/// Encodes what people write in URLs and HTTP does not take; what they encoded
-/// themselves stays.
+/// Encodes characters that users write in URLs and HTTP does not take; existing
+/// escapes stay.
 std::string as_sent(std::string_view url) {
   constexpr std::string_view kUnsafe = "\"<>\\^`{|} ";
   std::string sent;
@@ -146,7 +146,7 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-/// One window and one set of retries around whatever sends.
+/// One window and one set of retries around any driver.
 OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
   retries.max_attempts =

@@ -29,9 +29,8 @@ struct StoreOptions {
   bool no_sign_request = false;
   /// The caller pays for requests and bytes: for buckets that want that.
   bool requester_pays = false;
-  /// A command that prints credentials for `--profile NAME`, where a profile
-  /// needs SSO or MFA; empty for LEAT_CREDENTIAL_HELPER. Python's runs
-  /// botocore.
+  /// A command that prints credentials for `--profile NAME`, if a profile needs
+  /// SSO or MFA; empty for LEAT_CREDENTIAL_HELPER. Python's runs botocore.
   std::string credential_helper;
   /// A PEM file of certificates to trust; empty for the system's.
   std::string ca_bundle;
@@ -51,7 +50,7 @@ class CachedStore;
 struct OpenedStore {
   std::unique_ptr<Store> store;
   LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
-  /// Its tiers, where wrap_in_cache() has made any; lives in `store`.
+  /// Its tiers, if wrap_in_cache() has made any; lives in `store`.
   CachedStore* cached = nullptr;
   std::string url;  ///< As given, without credentials.
   /// The prefix of the dataset's keys: see key_in_store().

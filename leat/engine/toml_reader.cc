@@ -194,9 +194,9 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// `text` in ASCII: comments lose what is beyond it, and nothing else may have
-/// it. toml++ 3.3 is undefined on some such characters, wherever it meets them
-/// in a malformed text.
+/// `text` in ASCII: comments lose their other characters, and nothing else may
+/// have any. toml++ 3.3 is undefined on some such characters in a malformed
+/// text.
 Result<std::string> in_ascii(std::string_view text, const std::string& name) {
   std::string ascii(text);
   std::size_t begin = 0;

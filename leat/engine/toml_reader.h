@@ -16,8 +16,8 @@
 
 namespace leat {
 
-/// One table of a file that a person wrote. The first thing that is wrong is
-/// kept, with its line; until done() says so, what is read is a default.
+/// One table of a file that a person wrote. The first error is kept, with its
+/// line; until done() reports it, reads return defaults.
 ///
 /// Lifetime: the table outlives it.
 class TomlReader {
@@ -54,7 +54,7 @@ class TomlReader {
 
   bool has(std::string_view key) const { return table_.contains(key); }
   const std::string& where() const { return where_; }
-  /// Says that what was read cannot be: for rules between keys.
+  /// Reports values that cannot be: for rules between keys.
   void refuse(std::string_view key, const std::string& why);
 
   /// The error, if any; else a key that nobody asked for; else nothing.

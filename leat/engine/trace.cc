@@ -176,8 +176,8 @@ void Trace::add_fetch(const TracedSample& sample, std::uint64_t id) {
   }
 }
 
-// Most of what a trace costs is the kernel's copy of its text: a sample has no
-// byte that the batch has, to which its arrow leads.
+// The kernel's copy of its text is most of a trace's cost: a sample has no byte
+// that the batch, to which its arrow leads, has already.
 void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
                        std::uint32_t batch_tid) {
   const SampleTimes& times = *sample.times;

@@ -92,7 +92,7 @@ class Trace {
   void add_fetch(const TracedSample& sample, std::uint64_t id);
   void add_sample(const TracedSample& sample, TimePoint batch_at,
                   std::uint32_t batch_tid);
-  /// With a transform, where one was too short to be drawn.
+  /// With a transform, if one was too short to be drawn.
   std::string_view args_of(SampleId sample, Nanoseconds transform = {});
   void flush();
 

@@ -1,4 +1,4 @@
-// How much of what a loader does is drawn.
+// The share of a loader's samples that is drawn.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace leat {
 
-/// Says how many samples of each batch a trace shows: all of the first ten
-/// thousand, and then five thousand a second. To draw one takes some two
+/// Decides how many samples of each batch a trace shows: all of the first ten
+/// thousand, and then five thousand a second. Drawing one takes some two
 /// microseconds in a loader that uses the processor's caches for something
-/// else, which of the cheapest samples would be a quarter; so it is a hundredth
-/// of a core at most, and a file lasts for a minute and more.
+/// else, which would be a quarter of the cheapest samples. With this bound it
+/// is a hundredth of a core at most, and a file lasts for a minute and more.
 ///
 /// Threads: one at a time.
 class TracePace {

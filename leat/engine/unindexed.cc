@@ -143,7 +143,8 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
     LEAT_TRY(Dataset dataset, dataset_of(url, store_options, *kept, counted));
     return LoaderSource(std::move(dataset));
   }
-  // To who holds the lock itself, what the dead have left seems to be written.
+  // To the holder of the lock, the log of a dead process looks as if it were
+  // being written.
   if (log != nullptr && log->take_turn() == ScanLog::Turn::kOthers) {
     UnindexedShards shards = unindexed(log->objects());
     shards.log = std::move(log);

@@ -15,7 +15,7 @@
 
 namespace leat {
 
-/// Shards as they were listed, of which nobody knows the members.
+/// Listed shards whose members nobody knows.
 struct UnindexedShards {
   std::string url;  ///< Without credentials.
   StoreOptions store_options;

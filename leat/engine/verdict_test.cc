@@ -19,7 +19,7 @@ constexpr RankShare kShare{.local_ranks = 2,
                            .cores = 6,
                            .memory_bytes = 64 << 20};
 
-/// A second of training after a first batch that took as long, of which `wait`
+/// A second of training after a first batch that took as long; `wait` of it
 /// went to `cause`.
 EpochStats waited(Stall cause, milliseconds wait) {
   EpochStats stats;

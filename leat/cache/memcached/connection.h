@@ -44,11 +44,11 @@ struct ConnectionEvents {
 /// Speaks to a server over one socket, and knows whether it is alive.
 ///
 /// It connects by itself, asks for the settings and is up when they have come:
-/// a server that was stopped takes connections too. Before the first time, what
-/// is asked waits for that. When it fails (nothing comes for `patience`, an
-/// operation is overdue, the socket breaks, what comes is not memcached's) all
-/// that is owed is answered kUnreachable, and so is what is asked while it is
-/// down: nobody waits for a dead server twice. It connects again after a
+/// a server that was stopped takes connections too. Before the first time,
+/// operations wait for that. When it fails (nothing comes for `patience`, an
+/// operation is overdue, the socket breaks, the reply is not memcached's), all
+/// outstanding operations are answered kUnreachable, and so are new ones while
+/// it is down: nobody waits for a dead server twice. It connects again after a
 /// back-off with jitter.
 ///
 /// Threads: one. `poller` must outlive it.

@@ -17,7 +17,7 @@ namespace leat {
 /// A server's answer. If pieces differ, the greatest holds for all.
 enum class PeerAnswer : std::uint8_t {
   kYes,          ///< Found whole; stored; dropped.
-  kNo,           ///< Not there; who asked is to bring it.
+  kNo,           ///< Not there; the asker has to fetch it.
   kComing,       ///< Not there, and another was told to bring it.
   kNoMemory,     ///< Refused: the server is full.
   kWrong,        ///< There, and not what was asked for: torn or another's.

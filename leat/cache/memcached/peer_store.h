@@ -27,10 +27,10 @@ namespace leat {
 /// Lifetime: as Store says. `metrics` may be null, else outlives the store.
 class PeerStore final : public StoreWrapper {
  public:
-  /// `place` goes in front of url_of() in the name of each record: what tells
-  /// endpoints apart. Never holds credentials.
-  /// `server_of`, if given, says where in PeerOptions::servers a sample that a
-  /// hint names lies: for all ranks alike. Else its key draws the server.
+  /// `place` goes in front of url_of() in the name of each record, to tell
+  /// endpoints apart. Never holds credentials. `server_of`, if given, is the
+  /// index in PeerOptions::servers for a sample that a hint names: the same for
+  /// all ranks. Else its key draws the server.
   PeerStore(
       std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
       std::string place, Metrics* metrics,

@@ -1,5 +1,5 @@
-// A store with peers in front of it: who reads what, and that bytes are right
-// whatever becomes of the peers.
+// A store with peers in front of it: which ranks read what, and that bytes are
+// right after any failure of the peers.
 
 #include "leat/cache/memcached/peer_store.h"
 

@@ -23,7 +23,7 @@ namespace leat {
 ///           joins. `resolver` must outlive it.
 class PeerThread {
  public:
-  /// Told of a server by its index in `servers`; called on the thread.
+  /// Events of a server, by its index in `servers`; called on the thread.
   struct Events {
     std::function<void(std::size_t server, std::uint64_t limit_bytes)> is_up;
     std::function<void(std::size_t server)> is_down;

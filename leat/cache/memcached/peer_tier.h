@@ -42,7 +42,7 @@ struct PeerOptions {
 struct PeerCounts {
   std::uint64_t hits = 0;
   std::uint64_t hit_bytes = 0;
-  std::uint64_t misses = 0;       ///< Not there: who asked brings it.
+  std::uint64_t misses = 0;       ///< Not there: the asker fetches it.
   std::uint64_t waited = 0;       ///< Hits and misses that waited for a rank.
   std::uint64_t wrong = 0;        ///< There, and torn or another's.
   std::uint64_t unreachable = 0;  ///< The server is down, or went down.

@@ -310,7 +310,7 @@ TEST(PeerTierTest, AServerThatIsStoppedIsWaitedForOnceOnly) {
 
   kill(server->pid(), SIGSTOP);
   EXPECT_FALSE(has(*tier, 1, 1000));
-  // It takes connections still; what is asked is answered all the same.
+  // It still takes connections; operations are answered all the same.
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_FALSE(has(*tier, i, 1000));
   // But for those, if any, that met it while it was being tried again.
   EXPECT_GE(tier->counts().unreachable, 900u);
@@ -321,7 +321,7 @@ TEST(PeerTierTest, AServerThatIsStoppedIsWaitedForOnceOnly) {
   EXPECT_EQ(tier->counts().outages, 1u);
 }
 
-/// Listens, and says `reply` over and over to whoever connects.
+/// Listens, and sends `reply` over and over to each client.
 class FalseServer {
  public:
   explicit FalseServer(std::string reply)

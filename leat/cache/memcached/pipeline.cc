@@ -35,7 +35,7 @@ std::span<std::byte> part_of(const PeerOperation& operation,
 void PeerPipeline::ask(const PeerOperationRef& operation) {
   operation->answer = PeerAnswer::kYes;
   operation->unanswered = operation->split.pieces;
-  // The first piece is stored last: who finds it finds the others.
+  // The first piece is stored last: a reader that finds it finds the others.
   for (std::uint32_t piece = operation->split.pieces; piece-- > 0;) {
     waiting_.push_back({.operation = operation, .piece = piece});
   }
@@ -163,7 +163,7 @@ void PeerPipeline::take(const Command& command,
     bytes = bytes.subspan(some);
   }
   if (bytes.empty()) return;
-  // The size was checked: what comes fits.
+  // The size was checked: the value fits.
   const auto into =
       part_of(*command.operation, command.piece)
           .subspan(static_cast<std::size_t>(taken_ - kPieceHeaderBytes));
@@ -182,7 +182,7 @@ PeerAnswer PeerPipeline::judge(const Command& command) const {
 }
 
 bool PeerPipeline::settle_front(PeerAnswer answer) {
-  // Out of the list first: who is answered may ask for more.
+  // Out of the list first: the caller may ask for more when it is answered.
   const PeerOperationRef operation = std::move(owed_.front().operation);
   owed_.pop_front();
   settle(operation, answer);

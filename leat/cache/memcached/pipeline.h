@@ -19,12 +19,11 @@ namespace leat {
 /// answers, by the meta commands (`mg`, `ms`, `md`) of its text protocol.
 ///
 /// A find renews the value's time to live. One that finds nothing claims the
-/// value (memcached's `N` flag), so that of all who miss it one brings it and
-/// the others hear kComing. Answers have no names: the first is
-/// the first command's, so that one which is lost makes all that follow wrong,
-/// and receive() then says so. A value goes from the bytes received to where it
-/// is wanted, and counts once its header and checksum agree with what was asked
-/// for.
+/// value (memcached's `N` flag), so that of all that miss it one brings it and
+/// the others hear kComing. Answers have no names: the first is the first
+/// command's. So a lost answer makes all that follow wrong, and receive() then
+/// says so. A value goes from the bytes received to its destination, and counts
+/// once its header and checksum agree with the request.
 ///
 /// No socket and no clock: tests and the fuzzer drive it with bytes.
 /// Threads: one.
@@ -53,7 +52,8 @@ class PeerPipeline {
   /// False if the server broke the protocol: give up and connect anew.
   bool receive(std::span<const std::byte> bytes);
 
-  /// True if an answer is owed for what was sent, or something is half sent.
+  /// True if an answer is owed for a command that was sent, or a command is
+  /// half sent.
   bool is_owed() const { return !owed_.empty() || !half_sent().empty(); }
   /// When the operation that was asked for first and is not answered is due.
   std::optional<TimePoint> first_due() const;

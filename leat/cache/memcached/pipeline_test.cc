@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 constexpr Hash128 kKey{.high = 1, .low = 2};
 constexpr std::string_view kName = "leat:00000000000000010000000000000002";
 
-/// A pipeline, and what was answered in which order.
+/// A pipeline, and the answers in their order.
 struct World {
   PeerPipeline pipeline{std::chrono::seconds(60)};
   std::vector<std::string> answers;

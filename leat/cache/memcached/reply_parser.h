@@ -1,4 +1,4 @@
-// Reads what a memcached server says, in whatever portions it comes.
+// Reads the replies of a memcached server, in any portions.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct ReplyEvent {
 /// `stats`; memcached's doc/protocol.txt, "Meta Commands".
 ///
 /// Bytes from outside: lines are at most kMostLineBytes, values at most
-/// kMostValueBytes, and what is neither ends in kBroken, for good.
+/// kMostValueBytes, and anything else ends in kBroken, for good.
 ///
 /// Threads: one.
 class MemcachedReplyParser {

@@ -13,12 +13,12 @@ struct ServerFolder {
   std::string path;
   OwnedFd lock;
 
-  /// A new one in `base`, of this user alone. Errors: as the system says
+  /// A new one in `base`, of this user alone. Errors: those of the system
   static Result<ServerFolder> make(const std::string& base);
-  /// Removes those in `base` whose owners were killed; of this user, and with
-  /// nothing in them but what a server writes.
+  /// Removes those in `base` whose owners were killed, if they are this user's
+  /// and hold only files that a server writes.
   static void sweep(const std::string& base);
-  /// With what the server has written.
+  /// Removes the server's files with it.
   static void remove(const std::string& path);
 };
 

@@ -1,4 +1,4 @@
-// A CachedStore over a store that makes its bytes up, and who reads from it.
+// A CachedStore over a store that makes its bytes up, and a reader of it.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -34,7 +34,7 @@ class FaultyFileOps final : public SystemFileOps {
     set_script([=](FileCall made) { return made == call ? -error : 0; });
   }
   void heal() { set_script(nullptr); }
-  /// From now on nothing can be mapped, whatever the script says.
+  /// From now on nothing can be mapped, with any script.
   void refuse_maps() { refuses_maps_ = true; }
   std::uint64_t calls() const { return calls_; }
 
