@@ -1,5 +1,5 @@
-// Opens any bytes as a catalogue and reads all of it. The checksums are made
-// good first, so that what they guard is reached.
+// Opens any bytes as a catalogue and reads all of it. The checksums are
+// corrected first, so that the code behind them is reached.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

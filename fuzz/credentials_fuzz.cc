@@ -1,6 +1,6 @@
-// Any answer of whoever gives temporary credentials: JSON of processes,
-// containers and instances, XML of STS. Keys that come out can go into a
-// header, and no error holds the secret that was sent.
+// Any answer of a service that gives temporary credentials: JSON of processes,
+// containers and instances, XML of STS. Keys from it can go into a header, and
+// no error holds the secret that was sent.
 #include <array>
 #include <cstddef>
 #include <cstdint>

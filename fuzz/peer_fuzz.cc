@@ -1,6 +1,6 @@
-// Anything that a server may say. Every operation is answered once, a value is
-// only found if it is the one that was asked for, and nothing is written past
-// it. In whatever portions the bytes come, the answers are the same.
+// Any reply of a server. Every operation is answered once, a value is only
+// found if it is the one that was asked for, and nothing is written past it.
+// The answers are the same for bytes in any portions.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -12,7 +12,7 @@
 
 namespace {
 
-/// An entry is trusted with no more than what the format bounds.
+/// An entry is trusted only within the bounds of the format.
 void check(const leat::Segment& segment, const leat::RecordEntry& entry) {
   LEAT_CHECK(entry.offset >= segment.header().data_begin());
   LEAT_CHECK(entry.offset <= leat::kMostOffset);
@@ -44,7 +44,7 @@ void seal(std::span<std::byte> file) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   if (size < 2) return 0;
-  // The index begins a page on: what is in between is not the fuzzer's to find.
+  // The index begins a page on: the fuzzer leaves out the bytes between.
   std::vector<std::byte> file(leat::kPageBytes + size);
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   const std::size_t header = std::min<std::size_t>(size - 1, leat::kEntryBytes);
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     body.resize(entry.length_bytes);
     (void)segment->read(entry.offset, body);
   }
-  // Taken over, it can be written to, and what was put is found again.
+  // Once taken over, it can be written to, and a written record is found again.
   LEAT_CHECK(segment->take_over(1).has_value());
   if (!segment->has_room(4, std::uint64_t{1} << 30)) return 0;
   const leat::RecordKey key{.high = 1, .low = 2};

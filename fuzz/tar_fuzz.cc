@@ -1,6 +1,6 @@
-// Scans any bytes as a tar archive. Members must lie inside, whatever the bytes
-// say, and a scan must end. Headers get the checksum they need, so that the
-// code behind the checksum is reached.
+// Scans any bytes as a tar archive. Members must lie inside, for any bytes, and
+// a scan must end. Headers get the checksum they need, so that the code behind
+// the checksum is reached.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -25,10 +25,10 @@ struct FieldArray {
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape;  ///< (samples, ...); ragged: (total, ...).
   SlotRef values;                   ///< Null for kStrings.
-  /// kRagged: int64, (samples + 1): where along the first dimension of `values`
-  /// each sample begins, and the end.
+  /// kRagged: int64, (samples + 1): the place at which each sample begins along
+  /// the first dimension of `values`, and the end.
   SlotRef offsets;
-  /// kRagged, where more than the first dimension may differ: int64, (samples,
+  /// kRagged, if more than the first dimension may differ: int64, (samples,
   /// dimensions); `values` then has one dimension. Else null.
   SlotRef shapes;
   std::vector<std::string> strings;

@@ -65,7 +65,7 @@ std::uint64_t BatchWork::length_of(const DeliveredField& field,
   return sizeof(std::int64_t);
 }
 
-/// The values of a field, and what they are joined to.
+/// The values of a field, and the array that joins them.
 std::uint64_t BatchWork::values_bytes(std::size_t f) const {
   const DeliveredField& field = context_.fields[f];
   std::uint64_t bytes = 0;
@@ -113,7 +113,7 @@ bool BatchWork::has_shapes() const {
 
 BatchWork::SlotBytes BatchWork::slot_bytes(std::uint64_t most_bytes) const {
   const std::uint64_t certain = certain_bytes();
-  // The rest is for what is fetched.
+  // The rest is for fetched bytes.
   const std::uint64_t most_guessed =
       certain < most_bytes ? (most_bytes - certain) / 2 : 0;
   return {.certain = certain,

@@ -1,4 +1,4 @@
-// A batch on its way: its slots, its samples and what has become of them.
+// A batch on its way: its slots, its samples and their states.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -33,7 +33,7 @@ class BatchWork {
   /// The times of the row that finished last. REQUIRES: is_ready.
   const SampleTimes& last_times() const { return samples_[last_row]->times; }
 
-  /// From the plan of a row to its slot, of the row that took longest.
+  /// From the plan of a row to its slot, for the row that took longest.
   /// REQUIRES: is_ready.
   Nanoseconds longest_fetch() const;
 
@@ -44,8 +44,8 @@ class BatchWork {
     std::uint64_t guessed = 0;  ///< For values whose size only they tell.
     std::uint64_t total() const { return certain + guessed; }
   };
-  /// The bytes that its slots need; of what is guessed, at most half of what
-  /// `most_bytes` leave. REQUIRES: has_shapes().
+  /// The bytes that its slots need; guesses take at most half of the rest of
+  /// `most_bytes`. REQUIRES: has_shapes().
   SlotBytes slot_bytes(std::uint64_t most_bytes) const;
   /// Takes the slots. REQUIRES: has_shapes(); `reservation` is of all of
   /// `bytes`.
@@ -53,9 +53,9 @@ class BatchWork {
   /// The place of a row's raw bytes, so that the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
 
-  /// Whether there is memory for what the row's ops make, where only its bytes
-  /// tell how much that is. If that can never be, the sample has failed.
-  /// Called once, before fill().
+  /// True if there is memory for the output of the row's ops, whose size only
+  /// its bytes tell. If that can never be, the sample has failed. Called once,
+  /// before fill().
   bool finds_room_for_values(SampleWork& sample);
 
   /// Runs the row's ops and copies its numbers; on an executor thread.

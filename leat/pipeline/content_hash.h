@@ -1,4 +1,4 @@
-// A hash of what was delivered, whatever the order.
+// A hash of the delivered samples, independent of their order.
 #pragma once
 #include <cstddef>
 #include <cstdint>

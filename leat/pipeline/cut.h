@@ -29,7 +29,7 @@ class Cut {
   virtual std::optional<std::uint64_t> record_bytes() const = 0;
 
   /// The length of the record of these bytes. Reads headers only. nullopt: it
-  /// has none, for what the whole chain delivers could differ by it.
+  /// has none, because a record could change the chain's output.
   ///
   /// Errors: as Program::output_for()
   virtual Result<std::optional<std::uint64_t>> record_bytes_for(
@@ -43,8 +43,7 @@ class Cut {
                             Scratch& scratch, std::span<std::byte> record,
                             RunNotes& notes) const = 0;
 
-  /// Whether that is a record, whole, of which the rest of the chain makes
-  /// something.
+  /// True if that is a whole record, which the rest of the chain can read.
   virtual bool can_read(std::span<const std::byte> record) const = 0;
 };
 

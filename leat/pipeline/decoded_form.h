@@ -1,4 +1,4 @@
-// Which samples a cache keeps decoded, and what is known of both forms.
+// The samples that a cache keeps decoded, and the known costs of both forms.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -42,7 +42,7 @@ class DecodedForm {
     std::uint64_t epoch = 0;  ///< The latest that they were of.
     FormCosts costs;
   };
-  /// Called once, by whoever ends the last trial.
+  /// Called once, by the thread that ends the last trial.
   using OnFound = std::function<void(const Findings&)>;
 
   DecodedForm(RecordCache& records, const std::vector<DeliveredField>& fields);
@@ -73,7 +73,7 @@ class DecodedForm {
   /// Null unless another sample is to be tried.
   std::unique_ptr<FormTrial> begin_trial();
 
-  /// The longest record made so far, for who reserves memory for one.
+  /// The longest record made so far, for the code that reserves memory for one.
   std::uint64_t longest_record() const { return longest_; }
   void learn_record(std::uint64_t bytes);
 
@@ -138,7 +138,7 @@ struct RecordWork {
   RecordCache* turn_of = nullptr;
   Buffer made;
   /// Found or made; empty: there is none, the bytes are there instead. Written
-  /// by whoever brings the last byte, or the thread that runs the ops.
+  /// by the thread that brings the last byte, or the one that runs the ops.
   std::span<const std::byte> record;
 };
 

@@ -35,7 +35,7 @@ bool is_an_id(std::string_view name) {
   return name == "index" || name == "key" || name == "valid";
 }
 
-/// Lets the samples of a field have any shape, where nobody minds.
+/// Lets the samples of a field have any shape, if the delivery allows it.
 void loosen(OutputField& output, const FieldChoice& choice) {
   if (!choice.has_batches_of_one && !choice.has_collate) return;
   if (output.program == nullptr || output.program->output()) return;

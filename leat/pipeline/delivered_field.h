@@ -15,7 +15,7 @@ namespace leat {
 
 enum class FieldSource : std::uint8_t {
   kProgram,   ///< A column, through ops: a dense array.
-  kValue,     ///< A column, through ops: what these make of it.
+  kValue,     ///< A column, through ops: their output.
   kRaw,       ///< Bytes of the store as they are: ragged.
   kInt64,     ///< A number of the catalogue.
   kFloat64,   ///< A number of the catalogue.
@@ -30,7 +30,7 @@ enum class FieldSource : std::uint8_t {
 struct DeliveredField {
   std::string name;
   FieldSource source = FieldSource::kRaw;
-  std::size_t column = 0;  ///< A field of the catalogue, where there is one.
+  std::size_t column = 0;  ///< A field of the catalogue, if there is one.
   /// The kind of the column.
   FieldKind kind = FieldKind::kBytes;
   std::shared_ptr<const Program> program;             ///< For kProgram.
@@ -62,7 +62,7 @@ struct DeliveredField {
 struct FieldChoice {
   std::vector<std::string> names;  ///< In this order; empty for all.
   bool with_ids = false;           ///< Adds `index`, `key` and `valid`.
-  bool has_valid = false;          ///< There is `valid`, for who names it.
+  bool has_valid = false;          ///< The field `valid` may be named.
   /// Each batch is one sample: it may have any shape.
   bool has_batches_of_one = false;
   /// A collate function gets each sample with its own shape.

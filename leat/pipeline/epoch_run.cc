@@ -5,7 +5,7 @@
 // way is finished exactly once, whatever fails: that is what the destructor
 // waits for.
 //
-// Longer than our files are: one walk, whose steps share all their state.
+// Longer than our other files: one walk, whose steps share all their state.
 
 #include "leat/pipeline/epoch_run.h"
 
@@ -176,8 +176,8 @@ std::uint64_t EpochRun::untaken() const {
 }
 
 RunRequests EpochRun::requests() const {
-  // A hit counts as sent until the cache has said so. Read first, so that what
-  // is left is never less than none.
+  // A hit counts as sent until the cache has said so. Hits are read first, so
+  // that the difference is never negative.
   const std::uint64_t hits = hits_.total();
   const std::uint64_t hit_bytes = hits_.bytes();
   const std::uint64_t in_ram = hits_.decoded_of(CacheLevel::kRam);
@@ -208,8 +208,9 @@ Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
   return cancelled();
 }
 
-/// Draws the samples of the next batch, if that was not done: what it asks for
-/// may then be planned. A step without samples of ours is the last one.
+/// Draws the samples of the next batch, if that was not done: the samples that
+/// the draw asks for may then be planned. A step without samples of ours is the
+/// last one.
 void EpochRun::draw_batch() {
   if (!limits_.fetch_ahead || taken_batches_ == steps_.count()) return;
   FetchAhead& rule = *limits_.fetch_ahead;
@@ -599,7 +600,8 @@ Result<std::shared_ptr<Piece>> EpochRun::piece_for(
   if (const auto found = pieces_.find(block); found != pieces_.end()) {
     return found->second.piece;
   }
-  // A record has to be the same bytes in every epoch, wherever that begins.
+  // A record has to be the same bytes in every epoch, for any start of the
+  // epoch.
   const PiecePlan plan = plan_piece(
       context_, order_, steps_, sample, range,
       next_use_ ? PieceExtent::kWholeBlock : PieceExtent::kWhatIsLeft);

@@ -48,8 +48,8 @@ struct PlanLimits {
   /// Samples planned and not yet taken. REQUIRES: at least those of a batch, or
   /// none would ever be whole.
   std::uint64_t lookahead = kNone;
-  /// Those that it has asked for, of those drawn: a batch is drawn when it is
-  /// waited for. None: no more than the two above say.
+  /// The samples that it has asked for, among those drawn: a batch is drawn
+  /// when it is waited for. None: only the two bounds above hold.
   std::optional<FetchAhead> fetch_ahead = std::nullopt;
 };
 

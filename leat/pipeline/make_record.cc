@@ -72,8 +72,8 @@ bool BatchWork::finds_room(const SampleWork& sample,
   return true;
 }
 
-/// nullopt: there is none of this sample, or it is longer than what was
-/// reserved for it.
+/// nullopt: this sample has none, or it is longer than the memory reserved for
+/// it.
 std::optional<std::span<const std::byte>> BatchWork::made_record(
     const SampleWork::Fetched& fetched, RecordWork& work, std::size_t thread) {
   const auto bytes = work.cut->record_bytes_for(fetched.bytes);
@@ -89,7 +89,7 @@ std::optional<std::span<const std::byte>> BatchWork::made_record(
   return work.made.span();
 }
 
-/// Runs the whole chains of a column, into the slots, where they will be run
+/// Runs the whole chains of a column, into the slots, in which they will be run
 /// again in two halves.
 double BatchWork::try_whole(const SampleWork& sample,
                             const SampleWork::Fetched& fetched,

@@ -10,9 +10,9 @@
 
 namespace leat {
 
-/// Reserves in plan order, and refuses what would wait for itself: of what is
-/// reserved, the held bytes come free only when the planner goes on; all the
-/// rest does without it.
+/// Reserves in plan order, and refuses a reservation that would wait for
+/// itself: the held bytes come free only when the planner goes on; all others
+/// come free without it.
 ///
 /// Threads: the planner's.
 class PlanMemory {
@@ -34,7 +34,7 @@ class PlanMemory {
     return bytes + held_bytes_ <= budget_.capacity_bytes();
   }
 
-  /// The most that fits beside what is held.
+  /// The most that fits beside the held bytes.
   std::uint64_t room_bytes() const {
     return budget_.capacity_bytes() -
            std::min(held_bytes_, budget_.capacity_bytes());

@@ -35,7 +35,7 @@ struct OpSpec {
 /// Errors: kInvalidArgument, naming the op and the ones there are.
 Result<std::vector<OpSpec>> parse_ops(std::string_view text);
 
-/// Reads a JSON list of {"name": …, "params": {…}}: what Python sends.
+/// Reads Python's JSON list of {"name": …, "params": {…}}.
 Result<std::vector<OpSpec>> ops_from_json(std::string_view json);
 
 /// All that a random op may depend on, so that threads, world size and resume
@@ -121,7 +121,7 @@ struct OutputField {
   /// At most one of the two; if there is none, it is as in the source.
   std::shared_ptr<const Program> program;
   std::shared_ptr<const ValueProgram> value_program;
-  /// The same in two halves, where it can be cut; else null.
+  /// The same in two halves, if it can be cut; else null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
   /// Other fields of the catalogue that its program reads.
   std::vector<std::size_t> also_read = {};

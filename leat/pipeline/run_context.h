@@ -58,8 +58,8 @@ class LearnedShapes {
 /// Ranges of twice this and more are read in parts, each at least this long.
 inline constexpr std::uint64_t kUsualPartBytes = 8 << 20;
 
-/// Reads of at least `part_bytes`, and of less than twice that, of like length:
-/// all but the last round up.
+/// Reads of at least `part_bytes`, and of less than twice that, with similar
+/// lengths: all but the last round up.
 constexpr std::uint32_t reads_for(std::uint64_t length_bytes,
                                   std::uint64_t part_bytes) {
   return static_cast<std::uint32_t>(
@@ -109,9 +109,8 @@ struct RunContext {
   /// The ranks that share the cache of this rank.
   RankRun readers = {};
 
-  /// Samples of the dataset in front of those of the catalogue, where that is
-  /// of a part of it: ids and positions count through the whole, and so do
-  /// steps.
+  /// Samples of the dataset in front of those of the catalogue, if that is of a
+  /// part of it: ids and positions count through the whole, and so do steps.
   std::uint64_t first_sample = 0;
   std::uint64_t first_step = 0;
 

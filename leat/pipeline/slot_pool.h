@@ -10,8 +10,8 @@
 namespace leat {
 
 /// The memory of one field of one batch. Shared by the batch and by every view
-/// that Python makes of it; when the last one dies, on whatever thread, it goes
-/// back to its pool, even if the loader is gone by then.
+/// that Python makes of it; when the last one dies, on any thread, it goes back
+/// to its pool, even if the loader is gone by then.
 class Slot {
  public:
   virtual ~Slot() = default;

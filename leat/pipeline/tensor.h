@@ -1,4 +1,4 @@
-// The shape and type of what a batch slot holds.
+// The shape and type of a batch slot's content.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A field whose type or shape is known only after its ops have run: a text, a
-// list out of a document, whatever a user's function answers.
+// list out of a document, or a user function's answer.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ enum class Joining : std::uint8_t {
 /// How pictures of a batch are brought to one size: filled up below and on the
 /// right.
 struct PadRule {
-  /// Height and width; 0: of the largest in the batch.
+  /// Height and width; 0: the largest in the batch.
   std::array<std::int64_t, 2> size = {0, 0};
   std::int64_t multiple = 1;  ///< The next of it that holds the largest.
   double fill = 0;            ///< As the array's own type has it.
@@ -61,8 +61,8 @@ class ValueProgram {
   /// For kPadded.
   virtual PadRule pad_rule() const { return {}; }
 
-  /// The most bytes that a value made of so many may have; where only the bytes
-  /// themselves tell, what such values have needed so far.
+  /// The most bytes that a value made of so many may have; if only the bytes
+  /// themselves tell, the most that such values have needed so far.
   virtual std::uint64_t most_bytes(std::uint64_t encoded_bytes) const = 0;
 
   /// Whether most_bytes() is a guess, which spec_for() puts right.

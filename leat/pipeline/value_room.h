@@ -14,10 +14,10 @@ namespace leat {
 /// The memory that the values of one batch need, row by row, and the memory
 /// there is for them: at first a guess, before anything was fetched.
 ///
-/// More is taken from the budget where it is free at once. Nobody waits for it:
-/// who would, puts the row off until its batch is the next to be delivered,
-/// which goes on without. So all batches on the way need no more than the
-/// budget, and what the next one was guessed too low.
+/// More is taken from the budget if it is free at once. Nobody waits for it: a
+/// row that would have to wait is put off until its batch is the next to be
+/// delivered, which goes on without. So all batches on the way need no more
+/// than the budget, and the part by which the next one was guessed too low.
 ///
 /// Threads: find() any; the rest before it.
 class ValueRoom {

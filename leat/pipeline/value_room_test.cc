@@ -21,7 +21,7 @@ TEST(ValueRoomTest, TakesFromTheBudgetWhatWasGuessedTooLow) {
   };
   EXPECT_EQ(find(picture(5, 10)), Found::kYes);
   EXPECT_EQ(budget.used_bytes(), 0u);
-  // Values, and what they are joined to.
+  // Values, and the array that joins them.
   EXPECT_EQ(find(picture(10, 10)), Found::kYes);
   EXPECT_EQ(room.needed_bytes(), 300u);
   EXPECT_EQ(budget.used_bytes(), 200u);

@@ -174,7 +174,7 @@ Result<void> ValueRows::join(const JoinRule& rule, const KeyOf& key_of,
           known->is_text ? "a text" : std::string(to_string(known->spec.dtype)),
           rule);
     }
-    // Nothing but empty lists: of the type that the others have.
+    // Nothing but empty lists: they take the type of the others.
     if (!decides && !known->is_text) shape.spec = known->spec;
   }
   if (shape.is_text) {

@@ -7,11 +7,11 @@
 
 namespace leat {
 
-/// NumPy's type; of bfloat16, which it has not, leat._dtypes.BITS.
+/// NumPy's type; for bfloat16, which NumPy lacks, leat._dtypes.BITS.
 pybind11::dtype numpy_dtype(DType dtype);
 
 /// A list of (name, value): a NumPy array over the slot's own memory, a triple
-/// (values, offsets, shapes) of them for what is ragged, or a list of str. Each
+/// (values, offsets, shapes) of them for a ragged field, or a list of str. Each
 /// array keeps its slot; the slot goes back when the last view of it dies.
 pybind11::list as_python(Batch batch);
 

@@ -202,7 +202,7 @@ void give_order(Loader& loader, std::uint64_t epoch, std::uint64_t first,
   };
   GivenEpoch order{
       .first = first, .samples = copy(samples), .ends = copy(ends)};
-  // Ends a run, whose functions of Python need the GIL.
+  // Ends a run, whose Python functions need the GIL.
   ok_or_raise([&] {
     const py::gil_scoped_release unlocked;
     return loader.give_order(epoch, std::move(order), starts);
@@ -299,7 +299,7 @@ void bind_loader(py::module_& module) {
            })
       .def("set_epoch",
            [](Loader& loader, std::uint64_t epoch) {
-             // Ends a run, whose functions of Python need the GIL.
+             // Ends a run, whose Python functions need the GIL.
              ok_or_raise([&] {
                const py::gil_scoped_release unlocked;
                return loader.set_epoch(epoch);

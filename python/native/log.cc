@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace leat {
 namespace {
 
-/// Lines that wait for Python are bounded: of a flood the first are enough.
+/// Lines that wait for Python are bounded: in a flood the first are enough.
 constexpr std::size_t kMostLines = 1000;
 
 struct Line {
@@ -67,7 +67,8 @@ int number_of(LogLevel level) {
 }
 
 /// From now on lines go to stderr: at the end of the interpreter, and in a
-/// forked child, whose lock may have been held by a thread that is not there.
+/// forked child, whose lock may have been held by a thread that does not exist
+/// there.
 void stop_routing() { set_log_sink(nullptr); }
 
 }  // namespace

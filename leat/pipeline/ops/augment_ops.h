@@ -1,5 +1,5 @@
 // The parameters of the ops that augment pictures. Names and meanings are
-// torchvision's (transforms.v2), where it has the op.
+// torchvision's (transforms.v2), if it has the op.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// The bytes of a pixel; of a grey one, the first.
+/// The bytes of a pixel; for a grey one, the first.
 using FillColour = std::array<std::uint8_t, 3>;
 
 /// Lowest and highest.
@@ -49,7 +49,7 @@ struct RandomErasingOp {
   bool is_on_array = false;
 };
 
-/// How a picture is warped, whatever the angle.
+/// The style of a warp by any angle.
 struct WarpStyle {
   Interpolation interpolation = Interpolation::kNearest;
   FillColour fill = {0, 0, 0};

@@ -1,6 +1,6 @@
 // An op that reads bytes begins a chain. Every other op joins the chain of the
-// field that it names, or, naming none, those of all fields of the sample that
-// it is for: what moves pixels moves them in all alike.
+// field that it names. An op that names none joins those of all fields of the
+// sample that it is for: an op that moves pixels moves them in all alike.
 
 #include "leat/pipeline/ops/chains.h"
 
@@ -174,7 +174,7 @@ class ChainBuilder {
     return {};
   }
 
-  /// Rows have to know the size of their picture wherever it changes.
+  /// Rows have to know the size of their picture at every change.
   Op as_met(Op op, const Places& places, std::size_t place) const {
     const Chain* const leader = leader_of(chains_);
     if (!moves_pixels(op) || op.is_independent || leader == nullptr ||
@@ -270,7 +270,8 @@ class ChainBuilder {
   }
 
   /// Fields that an op without a name works on have all been through the same
-  /// such ops: else one would be changed twice by who writes a chain for each.
+  /// such ops: otherwise a user who writes a chain for each would have one
+  /// changed twice.
   Result<void> check_history(const Op& op, const Places& places) const {
     if (!op.field.empty()) return {};
     for (const Joined& before : joined_) {
@@ -292,7 +293,7 @@ class ChainBuilder {
     return {};
   }
 
-  /// Rows lie in their picture: whatever moves the one moves the other.
+  /// Rows lie in their picture: an op that moves the one moves the other.
   Result<void> check_followers(const Joined& joined) const {
     const Chain* const leader = leader_of(chains_);
     if (!moves_pixels(joined.op)) return {};

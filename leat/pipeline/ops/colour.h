@@ -1,4 +1,4 @@
-// Changes of colour, of whole pictures. The arithmetic is that of Pillow's
+// Changes of colour, for whole pictures. The arithmetic is that of Pillow's
 // ImageEnhance and ImageOps and of its HSV, byte by byte.
 #pragma once
 #include <cstddef>
@@ -31,8 +31,8 @@ constexpr bool is_of_single_pixels(ColourKind kind) {
 
 struct ColourChange {
   ColourKind kind = ColourKind::kBrightness;
-  /// A factor; of hue: of a full circle, -0.5 to 0.5; of posterize: bits, 0 to
-  /// 8; of solarize: the threshold, 0 to 255.
+  /// A factor; for hue: a share of a full circle, -0.5 to 0.5; for posterize:
+  /// bits, 0 to 8; for solarize: the threshold, 0 to 255.
   double amount = 1;
   friend bool operator==(const ColourChange&, const ColourChange&) = default;
 };

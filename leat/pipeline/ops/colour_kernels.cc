@@ -145,8 +145,8 @@ HWY_INLINE float within_reach(float amount) {
   return std::clamp(amount, -1e6F, 1e6F);
 }
 
-/// from + amount * (to - from), rounded towards zero; what a byte does not
-/// hold is cut off by those who store it.
+/// from + amount * (to - from), rounded towards zero; the code that stores the
+/// result cuts off values beyond a byte.
 HWY_INLINE VI blended(VI from, VI to, VF amount) {
   const VF difference = hn::ConvertTo(DF(), hn::Sub(to, from));
   return hn::ConvertTo(
@@ -227,8 +227,8 @@ HWY_INLINE VD level(VD value, VD share) {
 }
 
 /// The channel that is neither the largest nor the smallest. It rises with
-/// `part` in even sextants and falls in odd ones; where it falls, the product
-/// is a float.
+/// `part` in even sextants and falls in odd ones; when it falls, the product is
+/// a float.
 HWY_INLINE VD between_level(VD value, VD saturation, VD part, VD product,
                             VD is_odd) {
   const VD rest = hn::Sub(hn::Set(DD(), 1.0), part);

@@ -17,7 +17,7 @@ void make_rgb_grey(const std::uint8_t* rgb, std::size_t width,
 /// Moves each pixel away from its grey, or to it: see blend_bytes().
 void saturate_rgb(std::uint8_t* rgb, std::size_t width, float amount);
 
-/// Adds `steps` to each pixel's hue, of which a full circle has 256, as Pillow
+/// Adds `steps` to each pixel's hue, out of 256 for a full circle, as Pillow
 /// does by way of its HSV: there and back, with its roundings.
 void turn_hue(std::uint8_t* rgb, std::size_t width, std::uint8_t steps);
 

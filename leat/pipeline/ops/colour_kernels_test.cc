@@ -30,7 +30,7 @@ Bytes noise(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-/// Colours in steps of 5, of which many have equal channels.
+/// Colours in steps of 5, many of them with equal channels.
 Bytes all_colours() {
   Bytes rgb;
   for (int r = 0; r < 256; r += 5) {

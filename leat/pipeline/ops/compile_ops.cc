@@ -81,7 +81,7 @@ std::vector<Op> take_functions(Chain& chain) {
   return functions;
 }
 
-/// A chain without functions; of no ops, the field as it is.
+/// A chain without functions; without ops, the field as it is.
 Result<OutputField> compile_plain(const Chain& chain,
                                   const std::vector<FieldSpec>& fields,
                                   const Followed& followed) {

@@ -28,13 +28,13 @@ std::int64_t round_half_even(double value);
 
 Rect draw_crop(const RandomResizedCropOp& op, PixelSize image, Draws draws);
 
-/// In the order in which they are made; what changes nothing is left out.
+/// In the order in which they are made; changes without effect are left out.
 std::vector<ColourChange> draw_jitter(const ColorJitterOp& op, Draws draws);
 
 AffineParams draw_affine(const RandomAffineOp& op, PixelSize image,
                          Draws draws);
 
-/// torchvision's functional for a change of colour, and what it calls `amount`;
+/// torchvision's functional for a change of colour, and its name for `amount`;
 /// empty if it takes none.
 std::pair<std::string_view, std::string_view> name_of(ColourKind kind);
 

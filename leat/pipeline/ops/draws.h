@@ -1,4 +1,4 @@
-// Random draws that are functions of what is drawn for, and of nothing else.
+// Random draws that are functions of their purpose, and of nothing else.
 //
 //     key      = mix64(mix64(mix64(mix64(mix64(seed) ^ epoch) ^ sample)
 //                      ^ op) ^ xxh3_64(field))
@@ -8,7 +8,7 @@
 // `op` is the position of the op in the user's list, counted from 0, and
 // `field` the name that the field has behind the op that decodes it. mix64 is a
 // bijection, so two samples of one epoch, or two epochs of one seed, never
-// share a key. This is part of what a seed means: changing it changes every
+// share a key. This is part of the meaning of a seed: changing it changes every
 // run.
 #pragma once
 #include <cstdint>

@@ -16,7 +16,7 @@ class Noise {
  public:
   explicit Noise(std::uint64_t seed) : seed_(seed) {}
 
-  /// By Box and Muller, who make two at a time.
+  /// By Box and Muller, whose method makes two at a time.
   float next() {
     if (has_other_) {
       has_other_ = false;

@@ -41,7 +41,7 @@ std::span<const std::string_view> usual_names(const Op& op) {
   return {};
 }
 
-/// Functions read whatever there is, and texts are parsed wherever they stand.
+/// Functions read anything, and texts are parsed in any kind of field.
 bool can_read(const Op& op, FieldKind kind) {
   const bool parses = std::holds_alternative<ParseIntOp>(op.params) ||
                       std::holds_alternative<ParseFloatOp>(op.params) ||

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-/// The field that `op`, which begins a chain, names; of one that names none,
-/// the only field of bytes, else the only one with a usual name.
+/// The field that `op`, which begins a chain, names. If it names none: the only
+/// field of bytes, else the only one with a usual name.
 ///
 /// Errors:
 ///   kInvalidArgument  there is none, or several, or it cannot be read; the

@@ -43,8 +43,9 @@ class FunctionProgram final : public ValueProgram {
   }
 
   std::uint64_t most_bytes(std::uint64_t encoded_bytes) const override {
-    // Nobody knows what a function makes: at least what it gets, and as much as
-    // the most that it has made so far; of pictures of any size, what is usual.
+    // The size of a function's output is unknown: take at least that of its
+    // input, and as much as the most that it has made so far; for pictures of
+    // any size, the usual.
     std::uint64_t bytes = encoded_bytes;
     if (program_ != nullptr && program_->output()) {
       bytes = std::max<std::uint64_t>(bytes, program_->output()->size_bytes());

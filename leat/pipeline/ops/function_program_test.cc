@@ -50,7 +50,7 @@ OpSpec same() {
   });
 }
 
-/// Parsed ops, with a function wherever "*" stands.
+/// Parsed ops, with a function for each "*".
 Result<OutputField> compile(const std::vector<std::string>& ops,
                             const OpSpec& each) {
   std::vector<OpSpec> specs;

@@ -1,4 +1,4 @@
-// Sizes, crops and roundings are torchvision's, whose users compare.
+// Sizes, crops and roundings are torchvision's, so that users can compare.
 
 #include "leat/pipeline/ops/geometry.h"
 
@@ -31,8 +31,8 @@ PixelSize size_for(const ResizeOp& op, PixelSize image) {
                                      : PixelSize{scaled, op.shorter_side};
 }
 
-/// Follows the ops; what is said of x is said of the picture as the ops see it,
-/// which may be flipped already.
+/// Follows the ops; x refers to the picture as the ops see it, which may be
+/// flipped already.
 class Planner : private PlanBuilder {
  public:
   Planner(PixelSize image, const SampleRandom& random, std::uint64_t field_hash,

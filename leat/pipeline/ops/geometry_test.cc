@@ -77,7 +77,7 @@ TEST(GeometryTest, ACropOfAMirroredPictureIsTakenFromTheOtherSide) {
            {9, 4});
 
   EXPECT_FALSE(twice.is_flipped);
-  // 2.5 rounds to 2 from what is the left then: 3 from the other side.
+  // 2.5 rounds to 2 from the present left: 3 from the other side.
   EXPECT_EQ(twice.last, (Rect{3, 0, 4, 4}));
 }
 

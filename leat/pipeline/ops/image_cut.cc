@@ -24,8 +24,8 @@ bool is_before_cut(const Op& op) {
          std::holds_alternative<LetterboxOp>(op.params);
 }
 
-/// Names ops by what they are, not by how they were written: whatever is left
-/// out is there with its default. Each begins with its place in OpParams.
+/// Names ops by their meaning, not by their text: omitted parameters are there
+/// with their defaults. Each begins with its place in OpParams.
 class Namer {
  public:
   Namer() {

@@ -22,7 +22,7 @@ enum class CutPlace : std::uint8_t {
   kDecoder,  ///< Right behind it: somebody asks a record for the whole size.
 };
 
-/// Cuts `ops`, the first of which is a DecodeImageOp; what lies there are
+/// Cuts `ops`, the first of which is a DecodeImageOp; the value at the cut is
 /// pixels in HWC. `whole` is the program of them all, with the same `field`.
 ///
 /// Errors: as compile_image_program()

@@ -187,7 +187,7 @@ TEST(ImageCutTest, WhatIsBehindTheCutIsNotInTheName) {
   EXPECT_EQ(name_of("decode_image,normalize:imagenet"), plain);
   EXPECT_EQ(name_of("decode_image,random_horizontal_flip,resize:32"), plain);
   EXPECT_EQ(name_of("decode_image,color_jitter:0.1"), plain);
-  // Neither is how it is written, nor the layout of what is delivered.
+  // Neither is its spelling, nor the delivered layout.
   EXPECT_EQ(compiled({{.name = "decode_image",
                        .params_json = R"({"mode": "RGB", "layout": "HWC"})"}})
                 .cut_chain->cut->name(),
@@ -300,7 +300,7 @@ TEST(DecodedRecordTest, NoShapeIsBelievedThatIsNotThatLong) {
     const std::byte before = record.span()[bit / 8];
     record.span()[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto read = read_record(record.span());
-    // A type of the same size is as good; whoever reads it looks at that.
+    // A type of the same size is as good; the reader checks it.
     if (read) {
       EXPECT_EQ(bit / 8, 4u) << bit;
       EXPECT_EQ(read->spec.size_bytes(), spec.size_bytes());

@@ -19,7 +19,7 @@
 namespace leat {
 namespace {
 
-/// The header, of an image that the decoder takes as it is asked to.
+/// The header, for an image that the decoder takes in the requested form.
 Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                                const DecodeImageOp& decode) {
   LEAT_TRY(const ImageHeader header,
@@ -241,7 +241,7 @@ class PixelsImageProgram final : public PixelsProgram {
   const DType dtype_;
 };
 
-/// An array has to have the same size whatever is drawn.
+/// An array has to have the same size for any draw.
 Result<void> check_size_is_not_drawn(const std::vector<Op>& ops) {
   const Op* turned = nullptr;
   for (std::size_t i = 0; i < ops.size(); ++i) {

@@ -267,8 +267,8 @@ class ImageRun {
     }
   }
 
-  /// Reads all that the step reads, changes it, and hands on what is read of
-  /// it.
+  /// Reads all that the step reads, changes it, and hands on the part that the
+  /// next step reads.
   Result<void> change_whole(std::size_t i, RowSink& sink) {
     const GeometryStep& step = plan_.steps[i];
     const Rect& window = plan_.read_of(i + 1);

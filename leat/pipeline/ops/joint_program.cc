@@ -155,7 +155,7 @@ class JointProgram {
   mutable std::vector<std::atomic<std::uint64_t>> most_made_;
 };
 
-/// One field of what they make together.
+/// One field of their joint output.
 class PartProgram final : public ValueProgram {
  public:
   PartProgram(std::shared_ptr<const JointProgram> whole, std::size_t part)

@@ -13,7 +13,7 @@ namespace leat {
 
 /// One of the chains, up to its first function and from there on.
 struct JointChain {
-  /// As the ops before make it; of none, as it is in the catalogue.
+  /// The output of the ops before; without any, the field of the catalogue.
   OutputField before;
   FieldKind kind = FieldKind::kBytes;  ///< In the catalogue.
   std::string field;                   ///< As for compile_image_program().

@@ -89,9 +89,9 @@ alignas(32) constexpr std::uint8_t kPairsOfLow[32] = {
     8,  9,  10, 11, 8,  9,  10, 11, 8,  9,  10, 11, 8,  9,  10, 11,
     12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15};
 
-/// Writes one pixel to each of `kCount` rows (1 or 4) from sums over taps, of
-/// which each block has a part. The fourth byte is the next pixel's, which
-/// comes next.
+/// Writes one pixel to each of `kCount` rows (1 or 4) from sums over taps; each
+/// block has a part of them. The fourth byte is the next pixel's, which comes
+/// next.
 template <std::uint32_t kCount, class V>
 HWY_INLINE void store_pixels(const V (&sums)[kCount], std::uint8_t* into,
                              std::size_t stride) {
@@ -191,8 +191,8 @@ void resize_rows(const Rows& rows, std::uint32_t channels,
   }
 }
 
-/// Four vectors of sums, whose blocks came from InterleaveLower and Upper, to
-/// kBytes bytes.
+/// Converts four vectors of sums, whose blocks came from InterleaveLower and
+/// Upper, to kBytes bytes.
 template <class V>
 HWY_INLINE void store_bytes(const V (&sums)[4], std::uint8_t* into) {
   const D16 d16;

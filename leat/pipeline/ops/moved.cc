@@ -1,6 +1,6 @@
 // A step reads a part of an image, its `from`, and makes another image of it:
-// what lies outside of that part is cut off, and the rest goes where its pixels
-// go.
+// everything outside of that part is cut off, and the rest goes where its
+// pixels go.
 
 #include "leat/pipeline/ops/moved.h"
 
@@ -92,8 +92,8 @@ PixelSize size_of(const Geometry& geometry) {
   return {geometry.last.width, geometry.last.height};
 }
 
-/// Calls `moves(where)` for each change of a step that moves pixels, with what
-/// it does to a point, and `cuts(part)` with what can be seen behind it.
+/// Calls `moves(where)` for each change of a step that moves pixels, with its
+/// effect on a point, and `cuts(part)` with the part that is visible behind it.
 template <class Moves, class Cuts>
 void for_each_move(const GeometryStep& step, double wide, const Moves& moves,
                    const Cuts& cuts) {

@@ -92,7 +92,7 @@ struct RandomCropOp {
   FillColour fill = {0, 0, 0};
 };
 
-/// Each drawn from its bounds; those of hue are around 0, of others around 1.
+/// Each drawn from its bounds; those of hue are around 0, the others around 1.
 struct ColorJitterOp {
   std::array<double, 2> brightness = {1, 1};
   std::array<double, 2> contrast = {1, 1};
@@ -180,7 +180,7 @@ struct FunctionOp {
 
 /// Pads a batch; the last op of its field.
 struct PadToOp {
-  PixelSize size;  ///< 0 by 0: of the largest in the batch.
+  PixelSize size;  ///< 0 by 0: the largest in the batch.
   std::uint32_t multiple = 1;
   double fill = 0;
 };

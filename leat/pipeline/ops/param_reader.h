@@ -20,15 +20,14 @@
 
 namespace leat {
 
-/// A word that a parameter may be, and what it means.
+/// A word that a parameter may be, and its meaning.
 template <class T>
 struct Choice {
   std::string_view name;
   T value;
 };
 
-/// The first thing that is wrong is kept, and whatever is read after that is a
-/// default.
+/// The first error is kept, and later reads return defaults.
 ///
 /// Threads: one.
 class ParamReader {

@@ -148,7 +148,7 @@ class JsonProgram final : public ValueProgram {
   const std::string field_;
 };
 
-/// An array of a .npy file: what it is, and its items.
+/// An array of a .npy file: its type and shape, and its items.
 struct NpyArray {
   TensorSpec spec;
   std::span<const std::byte> items;

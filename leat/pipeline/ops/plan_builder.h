@@ -9,8 +9,8 @@
 
 namespace leat {
 
-/// Follows a picture through its ops; what is said of x and y is said of the
-/// picture as the ops see it, which may be mirrored already.
+/// Follows a picture through its ops; x and y refer to the picture as the ops
+/// see it, which may be mirrored already.
 class PlanBuilder {
  public:
   /// `drawn` gets what is noted; null if nobody asks.

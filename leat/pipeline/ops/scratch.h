@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// Bytes that grow when more are asked for; what they held is lost.
+/// Bytes that grow when more are asked for; their content is lost.
 class ReusedBytes {
  public:
   std::uint8_t* at_least(std::size_t size_bytes) {

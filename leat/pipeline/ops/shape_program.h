@@ -24,8 +24,8 @@ struct OwnShapes {
 Result<std::optional<OwnShapes>> take_own_shapes(std::vector<Op>& ops,
                                                  PixelLayout layout);
 
-/// Has the batches of `output` joined in this way: what it makes differs in
-/// shape from sample to sample. REQUIRES: it has a program.
+/// Has the batches of `output` joined in this way: its values differ in shape
+/// from sample to sample. REQUIRES: it has a program.
 void give_own_shapes(OutputField& output, const OwnShapes& shapes);
 
 }  // namespace leat

@@ -27,7 +27,7 @@ AffineMatrix affine_matrix(const AffineParams& params, double center_x,
                            double center_y);
 
 /// A rotation by `degrees`, counter-clockwise, of a picture of this size, and
-/// the size of what comes out: the same, or if `expand` such that all fits.
+/// the size of the result: the same, or if `expand` such that all fits.
 struct Rotation {
   AffineMatrix matrix = {};
   std::uint32_t width = 0;

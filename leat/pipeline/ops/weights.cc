@@ -1,5 +1,5 @@
 // The filter is stretched by the factor of reduction, never squeezed, and cut
-// off at the edges of the source; what is left is scaled to sum to 1.
+// off at the edges of the source; the rest is scaled to sum to 1.
 
 #include "leat/pipeline/ops/weights.h"
 

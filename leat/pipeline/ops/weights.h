@@ -65,7 +65,7 @@ class AxisWeights {
   /// REQUIRES: nothing in `request` is empty; the window lies in the target.
   void assign(const AxisRequest& request);
 
-  /// One target, of these weights, whose sum is 1.
+  /// One target with these weights, whose sum is 1.
   void assign_kernel(std::span<const double> weights);
 
   /// The source pixels that any target reads: [first, first + count).
