@@ -332,8 +332,8 @@ class ImageRun {
   ImageReader& reader_;
   const std::uint32_t channels_;  // Bytes of a pixel.
   const Orientation orientation_;
-  PixelSize stored_;            // What the decoder delivers.
-  std::size_t next_image_ = 0;  // Of the two in the scratch.
+  PixelSize stored_;            // The size that the decoder delivers.
+  std::size_t next_image_ = 0;  // The next of the two images in the scratch.
   std::optional<DecodedRows> decoded_;
   std::optional<PixelRows> pixels_;
   std::optional<ViewRows> view_;

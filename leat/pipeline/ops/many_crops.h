@@ -24,8 +24,8 @@ class SizedProgram : public Program {
                                      RunNotes& notes) const = 0;
 };
 
-/// What `before` makes, uint8 in HWC, through each of `views`: an array with
-/// one more dimension, the first, as long as there are views.
+/// Passes the output of `before`, uint8 in HWC, through each of `views`: an
+/// array with one more dimension, the first, as long as there are views.
 enum class BeforeCrops : std::uint8_t { kDecodesAlone, kHasOps };
 std::shared_ptr<const SizedProgram> make_many_crops(
     std::shared_ptr<const SizedProgram> before, BeforeCrops what,
