@@ -286,7 +286,8 @@ class Loader:
         made_anew = any(
             op.per == "batch" and op._field is None for op in ops if isinstance(op, _ops.Python)
         )
-        delivered = () if made_anew else self._native.field_names
+        added = [name for op in ops for name in getattr(op, "adds", ())]
+        delivered = () if made_anew else [*self._native.field_names, *added]
         self._rename = _batch.renaming(rename, delivered)
         if self._dataset is not None:
             url, digest = self._dataset.url, self._dataset.digest

@@ -103,3 +103,59 @@ def test_what_cannot_be_is_said(corpus):
         leat.Dataset.tokens(corpus, dtype="complex64", seq_len=10)
     with pytest.raises(leat.InvalidArgument, match="seq_len=0"):
         leat.Dataset.tokens(corpus, dtype="uint16", seq_len=0)
+
+
+def expected(tokens, eos):
+    """Documents and places, one token after another."""
+    ids, places, begins = [], [], []
+    for row, window in enumerate(tokens.tolist()):
+        document = place = 0
+        begins.append(row * len(window))
+        ids.append([])
+        places.append([])
+        for at, token in enumerate(window):
+            ids[-1].append(document)
+            places[-1].append(place)
+            place += 1
+            if token == eos and at + 1 < len(window):
+                document, place = document + 1, 0
+                begins.append(row * len(window) + at + 1)
+    return ids, places, [*begins, tokens.size]
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch", "jax"])
+def test_documents_of_whole_windows(tmp_path, output):
+    pytest.importorskip(output, reason=f"{output} is not installed")
+    tokens = np.random.default_rng(5).choice(4, 900).astype("<u2")
+    write(tmp_path / "corpus" / "a.bin", tokens.tobytes())
+    dataset = leat.Dataset.tokens(tmp_path / "corpus", dtype="uint16", seq_len=30)
+    adds = ("cu_seqlens", "document_ids", "position_ids")
+
+    loader = leat.Loader(dataset, batch_size=7, train=True, fields=("tokens",), output=output,
+                         ops=[leat.ops.Documents(eos=3, adds=adds)])
+
+    for windows, *made in loader:
+        windows, (cu_seqlens, ids, places) = np.asarray(windows), map(np.asarray, made)
+        wanted = expected(windows, 3)
+        assert ids.tolist() == wanted[0] and ids.dtype == np.int32
+        assert places.tolist() == wanted[1] and places.dtype == (np.int32 if output == "jax" else np.int64)
+        assert cu_seqlens.tolist() == wanted[2] and cu_seqlens.dtype == np.int32
+
+
+def test_documents_come_under_names_of_ones_own(corpus):
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    loader = leat.Loader(dataset, batch_size=4, train=False, rename={"tokens": "input_ids", "document_ids": "seq_idx"},
+                         ops=[leat.ops.Documents(eos=5, adds="document_ids")], output="numpy")
+    batch = next(iter(loader))
+    assert dict(batch).keys() == {"input_ids", "seq_idx"}
+    assert batch["seq_idx"][0].tolist() == [0] * 6 + [1] * 4
+
+
+def test_documents_that_cannot_be(corpus):
+    with pytest.raises(leat.InvalidArgument, match="eos='x'"):
+        leat.ops.Documents("x")
+    with pytest.raises(leat.InvalidArgument, match="adds="):
+        leat.ops.Documents(1, adds=("ids",))
+    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
+    with pytest.raises(leat.InvalidArgument, match="no field 'words'; it has tokens"):
+        next(iter(leat.Loader(dataset, batch_size=2, train=False, ops=[leat.ops.Documents(1, tokens="words")])))

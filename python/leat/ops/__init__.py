@@ -60,6 +60,7 @@ from leat.ops._colour import (
     RandomSolarize,
 )
 from leat.ops._decode import DecodeImage, DecodeMask
+from leat.ops._documents import Documents
 from leat.ops._geometry import (
     CenterCrop,
     FiveCrop,
@@ -101,6 +102,7 @@ __all__ = [
     "CutMix",
     "DecodeImage",
     "DecodeMask",
+    "Documents",
     "FiveCrop",
     "GaussianBlur",
     "Grayscale",
