@@ -188,15 +188,16 @@ Result<void> run_agent(const AgentFlags& flags, CommandContext& context) {
 std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
   auto flags = std::make_shared<AgentFlags>();
   app.add_option("--socket", flags->socket,
-                 "where loaders find it; without: $LEAT_AGENT, else the first "
+                 "the socket for loaders; without: $LEAT_AGENT, else the first "
                  "that may be made of $XDG_RUNTIME_DIR/leat/agent.sock, "
                  "/run/leat/agent.sock and /tmp/leat-UID/agent.sock");
-  app.add_option("--group", flags->group,
-                 "whose members may come too, as root, at "
-                 "/run/leat/agent.sock; without: this user and root");
-  app.add_option("--objective", flags->objective,
-                 "throughput: the most in all; fairness: the most for who has "
-                 "least")
+  app.add_option(
+      "--group", flags->group,
+      "a group whose members may connect, too (needs root; the socket is "
+      "/run/leat/agent.sock); without: this user and root");
+  app.add_option(
+         "--objective", flags->objective,
+         "throughput: the highest sum; fairness: the most for the slowest job")
       ->check(CLI::IsMember({"throughput", "fairness"}))
       ->capture_default_str();
   app.add_option("--floor", flags->floor,
@@ -204,10 +205,11 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--threads", flags->threads,
-                 "that decode, of all jobs; without: the cores there are")
+                 "threads that decode, of all jobs; without: one for each core")
       ->check(CLI::Range(1.0, 4096.0));
-  app.add_option("--max-in-flight", flags->max_in_flight,
-                 "requests of all jobs; without: as many as each wants")
+  app.add_option(
+         "--max-in-flight", flags->max_in_flight,
+         "requests in flight of all jobs; without: as many as each wants")
       ->check(CLI::Range(1.0, 1048576.0));
   app.add_option("--bandwidth", flags->bandwidths,
                  "bytes a second that all jobs together read, such as 1GB; or, "
@@ -215,12 +217,12 @@ std::function<Result<void>(CommandContext&)> add_agent(CLI::App& app) {
       ->take_all();
   app.add_option("--cache-ram", flags->cache_ram,
                  "RAM of the caches of all jobs, such as 8GiB; without: each "
-                 "keeps what its user gave it");
+                 "keeps the size that its user gave it");
   app.add_option("--cache-disk", flags->cache_disk,
-                 "disk of the caches of all jobs, the same");
+                 "disk of the caches of all jobs, likewise");
   app.add_option("--port", flags->port,
                  "show a page, and metrics, at this port; 0 for a free one");
-  app.add_flag("--json", flags->is_json, "print what it showed at the end");
+  app.add_flag("--json", flags->is_json, "print its last content at the end");
   app.footer("Example:\n  leat agent --port 5328");
   return
       [flags](CommandContext& context) { return run_agent(*flags, context); };

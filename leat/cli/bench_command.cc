@@ -214,7 +214,7 @@ std::function<Result<void>(CommandContext&)> add_bench(CLI::App& app) {
 
 const Command kBenchCommand{
     .name = "bench",
-    .summary = "run the loader and say how fast it is and where it waits",
+    .summary = "run the loader and report its speed and its waits",
     .add = &add_bench,
 };
 

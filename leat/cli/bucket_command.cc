@@ -189,8 +189,8 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
   app.add_option("--total-bandwidth", words->total_bandwidth,
                  "rate of all connections together");
   app.add_option("--fault", words->faults,
-                 "what goes wrong, and how often: 503:1%, reset:0.1%, "
-                 "truncate:1%, stall:1%, slow:2s:1%; may be repeated")
+                 "a fault and its rate: 503:1%, reset:0.1%, truncate:1%, "
+                 "stall:1%, slow:2s:1%; may be repeated")
       ->take_all();
   app.add_option("--fault-script", words->fault_script,
                  "file of lines such as: after 10 GET photos/ 503 x3");

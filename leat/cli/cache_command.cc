@@ -125,11 +125,11 @@ Result<void> run_clear(const CacheFlags& flags, CommandContext& context) {
 std::function<Result<void>(CommandContext&)> add_cache(CLI::App& app) {
   auto flags = std::make_shared<CacheFlags>();
   app.add_option("ACTION", flags->action,
-                 "ls: what is there; verify: reads every record; clear: "
-                 "removes what no running job writes")
+                 "ls: lists segments; verify: reads every record; clear: "
+                 "removes segments that no running job writes")
       ->required()
       ->check(CLI::IsMember({"ls", "verify", "clear"}));
-  app.add_option("PATH", flags->path, "what leat.Cache(disk=) was given")
+  app.add_option("PATH", flags->path, "the folder of leat.Cache(disk=)")
       ->required();
   app.add_flag("--json", flags->is_json, "print one JSON value");
   app.footer("Example:\n  leat cache verify /nvme/leat");

@@ -170,7 +170,7 @@ std::function<Result<void>(CommandContext&)> add_explain(CLI::App& app) {
 
 const Command kExplainCommand{
     .name = "explain",
-    .summary = "say where a loader's speed ends and what more would buy",
+    .summary = "explain a loader's bottleneck and the gain of more resources",
     .add = &add_explain,
 };
 

@@ -66,7 +66,7 @@ std::function<Result<void>(CommandContext&)> add_index(CLI::App& app) {
   app.add_flag("--publish", flags->is_published,
                "list anew and put the catalogue beside the data, for everyone");
   app.add_option("--classes", flags->classes,
-                 "what labels count through, instead of the sorted folders")
+                 "the classes that labels count, instead of the sorted folders")
       ->delimiter(',');
   app.add_option("--inventory", flags->inventory,
                  "the manifest.json of an S3 Inventory (CSV): nothing is "

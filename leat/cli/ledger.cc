@@ -13,8 +13,8 @@ constexpr std::uint64_t kMostFileBytes = 1 << 20;
 
 void LedgerFlags::add_to(CLI::App& app) {
   app.add_option("--provider", provider,
-                 "whose prices: s3, gcs; else those of who serves the data, "
-                 "or of s3")
+                 "the provider whose prices count: s3, gcs; else the one that "
+                 "serves the data, or s3")
       ->envname("LEAT_PROVIDER");
   app.add_option("--node-per-hour", node_per_hour,
                  "dollars that a machine costs")

@@ -53,8 +53,9 @@ void LoaderFlags::add_to(CLI::App& app) {
         std::numeric_limits<std::uint32_t>::max(),
         "pieces of shards that a block shuffle mixes")
       ->capture_default_str();
-  app.add_option("--drop-last", drop_last,
-                 "leave out what does not fill a step; default: as --shuffle");
+  app.add_option(
+      "--drop-last", drop_last,
+      "leave out samples that do not fill a step; default: as --shuffle");
   app.add_option(
       "--ops", ops,
       "such as decode_image,random_resized_crop:224,normalize:imagenet; "
@@ -62,21 +63,23 @@ void LoaderFlags::add_to(CLI::App& app) {
   app.add_option("--fields", fields, "such as image,label; default: all");
   app.add_option("--on-error", on_error, "raise or substitute")
       ->capture_default_str();
-  size("--memory", memory, "bytes on the way, of this node");
+  size("--memory", memory, "bytes of batches on their way, on this node");
   count("--threads", threads, kMostThreads,
-        "threads that decode, of this node; default: its CPUs");
+        "threads that decode on this node; default: its CPUs");
   count("--max-in-flight", max_in_flight, kMostInFlight,
-        "requests in flight, of this node; default: 128");
+        "requests in flight on this node; default: 128");
   count("--fetch-size", fetch_size, FetchAhead::kMost,
         "read ahead as DELI does: in fetches of so many samples");
   count("--queue-threshold", queue_threshold, FetchAhead::kMost,
-        "of --fetch-size: when so many of those asked for are left; default: 0",
+        "with --fetch-size, fetch more when so many of those asked for are "
+        "left; default: 0",
         0);
-  app.add_option("--cache", cache, "auto: chosen from what is free");
+  app.add_option("--cache", cache,
+                 "auto: sizes chosen from the free memory and disk");
   size("--cache-ram", cache_ram,
-       "bytes of memory that keep what was fetched, of this node");
+       "bytes of memory on this node that keep fetched samples");
   app.add_option("--cache-disk", cache_disk,
-                 "a folder that keeps what was fetched, for later runs too");
+                 "a folder that keeps fetched samples, for later runs too");
   size("--cache-disk-limit", cache_disk_limit,
        "bytes in it; default: half of what is free");
   app.add_option("--cache-policy", cache_policy,
@@ -84,39 +87,39 @@ void LoaderFlags::add_to(CLI::App& app) {
                  "default: belady");
   app.add_option(
       "--cache-window", cache_window,
-      "of windowed_belady: how many reads of the job it looks ahead");
+      "with windowed_belady, how many reads of the job it looks ahead");
   app.add_option("--cache-placement", cache_placement,
-                 "of never_evict: what tiers may hold: any, first_epoch, what "
-                 "this node reads then, or frequency, what it reads most "
-                 "often; default: any");
-  app.add_option("--cache-form", cache_form,
-                 "what is kept of pictures: encoded, decoded or auto");
+                 "with never_evict, the samples that tiers may hold: any; "
+                 "first_epoch, those this node reads then; or frequency, those "
+                 "it reads most often; default: any");
+  app.add_option(
+      "--cache-form", cache_form,
+      "the form in which pictures are kept: encoded, decoded or auto");
   app.add_flag("--cache-shared", cache_shared,
-               "share it with other jobs of this node that read the same");
+               "share it with other jobs of this node that read the same data");
   count("--cache-first-within", cache_first_within, Steps::kMax,
-        "of so many positions, deliver first what is cached", 0);
+        "deliver cached samples first, among so many positions", 0);
   app.add_option("--cache-peers", cache_peers,
                  "host:port,...: memcached servers that all ranks share")
       ->delimiter(',');
   app.add_option("--cache-peer-placement", cache_peer_placement,
-                 "where a record lies: key, or frequency, on the node that "
-                 "reads it most often; default: key");
+                 "the node of a record: key, or frequency, the node that reads "
+                 "it most often; default: key");
   app.add_option("--cache-peer-patience", cache_peer_patience,
                  "how long a peer may keep silent; default: 100 ms")
       ->check(duration_in_units());
   count("--rank", rank, kMostRanks - 1,
-        "which rank to be; default: the launcher's", 0);
-  count("--world-size", world_size, kMostRanks, "of how many");
+        "the rank of this process; default: the launcher's", 0);
+  count("--world-size", world_size, kMostRanks, "the number of ranks");
   app.add_flag("--no-hash", has_no_hash,
                "no order and content hashes, when CPU is being measured");
   app.add_option("--trace", trace,
-                 "a file for a trace that Perfetto opens: where the time of "
-                 "every sample went");
-  app.add_flag(
-      "--no-tune", has_no_tune,
-      "use all threads and requests that are given, at once and always");
-  app.add_option("--tune-trace", tune_trace,
-                 "a file for what the tuner sees, for leat explain --replay");
+                 "a file for a trace for Perfetto: a timeline of every sample");
+  app.add_flag("--no-tune", has_no_tune,
+               "always use all of --threads and --max-in-flight");
+  app.add_option(
+      "--tune-trace", tune_trace,
+      "a file for the tuner's observations, for leat explain --replay");
 }
 
 Result<std::optional<CacheOptions>> LoaderFlags::cache_options() const {
@@ -221,9 +224,10 @@ Result<LoaderOptions> LoaderFlags::loader_options() const {
 
 void StoreFlags::add_to(CLI::App& app) {
   app.add_option("--endpoint-url", endpoint_url,
-                 "where S3 is; default: the environment, the profile, AWS");
+                 "the S3 endpoint; default: the environment, the profile, AWS");
   app.add_option("--region", region, "default: the environment, the profile");
-  app.add_option("--profile", profile, "of the AWS configuration files");
+  app.add_option("--profile", profile,
+                 "the profile in the AWS configuration files");
   app.add_flag("--no-sign-request", no_sign_request,
                "send requests unsigned, for public buckets");
   app.add_flag("--requester-pays", requester_pays,

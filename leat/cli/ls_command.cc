@@ -159,7 +159,7 @@ std::function<Result<void>(CommandContext&)> add_ls(CLI::App& app) {
 
 const Command kLsCommand{
     .name = "ls",
-    .summary = "list what is at a place: samples, bytes, key",
+    .summary = "list the samples or objects at a place: bytes and key",
     .add = &add_ls,
 };
 

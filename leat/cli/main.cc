@@ -25,7 +25,7 @@ const std::vector<CommandGroup> kCommands = {
       &kCacheCommand}},
     {"Find out how fast training goes, and why",
      {&kDoctorCommand, &kBenchCommand, &kProfileCommand, &kExplainCommand}},
-    {"Ask what would be otherwise",
+    {"Predict the effect of changes",
      {&kWhatIfCommand, &kRecommendCommand, &kPlanCommand, &kSimulateCommand}},
     {"Share a node among jobs", {&kAgentCommand, &kTopCommand}},
     {"Try things, and look things up",

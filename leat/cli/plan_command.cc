@@ -286,21 +286,21 @@ void add_job_flags(CLI::App& app, PlanFlags& flags) {
     app.add_option(name, value, help)->check(check)->capture_default_str();
   };
   count("--global-batch-size", flags.global_batch_size, kMostBatch,
-        "of all ranks");
+        "samples a step over all ranks");
   count("--nodes", flags.nodes, kMostRanks, "how many machines train");
   count("--ranks-per-node", flags.ranks_per_node, kMostRanks,
-        "processes on each");
+        "processes on each machine");
   count("--epochs", flags.epochs, kMostEpochs, "how many");
   count("--max-in-flight", flags.max_in_flight, kMostInFlight,
-        "requests in flight, of a node");
+        "requests in flight on a node");
   count("--seed", flags.seed, std::numeric_limits<std::uint64_t>::max(),
-        "of the order", 0);
+        "the seed of the order", 0);
   text("--ram", flags.ram, size_in_bytes(),
-       "for the cache, of each node: 8GiB");
+       "memory for the cache on each node: 8GiB");
   text("--disk", flags.disk, size_in_bytes(), "the same on disk");
   text("--step-time", flags.step_time, duration_in_units(),
-       "what a training step computes");
-  text("--latency", flags.latency, duration_in_units(), "of a GET");
+       "the time of a training step's compute");
+  text("--latency", flags.latency, duration_in_units(), "the latency of a GET");
   text("--bandwidth", flags.bandwidth, size_in_bytes(),
        "bytes a second that a node receives; 0: no limit");
 }
@@ -332,7 +332,7 @@ std::function<Result<void>(CommandContext&)> add_plan(CLI::App& app) {
 
 const Command kPlanCommand{
     .name = "plan",
-    .summary = "simulate what a cache, a policy or more nodes would buy",
+    .summary = "simulate the gain of a cache, a policy or more nodes",
     .add = &add_plan,
 };
 

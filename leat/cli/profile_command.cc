@@ -292,14 +292,14 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
                  "\"slurm\": those of the allocation, by srun; or hosts, by "
                  "ssh: node[01-03,07],gpu5");
   app.add_option("--node", flags->node_prefixes,
-                 "what to put in front of the command to run it on a node, "
-                 "once for each: \"ssh host\"")
+                 "a prefix of the command that runs it on a node, once for "
+                 "each: \"ssh host\"")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--master-addr", flags->master_address,
-                 "where the other nodes reach the first, where that is not the "
-                 "name that --nodes gives it");
-  app.add_option("--steps", flags->steps, "measured in each run")
+                 "the address of the first node for the others, if that is not "
+                 "its name in --nodes");
+  app.add_option("--steps", flags->steps, "steps that are measured in each run")
       ->check(count_between(2, kMostSteps))
       ->capture_default_str();
   app.add_option("--warmup", flags->warmup, "steps left out before them")
@@ -317,8 +317,8 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
       ->check(duration_in_units())
       ->capture_default_str();
   app.add_option("--outputs", flags->outputs,
-                 "a folder that the script writes to, besides those below its "
-                 "working directory and your home; may be repeated")
+                 "a folder that the script writes to, outside of its working "
+                 "directory and your home; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--no-scratch", flags->no_scratch,
@@ -338,7 +338,7 @@ std::function<Result<void>(CommandContext&)> add_profile(CLI::App& app) {
 
 const Command kProfileCommand{
     .name = "profile",
-    .summary = "say where a training script waits, without changing it",
+    .summary = "find out where a training script waits, without changing it",
     .add = &add_profile,
 };
 

@@ -260,7 +260,7 @@ Result<void> run_recommend(const RecommendFlags& flags,
 
 std::function<Result<void>(CommandContext&)> add_recommend(CLI::App& app) {
   auto flags = std::make_shared<RecommendFlags>();
-  app.add_option("REPORT", flags->report, "what leat profile --json printed")
+  app.add_option("REPORT", flags->report, "the output of leat profile --json")
       ->required();
   app.add_option("--catalog", flags->catalog,
                  "machines and prices, a TOML file: examples/machines.toml")
@@ -274,19 +274,19 @@ std::function<Result<void>(CommandContext&)> add_recommend(CLI::App& app) {
   };
   positive("--hours", flags->hours, "the cheapest that takes no longer");
   positive("--money", flags->money, "the fastest that costs no more dollars");
-  positive("--epochs", flags->epochs, "of the whole training")
+  positive("--epochs", flags->epochs, "epochs of the whole training")
       ->capture_default_str();
   positive("--steps", flags->steps,
-           "of an epoch, with the processes that were profiled; else the "
+           "steps of an epoch, with the processes that were profiled; else the "
            "loader's length");
   positive("--gradient-bytes", flags->gradient_bytes,
-           "that ranks reduce in a step; else what "
-           "DistributedDataParallel was seen to");
+           "bytes of gradients that ranks reduce in a step; else as seen under "
+           "DistributedDataParallel");
   positive("--gradient-buckets", flags->gradient_buckets,
-           "in which they do so; else 25 MiB each");
+           "the number of buckets of gradients; else 25 MiB each");
   app.add_flag("--cache", flags->has_cache,
-               "epochs after the first read what fits into half the memory "
-               "and the disk from there (leat.Cache)");
+               "epochs after the first read the samples that fit into half the "
+               "memory and the disk from there (leat.Cache)");
   app.add_option("--html", flags->html, "also write a page to look at");
   app.add_flag("--json", flags->is_json, "print one JSON object");
   app.footer(
@@ -302,7 +302,7 @@ std::function<Result<void>(CommandContext&)> add_recommend(CLI::App& app) {
 
 const Command kRecommendCommand{
     .name = "recommend",
-    .summary = "say what a profiled training would cost on which machine",
+    .summary = "predict the cost of a profiled training on other machines",
     .add = &add_recommend,
 };
 

@@ -184,7 +184,7 @@ std::function<Result<void>(CommandContext&)> add_simulate(CLI::App& app) {
 
 const Command kSimulateCommand{
     .name = "simulate",
-    .summary = "say what sharing nodes would do for many jobs",
+    .summary = "predict the effect of sharing nodes among many jobs",
     .add = &add_simulate,
 };
 

@@ -34,7 +34,7 @@ std::function<Result<void>(CommandContext&)> add_stat(CLI::App& app) {
 
 const Command kStatCommand{
     .name = "stat",
-    .summary = "say what a dataset consists of",
+    .summary = "describe a dataset: samples, fields, classes",
     .add = &add_stat,
 };
 

@@ -162,12 +162,13 @@ Result<void> run_top(const TopWords& words, CommandContext& context) {
 
 std::function<Result<void>(CommandContext&)> add_top(CLI::App& app) {
   auto words = std::make_shared<TopWords>();
-  app.add_option("--url", words->url, "where the agent's page is")
+  app.add_option("--url", words->url, "the address of the agent's page")
       ->capture_default_str();
-  app.add_flag("--once", words->once,
-               "show it once and end, as where the output is no terminal");
+  app.add_flag(
+      "--once", words->once,
+      "show it once and end; the default if the output is no terminal");
   app.add_flag("--json", words->json,
-               "print what the agent shows as one object, and end");
+               "print the agent's view as one object, and end");
   app.footer(
       "Example:\n"
       "  leat top\n"
@@ -179,7 +180,7 @@ std::function<Result<void>(CommandContext&)> add_top(CLI::App& app) {
 
 const Command kTopCommand{
     .name = "top",
-    .summary = "show what the jobs of this node do, as its agent sees them",
+    .summary = "show the jobs of this node, as its agent sees them",
     .add = add_top};
 
 }  // namespace leat

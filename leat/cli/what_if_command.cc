@@ -43,7 +43,7 @@ Result<void> run_what_if(const WhatIfFlags& flags, CommandContext& context) {
 
 std::function<Result<void>(CommandContext&)> add_what_if(CLI::App& app) {
   auto flags = std::make_shared<WhatIfFlags>();
-  app.add_option("REPORT", flags->report, "what leat profile --json printed")
+  app.add_option("REPORT", flags->report, "the output of leat profile --json")
       ->required();
   app.add_option("--with", flags->with,
                  "a step with several things otherwise at once: cached=0.5 "
@@ -63,7 +63,7 @@ std::function<Result<void>(CommandContext&)> add_what_if(CLI::App& app) {
 
 const Command kWhatIfCommand{
     .name = "what-if",
-    .summary = "say what would change a training that was profiled",
+    .summary = "predict the effect of changes on a profiled training",
     .add = &add_what_if,
 };
 
