@@ -1,4 +1,4 @@
-"""Runs scripts of docs/coming-from/tasks, each in a fork of a process that has one library imported.
+"""Runs scripts of docs/coming-from/tasks, each in a fork of a process that has its library imported.
 
 Reads a line of JSON for each job: scripts that run at once, each with its folder, its variables and
 the files that take what it prints. Writes a line for each job: how they ended. The libraries take
@@ -110,11 +110,12 @@ def run_all(scripts: list[dict]) -> list[int]:
 
 
 def main() -> None:
-    library = sys.argv[1]
-    if library != "leat":
+    libraries = sys.argv[1:]
+    if libraries != ["leat"]:
         torchvision_apart.load()
         import torchvision.transforms.v2  # noqa: F401
-    globals()[f"load_{library}"]()
+    for library in libraries:
+        globals()[f"load_{library}"]()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:

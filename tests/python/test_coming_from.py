@@ -34,15 +34,15 @@ CLASS_OF = [number % 3 for number in range(216)]
 
 
 class Runner:
-    """A process that has one library imported and runs scripts in forks of itself."""
+    """A process that has libraries imported and runs scripts in forks of itself."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, libraries: list[str]) -> None:
         paths = [str(TASKS), str(pathlib.Path(__file__).parent)]
-        if library != "leat":
+        if libraries != ["leat"]:
             paths += [str(PEERS), str(ORACLE)]
         paths += [path for path in (os.environ.get("PYTHONPATH"),) if path]
         self.process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests/python/coming_from_runner.py"), library],
+            [sys.executable, str(ROOT / "tests/python/coming_from_runner.py"), *libraries],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -78,10 +78,11 @@ def missing(library: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def runners():
-    """By library. They are started at once, for each imports for seconds."""
-    running = {library: Runner(library) for library in LIBRARIES if missing(library) is None}
-    yield running
-    for runner in running.values():
+    """By library. Leat has a process of its own; the others, which import for seconds, share one."""
+    others = [library for library in LIBRARIES if library != "leat" and missing(library) is None]
+    started = [(group, Runner(group)) for group in (["leat"], others) if group]
+    yield {library: runner for group, runner in started for library in group}
+    for _, runner in started:
         runner.close()
 
 
