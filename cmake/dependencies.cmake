@@ -53,9 +53,13 @@ leat_find_by_pkg_config(libwebp-dev WEBP libwebp webp/decode.h)   # WebP
 leat_find_by_pkg_config(libhwy-dev HWY libhwy hwy/highway.h)      # portable SIMD: the resize
 leat_find(libboost-dev Boost 1.74)           # Beast: our servers
 if(LEAT_BUILD_PYTHON)                        # python/CMakeLists.txt uses them
-  find_package(Python 3.9 COMPONENTS Interpreter Development.Module QUIET)
-  if(NOT Python_Development.Module_FOUND)
-    list(APPEND leat_missing python3-dev)
+  if(LEAT_PYTHON_HEADERS)
+    set(PYBIND11_NOPYTHON ON)                # Its headers alone
+  else()
+    find_package(Python 3.9 COMPONENTS Interpreter Development.Module QUIET)
+    if(NOT Python_Development.Module_FOUND)
+      list(APPEND leat_missing python3-dev)
+    endif()
   endif()
   leat_find(pybind11-dev pybind11 2.10 CONFIG)  # Debian's or PyPI's
 endif()

@@ -6,3 +6,6 @@ option(LEAT_BUILD_PYTHON "Build the Python module"                OFF)
 option(LEAT_BUILD_TOOLS  "Build the leat command"                 ${PROJECT_IS_TOP_LEVEL})
 option(LEAT_WERROR       "Treat warnings as errors"               OFF)
 set(LEAT_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined")
+# Both or neither: the module for an interpreter that need not be on this machine.
+set(LEAT_PYTHON_HEADERS "" CACHE PATH "Folder with that interpreter's Python.h")
+set(LEAT_PYTHON_SUFFIX "" CACHE STRING "The end of its modules' names, e.g. .cpython-312-x86_64-linux-gnu.so")

@@ -3,13 +3,20 @@
 nothing else.
 
 check_wheel.py WHEEL
+
+None of it may ask for a newer C library than the wheel's name says.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import io
+import re
 import sys
 import zipfile
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
 
 MOST_BYTES = 40 << 20
 ALLOWED = (
@@ -24,14 +31,43 @@ ALLOWED = (
 NEEDED = ("leat/__init__.py", "leat/py.typed", "leat/_native.pyi", "leat/bin/leat")
 
 
+def glibc_asked_for(binary: bytes) -> tuple[int, ...]:
+    """The newest version of the C library's symbols that it names: (2, 34)."""
+    newest: tuple[int, ...] = (0,)
+    for section in ELFFile(io.BytesIO(binary)).iter_sections():
+        if isinstance(section, GNUVerNeedSection):
+            for _, versions in section.iter_versions():
+                for version in versions:
+                    if found := re.fullmatch(r"GLIBC_([0-9.]+)", version.name):
+                        newest = max(newest, tuple(map(int, found[1].split("."))))
+    return newest
+
+
+def too_new(archive: zipfile.ZipFile, name: str) -> list[str]:
+    tag = re.search(r"manylinux_(\d+)_(\d+)_\w+\.whl$", name)
+    if not tag:
+        return ["its name says no manylinux_X_Y"]
+    told = (int(tag[1]), int(tag[2]))
+    wrong = []
+    for entry in archive.namelist():
+        if entry == "leat/bin/leat" or ".so" in entry:
+            asked = glibc_asked_for(archive.read(entry))
+            if asked > told:
+                wrong.append(f"{entry} asks for glibc {'.'.join(map(str, asked))}")
+    return wrong
+
+
 def main() -> int:
     wheel = sys.argv[1]
     with zipfile.ZipFile(wheel) as archive:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
         packed = sum(entry.compress_size for entry in archive.infolist())
-    wrong = [f"does not belong there: {name}" for name in names
-             if not any(fnmatch.fnmatch(name, pattern) for pattern in ALLOWED)]  # fmt: skip
+        wrong = too_new(archive, wheel)
+    wrong += [f"does not belong there: {name}" for name in names
+              if not any(fnmatch.fnmatch(name, pattern) for pattern in ALLOWED)]  # fmt: skip
     wrong += [f"is missing: {name}" for name in NEEDED if name not in names]
+    if len([name for name in names if name.startswith("leat/_native.") and name.endswith(".so")]) != 1:
+        wrong.append("not one module leat/_native.*.so")
     if packed > MOST_BYTES:
         wrong.append(f"{packed >> 20} MiB, more than {MOST_BYTES >> 20}")
     for line in wrong:

