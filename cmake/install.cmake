@@ -33,3 +33,14 @@ if(TARGET leat)  # Apart from the libraries, so that PATH can name its folder.
   set_target_properties(leat PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endif()
+
+# All that users get, and nothing else.
+add_custom_target(leat_shipped)
+foreach(target IN ITEMS ${libraries} leat _native)
+  if(TARGET ${target})
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "INTERFACE_LIBRARY")
+      add_dependencies(leat_shipped ${target})
+    endif()
+  endif()
+endforeach()

@@ -15,7 +15,7 @@ echo "$tag: installing what the tests import" >&2
 pip() { "$build/venv/bin/python" -m pip --disable-pip-version-check "$@" -qq --only-binary :all:; }
 pip install numpy pillow pybind11 pytest
 # In any version that there is for it; the tests of what there is not are skipped.
-sed 's/[ =#].*//' "$root/tools/requirements.txt" | while read -r package; do
+sed 's/[ =#].*//' "$root"/tools/{,test-}requirements.txt | while read -r package; do
   [ -z "$package" ] || pip install "$package" 2> /dev/null || echo "$tag: without $package" >&2
 done
 

@@ -3,6 +3,7 @@ are not compiled."""
 
 from __future__ import annotations
 
+import ast
 import pathlib
 import re
 import shutil
@@ -12,7 +13,10 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-LISTED = re.findall(r"^([a-z0-9+.|-]+)", (ROOT / "tools/debian-packages.txt").read_text(), re.MULTILINE)
+LISTED = [
+    entry for kind in ("", "test-")
+    for entry in re.findall(r"^([a-z0-9+.|-]+)", (ROOT / f"tools/debian-{kind}packages.txt").read_text(), re.MULTILINE)
+]  # fmt: skip
 
 
 def configure(build: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -81,3 +85,44 @@ def test_the_module_alone_needs_nothing_of_the_commands(for_pip):
 
     assert {"leat/engine/loader.cc", "python/native/module.cc"} <= module
     assert not [one for one in module if one.startswith(("leat/cli/", "leat/bucket/", "leat/profiler/", "leat/agent/")) and "agent/wire" not in one]
+
+
+def test_users_targets_leave_out_every_test(for_pip):
+    shipped = compiled(for_pip, "leat_shipped")
+
+    assert compiled(for_pip, "_native", "leat") <= shipped
+    assert not [one for one in shipped if "test" in pathlib.Path(one).name]
+
+
+def test_a_cross_build_without_its_libraries_names_the_remedy(tmp_path):
+    done = configure(tmp_path, f"--toolchain={ROOT / 'cmake/aarch64-linux-gnu.cmake'}", "-DLEAT_SYSROOT=/nowhere")
+
+    assert done.returncode != 0
+    told = " ".join(done.stderr.split())  # CMake wraps its lines.
+    assert 'LEAT_SYSROOT is "/nowhere"' in told
+    assert "./dev wheel --arch aarch64" in told
+
+
+def imported_by(script: pathlib.Path, seen: set[pathlib.Path]) -> set[str]:
+    """Names of the packages that a script and the scripts beside it import."""
+    seen.add(script)
+    found = set()
+    for node in ast.walk(ast.parse(script.read_text())):
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
+        for name in (one.partition(".")[0] for one in names):
+            beside = script.with_name(f"{name}.py")
+            if not beside.is_file():
+                found.add(name)
+            elif beside not in seen:
+                found |= imported_by(beside, seen)
+    return found - set(sys.stdlib_module_names)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="Python 3.9 cannot say which modules are its own; the others check the same files")
+def test_the_demo_installs_what_it_imports_and_no_more():
+    lines = (ROOT / "tools/requirements.txt").read_text().splitlines()
+    installed = {line.partition("==")[0] for line in lines if not line.startswith("#")}
+    distributions = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
+
+    imported = imported_by(ROOT / "examples/demo.py", set()) - {"leat"}
+    assert {distributions.get(one, one) for one in imported} | {"pybind11"} == installed
