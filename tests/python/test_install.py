@@ -19,12 +19,12 @@ LISTED = [
 ]  # fmt: skip
 
 
-def configure(build: pathlib.Path, *words: str) -> subprocess.CompletedProcess[str]:
+def configure(build: pathlib.Path, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
     pybind11 = subprocess.run([sys.executable, "-m", "pybind11", "--cmakedir"], capture_output=True, text=True).stdout.strip()
     return subprocess.run(
         ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(build), f"-DPython_EXECUTABLE={sys.executable}",
          *([f"-Dpybind11_DIR={pybind11}"] if pybind11 else []), *words],
-        capture_output=True, text=True,
+        capture_output=True, text=True, **options,
     )  # fmt: skip
 
 
@@ -44,6 +44,20 @@ def test_one_message_names_all_that_is_missing(tmp_path):
     assert done.stderr.count("CMake Error") == 1
     listed = {one for entry in LISTED for one in entry.split("|")}
     assert set(named) <= listed, "tools/debian-packages.txt is the list"
+
+
+def test_a_machine_without_a_compiler_is_told_all_that_it_needs(tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("cmake", "ninja"):
+        (programs / name).symlink_to(shutil.which(name))
+    done = configure(tmp_path / "build", "-DLEAT_BUILD_PYTHON=ON", env={"PATH": str(programs)})
+
+    assert done.returncode != 0
+    line = re.search(r"^\s*apt-get install -y --no-install-recommends (.*)$", done.stderr, re.MULTILINE)
+    assert line, done.stderr
+    assert {"g++", "cmake", "libssl-dev", "libboost-dev", "python3-dev"} <= set(line[1].split())
+    assert not {"clang-14", "libgtest-dev"} & set(line[1].split()), "tests need these"
 
 
 def test_what_is_looked_for_is_in_the_list_of_packages():
