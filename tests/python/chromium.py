@@ -14,7 +14,7 @@ import pytest
 
 try:
     from playwright import sync_api as playwright
-except ImportError:  # Debian has none: tools/requirements.txt
+except ImportError:  # Debian has none: tools/test-requirements.txt
     playwright = None
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

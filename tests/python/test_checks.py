@@ -1,6 +1,7 @@
 """The checkers in tools/ find what they are there to find."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -208,3 +209,35 @@ def test_names_finds_one_that_two_sources_define_for_all_to_see(tree):
     assert "leat::A is defined in leat/plan/y.cc:2 and leat/plan/z.cc:2" in run.stdout
     assert ("leat::f(int) is defined in leat/plan/x.cc:2 and "
             "leat/plan/x.h:2 and leat/plan/y.cc:3" in run.stdout)
+
+
+def python_tests_of(module: str) -> list[str]:
+    told = subprocess.run([sys.executable, TOOLS / "python_tests_of.py", module], capture_output=True, text=True, check=True).stdout
+    return [pathlib.Path(line).name for line in told.splitlines()]
+
+
+def test_each_module_has_its_row_of_python_tests():
+    root = TOOLS.parent
+    declared = {found for file in (root / "leat").rglob("CMakeLists.txt")
+                for found in re.findall(r"^leat_module\((\S+)", file.read_text(), re.MULTILINE)}  # fmt: skip
+    rows = re.findall(r"^([a-z0-9/]+): *(.*)$", (root / "tests/python/modules.txt").read_text(), re.MULTILINE)
+
+    assert {module for module, _ in rows} == declared
+    for pattern in {one for _, patterns in rows for one in patterns.split()}:
+        assert list((root / "tests/python").glob(f"test_{pattern}.py")), f"{pattern} names no test"
+
+
+def test_each_python_test_belongs_to_a_module():
+    rows = re.findall(r"^([a-z0-9/]+):", (TOOLS.parent / "tests/python/modules.txt").read_text(), re.MULTILINE)
+
+    assert "test_cache.py" in python_tests_of("cache")
+    assert "test_cache.py" not in python_tests_of("engine")
+    everywhere = {name for module in rows for name in python_tests_of(module)}
+    assert everywhere == {file.name for file in (TOOLS.parent / "tests/python").glob("test_*.py")}
+
+
+def test_an_unknown_module_is_refused_by_name():
+    run = subprocess.run([sys.executable, TOOLS / "python_tests_of.py", "cahce"], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 1
+    assert "no module cahce; the modules are agent, " in run.stderr
