@@ -73,6 +73,8 @@ PAIRS: list[tuple[str, str, list[Any], list[Any]]] = [
     ("`RandomRotation`, bilinear", "`RandomRotation`", [ops.RandomRotation(30, "bilinear")],
      [v2.RandomRotation(30, BILINEAR)]),
     ("`RandomAffine`, bilinear", "`RandomAffine`", [CHAIN_OURS[2]], [CHAIN_THEIRS[2]]),
+    ("`RandomRotation`, bicubic", "`RandomRotation`", [ops.RandomRotation(30, "bicubic")],
+     [v2.RandomRotation(30, v2.InterpolationMode.BICUBIC)]),
     ("`ColorJitter`", "`ColorJitter`", [CHAIN_OURS[3]], [CHAIN_THEIRS[3]]),
     ("`Grayscale`", "`Grayscale`", [ops.Grayscale()], [v2.Grayscale()]),
     ("`RandomGrayscale`", "`RandomGrayscale`", [ops.RandomGrayscale(1)], [v2.RandomGrayscale(1)]),
@@ -195,7 +197,7 @@ bilinear warp, a blur and `AugMix`, which are within one level. If torchvision's
 backends differ, Pillow's is meant: `AugMix` is mixed of Pillow's parts, and torchvision's of
 a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.RandomAffine)`.
 
-- `RandomRotation` and `RandomAffine` take `"nearest"` and `"bilinear"`.
+- What turns, moves and shears takes `"nearest"`, `"bilinear"` and `"bicubic"`.
 - `RandomErasing` works on what is delivered if it comes behind `Normalize` or `Cast`, and on
   bytes if before them.
 - `MixUp` and `CutMix` work on the batch, in the thread that calls `next()`; labels become

@@ -47,7 +47,7 @@ from torchvision_oracle import F, apply_drawn, differences, torch, v2
 
 DRAWS = 200
 SIZES = ((61, 44), (32, 57), (48, 48))
-MODES = {"nearest": v2.InterpolationMode.NEAREST, "bilinear": v2.InterpolationMode.BILINEAR}
+MODES = {name: getattr(v2.InterpolationMode, name.upper()) for name in ("nearest", "bilinear", "bicubic")}
 
 
 def cases(mode: str = "RGB"):
@@ -113,7 +113,7 @@ def test_vertical_flips_among_crops_and_pads():
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 def test_rotations_are_torchvisions(interpolation, mode):
     fill = (7, 90, 200) if mode == "RGB" else 7
     drawn = compare(
@@ -125,7 +125,7 @@ def test_rotations_are_torchvisions(interpolation, mode):
 
 
 @pytest.mark.parametrize("degrees", [0, 90, 180, 270, -90, 45])
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 def test_quarter_turns_are_exact(degrees, interpolation):
     chain = hwc(RandomRotation((degrees, degrees), interpolation))
     image = picture(48, 48)
@@ -154,7 +154,7 @@ def test_rotations_around_a_point_and_expanded():
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 def test_affines_are_torchvisions(interpolation, mode):
     op = RandomAffine(
         (-30, 60), translate=(0.2, 0.4), scale=(0.5, 1.8), shear=(-20, 10, 5, 30),
@@ -379,7 +379,7 @@ def test_noise_is_normal_and_of_bytes_is_refused():
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 @pytest.mark.parametrize(
     "make",
     [
@@ -520,7 +520,7 @@ def test_a_loader_delivers_what_the_chain_makes(tmp_path):
     ("make", "message"),
     [
         (lambda: RandomRotation(-3), "low <= high"),
-        (lambda: RandomRotation(3, "bicubic"), "must be one of nearest, bilinear"),
+        (lambda: RandomRotation(3, "lanczos"), "must be one of nearest, bilinear, bicubic"),
         (lambda: RandomAffine(3, (0, 2)), "from 0 to 1"),
         (lambda: RandomAffine(3, scale=(0, 2)), "0 < low"),
         (lambda: hwc(RandomAffine(3, shear=90)), "between -90 and 90"),

@@ -15,7 +15,7 @@ constexpr ParamInfo kIndependent = {
 
 constexpr ParamInfo kHalfP = {"p", kNumber, "0.5", "the probability"};
 constexpr ParamInfo kWarpFilter = {"interpolation", kText, R"("nearest")",
-                                   "nearest or bilinear"};
+                                   "nearest, bilinear or bicubic"};
 constexpr ParamInfo kWarpFill = {
     "fill", kPixels, "0",
     "of what comes from outside, 0 to 255: one number, or red/green/blue"};
@@ -94,7 +94,8 @@ constexpr std::array kAugMix = {
     ParamInfo{"chain_depth", kPixels, "0", "changes in each; 0 draws 1 to 3"},
     ParamInfo{"alpha", kNumber, "1.0", "of the weights' distribution"},
     ParamInfo{"all_ops", kFlag, "true", "with brightness, colour and the like"},
-    ParamInfo{"interpolation", kText, R"("bilinear")", "nearest or bilinear"},
+    ParamInfo{"interpolation", kText, R"("bilinear")",
+              "nearest, bilinear or bicubic"},
     kWarpFill,
     kIndependent};
 constexpr std::array kLetterbox = {

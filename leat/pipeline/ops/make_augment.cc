@@ -37,7 +37,8 @@ WarpStyle style_in(ParamReader& params) {
   WarpStyle style;
   style.interpolation = params.choice<Interpolation>(
       "interpolation", {{"nearest", Interpolation::kNearest},
-                        {"bilinear", Interpolation::kBilinear}});
+                        {"bilinear", Interpolation::kBilinear},
+                        {"bicubic", Interpolation::kBicubic}});
   style.fill = fill_in(params);
   return style;
 }

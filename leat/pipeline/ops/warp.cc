@@ -175,8 +175,47 @@ void put_between(const ColourView& from, const Between& place,
   blend_four<kChannels>(upper, upper + down, right, place, into);
 }
 
+/// Keys' cubic with a = -1, as Pillow has it for transforms, in its order: what
+/// lies `part` of the way from `b` to `c`.
+double cubic(double a, double b, double c, double d, double part) {
+  const double linear = c - a;
+  const double square = 2 * (a - b) + c - d;
+  const double cube = -a + b - c + d;
+  return b + part * (linear + part * (square + part * cube));
+}
+
+/// Sixteen pixels count; those of the border also for what lies beyond it.
 template <std::uint32_t kChannels>
-void warp_bilinear(const ColourView& from, const AffineMatrix& m,
+void put_cubic(const ColourView& from, double at_x, double at_y,
+               std::uint8_t* into) {
+  // Not negative: a cast rounds down.
+  const auto x = static_cast<std::int64_t>(at_x + 0.5) - 1;
+  const auto y = static_cast<std::int64_t>(at_y + 0.5) - 1;
+  const double part_x = at_x - 0.5 - static_cast<double>(x);
+  const double part_y = at_y - 0.5 - static_cast<double>(y);
+  const std::uint8_t* rows[4];
+  std::size_t columns[4];
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const auto row = std::clamp<std::int64_t>(y - 1 + i, 0, from.height - 1);
+    const auto column = std::clamp<std::int64_t>(x - 1 + i, 0, from.width - 1);
+    rows[i] = from.data + static_cast<std::size_t>(row) * from.stride_bytes;
+    columns[i] = static_cast<std::size_t>(column) * kChannels;
+  }
+  for (std::size_t c = 0; c < kChannels; ++c) {
+    double of_row[4];
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::uint8_t* row = rows[i] + c;
+      of_row[i] = cubic(row[columns[0]], row[columns[1]], row[columns[2]],
+                        row[columns[3]], part_x);
+    }
+    const double value =
+        cubic(of_row[0], of_row[1], of_row[2], of_row[3], part_y);
+    into[c] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+  }
+}
+
+template <std::uint32_t kChannels, Interpolation kInterpolation>
+void warp_smoothly(const ColourView& from, const AffineMatrix& m,
                    const FillColour& fill, const ColourView& into) {
   for (std::uint32_t y = 0; y < into.height; ++y) {
     std::uint8_t* pixel = into.data + y * into.stride_bytes;
@@ -186,7 +225,11 @@ void warp_bilinear(const ColourView& from, const AffineMatrix& m,
       const double at_x = m[0] * middle_x + m[1] * middle_y + m[2];
       const double at_y = m[3] * middle_x + m[4] * middle_y + m[5];
       if (at_x >= 0 && at_x < from.width && at_y >= 0 && at_y < from.height) {
-        put_between<kChannels>(from, between(at_x, at_y), pixel);
+        if constexpr (kInterpolation == Interpolation::kBicubic) {
+          put_cubic<kChannels>(from, at_x, at_y, pixel);
+        } else {
+          put_between<kChannels>(from, between(at_x, at_y), pixel);
+        }
       } else {
         std::copy_n(fill.begin(), kChannels, pixel);
       }
@@ -198,8 +241,11 @@ template <std::uint32_t kChannels>
 void warp_with(const ColourView& from, const AffineMatrix& matrix,
                Interpolation interpolation, const FillColour& fill,
                const ColourView& into) {
-  if (interpolation != Interpolation::kNearest) {
-    warp_bilinear<kChannels>(from, matrix, fill, into);
+  if (interpolation == Interpolation::kBicubic) {
+    warp_smoothly<kChannels, Interpolation::kBicubic>(from, matrix, fill, into);
+  } else if (interpolation == Interpolation::kBilinear) {
+    warp_smoothly<kChannels, Interpolation::kBilinear>(from, matrix, fill,
+                                                       into);
   } else if (matrix[1] == 0 && matrix[3] == 0) {
     scale_nearest<kChannels>(from, matrix, fill, into);
   } else {

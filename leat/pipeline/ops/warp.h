@@ -1,6 +1,6 @@
 // Affine warps: which pixel comes from where, and the loops that fetch it. The
 // matrices are torchvision's, the pixels Pillow's (Image.transform): with
-// nearest byte for byte, with bilinear to within one level.
+// nearest and bicubic byte for byte, with bilinear to within one level.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -39,7 +39,8 @@ Rotation rotation_of(std::uint32_t width, std::uint32_t height, double degrees,
 /// Fills `into`: with `from` as the matrix has it, with `fill` where that lies
 /// outside. Reads and writes up to 4 bytes behind the end of a row.
 ///
-/// REQUIRES: as many channels; the interpolation is nearest or bilinear.
+/// REQUIRES: as many channels; the interpolation is nearest, bilinear or
+/// bicubic.
 void warp(const ColourView& from, const AffineMatrix& matrix,
           Interpolation interpolation, const FillColour& fill,
           const ColourView& into);

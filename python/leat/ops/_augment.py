@@ -87,7 +87,8 @@ class RandAugment(_Augment):
         num_ops: how many, 1 to 64.
         magnitude: which of the magnitudes, from 0; 0 is the weakest.
         num_magnitude_bins: how many magnitudes there are, 2 or more.
-        interpolation: of what is turned, moved or sheared: "nearest" or "bilinear".
+        interpolation: of what is turned, moved or sheared: "nearest", "bilinear" or
+            "bicubic".
         fill: of what comes from outside, 0 to 255: one number, or (red, green, blue);
             None for black.
         independent: as for `RandomResizedCrop`.

@@ -265,7 +265,7 @@ class RandomVerticalFlip(Op):
         super().__init__(params, field, to)
 
 
-WARPS = ("nearest", "bilinear")
+WARPS = ("nearest", "bilinear", "bicubic")
 
 
 class RandomRotation(Op):
@@ -273,7 +273,7 @@ class RandomRotation(Op):
 
     Args:
         degrees: counter-clockwise: from -degrees to degrees, or (low, high).
-        interpolation: "nearest" or "bilinear".
+        interpolation: "nearest", "bilinear" or "bicubic".
         expand: make the picture so large that all of it fits. Its size is random then,
             so a `Resize` or a crop to a height and a width has to follow.
         center: (x, y) in pixels that stays in its place; None for the middle.
@@ -316,7 +316,7 @@ class RandomAffine(Op):
         scale: (low, high), above 0.
         shear: degrees below 90: one number s for -s to s along x, (low, high) along x,
             or (low, high, low, high) along x and along y.
-        interpolation: "nearest" or "bilinear".
+        interpolation: "nearest", "bilinear" or "bicubic".
         fill: of what comes from outside, 0 to 255: one number, or (red, green, blue).
         center: (x, y) in pixels that all is around; None for the middle.
         independent: as for `RandomResizedCrop`.
