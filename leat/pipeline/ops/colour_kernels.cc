@@ -26,7 +26,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_SCALAR
 
 using portable::blend_from;
+using portable::first_of_rgb;
 using portable::grey_of_rgb;
+using portable::invert_from;
 using portable::make_rgb_grey;
 using portable::mirror_row;
 using portable::saturate_rgb;
@@ -92,50 +94,88 @@ HWY_INLINE V32 greys_of(V8 rg, V8 gb) {
   return hn::ShiftRight<16>(hn::Add(sum, hn::Set(D32(), 0x8000)));
 }
 
-HWY_INLINE V8 grey_of(V8 r, V8 g, V8 b) {
+// Four pixels of RGB to 16-bit lanes (r g r g …) and (g b g b …): where they
+// begin the vector, and where they end it.
+constexpr std::uint8_t kZ = 0x80;  // Makes a zero.
+alignas(16) constexpr std::uint8_t kRedGreen[2][16] = {
+    {0, kZ, 1, kZ, 3, kZ, 4, kZ, 6, kZ, 7, kZ, 9, kZ, 10, kZ},
+    {4, kZ, 5, kZ, 7, kZ, 8, kZ, 10, kZ, 11, kZ, 13, kZ, 14, kZ}};
+alignas(16) constexpr std::uint8_t kGreenBlue[2][16] = {
+    {1, kZ, 2, kZ, 4, kZ, 5, kZ, 7, kZ, 8, kZ, 10, kZ, 11, kZ},
+    {5, kZ, 6, kZ, 8, kZ, 9, kZ, 11, kZ, 12, kZ, 14, kZ, 15, kZ}};
+
+template <std::size_t kPlace>
+HWY_INLINE V32 greys_at(const std::uint8_t* rgb) {
   const D8 d;
-  const V8 zero = hn::Zero(d);
-  const V8 rg0 = hn::InterleaveLower(d, r, g);
-  const V8 rg1 = hn::InterleaveUpper(d, r, g);
-  const V8 gb0 = hn::InterleaveLower(d, g, b);
-  const V8 gb1 = hn::InterleaveUpper(d, g, b);
+  const V8 pixels = hn::LoadU(d, rgb);
+  return greys_of(
+      hn::TableLookupBytesOr0(pixels, hn::Load(d, kRedGreen[kPlace])),
+      hn::TableLookupBytesOr0(pixels, hn::Load(d, kGreenBlue[kPlace])));
+}
+
+/// Of a block; reads no more than that.
+HWY_INLINE V8 grey_at(const std::uint8_t* rgb) {
   const auto lower =
-      hn::ReorderDemote2To(D16(),
-                           greys_of(hn::InterleaveLower(d, rg0, zero),
-                                    hn::InterleaveLower(d, gb0, zero)),
-                           greys_of(hn::InterleaveUpper(d, rg0, zero),
-                                    hn::InterleaveUpper(d, gb0, zero)));
+      hn::ReorderDemote2To(D16(), greys_at<0>(rgb), greys_at<0>(rgb + 12));
   const auto upper =
-      hn::ReorderDemote2To(D16(),
-                           greys_of(hn::InterleaveLower(d, rg1, zero),
-                                    hn::InterleaveLower(d, gb1, zero)),
-                           greys_of(hn::InterleaveUpper(d, rg1, zero),
-                                    hn::InterleaveUpper(d, gb1, zero)));
+      hn::ReorderDemote2To(D16(), greys_at<0>(rgb + 24), greys_at<1>(rgb + 32));
   const hn::Half<D8> half;
-  return hn::Combine(d, hn::DemoteTo(half, upper), hn::DemoteTo(half, lower));
+  return hn::Combine(D8(), hn::DemoteTo(half, upper),
+                     hn::DemoteTo(half, lower));
 }
 
 void grey_of_rgb(const std::uint8_t* HWY_RESTRICT rgb, std::size_t width,
                  std::uint8_t* HWY_RESTRICT grey) {
+  std::size_t x = 0;
+  for (; x + kPixels <= width; x += kPixels) {
+    hn::StoreU(grey_at(rgb + x * 3), D8(), grey + x);
+  }
+  portable::grey_of_rgb(rgb + x * 3, width - x, grey + x);
+}
+
+void first_of_rgb(const std::uint8_t* HWY_RESTRICT rgb, std::size_t width,
+                  std::uint8_t* HWY_RESTRICT into) {
   const D8 d;
   std::size_t x = 0;
   for (; x + kPixels <= width; x += kPixels) {
     V8 r, g, b;
     hn::LoadInterleaved3(d, rgb + x * 3, r, g, b);
-    hn::StoreU(grey_of(r, g, b), d, grey + x);
+    hn::StoreU(r, d, into + x);
   }
-  portable::grey_of_rgb(rgb + x * 3, width - x, grey + x);
+  portable::first_of_rgb(rgb + x * 3, width - x, into + x);
 }
+
+void invert_from(int threshold, std::uint8_t* bytes, std::size_t count) {
+  if (threshold > 255) return;
+  const hn::CappedTag<std::uint8_t, 32> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto least = hn::Set(d, static_cast<std::uint8_t>(threshold));
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto value = hn::LoadU(d, bytes + i);
+    const auto reaches =
+        hn::VecFromMask(d, hn::Eq(hn::Max(value, least), value));
+    hn::StoreU(hn::Xor(value, reaches), d, bytes + i);
+  }
+  portable::invert_from(threshold, bytes + i, count - i);
+}
+
+// Each of a block's greys three times: a third of them in each vector.
+alignas(16) constexpr std::uint8_t kThrice[3][16] = {
+    {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5},
+    {5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10},
+    {10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15}};
 
 void make_rgb_grey(const std::uint8_t* rgb, std::size_t width,
                    std::uint8_t* into) {
   const D8 d;
   std::size_t x = 0;
   for (; x + kPixels <= width; x += kPixels) {
-    V8 r, g, b;
-    hn::LoadInterleaved3(d, rgb + x * 3, r, g, b);
-    const V8 grey = grey_of(r, g, b);
-    hn::StoreInterleaved3(grey, grey, grey, d, into + x * 3);
+    const V8 grey = grey_at(rgb + x * 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      hn::StoreU(hn::TableLookupBytes(grey, hn::Load(d, kThrice[i])), d,
+                 into + x * 3 + i * kPixels);
+    }
   }
   portable::make_rgb_grey(rgb + x * 3, width - x, into + x * 3);
 }
@@ -164,7 +204,7 @@ void saturate_rgb(std::uint8_t* rgb, std::size_t width, float amount) {
     hn::Store(r, d, planes[0].bytes);
     hn::Store(g, d, planes[1].bytes);
     hn::Store(b, d, planes[2].bytes);
-    hn::Store(grey_of(r, g, b), d, grey.bytes);
+    hn::Store(grey_at(block), d, grey.bytes);
     for (std::size_t at = 0; at < kPixels; at += kLanes) {
       const VI from = load(grey, at);
       for (Plane& plane : planes) {
@@ -378,7 +418,9 @@ HWY_AFTER_NAMESPACE();
 namespace leat {
 
 HWY_EXPORT(blend_from);
+HWY_EXPORT(first_of_rgb);
 HWY_EXPORT(grey_of_rgb);
+HWY_EXPORT(invert_from);
 HWY_EXPORT(make_rgb_grey);
 HWY_EXPORT(mirror_row);
 HWY_EXPORT(saturate_rgb);
@@ -408,10 +450,12 @@ void blend_from(int from, std::uint8_t* bytes, std::size_t count,
 }
 
 void invert_from(int threshold, std::uint8_t* bytes, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    bytes[i] =
-        bytes[i] >= threshold ? static_cast<std::uint8_t>(~bytes[i]) : bytes[i];
-  }
+  HWY_DYNAMIC_DISPATCH(invert_from)(threshold, bytes, count);
+}
+
+void first_of_rgb(const std::uint8_t* rgb, std::size_t width,
+                  std::uint8_t* into) {
+  HWY_DYNAMIC_DISPATCH(first_of_rgb)(rgb, width, into);
 }
 
 void mirror_row(const std::uint8_t* from, std::size_t width,

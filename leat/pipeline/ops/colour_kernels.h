@@ -10,6 +10,10 @@ namespace leat {
 void grey_of_rgb(const std::uint8_t* rgb, std::size_t width,
                  std::uint8_t* grey);
 
+/// The first channel of each of `width` pixels of RGB.
+void first_of_rgb(const std::uint8_t* rgb, std::size_t width,
+                  std::uint8_t* into);
+
 /// Gives each pixel its grey in all three channels. `into` may be `rgb`.
 void make_rgb_grey(const std::uint8_t* rgb, std::size_t width,
                    std::uint8_t* into);

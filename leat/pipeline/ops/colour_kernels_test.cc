@@ -103,7 +103,7 @@ TEST_F(ColourKernelsTest, SaturateAndMakeGreyAsThePlainLoopsDo) {
               });
 }
 
-TEST_F(ColourKernelsTest, MakeOneGreyOfEachPixel) {
+TEST_F(ColourKernelsTest, MakeOneByteOfEachPixel) {
   on_each_target([] {
     for (const std::size_t width : kWidths) {
       const Bytes rgb = noise(width * 3, 5);
@@ -111,6 +111,9 @@ TEST_F(ColourKernelsTest, MakeOneGreyOfEachPixel) {
       Bytes expected = got;
       grey_of_rgb(rgb.data(), width, got.data());
       portable::grey_of_rgb(rgb.data(), width, expected.data());
+      ASSERT_EQ(got, expected) << width;
+      first_of_rgb(rgb.data(), width, got.data());
+      portable::first_of_rgb(rgb.data(), width, expected.data());
       ASSERT_EQ(got, expected) << width;
     }
   });
@@ -134,8 +137,15 @@ TEST_F(ColourKernelsTest, InvertWhatReachesTheThreshold) {
   Bytes bytes = {0, 99, 100, 255};
   invert_from(100, bytes.data(), bytes.size());
   EXPECT_EQ(bytes, (Bytes{0, 99, 155, 0}));
-  invert_from(256, bytes.data(), bytes.size());
-  EXPECT_EQ(bytes, (Bytes{0, 99, 155, 0}));
+  for (const int threshold : {0, 1, 128, 255, 256}) {
+    expect_same(
+        [=](std::uint8_t* rgb, std::size_t width) {
+          invert_from(threshold, rgb, width * 3);
+        },
+        [=](std::uint8_t* rgb, std::size_t width) {
+          portable::invert_from(threshold, rgb, width * 3);
+        });
+  }
 }
 
 TEST_F(ColourKernelsTest, MirrorARowAsThePlainLoopDoes) {

@@ -17,6 +17,11 @@ inline void grey_of_rgb(const std::uint8_t* rgb, std::size_t width,
   rgb_to_grey(rgb, grey, static_cast<std::uint32_t>(width));
 }
 
+inline void first_of_rgb(const std::uint8_t* rgb, std::size_t width,
+                         std::uint8_t* into) {
+  for (std::size_t x = 0; x < width; ++x) into[x] = rgb[x * 3];
+}
+
 inline void make_rgb_grey(const std::uint8_t* rgb, std::size_t width,
                           std::uint8_t* into) {
   for (std::size_t x = 0; x < width; ++x, rgb += 3, into += 3) {
@@ -97,6 +102,12 @@ inline void blend_from(int from, std::uint8_t* bytes, std::size_t count,
                        float amount) {
   for (std::size_t i = 0; i < count; ++i) {
     bytes[i] = blended(from, bytes[i], amount);
+  }
+}
+
+inline void invert_from(int threshold, std::uint8_t* bytes, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes[i] >= threshold) bytes[i] = static_cast<std::uint8_t>(~bytes[i]);
   }
 }
 

@@ -147,6 +147,12 @@ std::size_t ArraySink::plane_row(std::uint32_t c, std::uint32_t y) const {
 }
 
 const std::uint8_t* ArraySink::planes(Row row) {
+  if (format_.pixel_channels == 3 && format_.channels == 1) {
+    first_of_rgb(row, size_.width, planes_);
+    if (step_ > 0) return planes_;
+    mirror_row(planes_, size_.width, 1, planes_ + plane_stride_);
+    return planes_ + plane_stride_;
+  }
   if (format_.pixel_channels == 3) {
     split_rgb(row, size_.width, step_, planes_, plane_stride_);
     // Mirrored pixels stand at the end of their blocks.

@@ -117,6 +117,8 @@ RunFunction function_of(Interpolation interpolation) {
 }  // namespace
 
 void AxisWeights::assign(const AxisRequest& request) {
+  if (made_for_ == request) return;
+  made_for_ = request;
   targets_.clear();
   quads_.clear();
   if (request.interpolation == Interpolation::kNearest) {
@@ -140,6 +142,7 @@ void AxisWeights::assign(const AxisRequest& request) {
 }
 
 void AxisWeights::assign_kernel(std::span<const double> weights) {
+  made_for_.reset();
   targets_.clear();
   quads_.clear();
   first_ = 0;

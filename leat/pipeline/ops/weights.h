@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,9 +50,11 @@ struct AxisRequest {
   std::uint32_t window_first = 0;  ///< the first of these that is wanted.
   std::uint32_t window_count = 0;
   Interpolation interpolation = Interpolation::kBilinear;
+  friend bool operator==(const AxisRequest&, const AxisRequest&) = default;
 };
 
-/// The weights of the wanted pixels. Reused for the next axis to spare memory.
+/// The weights of the wanted pixels. Reused for the next axis to spare memory;
+/// pictures that follow each other in one size have the same.
 ///
 /// Threads: one at a time.
 class AxisWeights {
@@ -81,6 +84,7 @@ class AxisWeights {
   void assign_nearest(const AxisRequest& request);
   void add(std::uint32_t first, const double* weights, std::uint32_t count);
 
+  std::optional<AxisRequest> made_for_;
   std::uint32_t first_ = 0;
   std::uint32_t count_ = 0;
   std::vector<Target> targets_;
