@@ -141,7 +141,8 @@ def reads(job: dict[str, Any], found: dict[str, Any]) -> Callable[[int, list[int
     way, size = job["way"], job["batch"]
     client = Client(job["endpoint"], job["bucket"])
     if way == "deli":
-        dataset = leat.Dataset(f"s3://{job['bucket']}", endpoint_url=job["endpoint"], no_sign_request=True)
+        reach = {"endpoint_url": job["endpoint"], "no_sign_request": True}
+        dataset = leat.Dataset(f"s3://{job['bucket']}", storage_options=reach)
         get = (lambda n: bytes(dataset[n]["data"])) if job["is_our_engine"] else client.get
         deli = Deli(job, get)
         found["deli"] = deli
@@ -202,7 +203,8 @@ class Watch:
 def run_leat(job: dict[str, Any], watch: Watch) -> dict[str, Any]:
     held = 0
     with leat.Loader(
-        f"s3://{job['bucket']}", endpoint_url=job["endpoint"], no_sign_request=True, seed=job["seed"],
+        f"s3://{job['bucket']}", seed=job["seed"],
+        storage_options={"endpoint_url": job["endpoint"], "no_sign_request": True},
         global_batch_size=job["batch"], shuffle=True, drop_last=False, fields=["data"], batch="dict", epochs=job["epochs"],
         memory=job["memory"],
     ) as loader:  # fmt: skip

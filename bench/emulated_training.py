@@ -83,8 +83,9 @@ def torch_loader(url: str, folder: pathlib.Path, cached: float) -> DataLoader:
 def leat_loader(url: str, folder: pathlib.Path, cached: float) -> leat.Loader:
     # A record takes a little more than its bytes; the margin covers it.
     room = sum(path.stat().st_size + 128 for path in folder.iterdir()) * cached
-    return leat.Loader(
-        f"s3://{BUCKET}", batch_size=BATCH["leat"], shuffle=True, endpoint_url=url, no_sign_request=True, fields=("image",), batch="dict",
+    return leat.research.Loader(
+        f"s3://{BUCKET}", batch_size=BATCH["leat"], shuffle=True, fields=("image",), batch="dict",
+        storage_options={"endpoint_url": url, "no_sign_request": True},
         ops=[leat.ops.DecodeImage(), leat.ops.Resize((224, 224)), leat.ops.Cast("float32")],
         cache=leat.Cache(ram=int(room), policy="never_evict") if cached else None,
         threads=2, max_in_flight=IN_FLIGHT, tune=False, hashes=False, memory="256MiB",

@@ -32,7 +32,7 @@ from measure import report
 _RANK = """
 import sys, time, leat
 begin = time.monotonic()
-loader = leat.Loader(sys.argv[1], endpoint_url=sys.argv[2], no_sign_request=True,
+loader = leat.Loader(sys.argv[1], storage_options={"endpoint_url": sys.argv[2], "no_sign_request": True},
                      global_batch_size=64, shuffle=True, memory="256MiB", threads=1)
 started = time.monotonic()
 batch = next(iter(loader))

@@ -92,12 +92,12 @@ def collate(items: list) -> tuple[Any, list[int], list[bytes]]:
 def train_leat(told: dict) -> Any:
     import leat
 
-    with leat.Loader(
+    with leat.research.Loader(
         told["url"], global_batch_size=BATCH, shuffle=True, seed=told["seed"], epochs=told["epochs"], drop_last=False, ids=True,
         ops=[leat.ops.DecodeImage(), leat.ops.Resize(256), leat.ops.RandomCrop(224),
              leat.ops.RandomHorizontalFlip(), leat.ops.Normalize("imagenet")],
-        hashes=told["hashes"], cache=leat.Cache(**told["cache"]) if told["cache"] else None, no_sign_request=True,
-        endpoint_url=told["endpoint"],
+        hashes=told["hashes"], cache=leat.Cache(**told["cache"]) if told["cache"] else None,
+        storage_options={"endpoint_url": told["endpoint"], "no_sign_request": True},
     ) as loader:  # fmt: skip
         yield
         for _ in range(told["epochs"]):

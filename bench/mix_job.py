@@ -25,8 +25,9 @@ def main() -> None:
     progress = os.open(job["progress"], os.O_WRONLY | os.O_CREAT) if "progress" in job else None
     ops = [leat.ops.DecodeImage(), leat.ops.Resize(job["resize"])] if "picture" in job else []
     with leat.Loader(
-        f"s3://{job['name']}", global_batch_size=job["batch"], shuffle=True, seed=11, ops=ops, drop_last=True, no_sign_request=True,
-        region="us-east-1", epochs=job["epochs"], max_in_flight=job["max_in_flight"], memory="128MiB",
+        f"s3://{job['name']}", global_batch_size=job["batch"], shuffle=True, seed=11, ops=ops, drop_last=True,
+        storage_options={"region": "us-east-1", "no_sign_request": True}, epochs=job["epochs"],
+        max_in_flight=job["max_in_flight"], memory="128MiB",
     ) as loader:  # fmt: skip
         began = time.time()
         done = 0

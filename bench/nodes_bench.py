@@ -105,7 +105,7 @@ def count_gets(
             bucket = stack.enter_context(leat.testing.Bucket(
                 folder, latency="1ms", repeat=f"many/x.bin:{job['samples']}"))
             # Listed before anything is counted.
-            leat.Dataset("s3://many", endpoint_url=bucket.url, no_sign_request=True)
+            leat.Dataset("s3://many", storage_options={"endpoint_url": bucket.url, "no_sign_request": True})
             bucket.reset_counters()
             running.append((bucket, stack.enter_context(started(bucket, job, policy))))
         for bucket, processes in running:

@@ -119,7 +119,8 @@ class Job:
         if servers:
             cache |= {"peers": servers, "peer_patience": "2s"}
         return {
-            "url": "s3://data/train", "endpoint_url": self.endpoint, "no_sign_request": True, "fields": ["data"], "batch": "dict",
+            "url": "s3://data/train", "fields": ["data"], "batch": "dict",
+            "storage_options": {"endpoint_url": self.endpoint, "no_sign_request": True},
             "rank": rank, "world_size": NODES, "global_batch_size": BATCH, "seed": SEED, "epochs": self.epochs,
             # The batch that is trained on, and the samples that are asked for
             # ahead of it.

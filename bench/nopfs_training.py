@@ -67,7 +67,7 @@ def main() -> None:
     if job["loader"] is not None:
         cache = job["loader"].pop("cache")
         url = job["loader"].pop("url")
-        loader = leat.Loader(url, shuffle=True, **job["loader"], cache=leat.Cache(**cache) if cache else None)
+        loader = leat.research.Loader(url, shuffle=True, **job["loader"], cache=leat.Cache(**cache) if cache else None)
     rank.meet()
     began = time.perf_counter()
     if loader is None:

@@ -141,11 +141,12 @@ def same_batches(folder: pathlib.Path, job: dict[str, Any]) -> dict[str, str]:
     with leat.testing.Bucket(folder, latency="1ms", repeat=f"many/x.bin:{job['samples']}") as bucket:
         for rung, how in LIVE.items():
             with contextlib.ExitStack() as stack:
-                loaders = [stack.enter_context(leat.Loader(
-                    "s3://many", endpoint_url=bucket.url, no_sign_request=True, fields=["data", "index"], batch="dict",
+                loaders = [stack.enter_context(leat.research.Loader(
+                    "s3://many", storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
+                    fields=["data", "index"], batch="dict",
                     global_batch_size=job["batch"], shuffle=True, seed=SEED, drop_last=False, epochs=2, rank=rank,
-                    world_size=job["ranks"], threads=1, hashes=False, locality=how.partition(" ")[2] or "none",
-                    cache=leat.Cache(ram=job["capacity"]),
+                    world_size=job["ranks"], threads=1, hashes=False,
+                    cache=leat.Cache(ram=job["capacity"], locality=how.partition(" ")[2] or "none"),
                 )) for rank in range(job["ranks"])]  # fmt: skip
                 found[rung] = [
                     sorted(int(i) for batch in step for i in batch["index"])

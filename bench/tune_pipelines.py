@@ -38,10 +38,10 @@ class Pipeline:
     read_bytes: int = 0
 
     def dataset(self, bucket: leat.testing.Bucket) -> leat.Dataset:
-        url = bucket.s3_url(self.name)
+        url, reach = bucket.s3_url(self.name), {"endpoint_url": bucket.url, "no_sign_request": True}
         if self.tokens is not None:
-            return leat.Dataset.tokens(url, endpoint_url=bucket.url, no_sign_request=True, **self.tokens)
-        return leat.Dataset(url, endpoint_url=bucket.url, no_sign_request=True)
+            return leat.Dataset.tokens(url, storage_options=reach, **self.tokens)
+        return leat.Dataset(url, storage_options=reach)
 
 
 PIPELINES = [
@@ -52,7 +52,7 @@ PIPELINES = [
     # A narrow shuffle: a wide one waits for the whole dataset and then has all of it at once.
     Pipeline(
         "shards", "the store's bandwidth", 64, {"latency": "20ms", "total_bandwidth": "24MB/s"},
-        loader={"shuffle_window": 1},
+        loader={"shuffle": leat.Shuffle(window=1)},
     ),
     Pipeline(
         "tokens", "a connection's bandwidth", 64, {"latency": "10ms", "bandwidth": "500kB/s"}, step=0.04,
@@ -175,7 +175,7 @@ def run(
     """
     step = step or (lambda _: pipeline.step)
     peak = 0
-    with leat.Loader(
+    with leat.research.Loader(
         dataset, global_batch_size=pipeline.batch, seed=7, memory="256MiB", drop_last=True,
         epochs=1_000_000, **{"shuffle": True, **pipeline.loader}, **options,
     ) as loader:  # fmt: skip

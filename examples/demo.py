@@ -114,7 +114,8 @@ def profiled(bucket: leat.testing.Bucket, page: pathlib.Path) -> dict[str, Any]:
 
 
 def digits_accuracy(url: str) -> float:
-    return train_digits.train("s3://digits", endpoint_url=url, no_sign_request=True)
+    storage_options = {"endpoint_url": url, "no_sign_request": True}
+    return train_digits.train("s3://digits", storage_options=storage_options)
 
 
 def in_child(function: Callable[..., Any], *arguments: Any) -> Any:

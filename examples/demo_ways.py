@@ -226,7 +226,7 @@ def at_its_best(way: TorchWay, settings: list[tuple[int, int]]) -> dict:
 
 
 def leat_from_bucket(place: Place) -> dict:
-    store = {"endpoint_url": place.url, "no_sign_request": True}
+    store = {"storage_options": {"endpoint_url": place.url, "no_sign_request": True}}
     return leat_loader("leat", place, "s3://photos/train", store, EPOCHS)
 
 

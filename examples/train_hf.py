@@ -31,18 +31,17 @@ class LeatTrainer(Trainer):
     def make_loader(self, split: str, **options: object) -> leat.Loader:
         chain = [ops.DecodeImage(mode="L"), ops.Cast("float32")]
         return leat.Loader(f"{URL}/{split}", batch_size=self.args.per_device_train_batch_size,
-                           rename={"label": "labels"}, ops=chain, **options)  # fmt: skip
+                           fields={"image": "image", "labels": "label"}, ops=chain, **options)  # fmt: skip
 
     def get_train_dataloader(self) -> leat.Loader:
         return self.make_loader("train", train=True, seed=self.args.seed)
 
     def get_eval_dataloader(self, eval_dataset=None) -> leat.Loader:
-        return self.make_loader("test", train=False, pad=True)  # It gathers every step.
+        return self.make_loader("test", train=False, drop_last="pad")  # It gathers every step.
 
 
 def accuracy(predicted) -> dict[str, float]:
-    # The padding of the last step is behind them.
-    samples = len(leat.Dataset(f"{URL}/test"))
+    samples = len(leat.Dataset(f"{URL}/test"))  # The padding of the last step is behind them.
     right = predicted.predictions.argmax(1) == predicted.label_ids
     return {"accuracy": right[:samples].mean().item()}
 

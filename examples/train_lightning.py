@@ -28,7 +28,7 @@ class Digits(lightning.LightningDataModule):
         return self.make_loader("train", train=True)
 
     def val_dataloader(self) -> leat.Loader:
-        return self.make_loader("test", train=False, join=True)  # Ranks meet behind the last step.
+        return self.make_loader("test", train=False, drop_last="join")  # Ranks meet behind the last step.
 
 
 class Reader(lightning.LightningModule):

@@ -104,9 +104,8 @@ def main() -> None:
         accuracy = train(sys.argv[1])
     else:
         with leat.testing.Bucket(photos.make().parent, latency="55ms") as bucket:
-            accuracy = train(
-                "s3://photos", endpoint_url=bucket.url, no_sign_request=True
-            )
+            storage_options = {"endpoint_url": bucket.url, "no_sign_request": True}
+            accuracy = train("s3://photos", storage_options=storage_options)
     print(f"{accuracy:.1%} of the held-out pictures are told right")
 
 

@@ -41,8 +41,8 @@ def main(url: str) -> None:
     model = Parallel(network)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     train = make_loader(f"{url}/train", train=True, fields=("image", "label"))
-    kept = make_loader(f"{url}/test", train=False, fields=("image", "label"), join=True)
-    padded = make_loader(f"{url}/test", train=False, fields=("image", "label", "valid"), pad=True)
+    kept = make_loader(f"{url}/test", train=False, fields=("image", "label"), drop_last="join")
+    padded = make_loader(f"{url}/test", train=False, fields=("image", "label", "valid"), drop_last="pad")
     for epoch in range(3):
         for images, labels in train:
             loss = nn.functional.cross_entropy(model(images), labels)

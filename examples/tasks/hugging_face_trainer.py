@@ -7,8 +7,8 @@ from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClass
 
 class LeatTrainer(Trainer):
     def get_train_dataloader(self):
-        return leat.Loader("s3://data/photos/train", batch_size=8, train=True, batch="dict",
-                           fields=("image", "label"), rename={"image": "pixel_values", "label": "labels"},
+        return leat.Loader("s3://data/photos/train", batch_size=8, train=True,
+                           fields={"pixel_values": "image", "labels": "label"},
                            ops=[ops.DecodeImage(), ops.RandomResizedCrop(32), ops.Normalize("imagenet")])
 
 

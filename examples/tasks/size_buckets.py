@@ -5,8 +5,8 @@ from leat import ops
 photos = leat.Dataset.from_manifest("s3://data/wild.csv", fields={"image": "path"}, columns=["height", "width"])
 
 
-def padding(buckets):
-    loader = leat.Loader(photos, batch_size=4, train=True, buckets=buckets, fields=("image", "image_size"),
+def padding(sampler):
+    loader = leat.Loader(photos, batch_size=4, train=True, sampler=sampler, fields=("image", "image_size"),
                          ops=[ops.DecodeImage(), ops.PadTo()])
     padded = filled = 0
     for images, sizes in loader:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from leat import ops
 
 dist.init_process_group("gloo")
-loader = leat.Loader("s3://data/photos/val", global_batch_size=8, train=False, pad=True,
+loader = leat.Loader("s3://data/photos/val", global_batch_size=8, train=False, drop_last="pad",
                      fields=("image", "label", "valid"), ops=[ops.DecodeImage(), ops.Cast("float32")])
 right = torch.zeros(2)
 for images, labels, valid in loader:

@@ -44,7 +44,7 @@ void Loader::Machine::configure_drawn() {
 
 Result<void> Loader::Machine::check_drawn() const {
   if (order.shuffle != Shuffle::kDrawn) return {};
-  const std::string_view by = options.is_given ? "sampler=" : "weights=";
+  constexpr std::string_view by = "sampler=";
   if (dataset.catalogue == nullptr) {
     return refuse(fmt::format(
         "{} counts samples, and these shards have no index yet; make one with "

@@ -15,8 +15,9 @@ namespace {
 constexpr std::string_view kRemedies =
     "If ranks meet in each step, as in DistributedDataParallel, they would "
     "pair steps of two epochs, or hang. Say drop_last=True, which leaves these "
-    "samples out, or pad=True, which fills the step up, or join=True if ranks "
-    "may differ: they do not meet in the loop, or they do in torch's Join";
+    "samples out, or drop_last=\"pad\", which fills the step up, or "
+    "drop_last=\"join\" if ranks may differ: they do not meet in the loop, or "
+    "they do in torch's Join";
 
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));

@@ -99,7 +99,7 @@ Result<void> check_drawn(const DrawnState& saved, const DrawnState& mine) {
   }
   if (saved.samples_per_epoch != mine.samples_per_epoch) {
     return differs("samples_per_epoch", saved.samples_per_epoch,
-                   mine.samples_per_epoch, "give the same samples_per_epoch=");
+                   mine.samples_per_epoch, "give the same num_samples=");
   }
   return {};
 }
@@ -217,7 +217,7 @@ Result<void> check_compatible(const LoaderState& saved,
   if (order_of(saved) != order_of(mine)) {
     return differs(saved.drawn || mine.drawn ? "the order" : "shuffle",
                    order_of(saved), order_of(mine),
-                   "give the same shuffle=, weights= or sampler=");
+                   "give the same shuffle= or sampler=");
   }
   if (saved.drawn) LEAT_TRY_VOID(check_drawn(*saved.drawn, *mine.drawn));
   if (saved.catalogue != mine.catalogue) {
@@ -229,7 +229,7 @@ Result<void> check_compatible(const LoaderState& saved,
   if (has_windows(saved.shuffle) &&
       saved.shuffle_window != mine.shuffle_window) {
     return differs("shuffle_window", saved.shuffle_window, mine.shuffle_window,
-                   "give the same shuffle_window=");
+                   "give the same window= of the shuffle");
   }
   if (saved.left_behind) LEAT_TRY_VOID(check_rank(saved, mine));
   std::optional<std::uint64_t> samples =

@@ -425,7 +425,7 @@ Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
                                       const std::stop_token& stop) {
   return memory_.reserve(
       bytes, what,
-      context_.pieces == nullptr ? "" : " or shuffle_window=", stop);
+      context_.pieces == nullptr ? "" : " or the window= of the shuffle", stop);
 }
 
 void EpochRun::begin_fetch(SampleWork& sample, const std::stop_token& stop) {

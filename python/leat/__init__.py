@@ -29,9 +29,10 @@ from leat.errors import (
     Throttled,
     Unavailable,
 )
-from leat.fetch_ahead import FetchAhead
 from leat._loader import Loader
 from leat._ragged import Ragged
+from leat._shuffle import Shuffle, WeightedSampler
+from leat._storage import StorageOptions
 
 __all__ = [
     "Cache",
@@ -40,7 +41,6 @@ __all__ = [
     "Dataset",
     "DeadlineExceeded",
     "Error",
-    "FetchAhead",
     "Internal",
     "InvalidArgument",
     "Loader",
@@ -48,9 +48,12 @@ __all__ = [
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
+    "Shuffle",
     "SizeBuckets",
+    "StorageOptions",
     "Throttled",
     "Unavailable",
+    "WeightedSampler",
     "__version__",
     "errors",
     "ops",
@@ -58,14 +61,16 @@ __all__ = [
     "trace",
 ]
 
-for _public in (Cache, Dataset, FetchAhead, Loader, Ragged):
+for _public in (
+    Cache, Dataset, Loader, Ragged, Shuffle, SizeBuckets, StorageOptions, WeightedSampler,
+):
     _public.__module__ = "leat"  # As it is imported: in help(), reports and pickles.
 
 
 def __getattr__(name: str) -> Any:
-    # leat.torch imports torch, which Leat itself does not need.
-    if name == "torch":
+    # leat.torch imports torch, which Leat itself does not need; leat.research is for benches.
+    if name in ("research", "torch"):
         import importlib
 
-        return importlib.import_module("leat.torch")
+        return importlib.import_module(f"leat.{name}")
     raise AttributeError(f"module 'leat' has no attribute {name!r}")

@@ -47,7 +47,7 @@ def compare_ranks(
         raise InvalidArgument(
             f"{url}: this rank deals samples by {dealing}, and another rank by {first}: "
             "steps would miss some samples and have others twice. Give all ranks the "
-            "same locality=, weights=, cache= and fields, and every node as many ranks"
+            "same sampler=, cache= (with its locality=) and fields, and every node as many ranks"
         )
     return store, f"{_made[url]}/{url}"
 

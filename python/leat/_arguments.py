@@ -1,82 +1,79 @@
-"""Checks a loader's arguments, and converts them for the engine."""
+"""The arguments of a public class: their names, and whole numbers among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import difflib
+import functools
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Callable, TypeVar
 
 from leat.errors import InvalidArgument
 
+_Target = TypeVar("_Target", bound=Callable[..., Any])
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def count(
-    name: str, value: int | None, *, at_least: int = 0, below: int = 2**63
-) -> int:
-    """0 if there is none: the engine then chooses."""
+
+def checks_names(moved: Mapping[str, str] = _NONE) -> Callable[[_Target], _Target]:
+    """Makes an unknown argument a TypeError that names the nearest known one.
+
+    Decorates a class, whose ``__init__`` it wraps, or a function.
+
+    Args:
+        moved: from a name that is not an argument here, to what to give in its place.
+    """
+
+    def decorate(target: _Target) -> _Target:
+        if not isinstance(target, type):
+            return _checked(target, target.__qualname__, moved)
+        init = vars(target)["__init__"]
+        setattr(target, "__init__", _checked(init, target.__name__, moved))
+        return target
+
+    return decorate
+
+
+def _checked(function: Any, name: str, moved: Mapping[str, str]) -> Any:
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for argument in given:
+            if argument not in known:
+                raise TypeError(unknown_name(f"{name} has no argument", argument, known, moved))
+        return function(*args, **given)
+
+    return call
+
+
+def unknown_name(
+    has_none: str, name: str, known: list[str], moved: Mapping[str, str] = _NONE
+) -> str:
+    """Says of a name that there is none such, and which one may have been meant."""
+    said = f"{has_none} {name!r}"
+    if name not in moved:
+        near = difflib.get_close_matches(name.lower(), [*known, *moved], n=1)
+        if not near:
+            return f"{said}; there are {', '.join(known)}"
+        if near[0] in known:
+            return f"{said}; did you mean {near[0]!r}?"
+        said, name = f"{said}, nor {near[0]!r}", near[0]
+    return f"{said}: {moved[name]}"
+
+
+def count(name: str, value: int | None, *, at_least: int = 0, below: int = 2**63) -> int:
+    """A whole number; 0 for None, which lets the engine choose.
+
+    Raises:
+        leat.InvalidArgument: it is no whole number, or one that cannot be.
+    """
     if value is None:
         return 0
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidArgument(f"{name}={value!r}; it is a whole number")
     value = value.__index__()
     if not at_least <= value < below:
-        raise InvalidArgument(
-            f"{name}={value}; it is at least {at_least} and below {below}"
-        )
+        raise InvalidArgument(f"{name}={value}; it is at least {at_least} and below {below}")
     return value
-
-
-def tuning(tune: object) -> dict[str, Any]:
-    """The tuner's arguments for the engine: whether it runs, and from where
-    it begins."""
-    start = tune if isinstance(tune, dict) else {}
-    if not isinstance(tune, (bool, dict)) or set(start) - {"threads", "max_in_flight"}:
-        raise InvalidArgument(
-            f"tune={tune!r}; it is True, False or where to begin, such as "
-            '{"threads": 1, "max_in_flight": 1}'
-        )
-    return {
-        "tune": tune is not False,
-        "start_threads": count("threads", start.get("threads"), at_least=1),
-        "start_in_flight": count(
-            "max_in_flight", start.get("max_in_flight"), at_least=1
-        ),
-    }
-
-
-def order_of(train: bool | None, shuffle: object, drop_last: bool | None) -> tuple[str, bool | None]:
-    """Which shuffle, and whether the tail is dropped (None: as usual for that shuffle).
-
-    Raises:
-        leat.InvalidArgument: nothing says whether to shuffle, or nothing that can be.
-    """
-    if train is not None and not isinstance(train, bool):
-        raise InvalidArgument(f"train={train!r}; it is True or False")
-    if shuffle is None:
-        if train is None:
-            raise InvalidArgument(
-                "nothing says whether this loader trains or reads: give train=True (shuffled, "
-                "without the last incomplete step) or train=False (in order, every sample), "
-                "or say shuffle= itself"
-            )
-        shuffle = train
-    if train is False and drop_last is None:
-        drop_last = False
-    return _shuffle(shuffle), drop_last
-
-
-def _shuffle(shuffle: object) -> str:
-    if isinstance(shuffle, bool):
-        return "auto" if shuffle else "none"
-    if shuffle in ("full", "block", "stream"):
-        return str(shuffle)
-    raise InvalidArgument(
-        f'shuffle={shuffle!r}; it is True, False, "full", "block" or "stream"'
-    )
-
-
-def names_of(fields: Sequence[str] | None) -> list[str]:
-    names = list(fields or ())
-    if isinstance(fields, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidArgument(
-            f'fields={fields!r}; it is a list of names, such as ("image", "label")'
-        )
-    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leat.errors import InvalidArgument
@@ -12,7 +12,7 @@ from leat.errors import InvalidArgument
 _UNPACKING = {dis.opmap["UNPACK_SEQUENCE"], dis.opmap["UNPACK_EX"]}
 
 
-class BatchDict(dict):  # type: ignore[type-arg]
+class BatchDict(dict):
     """A dict of name to array that refuses ``images, labels = batch``.
 
     Unpacking a plain dict would give two of its names, and training would go on with
@@ -34,8 +34,33 @@ class BatchDict(dict):  # type: ignore[type-arg]
         return super().__iter__()
 
 
-def choose(batch: str, fields: Sequence[str]) -> str:
+def fields_of(fields: Any) -> tuple[list[str], dict[str, str]]:
+    """The fields that are read, and the names of those that get another one.
+
+    Args:
+        fields: their names; or a dict, from a name in the batch to the field; None for all.
+
+    Raises:
+        leat.InvalidArgument: something else, or a field twice.
+    """
+    is_mapping = isinstance(fields, Mapping)
+    read = list(fields.values() if is_mapping else fields or ())
+    given = list(fields) if is_mapping else read
+    if isinstance(fields, str) or not all(isinstance(name, str) for name in (*read, *given)):
+        raise InvalidArgument(
+            f'fields={fields!r}; it is a list of names, such as ("image", "label"), or a dict '
+            'from names in the batch to fields, such as {"pixels": "image"}'
+        )
+    if is_mapping and len(set(read)) < len(read):
+        raise InvalidArgument(f"fields={fields!r} names a field twice")
+    return read, {field: name for field, name in zip(read, given) if field != name}
+
+
+def choose(batch: str, has_names: bool, fields: Sequence[str]) -> str:
     """Which kind of batch there is: ``"dict"`` or ``"tuple"``.
+
+    Args:
+        has_names: the fields have been given names of their own in the batch.
 
     Raises:
         leat.InvalidArgument: there is no such kind.
@@ -43,52 +68,58 @@ def choose(batch: str, fields: Sequence[str]) -> str:
     if batch not in ("auto", "dict", "tuple"):
         raise InvalidArgument(f'batch={batch!r}; it is "auto", "dict" or "tuple"')
     if batch == "auto":
-        return "tuple" if fields else "dict"
+        return "tuple" if fields and not has_names else "dict"
     return batch
 
 
-def renaming(
-    rename: Mapping[str, str] | None, delivered: Sequence[str]
-) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    """Gives the fields of a batch their other names; None if there are none.
+class Names:
+    """The names that fields have in a batch.
 
     Args:
-        delivered: the names that a batch has; empty where nobody knows yet.
-
-    Raises:
-        leat.InvalidArgument: no such name, or two fields would have the same one. Also when
-            called with a batch, of names that were not known before.
+        others: from a field to its name, of those that do not keep theirs.
     """
-    if not rename:
-        return None
-    if not isinstance(rename, Mapping) or not all(
-        isinstance(name, str) for pair in rename.items() for name in pair
-    ):
-        raise InvalidArgument(
-            f'rename={rename!r}; it is a dict of names, such as {{"label": "labels"}}'
-        )
-    names = dict(rename)
-    if delivered:
-        _check(names, delivered)
 
-    def apply(batch: dict[str, Any]) -> dict[str, Any]:
-        if not delivered:
-            _check(names, tuple(batch))
-        return {names.get(name, name): value for name, value in batch.items()}
+    def __init__(self, others: Mapping[str, str]) -> None:
+        self._others = others
+        self._are_known = not others
 
-    return apply
+    def check_direction(self, fields: Iterable[str]) -> None:
+        """Raises `InvalidArgument` if the dict was meant the other way round.
 
+        Args:
+            fields: of the dataset.
+        """
+        there = set(fields)
+        for field, name in self._others.items():
+            if field not in there and name in there:
+                raise InvalidArgument(
+                    f"fields={{{name!r}: {field!r}}}: the dataset has {name!r} and no {field!r}; the "
+                    f"dict goes from names in the batch to fields: {{{field!r}: {name!r}}}"
+                )
 
-def _check(rename: dict[str, str], delivered: Sequence[str]) -> None:
-    for name in rename:
-        if name not in delivered:
-            raise InvalidArgument(
-                f"rename= has {name!r}, but a batch has only: {', '.join(delivered)}"
-            )
-    made = [rename.get(name, name) for name in delivered]
-    for name in made:
-        if made.count(name) > 1:
-            raise InvalidArgument(f"rename= would give two fields the name {name!r}")
+    def expect(self, delivered: Sequence[str]) -> None:
+        """These fields will come. Raises `InvalidArgument` if they cannot be named so."""
+        self._check(delivered)
+        self._are_known = True
+
+    def given(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The batch with these names."""
+        if not self._others:
+            return batch
+        if not self._are_known:
+            self._check(tuple(batch))
+        return {self._others.get(field, field): value for field, value in batch.items()}
+
+    def _check(self, delivered: Sequence[str]) -> None:
+        for field, name in self._others.items():
+            if field not in delivered:
+                raise InvalidArgument(
+                    f"fields= calls {field!r} {name!r}, but a batch has only: {', '.join(delivered)}"
+                )
+        made = [self._others.get(field, field) for field in delivered]
+        for name in made:
+            if made.count(name) > 1:
+                raise InvalidArgument(f"fields= would give two fields the name {name!r}")
 
 
 def register_as_tree(output: str) -> None:

@@ -13,12 +13,13 @@ _MOST = 1024
 
 
 class SizeBuckets:
-    """Puts samples of like size into the same steps, so that padding wastes little.
+    """A loader's ``sampler=`` that puts samples of like size into the same steps, so that
+    padding wastes little. Beside ``train=``, or ``shuffle=`` True or False.
 
         dataset = leat.Dataset.from_manifest("s3://photos/list.csv", fields={"image": "path"},
                                              columns=["height", "width"])
         loader = leat.Loader(dataset, global_batch_size=64, train=True, fields=("image",),
-                             buckets=leat.SizeBuckets("height", "width"),
+                             sampler=leat.SizeBuckets("height", "width"),
                              ops=[DecodeImage(), PadTo(multiple=32)])
 
     Samples are divided into buckets of like size, each of which is shuffled anew in each
@@ -126,7 +127,7 @@ def _best_split(
 
 
 class BucketOrder:
-    """The order of each epoch, as a sampler: see `SizeBuckets`."""
+    """The order of each epoch, as numbers of samples: see `SizeBuckets`."""
 
     def __init__(
         self, sizes: np.ndarray, count: int, global_batch: int, *, seed: int, shuffles: bool

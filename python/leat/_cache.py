@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Union
 
+from leat._arguments import checks_names
 from leat._peers import find_peers
 from leat.errors import InvalidArgument
 
 
+_RESEARCH = "to compare with others' papers; give leat.research.Cache({}=…)"
+_MOVED = {name: _RESEARCH.format(name) for name in ("window", "placement", "peer_placement")}
+
+
+@checks_names(_MOVED)
 @dataclass(frozen=True)
 class Cache:
     """A cache in which a loader keeps fetched samples, for later epochs and
@@ -27,15 +34,8 @@ class Cache:
         disk_limit: bytes in that folder, of all jobs together; None for half of
             what is free there.
         policy: what is kept when not all fits. ``"belady"``, what is wanted
-            soonest, by the known order; ``"never_evict"``, what came first;
-            ``"lru"``, ``"fifo"`` and ``"windowed_belady"``, which sees what is wanted within
-            ``window`` and nothing beyond, to compare with.
-        window: of ``policy="windowed_belady"``: how many reads of the job, all ranks
-            together, it looks ahead.
-        placement: of ``policy="never_evict"``: which samples the tiers of a node may hold at
-            all. ``"any"``; ``"first_epoch"``, what its ranks read in the first epoch
-            (CoorDL); ``"frequency"``, what they read most often in all epochs, the fastest
-            tier first (NoPFS): needs ``epochs=``. To compare with.
+            soonest, by the known order; ``"never_evict"``, what came first; ``"lru"``,
+            what was wanted last.
         form: what is kept of a picture. ``"encoded"``, its bytes; ``"decoded"``, what
             ``DecodeImage`` and the ops behind it make of them, up to the first that
             draws, calls a function or makes floats: a hit then saves that work too,
@@ -50,16 +50,20 @@ class Cache:
             are cached are delivered first; 0 keeps the order. Each epoch is still a
             permutation, but of another order in every run, and a state is then of its
             rank alone. For jobs with ``shared=True``: each meets what another has made.
+        locality: deals the samples of each step to the ranks that met them in
+            earlier epochs, as far as all get as many: caches of several nodes then
+            hit more. Steps keep their samples. Not for a BatchNorm whose statistics
+            are a rank's own. The same on all ranks. ``"sticky"``: every sample has a
+            rank where it is at home. ``"remap"``: to the rank whose cache holds it,
+            in a simulation of all caches, which are then of the same size on every
+            node. ``"balance"``: so too, and dealt so that all ranks fetch evenly. These
+            two begin with epoch 1 of a stream.
         peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
             same for each; or ``"auto"``, which starts one on each node, on loopback
             or the job's own network, and ends it with the job. What one rank has
             fetched, the others find there.
         peer_memory: bytes of this node that its server of ``peers="auto"`` may use,
             at least 16 MiB; None for a quarter of what there is.
-        peer_placement: on which node's server a record lies. ``"key"``, the one that its
-            name draws; ``"frequency"``, that of the node whose ranks read it most often in
-            all epochs, so that more is read from a node's own server: needs ``epochs=``,
-            and as many servers as nodes, in the order of the nodes.
         peer_patience: how long a peer may keep silent before it is left alone for a
             while, and what it holds read from the bucket.
 
@@ -71,16 +75,16 @@ class Cache:
     ram: str | int | None = None
     disk: str | os.PathLike[str] | None = None
     disk_limit: str | int | None = None
-    policy: Literal["belady", "windowed_belady", "never_evict", "lru", "fifo"] = "belady"
-    window: int = 0
-    placement: Literal["any", "first_epoch", "frequency"] = "any"
+    policy: Literal["belady", "never_evict", "lru"] = "belady"
     form: Literal["encoded", "decoded", "auto"] = "encoded"
     shared: bool = False
     first_within: int = 0
+    locality: Literal["none", "sticky", "remap", "balance"] = "none"
     peers: Sequence[str] | Literal["auto"] | None = ()
     peer_memory: str | int | None = None
-    peer_placement: Literal["key", "frequency"] = "key"
     peer_patience: str = "100ms"
+
+    _POLICIES: ClassVar[tuple[str, ...]] = ("belady", "never_evict", "lru")
 
     def __post_init__(self) -> None:
         if self.ram is None and self.disk is None and not self.peers:
@@ -106,10 +110,8 @@ class Cache:
             raise InvalidArgument(
                 f"first_within={self.first_within!r}; it is a number of positions, 0 for none"
             )
-        if isinstance(self.window, bool) or not (
-            isinstance(self.window, int) and 0 <= self.window < 2**63
-        ):
-            raise InvalidArgument(f"window={self.window!r}; it is a number of reads")
+        if self.policy not in self._POLICIES:
+            raise InvalidArgument(_no_policy(self.policy, self._POLICIES))
         if self.disk is None and self.disk_limit is not None:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
 
@@ -118,29 +120,43 @@ class Cache:
         if peers == "auto":
             peers = find_peers(world_size, _text(self.peer_memory))
         return {
+            **_NOTHING,
             "peers": [str(peer) for peer in peers],
-            "peer_placement": str(self.peer_placement),
             "peer_patience": str(self.peer_patience),
-            "auto": False,
             "ram": _text(self.ram),
             "disk": None if self.disk is None else os.fspath(self.disk),
             "disk_limit": _text(self.disk_limit),
             "policy": str(self.policy),
-            "window": self.window,
-            "placement": str(self.placement),
             "form": str(self.form),
             "shared": bool(self.shared),
             "first_within": self.first_within,
         }
 
 
+# The engine's options for a cache that says nothing.
+_NOTHING: Mapping[str, Any] = MappingProxyType({
+    "auto": False, "ram": None, "disk": None, "disk_limit": None, "policy": "belady", "form": None,
+    "shared": False, "first_within": 0, "peers": (), "peer_patience": None,
+    # For leat.research:
+    "window": 0, "placement": "any", "peer_placement": None,
+})  # fmt: skip
+
+
 def _text(size: str | int | None) -> str | None:
     return None if size is None else str(size)
 
 
-def options_of(
-    cache: Cache | Literal["auto"] | None, world_size: int | None
-) -> dict[str, Any] | None:
+def _no_policy(policy: object, known: tuple[str, ...]) -> str:
+    said = f"the cache's policy={policy!r}; it is one of {', '.join(known)}"
+    if policy in ("windowed_belady", "fifo"):
+        said += f"; that one is to compare with others' papers: leat.research.Cache(policy={policy!r})"
+    return said
+
+
+CacheChoice = Union[Cache, Literal["auto"], None]
+
+
+def options_of(cache: CacheChoice, world_size: int | None) -> dict[str, Any] | None:
     """The options for the engine. With ``peers="auto"`` it starts the servers
     and finds them."""
     if cache is None:
@@ -148,12 +164,12 @@ def options_of(
     if isinstance(cache, Cache):
         return cache._options(world_size)
     if isinstance(cache, str) and cache == "auto":
-        nothing = dict.fromkeys(("ram", "disk", "disk_limit", "form", "peer_placement", "peer_patience"))
-        return {
-            **nothing, "peers": [], "auto": True, "policy": "belady", "window": 0, "placement": "any",
-            "shared": False, "first_within": 0,
-        }  # fmt: skip
+        return {**_NOTHING, "auto": True}
     raise InvalidArgument(
-        f'cache={cache!r}; it is "auto" or a leat.Cache, such as '
-        'leat.Cache(ram="8GiB")'
+        f'cache={cache!r}; it is "auto" or a leat.Cache, such as leat.Cache(ram="8GiB")'
     )
+
+
+def locality_of(cache: CacheChoice) -> str:
+    """How samples are dealt to ranks for the sake of their caches."""
+    return str(cache.locality) if isinstance(cache, Cache) else "none"

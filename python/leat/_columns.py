@@ -99,7 +99,7 @@ def parse_all(dataset: Dataset, name: str, parse: Callable[[bytes], Any]) -> np.
     with Loader(
         dataset, batch_size=min(len(dataset), 1024), shuffle=False, drop_last=False,
         fields=[name], batch="tuple", epochs=1, rank=0, world_size=1,
-        hashes=False, output="numpy",
+        output="numpy",
     ) as loader:  # fmt: skip
         for (field,) in loader:
             for data in field.tolist():

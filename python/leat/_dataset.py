@@ -14,9 +14,10 @@ from typing import Any, Literal, Union
 import numpy as np
 
 from leat import _manifest, _native, _recipe
+from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
-from leat._credentials import helper_command
 from leat._recipe import Recipe
+from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
 from leat.ops._op import dtype_name
 
@@ -27,6 +28,12 @@ Source = Union[str, "os.PathLike[str]"]
 """A URL, a path, or a pattern of them."""
 
 
+_MOVED = {
+    name: f'give storage_options={{"{name}": …}}' for name in StorageOptions.__annotations__
+}
+
+
+@checks_names(_MOVED)
 class Dataset:
     """The samples at a URL, or at several: a table of named fields.
 
@@ -57,10 +64,9 @@ class Dataset:
             ``"if-older-than:1d"`` if it is older (units s, m, h, d).
         inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. If
             a catalogue has to be made, it tells what is there, and nothing is listed.
-        endpoint_url, region, profile, no_sign_request: as the AWS command line
-            spells them; the environment and the profile decide where not given.
-            A profile that needs SSO or MFA goes through botocore, if installed.
-        requester_pays: you pay for requests and bytes, where a bucket wants that.
+        storage_options: how the store is reached: a `leat.StorageOptions`, such as
+            ``{"endpoint_url": "http://localhost:9000"}``. The environment and AWS's files
+            decide whatever it leaves out.
 
     Raises:
         leat.NotFound: no such bucket or folder, or nothing is in it.
@@ -77,28 +83,18 @@ class Dataset:
         extensions: str | Sequence[str] = (),
         refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
-        endpoint_url: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
-        no_sign_request: bool = False,
-        requester_pays: bool = False,
+        storage_options: StorageOptions | None = None,
     ) -> None:
-        store = {
-            "endpoint_url": endpoint_url,
-            "region": region,
-            "profile": profile,
-            "no_sign_request": no_sign_request,
-            "requester_pays": requester_pays,
-        }
+        store = checked_storage(storage_options)
         told = None if inventory is None else os.fspath(inventory)
         chosen = _chosen(include, exclude, extensions)
-        native = _native.Dataset(_sources(url), store_options(**store), refresh, told, chosen)
+        native = _native.Dataset(_sources(url), native_storage(store), refresh, told, chosen)
         options = _recipe.options_said(
             inventory=None if told is None else _recipe.place_anywhere(told),
             include=tuple(chosen[0]),
             exclude=tuple(chosen[1]),
             extensions=tuple(chosen[2]),
-            **store,
+            storage_options=store or None,
         )
         self._set(native, _made("open", [url], options, native))
 
@@ -128,6 +124,7 @@ class Dataset:
         return dataset
 
     @classmethod
+    @checks_names(_MOVED)
     def from_manifest(
         cls,
         url: Source | Sequence[Source],
@@ -140,7 +137,7 @@ class Dataset:
         ranges: Mapping[str, tuple[str, str]] | None = None,
         format: Literal["csv", "tsv", "jsonl", "parquet"] | None = None,
         refresh: str = "auto",
-        **store: Any,
+        storage_options: StorageOptions | None = None,
     ) -> Dataset:
         """The rows of a table: CSV with a first line of names, JSON lines, Parquet.
 
@@ -172,7 +169,7 @@ class Dataset:
                 value is that part of the object, as of a file that holds many. Shuffled
                 in blocks then, as shards are.
             format: what the manifest is, where its name does not tell.
-            refresh, **store: as for `leat.Dataset`.
+            refresh, storage_options: as for `leat.Dataset`.
 
         Raises:
             leat.InvalidArgument: a column that is not there, a value that is missing
@@ -180,7 +177,8 @@ class Dataset:
             leat.NotFound: no manifest, or an object that it names; names the row.
             leat.Corrupt: the manifest cannot be read; names the line.
         """
-        options = store_options(**store)
+        store = checked_storage(storage_options)
+        options = native_storage(store)
         name = str(url)
         place = _manifest.base_of(url) if base is None else os.fspath(base)
         tables = list(_tables(url, options, store))
@@ -229,11 +227,12 @@ class Dataset:
             classes=None if classes is None else list(classes),
             base=None if base is None else _recipe.place_anywhere(base),
             format=format,
-            **store,
+            storage_options=store or None,
         )
         return cls._of(native, recipe=_made("from_manifest", [url], given, native))
 
     @classmethod
+    @checks_names(_MOVED)
     def tokens(
         cls,
         url: Source | Sequence[Source],
@@ -242,7 +241,7 @@ class Dataset:
         seq_len: int,
         stride: int | None = None,
         refresh: str = "auto",
-        **store: Any,
+        storage_options: StorageOptions | None = None,
     ) -> Dataset:
         """Windows of tokens out of ``.bin`` and ``.npy`` files: one field, ``tokens``.
 
@@ -267,7 +266,7 @@ class Dataset:
             stride: tokens from the beginning of a window to that of the next, at
                 most `seq_len`; None for `seq_len`. Of ``seq_len - 1``, each window
                 begins with the last token of the one before it.
-            refresh, **store: as for `leat.Dataset`.
+            refresh, storage_options: as for `leat.Dataset`.
 
         Raises:
             leat.InvalidArgument: a file that holds something else; a stride above
@@ -277,9 +276,10 @@ class Dataset:
         kind = np.dtype(dtype_name(dtype)).newbyteorder("<")
         if stride == 0:
             raise InvalidArgument("stride=0; it is at least 1")
+        store = checked_storage(storage_options)
         native = _native.Dataset.tokens(
             _sources(url),
-            store_options(**store),
+            native_storage(store),
             kind.name,
             _whole("seq_len", seq_len),
             0 if stride is None else _whole("stride", stride),
@@ -287,7 +287,7 @@ class Dataset:
             ([], [], []),
         )
         given = _recipe.options_said(
-            dtype=kind.name, seq_len=seq_len, stride=stride, **store
+            dtype=kind.name, seq_len=seq_len, stride=stride, storage_options=store or None
         )
         return cls._of(native, {"tokens": kind}, _made("tokens", [url], given, native))
 
@@ -551,8 +551,13 @@ def _sources(url: Source | Sequence[Source]) -> list[str]:
     return [os.fspath(each) for each in several]
 
 
-def _chosen(*patterns: str | Sequence[str]) -> tuple[list[str], ...]:
-    return tuple([each] if isinstance(each, str) else list(each) for each in patterns)
+def _chosen(
+    include: str | Sequence[str], exclude: str | Sequence[str], extensions: str | Sequence[str]
+) -> tuple[list[str], list[str], list[str]]:
+    def several(patterns: str | Sequence[str]) -> list[str]:
+        return [patterns] if isinstance(patterns, str) else list(patterns)
+
+    return several(include), several(exclude), several(extensions)
 
 
 def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:
@@ -570,32 +575,14 @@ def _whole(name: str, value: Any) -> int:
     return value.__index__()
 
 
-def store_options(
-    *,
-    endpoint_url: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    no_sign_request: bool = False,
-    requester_pays: bool = False,
-) -> Any:
-    return _native.StoreOptions(
-        endpoint_url=endpoint_url,
-        region=region,
-        profile=profile,
-        no_sign_request=no_sign_request,
-        requester_pays=requester_pays,
-        credential_helper=helper_command(),
-    )
-
-
 def _tables(
-    url: Source | Sequence[Source], options: Any, store: Mapping[str, Any]
+    url: Source | Sequence[Source], options: Any, store: StorageOptions
 ) -> Iterable[tuple[str, bytes]]:
     """Names and bytes of manifests."""
     if isinstance(url, (str, os.PathLike)) and not _manifest.is_pattern(os.fspath(url)):
         yield os.fspath(url), _read(os.fspath(url), options)
         return
-    files = Dataset(url, extensions="*", refresh="always", **store)
+    files = Dataset(url, extensions="*", refresh="always", storage_options=store)
     for number in range(len(files)):
         yield files.key(number), files[number]["data"]
 

@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -84,13 +84,14 @@ def is_pattern(url: str) -> bool:
     return not is_there and any(char in path for char in wild)
 
 
-def read_tables(tables: Iterable[tuple[str, bytes]], format: Union[str, None]) -> dict[str, Values]:
+def read_tables(tables: Iterable[tuple[str, bytes]], format: Union[str, None]) -> Mapping[str, Values]:
     """The columns of several manifests, one below the other.
 
     Raises:
         leat.InvalidArgument: their columns differ.
     """
-    first, whole = "", {}
+    first = ""
+    whole: dict[str, list[Any]] = {}
     for name, data in tables:
         table = read_table(data, format or format_of(name), name)
         if not whole:
@@ -196,7 +197,7 @@ def _read_parquet(data: bytes, name: str) -> dict[str, Values]:
     return {key: table.column(key).to_pylist() for key in table.column_names}
 
 
-def _column(table: dict[str, Values], column: str, name: str) -> Values:
+def _column(table: Mapping[str, Values], column: str, name: str) -> Values:
     if column in table:
         return table[column]
     raise InvalidArgument(f"{name} has no column {column!r}; it has {', '.join(table)}")
@@ -365,7 +366,7 @@ def keys_of(found: Values, places: Places) -> list[str]:
 
 
 def columns_of(
-    table: dict[str, Values],
+    table: Mapping[str, Values],
     *,
     fields: dict[str, str],
     columns: Union[dict[str, str], Iterable[str]],

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leat._agreement import JobStore
-from leat._buckets import BucketOrder, SizeBuckets
+from leat._buckets import BucketOrder
 from leat._dataset import Dataset
 from leat.errors import InvalidArgument
 
@@ -56,32 +56,6 @@ def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
             "give one weight for each"
         )
     return np.ascontiguousarray(array)
-
-
-def check_one_order(shuffle: Any, weights: Any, samples_per_epoch: Any, sampler: Any) -> None:
-    """Raises `InvalidArgument` where two arguments say the order; None of each says nothing."""
-    if weights is not None and sampler is not None:
-        raise InvalidArgument("weights= and sampler= both say the order; give one")
-    if samples_per_epoch is not None and weights is None:
-        raise InvalidArgument(
-            "samples_per_epoch= is how often weights= draw in an epoch, and there are none"
-        )
-    if shuffle is None:
-        return
-    for name, given in (("weights", weights), ("sampler", sampler)):
-        if given is not None:
-            raise InvalidArgument(f"shuffle= and {name}= both say the order; leave shuffle= out")
-
-
-def check_buckets(buckets: Any, order: str, weights: Any, sampler: Any) -> None:
-    """Raises `InvalidArgument` where something else says the order, too."""
-    if not isinstance(buckets, SizeBuckets):
-        raise InvalidArgument(f"buckets={buckets!r}; it is a leat.SizeBuckets, such as SizeBuckets(\"width\")")
-    for name, given in (("weights", weights), ("sampler", sampler)):
-        if given is not None:
-            raise InvalidArgument(f"buckets= and {name}= both say the order; give one")
-    if order not in ("auto", "none"):
-        raise InvalidArgument(f'buckets= and shuffle="{order}" both say the order; shuffle= is True or False here')
 
 
 class Sampled:

@@ -71,7 +71,7 @@ def _to_torch(pins: bool, device: Any) -> Callable[[Fields], Fields]:
     if target is None and pins and not has_accelerator():
         warnings.warn(
             "leat.Loader: pin_memory=True, but torch finds no accelerator: nothing is pinned",
-            stacklevel=4,
+            stacklevel=6,  # The line that makes the loader.
         )
         pins = False
     if target is None and not pins:

@@ -54,7 +54,7 @@ class Ragged:
         """Each sample as bytes if it is a run of uint8, else as a list of numbers."""
         samples = [np.asarray(sample) for sample in self]
         if all(s.dtype == np.uint8 and s.ndim == 1 for s in samples):
-            return [bytes(memoryview(s)) for s in samples]
+            return [s.tobytes() for s in samples]
         return [s.tolist() for s in samples]
 
     def pad(self, to: Any = None, value: float = 0) -> Any:

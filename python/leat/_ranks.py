@@ -11,6 +11,20 @@ from leat._pace import Pace
 from leat.errors import InvalidArgument
 
 
+def place_of(
+    rank: int | None, world_size: int | None
+) -> tuple[int | None, int | None]:
+    """The rank and world size that a loader was given, else torch's; None if only the
+    launcher knows.
+
+    Raises:
+        leat.InvalidArgument: one is given without the other.
+    """
+    if (rank is None) != (world_size is None):
+        raise InvalidArgument("rank= and world_size= are given together or not at all")
+    return (rank, world_size) if rank is not None else place_in_torch_distributed()
+
+
 def place_in_torch_distributed() -> tuple[int, int] | tuple[None, None]:
     """Rank and world size, if the program asked torch to join its processes."""
     distributed = sys.modules.get("torch.distributed")

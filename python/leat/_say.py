@@ -68,7 +68,7 @@ class Introduction:
         if self._pads and rest and "valid" not in loader._native.field_names:
             _once(
                 logging.WARNING,
-                f"{self._name}: pad=True fills each epoch's last step with {step - rest:,} samples "
+                f"{self._name}: drop_last=\"pad\" fills each epoch's last step with {step - rest:,} samples "
                 'that come twice, and nothing in a batch tells which: name "valid" in fields=, '
                 "or give ids=True",
             )

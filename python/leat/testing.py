@@ -1,7 +1,10 @@
 """A bucket that behaves like a cloud's, for users' own tests.
 
     with leat.testing.Bucket("data", latency="55ms", faults=["503:1%"]) as bucket:
-        loader = leat.Loader(bucket.s3_url("photos"), endpoint_url=bucket.url)
+        loader = leat.Loader(
+            bucket.s3_url("photos"), batch_size=8, train=False,
+            storage_options={"endpoint_url": bucket.url},
+        )
         ...
         assert bucket.counters()["repeated_keys"] == 0
 

@@ -93,15 +93,17 @@ def pictures(tmp_path_factory):
 class Served:
     """A `leat bucket` over the folder that holds a dataset."""
 
+    loaders = leat.Loader
+
     def __init__(self, bucket: leat.testing.Bucket, name: str) -> None:
         self.bucket = bucket
         self.url = f"s3://{name}"
         self.http_url = f"{bucket.url}/{name}"
-        self.options = {"endpoint_url": bucket.url, "no_sign_request": True}
+        self.options = {"storage_options": {"endpoint_url": bucket.url, "no_sign_request": True}}
 
     def loader(self, **options) -> leat.Loader:
         usual = {"shuffle": True, "batch": "dict", "output": "numpy"}
-        return leat.Loader(self.url, **{**usual, **self.options, **options})
+        return self.loaders(self.url, **{**usual, **self.options, **options})
 
     def counters(self) -> dict:
         return self.bucket.counters()

@@ -16,7 +16,7 @@ told = json.loads(sys.argv[1])
 options = told["options"]
 options["cache"] = leat.Cache(**told["cache"])
 options["ops"] = [getattr(leat.ops, name)(*rest) for name, *rest in told["ops"]]
-loader = leat.Loader(told["url"], no_sign_request=True, ids=True, epochs=told["epochs"],
+loader = leat.Loader(told["url"], ids=True, epochs=told["epochs"],
                      **{"shuffle": True, **options})
 print(json.dumps("ready"), flush=True)
 sys.stdin.readline()
@@ -52,7 +52,7 @@ def jobs(served, cache: dict, of_each: list[dict], epochs=1, ops=()) -> Iterator
     running = []
     try:
         for options in of_each:
-            options = {"endpoint_url": served.bucket.url, "drop_last": False, **options}
+            options = {**served.options, "drop_last": False, **options}
             running.append(
                 Job({"url": served.url, "options": options, "cache": cache, "epochs": epochs, "ops": ops})
             )

@@ -21,7 +21,7 @@ LIMIT = 400_000  # Bytes a second.
 # Reads as fast as it may, until it is ended.
 PROGRAM = """
 import sys, leat
-datasets = [leat.Dataset(url, no_sign_request=True, region="us-east-1") for url in sys.argv[1:]]
+datasets = [leat.Dataset(url, storage_options={"no_sign_request": True, "region": "us-east-1"}) for url in sys.argv[1:]]
 dataset = leat.Dataset.concat(datasets) if len(datasets) > 1 else datasets[0]
 with leat.Loader(dataset, global_batch_size=8, shuffle=True) as loader:
     while True:

@@ -110,7 +110,7 @@ def test_the_server_counts_what_leat_plan_said(serve, tmp_path, policy):
     served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
     gets, stats = gets_of_epochs(
         served, epochs, seed=5, global_batch_size=4, memory="32KiB", max_in_flight=4,
-        cache=leat.Cache(ram=half, policy=policy, window=window),
+        cache=leat.research.Cache(ram=half, policy=policy, window=window),
     )  # fmt: skip
     hits = samples * epochs - sum(gets)
     assert hits == sum(epoch["cache"]["ram_hits"] for epoch in stats)
@@ -151,7 +151,7 @@ RUN = """
 import json, sys, leat
 url, endpoint, folder, epochs = sys.argv[1:]
 loader = leat.Loader(url, global_batch_size=10, shuffle=True, drop_last=False, fields=["data"], batch="dict",
-                     endpoint_url=endpoint, no_sign_request=True, epochs=int(epochs),
+                     storage_options={"endpoint_url": endpoint, "no_sign_request": True}, epochs=int(epochs),
                      cache=leat.Cache(disk=folder, disk_limit="16MiB"))
 for _ in range(int(epochs)):
     for batch in loader:
@@ -214,9 +214,11 @@ def test_an_object_that_changed_is_not_served_from_the_cache(serve, tmp_path, fr
     run(served, tmp_path / "cache")
     (folder / "3.bin").write_bytes(b"new3")
 
-    with served.loader(
-        **OPTIONS, epochs=1, refresh="always", cache=leat.Cache(disk=tmp_path / "cache")
-    ) as loader:
+    dataset = leat.Dataset(served.url, refresh="always", **served.options)
+    with leat.Loader(
+        dataset, **{"shuffle": True, "batch": "dict", "output": "numpy", **OPTIONS},
+        epochs=1, cache=leat.Cache(disk=tmp_path / "cache"),
+    ) as loader:  # fmt: skip
         values = sorted(value for batch in loader for value in batch["data"].tolist())
         (stats,) = loader.stats()
 
@@ -253,9 +255,9 @@ def test_a_folder_that_cannot_be_is_said_at_once(pictures, tmp_path):
         (lambda: leat.Cache(), "ram="),
         (lambda: leat.Cache(ram="1GiB", disk_limit="1GiB"), "disk="),
         (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(disk="c", disk_limit=0)), "of 0 keeps nothing"),
-        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram=1, policy="windowed_belady")), "window="),
-        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram=1, window=5)), 'window= is of .* and it is "belady"'),
-        (lambda: leat.Cache(ram=1, window=-1), "window="),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.research.Cache(ram=1, policy="windowed_belady")), "window="),
+        (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.research.Cache(ram=1, window=5)), 'window= is of .* and it is "belady"'),
+        (lambda: leat.research.Cache(ram=1, window=-1), "window="),
         (lambda: leat.Cache(peers="auto", peer_memory="9999TiB")._options(1), "peer_memory="),
         (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache="huge"), "auto"),
         (lambda: leat.Loader(".", batch_size=1, shuffle=True, cache=leat.Cache(ram="many")), "many"),

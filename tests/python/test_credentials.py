@@ -80,8 +80,9 @@ def test_a_loader_reads_with_an_sso_profile(tmp_path, logged_in, portal):
     with leat.testing.Bucket(tmp_path / "data", latency="0",
                              credentials=("ASIASSO", SECRET),
                              session_token=SESSION_TOKEN) as bucket:
-        loader = leat.Loader("s3://own", global_batch_size=4, shuffle=True, endpoint_url=bucket.url,
-                             profile="corp", refresh="always")
+        dataset = leat.Dataset("s3://own", refresh="always",
+                               storage_options={"endpoint_url": bucket.url, "profile": "corp"})  # fmt: skip
+        loader = leat.Loader(dataset, global_batch_size=4, shuffle=True)
         assert sum(len(batch["label"]) for batch in loader) == 12
     assert portal[0].given >= 1
 
@@ -91,7 +92,7 @@ def test_a_login_that_has_ended_says_so_and_shows_no_secret(tmp_path, logged_in)
     (tmp_path / "data" / "own").mkdir(parents=True)
     with leat.testing.Bucket(tmp_path / "data", credentials=("A", "B")) as bucket:
         with pytest.raises(leat.PermissionDenied) as raised:
-            leat.Dataset("s3://own", endpoint_url=bucket.url, profile="corp",
+            leat.Dataset("s3://own", storage_options={"endpoint_url": bucket.url, "profile": "corp"},
                          refresh="always")
     message = str(raised.value)
     assert "through botocore" in message

@@ -66,7 +66,7 @@ def test_the_digits_are_learnt(tmp_path):
 
     with leat.testing.Bucket(tmp_path, latency="2ms") as bucket:
         accuracy = train_digits.train(
-            "s3://digits", endpoint_url=bucket.url, no_sign_request=True
+            "s3://digits", storage_options={"endpoint_url": bucket.url, "no_sign_request": True}
         )
 
     assert accuracy >= 0.95

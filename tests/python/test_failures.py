@@ -102,8 +102,7 @@ def test_an_endpoint_that_is_down(few_tries):
         port = probe.getsockname()[1]
     with told(leat.Unavailable, f"127.0.0.1:{port}", "2 attempts", "connect",
               "check that the server runs"):
-        leat.Loader("s3://bucket", global_batch_size=8, shuffle=True, no_sign_request=True,
-                    endpoint_url=f"http://127.0.0.1:{port}")
+        leat.Loader("s3://bucket", global_batch_size=8, shuffle=True, storage_options={"no_sign_request": True, "endpoint_url": f"http://127.0.0.1:{port}"})
 
 
 def a_closed_port() -> int:
@@ -115,8 +114,7 @@ def a_closed_port() -> int:
 def never_there(endpoint: str, kind: type, *words: str) -> None:
     """A loader of such an endpoint fails within 3 s, with advice that fits."""
     with told(kind, *words, within=3) as caught:
-        leat.Loader("s3://bucket", batch_size=8, train=False, no_sign_request=True,
-                    endpoint_url=endpoint)
+        leat.Loader("s3://bucket", batch_size=8, train=False, storage_options={"no_sign_request": True, "endpoint_url": endpoint})
     assert "AWS_MAX_ATTEMPTS" not in str(caught.value)
 
 
@@ -182,7 +180,7 @@ def drain(batches) -> None:
 def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplog):
     bucket = leat.testing.Bucket(folder.parent, latency="1ms")
     with bucket:
-        loader = leat.Loader("s3://own", endpoint_url=bucket.url, no_sign_request=True,
+        loader = leat.Loader("s3://own", storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
                              max_in_flight=1, memory="40KB", ops=DECODE, **ORDERED)
         batches = iter(loader)
         next(batches)
@@ -203,7 +201,7 @@ def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplo
 def test_an_endpoint_that_goes_down(folder, few_tries):
     bucket = leat.testing.Bucket(folder.parent, latency="1ms")
     with bucket:
-        loader = leat.Loader("s3://own", endpoint_url=bucket.url, no_sign_request=True,
+        loader = leat.Loader("s3://own", storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
                              max_in_flight=1, memory="40KB", ops=DECODE, **ORDERED)
         batches = iter(loader)
         assert numbers(next(batches)) == list(range(10))
@@ -230,15 +228,14 @@ def test_the_wrong_credentials(pictures, monkeypatch, given, words):
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", given[0])
             monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given[1])
         with told(leat.PermissionDenied, f"s3://{pictures.name}", *words) as caught:
-            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True, endpoint_url=bucket.url,
-                        no_sign_request=given is None)
+            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True, storage_options={"endpoint_url": bucket.url, "no_sign_request": given is None})
     assert "s3cr3t" not in str(caught.value) and "another" not in str(caught.value)
 
 
 def test_no_credentials_at_all(pictures, serve):
     served = serve(pictures)
     with told(leat.PermissionDenied, "AWS_ACCESS_KEY_ID", "no_sign_request"):
-        leat.Loader(served.url, global_batch_size=8, shuffle=True, endpoint_url=served.bucket.url)
+        leat.Loader(served.url, global_batch_size=8, shuffle=True, storage_options={"endpoint_url": served.bucket.url})
 
 
 def test_an_expired_token(pictures, monkeypatch):
@@ -250,7 +247,7 @@ def test_an_expired_token(pictures, monkeypatch):
         leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True).close()
         monkeypatch.setenv("AWS_SESSION_TOKEN", "old-one")
         with told(leat.PermissionDenied, "ExpiredToken", "AWS_SESSION_TOKEN") as caught:
-            leat.Loader(f"s3://{pictures.name}", global_batch_size=8, shuffle=True, refresh="always")
+            leat.Dataset(f"s3://{pictures.name}", refresh="always")
     assert "old-one" not in str(caught.value)
 
 
@@ -503,7 +500,7 @@ def test_a_tar_cut_anywhere(tmp_path, fresh_cache):
         write(folder / "good.tar", tar_of([("z.bin", b"good")]))
         write(folder / "cut.tar", whole[:size])
         try:
-            loader = leat.Loader(folder, global_batch_size=5, shuffle=False, refresh="always")
+            loader = leat.Loader(leat.Dataset(folder, refresh="always"), global_batch_size=5, shuffle=False)
         except leat.Error as error:
             assert type(error) is leat.Corrupt and "cut.tar" in str(error), (size, error)
             assert size < end + 512
@@ -582,7 +579,7 @@ def test_a_catalogue_with_flipped_bytes(folder, fresh_cache, where):
         leat.Loader(folder, global_batch_size=8, shuffle=True).close()
         assert catalogue.read_bytes() == whole
     if where == "cache":  # The remedy works.
-        leat.Loader(folder, global_batch_size=8, shuffle=True, refresh="always").close()
+        leat.Dataset(folder, refresh="always")
         leat.Loader(folder, global_batch_size=8, shuffle=True).close()
 
 
@@ -616,7 +613,7 @@ def test_fewer_samples_than_a_batch_come_if_kept(folder):
     with leat.Loader(folder, global_batch_size=100, shuffle=True, drop_last=False, ids=True) as loader:
         (batch,) = loader
     assert sorted(numbers(batch)) == list(range(30))
-    with leat.Loader(folder, global_batch_size=100, shuffle=True, pad=True, ids=True) as loader:
+    with leat.Loader(folder, global_batch_size=100, shuffle=True, drop_last="pad", ids=True) as loader:
         (batch,) = loader  # More padding than samples.
     assert len(numbers(batch)) == 100 and batch["valid"].sum() == 30
     assert numbers(batch)[30:60] == numbers(batch)[:30]

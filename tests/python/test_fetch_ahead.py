@@ -17,13 +17,15 @@ def many(serve, tmp_path):
     """200 objects of a page's size."""
     (tmp_path / "many").mkdir()
     (tmp_path / "many" / "x.bin").write_bytes(b"x" * 3000)
-    return serve(tmp_path / "many", latency="1ms", repeat="many/x.bin:200")
+    served = serve(tmp_path / "many", latency="1ms", repeat="many/x.bin:200")
+    served.loaders = leat.research.Loader
+    return served
 
 
 def test_the_server_sees_bursts_of_f_when_t_are_left(many):
     options = {"global_batch_size": 10, "drop_last": False, "fields": ["data"], "batch": "dict",
                "epochs": 2}
-    rule = leat.FetchAhead(fetch_size=40, queue_threshold=10)
+    rule = leat.research.FetchAhead(fetch_size=40, queue_threshold=10)
     with many.loader(**options, fetch_ahead=rule) as loader:
         for epoch in range(2):
             many.reset()
@@ -41,28 +43,29 @@ def test_the_server_sees_bursts_of_f_when_t_are_left(many):
 
 
 def test_a_fifo_cache_keeps_what_was_fetched(many):
-    cache = leat.Cache(ram=100 * COST, policy="fifo")
-    rule = leat.FetchAhead(fetch_size=50, queue_threshold=50)
+    cache = leat.research.Cache(ram=100 * COST, policy="fifo")
+    rule = leat.research.FetchAhead(fetch_size=50, queue_threshold=50)
     gets, stats = gets_of_epochs(many, 3, cache=cache, fetch_ahead=rule)
     assert sum(gets) == 600 - sum(epoch["cache"]["ram_hits"] for epoch in stats) < 600
     assert hashes_of(stats) == hashes_of(gets_of_epochs(many, 3)[1])
 
 
 def test_what_cannot_be_is_refused(tmp_path):
-    make_shards(tmp_path / "shards", shards=2, samples=16, size=1000)
+    for folder in ("shards", "unindexed"):
+        make_shards(tmp_path / folder, shards=2, samples=16, size=1000)
     with pytest.raises(leat.InvalidArgument, match='shuffle="full"'):
-        leat.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=leat.FetchAhead())
+        leat.research.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=leat.research.FetchAhead())
     with pytest.raises(leat.InvalidArgument, match="leat index"):
-        leat.Loader(
-            f"{tmp_path}/shards", batch_size=4, shuffle="stream", fetch_ahead=leat.FetchAhead(), refresh="always"
+        leat.research.Loader(
+            f"{tmp_path}/unindexed", batch_size=4, shuffle="stream", fetch_ahead=leat.research.FetchAhead()
         )
-    with pytest.raises(leat.InvalidArgument, match="leat.FetchAhead"):
-        leat.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=64)
+    with pytest.raises(leat.InvalidArgument, match="leat.research.FetchAhead"):
+        leat.research.Loader(tmp_path / "shards", batch_size=4, shuffle=True, fetch_ahead=64)
     for wrong in ({"fetch_size": 0}, {"queue_threshold": -1}, {"fetch_size": True}):
         with pytest.raises(leat.InvalidArgument, match="number of samples"):
-            leat.FetchAhead(**wrong)
-    with leat.Loader(
-        tmp_path / "shards", batch_size=4, shuffle="full", fetch_ahead=leat.FetchAhead(8, 8)
+            leat.research.FetchAhead(**wrong)
+    with leat.research.Loader(
+        tmp_path / "shards", batch_size=4, shuffle="full", fetch_ahead=leat.research.FetchAhead(8, 8)
     ) as loader:
         assert sum(1 for _ in loader) == 8
 

@@ -340,7 +340,7 @@ def test_threads_that_take_turns_in_python_are_told_of_the_lock(tmp_path):
     def holds_the_lock(data):
         return sum(byte * byte % 7 for _ in range(5) for byte in data)
 
-    with leat.Loader(
+    with leat.research.Loader(
         str(tmp_path), batch_size=8, shuffle=True, ops=[Python(holds_the_lock)], threads=4, tune=False
     ) as loader:
         for _ in range(6):

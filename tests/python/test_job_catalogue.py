@@ -136,7 +136,7 @@ import os, sys, torch.distributed, leat
 torch.distributed.init_process_group(
     "gloo", init_method="file://" + sys.argv[2], rank=int(os.environ["RANK"]), world_size=2)
 for number in range(2):
-    with leat.Loader(sys.argv[1], global_batch_size=2, shuffle=True, refresh=sys.argv[3]) as loader:
+    with leat.Loader(leat.Dataset(sys.argv[1], refresh=sys.argv[3]), global_batch_size=2, shuffle=True) as loader:
         print(len(loader), flush=True)
     if sys.argv[3] == "always":
         torch.distributed.barrier()

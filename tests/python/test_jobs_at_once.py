@@ -243,7 +243,7 @@ def test_a_damaged_state_is_refused(pictures, serve, tmp_path, change):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"locality": "sticky"}, "locality"),
+        ({"cache": leat.Cache(ram=MIB, first_within=8, locality="sticky")}, "locality"),
         ({"cache": leat.Cache(ram=MIB, first_within=10**9)}, "at most"),
     ],
 )

@@ -47,8 +47,7 @@ class Net(nn.Module):
 model = nn.parallel.DistributedDataParallel(Net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 with leat.Loader(url, global_batch_size=16, shuffle=True, threads=4, max_in_flight=4, epochs=1,
-                 fields=("data",), ops=[leat.ops.Python(slowly)], no_sign_request=True,
-                 region="us-east-1") as loader:
+                 fields=("data",), ops=[leat.ops.Python(slowly)], storage_options={"no_sign_request": True, "region": "us-east-1"}) as loader:
     loader.watch(model)
     for (data,) in loader:
         rows = [torch.frombuffer(bytearray(row), dtype=torch.uint8).float() / 255

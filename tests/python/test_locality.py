@@ -26,11 +26,12 @@ def open_rank(folder, rank: int, **options) -> leat.Loader:
 
 
 LOCALITIES = ["sticky", "remap", "balance"]
-CACHE = leat.Cache(ram="256KiB")
+STICKY = leat.Cache(ram="256KiB", locality="sticky")
 
 
-def second_epoch(folder, rank: int, **options) -> list[list[int]]:
-    with open_rank(folder, rank, cache=CACHE, **options) as loader:
+def second_epoch(folder, rank: int, locality: str = "none", **options) -> list[list[int]]:
+    cache = leat.Cache(ram="256KiB", locality=locality)
+    with open_rank(folder, rank, cache=cache, **options) as loader:
         loader.set_epoch(1)
         return ids(loader)
 
@@ -48,14 +49,14 @@ def test_steps_keep_their_samples_and_ranks_their_share(pictures, locality):
 
 
 def test_a_rank_meets_most_of_its_samples_again(pictures):
-    with open_rank(pictures, 1, locality="sticky") as sticky, open_rank(pictures, 1) as plain:
+    with open_rank(pictures, 1, cache=STICKY) as sticky, open_rank(pictures, 1) as plain:
         again = [len({*sum(ids(loader), [])} & {*sum(ids(loader), [])}) for loader in (sticky, plain)]
     assert again[0] > 12 > again[1]
 
 
 @pytest.mark.parametrize("world_size", [1, 3])
 def test_a_state_goes_on_with_it_or_without(pictures, world_size):
-    with open_rank(pictures, 0, locality="sticky") as loader:
+    with open_rank(pictures, 0, cache=STICKY) as loader:
         batches = iter(loader)
         next(batches)
         state = loader.state_dict()
@@ -69,13 +70,13 @@ def test_a_state_goes_on_with_it_or_without(pictures, world_size):
         assert sorted(rest) == sorted(sum(ids(loader)[1:], []))
 
 
-def test_remap_needs_a_cache_whose_size_is_given(pictures):
-    with pytest.raises(leat.InvalidArgument, match="give cache="):
-        open_rank(pictures, 0, locality="remap")
+def test_remap_needs_a_cache_whose_size_is_given(pictures, tmp_path):
+    with pytest.raises(leat.InvalidArgument, match="there is none; give cache="):
+        open_rank(pictures, 0, cache=leat.Cache(peers=["127.0.0.1:9"], locality="remap"))
     with pytest.raises(leat.InvalidArgument, match="same size"):
-        open_rank(pictures, 0, locality="balance", cache="auto")
+        open_rank(pictures, 0, cache=leat.Cache(disk=tmp_path, locality="balance"))
     with pytest.raises(leat.InvalidArgument, match="none, sticky, remap, balance"):
-        open_rank(pictures, 0, locality="magic")
+        open_rank(pictures, 0, cache=leat.Cache(ram="1MiB", locality="magic"))
 
 
 RANKS = 4
@@ -86,8 +87,8 @@ RECORD = 4096 + 128  # The cost of a record of up to a page in a tier.
 _RANK = """
 import json, leat, sys
 url, endpoint, locality, ram = sys.argv[1:]
-with leat.Loader(url, endpoint_url=endpoint, no_sign_request=True, global_batch_size=40, shuffle=True, seed=5,
-                 fields=["index", "data"], batch="dict", cache=leat.Cache(ram=ram), locality=locality,
+with leat.research.Loader(url, storage_options={"endpoint_url": endpoint, "no_sign_request": True}, global_batch_size=40, shuffle=True, seed=5,
+                 fields=["index", "data"], batch="dict", cache=leat.Cache(ram=ram, locality=locality),
                  epochs=%d, max_in_flight=1, memory="48KiB", hashes=False) as loader:
     print(json.dumps([[batch["index"].tolist() for batch in loader] for _ in range(%d)]))
 """ % (EPOCHS, EPOCHS)
@@ -127,7 +128,7 @@ def test_the_ladder_loads_what_is_simulated(tmp_path):
     gets, steps = {}, {}
     for locality in ("none", "remap", "balance"):
         with leat.testing.Bucket(tmp_path, repeat=f"many/x.bin:{SAMPLES}") as bucket:
-            leat.Dataset("s3://many", endpoint_url=bucket.url, no_sign_request=True)  # Listed once.
+            leat.Dataset("s3://many", storage_options={"endpoint_url": bucket.url, "no_sign_request": True})  # Listed once.
             bucket.reset_counters()
             ranks = run_ranks(bucket, locality, ram)
             gets[locality] = bucket.counters()["get"]
@@ -146,8 +147,8 @@ import os, sys, torch.distributed, leat
 rank = int(os.environ["RANK"])
 torch.distributed.init_process_group(
     "gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
-leat.Loader(sys.argv[1], global_batch_size=12, shuffle=True, locality="remap",
-            cache=leat.Cache(ram="1MiB" if rank else "2MiB")).close()
+leat.Loader(sys.argv[1], global_batch_size=12, shuffle=True,
+            cache=leat.Cache(ram="1MiB" if rank else "2MiB", locality="remap")).close()
 """
 
 

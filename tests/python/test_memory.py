@@ -28,13 +28,14 @@ def memory(name):
             return int(line.split()[1]) * 1024
 
 url, endpoint, epochs, options = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+options["shuffle"] = leat.Shuffle(window=options.pop("window", 16))
 if options.pop("decode", False):
     options["ops"] = [DecodeImage()]
 gc.collect()
 before = memory("VmRSS")
 pathlib.Path("/proc/self/clear_refs").write_text("5")
 after, samples = [], 0
-with leat.Loader(url, endpoint_url=endpoint or None, no_sign_request=True, **{"shuffle": True, "batch": "dict", **options}) as loader:
+with leat.Loader(url, storage_options={"endpoint_url": endpoint or None, "no_sign_request": True}, **{"batch": "dict", **options}) as loader:
     for _ in range(epochs):
         for batch in loader:
             samples += len(batch["index"])
@@ -89,7 +90,7 @@ def test_shards_of_many_times_the_memory(tmp_path):
     make_shards(tmp_path, shards=25, samples=30, size=400_000)
     # Four pieces of 12 MB at a time: a heap would not give them back.
     seen = watch(tmp_path, epochs=3, memory="64MiB", global_batch_size=16, drop_last=False,
-                 shuffle_window=4)
+                 window=4)
     assert seen["samples"] == 3 * 750
     assert seen["peak"] - seen["before"] <= 64 * MIB + 150e6
 

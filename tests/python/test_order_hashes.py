@@ -27,13 +27,13 @@ USUAL = {"global_batch_size": 18, "batch": "dict", "output": "numpy", "seed": 11
 WEIGHTS = [1.0 + number % 5 for number in range(60)]
 
 ORDERS = {
-    "pictures-in-order": ("pictures", {"ops": OPS, "shuffle": False, "pad": True}),
+    "pictures-in-order": ("pictures", {"ops": OPS, "shuffle": False, "drop_last": "pad"}),
     "pictures-full": ("pictures", {"ops": OPS, "shuffle": "full"}),
-    "pictures-weights": ("pictures", {"ops": OPS, "weights": WEIGHTS}),
-    "shards-in-order": ("shards", {"shuffle": False, "pad": True}),
+    "pictures-weights": ("pictures", {"ops": OPS, "sampler": leat.WeightedSampler(WEIGHTS)}),
+    "shards-in-order": ("shards", {"shuffle": False, "drop_last": "pad"}),
     "shards-full": ("shards", {"shuffle": "full"}),
-    "shards-block": ("shards", {"shuffle": "block", "shuffle_window": 2}),
-    "shards-stream": ("unindexed", {"shuffle": "stream", "shuffle_window": 2}),
+    "shards-block": ("shards", {"shuffle": leat.Shuffle("block", 2)}),
+    "shards-stream": ("unindexed", {"shuffle": leat.Shuffle("stream", 2)}),
     "two-places": (["pictures", "more"], {"ops": OPS, "shuffle": True}),
 }
 """Source and options of each; the source in the place of its name."""
@@ -50,13 +50,13 @@ MORE = {
     "pictures-full/tiers/third-of-three": (
         "pictures", {"ops": OPS, "shuffle": "full", **_MORE_RANKS}, {"ram": "64KiB", "disk": True, "disk_limit": "8MiB"}),
     "pictures-full/sticky/third-of-three": (
-        "pictures", {"ops": OPS, "shuffle": "full", "locality": "sticky", **_MORE_RANKS}, {"ram": "4MiB"}),
+        "pictures", {"ops": OPS, "shuffle": "full", **_MORE_RANKS}, {"ram": "4MiB", "locality": "sticky"}),
     "pictures-full/balance/third-of-three": (
-        "pictures", {"ops": OPS, "shuffle": "full", "locality": "balance", **_MORE_RANKS}, {"ram": "16KiB"}),
+        "pictures", {"ops": OPS, "shuffle": "full", **_MORE_RANKS}, {"ram": "16KiB", "locality": "balance"}),
     "shards-block/remap/third-of-three": (
-        "shards", {"shuffle": "block", "locality": "remap", **_MORE_RANKS}, {"ram": "1MiB"}),
-    "served-shards/ram/alone": ("s3", {"shuffle": "block", "shuffle_window": 2}, {"ram": "4MiB"}),
-    "served-stream/no-cache/alone": ("s3-unindexed", {"shuffle": "stream", "shuffle_window": 2}, None),
+        "shards", {"shuffle": "block", **_MORE_RANKS}, {"ram": "1MiB", "locality": "remap"}),
+    "served-shards/ram/alone": ("s3", {"shuffle": leat.Shuffle("block", 2)}, {"ram": "4MiB"}),
+    "served-stream/no-cache/alone": ("s3-unindexed", {"shuffle": leat.Shuffle("stream", 2)}, None),
     "served-shards/full/third-of-three": ("s3", {"shuffle": "full", **_MORE_RANKS}, None),
 }
 LOADERS = {
@@ -94,7 +94,7 @@ class Places:
             where: object = self.folder / source.replace("unindexed", "shards")
             reach = {}
         else:
-            where, reach = "s3://shards", {"endpoint_url": self._bucket.url, "no_sign_request": True}
+            where, reach = "s3://shards", {"storage_options": {"endpoint_url": self._bucket.url, "no_sign_request": True}}
         if not source.endswith("unindexed"):
             where = leat.Dataset(where, **reach)
             reach = {}

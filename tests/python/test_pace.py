@@ -27,8 +27,8 @@ import torch.distributed as dist
 import leat
 
 dist.init_process_group("gloo")
-with leat.Loader(sys.argv[1], global_batch_size=32, shuffle=True, max_in_flight=32, tune=False,
-                 no_sign_request=True, region="us-east-1", fields=("data",)) as loader:
+with leat.research.Loader(sys.argv[1], global_batch_size=32, shuffle=True, max_in_flight=32, tune=False,
+                 storage_options={"no_sign_request": True, "region": "us-east-1"}, fields=("data",)) as loader:
     while True:
         for _ in loader:
             time.sleep(16 / 120)

@@ -30,7 +30,7 @@ def test_what_is_placed_hits_what_leat_plan_said(serve, tmp_path, placement):
     served = serve(tmp_path / "many", latency="0ms", repeat=f"many/x.bin:{samples}")
     hits, gets = [0, 0], 0
     for rank in range(2):
-        cache = leat.Cache(
+        cache = leat.research.Cache(
             ram=ram, disk=tmp_path / f"cache{rank}", disk_limit=disk, policy="never_evict", placement=placement
         )
         seen, stats = gets_of_epochs(
@@ -57,7 +57,7 @@ def test_a_placement_is_the_same_after_a_resume(serve, tmp_path):
         step."""
         hits, state = [], None
         for begin, end in zip([0, *ends], [*ends, epochs]):
-            cache = leat.Cache(
+            cache = leat.research.Cache(
                 disk=tmp_path / folder, disk_limit=disk, policy="never_evict", placement="frequency"
             )
             with served.loader(
@@ -87,7 +87,7 @@ def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
         return str(error.value)
 
     def placed(placement="frequency", **more):
-        return leat.Cache(**{"ram": "64MiB", "policy": "never_evict", "placement": placement, **more})
+        return leat.research.Cache(**{"ram": "64MiB", "policy": "never_evict", "placement": placement, **more})
 
     assert '"never_evict" hold, and it is "belady"; give that policy' in refusal(placed(policy="belady"), epochs=3)
     assert "any, first_epoch, frequency" in refusal(placed("luck"), epochs=3)
@@ -95,7 +95,7 @@ def test_a_placement_says_what_it_needs(pictures, tmp_path, monkeypatch):
     assert "more than 2000000000; give fewer epochs=" in refusal(placed(), epochs=10**9)
     assert "give form=" in refusal(placed(form="auto"), epochs=3)
     assert "leave one of them out" in refusal(placed(shared=True), epochs=3)
-    assert "leave that out" in refusal(placed(), epochs=3, locality="sticky")
+    assert "leave that out" in refusal(placed(locality="sticky"), epochs=3)
     assert "give ram=" in refusal(placed(ram=None, peers=["127.0.0.1:9"]), epochs=3)
     # Three ranks here and one elsewhere are no two nodes alike.
     for name, value in {"RANK": 0, "WORLD_SIZE": 4, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 3}.items():

@@ -140,32 +140,36 @@ def test_frameworks_move_a_dict_as_they_move_dicts(pictures):
         assert all(isinstance(value, torch.Tensor) for value in made.values()), how
 
 
-@pytest.mark.parametrize(("rename", "says"), [
-    ({"labels": "label"}, "rename= has 'labels', but a batch has only: data, label"),
-    ({"data": "label"}, "two fields the name 'label'"),
-    (["label"], "it is a dict of names"),
+@pytest.mark.parametrize(("fields", "says"), [
+    ({"label": "labels"}, r"the dataset has 'label' and no 'labels'.*\{'labels': 'label'\}"),
+    ({"x": "labels"}, 'names "labels", but there are only'),
+    ({"index": "label"}, "two fields the name 'index'"),
+    ({"a": "label", "b": "label"}, "names a field twice"),
+    ({"x": 3}, "or a dict from names in the batch to fields"),
+    ("label", "it is a list of names"),
 ])
-def test_a_name_that_cannot_be_given_is_refused(pictures, rename, says):
+def test_a_name_that_cannot_be_given_is_refused(pictures, fields, says):
     with pytest.raises(leat.InvalidArgument, match=says):
-        load(pictures, train=False, rename=rename)
+        load(pictures, train=False, fields=fields, ids=True)
 
 
 def test_fields_come_under_the_names_that_a_model_takes(pictures):
-    with load(pictures, train=False, rename={"label": "labels", "data": "pixel_values"}) as loader:
-        assert list(next(iter(loader))) == ["pixel_values", "labels"]
-        assert list(loader.peek()) == ["pixel_values", "labels"]
+    with load(pictures, train=False, fields={"labels": "label", "pixel_values": "data"}) as loader:
+        assert list(next(iter(loader))) == ["labels", "pixel_values"]
+        assert list(loader.peek()) == ["labels", "pixel_values"]
     seen = []
-    with load(pictures, train=False, rename={"label": "labels"}, collate=seen.append) as loader:
+    with load(pictures, train=False, fields={"data": "data", "labels": "label"}, collate=seen.append) as loader:
         next(iter(loader))
     assert list(seen[0][0]) == ["data", "labels"]
 
 
 def test_what_a_function_makes_is_renamed_or_refused_when_it_is_there(pictures):
+    ops = [Python(lambda batch: {"x": batch["label"], "label": 1 - batch["label"]}, per="batch")]
+    with load(pictures, train=False, ops=ops, fields={"labels": "label"}) as loader:
+        assert list(next(iter(loader))) == ["x", "labels"]
     ops = [Python(lambda batch: {"x": batch["label"]}, per="batch")]
-    with load(pictures, train=False, ops=ops, rename={"x": "labels"}) as loader:
-        assert list(next(iter(loader))) == ["labels"]
-    with load(pictures, train=False, ops=ops, rename={"label": "labels"}) as loader:
-        with pytest.raises(leat.InvalidArgument, match="'label', but a batch has only: x"):
+    with load(pictures, train=False, ops=ops, fields={"labels": "label"}) as loader:
+        with pytest.raises(leat.InvalidArgument, match="'labels', but a batch has only: x"):
             next(iter(loader))
 
 
@@ -199,7 +203,7 @@ def test_an_output_that_was_said_wins(pictures):
 
 def test_what_padding_adds_comes_only_if_named(pictures):
     def fields(**options):
-        with load(pictures, train=False, pad=True, batch="dict", **options) as loader:
+        with load(pictures, train=False, drop_last="pad", batch="dict", **options) as loader:
             return list(list(loader)[-1])
 
     assert fields() == ["data", "label"]
@@ -319,15 +323,15 @@ def test_ranks_that_would_get_unequal_epochs_are_refused(odd, options):
         open_odd(odd, **options)
     message = str(caught.value)
     assert "1 of 2 ranks would get 12 batches and the others 11: of 287 samples, 1 remain" in message
-    for remedy in ("drop_last=True", "pad=True", "join=True"):
+    for remedy in ("drop_last=True", 'drop_last="pad"', 'drop_last="join"'):
         assert remedy in message
 
 
 @pytest.mark.parametrize(("options", "lengths"), [
     ({"train": True}, [11, 11]),
     ({"train": False, "drop_last": True}, [11, 11]),
-    ({"train": False, "pad": True}, [12, 12]),
-    ({"train": False, "join": True}, [12, 11]),
+    ({"train": False, "drop_last": "pad"}, [12, 12]),
+    ({"train": False, "drop_last": "join"}, [12, 11]),
 ])
 def test_each_remedy_helps(odd, options, lengths):
     assert open_odd(odd, **options) == lengths
@@ -362,7 +366,7 @@ def test_a_stream_that_nobody_indexed_cannot_promise_equal_epochs(tmp_path, fres
     with pytest.raises(leat.InvalidArgument, match="nobody knows whether the last step has a sample for each"):
         leat.Loader(tmp_path / "shards", drop_last=False, **options)
     leat.Loader(tmp_path / "shards", **options).close()
-    leat.Loader(tmp_path / "shards", drop_last=False, join=True, **options).close()
+    leat.Loader(tmp_path / "shards", drop_last="join", **options).close()
 
 
 def test_the_shipped_ddp_examples_end_together_though_one_sample_is_left(tmp_path_factory, odd):
@@ -396,7 +400,7 @@ def test_one_python_of_a_slurm_script_reads_all(pictures, monkeypatch):
 
     monkeypatch.setenv("SLURM_STEP_ID", "0")
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
-    with load(pictures, train=False, join=True) as loader:
+    with load(pictures, train=False, drop_last="join") as loader:
         assert (loader.rank, loader.world_size) == (0, 4)
 
 
@@ -426,10 +430,10 @@ def take(loader) -> None:
 @pytest.mark.parametrize(("options", "tail", "order"), [
     ({"train": True, "seed": 7}, "; drops 4 of the last step", "full shuffle, seed 7"),
     ({"train": False}, "; a last step of 4", "in the samples' order"),
-    ({"train": False, "pad": True, "ids": True}, "; fills up the last step with 4 samples that come twice",
+    ({"train": False, "drop_last": "pad", "ids": True}, "; fills up the last step with 4 samples that come twice",
      "in the samples' order"),
     ({"train": False, "batch_size": 10}, "", "in the samples' order"),
-    ({"weights": [1.0] * 60, "samples_per_epoch": 30}, "; a last step of 6", "30 an epoch drawn by weights, seed 0"),
+    ({"sampler": leat.WeightedSampler([1.0] * 60, 30)}, "; a last step of 6", "30 an epoch drawn by weights, seed 0"),
     ({"sampler": list(range(20))}, "", "in a sampler's order"),
 ])  # fmt: skip
 def test_one_line_says_what_is_read_and_how(pictures, said, options, tail, order):
@@ -464,12 +468,12 @@ def test_much_that_is_dropped_unasked_is_warned_of(pictures, said):
 
 
 def test_padding_that_nobody_can_tell_is_warned_of(pictures, said):
-    take(load(pictures, train=False, pad=True))
+    take(load(pictures, train=False, drop_last="pad"))
     (warning,) = said(logging.WARNING)
     assert "4 samples that come twice" in warning and '"valid"' in warning
 
-    take(load(pictures, train=False, pad=True, fields=("label", "valid")))
-    take(load(pictures, train=False, pad=True, batch_size=10))
+    take(load(pictures, train=False, drop_last="pad", fields=("label", "valid")))
+    take(load(pictures, train=False, drop_last="pad", batch_size=10))
     assert said(logging.WARNING) == []
 
 

@@ -15,8 +15,8 @@ from small_datasets import make_blobs
 PROGRAM = """
 import contextlib, os, sys, time, leat
 loader = leat.Loader(sys.argv[1], global_batch_size=16, shuffle=True, threads=8, max_in_flight=32,
-                     memory="64MiB", epochs=1, seed=2, no_sign_request=True)
-again = leat.Loader(sys.argv[1], global_batch_size=16, shuffle=True, epochs=1, no_sign_request=True)
+                     memory="64MiB", epochs=1, seed=2, storage_options={"no_sign_request": True})
+again = leat.Loader(sys.argv[1], global_batch_size=16, shuffle=True, epochs=1, storage_options={"no_sign_request": True})
 again.close()
 def threads():
     names = []

@@ -239,7 +239,7 @@ def test_wrong_credentials_are_noticed_though_a_catalogue_is_kept(
         assert len(leat.Loader("s3://data", batch_size=1, train=False)) == 3
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
         with pytest.raises(leat.PermissionDenied, match="SignatureDoesNotMatch"):
-            leat.Loader("s3://data", batch_size=1, train=False, refresh=refresh)
+            leat.Dataset("s3://data", refresh=refresh)
 
 
 def test_who_may_read_but_not_list_goes_on(folder, serve, fresh_cache, caplog):

@@ -23,7 +23,7 @@ OPS = [
     Normalize("imagenet"),
 ]
 PICTURES = {"global_batch_size": BATCH, "shuffle": True, "batch": "dict", "output": "numpy", "ops": OPS, "seed": 3}
-SHARDS = {"global_batch_size": BATCH, "shuffle": True, "batch": "dict", "output": "numpy", "seed": 3, "shuffle_window": 2}
+SHARDS = {"global_batch_size": BATCH, "shuffle": leat.Shuffle(window=2), "batch": "dict", "output": "numpy", "seed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def assert_same_steps(one, other):
                 assert left[name] == right[name]
 
 
-@pytest.mark.parametrize("tail", [{}, {"drop_last": False}, {"pad": True}])
+@pytest.mark.parametrize("tail", [{}, {"drop_last": False}, {"drop_last": "pad"}])
 @pytest.mark.parametrize("world_size", [2, 3, 8])
 def test_world_sizes_share_the_global_batches(folder, world_size, tail):
     options = {**PICTURES, **tail}
@@ -216,7 +216,7 @@ def test_world_sizes_share_the_global_batches_of_shards(shards, world_size):
 
 @pytest.mark.parametrize("kind", ["pictures", "shards"])
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 8), (8, 1)])
-@pytest.mark.parametrize("tail", [{}, {"drop_last": False}, {"pad": True}])
+@pytest.mark.parametrize("tail", [{}, {"drop_last": False}, {"drop_last": "pad"}])
 def test_resume_at_another_world_size_gives_exactly_the_rest(
     request, kind, before, after, tail
 ):

@@ -301,7 +301,7 @@ def flat(loader):
 
 
 def test_weights_draw_each_as_often_as_they_say(dataset):
-    loader = loader_of(dataset, weights=WEIGHTS, samples_per_epoch=20_000)
+    loader = loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS, num_samples=20_000))
     counts = np.bincount(flat(loader), minlength=SIZE)
 
     expected = np.array(WEIGHTS) / sum(WEIGHTS) * 20_000
@@ -313,13 +313,13 @@ def test_weights_draw_each_as_often_as_they_say(dataset):
 
 
 def test_weights_are_a_function_of_seed_and_epoch(dataset):
-    loader = loader_of(dataset, weights=WEIGHTS, seed=3)
+    loader = loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS), seed=3)
     first, second = flat(loader), flat(loader)
 
     assert len(first) == SIZE and first != second
-    assert flat(loader_of(dataset, weights=np.array(WEIGHTS), seed=3, threads=1)) == first
-    assert flat(loader_of(dataset, weights=torch.tensor(WEIGHTS), seed=4)) != first
-    ranks = [loader_of(dataset, weights=WEIGHTS, seed=3, rank=r, world_size=2) for r in range(2)]
+    assert flat(loader_of(dataset, sampler=leat.WeightedSampler(np.array(WEIGHTS)), seed=3, threads=1)) == first
+    assert flat(loader_of(dataset, sampler=leat.WeightedSampler(torch.tensor(WEIGHTS)), seed=4)) != first
+    ranks = [loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS), seed=3, rank=r, world_size=2) for r in range(2)]
     parts = [list(rank) for rank in ranks]
     assert [int(i) for step in zip(*parts) for part in step for i in part["index"]] == first
 
@@ -327,21 +327,21 @@ def test_weights_are_a_function_of_seed_and_epoch(dataset):
 def test_weights_may_be_a_column(dataset):
     """For labels 0, 1 and 2: 0 is never drawn, and 2 twice as often as 1."""
     labels = dataset.column("label")
-    drawn = labels[flat(loader_of(dataset, weights="label", samples_per_epoch=3000))]
+    drawn = labels[flat(loader_of(dataset, sampler=leat.WeightedSampler("label", num_samples=3000)))]
 
     assert set(drawn.tolist()) == {1, 2}
-    assert flat(loader_of(dataset, weights="label")) == flat(loader_of(dataset, weights=labels))
+    assert flat(loader_of(dataset, sampler=leat.WeightedSampler("label"))) == flat(loader_of(dataset, sampler=leat.WeightedSampler(labels)))
 
 
 def test_weights_go_on_from_a_state_at_any_world_size(dataset):
-    loader = loader_of(dataset, weights=WEIGHTS, samples_per_epoch=200)
+    loader = loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS, num_samples=200))
     batches = iter(loader)
     next(batches), next(batches)
     state = json.loads(json.dumps(loader.state_dict()))
     rest = flat(batches)
     ranks = []
     for rank in range(4):
-        ranks.append(loader_of(dataset, weights=WEIGHTS, samples_per_epoch=200, global_batch_size=20,
+        ranks.append(loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS, num_samples=200), global_batch_size=20,
                                rank=rank, world_size=4))  # fmt: skip
         ranks[-1].load_state_dict(state)
 
@@ -351,36 +351,34 @@ def test_weights_go_on_from_a_state_at_any_world_size(dataset):
 
 
 def test_a_state_of_other_weights_is_refused(dataset):
-    state = loader_of(dataset, weights=WEIGHTS).state_dict()
+    state = loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS)).state_dict()
 
     with pytest.raises(leat.InvalidArgument, match="same weights="):
-        loader_of(dataset, weights=[1.0] * SIZE).load_state_dict(state)
+        loader_of(dataset, sampler=leat.WeightedSampler([1.0] * SIZE)).load_state_dict(state)
     with pytest.raises(leat.InvalidArgument, match="samples_per_epoch"):
-        loader_of(dataset, weights=WEIGHTS, samples_per_epoch=61).load_state_dict(state)
+        loader_of(dataset, sampler=leat.WeightedSampler(WEIGHTS, num_samples=61)).load_state_dict(state)
     with pytest.raises(leat.InvalidArgument, match="weights"):
         loader_of(dataset, shuffle=True).load_state_dict(state)
 
 
 @pytest.mark.parametrize(("options", "says"), [
-    ({"weights": [1.0] * 59}, r"shape \(59,\).*60 samples"),
-    ({"weights": [1.0] * 59 + [-2.0]}, "weight 59 is -2"),
-    ({"weights": [1.0, float("nan")] + [1.0] * 58}, "weight 1 is nan"),
-    ({"weights": [float("inf")] + [1.0] * 59}, "weight 0 is inf"),
-    ({"weights": [0.0] * 60}, "none of the 60 weights is above 0"),
-    ({"weights": ["a"] * 60}, "no array of numbers"),
-    ({"weights": "none_such"}, "no such field.*label"),
-    ({"weights": "data"}, "is of bytes"),
-    ({"weights": [1.0] * 60, "sampler": [1]}, "give one"),
-    ({"weights": [1.0] * 60, "shuffle": True}, "shuffle= and weights="),
+    ({"sampler": leat.WeightedSampler([1.0] * 59)}, r"shape \(59,\).*60 samples"),
+    ({"sampler": leat.WeightedSampler([1.0] * 59 + [-2.0])}, "weight 59 is -2"),
+    ({"sampler": leat.WeightedSampler([1.0, float("nan")] + [1.0] * 58)}, "weight 1 is nan"),
+    ({"sampler": leat.WeightedSampler([float("inf")] + [1.0] * 59)}, "weight 0 is inf"),
+    ({"sampler": leat.WeightedSampler([0.0] * 60)}, "none of the 60 weights is above 0"),
+    ({"sampler": leat.WeightedSampler(["a"] * 60)}, "no array of numbers"),
+    ({"sampler": leat.WeightedSampler("none_such")}, "no such field.*label"),
+    ({"sampler": leat.WeightedSampler("data")}, "is of bytes"),
+    ({"sampler": leat.WeightedSampler([1.0] * 60), "shuffle": True}, "shuffle= and sampler="),
     ({"sampler": [1], "shuffle": False}, "shuffle= and sampler="),
-    ({"sampler": [1], "samples_per_epoch": 5}, "samples_per_epoch="),
-    ({"weights": [1.0] * 60, "samples_per_epoch": 0}, "samples_per_epoch=0"),
+    ({"sampler": leat.WeightedSampler([1.0] * 60, num_samples=0)}, "num_samples=0"),
     ({"sampler": iter([1, 2])}, "iterator.*one epoch"),
     ({"sampler": 3}, "sampler=3"),
     ({"sampler": torchs.distributed.DistributedSampler(range(60), 2, 0)}, "2 ranks.*once more"),
     ({"sampler": [1], "cache": leat.Cache(ram="1MiB", first_within=4)}, "first_within="),
-    ({"weights": [1.0] * 60, "locality": "sticky", "rank": 0, "world_size": 2,
-      "cache": leat.Cache(ram="1MiB")}, "locality="),
+    ({"sampler": leat.WeightedSampler([1.0] * 60), "rank": 0, "world_size": 2,
+      "cache": leat.Cache(ram="1MiB", locality="sticky")}, "locality="),
 ])
 def test_what_cannot_be_is_refused_with_a_remedy(dataset, options, says):
     with pytest.raises(leat.InvalidArgument, match=says):
@@ -391,7 +389,7 @@ def test_one_weight_above_zero_is_all_that_comes(dataset):
     weights = [0.0] * SIZE
     weights[42] = 1e-300
 
-    assert flat(loader_of(dataset, weights=weights)) == [42] * SIZE
+    assert flat(loader_of(dataset, sampler=leat.WeightedSampler(weights))) == [42] * SIZE
 
 
 def test_a_sampler_of_all_ranks_is_dealt_as_steps_are(dataset):
@@ -483,7 +481,7 @@ def test_ranks_of_unequal_steps_are_refused_when_the_sampler_says_so(dataset):
     with pytest.raises(leat.InvalidArgument, match="1 of 3 ranks would get"):
         iter(loader_of(dataset, sampler=range(28), **ranks))
     assert len(flat(loader_of(dataset, sampler=range(28), **ranks, drop_last=True))) == 9
-    assert len(flat(loader_of(dataset, sampler=range(28), **ranks, join=True))) == 10
+    assert len(flat(loader_of(dataset, sampler=range(28), **ranks, drop_last="join"))) == 10
 
 
 def test_a_sampler_without_an_end_is_told_where_it_is_served(dataset, monkeypatch):
@@ -521,10 +519,10 @@ def test_a_cache_knows_what_a_sampler_reads_next(serve, pictures):
 
 def test_weights_and_a_cache(serve, pictures):
     served = serve(pictures)
-    loader = leat.Loader(served.url, **served.options, weights=WEIGHTS, samples_per_epoch=600,
+    loader = leat.Loader(served.url, **served.options, sampler=leat.WeightedSampler(WEIGHTS, num_samples=600),
                          global_batch_size=10, ids=True, batch="dict",
                          cache=leat.Cache(ram="64MiB"))  # fmt: skip
-    with leat.Loader(served.url, **served.options, weights=WEIGHTS, samples_per_epoch=600,
+    with leat.Loader(served.url, **served.options, sampler=leat.WeightedSampler(WEIGHTS, num_samples=600),
                      global_batch_size=10, ids=True, batch="dict") as plain:  # fmt: skip
         expected = [flat(plain), flat(plain)]
     assert [flat(loader), flat(loader)] == expected
@@ -538,7 +536,7 @@ def test_ranks_tell_each_other_by_which_weights_they_deal(dataset):
     def dealing(**options):
         return loader_of(dataset, **options)._native.dealing
 
-    assert dealing(weights=WEIGHTS) == dealing(weights=np.array(WEIGHTS))
-    assert dealing(weights=WEIGHTS) != dealing(weights=[1.0] * SIZE)
-    assert dealing(weights=WEIGHTS) != dealing(weights=WEIGHTS, samples_per_epoch=61)
-    assert dealing(weights=WEIGHTS) != dealing(shuffle=True)
+    assert dealing(sampler=leat.WeightedSampler(WEIGHTS)) == dealing(sampler=leat.WeightedSampler(np.array(WEIGHTS)))
+    assert dealing(sampler=leat.WeightedSampler(WEIGHTS)) != dealing(sampler=leat.WeightedSampler([1.0] * SIZE))
+    assert dealing(sampler=leat.WeightedSampler(WEIGHTS)) != dealing(sampler=leat.WeightedSampler(WEIGHTS, num_samples=61))
+    assert dealing(sampler=leat.WeightedSampler(WEIGHTS)) != dealing(shuffle=True)

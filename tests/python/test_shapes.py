@@ -427,7 +427,7 @@ def uneasy(tmp_path_factory):
 )
 def test_memory_holds_what_nobody_could_have_guessed(uneasy, ops):
     # One batch of four needs up to 4 x 270 KB, padded, and the pictures themselves.
-    loader = load(uneasy, ops=ops, memory="1600KiB", hashes=True)
+    loader = load(uneasy, ops=ops, memory="1600KiB")
     expected = hash_of(load(uneasy, ops=ops))
     for _ in range(3):
         for batch in loader:
@@ -449,7 +449,7 @@ def memory(name):
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
 
-loader = leat.Loader(sys.argv[1], batch_size=8, shuffle=False, ops=[DecodeImage(ragged=True)],
+loader = leat.research.Loader(sys.argv[1], batch_size=8, shuffle=False, ops=[DecodeImage(ragged=True)],
                      memory=sys.argv[2], threads=2, tune=False, output="numpy")
 before = memory("VmRSS")
 pathlib.Path("/proc/self/clear_refs").write_text("5")

@@ -70,7 +70,7 @@ def test_the_samples_are_those_of_the_shards(small):
 
 
 def test_a_window_mixes_whole_pieces(small):
-    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle(window=2)}) as loader:
         for _ in range(3):
             order = ids_of(loader)
             for begin in range(0, 256, 64):
@@ -86,7 +86,7 @@ def test_the_order_is_strict_and_reproducible(small, serve):
     orders = []
     for options in ({}, {"threads": 1}, {"max_in_flight": 1}, {"memory": "20MB"}):
         served = serve(small, latency="lognormal:5ms,1", faults=["503:5%"], seed=len(orders))
-        with served.loader(**OPTIONS, **options, shuffle_window=3) as loader:
+        with served.loader(**OPTIONS | options | {"shuffle": leat.Shuffle(window=3)}) as loader:
             orders.append([ids_of(loader), ids_of(loader)])
     assert orders[0][0] != orders[0][1]
     assert all(order == orders[0] for order in orders)
@@ -107,20 +107,20 @@ def test_more_of_a_sample_than_a_piece_holds(tmp_path):
 
 
 def test_too_little_memory_says_how_much_and_what_to_lower(small):
-    with leat.Loader(small, **OPTIONS, memory="3MB", shuffle_window=8) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle(window=8)}, memory="3MB") as loader:
         with pytest.raises(leat.ResourceExhausted) as caught:
             ids_of(loader)
     message = str(caught.value)
     assert re.search(r"\d{7} bytes", message)
-    assert "shuffle_window=" in message and "memory=" in message
+    assert "window=" in message and "memory=" in message
 
 
 @pytest.mark.parametrize("megabytes", [2, 3, 4, 5, 6, 7, 8, 12])
 def test_whatever_the_memory_it_ends(small, megabytes):
     """A window of two pieces of 1.6 MB and batches of 0.8 MB: 4.1 MB are needed."""
-    with leat.Loader(small, **OPTIONS, memory=f"{megabytes}MB", shuffle_window=2) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle(window=2)}, memory=f"{megabytes}MB") as loader:
         if megabytes < 4:
-            with pytest.raises(leat.ResourceExhausted, match="shuffle_window"):
+            with pytest.raises(leat.ResourceExhausted, match="window="):
                 ids_of(loader)
         elif megabytes > 4:
             for _ in range(2):
@@ -136,15 +136,15 @@ def test_samples_without_bytes_hold_no_memory(tmp_path):
             data = b"" if rng.random() < 0.5 else rng.bytes(50_000)
             members.append((f"{shard:02}-{sample:02}.bin", data))
         write(tmp_path / f"{shard:02}.tar", tar_of(members))
-    with leat.Loader(tmp_path, **OPTIONS, memory="4MB", shuffle_window=2) as loader:
+    with leat.Loader(tmp_path, **OPTIONS | {"shuffle": leat.Shuffle(window=2)}, memory="4MB") as loader:
         for _ in range(2):
             assert sorted(ids_of(loader)) == list(range(240))
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_padding_and_resume_over_shards(small, shuffle):
-    options = {**OPTIONS, "drop_last": None, "pad": True, "shuffle": shuffle,
-               "global_batch_size": 100, "memory": "32MB", "shuffle_window": 2}
+    options = {**OPTIONS, "drop_last": "pad", "shuffle": leat.Shuffle(window=2) if shuffle else False,
+               "global_batch_size": 100, "memory": "32MB"}
     with leat.Loader(small, **options) as loader:
         whole = [batch["bin"].tolist() for batch in loader]
     assert len(whole) == 3 and whole[2][56:] == whole[0][:44]

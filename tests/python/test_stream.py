@@ -42,7 +42,7 @@ def epoch_of_indexed(folder, **options) -> tuple[list[list[int]], dict]:
 @pytest.mark.parametrize("window", [1, 2, 3, 16])
 @pytest.mark.parametrize("batch", [16, 7, 100])
 def test_the_first_epoch_is_that_of_an_indexed_dataset(small, fresh_cache, window, batch):
-    options = {"shuffle_window": window, "global_batch_size": batch, "seed": 5}
+    options = {"shuffle": leat.Shuffle("stream", window), "global_batch_size": batch, "seed": 5}
     with leat.Loader(small, **{**OPTIONS, **options}) as loader:
         assert not is_indexed(loader)
         batches, keys = [], []
@@ -62,9 +62,9 @@ def test_the_first_epoch_is_that_of_an_indexed_dataset(small, fresh_cache, windo
 
 
 def test_later_epochs_go_on_over_the_catalogue(small, fresh_cache):
-    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         epochs = [ids_of(loader) for _ in range(3)]
-    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(leat.Dataset(small), **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         assert epochs == [ids_of(loader) for _ in range(3)]
     assert len({tuple(epoch) for epoch in epochs}) == 3
     for epoch in epochs:
@@ -80,7 +80,7 @@ def test_random_ops_draw_as_ever(fresh_cache, tmp_path):
             array = np.arange(12, dtype=np.float32) + 100 * shard + sample
             members.append((f"{shard}-{sample}.npy", npy(array)))
         write(tmp_path / "shards" / f"{shard}.tar", tar_of(members))
-    options = {**OPTIONS, "global_batch_size": 3, "shuffle_window": 1, "fields": ["npy", "index"],
+    options = {**OPTIONS, "global_batch_size": 3, "shuffle": leat.Shuffle("stream", 1), "fields": ["npy", "index"],
                "ids": False, "ops": [leat.ops.LoadNpy(), leat.ops.Python(jitter, global_rng=True)]}
     batches = []
     with leat.Loader(tmp_path / "shards", **options) as loader:
@@ -110,7 +110,7 @@ def test_each_byte_is_asked_for_once(large, serve, fresh_cache):
     stored = sum(path.stat().st_size for path in large.glob("*.tar"))
     most = stored / (8 * MIB) * 1.1
 
-    with served.loader(**OPTIONS, shuffle_window=2, epochs=1) as loader:
+    with served.loader(**OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}, epochs=1) as loader:
         assert len(ids_of(loader)) == 6 * 52
         epoch = loader.stats()[0]
 
@@ -143,17 +143,17 @@ def test_a_shard_larger_than_the_memory(serve, fresh_cache, tmp_path):
     make_shards(folder, shards=2, samples=160, size=MIB // 4)  # 40 MiB each.
     served = serve(folder)
 
-    with served.loader(**OPTIONS, shuffle_window=1, memory="48MiB", epochs=1) as loader:
+    with served.loader(**OPTIONS | {"shuffle": leat.Shuffle("stream", 1)}, memory="48MiB", epochs=1) as loader:
         assert sorted(ids_of(loader)) == list(range(320))
         streamed = loader.stats()[0]["content_hash"]
 
-    expected, indexed = epoch_of_indexed(folder, shuffle_window=1)
+    expected, indexed = epoch_of_indexed(folder, shuffle=leat.Shuffle("stream", 1))
     assert streamed == indexed["content_hash"]
 
 
 def test_memory_that_holds_a_window_and_little_more(small, serve, fresh_cache):
     served = serve(small)
-    with served.loader(**OPTIONS, shuffle_window=2, memory="9MB", epochs=1) as loader:
+    with served.loader(**OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}, memory="9MB", epochs=1) as loader:
         assert sorted(ids_of(loader)) == list(range(SMALL))
 
 
@@ -165,7 +165,7 @@ def test_memory_that_holds_a_window_and_little_more(small, serve, fresh_cache):
 def test_a_state_of_the_first_epoch_goes_on_exactly(
     small, fresh_cache, monkeypatch, tmp_path, steps, has_catalogue
 ):
-    options = {**OPTIONS, "shuffle_window": 2}
+    options = {**OPTIONS, "shuffle": leat.Shuffle("stream", 2)}
     with leat.Loader(small, **options) as loader:
         batches = iter(loader)
         for _ in range(steps):
@@ -200,22 +200,22 @@ def test_a_state_of_other_shards_or_another_shuffle_is_refused(small, large, fre
 
 
 def test_an_epoch_left_in_the_middle(small, fresh_cache):
-    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         next(iter(loader))
         # The next epoch, over the shards that are indexed by then.
         second = ids_of(loader)
-    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(leat.Dataset(small), **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         assert [ids_of(loader), ids_of(loader)][1] == second
 
 
 def test_another_epoch_may_be_the_first(small, fresh_cache):
-    with leat.Loader(small, **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         loader.set_epoch(3)
         assert loader.peek()["index"].tolist() == loader.peek()["index"].tolist()
         peeked = loader.peek()["index"].tolist()
         third = ids_of(loader)
         assert third[:16] == peeked
-    with leat.Loader(leat.Dataset(small), **OPTIONS, shuffle_window=2) as loader:
+    with leat.Loader(leat.Dataset(small), **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}) as loader:
         loader.set_epoch(3)
         assert ids_of(loader) == third
 
@@ -236,7 +236,7 @@ def test_the_length_is_known_once_all_is_indexed(small, fresh_cache):
 
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_the_tail_is_that_of_the_whole_epoch(small, fresh_cache, drop_last):
-    options = {"global_batch_size": 48, "shuffle_window": 1, "drop_last": drop_last}
+    options = {"global_batch_size": 48, "shuffle": leat.Shuffle("stream", 1), "drop_last": drop_last}
     with leat.Loader(small, **{**OPTIONS, **options}) as loader:
         sizes = [len(batch["index"]) for batch in loader]
     assert sizes == [48] * 5 + ([] if drop_last else [16])
@@ -244,7 +244,7 @@ def test_the_tail_is_that_of_the_whole_epoch(small, fresh_cache, drop_last):
 
 @pytest.mark.parametrize("batch", [48, 40, 200])
 def test_the_last_step_is_padded_with_the_epochs_first(small, serve, fresh_cache, batch):
-    options = {**OPTIONS, "pad": True, "shuffle_window": 1, "global_batch_size": batch}
+    options = {**OPTIONS, "drop_last": "pad", "shuffle": leat.Shuffle("stream", 1), "global_batch_size": batch}
     with serve(small).loader(**options) as loader:
         assert not is_indexed(loader)
         got = [(b["index"].tolist(), b["valid"].tolist(), b["key"]) for b in loader]
@@ -266,15 +266,15 @@ def test_shards_with_an_index_are_not_scanned(small, serve, fresh_cache, tmp_pat
         if number in with_index:
             write_index(folder / shard.name)
     served = serve(folder)
-    with served.loader(**OPTIONS, shuffle_window=2, epochs=1) as loader:
+    with served.loader(**OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}, epochs=1) as loader:
         assert not is_indexed(loader)
         batches = [batch["index"].tolist() for batch in loader]
         epoch = loader.stats()[0]
 
     # A shard each; four for each index; one for a catalogue beside the data.
     assert served.counters()["get"] <= 8 + 4 * len(with_index) + 1
-    assert batches == epoch_of_indexed(small, shuffle_window=2)[0]
-    assert epoch["content_hash"] == epoch_of_indexed(folder, shuffle_window=2)[1]["content_hash"]
+    assert batches == epoch_of_indexed(small, shuffle=leat.Shuffle("stream", 2))[0]
+    assert epoch["content_hash"] == epoch_of_indexed(folder, shuffle=leat.Shuffle("stream", 2))[1]["content_hash"]
 
 
 def test_an_index_that_does_not_fit_is_said_and_not_used(small, fresh_cache, tmp_path, caplog):
@@ -303,7 +303,7 @@ def test_a_shard_that_is_cut_short_fails_where_it_lies(fresh_cache, tmp_path):
     cut = tmp_path / "shards" / "005.tar"
     cut.write_bytes(cut.read_bytes()[: 50_000 * 7])
     got = []
-    with leat.Loader(tmp_path / "shards", **OPTIONS, shuffle_window=1) as loader:
+    with leat.Loader(tmp_path / "shards", **OPTIONS | {"shuffle": leat.Shuffle("stream", 1)}) as loader:
         with pytest.raises(leat.Corrupt, match="005.tar"):
             for batch in loader:
                 got += batch["index"].tolist()
@@ -320,7 +320,7 @@ def test_a_field_that_comes_late(fresh_cache, tmp_path, monkeypatch):
         if shard == 2:
             members += [(f"{shard}-x.txt", b"text"), (f"{shard}-x.cls", b"1")]
         write(tmp_path / "shards" / f"{shard}.tar", tar_of(members))
-    options = {**OPTIONS, "shuffle_window": 1}
+    options = {**OPTIONS, "shuffle": leat.Shuffle("stream", 1)}
     with leat.Loader(tmp_path / "shards", **options) as loader:
         with pytest.raises(leat.InvalidArgument, match='"cls".*fields='):
             ids_of(loader)

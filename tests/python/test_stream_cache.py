@@ -63,7 +63,7 @@ def test_later_epochs_ask_for_nothing(small, serve, fresh_cache, tmp_path, kind,
     """Holds for any parts that the first epoch was cut into."""
     served = serve(small)
     stored = sum(path.stat().st_size for path in small.glob("*.tar"))
-    options = {"shuffle_window": window, "global_batch_size": batch}
+    options = {"shuffle": leat.Shuffle("stream", window), "global_batch_size": batch}
     with served.loader(**OPTIONS | options, epochs=3, cache=tier_of(tmp_path, kind)) as loader:
         assert not is_indexed(loader)
         came = epochs_of(loader, 3)
@@ -85,8 +85,8 @@ def test_later_epochs_ask_for_nothing(small, serve, fresh_cache, tmp_path, kind,
 def test_shards_of_several_pieces(serve, fresh_cache, tmp_path):
     make_shards(tmp_path / "shards", shards=3, samples=80, size=MIB // 4)  # 20 MiB: two each.
     served = serve(tmp_path / "shards")
-    options = {"shuffle_window": 2, "memory": "128MiB"}
-    with served.loader(**OPTIONS, **options, epochs=3, cache=leat.Cache(ram=80 * MIB)) as loader:
+    options = {"shuffle": leat.Shuffle("stream", 2), "memory": "128MiB"}
+    with served.loader(**OPTIONS | options, epochs=3, cache=leat.Cache(ram=80 * MIB)) as loader:
         came = epochs_of(loader, 3)
         stats = loader.stats()
     expected, indexed = indexed_epochs(tmp_path / "shards", 3, **options)
@@ -112,7 +112,7 @@ def test_half_hits_what_leat_plan_said(small, serve, fresh_cache, tmp_path, poli
 
     served = serve(small)
     # Little memory: samples on their way count as kept.
-    options = {"shuffle_window": 1, "memory": "8MiB", "max_in_flight": 1, "global_batch_size": 8}
+    options = {"shuffle": leat.Shuffle("stream", 1), "memory": "8MiB", "max_in_flight": 1, "global_batch_size": 8}
     with served.loader(**OPTIONS | options, epochs=4,
                        cache=leat.Cache(ram=ram, policy=policy)) as loader:  # fmt: skip
         assert not is_indexed(loader)
@@ -162,7 +162,7 @@ def test_pictures_may_be_kept_decoded(serve, fresh_cache, tmp_path, form):
             [(f"{shard}-{i:03}.png", encoded(pixels(100 * shard + i))) for i in range(10)]))  # fmt: skip
     served = serve(folder)
     # Little memory: an epoch that is read ahead while the one before still decodes does not find all of it.
-    options = {"fields": ["png"], "shuffle_window": 1, "global_batch_size": 4, "memory": "64KiB", "max_in_flight": 1,
+    options = {"fields": ["png"], "shuffle": leat.Shuffle("stream", 1), "global_batch_size": 4, "memory": "64KiB", "max_in_flight": 1,
                "ops": [DecodeImage(field="png", to="png"), RandomResizedCrop(8, field="png"),
                        RandomHorizontalFlip(field="png")]}  # fmt: skip
 
@@ -222,6 +222,7 @@ def test_a_later_run_finds_what_an_unfinished_first_epoch_has_left(
     code = """
 import json, sys, leat
 url, options, disk = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+options["shuffle"] = leat.Shuffle("stream", 1)
 with leat.Loader(url, **options, cache=leat.Cache(disk=disk, disk_limit="64MiB")) as loader:
     batches = iter(loader)
     print(json.dumps([next(batches)["index"].tolist() for _ in range(9)]))
@@ -229,8 +230,8 @@ with leat.Loader(url, **options, cache=leat.Cache(disk=disk, disk_limit="64MiB")
     sys.stdin.readline()
 """
     # It holds two shards at a time, so it cannot be at the end.
-    options = OPTIONS | served.options | {"shuffle_window": 1, "memory": "8MiB"}
-    expected, _ = indexed_epochs(small, 1, shuffle_window=1)
+    options = OPTIONS | served.options | {"memory": "8MiB"}
+    expected, _ = indexed_epochs(small, 1, shuffle=leat.Shuffle("stream", 1))
     process = subprocess.Popen(
         [sys.executable, "-c", code, served.url, json.dumps(options), str(tmp_path / "records")],
         env={**os.environ, "LEAT_CACHE_DIR": str(tmp_path / "first")},
@@ -247,7 +248,7 @@ with leat.Loader(url, **options, cache=leat.Cache(disk=disk, disk_limit="64MiB")
     monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "second"))
     served.reset()
     cache = leat.Cache(disk=str(segments), disk_limit="64MiB")
-    with served.loader(**{**OPTIONS, "shuffle_window": 1}, cache=cache) as loader:
+    with served.loader(**{**OPTIONS, "shuffle": leat.Shuffle("stream", 1)}, cache=cache) as loader:
         loader.load_state_dict(state)
         rest = [batch["index"].tolist() for batch in loader]
         again = [batch["index"].tolist() for batch in loader]
@@ -263,7 +264,7 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(
     small, tmp_path, monkeypatch, steps, has_catalogue
 ):
     monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "first"))
-    options = {**OPTIONS, "shuffle_window": 2}
+    options = {**OPTIONS, "shuffle": leat.Shuffle("stream", 2)}
     with leat.Loader(small, **options, cache=tier_of(tmp_path, "both")) as loader:
         batches = iter(loader)
         begun = [next(batches)["index"].tolist() for _ in range(steps)]
@@ -275,26 +276,26 @@ def test_a_state_of_the_first_epoch_goes_on_exactly(
         loader.load_state_dict(state)
         came = [begun + epochs_of(loader, 1)[0], *epochs_of(loader, 2)]
         stats = loader.stats()
-    assert came == indexed_epochs(small, 3, shuffle_window=2)[0]
+    assert came == indexed_epochs(small, 3, shuffle=leat.Shuffle("stream", 2))[0]
     # In a window that was begun, a piece is the same record as ever.
     assert stats[2]["cache"]["misses"] == 0
 
 
 def test_an_epoch_that_is_left_and_one_that_is_jumped_to(small, fresh_cache):
-    with leat.Loader(small, **OPTIONS, shuffle_window=2, cache=leat.Cache(ram="64MiB")) as loader:
+    with leat.Loader(small, **OPTIONS | {"shuffle": leat.Shuffle("stream", 2)}, cache=leat.Cache(ram="64MiB")) as loader:
         next(iter(loader))
         second = [batch["index"].tolist() for batch in loader]
         loader.set_epoch(4)
         fifth = [batch["index"].tolist() for batch in loader]
         stats = loader.stats()
-    expected, _ = indexed_epochs(small, 5, shuffle_window=2)
+    expected, _ = indexed_epochs(small, 5, shuffle=leat.Shuffle("stream", 2))
     assert (second, fifth) == (expected[1], expected[4])
     assert stats[2]["cache"]["misses"] == 0
 
 
 def test_the_first_epoch_may_be_any(small, fresh_cache):
     """Times are told by epochs, however many samples an epoch has."""
-    options = {"shuffle_window": 1, "global_batch_size": 8, "memory": "8MiB", "max_in_flight": 1}
+    options = {"shuffle": leat.Shuffle("stream", 1), "global_batch_size": 8, "memory": "8MiB", "max_in_flight": 1}
     ram = SHARDS // 2 * 1_680_000
     with leat.Loader(small, **OPTIONS | options, cache=leat.Cache(ram=ram), epochs=1003) as loader:
         loader.set_epoch(1000)

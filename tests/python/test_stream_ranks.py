@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -16,8 +17,8 @@ import pytest
 import leat
 from small_datasets import make_shards, write
 
-OPTIONS = {"global_batch_size": 24, "drop_last": False, "ids": True, "shuffle": "stream", "join": True, "batch": "dict", "output": "numpy",
-           "shuffle_window": 2, "seed": 3, "epochs": 1}  # fmt: skip
+OPTIONS = {"global_batch_size": 24, "drop_last": "join", "ids": True, "shuffle": leat.Shuffle("stream", 2), "batch": "dict", "output": "numpy",
+           "seed": 3, "epochs": 1}  # fmt: skip
 SMALL = 8 * 32
 """Samples of `small`."""
 STOPS = "14MB"
@@ -27,6 +28,7 @@ RANK = """
 import json, sys, leat
 url, options, steps = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
 said = {"batches": [], "keys": [], "valid": [], "later": []}
+options["shuffle"] = leat.Shuffle(**options["shuffle"])
 if "tiers" in options:
     options["cache"] = leat.Cache(**options.pop("tiers"))
 
@@ -76,7 +78,7 @@ class Job:
         self.options = {**OPTIONS, **options}
         self.environment = {**os.environ}
         if endpoint:
-            self.options["no_sign_request"] = True
+            self.options["storage_options"] = {"no_sign_request": True}
             self.environment["AWS_ENDPOINT_URL"] = endpoint
         self.started: list[subprocess.Popen] = []
 
@@ -101,7 +103,7 @@ class Job:
                   "LOCAL_WORLD_SIZE": local,
                   "LEAT_CACHE_DIR": f"{self.cache}/{rank // local}"}  # fmt: skip
         process = subprocess.Popen(
-            [sys.executable, "-c", RANK, self.url, json.dumps(self.options), json.dumps(steps)],
+            [sys.executable, "-c", RANK, self.url, json.dumps(self.options, default=dataclasses.asdict), json.dumps(steps)],
             env={**self.environment, **{name: str(value) for name, value in launch.items()}},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -174,8 +176,8 @@ def scan_logs(cache) -> list:
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"shuffle_window": 1, "drop_last": True}, {"global_batch_size": 84},
-                {"pad": True, "shuffle_window": 1}]
+    "options", [{}, {"shuffle": leat.Shuffle("stream", 1), "drop_last": True}, {"global_batch_size": 84},
+                {"drop_last": "pad", "shuffle": leat.Shuffle("stream", 1)}]
 )  # fmt: skip
 def test_each_rank_gets_its_slice_of_the_indexed_order(small, tmp_path, ranks, options):
     with Job(small, tmp_path / "a", ranks, **options) as job:
@@ -185,7 +187,7 @@ def test_each_rank_gets_its_slice_of_the_indexed_order(small, tmp_path, ranks, o
     assert all(rank["length"] for rank in expected)
     check_same(streamed, expected)
     ids = sorted(i for batch in steps_of(streamed) for i in batch)
-    if options.get("pad"):
+    if options.get("drop_last") == "pad":
         assert sorted(ids, reverse=True)[0] == SMALL - 1 and len(ids) == 11 * 24
         assert sum(sum(rank["valid"]) for rank in streamed) == SMALL
     elif options.get("drop_last"):
@@ -329,7 +331,7 @@ THIRD = {"ram": SMALL // 3 * (53_248 + 8192)}
 @pytest.mark.parametrize("locality", LOCALITIES)
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_dealing_needs_no_catalogue_first(small, tmp_path, locality, nodes):
-    options = {"locality": locality, "tiers": THIRD, "epochs": 3, "drop_last": True,
+    options = {"tiers": {**THIRD, "locality": locality}, "epochs": 3, "drop_last": True,
                "memory": "21MB"}  # fmt: skip
     with Job(small, tmp_path / "a", 3, nodes=nodes, **options) as job:
         processes = [job.start(rank, waits=True, more=2) for rank in range(3)]
@@ -359,7 +361,7 @@ def test_dealing_needs_no_catalogue_first(small, tmp_path, locality, nodes):
 @pytest.mark.parametrize("locality", LOCALITIES)
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_dealing_goes_on_where_it_was(small, tmp_path, locality, epoch):
-    options = {"locality": locality, "tiers": THIRD, "epochs": 3, "drop_last": True}
+    options = {"tiers": {**THIRD, "locality": locality}, "epochs": 3, "drop_last": True}
     with_catalogue(small, tmp_path / "b")
     with Job(small, tmp_path / "b", 2, **options) as job:
         straight = epochs_of(job.run(more=2))
@@ -381,7 +383,7 @@ def test_a_stream_that_begins_elsewhere_is_indexed_before_it_is_dealt(small, tmp
     """Dealing by holders: the records that they would hold by then have to
     be known."""
     monkeypatch.setenv("LEAT_CACHE_DIR", str(tmp_path / "a"))
-    options = {**OPTIONS, "cache": leat.Cache(**THIRD), "locality": "remap", "drop_last": True,
+    options = {**OPTIONS, "cache": leat.Cache(**THIRD, locality="remap"), "drop_last": True,
                "epochs": 4, "rank": 1, "world_size": 2}  # fmt: skip
     with leat.Loader(small, **options) as loader:
         with pytest.raises(TypeError):
@@ -394,7 +396,7 @@ def test_a_stream_that_begins_elsewhere_is_indexed_before_it_is_dealt(small, tmp
 
 
 def test_what_cannot_be_dealt_is_said_before_the_shards_are_read(small, fresh_cache):
-    options = {**OPTIONS, "cache": leat.Cache(ram="1MiB", policy="lru"), "locality": "remap",
+    options = {**OPTIONS, "cache": leat.Cache(ram="1MiB", policy="lru", locality="remap"),
                "rank": 1, "world_size": 2}  # fmt: skip
     with pytest.raises(leat.InvalidArgument, match="this one's is lru"):
         leat.Loader(small, **options)
@@ -535,7 +537,7 @@ def test_a_shard_that_is_cut_short_fails_all_ranks_where_it_lies(tmp_path):
     make_shards(folder, shards=8, samples=32, size=50_000)
     cut = folder / "006.tar"
     cut.write_bytes(cut.read_bytes()[: 50_000 * 7])
-    with Job(folder, tmp_path / "a", 2, shuffle_window=1) as job:
+    with Job(folder, tmp_path / "a", 2, shuffle=leat.Shuffle("stream", 1)) as job:
         ranks = job.run()
     for rank in ranks:
         name, message = rank["error"]

@@ -144,7 +144,7 @@ def test_documents_of_whole_windows(tmp_path, output):
 
 def test_documents_come_under_names_of_ones_own(corpus):
     dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
-    loader = leat.Loader(dataset, batch_size=4, train=False, rename={"tokens": "input_ids", "document_ids": "seq_idx"},
+    loader = leat.Loader(dataset, batch_size=4, train=False, fields={"input_ids": "tokens", "seq_idx": "document_ids"},
                          ops=[leat.ops.Documents(eos=5, adds="document_ids")], output="numpy")
     batch = next(iter(loader))
     assert dict(batch).keys() == {"input_ids", "seq_idx"}

@@ -22,9 +22,10 @@ def root(tmp_path_factory):
 
 
 def load(bucket, **options):
-    return leat.Loader(
-        bucket.s3_url("data"), endpoint_url=bucket.url, no_sign_request=True, batch_size=BATCH, shuffle=True, **options
-    )
+    return leat.research.Loader(
+        bucket.s3_url("data"), storage_options={"endpoint_url": bucket.url, "no_sign_request": True},
+        batch_size=BATCH, shuffle=True, **options
+    )  # fmt: skip
 
 
 def raised(decisions):
@@ -72,7 +73,7 @@ def test_it_raises_what_is_too_low_and_what_comes_is_the_same(root, tmp_path):
 @pytest.mark.parametrize("tune", [None, 1, "on", {"thread": 1}, {"threads": 0}, {"max_in_flight": "8"}])
 def test_what_cannot_be_is_refused(root, tune):
     with pytest.raises(leat.InvalidArgument, match="tune|threads|max_in_flight"):
-        leat.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, tune=tune)
+        leat.research.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, tune=tune)
 
 
 def test_the_environment_turns_it_off(root, monkeypatch):
@@ -89,7 +90,7 @@ def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path
     for number in range(12):
         (tmp_path / "large" / f"{number:02}").write_bytes(bytes([number]) * (4 << 20))
     with leat.testing.Bucket(tmp_path, bandwidth="4MB/s") as bucket:
-        options = {"endpoint_url": bucket.url, "no_sign_request": True, "batch_size": 1, "shuffle": True,
+        options = {"storage_options": {"endpoint_url": bucket.url, "no_sign_request": True}, "batch_size": 1, "shuffle": True,
                    "memory": "20MiB"}
         with leat.Loader(bucket.s3_url("large"), **options) as tuned:
             for _ in range(PATIENCE):
@@ -102,7 +103,7 @@ def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path
                 pass
             epochs = tuned.stats()
         bucket.reset_counters()
-        with leat.Loader(bucket.s3_url("large"), tune=False, **options) as plain:
+        with leat.research.Loader(bucket.s3_url("large"), tune=False, **options) as plain:
             for _ in plain:
                 pass
             expected = plain.stats()[0]
@@ -120,7 +121,7 @@ def test_large_objects_come_in_shorter_parts_where_connections_are_slow(tmp_path
 def test_with_a_cache_parts_stay_as_they_are(root, tmp_path):
     trace = tmp_path / "tuner.jsonl"
     for cache, expected in ((None, 8 << 20), (leat.Cache(ram="1MiB"), 0)):
-        with leat.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, cache=cache, tune_trace=trace) as loader:
+        with leat.research.Loader(str(root / "data"), batch_size=BATCH, shuffle=True, cache=cache, tune_trace=trace) as loader:
             for _ in loader:
                 pass
         first = json.loads(trace.read_text().splitlines()[0])

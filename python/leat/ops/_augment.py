@@ -37,7 +37,7 @@ class RandomErasing(Op):
         field: str | None = None,
         to: str | None = None,
     ) -> None:
-        params = {
+        params: dict[str, Any] = {
             "p": self._probability(p),
             "independent": independent_or_none(independent),
             "scale": self._range("scale", scale),

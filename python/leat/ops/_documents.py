@@ -78,7 +78,7 @@ class Documents(BatchOp):
 def _of_numpy(tokens: np.ndarray, eos: int, adds: Sequence[str]) -> list[np.ndarray]:
     begins = np.zeros(tokens.shape, bool)
     begins[:, 1:] = tokens[:, :-1] == eos
-    made = []
+    made: list[np.ndarray] = []
     for name in adds:
         if name == "document_ids":
             made.append(np.cumsum(begins, axis=1, dtype=np.int32))

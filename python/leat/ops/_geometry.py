@@ -85,7 +85,7 @@ class RandomResizedCrop(Op):
         field: str | None = None,
         to: str | None = None,
     ) -> None:
-        params = {
+        params: dict[str, Any] = {
             "size": self._size(size),
             "scale": self._range("scale", scale),
             "ratio": self._range("ratio", ratio),
@@ -338,7 +338,7 @@ class RandomAffine(Op):
         field: str | None = None,
         to: str | None = None,
     ) -> None:
-        params = {
+        params: dict[str, Any] = {
             "degrees": self._bounds("degrees", degrees),
             "translate": self._number_list("translate", translate, (2,)),
             "scale": self._number_list("scale", scale, (2,)),

@@ -93,7 +93,7 @@ class Op:
         return hash(json.dumps(self.to_spec(), sort_keys=True))
 
     def _size(self, size: Size) -> int | list[int]:
-        sides = list(size) if isinstance(size, (list, tuple)) else [size]
+        sides: list[Any] = list(size) if isinstance(size, (list, tuple)) else [size]
         if len(sides) not in (1, 2) or any(
             isinstance(side, bool)
             or not isinstance(side, (int, np.integer))
@@ -105,8 +105,8 @@ class Op:
                 f"size={size!r} must be a side or (height, width) of "
                 f"1 to {MOST_SIDE} pixels",
             )
-        sides = [int(side) for side in sides]
-        return sides[0] if len(sides) == 1 else sides
+        whole = [int(side) for side in sides]
+        return whole[0] if len(whole) == 1 else whole
 
     def _pixels(
         self, name: str, value: Any, counts: Sequence[int], most: int

@@ -100,7 +100,7 @@ def _usual_batch(loader: Any) -> int:
 
 
 def _check_sampled(options: Mapping[str, Any]) -> None:
-    for name in ("rank", "world_size", "global_batch_size", "weights", "sampler", "shuffle"):
+    for name in ("rank", "world_size", "global_batch_size", "sampler", "shuffle"):
         if name in options:
             raise InvalidArgument(
                 f"engine={{{name!r}: …}} cannot be honoured beside a sampler, which says which "
@@ -115,7 +115,7 @@ class Order(DistributedSampler[int]):
     """
 
     def __init__(self, dataset: leat.Dataset) -> None:
-        super().__init__(dataset, num_replicas=1, rank=0)
+        super().__init__(dataset, num_replicas=1, rank=0)  # type: ignore[arg-type]
         self._next_epoch: int | None = None
 
     def set_epoch(self, epoch: int) -> None:

@@ -67,6 +67,9 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             says what can.
     """
 
+    dataset: Any
+    sampler: Any
+
     def __init__(
         self,
         dataset: Any,
@@ -90,7 +93,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         threads: int | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
-        later = {
+        later: dict[str, tuple[Any, Any]] = {
             "prefetch_factor": (prefetch_factor, None),
             "pin_memory_device": (pin_memory_device, ""),
             "in_order": (in_order, True),
@@ -166,7 +169,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             warnings.warn(_REPLACED, stacklevel=3)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         """Starts an epoch; after `load_state_dict`, goes on with the one saved."""
         if self._engine is None or self._is_sampled:
             return super().__iter__()
@@ -199,8 +202,12 @@ class DataLoader(torch.utils.data.DataLoader[T]):
                 "in_order=False with worker processes cannot be saved: torch does not tell "
                 "which batches it delivered. Leave out in_order= or multiprocessing_context="
             )
-        running = self._position is not None and not self._position.is_over
-        state = self._position.to_dict() if running else positions.between_epochs(self)
+        position = self._position
+        running = position is not None and not position.is_over
+        if position is None or position.is_over:
+            state = positions.between_epochs(self)
+        else:
+            state = position.to_dict()
         if self._loaded_state is not None:  # Not begun since.
             state = {name: self._loaded_state[name] for name in state}
         if self._is_sampled:
@@ -284,7 +291,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         except TypeError:  # It need not have a length.
             samples = None
         told = {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": samples}
-        if self._is_sampled:
+        if self._is_sampled and self._engine is not None:
             told["catalogue"] = self.dataset.digest
             told["seed"] = self._engine.state_dict()["seed"]
         return told
@@ -306,7 +313,7 @@ _REPLACED_ENGINE = (
     "Accelerate would put a DataLoader of torch's in the place of this one, which reads a "
     "leat.Dataset in a sampler's order: the engine and its ops would be left out. Leave it out of "
     "prepare(), with a sampler that is of this rank alone (DistributedSampler), or give "
-    "leat.Loader(dataset, sampler=…, or weights=…), which shards by itself"
+    "leat.Loader(dataset, sampler=…), which shards by itself"
 )
 
 _ITERATED_BY_TORCH = tuple(

@@ -89,8 +89,8 @@ class _WithDataset:
 
 def with_threads(loader: Any, threads: int | None) -> Any:
     """The loader as its worker processes see it: with threads, if they were asked for."""
-    is_single = threads is None or threads == 1 or not loader._auto_collation
+    is_single = threads == 1 or not loader._auto_collation
     is_map = loader._dataset_kind == torchs._DatasetKind.Map
-    if is_single or not is_map or fetches_whole_batches(loader.dataset):
+    if threads is None or is_single or not is_map or fetches_whole_batches(loader.dataset):
         return loader
     return _WithDataset(loader, ItemsAtOnce(loader.dataset, threads))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class Habits:
 
 def fingerprint() -> tuple[Any, ...]:
     """Changes when anybody draws from a global generator."""
-    name, keys, *rest = np.random.get_state(legacy=True)
+    name, keys, *rest = cast("tuple[Any, ...]", np.random.get_state(legacy=True))
     return (
         torch.get_rng_state().numpy().tobytes(),
         random.getstate(),

@@ -20,7 +20,12 @@ from leat.torch._position import Position
 
 
 class Resumable:
-    """A mix-in that comes before one of torch's iterators."""
+    """A mix-in that comes before one of torch's iterators, which have the rest."""
+
+    _dataset: Any
+    _dataset_kind: Any
+    _index_sampler: Any
+    _num_workers: int
 
     def __init__(self, loader: Any) -> None:
         self._begin(loader, lambda: self._start(loader))

@@ -77,7 +77,7 @@ class Sampled(Resumable, torchs._BaseDataLoaderIter):
     def _next_batch(self) -> Any:
         at = (self._place.epoch + self._position.delivered // WINDOW, self._place.samples)
         try:
-            batch = next(self._batches, _NONE_LEFT)
+            batch = next(self._batches, _NONE_LEFT)  # type: ignore[arg-type]
         except Exception:
             # A function of the user's failed on a batch that is delivered; or the batch
             # is not, and fails again.

@@ -6,7 +6,7 @@ from leat import ops
 from model import validate
 
 dist.init_process_group("gloo")
-loader = leat.Loader("s3://data/val", batch_size=8, train=False, join=True, fields=("image", "label"),
+loader = leat.Loader("s3://data/val", batch_size=8, train=False, drop_last="join", fields=("image", "label"),
                      ops=[ops.DecodeImage()])
 counts = torch.zeros(2)
 for images, labels in loader:

@@ -1,0 +1,152 @@
+"""The order of a loader's epochs, and how one ends, as its arguments say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+from leat._arguments import checks_names, count
+from leat._buckets import SizeBuckets
+from leat.errors import InvalidArgument
+
+Kind = Literal["auto", "full", "block", "stream"]
+
+_KINDS = ("auto", "full", "block", "stream")
+
+
+@checks_names()
+@dataclass(frozen=True)
+class Shuffle:
+    """How samples are mixed: the long form of a loader's ``shuffle=``.
+
+    Args:
+        kind: ``"full"`` mixes all samples. ``"block"`` mixes the pieces of shards, about
+            8 MiB each, and the samples of `window` pieces at a time, so that each piece is
+            read once. ``"auto"`` is ``"full"`` over objects and ``"block"`` over shards.
+            ``"stream"`` mixes the samples of `window` pieces as they lie: shards that
+            nobody has indexed are indexed while the first epoch runs.
+        window: pieces that a block shuffle or a stream mixes at a time, from 1 on.
+
+    Raises:
+        leat.InvalidArgument: another kind, or no such number.
+    """
+
+    kind: Kind = "auto"
+    window: int = 16
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise InvalidArgument(f'kind={self.kind!r}; it is "auto", "full", "block" or "stream"')
+        count("window", self.window, at_least=1, below=2**32)
+
+
+@checks_names()
+@dataclass(frozen=True, eq=False)
+class WeightedSampler:
+    """Draws samples, with replacement, each as often as its weight says.
+
+    A loader's ``sampler=``, as torch's WeightedRandomSampler is. The draw is a function of
+    (seed, epoch, position), so world size and resume do not change it.
+
+    Args:
+        weights: numbers from 0 on, of shape ``(len(dataset),)``, or the name of a column of
+            such. They need not add up to 1.
+        num_samples: how many are drawn in an epoch; None for as many as the dataset has.
+    """
+
+    weights: Union[Sequence[float], str, Any]
+    num_samples: Union[int, None] = None
+
+
+Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets]
+
+DropLast = Union[bool, Literal["pad", "join"], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order that the arguments of a loader say."""
+
+    shuffle: str
+    """``none``, ``auto``, ``full``, ``block`` or ``stream``."""
+    window: int
+    weighted: WeightedSampler | None
+    sampler: Iterable[int] | None
+    buckets: SizeBuckets | None
+    mixes_buckets: bool
+    drop_last: bool | None
+    """None: as usual for that shuffle."""
+    pad: bool
+    join: bool
+
+
+def order_of(
+    train: bool | None, shuffle: Any, sampler: Any, drop_last: Any
+) -> Order:
+    """The order that these arguments say.
+
+    Raises:
+        leat.InvalidArgument: nothing says whether to shuffle; two arguments say the order; or
+            a value that cannot be.
+    """
+    if train is not None and not isinstance(train, bool):
+        raise InvalidArgument(f"train={train!r}; it is True or False")
+    drops = _drops(drop_last)
+    weighted = sampler if isinstance(sampler, WeightedSampler) else None
+    buckets = sampler if isinstance(sampler, SizeBuckets) else None
+    if buckets is not None and not isinstance(shuffle, (bool, type(None))):
+        raise InvalidArgument(
+            f"shuffle={shuffle!r} and sampler= both say the order; beside a leat.SizeBuckets "
+            "it is True or False"
+        )
+    if sampler is not None and buckets is None:
+        if shuffle is not None:
+            raise InvalidArgument("shuffle= and sampler= both say the order; leave shuffle= out")
+        shuffle = weighted is not None
+        drops = train if drop_last is None else drops
+    elif shuffle is None:
+        if train is None:
+            raise InvalidArgument(
+                "nothing says whether this loader trains or reads: give train=True (shuffled, "
+                "without the last incomplete step) or train=False (in order, every sample), "
+                "or say shuffle= itself"
+            )
+        shuffle = train
+    if train is False and drop_last is None:
+        drops = False
+    kind, window = _shuffled(shuffle)
+    mixes_buckets = buckets is not None and kind != "none"
+    if buckets is not None:
+        kind, drops = "none", mixes_buckets if drops is None else drops
+    return Order(
+        shuffle=kind,
+        window=window,
+        weighted=weighted,
+        sampler=None if weighted is not None or buckets is not None else sampler,
+        buckets=buckets,
+        mixes_buckets=mixes_buckets,
+        drop_last=drops,
+        pad=drop_last == "pad",
+        join=drop_last == "join",
+    )
+
+
+def _drops(drop_last: Any) -> bool | None:
+    if drop_last is None or isinstance(drop_last, bool):
+        return drop_last
+    if drop_last in ("pad", "join"):
+        return False
+    raise InvalidArgument(f'drop_last={drop_last!r}; it is True, False, "pad" or "join"')
+
+
+def _shuffled(shuffle: Any) -> tuple[str, int]:
+    if isinstance(shuffle, Shuffle):
+        return shuffle.kind, shuffle.window
+    if isinstance(shuffle, bool):
+        return ("auto" if shuffle else "none"), Shuffle.window
+    if isinstance(shuffle, str) and shuffle in _KINDS[1:]:
+        return shuffle, Shuffle.window
+    raise InvalidArgument(
+        f'shuffle={shuffle!r}; it is True, False, "full", "block", "stream" or a leat.Shuffle'
+    )

@@ -1,0 +1,65 @@
+"""How a store is reached: one value, wherever a URL is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict, cast
+
+from leat import _native
+from leat._arguments import unknown_name
+from leat._credentials import helper_command
+from leat.errors import InvalidArgument
+
+
+class StorageOptions(TypedDict, total=False):
+    """How a store is reached, spelled as the AWS command line does.
+
+    The environment and the profile decide whatever is left out.
+    """
+
+    endpoint_url: str
+    """The URL of a store that is not AWS's, such as ``"http://localhost:9000"``."""
+    region: str
+    profile: str
+    """A profile of AWS's files. If it needs SSO or MFA, botocore has to be installed."""
+    no_sign_request: bool
+    """Asks without credentials, for public buckets."""
+    requester_pays: bool
+    """You pay for requests and bytes, where a bucket wants that."""
+
+
+_KINDS: Mapping[str, type] = {
+    "endpoint_url": str,
+    "region": str,
+    "profile": str,
+    "no_sign_request": bool,
+    "requester_pays": bool,
+}
+
+
+def checked_storage(options: StorageOptions | None) -> StorageOptions:
+    """The options that say something: neither None, nor False, nor empty.
+
+    Raises:
+        leat.InvalidArgument: no mapping, an unknown name, or a value of another type.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise InvalidArgument(
+            f"storage_options={options!r}; it is a dict, such as "
+            '{"endpoint_url": "http://localhost:9000"}'
+        )
+    for name, value in options.items():
+        if name not in _KINDS:
+            raise InvalidArgument(unknown_name("storage_options= has no", str(name), list(_KINDS)))
+        if value is not None and not isinstance(value, _KINDS[name]):
+            raise InvalidArgument(
+                f"storage_options={{{name!r}: {value!r}}}; it is a {_KINDS[name].__name__}"
+            )
+    return cast(StorageOptions, {name: value for name, value in options.items() if value})
+
+
+def native_storage(options: StorageOptions) -> _native.StoreOptions:
+    """Checked options for the engine."""
+    return _native.StoreOptions(**options, credential_helper=helper_command())

@@ -1,0 +1,105 @@
+"""The public surface: how many arguments, what help() says, and what an unknown name is told."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import pydoc
+import re
+
+import pytest
+
+import leat
+import leat.research
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs/reference/loader.md").read_text()
+
+
+def parameters_of(target) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(target).parameters)
+
+
+def test_a_loader_takes_few_arguments():
+    assert len(parameters_of(leat.Loader)) <= 26
+
+
+def test_help_fits_two_screens():
+    shown = pydoc.render_doc(leat.Loader, renderer=pydoc.plaintext)
+    assert len(inspect.getdoc(leat.Loader).splitlines()) <= 45
+    assert len(shown.splitlines()) <= 120
+
+
+def test_the_page_has_each_argument_with_its_default():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (?:`(.*?)`)? *\|", PAGE, re.MULTILINE))
+    expected = {
+        name: "" if parameter.default is parameter.empty else repr(parameter.default).replace("'", '"')
+        for name, parameter in parameters_of(leat.Loader).items()
+    }
+    assert rows == expected
+
+
+def test_the_page_has_each_method_and_property():
+    public = {name for name in vars(leat.Loader) if not name.startswith("_")}
+    assert {name for name in public if not re.search(rf"`(loader\.)?{name}[`(]", PAGE)} == set()
+
+
+def test_each_argument_is_in_the_docstring():
+    told = inspect.getdoc(leat.Loader)
+    assert [name for name in parameters_of(leat.Loader) if not re.search(rf"^ +[\w, ]*\b{name}\b[\w, ]*:", told, re.M)] == []
+
+
+@pytest.mark.parametrize(("make", "says"), [
+    (lambda: leat.Loader(".", batchsize=3), "Loader has no argument 'batchsize'; did you mean 'batch_size'?"),
+    (lambda: leat.Loader(".", bach_size=3), "did you mean 'batch_size'"),
+    (lambda: leat.Loader(".", weights=[1]), r"no argument 'weights': give sampler=leat.WeightedSampler\(weights\)"),
+    (lambda: leat.Loader(".", endpoint_url="x"), r"no argument 'endpoint_url': give storage_options="),
+    (lambda: leat.Loader(".", num_worker=3), "no argument 'num_worker', nor 'num_workers': threads= decode"),
+    (lambda: leat.Loader(".", quux=3), "no argument 'quux'; there are source, batch_size,"),
+    (lambda: leat.research.Loader(".", fetchahead=3), "Loader has no argument 'fetchahead'"),
+    (lambda: leat.Dataset(".", endpoint_url="x"), "Dataset has no argument 'endpoint_url': give storage_options="),
+    (lambda: leat.Dataset(".", refesh="never"), "did you mean 'refresh'"),
+    (lambda: leat.Dataset.tokens(".", dtype="u1", seqlen=1), "Dataset.tokens has no argument 'seqlen'; did you mean 'seq_len'"),
+    (lambda: leat.Dataset.from_manifest(".", field={}), "did you mean 'fields'"),
+    (lambda: leat.Cache(rams=1), "Cache has no argument 'rams'; did you mean 'ram'"),
+    (lambda: leat.Cache(ram=1, placement="any"), r"no argument 'placement': .*leat.research.Cache\(placement=…\)"),
+    (lambda: leat.Shuffle(windows=1), "did you mean 'window'"),
+    (lambda: leat.WeightedSampler(weight=[1]), "did you mean 'weights'"),
+])  # fmt: skip
+def test_an_unknown_argument_names_the_nearest(make, says):
+    with pytest.raises(TypeError, match=says):
+        make()
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({"endpoint": "x"}, "no 'endpoint'; did you mean 'endpoint_url'"),
+    ({"region": 3}, "'region': 3.*it is a str"),
+    ({"no_sign_request": "yes"}, "it is a bool"),
+    ("http://localhost", "it is a dict"),
+])  # fmt: skip
+def test_options_of_a_store_that_cannot_be_are_refused(given, says):
+    for make in (leat.Dataset, lambda url, **options: leat.Loader(url, batch_size=1, shuffle="stream", **options)):
+        with pytest.raises(leat.InvalidArgument, match=says):
+            make("s3://bucket", storage_options=given)
+
+
+def test_a_dataset_that_is_open_has_its_options(pictures):
+    with pytest.raises(leat.InvalidArgument, match="give them to leat.Dataset"):
+        leat.Loader(leat.Dataset(pictures), batch_size=1, train=False, storage_options={"region": "x"})
+
+
+@pytest.mark.parametrize("policy", ["fifo", "windowed_belady"])
+def test_policies_of_papers_are_in_research(policy):
+    with pytest.raises(leat.InvalidArgument, match=r"leat.research.Cache\(policy="):
+        leat.Cache(ram=1, policy=policy)
+    assert leat.research.Cache(ram=1, policy=policy).policy == policy
+
+
+def test_what_is_public_says_so():
+    for name in leat.__all__:
+        if isinstance(found := getattr(leat, name), type) and not issubclass(found, leat.Error):
+            assert f"{found.__module__}.{found.__qualname__}" == f"leat.{name}"
+    for folder in ("", "torch", "ops"):
+        found = {path.stem for path in (ROOT / "python/leat" / folder).glob("*.py")}
+        public = {name for name in found if not name.startswith("_")}
+        assert public == ({"errors", "research", "testing", "trace"} if not folder else set()), folder
