@@ -120,15 +120,8 @@ class Looks:
             self.get("/metrics", "prometheus")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=50)
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--scrape-every", type=int, default=15, help="seconds between two scrapes")
-    parser.add_argument("--quick", action="store_true", help="five jobs, for four seconds")
-    options = parser.parse_args()
-    if options.quick:
-        options.jobs, options.seconds = 5, 4
+def measured(options: argparse.Namespace) -> dict[str, float]:
+    """One agent with its jobs, for so many seconds: what it cost, and what it told."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/agent.sock"
         agent = subprocess.Popen(
@@ -161,10 +154,30 @@ def main() -> int:
             agent.wait()
     known = sum(job["found_rate"] > 0 for job in view["jobs"])
     assert known == options.jobs, f"{known} of {options.jobs} jobs were learned"
-    print(json.dumps({**measure.machine(), "jobs": options.jobs, "seconds": round(took, 1), "cpu_seconds": round(used, 3),
-                      "percent_of_a_core": round(100 * used / took, 2), "shares_told": sum(job.told for job in jobs),
-                      "decisions": view["last_decision"],
-                      "bytes_a_second": {who: round(size / took) for who, size in looks.bytes.items() if who != "end"}}))  # fmt: skip
+    return {
+        "percent_of_a_core": 100 * used / took, "shares_told": sum(job.told for job in jobs), "decisions": view["last_decision"],
+        **{f"{who}_bytes_a_second": size / took for who, size in looks.bytes.items() if who != "end"},
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=50)
+    parser.add_argument("--seconds", type=int, default=20, help="of each run")
+    parser.add_argument("--scrape-every", type=int, default=15, help="seconds between two scrapes")
+    parser.add_argument("--quick", action="store_true", help="five jobs, for four seconds, once")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.quick:
+        options.runs, options.jobs, options.seconds = 1, 5, 4
+    found = measure.interleave({"agent": lambda: measured(options)}, options.runs)["agent"]
+    cost, deviation = measure.spread(found.pop("percent_of_a_core"))
+    rows = [{
+        "jobs": options.jobs, "percent_of_a_core": round(cost, 2), "mad": round(deviation, 2),
+        **{name: round(measure.spread(values)[0]) for name, values in found.items()},
+    }]  # fmt: skip
+    measure.report(f"agent: {options.runs} runs of {options.seconds} s", rows, options.json)
     return 0
 
 

@@ -18,16 +18,15 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import io
-import json
-import os
 import pathlib
-import platform
 import statistics
 import sys
 import time
 from typing import Callable
 
+import measure
 import numpy as np
+import PIL
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 import pillow_chain  # noqa: E402
@@ -253,25 +252,6 @@ def summary(rates: dict[str, list[float]]) -> list[dict]:
     return rows
 
 
-def machine() -> dict:
-    model = platform.processor()
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass
-    import PIL
-
-    return {
-        "cpu": model,
-        "cpus": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "pillow": PIL.__version__,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=200)
@@ -297,28 +277,18 @@ def main() -> None:
     else:
         IMAGES.extend(make_images(args.samples, args.quality))
 
-    report = {
-        "machine": machine(),
-        "images": len(IMAGES),
-        "mean_bytes": round(statistics.mean(map(len, IMAGES))),
-        "runs": args.runs,
-        "missing": missing,
-        "workers": {},
-    }
-    for workers in args.workers:
-        rates = race(list(WORKS), IMAGES, args.runs, workers)
-        report["workers"][str(workers)] = summary(rates)
-    if args.json:
-        print(json.dumps(report))
-        return
-    print(json.dumps({k: v for k, v in report.items() if k != "workers"}))
-    for workers, rows in report["workers"].items():
-        print(f"\n{workers} worker(s)        images/s      mad   to pillow")
-        for row in sorted(rows, key=lambda row: -row["images_per_second"]):
-            print(
-                f"  {row['chain']:20}{row['images_per_second']:9.1f}"
-                f"{row['mad']:9.1f}{row['to_pillow']:11.2f}x"
-            )
+    for name, why in missing.items():
+        print(f"decode: without {name}: {why}", file=sys.stderr)
+    rows = [
+        {"workers": workers, **row}
+        for workers in args.workers
+        for row in sorted(summary(race(list(WORKS), IMAGES, args.runs, workers)), key=lambda row: -row["images_per_second"])
+    ]
+    size = round(statistics.mean(map(len, IMAGES)))
+    measure.report(
+        f"decode: {len(IMAGES)} images of {size / 1e3:.0f} KB, {args.runs} interleaved runs, Pillow {PIL.__version__}",
+        rows, args.json,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ machine."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import pathlib
@@ -55,8 +56,32 @@ def interleave(
     return found
 
 
+_published: tuple[pathlib.Path, str] | None = None  # Where to, and the command.
+
+
+def publish_to(file: pathlib.Path, command: str) -> None:
+    """From now on keep(), and so report(), writes the tables of this run into that file."""
+    global _published
+    file.unlink(missing_ok=True)
+    _published = (file, command)
+
+
+def keep(title: str, rows: list[dict[str, Any]]) -> None:
+    """Adds a table to what is published, if anything is."""
+    if _published is None:
+        return
+    file, command = _published
+    file.parent.mkdir(exist_ok=True)
+    tables = json.loads(file.read_text())["tables"] if file.is_file() else []
+    kept = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(),
+            "tables": [*tables, {"title": title, "rows": rows}]}  # fmt: skip
+    file.write_text(json.dumps(kept, indent=1) + "\n")
+    print(f"kept in {file}; ./dev bench --publish writes the page", file=sys.stderr)
+
+
 def report(title: str, rows: list[dict[str, Any]], is_json: bool) -> None:
     """Prints the rows as a table, or as one JSON object."""
+    keep(title, rows)
     if is_json:
         print(json.dumps({"bench": title, "machine": machine(), "rows": rows}))
         return

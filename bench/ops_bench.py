@@ -233,6 +233,7 @@ def main() -> None:
     if arguments.json:
         measure.report("ops", found, is_json=True)
     else:
+        measure.keep("ops", found)
         print(table(found))
     if arguments.page:
         where = measure.machine()

@@ -1,0 +1,174 @@
+"""The page of figures, from what benches have published.
+
+    ./dev bench NAME [options] --publish    runs one, and keeps what it found in bench/published/NAME.json
+    ./dev bench --publish                   writes docs/performance.md from what is kept
+
+Each file of bench/published holds the rows of one run, its command, day, machine and commit.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+HERE = pathlib.Path(__file__).parent
+PUBLISHED = HERE / "published"
+PAGE = HERE.parent / "docs/performance.md"
+
+Rows = list[dict[str, Any]]
+
+
+class Figure(NamedTuple):
+    """`tell` makes what the page says from each table that the bench of that name has published."""
+
+    bench: str
+    title: str
+    tell: Callable[[Rows], str]
+
+
+def row_of(rows: Rows, way: str) -> dict[str, Any]:
+    """The row of that way. Raises KeyError if there is none."""
+    for row in rows:
+        if row.get("way") == way:
+            return row
+    raise KeyError(f"no row has way = {way!r}")
+
+
+def table(rows: Rows, columns: dict[str, str]) -> str:
+    """The columns of these rows, as Markdown, under the heads that `columns` gives them."""
+
+    def told(cell: Any) -> str:
+        if not isinstance(cell, float):
+            return str(cell)
+        return f"{cell:,.0f}" if cell >= 100 else f"{cell:.3g}"
+
+    lines = ["| " + " | ".join(columns.values()) + " |", "|---" * len(columns) + "|"]
+    lines += ["| " + " | ".join(told(row.get(name, "")) for name in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def tell_demo(rows: Rows) -> str:
+    names = ("leat", "leat_local", "torch_best", "torch_2_workers", "no_io")
+    ours, files, torch, two, none = (row_of(rows, name) for name in names)
+    return (
+        f"Leat trains on {ours['samples_per_second']:.0f} samples a second from the bucket and waits {ours['wait_fraction']:.1%} of the "
+        f"time. PyTorch's DataLoader at the best setting of a sweep trains on {torch['samples_per_second']:.0f} and waits "
+        f"{torch['wait_fraction']:.1%}; with two workers, on {two['samples_per_second']:.0f}. From local files Leat trains on "
+        f"{files['samples_per_second']:.0f}. A loop that reads nothing trains on {none['samples_per_second']:.0f}. All ways "
+        "delivered the same pixels.\n\n"
+        "![Samples a second of each way](demo.svg)"
+    )
+
+
+def tell_fetch(rows: Rows) -> str:
+    many = row_of(rows, "leat 100k 256")
+    python = max((row for row in rows if row["way"].startswith("python")), key=lambda row: row["rate"])
+    return (
+        f"Objects of 100 KB, 20 ms away. With 256 requests in flight Leat fetches {many['rate']:,.0f} ± {many['rate_mad']:,.0f} a second, "
+        f"{many['efficiency']:.0%} of 256 times as many as with one. Keep-alive threads of Python fetch at most {python['rate']:,.0f} "
+        f"({python['way'].split()[-1]} threads)."
+    )
+
+
+def tell_ranks(rows: Rows) -> str:
+    return (
+        "All threads, requests and memory of one rank, divided among eight. Their order and content were verified.\n\n"
+        + table(
+            [{**row, "of_one_rank": f"{row['of_one_rank']:.0%}"} for row in rows],
+            {"way": "", "samples_per_s": "samples/s", "mad": "±", "of_one_rank": "of one rank", "memory_mb": "MB above idle"},
+        )
+    )
+
+
+def tell_decode(rows: Rows) -> str:
+    heads = {"workers": "threads", "chain": "", "images_per_second": "images/s", "mad": "±", "to_pillow": "times Pillow's"}
+    return "JPEGs are decoded, cropped, resized, flipped and normalised.\n\n" + table(rows, heads)
+
+
+def tell_ops(rows: Rows) -> str:
+    heads = {"op": "on one thread", "leat": "Leat, µs", "pillow": "torchvision, Pillow image, µs",
+             "tensor": "torchvision, tensor, µs", "ratio": "times as fast"}  # fmt: skip
+    chains = [row for row in rows if row["op"] in ("eight ops", "the same without the blur")]
+    beside = [row["ratio"] for row in rows if row["ratio"] is not None and row not in chains]
+    return (
+        f"{len(beside)} ops beside the faster of torchvision's two ways: from {min(beside)} to {max(beside)} times as fast. "
+        "[Each of them](reference/ops.md); two chains:\n\n" + table(chains, heads)
+    )
+
+
+def tell_dropin(rows: Rows) -> str:
+    heads = {"way": "", "rate": "samples/s", "rate_mad": "±", "over_torch": "times torch, as many workers", "over_best": "times torch's best"}
+    return (
+        "A Dataset whose `__getitem__` gets one object, 110 ms away (gets), reads files, decodes pictures, or counts in Python. "
+        "torch's best is of a sweep; each worker has 20 batches or more.\n\n"
+        + table(rows, heads)
+    )
+
+
+def tell_jobs(rows: Rows) -> str:
+    heads = {"way": "", "makespan_s": "s", "of_torch": "torch's speed", "of_apart": "the speed of three caches",
+             "gets": "GETs an object", "decoded": "times decoded"}  # fmt: skip
+    return table(rows, heads)
+
+
+def tell_cache(rows: Rows) -> str:
+    heads = {"tier": "tier", "bytes": "bytes of a record", "threads": "threads", "a_second": "records or bytes a second", "of_fio": "of fio"}
+    return "Hits, with bookkeeping and checksum.\n\n" + table(rows, heads)
+
+
+def tell_agent(rows: Rows) -> str:
+    row = rows[0]
+    return (
+        f"An agent that {row['jobs']} jobs report to once a second, a page, `leat top` and Prometheus looking on, takes "
+        f"{row['percent_of_a_core']} ± {row['mad']} % of a core."
+    )
+
+
+def tell_clocks(rows: Rows) -> str:
+    heads = {"pipeline": "", "calls a sample": "calls a sample", "ns a call": "ns a call", "clocks, %": "% of a sample's CPU"}
+    return "The clocks that tell where a loader waits are always on.\n\n" + table(rows, heads)
+
+
+FIGURES = (
+    Figure("demo", "Training from a bucket 55 ms away", tell_demo),
+    Figure("fetch", "Requests in flight", tell_fetch),
+    Figure("ranks", "One rank, and eight", tell_ranks),
+    Figure("decode", "Decoding", tell_decode),
+    Figure("ops", "Ops", tell_ops),
+    Figure("dropin", "In the place of torch's DataLoader", tell_dropin),
+    Figure("jobs", "Three trainings on one dataset", tell_jobs),
+    Figure("cache", "A cache", tell_cache),
+    Figure("agent", "What an agent costs", tell_agent),
+    Figure("clocks", "What the clocks cost", tell_clocks),
+)
+
+HEAD = """# Figures
+
+Each figure was printed by the command below it, on the day and the machine that stand beside it. Read ratios: each is of
+interleaved runs on one machine. [The benches' page](../bench/README.md) has every other figure, the sweeps, the spreads and what went
+worse than hoped. Make this page anew: run the commands with `--publish`, then `./dev bench --publish`.
+"""
+
+
+def page(published: pathlib.Path) -> str:
+    """The page, of the benches that have published."""
+    parts = [HEAD]
+    for figure in FIGURES:
+        file = published / f"{figure.bench}.json"
+        if not file.is_file():
+            continue
+        kept = json.loads(file.read_text())
+        machine = kept["machine"]
+        tables = kept["tables"]
+        told = [f"{one['title']}:\n\n{figure.tell(one['rows'])}" if len(tables) > 1 else figure.tell(one["rows"]) for one in tables]
+        parts.append(
+            f"## {figure.title}\n\n" + "\n\n".join(told) + f"\n\n"
+            f"`{kept['command']}`, {kept['date']}, {machine['cpu']}, {machine['cpus']} CPUs, commit {machine['commit']}.\n"
+        )
+    return "\n".join(parts)
+
+
+def rewrite() -> None:
+    PAGE.write_text(page(PUBLISHED))
