@@ -22,11 +22,11 @@ def tree(tmp_path):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
 
-        def run(self, tool):
+        def run(self, tool, *arguments):
             self.write(f"tools/{tool}", "")
             shutil.copy(TOOLS / tool, tmp_path / "tools" / tool)
             return subprocess.run(
-                [sys.executable, tmp_path / "tools" / tool],
+                [sys.executable, tmp_path / "tools" / tool, *arguments],
                 capture_output=True, text=True, check=False)
 
     tree = Tree()
@@ -241,3 +241,62 @@ def test_an_unknown_module_is_refused_by_name():
 
     assert run.returncode == 1
     assert "no module cahce; the modules are agent, " in run.stderr
+
+
+KNOWN = """#pragma once
+// class InAComment { int a; };
+template <typename T, typename U = std::map<int, T>>
+class LEAT_CAPABILITY("lock") Known final : public Base<int, 3> {
+ public:
+  Known() = default;
+  explicit Known(int a) : a_(a), b_{a} { more(); }
+  ~Known();
+  Known(const Known&) = delete;
+  Known& operator=(const Known&) = delete;
+  bool operator==(const Known&) const = default;
+
+  struct Inner { int x = 0; int y = 0; void z(); };
+  enum class Kind { kOne, kTwo };
+  using Map = std::map<int, std::vector<int>>;
+  static constexpr int kMost = 3;
+  friend class Other;
+
+  int one() const { return a_; }              // Methods: 1
+  virtual Result<void> two(int a,             // 2
+                           std::function<void(int)> done) = 0;
+  [[nodiscard]] static Known three();         // 3
+  void four() LEAT_REQUIRES(mutex_);          // 4
+  bool operator<(const Known& other) const;   // 5
+  template <typename F> void five(F f) { f(); }  // 6
+
+ private:
+  int a_;                                     // Data: 1
+  int b_ = f(3), c_{4};                       // 2, 3
+  std::function<void(int, char)> on_;         // 4
+  std::map<int, std::string> names_ LEAT_GUARDED_BY(mutex_);  // 5
+  Share most_ LEAT_GUARDED_BY(mutex_){Clock().now()};         // 6
+  const std::string text_ = "; { ( // no comment";            // 7
+  std::array<int, (1 > 0 ? 2 : 3)> places_{};                 // 8
+};
+"""
+
+
+def test_classes_are_counted(tree):
+    tree.write("leat/plan/known.h", KNOWN)
+
+    run = tree.run("check_classes.py", "--all")
+
+    assert "14 =  8 +  6  Known  leat/plan/known.h\n" in run.stdout
+    assert " 3 =  2 +  1  Inner  leat/plan/known.h\n" in run.stdout
+    assert "InAComment" not in run.stdout
+
+
+@pytest.mark.parametrize(("data", "methods", "passes"), [(20, 20, True), (41, 0, False), (0, 41, False), (21, 20, False)])
+def test_classes_of_over_forty_members_are_refused(tree, data, methods, passes):
+    members = [f"  int a{i}_ = 0;\n" for i in range(data)] + [f"  void m{i}();\n" for i in range(methods)]
+    tree.write("leat/plan/large.cc", f"namespace {{\nclass Large {{\n{''.join(members)}}};\n}}\n")
+
+    run = tree.run("check_classes.py", "--no-exceptions")
+
+    assert run.returncode == (0 if passes else 1)
+    assert ("leat/plan/large.cc: Large has" in run.stdout) != passes
