@@ -2,22 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "leat/cache/cached_store.h"
-#include "leat/engine/loader_machine.h"
-#include "leat/engine/loader_state.h"
+#include "leat/engine/loader/machine.h"
 
 namespace leat {
 namespace {
 
 constexpr Nanoseconds kForever = std::chrono::hours(24);
 
-std::uint64_t nonempty_steps(const Steps& steps) {
-  std::uint64_t count = steps.count();
-  // Only a kept tail can leave a rank without a sample.
-  if (count > 0 && steps.slice(count - 1).size() == 0) --count;
-  return count;
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// The most samples that a step has.
+std::uint64_t largest_step(const GivenEpoch& given) {
+  std::uint64_t largest = 0;
+  std::uint64_t before = given.first;
+  for (const std::uint64_t end : given.ends) {
+    largest = std::max(largest, end - before);
+    before = end;
+  }
+  return largest;
 }
 
 }  // namespace
@@ -44,19 +53,9 @@ Result<std::unique_ptr<Loader>> Loader::open(LoaderSource source,
                                              LoaderOptions options,
                                              const Env& env) {
   auto machine = std::make_unique<Machine>();
-  if (auto* dataset = std::get_if<Dataset>(&source)) {
-    machine->dataset = std::move(*dataset);
-  } else {
-    auto& shards = std::get<UnindexedShards>(source);
-    machine->dataset.url = shards.url;
-    machine->dataset.store_options = shards.store_options;
-    machine->dataset.opening = shards.opening;
-    machine->unindexed = std::move(shards);
-  }
-  machine->options = std::move(options);
-  LEAT_TRY_VOID(machine->configure(env));
+  LEAT_TRY_VOID(machine->open(std::move(source), std::move(options), env));
   std::unique_ptr<Loader> loader(new Loader(std::move(machine)));
-  loader->machine_->open_link(*loader, env);
+  loader->machine_->join_agent(env);
   return loader;
 }
 
@@ -68,22 +67,17 @@ Result<Loader::Iteration> Loader::begin() {
   std::shared_ptr<EpochRun> unused;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
-  if (m.has_delivered && !m.has_ended) {  // It was left in the middle.
-    m.tell_substituted();
-    old = m.jump_to(m.epoch + 1, 0);
-  } else if (m.has_ended || m.failure) {
-    old = m.jump_to(m.epoch, m.position);
+  if (m.position.is_within_epoch()) {  // It was left in the middle.
+    m.account->tell_left_early();
+    old = m.jump_to(m.position.epoch + 1, 0);
+  } else if (m.position.has_ended || m.position.failure) {
+    old = m.jump_to(m.position.epoch, m.position.at);
   }
-  LEAT_TRY_VOID(m.open_run(unused));
-  m.waiting_since.reset();
-  m.begun = entered;
-  m.threads_at_begin = m.thread_times();
-  m.is_begun = true;
-  m.stats.push_back({.epoch = m.epoch});
-  m.look_ahead();
-  const TimePoint now = SteadyClock().now();
-  m.count_wait(now, {Stall::kHandover, now - entered});
-  return Iteration{++m.iteration};
+  LEAT_TRY_VOID(m.runs->open(m.position, unused));
+  m.account->begin_epoch(m.position.epoch, entered,
+                         m.opened.thread_times(m.job));
+  m.runs->look_ahead();
+  return Iteration{++m.position.iteration};
 }
 
 Result<Loader::Next> Loader::next_within(Iteration iteration,
@@ -95,45 +89,49 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   {
     const MutexLock lock(m.mutex);
     LEAT_TRY_VOID(m.check_current(iteration));
-    if (m.failure) return *m.failure;
-    if (m.has_ended) return Next::end();
-    if (Result<void> opened = m.open_run(unused); !opened) {
-      m.failure = opened.error();
-      return *m.failure;
+    if (m.position.failure) return *m.position.failure;
+    if (m.position.has_ended) return Next::end();
+    if (Result<void> opened = m.runs->open(m.position, unused); !opened) {
+      m.position.failure = opened.error();
+      return *m.position.failure;
     }
-    m.begin_wait(m.run.get());
-    run = m.run;
+    run = m.runs->current();
+    m.begin_wait(run.get());
   }
   unused.reset();
   if (run == nullptr) {
-    m.stream->wait_within(timeout);
+    m.parts->wait_within(timeout);
     return Next::not_yet();
   }
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));
   // Another thread may have taken what this one waited for.
-  if (m.failure) return *m.failure;
-  if (m.has_ended) return Next::end();
-  if (m.run != run) return Next::not_yet();
-  m.begin_wait(run.get());
-  const EpochRun::State state = run->wait_within(Nanoseconds(0));
-  m.plan_ahead();
-  m.count_requests();
+  if (m.position.failure) return *m.position.failure;
+  if (m.position.has_ended) return Next::end();
+  if (m.runs->current() != run) return Next::not_yet();
+  return m.take_from(*run);
+}
+
+Result<Loader::Next> Loader::Machine::take_from(EpochRun& run) {
+  begin_wait(&run);
+  const EpochRun::State state = run.wait_within(Nanoseconds(0));
+  runs->plan_ahead();
+  runs->count_requests();
   if (state == EpochRun::State::kNotYet) return Next::not_yet();
   if (state == EpochRun::State::kEnd) {
-    if (m.leave_part()) return Next::not_yet();
-    m.end_epoch();
+    if (runs->leave_part()) return Next::not_yet();
+    end_epoch();
     return Next::end();
   }
-  const std::shared_ptr<BatchWork> work = run->take();
-  m.deliver(*work);
+  const std::shared_ptr<BatchWork> work = run.take();
+  deliver(*work);
   if (work->error) {
-    m.failure = *work->error;
+    position.failure = *work->error;
     return *work->error;
   }
   work->hand_over();
-  m.watch_kept(work->batch);
+  kept.add(work->batch);
   return Next(std::move(work->batch));
 }
 
@@ -152,24 +150,24 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
   {
     const MutexLock lock(m.mutex);
     LEAT_TRY_VOID(m.check_open());
-    LEAT_TRY_VOID(m.open_run(unused));
-    run = m.run;
+    LEAT_TRY_VOID(m.runs->open(m.position, unused));
+    run = m.runs->current();
   }
   unused.reset();  // The batch may need the part of the budget that it holds.
   if (run == nullptr) {
-    m.stream->wait_within(timeout);
+    m.parts->wait_within(timeout);
     return Next::not_yet();
   }
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);  // Nobody takes the batch meanwhile.
   LEAT_TRY_VOID(m.check_open());
-  if (run != m.run) return Next::not_yet();
+  if (run != m.runs->current()) return Next::not_yet();
   const EpochRun::State state = run->wait_within(Nanoseconds(0));
   if (state == EpochRun::State::kNotYet) return Next::not_yet();
   if (state == EpochRun::State::kEnd) return Next::end();
   const BatchWork& head = run->head();
   if (head.error) return *head.error;
-  return Next(copy_of(head.batch, *m.slots));
+  return Next(copy_of(head.batch, *m.opened.slots));
 }
 
 Result<void> Loader::set_epoch(std::uint64_t epoch) {
@@ -179,16 +177,61 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
   std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
-  if (m.epoch == epoch && !m.has_delivered && !m.has_ended &&
-      (m.is_resuming || m.position == 0)) {
+  if (m.position.epoch == epoch && !m.position.has_delivered &&
+      !m.position.has_ended && (m.position.is_resuming || m.position.at == 0)) {
     return {};  // It is there already.
   }
-  m.is_resuming = false;
-  if (m.next_run != nullptr && m.next_run->epoch() != epoch) {
-    old_next = std::move(m.next_run);
-  }
+  m.position.is_resuming = false;
+  old_next = m.runs->drop_next_unless(epoch);
   old = m.jump_to(epoch, 0);
   return {};
+}
+
+Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
+                                bool starts) {
+  Machine& m = *machine_;
+  LEAT_TRY(const Machine::Visit visit, m.enter());
+  std::shared_ptr<EpochRun> old;  // End outside the lock.
+  std::shared_ptr<EpochRun> old_next;
+  const MutexLock lock(m.mutex);
+  LEAT_TRY_VOID(m.check_open());
+  GivenOrder& told = *m.job.told_order;
+  const std::uint64_t first = given.first;
+  const std::uint64_t largest = largest_step(given);
+  LEAT_TRY_VOID(told.give(epoch, std::move(given)));
+  const bool is_here = epoch == m.position.epoch;
+  if (is_here && !m.position.resumed_order.empty() &&
+      told.digest(epoch)->hex() != m.position.resumed_order) {
+    return refuse(fmt::format(
+        "the state is at position {} of epoch {}, and the sampler gives "
+        "another order for that epoch than it gave before; seed its generator "
+        "the same",
+        m.position.at, epoch));
+  }
+  LEAT_TRY_VOID(m.schedule->check_steps_of(
+      epoch, starts ? first : (is_here ? m.position.at : 0)));
+  if (largest > m.schedule->global_batch()) {
+    m.schedule->set_global_batch(largest);
+    m.runs->begin_lookahead();
+  }
+  old_next = m.runs->drop_next_of(epoch);
+  if (starts) {
+    old = m.jump_to(epoch, first);
+  } else if (is_here) {
+    old = m.jump_to(epoch, m.position.at);
+  }
+  told.forget_before(m.position.epoch);
+  return {};
+}
+
+void Loader::expect_order_of(std::uint64_t samples) {
+  machine_->job.told_order->expect_size(samples);
+}
+
+std::uint64_t Loader::next_epoch() const {
+  const Machine& m = *machine_;
+  const MutexLock lock(m.mutex);
+  return m.position.is_within_epoch() ? m.position.epoch + 1 : m.position.epoch;
 }
 
 std::string Loader::state() const {
@@ -196,9 +239,10 @@ std::string Loader::state() const {
   const MutexLock lock(m.mutex);
   LoaderState state = m.state_now();
   // With nothing left of it the epoch is over: the next one is what goes on.
-  if (m.position != 0 && m.dataset.catalogue != nullptr &&
-      m.samples_in(m.epoch)) {
-    const Result<Steps> left = m.steps_from(m.position);
+  if (m.position.at != 0 && m.schedule->catalogue() != nullptr &&
+      m.schedule->samples_in(m.position.epoch)) {
+    const Result<Steps> left =
+        m.schedule->steps_of(m.position.epoch, m.position.at);
     if (!left || left->count() == 0) {
       ++state.epoch;
       state.position = 0;
@@ -216,94 +260,112 @@ Result<void> Loader::load_state(std::string_view json) {
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
   LEAT_TRY(const LoaderState state, parse_state(json));
-  const LoaderState mine = m.state_now();
-  LEAT_TRY_VOID(check_compatible(state, mine));
+  LEAT_TRY_VOID(check_compatible(state, m.state_now()));
   LEAT_TRY_VOID(m.check_left_behind(state));
-  if (m.options.batch_size != 0) {
-    LEAT_TRY_VOID(m.check_placed_for(state));
-    // Given for each rank: the state's global batch is what goes on.
-    const std::uint64_t before =
-        std::exchange(m.global_batch, state.global_batch_size);
-    const Result<void> fits = m.check_steps(0);
-    if (m.dataset.catalogue != nullptr && !fits) {
-      m.global_batch = before;
-      return Error(fits.error()).while_doing("going on from the state");
-    }
-    if (before != m.global_batch) m.is_another_plan = true;
-    m.begin_lookahead();
+  if (m.job.options.batch_size != 0) LEAT_TRY_VOID(m.take_batch_of(state));
+  if (m.schedule->catalogue() != nullptr) {
+    LEAT_TRY_VOID(m.schedule->check_steps(m.position.epoch, state.position));
   }
-  if (m.dataset.catalogue != nullptr) {
-    LEAT_TRY_VOID(m.check_steps(state.position));
-  }
-  old_next = std::move(m.next_run);
+  old_next = m.runs->drop_next();
   old = m.jump_to(state.epoch, state.position);
-  m.left_behind = state.left_behind.value_or(std::vector<std::uint64_t>());
-  m.resumed_order.clear();
-  if (state.drawn && state.position != 0) m.resumed_order = state.drawn->digest;
-  m.is_resuming = true;
+  m.position.left_behind =
+      state.left_behind.value_or(std::vector<std::uint64_t>());
+  m.position.resumed_order.clear();
+  if (state.drawn && state.position != 0) {
+    m.position.resumed_order = state.drawn->digest;
+  }
+  m.position.is_resuming = true;
   return {};
 }
 
 std::optional<std::uint64_t> Loader::length() const {
   const MutexLock lock(machine_->mutex);
-  if (!machine_->samples_in(machine_->epoch)) return std::nullopt;
-  const Result<Steps> steps = machine_->steps_from(0);
-  return steps ? nonempty_steps(*steps) : 0;
+  return machine_->schedule->batches_of(machine_->position.epoch, 0);
 }
 
 std::optional<std::uint64_t> Loader::remaining() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
-  if (m.has_ended) return 0;
-  if (!m.samples_in(m.epoch)) return std::nullopt;
-  const Result<Steps> steps = m.steps_from(m.position);
-  return steps ? nonempty_steps(*steps) : 0;
+  if (m.position.has_ended) return 0;
+  return m.schedule->batches_of(m.position.epoch, m.position.at);
 }
 
 Dataset Loader::dataset() const {
   const MutexLock lock(machine_->mutex);
-  return machine_->dataset;
+  return machine_->schedule->dataset();
+}
+
+std::string Loader::dealing() const {
+  const MutexLock lock(machine_->mutex);
+  return machine_->schedule->dealing_in_words();
 }
 
 const std::optional<std::string>& Loader::provider() const {
-  return machine_->store.provider;
+  return machine_->opened.store.provider;
 }
-const LoaderOptions& Loader::options() const { return machine_->options; }
-Rank Loader::rank() const { return machine_->rank; }
+const LoaderOptions& Loader::options() const { return machine_->job.options; }
+Rank Loader::rank() const { return machine_->job.rank; }
 
 std::vector<std::string> Loader::field_names() const {
   const MutexLock lock(machine_->mutex);
   std::vector<std::string> names;
-  for (const DeliveredField& field : machine_->fields) {
+  for (const DeliveredField& field : machine_->schedule->fields()) {
     names.push_back(field.name);
   }
   return names;
 }
 
 std::vector<EpochStats> Loader::stats() const {
-  Machine& m = *machine_;
-  const MutexLock lock(m.mutex);
-  m.count_requests();
-  return m.stats;
+  {
+    const MutexLock lock(machine_->mutex);
+    machine_->runs->count_requests();
+  }
+  return machine_->account->stats();
 }
 
-RecentStalls Loader::recent() const {
-  const Machine& m = *machine_;
-  const MutexLock lock(m.mutex);
-  return m.rolling.recent(SteadyClock().now());
+RecentStalls Loader::recent() const { return machine_->account->recent(); }
+
+std::vector<StepWait> Loader::take_waits() {
+  return machine_->account->take_waits();
+}
+
+LoaderRates Loader::rates() const { return machine_->rates(); }
+
+void Loader::set_share(const Share& wanted) {
+  machine_->control->allow(wanted);
+  machine_->apply_settings();
+}
+
+Share Loader::most_share() const { return machine_->control->most(); }
+
+std::optional<Pace> Loader::pace() const { return machine_->control->pace(); }
+
+void Loader::set_pace_elsewhere(const Pace& pace) {
+  machine_->control->set_pace_elsewhere(pace);
+}
+
+std::vector<Decision> Loader::decisions() const {
+  std::vector<Decision> all = machine_->control->decisions();
+  if (auto form = machine_->form->decision()) all.push_back(*std::move(form));
+  std::ranges::stable_sort(all, {}, &Decision::at_seconds);
+  return all;
+}
+
+std::optional<Explanation> Loader::explanation() const {
+  return machine_->control->explanation();
 }
 
 std::shared_ptr<const Metrics> Loader::metrics() const {
-  machine_->keep_ledger();
-  return machine_->metrics;
+  machine_->costs->price_metrics();
+  return machine_->opened.metrics;
 }
 
-std::string Loader::ledger() const { return machine_->ledger(); }
+std::string Loader::ledger() const { return machine_->costs->ledger(); }
 
 void Loader::settle_cache() {
   const Result<Machine::Visit> visit = machine_->enter();
-  if (visit && machine_->store.cached != nullptr) {
-    machine_->store.cached->drain();
+  if (visit && machine_->opened.store.cached != nullptr) {
+    machine_->opened.store.cached->drain();
   }
 }
 
@@ -311,30 +373,25 @@ void Loader::close() {
   Machine& m = *machine_;
   if (getpid() != m.pid) return;  // The threads are not in this process.
   const MutexLock closing(m.closing);
-  m.link.reset();  // It calls us.
-  if (m.tuning != nullptr) m.tuning->end();
-  std::shared_ptr<EpochRun> run;
-  std::shared_ptr<EpochRun> next_run;
-  std::unique_ptr<ShardStream> stream;
+  m.control->end();  // Its threads call us.
+  Runs::Left old;
   {
     const MutexLock lock(m.mutex);
-    m.count_requests();
+    m.runs->count_requests();
     m.is_closed = true;
-    run = std::move(m.run);
-    next_run = std::move(m.next_run);
+    old = m.runs->end();
   }
-  if (run != nullptr) run->stop();  // Wakes who waits in it.
-  if (next_run != nullptr) next_run->stop();
-  if (m.stream != nullptr) m.stream->stop();
+  if (old.run != nullptr) old.run->stop();  // Wakes who waits in it.
+  if (old.next != nullptr) old.next->stop();
+  if (m.parts != nullptr) m.parts->stop();
   {
     MutexLock lock(m.mutex);
     while (m.visits != 0) m.left.wait(lock);
-    stream = std::move(m.stream);
   }
-  run.reset();
-  next_run.reset();
-  stream.reset();
-  m.tear_down();
+  old = {};
+  m.parts.reset();
+  m.opened.end();
+  m.account->close_trace();
 }
 
 }  // namespace leat

@@ -5,6 +5,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/engine/ledger.h"
+#include "leat/metrics/metrics.h"
 #include "leat/metrics/stalls.h"
 
 namespace leat {
@@ -63,5 +64,8 @@ struct LoaderRates {
   double decoded_hits = 0;  ///< Samples that hits spared that much, so far.
   LedgerDollars dollars;    ///< Prices of gets and lists, and of `wait`.
 };
+
+/// Fills in what metrics count: requests, caches and memory.
+void add_counts(const Metrics& metrics, LoaderRates& rates);
 
 }  // namespace leat

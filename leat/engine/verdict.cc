@@ -50,7 +50,7 @@ Course course_of(const EpochStats& stats) {
   return course;
 }
 
-std::string storage(const EpochStats& stats, const RankShare& share,
+std::string storage(const EpochStats& stats, const RankLimits& share,
                     double times) {
   const std::size_t window = share.in_flight * share.local_ranks;
   if (2 * stats.late_with_full_window < stats.late_batches) {
@@ -75,7 +75,7 @@ std::string storage(const EpochStats& stats, const RankShare& share,
 
 /// Whether the threads took turns in functions of the user's: together they had
 /// one core, and much of their time they waited for the lock.
-bool took_turns(const EpochStats& stats, const RankShare& share) {
+bool took_turns(const EpochStats& stats, const RankLimits& share) {
   const double busy = seconds(stats.threads.busy);
   return share.threads > 1 && share.cores > 1 &&
          seconds(stats.threads.locked) > 0.1 * busy &&
@@ -83,7 +83,7 @@ bool took_turns(const EpochStats& stats, const RankShare& share) {
 }
 
 std::string threads(std::string_view what, const EpochStats& stats,
-                    const RankShare& share, double times) {
+                    const RankLimits& share, double times) {
   if (took_turns(stats, share)) {
     return fmt::format(
         "functions of yours in Python, which take turns: {} threads waited "
@@ -108,7 +108,7 @@ std::string threads(std::string_view what, const EpochStats& stats,
                      wanted);
 }
 
-std::string cause(const EpochStats& stats, const RankShare& share,
+std::string cause(const EpochStats& stats, const RankLimits& share,
                   const Course& course) {
   switch (course.cause) {
     case Stall::kStorage:
@@ -144,7 +144,7 @@ std::string cause(const EpochStats& stats, const RankShare& share,
 
 }  // namespace
 
-std::string verdict_of(const EpochStats& stats, const RankShare& share) {
+std::string verdict_of(const EpochStats& stats, const RankLimits& share) {
   const Course course = course_of(stats);
   if (course.waited < kNothing) return "waiting under 1 %";
   std::string verdict = fmt::format("waiting {:.0f} %: {}", 100 * course.waited,

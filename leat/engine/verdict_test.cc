@@ -12,12 +12,12 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr RankShare kShare{.local_ranks = 2,
-                           .in_flight = 32,
-                           .in_flight_was_asked = true,
-                           .threads = 2,
-                           .cores = 6,
-                           .memory_bytes = 64 << 20};
+constexpr RankLimits kShare{.local_ranks = 2,
+                            .in_flight = 32,
+                            .in_flight_was_asked = true,
+                            .threads = 2,
+                            .cores = 6,
+                            .memory_bytes = 64 << 20};
 
 /// A second of training after a first batch that took as long; `wait` of it
 /// went to `cause`.
@@ -43,7 +43,7 @@ TEST(VerdictTest, SaysWhichWindowWouldDo) {
   EXPECT_EQ(verdict_of(waited(Stall::kStorage, milliseconds(500)), kShare),
             "waiting 50 %: storage, window capped at 64 by max_in_flight=; 128 "
             "would do");
-  RankShare share = kShare;
+  RankLimits share = kShare;
   share.in_flight_was_asked = false;
   EXPECT_EQ(verdict_of(waited(Stall::kStorage, milliseconds(140)), share),
             "waiting 14 %: storage, window capped at 64 by max_in_flight's "

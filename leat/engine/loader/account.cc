@@ -1,0 +1,250 @@
+#include "leat/engine/loader/account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "leat/engine/verdict.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+/// A line for each epoch that is shorter would be noise.
+constexpr std::chrono::seconds kLongEpoch{1};
+
+// Nobody may ever take them.
+constexpr std::size_t kMostWaits = 1024;
+
+}  // namespace
+
+Account::Account(AccountOptions options, Metrics& metrics)
+    : options_(options), metrics_(metrics) {}
+
+Result<void> Account::open_trace(const std::string& file, std::uint32_t rank) {
+  return trace_.open(file, rank);
+}
+
+void Account::close_trace() {
+  const MutexLock lock(mutex_);
+  trace_.close();
+}
+
+void Account::begin_epoch(std::uint64_t epoch, TimePoint asked,
+                          ThreadTimes threads) {
+  const MutexLock lock(mutex_);
+  waiting_since_.reset();
+  begun_ = asked;
+  threads_at_begin_ = threads;
+  is_begun_ = true;
+  stats_.push_back({.epoch = epoch});
+  const TimePoint now = SteadyClock().now();
+  count_wait(now, {Stall::kHandover, now - asked});
+}
+
+void Account::leave_epoch() {
+  const MutexLock lock(mutex_);
+  is_begun_ = false;
+  waiting_since_.reset();
+  delivered_at_.reset();
+}
+
+void Account::tell_left_early() const {
+  const MutexLock lock(mutex_);
+  if (!stats_.empty()) tell_substituted();
+}
+
+EpochStats Account::end_epoch(const RankLimits& limits, ThreadTimes threads) {
+  const MutexLock lock(mutex_);
+  EpochStats& at = stats_.back();
+  const TimePoint now = SteadyClock().now();
+  end_training();
+  delivered_at_.reset();
+  count_wait(now, {Stall::kHandover, now - *waiting_since_});
+  at.elapsed = now - begun_;
+  trace_.end_epoch(*waiting_since_);
+  at.threads = threads - threads_at_begin_;
+  at.verdict = verdict_of(at, limits);
+  const bool is_told = options_.tells_verdict && options_.is_first_rank &&
+                       at.elapsed >= kLongEpoch;
+  (is_told ? log_info
+           : log_debug)(fmt::format("epoch {}: {}", at.epoch, at.verdict));
+  tell_substituted();
+  waiting_since_.reset();
+  return at;
+}
+
+void Account::begin_wait(std::uint64_t window,
+                         const std::function<bool()>& is_late) {
+  const MutexLock lock(mutex_);
+  if (waiting_since_) return;
+  waiting_since_ = SteadyClock().now();
+  is_late_ = is_late();
+  if (!is_late_ || !is_begun_ || stats_.back().samples == 0) return;
+  EpochStats& at = stats_.back();
+  ++at.late_batches;
+  const auto sent = metrics_.value(Metric::kStoreInFlight);
+  if (sent >= static_cast<std::int64_t>(window)) ++at.late_with_full_window;
+}
+
+void Account::begin_scan_wait() {
+  const MutexLock lock(mutex_);
+  waits_for_shards_ = true;
+}
+
+void Account::end_scan_wait() {
+  const MutexLock lock(mutex_);
+  if (!waits_for_shards_) return;
+  waits_for_shards_ = false;
+  const TimePoint now = SteadyClock().now();
+  if (is_begun_ && waiting_since_) {
+    count_wait(now, {Stall::kStorage, now - *waiting_since_});
+  }
+  waiting_since_ = now;
+}
+
+void Account::set_requests(const RunRequests& requests, std::uint64_t ahead) {
+  const MutexLock lock(mutex_);
+  if (!is_begun_) return;
+  EpochStats& now = stats_.back();
+  now.gets = requests.sent + requests.retried;
+  now.retried = requests.retried;
+  now.bytes_read = requests.bytes;
+  now.ram_hits = requests.ram_hits;
+  now.disk_hits = requests.disk_hits;
+  now.peer_hits = requests.peer_hits;
+  now.decoded_hits = requests.decoded_hits;
+  now.misses = requests.misses;
+  now.ahead = ahead;
+}
+
+void Account::set_lookahead(std::uint64_t samples) {
+  const MutexLock lock(mutex_);
+  if (is_begun_) stats_.back().lookahead = samples;
+}
+
+/// In the epoch that runs, the last minute and the metrics.
+void Account::count_wait(TimePoint now, const StallTimes& times) {
+  const Nanoseconds wait = times.total();
+  stats_.back().wait += wait;
+  stats_.back().stalls += times;
+  rolling_.add(now, times, 0);
+  metrics_.add(Metric::kPipelineStalledNanoseconds, wait.count());
+}
+
+void Account::keep_wait(const StallTimes& times) {
+  StepWait step;
+  Nanoseconds longest{0};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
+    const auto stall = static_cast<Stall>(i);
+    step.wait += times[stall];
+    if (times[stall] <= longest) continue;
+    longest = times[stall];
+    step.cause = stall;
+  }
+  if (waits_.size() == kMostWaits) waits_.pop_front();
+  waits_.push_back(step);
+}
+
+/// Training lasted from the last batch to the asking for the next.
+void Account::end_training() {
+  if (delivered_at_) training_ += *waiting_since_ - *delivered_at_;
+}
+
+std::optional<Account::Step> Account::deliver(const BatchWork& work) {
+  const MutexLock lock(mutex_);
+  const TimePoint now = SteadyClock().now();
+  EpochStats& at = stats_.back();
+  const Interval wait{.begin = *waiting_since_, .end = now};
+  const StallTimes times = blame(wait, work.last_times(), work.ready);
+  if (!work.error) {
+    keep_wait(times);
+    trace_.add(work, wait);
+  }
+  end_training();
+  std::optional<Step> step;
+  if (delivered_at_) {
+    step = Step{.busy = *waiting_since_ - *delivered_at_, .is_late = is_late_};
+  }
+  delivered_at_ = now;
+  count_wait(now, times);
+  at.elapsed = now - begun_;
+  waiting_since_.reset();
+  if (work.error) return step;
+  if (at.samples == 0) {
+    at.first_batch = at.elapsed;
+    at.first_stalls = at.stalls;
+  }
+  rolling_.add(now, {}, work.batch.ids.size());
+  count_samples(work);
+  return step;
+}
+
+void Account::count_samples(const BatchWork& work) {
+  EpochStats& at = stats_.back();
+  const auto samples = static_cast<std::int64_t>(work.batch.ids.size());
+  at.samples += work.batch.ids.size();
+  if (work.substituted != 0) tell_first_bad(work);
+  at.substituted += work.substituted;
+  if (options_.has_hashes) {
+    at.content_hash += work.batch.content_hash;
+    for (const SampleId id : work.batch.ids) at.add_to_order(id.value);
+  }
+  metrics_.add(Metric::kPipelineBatches, 1);
+  metrics_.add(Metric::kPipelineSubstitutes,
+               static_cast<std::int64_t>(work.substituted));
+  metrics_.add(Metric::kPipelineSamples, samples);
+}
+
+/// Says once an epoch that others come in the place of bad samples; its end
+/// says of how many.
+void Account::tell_first_bad(const BatchWork& work) const {
+  if (stats_.back().substituted != 0) return;
+  log_warning(
+      fmt::format("epoch {}: {}: a good sample of the same batch comes in its "
+                  "place, as of others of this epoch; its end says how many",
+                  work.epoch, work.first_bad));
+}
+
+void Account::tell_substituted() const {
+  const EpochStats& at = stats_.back();
+  if (at.substituted == 0) return;
+  log_warning(fmt::format(
+      "epoch {}: {} of {} samples were bad, and others came twice in their "
+      "place (on_error=\"substitute\")",
+      at.epoch, at.substituted, at.samples));
+}
+
+std::vector<EpochStats> Account::stats() const {
+  const MutexLock lock(mutex_);
+  return stats_;
+}
+
+RecentStalls Account::recent() const {
+  const MutexLock lock(mutex_);
+  return rolling_.recent(SteadyClock().now());
+}
+
+std::vector<StepWait> Account::take_waits() {
+  const MutexLock lock(mutex_);
+  std::vector<StepWait> waits(waits_.begin(), waits_.end());
+  waits_.clear();
+  return waits;
+}
+
+void Account::add_to(LoaderRates& rates) {
+  const MutexLock lock(mutex_);
+  rates.reads = reads_over_ = std::max(reads_over_, rates.reads);
+  rates.training = training_;
+  if (waiting_since_) rates.waiting = SteadyClock().now() - *waiting_since_;
+  for (const EpochStats& at : stats_) {
+    rates.samples += at.samples;
+    rates.wait += at.wait;
+    rates.stalls += at.stalls;
+  }
+  rates.epochs = stats_.size();
+}
+
+}  // namespace leat

@@ -1,0 +1,109 @@
+// What a loader has seen: time, samples, waits, epoch by epoch.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/engine/loader/step_trace.h"
+#include "leat/engine/loader_rates.h"
+#include "leat/engine/loader_stats.h"
+#include "leat/engine/rank_limits.h"
+#include "leat/metrics/metrics.h"
+#include "leat/metrics/rolling_stalls.h"
+#include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/epoch_run.h"
+
+namespace leat {
+
+struct AccountOptions {
+  bool is_first_rank = true;  ///< It speaks for the others, too.
+  bool tells_verdict = true;  ///< See LoaderOptions.
+  bool has_hashes = true;
+};
+
+/// Counts what is asked for and given. The caller says what happens, in the
+/// order in which it happens.
+///
+/// Threads:  any.
+/// Lifetime: `metrics` outlives it.
+class Account {
+ public:
+  Account(AccountOptions options, Metrics& metrics);
+
+  /// Before the first epoch. Errors: as StepTrace::open()
+  Result<void> open_trace(const std::string& file, std::uint32_t rank);
+  /// After the last batch.
+  void close_trace();
+  JobTrace recent_steps() { return trace_.see_recent(); }
+
+  /// An epoch begins, or goes on, that was asked for at `asked`.
+  void begin_epoch(std::uint64_t epoch, TimePoint asked, ThreadTimes threads);
+  /// The running epoch is left where it is.
+  void leave_epoch();
+  /// Says of how many bad samples others came in the place, in an epoch that is
+  /// left before its end.
+  void tell_left_early() const;
+  /// No batch was left when the last one was asked for. Returns what the epoch
+  /// came to.
+  EpochStats end_epoch(const RankLimits& limits, ThreadTimes threads);
+
+  /// Somebody asks for a batch; does nothing if that was counted. Late if
+  /// `is_late` says so, which is asked at most once.
+  void begin_wait(std::uint64_t window, const std::function<bool()>& is_late);
+  /// From now on the wait is for shards to be indexed, until end_scan_wait().
+  void begin_scan_wait();
+  void end_scan_wait();
+
+  /// A step of training between two batches.
+  struct Step {
+    Nanoseconds busy{0};   ///< Of training, before it asked.
+    bool is_late = false;  ///< It had to wait.
+  };
+  /// The batch that was asked for is given. Nullopt for the first one.
+  std::optional<Step> deliver(const BatchWork& work);
+
+  /// What the runs of the epoch have asked for; `ahead` of the next one.
+  void set_requests(const RunRequests& requests, std::uint64_t ahead);
+  void set_lookahead(std::uint64_t samples);
+
+  std::vector<EpochStats> stats() const;
+  RecentStalls recent() const;
+  std::vector<StepWait> take_waits();
+  /// Adds what was counted since the loader was opened; `reads` do not shrink.
+  void add_to(LoaderRates& rates);
+
+ private:
+  void count_wait(TimePoint now, const StallTimes& times) LEAT_REQUIRES(mutex_);
+  void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex_);
+  void count_samples(const BatchWork& work) LEAT_REQUIRES(mutex_);
+  void end_training() LEAT_REQUIRES(mutex_);
+  void tell_first_bad(const BatchWork& work) const LEAT_REQUIRES(mutex_);
+  void tell_substituted() const LEAT_REQUIRES(mutex_);
+
+  const AccountOptions options_;
+  Metrics& metrics_;
+  mutable Mutex mutex_;
+  StepTrace trace_;
+  /// The last of `stats_` is of the epoch that runs.
+  bool is_begun_ LEAT_GUARDED_BY(mutex_) = false;
+  TimePoint begun_ LEAT_GUARDED_BY(mutex_);
+  ThreadTimes threads_at_begin_ LEAT_GUARDED_BY(mutex_);
+  std::optional<TimePoint> waiting_since_ LEAT_GUARDED_BY(mutex_);
+  bool waits_for_shards_ LEAT_GUARDED_BY(mutex_) = false;
+  bool is_late_ LEAT_GUARDED_BY(mutex_) = false;
+  /// When the last batch of this iteration was handed over.
+  std::optional<TimePoint> delivered_at_ LEAT_GUARDED_BY(mutex_);
+  Nanoseconds training_ LEAT_GUARDED_BY(mutex_){0};
+  std::vector<EpochStats> stats_ LEAT_GUARDED_BY(mutex_);
+  std::deque<StepWait> waits_ LEAT_GUARDED_BY(mutex_);
+  RollingStalls rolling_ LEAT_GUARDED_BY(mutex_){SteadyClock().now()};
+  std::uint64_t reads_over_ LEAT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,219 @@
+#include "leat/engine/loader/cache_form_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "leat/base/check.h"
+#include "leat/cache/cached_store.h"
+#include "leat/cache/segment_format.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+/// Assumed, for nothing has been read from a tier yet: of memory, checksums
+/// included; of a disk, what most that are rented give at least.
+constexpr double kRamBytesPerSecond = 4e9;
+constexpr double kDiskBytesPerSecond = 400e6;
+/// Of the thread that writes records: a copy and a checksum.
+constexpr double kWriteBytesPerSecond = 2e9;
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double cost_of(double bytes) {
+  return static_cast<double>(record_cost(static_cast<std::uint64_t>(bytes)));
+}
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+CacheFormChoice::CacheFormChoice(const Job& job, const Opened& opened,
+                                 const Control& control, TimePoint opened_at)
+    : job_(job), opened_(opened), control_(control), opened_at_(opened_at) {}
+
+DecodedForm* CacheFormChoice::decoded() const {
+  const MutexLock lock(mutex_);
+  return decoded_.get();
+}
+
+Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
+                                   const Schedule& schedule) {
+  const MutexLock lock(mutex_);
+  const auto& cache = job_.options.cache;
+  if (!cache || is_settled_) return {};
+  RecordCache* const records = opened_.store.cached;
+  const bool is_for = DecodedForm::is_for(fields);
+  LEAT_CHECK(cache->form.has_value());
+  if (cache->form == CacheForm::kDecoded && !is_for) {
+    return refuse(
+        "the cache's form is decoded, but no field begins with decode_image, "
+        "or one shares its column with a field that is cut elsewhere; only "
+        "pictures are kept decoded: leave form= out");
+  }
+  if (cache->form == CacheForm::kDecoded && records == nullptr) {
+    return refuse(
+        "the cache's form is decoded, but there are only peers, which keep "
+        "bytes; give ram= or disk=");
+  }
+  is_settled_ = true;
+  if (cache->form == CacheForm::kEncoded || !is_for || records == nullptr) {
+    return {};
+  }
+  decoded_ = std::make_unique<DecodedForm>(*records, fields);
+  const Catalogue* const catalogue = schedule.catalogue();
+  if (catalogue != nullptr) samples_ = catalogue->samples();
+  // A piece of a shard is read for all its samples, or for none.
+  const bool has_pieces =
+      catalogue == nullptr ||
+      (schedule.blocks() != nullptr && catalogue->layout() == Layout::kShards);
+  may_mix_ = !has_pieces || job_.rank.world_size > 1;
+  if (!cache->disk.empty()) decoded_->keep_for_later_runs();
+  if (cache->form == CacheForm::kDecoded) {
+    decoded_->keep_share(1);
+  } else {
+    decoded_->begin_trials(
+        [this](const DecodedForm::Findings& found) { choose_by(found); });
+  }
+  return {};
+}
+
+/// The part of what the tiers may hold that this job may: less under an agent,
+/// or where others write to the same folder.
+double CacheFormChoice::cache_bytes_of_job(const LoaderRates& rates) const {
+  const auto limit = static_cast<double>(opened_.cache_bytes);
+  const auto most = static_cast<double>(opened_.tiers.ram_bytes.value_or(0) +
+                                        opened_.tiers.disk_bytes.value_or(0));
+  // What others of a shared cache hold answers this job, too.
+  if (most == 0 || !opened_.shared_cache.empty()) return limit;
+  const auto allowed_now =
+      static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
+  return limit * std::min(1.0, allowed_now / most);
+}
+
+void CacheFormChoice::choose_by(const DecodedForm::Findings& found) {
+  Decision decision;
+  DecodedForm* decoded = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    chosen_ = chosen_by(found);
+    decision = chosen_->decision;
+    decoded = decoded_.get();
+  }
+  const std::string line = "the cache keeps samples " + decision.reason;
+  (job_.rank.rank == 0 ? log_info : log_debug)(line);
+  if (decision.after != 0) decoded->keep_share(decision.after);
+}
+
+/// What was tried, in what a tier counts; `rates` say what fetching took.
+FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
+                                    const LoaderRates& rates) const {
+  FormCosts costs = found.costs;
+  if (rates.read_bytes != 0) {  // Else nothing had to be fetched so far.
+    costs.fetch_seconds =
+        seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
+        costs.encoded_bytes / static_cast<double>(control_.usual().in_flight);
+  }
+  costs.before_seconds += costs.decoded_bytes / kWriteBytesPerSecond;
+  costs.encoded_bytes = cost_of(costs.encoded_bytes);
+  costs.decoded_bytes = cost_of(costs.decoded_bytes);
+  return costs;
+}
+
+CacheFormChoice::Chosen CacheFormChoice::chosen_by(
+    const DecodedForm::Findings& found) const {
+  Chosen taken{
+      .decision = {.at_seconds = seconds(SteadyClock().now() - opened_at_),
+                   .setting = Setting::kDecodedShare},
+      .epoch = found.epoch};
+  if (2 * found.with_record < found.tried) {
+    taken.decision.reason =
+        fmt::format("encoded: of {} samples, {} could be kept decoded",
+                    found.tried, found.with_record);
+    return taken;
+  }
+  LoaderRates rates;
+  add_counts(*opened_.metrics, rates);
+  const FormCosts costs = costs_by(found, rates);
+  // Of shards that are being indexed, as many as are like these.
+  const std::uint64_t samples = samples_.value_or(
+      static_cast<std::uint64_t>(static_cast<double>(job_.data_bytes) /
+                                 std::max(1.0, found.costs.encoded_bytes)));
+  const RankLimits usual = control_.usual();
+  const auto& epochs = job_.options.epochs;
+  const FormLimits limits = {
+      .samples = samples * decoded_->columns(),
+      .cache_bytes = cache_bytes_of_job(rates),
+      .cores = std::min(static_cast<double>(*control_.most().threads),
+                        static_cast<double>(usual.cores) / usual.local_ranks),
+      .hit_bytes_per_second = job_.options.cache->disk.empty()
+                                  ? kRamBytesPerSecond
+                                  : kDiskBytesPerSecond,
+      .epochs = epochs ? *epochs - std::min(*epochs, found.epoch) : 0,
+      .may_mix = may_mix_};
+  const FormChoice choice = choose_form(costs, limits);
+  taken.decision.after = choice.decoded_share;
+  taken.decision.reason = explain_form(costs, limits, choice);
+  if (choice.decoded_share != 0) {
+    taken.encoded_seconds = predict_form(costs, limits, 0).seconds;
+    taken.cores = limits.cores;
+    taken.decision.expected_gain = taken.encoded_seconds / choice.seconds - 1;
+  }
+  return taken;
+}
+
+// The epoch after the choice still makes records. All encoded cannot be
+// measured beside it: against what the model said of that. Where training is
+// what takes the time, by what cores took.
+void CacheFormChoice::judge(const EpochStats& at) {
+  constexpr double kWaits = 0.05;
+  const MutexLock lock(mutex_);
+  if (!chosen_ || chosen_->decision.found_gain ||
+      chosen_->encoded_seconds <= 0 || at.samples == 0 ||
+      at.epoch <= chosen_->epoch + 1) {
+    return;
+  }
+  const auto samples = static_cast<double>(at.samples);
+  const double took = at.wait_fraction() >= kWaits
+                          ? seconds(at.elapsed) / samples
+                          : seconds(at.threads.cpu) / samples / chosen_->cores;
+  if (took <= 0) return;
+  chosen_->decision.found_gain = chosen_->encoded_seconds / took - 1;
+}
+
+std::optional<Decision> CacheFormChoice::decision() const {
+  const MutexLock lock(mutex_);
+  if (!chosen_) return std::nullopt;
+  return chosen_->decision;
+}
+
+/// Samples of `decoded_` are as long, and take as long, as those that were made
+/// so far. Fields that are kept as bytes beside decoded ones are left out.
+void CacheFormChoice::add_to(LoaderRates& rates) const {
+  const MutexLock lock(mutex_);
+  const Metrics& metrics = *opened_.metrics;
+  const auto sum_of = [&](Metric which) {
+    return static_cast<double>(std::max<std::int64_t>(0, metrics.value(which)));
+  };
+  const double records = sum_of(Metric::kPipelineRecords);
+  if (decoded_ == nullptr || records == 0 || !samples_) return;
+  const double part = decoded_->share();
+  if (part == 0) return;
+  const auto columns = static_cast<double>(decoded_->columns());
+  const auto samples = static_cast<double>(*samples_);
+  rates.kept_bytes =
+      part * columns * sum_of(Metric::kPipelineRecordBytes) / records +
+      (1 - part) * static_cast<double>(job_.data_bytes) / samples;
+  rates.saved_seconds = 1e-9 * part * columns *
+                        sum_of(Metric::kPipelineRecordNanoseconds) / records;
+  rates.decoded_hits = sum_of(Metric::kCacheDecodedHits) / (part * columns);
+}
+
+}  // namespace leat

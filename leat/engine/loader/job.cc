@@ -1,0 +1,172 @@
+#include "leat/engine/loader/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <utility>
+
+#include "leat/base/units.h"
+#include "leat/engine/read_sizes.h"
+#include "leat/plan/wait_model.h"
+#include "leat/runtime/launcher.h"
+#include "leat/runtime/log.h"
+
+namespace leat {
+namespace {
+
+constexpr std::uint64_t kMostChosenMemory = 2 * kGiB;
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+Tail tail_of(const LoaderOptions& options) {
+  if (options.pad) return Tail::kPad;
+  const bool drops =
+      options.drop_last.value_or(options.shuffle != ShuffleChoice::kNone);
+  return drops ? Tail::kDrop : Tail::kKeep;
+}
+
+/// What the user said wins. Then the launcher is asked only who shares the
+/// node, and need not be able to say: Lightning's leaves variables out.
+Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
+  Result<Launch> launch = read_launch(env);
+  if (!options.rank) return launch;
+  return Launch{.rank = *options.rank,
+                .local = launch ? launch->local : Launch{}.local};
+}
+
+Shuffle shuffle_of(ShuffleChoice choice, Layout layout) {
+  switch (choice) {
+    case ShuffleChoice::kNone:
+      return Shuffle::kNone;
+    case ShuffleChoice::kAuto:
+      return usual_shuffle(layout);
+    case ShuffleChoice::kFull:
+      return Shuffle::kFull;
+    case ShuffleChoice::kBlock:
+      return Shuffle::kBlock;
+    case ShuffleChoice::kStream:
+      return Shuffle::kStream;
+  }
+  return Shuffle::kNone;
+}
+
+}  // namespace
+
+std::string Job::file_of_rank(const std::string& file) const {
+  std::filesystem::path path = file;
+  if (rank.world_size > 1) {
+    path.replace_extension(
+        fmt::format(".rank{}{}", rank.rank, path.extension().string()));
+  }
+  return path.string();
+}
+
+Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
+  if ((options.global_batch_size == 0) == (options.batch_size == 0)) {
+    return refuse(
+        options.batch_size == 0
+            ? "the batch size is 0; give global_batch_size=, or batch_size= "
+              "for each rank"
+            : "both global_batch_size= and batch_size= are given; give one");
+  }
+  if (options.batch_size != 0) {
+    if (options.batch_size > Steps::kMax / rank.world_size) {
+      return refuse("batch_size= is past any that can be");
+    }
+    return options.batch_size * rank.world_size;
+  }
+  return options.global_batch_size;
+}
+
+Result<void> settle_rank(Job& job, const Env& env) {
+  LEAT_TRY(const Launch launch, launch_of(job.options, env));
+  job.rank = launch.rank;
+  job.local = launch.local;
+  if (job.rank.world_size != 0 && job.rank.rank < job.rank.world_size) {
+    return {};
+  }
+  return refuse(fmt::format("rank={} of world_size={}; ranks count from 0",
+                            job.rank.rank, job.rank.world_size));
+}
+
+void settle_order(Job& job, const Catalogue* catalogue) {
+  const LoaderOptions& options = job.options;
+  job.order.seed = options.seed;
+  job.order.window_blocks = options.shuffle_window;
+  if (options.weights != nullptr) {
+    job.order.shuffle = Shuffle::kDrawn;
+    job.order.drawn = options.weights.get();
+  } else if (options.is_given) {
+    job.order.shuffle = Shuffle::kDrawn;
+    job.told_order = std::make_shared<GivenOrder>(
+        catalogue == nullptr ? 0 : catalogue->samples());
+    job.order.drawn = job.told_order.get();
+  } else {
+    job.order.shuffle =
+        shuffle_of(options.shuffle, catalogue == nullptr ? Layout::kShards
+                                                         : catalogue->layout());
+  }
+}
+
+Result<void> settle_tail(Job& job) {
+  const LoaderOptions& options = job.options;
+  if (options.pad && options.drop_last.value_or(false)) {
+    return refuse("pad=True keeps the last step, drop_last=True drops it");
+  }
+  if (options.shuffle_window == 0) {
+    return refuse("shuffle_window=0; a window has at least one piece");
+  }
+  if (options.memory_bytes == std::uint64_t{0}) {
+    return refuse("memory=0; it holds at least one batch, such as \"2GiB\"");
+  }
+  job.tail = tail_of(options);
+  return {};
+}
+
+Result<Allowance> settle_limits(Job& job, const Limits& limits) {
+  const auto check = [](const char* name, std::size_t given,
+                        std::size_t most) -> Result<void> {
+    if (given <= most) return {};
+    return refuse(fmt::format("{}={}; it is 1 to {}, or left out to be chosen",
+                              name, given, most));
+  };
+  LoaderOptions& options = job.options;
+  LEAT_TRY_VOID(check("threads", options.threads, kMostThreads));
+  LEAT_TRY_VOID(check("max_in_flight", options.max_in_flight, kMostInFlight));
+  const std::uint32_t ranks = job.local.world_size;
+  RankLimits usual{.local_ranks = ranks,
+                   .in_flight_was_asked = options.max_in_flight != 0,
+                   .threads_were_asked = options.threads != 0,
+                   .cores = limits.threads()};
+  if (options.threads == 0) options.threads = limits.threads();
+  if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
+  if (!options.memory_bytes) {
+    // The rest is for the model, the framework and what a user keeps.
+    options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
+  }
+  usual.in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
+  usual.threads = std::max<std::size_t>(1, options.threads / ranks);
+  usual.memory_bytes = *options.memory_bytes / ranks;
+  const bool calls_users = std::ranges::any_of(
+      options.ops, [](const OpSpec& op) { return op.function != nullptr; });
+  return Allowance(usual, limits.open_files, calls_users);
+}
+
+void tell_shares(const Job& job, const RankLimits& mine) {
+  if (job.rank.rank != 0 || mine.local_ranks == 1) return;
+  static std::once_flag is_told;  // However many loaders a process makes.
+  std::call_once(is_told, [&] {
+    log_info(fmt::format(
+        "{} ranks on this node share {} threads, {} requests in flight and {} "
+        "of memory: {}, {} and {} each",
+        mine.local_ranks, job.options.threads, job.options.max_in_flight,
+        format_bytes(*job.options.memory_bytes), mine.threads, mine.in_flight,
+        format_bytes(mine.memory_bytes)));
+  });
+}
+
+}  // namespace leat

@@ -1,0 +1,235 @@
+#include "leat/engine/loader/machine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "leat/engine/caches.h"
+#include "leat/engine/loader/placement.h"
+
+namespace leat {
+namespace {
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Loader::Machine::~Machine() {
+  if (control != nullptr) control->end();  // Its threads call us.
+}
+
+Loader::Machine::Visit::~Visit() {
+  if (machine_ == nullptr) return;
+  const MutexLock lock(machine_->mutex);
+  --machine_->visits;
+  machine_->left.notify_all();
+}
+
+Result<Loader::Machine::Visit> Loader::Machine::enter() {
+  // Before the lock: at the fork somebody may have held it.
+  if (getpid() != pid) {
+    return refuse(
+        "this loader was made before a fork and its threads are not in this "
+        "process; make one here, or start workers with spawn");
+  }
+  const MutexLock lock(mutex);
+  LEAT_TRY_VOID(check_open());
+  ++visits;
+  return Visit(this);
+}
+
+Result<void> Loader::Machine::check_open() const {
+  if (is_closed) return refuse("the loader is closed; make another one");
+  return {};
+}
+
+Result<void> Loader::Machine::check_current(Iteration mine) const {
+  LEAT_TRY_VOID(check_open());
+  if (mine.number == position.iteration) return {};
+  return refuse(
+      "this iterator was ended by a later one, set_epoch() or "
+      "load_state_dict(); a loader has one at a time");
+}
+
+LoaderState Loader::Machine::state_now() const {
+  // Where one rank's is empty, another's may not be.
+  const bool is_reordered =
+      position.at != 0 &&
+      (!position.left_behind.empty() ||
+       (job.first_within() != 0 && job.rank.world_size > 1));
+  return {.epoch = position.epoch,
+          .position = position.at,
+          .seed = job.order.seed,
+          .global_batch_size = schedule->global_batch(),
+          .samples = schedule->samples(),
+          .catalogue = job.data_digest,
+          .shuffle = job.order.shuffle,
+          .shuffle_window = job.order.window_blocks,
+          .drawn = drawn_state(job, position.epoch, position.resumed_order),
+          .left_behind =
+              is_reordered ? std::optional(position.left_behind) : std::nullopt,
+          .rank = job.rank};
+}
+
+Result<void> Loader::Machine::check_left_behind(
+    const LoaderState& state) const {
+  if (!state.left_behind || state.left_behind->empty()) return {};
+  if (!runs->can_go_back()) {
+    return refuse(
+        "the state has samples that were overtaken (first_within=), which this "
+        "loader could not go back to: it reads pieces of shards, or deals by "
+        "locality");
+  }
+  const bool is_batch_of_rank = job.options.batch_size != 0;
+  LEAT_TRY(
+      const Steps steps,
+      Steps::make({.samples = schedule->samples().value_or(0),
+                   .start = state.position,
+                   .global_batch = is_batch_of_rank ? state.global_batch_size
+                                                    : schedule->global_batch(),
+                   .rank = job.rank,
+                   .tail = job.tail}));
+  LEAT_TRY_VOID(schedule->ready_first(steps, *state.left_behind));
+  return {};
+}
+
+Result<void> Loader::Machine::take_batch_of(const LoaderState& state) {
+  LEAT_TRY_VOID(check_placed_for(job, *schedule, state));
+  const std::uint64_t before = schedule->global_batch();
+  schedule->set_global_batch(state.global_batch_size);
+  const Result<void> fits = schedule->check_steps(position.epoch, 0);
+  if (schedule->catalogue() != nullptr && !fits) {
+    schedule->set_global_batch(before);
+    return Error(fits.error()).while_doing("going on from the state");
+  }
+  if (before != state.global_batch_size) runs->expect_another_plan();
+  runs->begin_lookahead();
+  return {};
+}
+
+std::shared_ptr<EpochRun> Loader::Machine::jump_to(std::uint64_t to_epoch,
+                                                   std::uint64_t to_position) {
+  runs->count_requests();
+  account->end_scan_wait();
+  auto old = runs->leave(position, to_epoch, to_position);
+  position.jump_to(to_epoch, to_position);
+  account->leave_epoch();
+  return old;
+}
+
+void Loader::Machine::begin_wait(EpochRun* from) {
+  if (from != nullptr) {
+    account->end_scan_wait();
+  } else {
+    account->begin_scan_wait();
+  }
+  account->begin_wait(control->now().in_flight, [from] {
+    return from == nullptr ||
+           from->wait_within(Nanoseconds(0)) == EpochRun::State::kNotYet;
+  });
+}
+
+void Loader::Machine::deliver(const BatchWork& work) {
+  const auto step = account->deliver(work);
+  if (work.error) return;
+  position.deliver(work.position_after, work.left_behind);
+  runs->took(work, step);
+}
+
+void Loader::Machine::end_epoch() {
+  const EpochStats at =
+      account->end_epoch(control->now(), opened.thread_times(job));
+  costs->keep_energy(SteadyClock().now());
+  form->judge(at);
+  runs->end_epoch();
+  position.end_epoch(runs->current()->epoch() + 1);
+}
+
+LoaderRates Loader::Machine::rates() {
+  LoaderRates rates;
+  add_counts(*opened.metrics, rates);
+  const Result<Visit> visit = enter();
+  if (visit) {  // Else its threads may be gone.
+    const Executor::Work work = opened.executor->work();
+    rates.tasks = work.tasks;
+    rates.busy = work.busy;
+    rates.cpu = work.cpu;
+  }
+  rates.elapsed = SteadyClock().now() - opened_at;
+  account->add_to(rates);
+  costs->add_to(rates);
+  form->add_to(rates);
+  costs->keep_energy(SteadyClock().now());
+  const RankLimits now = control->now();
+  rates.threads = now.threads;
+  rates.in_flight = now.in_flight;
+  // A cache finds what it keeps by its range, and what indexes shards reads
+  // them as they come.
+  const bool are_parts_fixed = job.options.cache || opened.ahead != nullptr;
+  rates.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
+  const MutexLock lock(mutex);
+  rates.lookahead = runs->lookahead();
+  return rates;
+}
+
+Observation Loader::Machine::observe() {
+  const LoaderRates now = rates();
+  Observation seen{
+      .at_seconds = seconds(now.elapsed),
+      .samples = now.samples,
+      .batches = now.batches,
+      .epochs = now.epochs,
+      .wait_seconds = seconds(now.wait + now.waiting),
+      .storage_wait_seconds =
+          seconds(now.stalls[Stall::kStorage] + now.stalls[Stall::kThrottled]),
+      .memory_wait_seconds = seconds(now.stalls[Stall::kMemory]),
+      .training_seconds = seconds(now.training),
+      .reads = now.reads,
+      .read_bytes = now.read_bytes,
+      .read_seconds = seconds(now.read_time),
+      .tasks = now.tasks,
+      .busy_seconds = seconds(now.busy),
+      .cpu_seconds = seconds(now.cpu),
+      .cache_hits = now.ram_hits + now.disk_hits + now.peer_hits,
+      .cache_misses = now.cache_misses,
+      .threads = now.threads,
+      .in_flight = now.in_flight,
+      .lookahead = now.lookahead,
+      .part_bytes = now.part_bytes,
+      .data_bytes = job.data_bytes};
+  control->add_bounds(seen);
+  return seen;
+}
+
+void Loader::Machine::apply_settings() {
+  const Result<Visit> visit = enter();
+  if (!visit) return;
+  control->apply([this](const Allowance::InForce& now) {
+    const Settings& settings = now.settings;
+    {
+      const MutexLock lock(mutex);
+      if (settings.part_bytes != 0) {
+        opened.part_bytes.set(settings.part_bytes);
+      }
+      opened.executor->set_active(settings.threads);
+      runs->ask_for_at_least(
+          std::max<std::uint64_t>(2 * settings.in_flight, settings.lookahead));
+    }
+    // Without the lock: both may send, and an answer may come at once.
+    opened.store.limited->set_bytes_per_second(now.bytes_per_second);
+    opened.store.limited->set_window(settings.in_flight);
+    if (now.ram) {
+      set_cache_share(opened.store, CacheLevel::kRam, now.ram->bound_bytes);
+    }
+    if (now.disk) {
+      set_cache_share(opened.store, CacheLevel::kDisk, now.disk->bound_bytes);
+    }
+  });
+}
+
+}  // namespace leat

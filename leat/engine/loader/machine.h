@@ -1,0 +1,109 @@
+// The values that a loader consists of, wired. For loader.cc and what is beside
+// this file alone.
+#pragma once
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "leat/base/mutex.h"
+#include "leat/engine/loader.h"
+#include "leat/engine/loader/account.h"
+#include "leat/engine/loader/cache_form_choice.h"
+#include "leat/engine/loader/control.h"
+#include "leat/engine/loader/costs.h"
+#include "leat/engine/loader/job.h"
+#include "leat/engine/loader/kept_batches.h"
+#include "leat/engine/loader/opened.h"
+#include "leat/engine/loader/position.h"
+#include "leat/engine/loader/runs.h"
+#include "leat/engine/loader/schedule.h"
+#include "leat/engine/loader/stream_parts.h"
+#include "leat/engine/loader_state.h"
+
+namespace leat {
+
+/// Everything that outlives a call: docs/design/0019. Members are destroyed
+/// from the last to the first: runs before what they borrow.
+struct Loader::Machine {
+  // Set while the loader is opened, then constant or with locks of their own.
+  Job job;
+  const pid_t pid = getpid();
+  const TimePoint opened_at = SteadyClock().now();
+  Opened opened;
+  std::unique_ptr<Schedule> schedule;  ///< The loader's lock.
+  std::unique_ptr<LoaderCosts> costs;
+  std::unique_ptr<Account> account;
+  std::unique_ptr<Control> control;
+  std::unique_ptr<CacheFormChoice> form;
+  std::unique_ptr<StreamParts> parts;  ///< Null: there was a catalogue.
+
+  Mutex closing;  ///< Held by the one call of close() that works.
+  /// The loader's lock. No other but those of single values is taken in it.
+  mutable Mutex mutex;
+  CondVar left;  ///< Notified when the last visit ends.
+  std::size_t visits LEAT_GUARDED_BY(mutex) = 0;
+  bool is_closed LEAT_GUARDED_BY(mutex) = false;
+  Position position LEAT_GUARDED_BY(mutex);
+  KeptBatches kept LEAT_GUARDED_BY(mutex);
+  std::unique_ptr<Runs> runs LEAT_GUARDED_BY(mutex);
+
+  ~Machine();
+
+  /// A call that works with runs: close() waits until none is left. The first
+  /// thing such a call makes, so that it ends last.
+  class Visit {
+   public:
+    explicit Visit(Machine* machine) : machine_(machine) {}
+    Visit(Visit&& other) noexcept
+        : machine_(std::exchange(other.machine_, nullptr)) {}
+    Visit& operator=(Visit&&) = delete;
+    ~Visit();
+
+   private:
+    Machine* machine_;
+  };
+  /// Errors: kInvalidArgument in a forked child, or if closed.
+  Result<Visit> enter();
+  Result<void> check_open() const LEAT_REQUIRES(mutex);
+  Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
+
+  // open.cc
+  Result<void> open(LoaderSource source, LoaderOptions options, const Env& env);
+  Result<void> open_values(std::optional<UnindexedShards> shards,
+                           const Env& env);
+  Result<void> open_runs(std::optional<UnindexedShards> shards, const Env& env);
+  Result<void> begin_tuning(const Env& env);
+  /// Looks for the agent of this node.
+  void join_agent(const Env& env);
+
+  /// Takes the next batch, if it is there, of the current run.
+  Result<Next> take_from(EpochRun& run) LEAT_REQUIRES(mutex);
+
+  // machine.cc
+  LoaderState state_now() const LEAT_REQUIRES(mutex);
+  /// Errors: kInvalidArgument: a state that this loader cannot go on from
+  Result<void> check_left_behind(const LoaderState& state) const
+      LEAT_REQUIRES(mutex);
+  /// Where batches are given for each rank: the state's global batch is what
+  /// goes on. Errors: kInvalidArgument: it cannot be
+  Result<void> take_batch_of(const LoaderState& state) LEAT_REQUIRES(mutex);
+  /// Leaves what runs: the next begin() starts there. Returns the old run.
+  std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,
+                                    std::uint64_t to_position)
+      LEAT_REQUIRES(mutex);
+  /// The user asks for the next batch of `from`; null: of shards that have yet
+  /// to be indexed.
+  void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
+  void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
+  void end_epoch() LEAT_REQUIRES(mutex);
+  LoaderRates rates();
+  Observation observe();
+  /// Brings into force what is allowed and chosen.
+  void apply_settings();
+};
+
+}  // namespace leat

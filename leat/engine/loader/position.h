@@ -1,0 +1,67 @@
+// Where a loader stands in its epochs.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/error.h"
+
+namespace leat {
+
+/// The delivered position, and what became of the epoch that it is in.
+///
+/// Threads: one at a time: the loader's lock.
+struct Position {
+  /// Of the iterator that may go on; earlier ones were ended.
+  std::uint64_t iteration = 0;
+  /// Where begin() starts and what state() saves.
+  std::uint64_t epoch = 0;
+  std::uint64_t at = 0;  ///< Samples delivered of it, over all ranks.
+  /// Positions before it that were passed over: see LoaderState.
+  std::vector<std::uint64_t> left_behind = {};
+  /// Digest of the order that a state went by, within `epoch`; empty: none.
+  std::string resumed_order = {};
+  bool has_delivered = false;
+  bool has_ended = false;
+  /// From load_state() until a batch was delivered.
+  bool is_resuming = false;
+  std::optional<Error> failure = std::nullopt;
+
+  bool is_within_epoch() const { return has_delivered && !has_ended; }
+
+  /// Any iterator still alive belongs to the old position.
+  void jump_to(std::uint64_t to_epoch, std::uint64_t to_position) {
+    if (to_epoch != epoch || to_position != at) forget_order();
+    epoch = to_epoch;
+    at = to_position;
+    has_delivered = false;
+    has_ended = false;
+    failure.reset();
+    ++iteration;
+  }
+
+  void deliver(std::uint64_t position_after,
+               std::vector<std::uint64_t> passed_over) {
+    has_delivered = true;
+    is_resuming = false;
+    at = position_after;
+    left_behind = std::move(passed_over);
+  }
+
+  void end_epoch(std::uint64_t next_epoch) {
+    has_ended = true;
+    is_resuming = false;
+    epoch = next_epoch;
+    at = 0;
+    forget_order();
+  }
+
+  void forget_order() {
+    left_behind.clear();
+    resumed_order.clear();
+  }
+};
+
+}  // namespace leat

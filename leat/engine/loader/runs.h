@@ -1,0 +1,111 @@
+// Which runs a loader has: of its epoch, and of the one after it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/engine/loader/account.h"
+#include "leat/engine/loader/cache_form_choice.h"
+#include "leat/engine/loader/control.h"
+#include "leat/engine/loader/opened.h"
+#include "leat/engine/loader/position.h"
+#include "leat/engine/loader/schedule.h"
+#include "leat/engine/loader/stream_parts.h"
+#include "leat/pipeline/epoch_run.h"
+#include "leat/plan/lookahead.h"
+
+namespace leat {
+
+/// Starts runs where the position stands, over the whole catalogue or over the
+/// parts of a stream, and says how far they may plan.
+///
+/// Threads:  one at a time: the loader's lock.
+/// Lifetime: the others outlive it, and the runs that it gives out.
+class Runs {
+ public:
+  Runs(const Job& job, Schedule& schedule, Opened& opened,
+       CacheFormChoice& form, const Control& control, Account& account);
+
+  /// Goes by the schedule's catalogue. REQUIRES: there is one.
+  void begin_whole();
+  /// Goes by these parts, until there is a catalogue. They outlive it.
+  void begin_in_parts(StreamParts& parts);
+
+  /// Null before open(), and while shards have yet to be indexed.
+  const std::shared_ptr<EpochRun>& current() const { return run_; }
+  /// Makes current() the one at the position, unless there is one. What it does
+  /// not need of earlier runs goes to `unused`.
+  /// Errors: those of the schedule, the parts and the catalogue
+  Result<void> open(const Position& position,
+                    std::shared_ptr<EpochRun>& unused);
+  /// Gives up the current run for one that will begin elsewhere.
+  std::shared_ptr<EpochRun> leave(const Position& position,
+                                  std::uint64_t to_epoch,
+                                  std::uint64_t to_position);
+  /// The next run, which is not wanted any more; null if there is none. Or only
+  /// if it is of that epoch, or of another.
+  std::shared_ptr<EpochRun> drop_next() { return std::move(next_); }
+  std::shared_ptr<EpochRun> drop_next_of(std::uint64_t epoch);
+  std::shared_ptr<EpochRun> drop_next_unless(std::uint64_t epoch);
+  /// Gives up everything, for good.
+  struct Left {
+    std::shared_ptr<EpochRun> run;
+    std::shared_ptr<EpochRun> next;
+  };
+  Left end();
+  /// The run has ended: goes on with the next part. False at the epoch's end.
+  bool leave_part();
+  /// The epoch is over.
+  void end_epoch();
+
+  /// Once the current run has been sent, begins to fetch the next: all of it if
+  /// it is known that there will be one, else at most a window.
+  void plan_ahead();
+  /// Tells the runs how far they may plan.
+  void look_ahead();
+  /// Begins to look ahead for batches of the size that is set.
+  void begin_lookahead();
+  /// A batch was taken by training, in that step.
+  void took(const BatchWork& work, const std::optional<Account::Step>& step);
+  void ask_for_at_least(std::uint64_t samples);
+  /// Samples that may be planned; 0: no limit but memory.
+  std::uint64_t lookahead() const;
+
+  /// Reads will come in another order than the last run had.
+  void expect_another_plan() { is_another_plan_ = true; }
+  /// Whether samples that were passed over can be gone back to.
+  bool can_go_back() const;
+  /// Counts what the runs have asked for.
+  void count_requests();
+
+ private:
+  Result<std::shared_ptr<EpochRun>> start(
+      std::uint64_t epoch, std::uint64_t from, PlanLimits limits,
+      std::unique_ptr<HolderDealing> dealing,
+      const std::vector<std::uint64_t>& behind) const;
+  Result<std::shared_ptr<EpochRun>> start_part(std::uint64_t epoch,
+                                               std::uint64_t from);
+  Result<void> adopt_catalogue();
+  Result<void> begin_cache_plan(const Position& position);
+
+  const Job& job_;
+  Schedule& schedule_;
+  Opened& opened_;
+  CacheFormChoice& form_;
+  const Control& control_;
+  Account& account_;
+  StreamParts* parts_ = nullptr;         // Null: there was a catalogue.
+  bool is_in_parts_ = false;             // Then both runs are over parts.
+  std::unique_ptr<RunContext> context_;  // Null: there is no catalogue yet.
+  std::shared_ptr<EpochRun> run_;
+  std::shared_ptr<EpochRun> next_;
+  /// None where pieces are read, each of which serves a whole window: they go
+  /// as far as memory does.
+  std::optional<Lookahead> lookahead_;
+  bool is_another_plan_ = false;
+};
+
+}  // namespace leat

@@ -1,0 +1,285 @@
+#include "leat/engine/loader/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "leat/engine/read_sizes.h"
+
+namespace leat {
+namespace {
+
+/// Some minutes of work: who asks for more has mistyped an epoch.
+constexpr std::uint64_t kMostSimulated = 2'000'000'000;
+
+constexpr std::string_view kRemedies =
+    "If ranks meet in each step, as in DistributedDataParallel, they would "
+    "pair steps of two epochs, or hang. Say drop_last=True, which leaves these "
+    "samples out, or drop_last=\"pad\", which fills the step up, or "
+    "drop_last=\"join\" if ranks may differ: they do not meet in the loop, or "
+    "they do in torch's Join";
+
+Error refuse(std::string message) {
+  return Error(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+/// Columns whose bytes are fetched; each once, whatever is made of it.
+std::vector<std::size_t> fetched_columns(
+    const std::vector<DeliveredField>& fields) {
+  std::vector<std::size_t> columns;
+  for (const DeliveredField& field : fields) {
+    if (field.is_fetched()) columns.push_back(field.column);
+  }
+  std::ranges::sort(columns);
+  const auto same = std::ranges::unique(columns);
+  columns.erase(same.begin(), same.end());
+  return columns;
+}
+
+}  // namespace
+
+Schedule::Schedule(const Job& job, Dataset dataset)
+    : job_(job), dataset_(std::move(dataset)) {}
+
+Result<void> Schedule::adopt(std::shared_ptr<const Catalogue> made) {
+  dataset_.catalogue = std::move(made);
+  dataset_.catalogue_source = std::string(to_string(CatalogueSource::kBuilt));
+  Result<void> opened = check_world_size();
+  if (opened) opened = open_fields();
+  if (!opened) forget_catalogue();
+  return opened;
+}
+
+Result<std::vector<DeliveredField>> Schedule::fields_of(
+    const Catalogue& catalogue) const {
+  const LoaderOptions& options = job_.options;
+  return choose_fields(
+      options.ops, catalogue.fields(),
+      {.names = options.fields,
+       .with_ids = options.ids,
+       .has_valid = options.pad,
+       .has_batches_of_one = global_batch_ == job_.rank.world_size,
+       .has_collate = options.has_collate});
+}
+
+Result<void> Schedule::open_fields() {
+  LEAT_TRY(fields_, fields_of(*dataset_.catalogue));
+  const Shuffle shuffle = job_.order.shuffle;
+  const bool has_pieces = dataset_.catalogue->layout() == Layout::kShards &&
+                          shuffle != Shuffle::kFull &&
+                          shuffle != Shuffle::kDrawn;
+  if (has_windows(shuffle) || has_pieces) {
+    blocks_ = std::make_shared<BlockMap>(BlockMap::build(*dataset_.catalogue));
+  }
+  return {};
+}
+
+std::optional<std::uint64_t> Schedule::samples() const {
+  if (dataset_.catalogue == nullptr) return std::nullopt;
+  return dataset_.catalogue->samples();
+}
+
+std::optional<std::uint64_t> Schedule::samples_in(std::uint64_t epoch) const {
+  if (job_.order.shuffle != Shuffle::kDrawn) return samples();
+  return job_.order.drawn->size(epoch);
+}
+
+Result<Steps> Schedule::steps_of(std::uint64_t epoch,
+                                 std::uint64_t from) const {
+  const auto drawn =
+      job_.told_order == nullptr ? nullptr : job_.told_order->epoch(epoch);
+  return Steps::make({.samples = samples_in(epoch).value_or(0),
+                      .start = from,
+                      .global_batch = global_batch_,
+                      .rank = job_.rank,
+                      .tail = job_.tail},
+                     drawn == nullptr ? nullptr : drawn->ends());
+}
+
+std::optional<std::uint64_t> Schedule::batches_of(std::uint64_t epoch,
+                                                  std::uint64_t from) const {
+  if (!samples_in(epoch)) return std::nullopt;
+  const Result<Steps> steps = steps_of(epoch, from);
+  if (!steps) return 0;
+  const std::uint64_t count = steps->count();
+  // Only a kept tail can leave a rank without a sample.
+  const bool is_left_out = count > 0 && steps->slice(count - 1).size() == 0;
+  return is_left_out ? count - 1 : count;
+}
+
+Result<void> Schedule::check_steps(std::uint64_t epoch,
+                                   std::uint64_t from) const {
+  if (job_.told_order != nullptr) return {};
+  return check_steps_of(epoch, from);
+}
+
+Result<void> Schedule::check_steps_of(std::uint64_t epoch,
+                                      std::uint64_t from) const {
+  const Result<Steps> steps = steps_of(epoch, from);
+  const std::optional<std::uint64_t> samples = samples_in(epoch);
+  if (!steps) return steps.error();
+  const std::uint64_t world = job_.rank.world_size;
+  if (job_.tail != Tail::kKeep || job_.options.join || world == 1) return {};
+  if (!samples) {
+    return refuse(fmt::format(
+        "drop_last=False of shards that are yet to be indexed: nobody knows "
+        "whether the last step has a sample for each of {} ranks. {}",
+        world, kRemedies));
+  }
+  const std::uint64_t last = (*samples - from) % global_batch_;
+  if (last == 0 || last >= world) return {};
+  return refuse(fmt::format(
+      "{} of {} ranks would get {} batches and the others {}: of {} samples, "
+      "{} remain for the last step, which are too few for all. {}",
+      last, world, steps->count(), steps->count() - 1, *samples - from, last,
+      kRemedies));
+}
+
+Result<void> Schedule::check_world_size() const {
+  const std::uint64_t samples = dataset_.catalogue->samples();
+  if (job_.rank.world_size <= samples) return {};
+  return refuse(fmt::format(
+      "world_size={} ranks, but {} has {} samples: some would get none; "
+      "use fewer ranks",
+      job_.rank.world_size, dataset_.url, samples));
+}
+
+Result<void> Schedule::check_known(std::uint64_t epoch) const {
+  const auto& told = job_.told_order;
+  if (told == nullptr || told->epoch(epoch) != nullptr) return {};
+  return refuse(fmt::format(
+      "nobody has told the order of epoch {}: begin it by iter()", epoch));
+}
+
+/// Looks as far ahead as training goes; where that has no known end, as far as
+/// a sample may have to wait.
+NextUseOptions Schedule::next_use_options(std::uint64_t epoch,
+                                          std::uint64_t from) const {
+  // At home, or where it is held, a sample is read in every epoch; elsewhere
+  // after a few.
+  const std::uint32_t world = job_.rank.world_size;
+  const RankRun met =
+      job_.locality() != Locality::kNone
+          ? RankRun{.first = 0, .count = world, .world_size = world}
+          : job_.readers;
+  const std::uint64_t horizon = epoch + 2 + 4 * (met.world_size / met.count);
+  return {.samples = samples_in(epoch).value_or(0),
+          .dataset_samples = samples().value_or(0),
+          .order = job_.order,
+          .blocks = blocks_,
+          .global_batch = global_batch_,
+          .tail = job_.tail,
+          .ranks = met,
+          .epoch = epoch,
+          .start = from,
+          .end_epoch = job_.options.epochs.value_or(horizon),
+          .epoch_time = kEpochTime};
+}
+
+Result<std::optional<NextUse>> Schedule::next_use(std::uint64_t epoch,
+                                                  std::uint64_t from) const {
+  if (!job_.options.cache) return std::optional<NextUse>();
+  LEAT_TRY(NextUse next, NextUse::make(next_use_options(epoch, from)));
+  return std::optional<NextUse>(std::move(next));
+}
+
+std::function<std::uint64_t(SampleId)> Schedule::costs_of_samples() const {
+  return [catalogue = dataset_.catalogue,
+          columns = fetched_columns(fields_)](SampleId sample) {
+    std::uint64_t cost = 0;
+    for (const std::size_t column : columns) {
+      cost += read_size_of(catalogue->range(column, sample)).cost;
+    }
+    return cost;
+  };
+}
+
+Result<std::optional<ReadyFirst>> Schedule::ready_first(
+    const Steps& steps, const std::vector<std::uint64_t>& behind) const {
+  if (job_.first_within() == 0 && behind.empty()) {
+    return std::optional<ReadyFirst>();
+  }
+  LEAT_TRY(ReadyFirst first,
+           ReadyFirst::make(steps, dataset_.catalogue->samples(),
+                            job_.first_within(), behind));
+  return std::optional<ReadyFirst>(std::move(first));
+}
+
+Result<void> Schedule::plan_dealing() {
+  if (!deals_to_holders(job_.locality())) return {};
+  const CacheOptions& cache = *job_.options.cache;
+  holders_ = HolderDealingOptions{
+      // Before there is a catalogue, as if it were one step.
+      .samples = samples().value_or(global_batch_),
+      .order = job_.order,
+      .blocks = blocks_,
+      .tail = job_.tail,
+      .world_size = job_.rank.world_size,
+      .policy = cache.policy,
+      // What each rank may write of the largest tier.
+      .capacity =
+          std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
+          job_.local.world_size,
+      .unit = CapacityUnit::kBytes,
+      .is_balanced = job_.options.locality == Locality::kBalance,
+      .epochs = job_.options.epochs.value_or(kNever)};
+  if (dataset_.catalogue != nullptr) holders_->cost = costs_of_samples();
+  // What is wrong with it is told now, and not by the first batch.
+  LEAT_TRY_VOID(make_dealing(0));
+  return {};
+}
+
+Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
+    std::uint64_t epoch) const {
+  if (epoch > kMostSimulated / std::max<std::uint64_t>(1, holders_->samples)) {
+    return refuse(fmt::format(
+        "to begin epoch {} with locality=\"{}\" the caches of all {} epochs "
+        "before have to be simulated, and at {} samples that is past {}; begin "
+        "at a lower epoch, or with locality=\"sticky\", which needs none",
+        epoch, to_string(job_.options.locality), epoch, holders_->samples,
+        kMostSimulated));
+  }
+  HolderDealingOptions now = *holders_;
+  now.global_batch = global_batch_;
+  return HolderDealing::make(now);
+}
+
+std::string Schedule::dealing_in_words() const {
+  std::string name(to_string(job_.options.locality));
+  if (job_.options.weights != nullptr) {
+    const WeightedOrder& drawn = *job_.options.weights;
+    name += fmt::format(", {} samples an epoch drawn by weights {}",
+                        drawn.size(0).value_or(0), drawn.digest().hex());
+  }
+  if (!holders_) return name;
+  std::vector<std::string> columns;
+  if (job_.order.shuffle == Shuffle::kStream) {
+    // A rank that has no catalogue yet has to say the same as one that has.
+    columns = job_.options.fields;
+  } else {
+    for (const std::size_t column : fetched_columns(fields_)) {
+      columns.push_back(dataset_.catalogue->fields()[column].name);
+    }
+  }
+  return fmt::format("{} over caches of {} bytes a rank, {}, of {}", name,
+                     holders_->capacity, holders_->policy,
+                     fmt::join(columns, ", "));
+}
+
+std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
+                                      const std::string& resumed) {
+  if (job.order.shuffle != Shuffle::kDrawn) return std::nullopt;
+  if (const auto& weights = job.options.weights; weights != nullptr) {
+    return DrawnState{.is_by_weight = true,
+                      .digest = weights->digest().hex(),
+                      .samples_per_epoch = weights->size(epoch).value_or(0)};
+  }
+  const std::optional<Hash128> digest = job.told_order->digest(epoch);
+  return DrawnState{.is_by_weight = false,
+                    .digest = digest ? digest->hex() : resumed};
+}
+
+}  // namespace leat

@@ -1,0 +1,113 @@
+// What comes in which step of which epoch.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/base/result.h"
+#include "leat/engine/dataset.h"
+#include "leat/engine/loader/job.h"
+#include "leat/engine/loader_state.h"
+#include "leat/pipeline/delivered_field.h"
+#include "leat/plan/holder_dealing.h"
+#include "leat/plan/next_use.h"
+#include "leat/plan/order.h"
+#include "leat/plan/ready_first.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+
+/// The dataset as far as it is known, and what follows from it and the job: the
+/// steps of an epoch, who gets which sample, when one is read again.
+///
+/// Of shards that are being indexed there is no catalogue until adopt().
+///
+/// Threads:  one at a time: the loader's lock.
+/// Lifetime: `job` outlives it.
+class Schedule {
+ public:
+  Schedule(const Job& job, Dataset dataset);
+
+  const Dataset& dataset() const { return dataset_; }
+  const Catalogue* catalogue() const { return dataset_.catalogue.get(); }
+  const std::vector<DeliveredField>& fields() const { return fields_; }
+  /// Null unless shards are read in pieces, or a shuffle has windows.
+  const std::shared_ptr<const BlockMap>& blocks() const { return blocks_; }
+
+  /// Samples a step, over all ranks.
+  std::uint64_t global_batch() const { return global_batch_; }
+  void set_global_batch(std::uint64_t samples) { global_batch_ = samples; }
+
+  /// Takes the catalogue that was made of the shards. If that cannot be, there
+  /// is none as before. Errors: as check_world_size() and open_fields()
+  Result<void> adopt(std::shared_ptr<const Catalogue> made);
+  /// Gives up what adopt() took.
+  void forget_catalogue() { dataset_.catalogue.reset(); }
+  /// Chooses fields and cuts blocks. REQUIRES: there is a catalogue.
+  /// Errors: as choose_fields()
+  Result<void> open_fields();
+  /// The fields to deliver of a catalogue. Errors: as choose_fields()
+  Result<std::vector<DeliveredField>> fields_of(
+      const Catalogue& catalogue) const;
+
+  /// Of the dataset, and positions of an epoch; nullopt: not known yet.
+  std::optional<std::uint64_t> samples() const;
+  std::optional<std::uint64_t> samples_in(std::uint64_t epoch) const;
+  /// The steps of an epoch from a position on. Errors: as Steps::make()
+  Result<Steps> steps_of(std::uint64_t epoch, std::uint64_t from) const;
+  /// Batches of this rank in them; nullopt as samples_in().
+  std::optional<std::uint64_t> batches_of(std::uint64_t epoch,
+                                          std::uint64_t from) const;
+  /// Errors: kInvalidArgument: no such steps, or some ranks would get a batch
+  ///         less than others, and nobody said join
+  Result<void> check_steps_of(std::uint64_t epoch, std::uint64_t from) const;
+  /// The same, unless orders are told: then it is done once they are.
+  Result<void> check_steps(std::uint64_t epoch, std::uint64_t from) const;
+  /// REQUIRES: there is a catalogue. Errors: kInvalidArgument: too many ranks
+  Result<void> check_world_size() const;
+  /// Errors: kInvalidArgument: nobody has told the order of the epoch
+  Result<void> check_known(std::uint64_t epoch) const;
+
+  /// All but what it is asked about.
+  NextUseOptions next_use_options(std::uint64_t epoch,
+                                  std::uint64_t from) const;
+  /// None without a cache.
+  Result<std::optional<NextUse>> next_use(std::uint64_t epoch,
+                                          std::uint64_t from) const;
+  /// What each sample takes of a tier, kept as it lies. REQUIRES: there is a
+  /// catalogue.
+  std::function<std::uint64_t(SampleId)> costs_of_samples() const;
+  /// What comes first because it is cached, or was passed over before.
+  Result<std::optional<ReadyFirst>> ready_first(
+      const Steps& steps, const std::vector<std::uint64_t>& behind) const;
+
+  /// Says how samples are dealt to holders, if they are, once the cache is
+  /// open; without a catalogue it only checks what can be. Errors: as
+  /// HolderDealing::make
+  Result<void> plan_dealing();
+  bool deals() const { return holders_.has_value(); }
+  /// For a run that begins in that epoch. REQUIRES: deals().
+  /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
+  Result<std::unique_ptr<HolderDealing>> make_dealing(
+      std::uint64_t epoch) const;
+  /// As Loader::dealing().
+  std::string dealing_in_words() const;
+
+ private:
+  const Job& job_;
+  Dataset dataset_;
+  std::vector<DeliveredField> fields_;
+  std::shared_ptr<const BlockMap> blocks_;
+  std::uint64_t global_batch_ = 0;
+  std::optional<HolderDealingOptions> holders_;  // None: samples are not dealt.
+};
+
+/// As LoaderState has it, at a position in `epoch` of an order that had the
+/// digest `resumed` when a state was made.
+std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
+                                      const std::string& resumed);
+
+}  // namespace leat

@@ -1,0 +1,85 @@
+// The first epoch over shards that nobody has indexed: one run after the other.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/engine/loader/cache_form_choice.h"
+#include "leat/engine/loader/opened.h"
+#include "leat/engine/loader/schedule.h"
+#include "leat/engine/shard_stream.h"
+#include "leat/engine/unindexed.h"
+#include "leat/pipeline/epoch_run.h"
+
+namespace leat {
+
+/// Makes runs over the parts of a dataset whose members are known. The store
+/// that they are read from has most of the bytes already.
+///
+/// Threads:  one at a time, the loader's lock; wait_within() and stop() any.
+/// Lifetime: the others outlive it, and it the runs.
+class StreamParts {
+ public:
+  /// Begins to scan. REQUIRES: `opened` reads these shards ahead.
+  /// Errors: kResourceExhausted, as MemoryBudget::reserve()
+  static Result<std::unique_ptr<StreamParts>> open(
+      const Job& job, Opened& opened, CacheFormChoice& form,
+      UnindexedShards shards, std::uint64_t memory_bytes, const Env& env);
+
+  /// The part that begins at `from`; nullopt while that is not known.
+  /// Errors: as ShardStream::take()
+  Result<std::optional<StreamPart>> take(std::uint64_t from,
+                                         std::uint64_t global_batch);
+  /// A run over a part that was taken. Errors: as choose_fields(),
+  /// Steps::make()
+  Result<std::shared_ptr<EpochRun>> start(StreamPart part,
+                                          const Schedule& schedule,
+                                          std::uint64_t epoch,
+                                          std::uint64_t from);
+  /// A run over a part has ended and is let go of.
+  void end(const EpochRun& run) { of_earlier_ += run.requests(); }
+  bool has_last() const { return has_last_; }
+  /// Where the part behind the one that was started last begins.
+  std::uint64_t next_position() const { return next_position_; }
+
+  /// What the epoch asked for, of runs that are under way too; either may be
+  /// null.
+  RunRequests requests(const EpochRun* run, const EpochRun* next) const;
+
+  /// No more parts are wanted: the rest is indexed alone.
+  void leave();
+  void give_memory_back();
+
+  // As those of ShardStream.
+  bool has_given() const { return stream_->has_given(); }
+  Result<std::shared_ptr<const Catalogue>> catalogue() const {
+    return stream_->catalogue();
+  }
+  void let_go() { stream_->let_go(); }
+  void wait_within(Nanoseconds timeout) { stream_->wait_within(timeout); }
+  void stop() { stream_->stop(); }
+
+ private:
+  StreamParts(const Job& job, Opened& opened, CacheFormChoice& form)
+      : job_(job), opened_(opened), form_(form) {}
+  Result<std::optional<NextUse>> next_use_of(
+      const StreamPart& part, const std::shared_ptr<const BlockMap>& blocks,
+      const Schedule& schedule, std::uint64_t epoch, std::uint64_t from) const;
+
+  const Job& job_;
+  Opened& opened_;
+  CacheFormChoice& form_;
+  /// For runs: `held_` has it, and what is read ahead, out of the loader's.
+  std::unique_ptr<MemoryBudget> budget_;
+  Reservation held_;
+  std::unique_ptr<ShardStream> stream_;
+  std::uint64_t epoch_ = 0;
+  bool has_last_ = false;
+  std::uint64_t next_position_ = 0;
+  std::uint64_t steps_ = 0;
+  RunRequests of_earlier_;
+};
+
+}  // namespace leat
