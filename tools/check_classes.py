@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails if a class has more than 40 data members and methods together.
 
-Whoever changes a class has to hold it in mind. Counted are, in headers and sources
+A class that grows past that cannot be held in mind. Counted are, in headers and sources
 of leat/ outside tests: data members, and member functions but constructors,
 destructors, assignments and what is defaulted or deleted; constants, types and
 friends are not. Overloads count each.
@@ -131,7 +131,7 @@ def count_of(statement: list[str], name: str) -> tuple[int, int]:
 
 
 def members_of(body: list[str], name: str) -> tuple[int, int]:
-    """Of what stands between the braces of a class."""
+    """The counts of all that stands between the braces of a class."""
     data = methods = place = 0
     statement: list[str] = []
 

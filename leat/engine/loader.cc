@@ -153,7 +153,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
     LEAT_TRY_VOID(m.runs->open(m.position, unused));
     run = m.runs->current();
   }
-  unused.reset();  // The batch may need the part of the budget that it holds.
+  unused.reset();  // The batch may need the memory that it holds.
   if (run == nullptr) {
     m.parts->wait_within(timeout);
     return Next::not_yet();

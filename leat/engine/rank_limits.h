@@ -1,4 +1,4 @@
-// What one rank has of its node.
+// The part of its node that one rank has.
 #pragma once
 #include <cstddef>
 #include <cstdint>

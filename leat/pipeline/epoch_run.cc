@@ -4,8 +4,6 @@
 // batch makes the batch ready. Every sample that plan() has counted as under
 // way is finished exactly once, whatever fails: that is what the destructor
 // waits for.
-//
-// Longer than our other files: one walk, whose steps share all their state.
 
 #include "leat/pipeline/epoch_run.h"
 
@@ -13,13 +11,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <numeric>
 #include <utility>
 
-#include "leat/base/units.h"
-#include "leat/pipeline/piece_plan.h"
-#include "leat/plan/dealing.h"
 #include "leat/runtime/thread_name.h"
 
 namespace leat {
@@ -59,221 +52,56 @@ bool has_work_for_threads(const RunContext& context) {
 
 }  // namespace
 
-RunRequests& RunRequests::operator+=(const RunRequests& more) {
-  sent += more.sent;
-  retried += more.retried;
-  bytes += more.bytes;
-  misses += more.misses;
-  ram_hits += more.ram_hits;
-  disk_hits += more.disk_hits;
-  peer_hits += more.peer_hits;
-  decoded_hits += more.decoded_hits;
-  return *this;
-}
-
-EpochRun::EpochRun(const RunContext& context, std::uint64_t epoch,
-                   EpochOrder order, Steps steps, PlanLimits limits,
-                   std::optional<NextUse> next_use,
-                   std::unique_ptr<HolderDealing> dealing,
-                   std::optional<ReadyFirst> ready_first)
+EpochRun::EpochRun(const RunContext& context, EpochPlanOptions plan,
+                   const PlanLimits& limits)
     : context_(context),
-      epoch_(epoch),
-      order_(std::move(order)),
-      steps_(steps),
       needs_thread_(has_work_for_threads(context)),
-      next_use_(std::move(next_use)),
-      dealing_(std::move(dealing)),
-      ready_first_(std::move(ready_first)),
-      memory_(context.budget),
-      limits_(limits),
+      plan_(context, std::move(plan)),
+      queue_(plan_.steps(), limits, plan_.takes_cached_first()),
+      reads_(context, plan_, stop_.get_token(),
+             [this](const BatchRef& batch, SampleWork& sample, TimePoint now) {
+               arrive(batch, sample, now);
+             }),
+      records_(context, plan_, reads_, queue_, stop_.get_token()),
       planner_([this] {
         name_this_thread("leat-planner");
-        plan(stop_.get_token());
+        this->plan(stop_.get_token());
       }) {}
 
 EpochRun::~EpochRun() {
   stop_.request_stop();
   planner_.join();
-  for (const std::shared_ptr<BatchWork>& batch : batches_left()) {
-    run_put_off(batch);
-  }
-  MutexLock lock(mutex_);
-  changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-    return under_way_ == 0;
-  });
-}
-
-void EpochRun::adopt() {
-  const MutexLock lock(mutex_);
-  limits_.samples = PlanLimits::kNone;
-  changed_.notify_all();
-}
-
-void EpochRun::look_ahead(std::uint64_t samples) {
-  const MutexLock lock(mutex_);
-  limits_.lookahead = samples;
-  changed_.notify_all();
-}
-
-EpochRun::State EpochRun::wait_within(Nanoseconds timeout) {
-  MutexLock lock(mutex_);
-  draw_batch();
-  const auto is_decided = [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-    if (batches_.empty()) return has_ended_;
-    return batches_.front()->is_ready.load(std::memory_order_acquire);
-  };
-  if (!changed_.wait_for(lock, timeout, is_decided)) return State::kNotYet;
-  return batches_.empty() ? State::kEnd : State::kReady;
-}
-
-BatchWork& EpochRun::head() {
-  const MutexLock lock(mutex_);
-  return *batches_.front();
+  for (const BatchRef& batch : queue_.batches()) run_put_off(batch);
+  queue_.wait_until_finished();
 }
 
 std::shared_ptr<BatchWork> EpochRun::take() {
-  std::shared_ptr<BatchWork> batch;
-  std::shared_ptr<BatchWork> next;
-  {
-    const MutexLock lock(mutex_);
-    batch = std::move(batches_.front());
-    batches_.pop_front();
-    if (!batches_.empty()) next = batches_.front();
-    taken_ += batch->size();
-    ++taken_batches_;
-    changed_.notify_all();
+  BatchQueue::Taken taken = queue_.take();
+  if (taken.next != nullptr) run_put_off(taken.next);
+  return std::move(taken.batch);
+}
+
+void EpochRun::run_put_off(const BatchRef& batch) {
+  for (SampleWork* row : queue_.take_put_off(*batch)) {
+    submit(batch, *row, /*may_wait=*/false);
   }
-  if (next != nullptr) run_put_off(next);
-  return batch;
 }
 
-std::vector<std::shared_ptr<BatchWork>> EpochRun::batches_left() const {
-  const MutexLock lock(mutex_);
-  return {batches_.begin(), batches_.end()};
-}
-
-/// Whether a row for which there is no memory waits for its batch's turn: then
-/// nothing that is delivered before holds any, and it goes on without.
-bool EpochRun::puts_off(BatchWork& batch, SampleWork& sample) {
-  const MutexLock lock(mutex_);
-  if (stop_.stop_requested() || batches_.front().get() == &batch) return false;
-  batch.put_off.push_back(&sample);
-  return true;
-}
-
-void EpochRun::run_put_off(const std::shared_ptr<BatchWork>& batch) {
-  std::vector<SampleWork*> rows;
-  {
-    const MutexLock lock(mutex_);
-    rows.swap(batch->put_off);
-  }
-  for (SampleWork* row : rows) submit(batch, *row, /*may_wait=*/false);
-}
-
-std::uint64_t EpochRun::untaken() const {
-  const MutexLock lock(mutex_);
-  return begun_ - taken_;
-}
-
-RunRequests EpochRun::requests() const {
-  // A hit counts as sent until the cache has said so. Hits are read first, so
-  // that the difference is never negative.
-  const std::uint64_t hits = hits_.total();
-  const std::uint64_t hit_bytes = hits_.bytes();
-  const std::uint64_t in_ram = hits_.decoded_of(CacheLevel::kRam);
-  const std::uint64_t on_disk = hits_.decoded_of(CacheLevel::kDisk);
-  return {.sent = sent_ - hits,
-          .retried = retried_,
-          .bytes = bytes_ - hit_bytes,
-          .misses = sent_ - hits,
-          .ram_hits = hits_.of(CacheLevel::kRam) + in_ram,
-          .disk_hits = hits_.of(CacheLevel::kDisk) + on_disk,
-          .peer_hits = hits_.of(CacheLevel::kPeer),
-          .decoded_hits = in_ram + on_disk};
-}
-
-Result<void> EpochRun::wait_for_leave(const std::stop_token& stop) {
-  const std::uint64_t planned =
-      std::max<std::uint64_t>(planned_samples_, sent_);
-  MutexLock lock(mutex_);
-  if (changed_.wait(lock, stop, [&]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-        return planned < limits_.samples &&
-               planned_samples_ - taken_ < limits_.lookahead &&
-               (!limits_.fetch_ahead ||
-                planned_samples_ < limits_.fetch_ahead->asked()) &&
-               to_make_ < most_to_make();
-      })) {
-    return {};
-  }
-  return cancelled();
-}
-
-/// Draws the samples of the next batch, if that was not done: the samples that
-/// the draw asks for may then be planned. A step without samples of ours is the
-/// last one.
-void EpochRun::draw_batch() {
-  if (!limits_.fetch_ahead || taken_batches_ == steps_.count()) return;
-  FetchAhead& rule = *limits_.fetch_ahead;
-  const std::uint64_t end = taken_ + steps_.slice(taken_batches_).size();
-  if (rule.drawn() >= end) return;
-  while (rule.drawn() < end) (void)rule.draw();
-  changed_.notify_all();
-}
-
-/// Planned records are read even if another makes them first. If cached samples
-/// come first, plan no more of them than keep threads and connections busy.
-std::uint64_t EpochRun::most_to_make() const {
-  constexpr std::uint64_t kLeast = 64;
-  if (!ready_first_) return std::numeric_limits<std::uint64_t>::max();
-  return std::max<std::uint64_t>(kLeast, largest_batch_);
-}
-
-/// Brings the dealing to where this run begins. False if stopped on the way.
-bool EpochRun::begin_dealing(const std::stop_token& stop) {
-  if (dealing_ == nullptr || steps_.count() == 0) return true;
-  // Our own epoch and position, so there is no other error.
-  return dealing_->seek(epoch_, steps_.all_ranks(0).begin, stop).has_value();
+bool EpochRun::wait_for_leave(const std::stop_token& stop) {
+  return queue_.wait_for_leave(planned_samples_, reads_.sent(), stop);
 }
 
 void EpochRun::plan(const std::stop_token& stop) {
-  const bool is_dealt = begin_dealing(stop);
-  tell_board();
-  for (std::uint64_t step = 0; is_dealt && step < steps_.count(); ++step) {
+  const bool is_dealt = plan_.begin(stop);
+  plan_.tell_board();
+  const std::uint64_t steps = plan_.steps().count();
+  for (std::uint64_t step = 0; is_dealt && step < steps; ++step) {
     if (!wait_for_leave(stop)) break;
-    const std::vector<std::uint64_t> positions = positions_of(step);
-    std::vector<SampleId> ids;
-    ids.reserve(positions.size());
-    for (const std::uint64_t p : positions) {
-      ids.push_back(order_.at(p % order_.size()));
-    }
-    if (ids.empty()) continue;  // A kept tail with fewer samples than ranks.
-    auto batch = std::make_shared<BatchWork>(
-        context_, epoch_, context_.first_step + step, std::move(ids));
-    batch->position_after = context_.first_sample + steps_.position_after(step);
-    if (ready_first_) batch->left_behind = ready_first_->left_behind();
-    for (std::size_t row = 0; row < batch->size(); ++row) {
-      batch->sample(row).hits = &hits_;
-      batch->sample(row).position = positions[row];
-      batch->sample(row).is_valid = positions[row] < order_.size();
-      batch->sample(row).order =
-          (epoch_ << 40) + context_.first_sample + next_order_++;
-    }
-    {
-      const MutexLock lock(mutex_);
-      batches_.push_back(batch);
-      under_way_ += batch->size();
-      begun_ += batch->size();
-      largest_batch_ = std::max<std::uint64_t>(largest_batch_, batch->size());
-    }
-    planning_ = batch;
+    const BatchRef batch = begin_batch(step);
+    if (batch == nullptr) continue;
     std::size_t planned = 0;
     Result<void> result = plan_batch(*batch, planned, stop);
-    planning_.reset();
-    // The batch's own memory is freed by itself; the pieces are for others too.
-    memory_.let_go(memory_.held_bytes());
-    for (const auto& [block, piece] : pieces_) {
-      memory_.hold(piece.piece->bytes.size());
-    }
+    reads_.let_go_of_batch();
     if (!result) {
       batch->plan_error = std::move(result).error();
       for (std::size_t row = planned; row < batch->size(); ++row) {
@@ -282,45 +110,37 @@ void EpochRun::plan(const std::stop_token& stop) {
       break;
     }
   }
-  pieces_.clear();
+  reads_.release_pieces();
   has_planned_all_ = true;
-  const MutexLock lock(mutex_);
-  has_ended_ = true;
-  changed_.notify_all();
+  queue_.end();
 }
 
-std::vector<std::uint64_t> EpochRun::positions_of(std::uint64_t step) {
-  if (context_.locality == Locality::kSticky) {
-    return positions_at_home(steps_, step, order_, context_.first_sample);
+/// Null: a kept tail with fewer samples than ranks.
+EpochRun::BatchRef EpochRun::begin_batch(std::uint64_t step) {
+  const EpochOrder& order = plan_.order();
+  const std::vector<std::uint64_t> positions = plan_.positions_of(
+      step, [this](std::uint64_t at) { return records_.is_cached(at); },
+      [this](std::uint64_t at) { return records_.is_coming(at); });
+  std::vector<SampleId> ids;
+  ids.reserve(positions.size());
+  for (const std::uint64_t p : positions) {
+    ids.push_back(order.at(p % order.size()));
   }
-  if (ready_first_) {
-    return ready_first_->next_step(
-        [this](std::uint64_t position) { return is_cached(position); },
-        [this](std::uint64_t position) { return is_coming(position); });
+  if (ids.empty()) return nullptr;
+  auto batch = std::make_shared<BatchWork>(
+      context_, epoch(), context_.first_step + step, std::move(ids));
+  batch->position_after =
+      context_.first_sample + plan_.steps().position_after(step);
+  batch->left_behind = plan_.left_behind();
+  for (std::size_t row = 0; row < batch->size(); ++row) {
+    SampleWork& sample = batch->sample(row);
+    sample.hits = &reads_.hits();
+    sample.position = positions[row];
+    sample.is_valid = positions[row] < order.size();
+    sample.order = (epoch() << 40) + context_.first_sample + next_order_++;
   }
-  const StepSlice slice = steps_.slice(step);
-  std::vector<std::uint64_t> positions;
-  if (dealing_ != nullptr) {
-    dealt_next_.clear();
-    for (const DealtSample& dealt : dealing_->next_step()) {
-      if (dealt.rank != steps_.rank().rank) continue;
-      positions.push_back(dealt.position);
-      dealt_next_.push_back(dealt.next_use);
-    }
-    return positions;
-  }
-  positions.resize(slice.size());
-  std::iota(positions.begin(), positions.end(), slice.begin);
-  return positions;
-}
-
-/// Whether who shares our cache reads the sample again, for all that is known.
-bool EpochRun::is_ours(SampleId sample) const {
-  if (context_.locality != Locality::kSticky) return true;
-  const RankRun& readers = context_.readers;
-  const std::uint32_t home =
-      home_of(context_.in_dataset(sample), readers.world_size);
-  return home >= readers.first && home < readers.first + readers.count;
+  queue_.begin(batch);
+  return batch;
 }
 
 // `planned` counts the rows that somebody else will finish from now on. There
@@ -328,22 +148,21 @@ bool EpochRun::is_ours(SampleId sample) const {
 Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
                                   const std::stop_token& stop) {
   std::size_t learned_rows = 0;
-  const std::uint64_t held_before = memory_.held_bytes();
+  const std::uint64_t held_before = reads_.held_bytes();
   if (!batch.has_shapes()) {
     LEAT_TRY_VOID(learn_shapes(batch, learned_rows, stop));
   }
-  const std::uint64_t learned_bytes = memory_.held_bytes() - held_before;
-  LEAT_TRY_VOID(reserve_slots(batch, stop));
-  memory_.let_go(learned_bytes);  // With slots, those rows go on by themselves.
+  const std::uint64_t learned_bytes = reads_.held_bytes() - held_before;
+  LEAT_TRY_VOID(reserve_slots(batch));
+  reads_.let_go(learned_bytes);  // With slots, those rows go on by themselves.
   for (; planned < learned_rows; ++planned) {
-    run_ops(planning_, batch.sample(planned));
+    run_ops(batch.shared_from_this(), batch.sample(planned));
   }
   planned_samples_ += learned_rows;
   while (planned < batch.size()) {
-    LEAT_TRY_VOID(wait_for_leave(stop));
-    if (stop.stop_requested()) return cancelled();
+    if (!wait_for_leave(stop) || stop.stop_requested()) return cancelled();
     ++planned_samples_;
-    begin_fetch(batch.sample(planned), stop);
+    begin_fetch(batch.sample(planned));
     ++planned;
   }
   return {};
@@ -356,24 +175,14 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
   std::optional<Error> why;
   while (learned_rows < batch.size() && !batch.has_shapes()) {
     SampleWork& sample = batch.sample(learned_rows);
-    {
-      const MutexLock lock(mutex_);
-      held_ = &sample;
-      has_held_arrived_ = false;
-    }
-    begin_fetch(sample, stop);
-    {
-      MutexLock lock(mutex_);
-      changed_.wait(lock, [this]() LEAT_NO_THREAD_SAFETY_ANALYSIS {
-        return has_held_arrived_;
-      });
-      held_ = nullptr;
-    }
+    queue_.hold(sample);
+    begin_fetch(sample);
+    queue_.wait_for_held();
     if (stop.stop_requested()) return cancelled();
     ++learned_rows;
     why = sample.error();
     for (const SampleWork::Fetched& fetched : sample.fetched) {
-      memory_.hold(fetched.reservation.bytes());
+      reads_.hold(fetched.reservation.bytes());
     }
     if (!why) why = learn_from(sample);
   }
@@ -406,31 +215,22 @@ std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
   return std::nullopt;
 }
 
-Result<void> EpochRun::reserve_slots(BatchWork& batch,
-                                     const std::stop_token& stop) {
-  const BatchWork::SlotBytes needed = batch.slot_bytes(memory_.room_bytes());
+Result<void> EpochRun::reserve_slots(BatchWork& batch) {
+  BatchSlots& slots = batch.slots();
+  const BatchSlots::Bytes needed = slots.bytes_needed(reads_.room_bytes());
   const std::uint64_t bytes = needed.total();
   LEAT_TRY(
       Reservation reservation,
-      reserve(bytes,
-              fmt::format("the slots of a batch of {} samples", batch.size()),
-              stop));
-  memory_.hold(bytes);
-  batch.take_slots(std::move(reservation), needed);
+      reads_.reserve(bytes, fmt::format("the slots of a batch of {} samples",
+                                        batch.size())));
+  reads_.hold(bytes);
+  slots.take(std::move(reservation), needed);
   return {};
 }
 
-Result<Reservation> EpochRun::reserve(std::uint64_t bytes,
-                                      std::string_view what,
-                                      const std::stop_token& stop) {
-  return memory_.reserve(
-      bytes, what,
-      context_.pieces == nullptr ? "" : " or the window= of the shuffle", stop);
-}
-
-void EpochRun::begin_fetch(SampleWork& sample, const std::stop_token& stop) {
-  if (context_.board != nullptr) sample.next_turn = turn_after(sample);
-  if (Result<void> sent = fetch(sample, stop); !sent) {
+void EpochRun::begin_fetch(SampleWork& sample) {
+  if (context_.board != nullptr) sample.next_turn = plan_.turn_after(sample);
+  if (Result<void> sent = fetch(sample); !sent) {
     sample.fail(std::move(sent).error());
   }
   // Set where a read of its own was sent.
@@ -439,215 +239,36 @@ void EpochRun::begin_fetch(SampleWork& sample, const std::stop_token& stop) {
   const TimePoint reserved = sample.times.reserved;
   // The planner's own share of `pending`: from here the reads decide.
   if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    arrive(planning_, sample, has_reads ? SteadyClock().now() : reserved);
+    arrive(sample.batch->shared_from_this(), sample,
+           has_reads ? SteadyClock().now() : reserved);
   }
 }
 
-Result<void> EpochRun::fetch(SampleWork& sample, const std::stop_token& stop) {
+Result<void> EpochRun::fetch(SampleWork& sample) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
     if (field.is_fetched()) {
-      LEAT_TRY_VOID(fetch_field(sample, f, stop));
+      const ByteRange range = context_.catalogue.range(field.column, sample.id);
+      if (range.is_missing() || range.length_bytes == 0) continue;
+      // Two fields made of one column fetch it once.
+      if (!sample.bytes_of(field.column).empty()) continue;
+      LEAT_TRY_VOID(records_.fetch(sample, f, range));
     } else if (field.has_ops() || field.source == FieldSource::kOnlyRead) {
       take_from_catalogue(context_.catalogue, field, sample);
     }
   }
-  if (shares_piece(sample)) release_planned_piece(sample.id);
+  reads_.release_piece(sample);
   return {};
 }
 
-// Padding repeats samples whose pieces are long gone: it reads them by
-// themselves.
-bool EpochRun::shares_piece(const SampleWork& sample) const {
-  return context_.pieces != nullptr && sample.is_valid;
-}
-
-std::optional<ReadHint> EpochRun::hint_for(const SampleWork& sample) {
-  if (!next_use_) return std::nullopt;
-  if (dealing_ != nullptr) {
-    return ReadHint{.now = next_use_->time_of(epoch_, sample.position),
-                    .next_use = dealt_next_[sample.row]};
-  }
-  ReadHint hint = hint_for(sample.id, sample.position, sample.position + 1);
-  hint.sample = context_.in_dataset(sample.id).value;
-  return hint;
-}
-
-// All of a piece is used within its epoch; then comes the next one.
-std::optional<ReadHint> EpochRun::hint_for_piece(SampleId first) {
-  if (!next_use_) return std::nullopt;
-  ReadHint hint = hint_for(first, order_.position_of(first), order_.size());
-  if (context_.decoded != nullptr && context_.decoded->share() == 1) {
-    // Its samples are kept one by one: see fetch_record.cc.
-    hint.is_offered = false;
-    hint.next_use = kNever;
-  }
-  return hint;
-}
-
-// In a block shuffle the window of a sample's block is near enough, and known
-// without an order of its own.
-ReadHint EpochRun::hint_for(SampleId sample, std::uint64_t position,
-                            std::uint64_t after) {
-  const std::uint64_t begin = context_.first_sample;
-  AccessTime next = kNever;
-  if (context_.windows != nullptr && is_ours(sample)) {
-    next = next_use_->block_at_or_after(context_.windows->block_of(sample),
-                                        epoch_, begin + order_.size());
-  } else if (is_ours(sample)) {
-    next = next_use_->at_or_after(sample, epoch_, begin + after);
-  }
-  return {.now = next_use_->time_of(epoch_, begin + position),
-          .next_use = next};
-}
-
-Result<void> EpochRun::fetch_field(SampleWork& sample, std::size_t f,
-                                   const std::stop_token& stop) {
-  const DeliveredField& field = context_.fields[f];
-  const ByteRange range = context_.catalogue.range(field.column, sample.id);
-  if (range.is_missing() || range.length_bytes == 0) return {};
-  // Two fields made of one column fetch it once.
-  if (!sample.bytes_of(field.column).empty()) return {};
-  LEAT_TRY(const bool is_decoded, fetch_record(sample, f, range, stop));
-  if (is_decoded) return {};
-  if (shares_piece(sample)) return fetch_from_piece(sample, f, stop);
-  std::span<std::byte> into;
-  SampleWork::Fetched fetched{.column = field.column};
-  if (field.source == FieldSource::kRaw &&
-      sample.batch->batch.fields.size() > f) {
-    into = sample.batch->raw_span(f, sample.row);
-  } else {
-    LEAT_TRY(fetched.reservation,
-             reserve(range.length_bytes,
-                     fmt::format("the bytes of sample \"{}\"",
-                                 context_.catalogue.key(sample.id)),
-                     stop));
-    fetched.buffer = Buffer(range.length_bytes);
-    into = fetched.buffer.span();
-  }
-  fetched.bytes = into;
-  sample.fetched.push_back(std::move(fetched));
-  sample.times.reserved = SteadyClock().now();
-  const std::uint32_t reads = context_.reads_for(range.length_bytes);
-  sample.pending.fetch_add(reads, std::memory_order_relaxed);
-  send_reads(range, reads, into, &sample, hint_for(sample), arrival_of(sample));
-  return {};
-}
-
-/// The callback of a sample's own read when it is done.
-std::function<void(Result<void>)> EpochRun::arrival_of(SampleWork& sample) {
-  return [this, batch = planning_, &sample](Result<void> result) {
-    if (!result) sample.fail(std::move(result).error());
-    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(batch, sample, SteadyClock().now());
-    }
-  };
-}
-
-void EpochRun::send_reads(ByteRange range, std::uint32_t reads,
-                          std::span<std::byte> into, ReadObserver* observer,
-                          std::optional<ReadHint> hint,
-                          const std::function<void(Result<void>)>& done) {
-  const std::uint64_t each = (range.length_bytes + reads - 1) / reads;
-  sent_ += reads;
-  bytes_ += range.length_bytes;
-  for (std::uint32_t i = 0; i < reads; ++i) {
-    const std::uint64_t begin = i * each;
-    const std::uint64_t size = std::min(each, range.length_bytes - begin);
-    context_.store.read({.object = context_.object_id(range.object),
-                         .offset = range.offset + begin,
-                         .into = into.subspan(begin, size),
-                         .observer = observer,
-                         .hint = hint},
-                        stop_.get_token(), done);
-  }
-}
-
-Result<void> EpochRun::fetch_from_piece(SampleWork& sample, std::size_t f,
-                                        const std::stop_token& stop) {
-  const ByteRange range =
-      context_.catalogue.range(context_.fields[f].column, sample.id);
-  LEAT_TRY(const std::shared_ptr<Piece> piece,
-           piece_for(sample.id, range, stop));
-  if (piece->object != range.object || range.offset < piece->begin ||
-      range.offset + range.length_bytes > piece->begin + piece->bytes.size()) {
-    return Error(ErrorCode::kInternal,
-                 "a piece does not hold the bytes of its sample");
-  }
-  sample.fetched.push_back(
-      {.column = context_.fields[f].column,
-       .buffer = Buffer(),
-       .reservation = Reservation(),
-       .piece = piece,
-       .bytes = piece->bytes.span().subspan(range.offset - piece->begin,
-                                            range.length_bytes)});
-  sample.pending.fetch_add(1, std::memory_order_relaxed);
-  piece->when_done([this, batch = planning_, &sample](const Piece& whole) {
-    if (std::optional<Error> error = whole.error()) {
-      sample.fail(*std::move(error));
-    }
-    sample.waited_with(whole);
-    if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrive(batch, sample, SteadyClock().now());
-    }
-  });
-  return {};
-}
-
-Result<std::shared_ptr<Piece>> EpochRun::piece_for(
-    SampleId sample, ByteRange range, const std::stop_token& stop) {
-  const std::uint64_t block = context_.pieces->block_of(sample);
-  if (const auto found = pieces_.find(block); found != pieces_.end()) {
-    return found->second.piece;
-  }
-  // A record has to be the same bytes in every epoch, for any start of the
-  // epoch.
-  const PiecePlan plan = plan_piece(
-      context_, order_, steps_, sample, range,
-      next_use_ ? PieceExtent::kWholeBlock : PieceExtent::kWhatIsLeft);
-  const std::uint64_t size = plan.range.length_bytes;
-  LEAT_TRY(Reservation reservation,
-           reserve(size,
-                   fmt::format("a window of pieces of shards, {} each,",
-                               format_bytes(size)),
-                   stop));
-  memory_.hold(size);
-  const std::uint32_t reads = context_.reads_for(size);
-  auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
-                                       reads, &hits_);
-  pieces_.emplace(block, PlannedPiece{piece, plan.samples});
-  send_reads(plan.range, reads, piece->bytes.span(), piece.get(),
-             hint_for_piece(sample), [this, piece](Result<void> result) {
-               // Counted first: after it the run may be gone.
-               retried_ += piece->take_retries();
-               piece->read_done(std::move(result));
-             });
-  return piece;
-}
-
-void EpochRun::release_planned_piece(SampleId sample) {
-  const auto found = pieces_.find(context_.pieces->block_of(sample));
-  if (found == pieces_.end() || --found->second.samples_left != 0) return;
-  memory_.let_go(found->second.piece->bytes.size());
-  pieces_.erase(found);
-}
-
-void EpochRun::arrive(const std::shared_ptr<BatchWork>& batch,
-                      SampleWork& sample, TimePoint now) {
+void EpochRun::arrive(const BatchRef& batch, SampleWork& sample,
+                      TimePoint now) {
   sample.times.fetched = now;
-  {
-    const MutexLock lock(mutex_);
-    if (held_ == &sample) {
-      has_held_arrived_ = true;
-      changed_.notify_all();
-      return;
-    }
-  }
+  if (queue_.arrived(sample)) return;
   run_ops(batch, sample);
 }
 
-void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
-                       SampleWork& sample) {
+void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
   if (sample.has_failed() || stop_.stop_requested()) {
     if (stop_.stop_requested()) sample.fail(cancelled());
     finish(batch, sample);
@@ -665,39 +286,35 @@ void EpochRun::run_ops(const std::shared_ptr<BatchWork>& batch,
   submit(batch, sample, /*may_wait=*/true);
 }
 
-void EpochRun::submit(const std::shared_ptr<BatchWork>& batch,
-                      SampleWork& sample, bool may_wait) {
-  context_.executor.submit(
-      sample.order, [this, batch, &sample, may_wait](Executor::Turn& turn) {
-        sample.times.decoded = turn.began;  // Until here: for a thread.
-        if (may_wait && !stop_.stop_requested() &&
-            !batch->finds_room_for_values(sample) && !sample.has_failed() &&
-            puts_off(*batch, sample)) {
-          return;
-        }
-        if (stop_.stop_requested()) {
-          sample.fail(cancelled());
-        } else if (!sample.has_failed()) {
-          if (Result<void> filled = batch->fill(sample, turn.thread); !filled) {
-            sample.fail(std::move(filled).error());
-          }
-        }
-        turn.ended = finish(batch, sample);
-      });
+void EpochRun::submit(const BatchRef& batch, SampleWork& sample,
+                      bool may_wait) {
+  context_.executor.submit(sample.order, [this, batch, &sample,
+                                          may_wait](Executor::Turn& turn) {
+    sample.times.decoded = turn.began;  // Until here: for a thread.
+    if (may_wait && !stop_.stop_requested() &&
+        !batch->slots().finds_room_for_values(sample) && !sample.has_failed() &&
+        queue_.puts_off(*batch, sample, stop_.get_token())) {
+      return;
+    }
+    if (stop_.stop_requested()) {
+      sample.fail(cancelled());
+    } else if (!sample.has_failed()) {
+      if (Result<void> filled = batch->fill(sample, turn.thread); !filled) {
+        sample.fail(std::move(filled).error());
+      }
+    }
+    turn.ended = finish(batch, sample);
+  });
 }
 
-TimePoint EpochRun::finish(const std::shared_ptr<BatchWork>& batch,
-                           SampleWork& sample) {
-  retried_ += sample.retries();
+TimePoint EpochRun::finish(const BatchRef& batch, SampleWork& sample) {
+  reads_.count_retries(sample.retries());
   if (context_.board != nullptr) {
-    context_.board->used(epoch_, sample.id, sample.next_turn);
+    context_.board->used(epoch(), sample.id, sample.next_turn);
   }
   const bool was_to_make = sample.is_to_make;
   const BatchWork::RowEnd end = batch->finish(sample);
-  const MutexLock lock(mutex_);
-  --under_way_;
-  if (was_to_make && to_make_-- == most_to_make()) changed_.notify_all();
-  if (end.is_last || under_way_ == 0) changed_.notify_all();
+  queue_.finish(was_to_make, end.is_last);
   return end.at;
 }
 

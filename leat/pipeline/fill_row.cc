@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "leat/pipeline/batch_work.h"
-#include "leat/pipeline/content_hash.h"
+#include "leat/pipeline/record_maker.h"
 
 namespace leat {
 namespace {
@@ -19,38 +19,6 @@ void store_number(std::span<std::byte> row, const void* number) {
 }
 
 }  // namespace
-
-std::span<std::byte> BatchWork::dense_row(std::size_t field, std::size_t row) {
-  const std::span<std::byte> all = batch.fields[field].values->bytes();
-  const std::size_t each = all.size() / size();
-  return all.subspan(row * each, each);
-}
-
-std::span<std::byte> BatchWork::raw_span(std::size_t field, std::size_t row) {
-  FieldArray& array = batch.fields[field];
-  const auto* offsets =
-      reinterpret_cast<const std::int64_t*>(array.offsets->bytes().data());
-  return array.values->bytes().subspan(
-      static_cast<std::size_t>(offsets[row]),
-      static_cast<std::size_t>(offsets[row + 1] - offsets[row]));
-}
-
-std::span<const std::byte> BatchWork::row_bytes(std::size_t field,
-                                                std::size_t row) {
-  if (context_.fields[field].source == FieldSource::kValue) {
-    return values_[field].bytes(row);
-  }
-  FieldArray& array = batch.fields[field];
-  switch (array.kind) {
-    case ArrayKind::kDense:
-      return dense_row(field, row);
-    case ArrayKind::kRagged:
-      return raw_span(field, row);
-    case ArrayKind::kStrings:
-      return as_bytes(array.strings[row]);
-  }
-  return {};
-}
 
 SampleRandom BatchWork::random_of(const SampleWork& sample) const {
   return {.seed = context_.seed,
@@ -100,7 +68,7 @@ Result<void> BatchWork::fill_program(SampleWork& sample, std::size_t field,
   RunNotes notes;
   LEAT_TRY_VOID(program.run({bytes, &sample}, random_of(sample),
                             *context_.scratch[thread],
-                            dense_row(field, sample.row), notes));
+                            slots_.dense_row(field, sample.row), notes));
   note(sample, notes);
   return {};
 }
@@ -116,15 +84,16 @@ Result<void> BatchWork::fill_value(SampleWork& sample, std::size_t field,
   RunNotes notes;
   LEAT_TRY(Value value, program.run({bytes, &sample}, random_of(sample),
                                     *context_.scratch[thread], notes));
-  values_[field].put(sample.row, std::move(value));
+  slots_.put_value(field, sample.row, std::move(value));
   note(sample, notes);
   return {};
 }
 
 Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
   const Catalogue& catalogue = context_.catalogue;
+  RecordMaker maker(context_, slots_, random_of(sample), thread);
   for (SampleWork::Fetched& fetched : sample.fetched) {
-    if (fetched.record_work != nullptr) make_record(sample, fetched, thread);
+    if (fetched.record_work != nullptr) maker.make(sample, fetched);
   }
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
@@ -134,16 +103,18 @@ Result<void> BatchWork::fill(SampleWork& sample, std::size_t thread) {
                    fmt::format("the sample has no field \"{}\"",
                                catalogue.fields()[field.column].name));
     }
-    FormTrial* const trial =
-        field.is_fetched() ? sample.trial_of(field.column) : nullptr;
-    LEAT_TRY_VOID(trial == nullptr ? fill_field(sample, f, thread)
-                                   : fill_rest(sample, f, thread, *trial));
+    const RestTimer timer(field.is_fetched() ? sample.trial_of(field.column)
+                                             : nullptr);
+    LEAT_TRY_VOID(fill_field(sample, f, thread));
   }
   for (SampleWork::Fetched& fetched : sample.fetched) {
     RecordWork* const work = fetched.record_work.get();
-    if (work != nullptr && work->trial != nullptr) end_trial(*work);
+    if (work != nullptr && work->trial != nullptr)
+      RecordMaker::end_trial(*work);
   }
-  if (context_.has_hashes && sample.is_valid) sample.hash = hash_of(sample.row);
+  if (context_.has_hashes && sample.is_valid) {
+    sample.hash = slots_.hash_of(sample.row);
+  }
   return {};
 }
 
@@ -158,26 +129,27 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       return fill_value(sample, f, thread);
     case FieldSource::kRaw: {
       const std::span<const std::byte> from = sample.bytes_of(field.column);
-      const std::span<std::byte> to = raw_span(f, sample.row);
-      // If the network wrote into the slot itself, nothing is left to do.
+      const std::span<std::byte> to = slots_.raw_span(f, sample.row);
+      // Nothing is left to do if the network wrote into the slot itself.
       if (from.data() != to.data()) std::ranges::copy(from, to.begin());
       break;
     }
     case FieldSource::kInt64: {
       const std::int64_t value = catalogue.int64(field.column, sample.id);
-      store_number(dense_row(f, sample.row), &value);
+      store_number(slots_.dense_row(f, sample.row), &value);
       break;
     }
     case FieldSource::kFloat64: {
       const double value = catalogue.float64(field.column, sample.id);
-      store_number(dense_row(f, sample.row), &value);
+      store_number(slots_.dense_row(f, sample.row), &value);
       break;
     }
     case FieldSource::kIndex:
-      store_number(dense_row(f, sample.row), &batch.ids[sample.row].value);
+      store_number(slots_.dense_row(f, sample.row),
+                   &batch.ids[sample.row].value);
       break;
     case FieldSource::kValid:
-      dense_row(f, sample.row)[0] =
+      slots_.dense_row(f, sample.row)[0] =
           sample.is_valid ? std::byte{1} : std::byte{0};
       break;
     case FieldSource::kSize:  // Written when the pictures are joined.
@@ -193,24 +165,6 @@ Result<void> BatchWork::fill_field(SampleWork& sample, std::size_t f,
       break;
   }
   return {};
-}
-
-Hash128 BatchWork::hash_of(std::size_t row) {
-  ContentHasher hasher(epoch, batch.ids[row]);
-  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
-    const FieldSource source = context_.fields[f].source;
-    if (source == FieldSource::kOnlyRead) break;
-    if (source == FieldSource::kIndex || source == FieldSource::kKey ||
-        source == FieldSource::kValid || source == FieldSource::kSize) {
-      continue;
-    }
-    hasher.field(context_.fields[f].name, row_bytes(f, row));
-    const Joining joining = context_.fields[f].joining;
-    if (joining == Joining::kShapes || joining == Joining::kPadded) {
-      hasher.shape(values_[f].shape(row));
-    }
-  }
-  return hasher.digest();
 }
 
 }  // namespace leat

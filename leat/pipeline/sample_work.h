@@ -63,7 +63,7 @@ class SampleWork final : public ReadObserver, public SampleView {
   std::uint64_t order = 0;
   /// From the running epoch on; for jobs that share the cache.
   ReadTurn next_turn = 0;
-  bool is_to_make = false;  ///< A record, of it; see EpochRun.
+  bool is_to_make = false;  ///< A record, of it; see BatchQueue.
   std::vector<Fetched> fetched;
   /// The bytes of a column; empty if it was not fetched, or has none.
   std::span<const std::byte> bytes_of(std::size_t column) const override;

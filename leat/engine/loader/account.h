@@ -1,4 +1,4 @@
-// What a loader has seen: time, samples, waits, epoch by epoch.
+// The account of a loader: time, samples, waits, epoch by epoch.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -62,13 +62,13 @@ class Account {
 
   /// A step of training between two batches.
   struct Step {
-    Nanoseconds busy{0};   ///< Of training, before it asked.
+    Nanoseconds busy{0};   ///< Training, before it asked.
     bool is_late = false;  ///< It had to wait.
   };
   /// The batch that was asked for is given. Nullopt for the first one.
   std::optional<Step> deliver(const BatchWork& work);
 
-  /// What the runs of the epoch have asked for; `ahead` of the next one.
+  /// The requests of the epoch's runs; `ahead` are those of the next epoch.
   void set_requests(const RunRequests& requests, std::uint64_t ahead);
   void set_lookahead(std::uint64_t samples);
 

@@ -9,8 +9,8 @@ namespace {
 /// Requests help beyond their usual number where latency is long and samples
 /// are small; threads, where functions of the user's wait.
 constexpr std::size_t kTimes = 4;
-/// Where no agent divides the cores among jobs and no other rank of this one is
-/// on them, more threads get more of cores that other programs use too.
+/// More threads get more of cores that other programs use too, if no agent
+/// divides the cores among jobs and no other rank of this one is on them.
 constexpr std::size_t kTimesBesideOthers = 2;
 
 std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
@@ -47,7 +47,7 @@ void Allowance::add_tiers(std::optional<std::uint64_t> ram_bytes,
 }
 
 Settings Allowance::most_settings() const {
-  // Where nobody chooses, what is allowed is used: then it is the usual.
+  // Without a tuner the usual is used.
   const std::size_t threads = chosen_ ? most_threads_alone_ : usual_.threads;
   const std::size_t in_flight = chosen_ ? *most_.in_flight : usual_.in_flight;
   return {

@@ -1,4 +1,4 @@
-// What one rank may use: asked for, allowed, chosen, in force.
+// The bounds of one rank: asked for, allowed, chosen, in force.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace leat {
 /// Pure. Threads: one at a time.
 class Allowance {
  public:
-  /// What a rank goes by from now on, and how its tiers' bounds have changed.
+  /// A rank goes by this from now on; its tiers hear of bounds that changed.
   struct InForce {
     /// A tier's new bound; nullopt: all of it.
     struct Tier {

@@ -18,7 +18,7 @@ namespace {
 /// included; of a disk, what most that are rented give at least.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
-/// Of the thread that writes records: a copy and a checksum.
+/// The speed of the thread that writes records: a copy and a checksum.
 constexpr double kWriteBytesPerSecond = 2e9;
 
 double seconds(Nanoseconds time) {
@@ -91,7 +91,7 @@ double CacheFormChoice::cache_bytes_of_job(const LoaderRates& rates) const {
   const auto limit = static_cast<double>(opened_.cache_bytes);
   const auto most = static_cast<double>(opened_.tiers.ram_bytes.value_or(0) +
                                         opened_.tiers.disk_bytes.value_or(0));
-  // What others of a shared cache hold answers this job, too.
+  // A shared cache answers this job with the records of others, too.
   if (most == 0 || !opened_.shared_cache.empty()) return limit;
   const auto allowed_now =
       static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
@@ -112,7 +112,8 @@ void CacheFormChoice::choose_by(const DecodedForm::Findings& found) {
   if (decision.after != 0) decoded->keep_share(decision.after);
 }
 
-/// What was tried, in what a tier counts; `rates` say what fetching took.
+/// The costs that were found, in bytes of a tier; `rates` tell those of
+/// fetching.
 FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
                                     const LoaderRates& rates) const {
   FormCosts costs = found.costs;
@@ -142,7 +143,7 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
   LoaderRates rates;
   add_counts(*opened_.metrics, rates);
   const FormCosts costs = costs_by(found, rates);
-  // Of shards that are being indexed, as many as are like these.
+  // Shards that are being indexed are taken to have samples like these.
   const std::uint64_t samples = samples_.value_or(
       static_cast<std::uint64_t>(static_cast<double>(job_.data_bytes) /
                                  std::max(1.0, found.costs.encoded_bytes)));
@@ -170,8 +171,8 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
 }
 
 // The epoch after the choice still makes records. All encoded cannot be
-// measured beside it: against what the model said of that. Where training is
-// what takes the time, by what cores took.
+// measured beside it, so the gain is told against the model. If training takes
+// the time, the cores' seconds are compared.
 void CacheFormChoice::judge(const EpochStats& at) {
   constexpr double kWaits = 0.05;
   const MutexLock lock(mutex_);

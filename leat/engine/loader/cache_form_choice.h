@@ -16,8 +16,8 @@
 
 namespace leat {
 
-/// Keeps samples as bytes or decoded. Where that is left open it lets the first
-/// samples be made in both forms, and chooses once.
+/// Keeps samples as bytes or decoded. If that is left open, the first samples
+/// are made in both forms, and it chooses once.
 ///
 /// Threads:  any; what was tried comes on the thread that ended the last trial.
 /// Lifetime: the others outlive it; it outlives the runs.

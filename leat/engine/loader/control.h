@@ -1,4 +1,4 @@
-// Who says how much a loader may use, and who carries that out.
+// The tuner and the agent say how much a loader may use: both ends.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -52,7 +52,7 @@ class Control {
   /// Adds to an observation the bounds that the tuner has.
   void add_bounds(Observation& seen) const;
   std::optional<Explanation> explanation() const;
-  /// What was decided, of the tuner's settings and of tiers; in no order.
+  /// Decisions on the tuner's settings and on tiers; in no order.
   std::vector<Decision> decisions() const;
 
   void join_agent(AgentLinkOptions link);

@@ -1,4 +1,4 @@
-// What a loader's requests, waits and energy cost.
+// The costs of a loader's requests, waits and energy.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -29,7 +29,7 @@ Tail tail_of(const LoaderOptions& options) {
   return drops ? Tail::kDrop : Tail::kKeep;
 }
 
-/// What the user said wins. Then the launcher is asked only who shares the
+/// The user's word wins. Then the launcher is asked only who shares the
 /// node, and need not be able to say: Lightning's leaves variables out.
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);

@@ -1,4 +1,4 @@
-// What a loader was asked for, with what was left open chosen.
+// A loader's options, with those that were left open chosen.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -27,12 +27,11 @@ struct Job {
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
-  /// Says in a state which data it is of. Of a stream it is there before the
-  /// catalogue is.
+  /// Says in a state which data it is of. A stream has it before its catalogue.
   std::string data_digest;
-  /// Of all objects; 0 if neither cache nor tuner asks.
+  /// The bytes of all objects; 0 if neither cache nor tuner asks.
   std::uint64_t data_bytes = 0;
-  RankRun readers;  ///< Who reads what the cache of this rank keeps.
+  RankRun readers;  ///< The ranks that read from this rank's cache.
 
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;

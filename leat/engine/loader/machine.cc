@@ -57,7 +57,7 @@ Result<void> Loader::Machine::check_current(Iteration mine) const {
 }
 
 LoaderState Loader::Machine::state_now() const {
-  // Where one rank's is empty, another's may not be.
+  // One rank's may be empty while another's is not.
   const bool is_reordered =
       position.at != 0 &&
       (!position.left_behind.empty() ||

@@ -88,8 +88,8 @@ struct Loader::Machine {
   /// Errors: kInvalidArgument: a state that this loader cannot go on from
   Result<void> check_left_behind(const LoaderState& state) const
       LEAT_REQUIRES(mutex);
-  /// Where batches are given for each rank: the state's global batch is what
-  /// goes on. Errors: kInvalidArgument: it cannot be
+  /// Goes on with the state's global batch. REQUIRES: batches are given for
+  /// each rank. Errors: kInvalidArgument: it cannot be
   Result<void> take_batch_of(const LoaderState& state) LEAT_REQUIRES(mutex);
   /// Leaves what runs: the next begin() starts there. Returns the old run.
   std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,

@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-/// What a state goes by: of a stream it is there before the catalogue is.
+/// A state goes by this digest; a stream has it before its catalogue.
 Hash128 digest_of(const Job& job, const Catalogue* catalogue,
                   const std::optional<UnindexedShards>& shards) {
   if (shards) return listing_digest(shards->objects);
@@ -45,7 +45,7 @@ std::string own_command_line() {
   return line;
 }
 
-/// Of all parts, each once.
+/// The buckets of all parts, each once.
 std::vector<std::string> buckets_of(const Dataset& dataset) {
   std::vector<std::string> buckets;
   const auto add = [&](std::string_view place) {
@@ -186,7 +186,7 @@ void Loader::Machine::join_agent(const Env& env) {
                        .in_flight = *most.in_flight,
                        .ram_bytes = most.ram_bytes.value_or(0),
                        .disk_bytes = most.disk_bytes.value_or(0),
-                       // Of shards that are yet to be indexed, not known.
+                       // Not known of shards that are yet to be indexed.
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
                                               : dataset.catalogue->samples(),

@@ -36,7 +36,7 @@ CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
   return needs;
 }
 
-/// What one local rank keeps, any of them may want: if they follow each other.
+/// Local ranks that follow each other read what any of them keeps.
 RankRun readers_of(const Job& job) {
   const Rank rank = job.rank;
   const Rank local = job.local;
@@ -67,7 +67,7 @@ Result<void> Opened::open_stores(Job& job, const Schedule& schedule,
                                  const Limits& limits, const Env& env) {
   metrics = std::make_shared<Metrics>();
   const Dataset& dataset = schedule.dataset();
-  // What sends requests, a window around it, and what sends again.
+  // A driver that sends requests, a window around it, and a layer that retries.
   const std::size_t io_threads = std::max<std::size_t>(
       1, dataset.store_options.io_threads / mine.local_ranks);
   LEAT_TRY(store, open_store_of(dataset,

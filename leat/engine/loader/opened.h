@@ -1,4 +1,4 @@
-// What a loader stands on: its stores, its cache, memory and threads.
+// A loader's ground: its stores, its cache, memory and threads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -49,9 +49,9 @@ struct Opened {
   OpenedStore store;  ///< Its threads may still be leaving the executor.
   /// In `store`, below its caches; null: there was a catalogue.
   ReadAheadStore* ahead = nullptr;
-  Share tiers;               ///< What this rank may write to those there are.
-  std::string shared_cache;  ///< Of which jobs of this user; empty: its own.
-  std::uint64_t cache_bytes = 0;  ///< Of records that the cache may hold.
+  Share tiers;  ///< Bytes that this rank may write to each there is.
+  std::string shared_cache;  ///< Names the jobs that share it; empty: none do.
+  std::uint64_t cache_bytes = 0;  ///< Records may take so many of the cache.
 
   /// Opens the stores, from what sends requests to what is read from. Completes
   /// `job`: what its cache left open, and who reads from it.
@@ -66,7 +66,7 @@ struct Opened {
   /// Ends every thread. REQUIRES: no run is left.
   void end();
 
-  /// What its threads did, of functions of the user's too.
+  /// The times of its threads, with those of functions of the user's.
   ThreadTimes thread_times(const Job& job) const;
 
  private:
@@ -76,7 +76,7 @@ struct Opened {
                           const Limits& limits, const Env& env);
 };
 
-/// What a run over a catalogue works with. All of it outlives the run.
+/// Everything that a run over a catalogue borrows. All of it outlives the run.
 RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
                         const Catalogue& catalogue,
                         const std::vector<DeliveredField>& fields,

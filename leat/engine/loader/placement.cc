@@ -136,7 +136,7 @@ Result<std::vector<std::function<bool(SampleId)>>> place_in_tiers(
   const std::uint32_t local_ranks = job.local.world_size;
   LEAT_TRY_VOID(check_placement(job, schedule));
   const CacheOptions& cache = *job.options.cache;
-  // What these ranks may write of each tier, as wrap_in_cache() opens them.
+  // These ranks may write so much of each tier, as wrap_in_cache() opens them.
   std::vector<std::uint64_t> capacities;
   const auto add = [&](std::uint64_t bytes) {
     capacities.push_back(bytes / local_ranks * job.readers.count);

@@ -1,4 +1,4 @@
-// Where samples are kept, where the plan says it and not their keys or turns.
+// Places of samples that the plan says, and not their keys or turns.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// Where a loader stands in its epochs.
+// A loader's place in its epochs.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,9 +14,9 @@ namespace leat {
 ///
 /// Threads: one at a time: the loader's lock.
 struct Position {
-  /// Of the iterator that may go on; earlier ones were ended.
+  /// The iterator that may go on; earlier ones were ended.
   std::uint64_t iteration = 0;
-  /// Where begin() starts and what state() saves.
+  /// begin() starts here, and state() saves it.
   std::uint64_t epoch = 0;
   std::uint64_t at = 0;  ///< Samples delivered of it, over all ranks.
   /// Positions before it that were passed over: see LoaderState.

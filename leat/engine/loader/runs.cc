@@ -50,7 +50,7 @@ Result<void> Runs::adopt_catalogue() {
 }
 
 Result<std::shared_ptr<EpochRun>> Runs::start(
-    std::uint64_t epoch, std::uint64_t from, PlanLimits limits,
+    std::uint64_t epoch, std::uint64_t from, const PlanLimits& limits,
     std::unique_ptr<HolderDealing> dealing,
     const std::vector<std::uint64_t>& behind) const {
   LEAT_TRY_VOID(schedule_.check_known(epoch));
@@ -62,10 +62,16 @@ Result<std::shared_ptr<EpochRun>> Runs::start(
   LEAT_TRY(std::optional<ReadyFirst> first,
            schedule_.ready_first(steps, behind));
   return std::make_shared<EpochRun>(
-      *context_, epoch,
-      EpochOrder(schedule_.catalogue()->samples(), job_.order,
-                 schedule_.blocks(), epoch),
-      steps, limits, std::move(next), std::move(dealing), std::move(first));
+      *context_,
+      EpochPlanOptions{
+          .epoch = epoch,
+          .order = EpochOrder(schedule_.catalogue()->samples(), job_.order,
+                              schedule_.blocks(), epoch),
+          .steps = steps,
+          .next_use = std::move(next),
+          .dealing = std::move(dealing),
+          .ready_first = std::move(first)},
+      limits);
 }
 
 Result<std::shared_ptr<EpochRun>> Runs::start_part(std::uint64_t epoch,
@@ -152,7 +158,7 @@ void Runs::plan_ahead() {
   if (job_.options.fetch_ahead) return;  // Its sampler is of one epoch.
   if (next_ != nullptr || run_ == nullptr || !run_->has_planned_all()) return;
   if (is_in_parts_ && !parts_->has_last()) {
-    // What goes wrong is told when it is its turn.
+    // An error is told when it is its turn.
     if (auto part = start_part(run_->epoch(), parts_->next_position())) {
       next_ = *std::move(part);
     }

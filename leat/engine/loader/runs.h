@@ -1,4 +1,4 @@
-// Which runs a loader has: of its epoch, and of the one after it.
+// The runs of a loader: of its epoch, and of the one after it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -36,8 +36,8 @@ class Runs {
 
   /// Null before open(), and while shards have yet to be indexed.
   const std::shared_ptr<EpochRun>& current() const { return run_; }
-  /// Makes current() the one at the position, unless there is one. What it does
-  /// not need of earlier runs goes to `unused`.
+  /// Makes current() the one at the position, unless there is one. An earlier
+  /// run that it does not need goes to `unused`.
   /// Errors: those of the schedule, the parts and the catalogue
   Result<void> open(const Position& position,
                     std::shared_ptr<EpochRun>& unused);
@@ -83,7 +83,7 @@ class Runs {
 
  private:
   Result<std::shared_ptr<EpochRun>> start(
-      std::uint64_t epoch, std::uint64_t from, PlanLimits limits,
+      std::uint64_t epoch, std::uint64_t from, const PlanLimits& limits,
       std::unique_ptr<HolderDealing> dealing,
       const std::vector<std::uint64_t>& behind) const;
   Result<std::shared_ptr<EpochRun>> start_part(std::uint64_t epoch,

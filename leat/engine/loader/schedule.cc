@@ -219,7 +219,7 @@ Result<void> Schedule::plan_dealing() {
       .tail = job_.tail,
       .world_size = job_.rank.world_size,
       .policy = cache.policy,
-      // What each rank may write of the largest tier.
+      // Each rank may write so much of the largest tier.
       .capacity =
           std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
           job_.local.world_size,
@@ -227,7 +227,7 @@ Result<void> Schedule::plan_dealing() {
       .is_balanced = job_.options.locality == Locality::kBalance,
       .epochs = job_.options.epochs.value_or(kNever)};
   if (dataset_.catalogue != nullptr) holders_->cost = costs_of_samples();
-  // What is wrong with it is told now, and not by the first batch.
+  // An error is told now, and not by the first batch.
   LEAT_TRY_VOID(make_dealing(0));
   return {};
 }

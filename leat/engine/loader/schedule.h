@@ -1,4 +1,4 @@
-// What comes in which step of which epoch.
+// The samples of each step of each epoch.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@ namespace leat {
 /// The dataset as far as it is known, and what follows from it and the job: the
 /// steps of an epoch, who gets which sample, when one is read again.
 ///
-/// Of shards that are being indexed there is no catalogue until adopt().
+/// Shards that are being indexed have no catalogue until adopt().
 ///
 /// Threads:  one at a time: the loader's lock.
 /// Lifetime: `job` outlives it.
@@ -53,7 +53,7 @@ class Schedule {
   Result<std::vector<DeliveredField>> fields_of(
       const Catalogue& catalogue) const;
 
-  /// Of the dataset, and positions of an epoch; nullopt: not known yet.
+  /// Samples of the dataset, and positions of an epoch; nullopt: not known yet.
   std::optional<std::uint64_t> samples() const;
   std::optional<std::uint64_t> samples_in(std::uint64_t epoch) const;
   /// The steps of an epoch from a position on. Errors: as Steps::make()
@@ -77,10 +77,10 @@ class Schedule {
   /// None without a cache.
   Result<std::optional<NextUse>> next_use(std::uint64_t epoch,
                                           std::uint64_t from) const;
-  /// What each sample takes of a tier, kept as it lies. REQUIRES: there is a
+  /// The room of each sample in a tier, kept as it lies. REQUIRES: there is a
   /// catalogue.
   std::function<std::uint64_t(SampleId)> costs_of_samples() const;
-  /// What comes first because it is cached, or was passed over before.
+  /// Samples come first that are cached, or were passed over before.
   Result<std::optional<ReadyFirst>> ready_first(
       const Steps& steps, const std::vector<std::uint64_t>& behind) const;
 

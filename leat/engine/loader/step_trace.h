@@ -1,4 +1,4 @@
-// Where the steps of a loader are drawn: a file, and who looks on.
+// Draws the steps of a loader, into a file and for whoever looks on.
 #pragma once
 #include <memory>
 #include <string>

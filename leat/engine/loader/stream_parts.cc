@@ -61,7 +61,7 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
   ground->context->first_step = steps_;
   OrderOptions order = job_.order;
   order.first_block = ground->part.first_block;
-  // What does not fill a step, the next part begins with.
+  // The next part begins with the samples that do not fill a step.
   LEAT_TRY(
       const Steps steps,
       Steps::make({.samples = ground->part.end,
@@ -71,9 +71,13 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
                    .tail = ground->part.is_last ? job_.tail : Tail::kDrop}));
   LEAT_TRY(auto next, next_use_of(ground->part, blocks, schedule, epoch, from));
   ground->run = std::make_unique<EpochRun>(
-      *ground->context, epoch,
-      EpochOrder(catalogue.samples(), order, blocks, epoch), steps,
-      PlanLimits{}, std::move(next));
+      *ground->context,
+      EpochPlanOptions{
+          .epoch = epoch,
+          .order = EpochOrder(catalogue.samples(), order, blocks, epoch),
+          .steps = steps,
+          .next_use = std::move(next)},
+      PlanLimits{});
   epoch_ = epoch;
   has_last_ = ground->part.is_last;
   steps_ += steps.count();
@@ -84,8 +88,8 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
   return std::shared_ptr<EpochRun>(ground, ground->run.get());
 }
 
-// What comes behind the part changes nothing: the windows of a stream stay
-// where they are, and time is told without the number of samples.
+// Later parts change nothing: the windows of a stream stay where they are, and
+// time is told without the number of samples.
 Result<std::optional<NextUse>> StreamParts::next_use_of(
     const StreamPart& part, const std::shared_ptr<const BlockMap>& blocks,
     const Schedule& schedule, std::uint64_t epoch, std::uint64_t from) const {

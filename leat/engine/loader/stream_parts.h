@@ -41,11 +41,10 @@ class StreamParts {
   /// A run over a part has ended and is let go of.
   void end(const EpochRun& run) { of_earlier_ += run.requests(); }
   bool has_last() const { return has_last_; }
-  /// Where the part behind the one that was started last begins.
+  /// The begin of the part behind the one that was started last.
   std::uint64_t next_position() const { return next_position_; }
 
-  /// What the epoch asked for, of runs that are under way too; either may be
-  /// null.
+  /// The epoch's requests, with those of runs under way; either may be null.
   RunRequests requests(const EpochRun* run, const EpochRun* next) const;
 
   /// No more parts are wanted: the rest is indexed alone.

@@ -1,17 +1,13 @@
-// The part of BatchWork that makes records for a cache: after the bytes have
-// come, before the ops run. An error here is no failure of the sample: its
-// bytes are kept, and the whole chain runs on them.
+#include "leat/pipeline/record_maker.h"
 
 #include <time.h>
 
 #include <utility>
 
-#include "leat/pipeline/batch_work.h"
-
 namespace leat {
 namespace {
 
-/// The seconds of this thread on a core.
+/// The time of this thread on a core.
 double core_seconds() {
   timespec now{};
   (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -21,23 +17,22 @@ double core_seconds() {
 
 }  // namespace
 
-void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
-                            std::size_t thread) {
+void RecordMaker::make(SampleWork& sample, SampleWork::Fetched& fetched) {
   RecordWork& work = *fetched.record_work;
   if (work.is_open && !finds_room(sample, fetched, work)) return;
   if (work.cut != nullptr && work.room_bytes == 0) return;  // It was found.
   if (work.cut != nullptr) {
     if (work.trial != nullptr) {
-      work.trial->costs.whole_seconds = try_whole(sample, fetched, thread);
+      work.trial->costs.whole_seconds = try_whole(sample, fetched);
     }
     const double begin = core_seconds();
     const TimePoint began = SteadyClock().now();
-    if (const auto record = made_record(fetched, work, thread)) {
+    if (const auto record = made_record(fetched, work)) {
       count_record(record->size(), SteadyClock().now() - began);
       context_.decoded->records().keep(work.id, *record, work.hint);
       if (work.trial != nullptr) {
         work.trial->costs.before_seconds = core_seconds() - begin;
-        work.trial->epoch = epoch;
+        work.trial->epoch = random_.epoch;
       }
       work.turn_of = nullptr;  // It ends when that is written.
       work.record = *record;
@@ -50,18 +45,18 @@ void BatchWork::make_record(SampleWork& sample, SampleWork::Fetched& fetched,
   context_.decoded->records().keep(bytes_id, fetched.bytes, work.hint);
 }
 
-void BatchWork::count_record(std::size_t bytes, Nanoseconds took) {
+void RecordMaker::count_record(std::size_t bytes, Nanoseconds took) {
   Metrics& metrics = context_.metrics;
   metrics.add(Metric::kPipelineRecords, 1);
   metrics.add(Metric::kPipelineRecordBytes, static_cast<std::int64_t>(bytes));
   metrics.add(Metric::kPipelineRecordNanoseconds, took.count());
 }
 
-/// For a sample that was planned before a form was chosen, whose bytes the
-/// cache has been offered: true if it is to be decoded instead, and can be.
-bool BatchWork::finds_room(const SampleWork& sample,
-                           const SampleWork::Fetched& fetched,
-                           RecordWork& work) const {
+/// A sample may have been planned before a form was chosen, and the cache been
+/// offered its bytes: says whether it is to be decoded instead, and can be.
+bool RecordMaker::finds_room(const SampleWork& sample,
+                             const SampleWork::Fetched& fetched,
+                             RecordWork& work) const {
   if (!context_.decoded->keeps(context_.in_dataset(sample.id))) return false;
   const auto bytes = work.cut->record_bytes_for(fetched.bytes);
   if (!bytes || !*bytes) return false;
@@ -72,10 +67,10 @@ bool BatchWork::finds_room(const SampleWork& sample,
   return true;
 }
 
-/// nullopt: this sample has none, or it is longer than the memory reserved for
-/// it.
-std::optional<std::span<const std::byte>> BatchWork::made_record(
-    const SampleWork::Fetched& fetched, RecordWork& work, std::size_t thread) {
+/// nullopt: there is none of this sample, or it is longer than what was
+/// reserved for it.
+std::optional<std::span<const std::byte>> RecordMaker::made_record(
+    const SampleWork::Fetched& fetched, RecordWork& work) {
   const auto bytes = work.cut->record_bytes_for(fetched.bytes);
   if (!bytes || !*bytes) return std::nullopt;
   context_.decoded->learn_record(**bytes);
@@ -83,17 +78,16 @@ std::optional<std::span<const std::byte>> BatchWork::made_record(
   Buffer record(**bytes);
   RunNotes notes;
   const Result<bool> made = work.cut->make(
-      fetched.bytes, *context_.scratch[thread], record.span(), notes);
+      fetched.bytes, *context_.scratch[thread_], record.span(), notes);
   if (!made || !*made) return std::nullopt;
   work.made = std::move(record);
   return work.made.span();
 }
 
-/// Runs the whole chains of a column, into the slots, in which they will be run
+/// Runs the whole chains of a column, into the slots, where they will be run
 /// again in two halves.
-double BatchWork::try_whole(const SampleWork& sample,
-                            const SampleWork::Fetched& fetched,
-                            std::size_t thread) {
+double RecordMaker::try_whole(const SampleWork& sample,
+                              const SampleWork::Fetched& fetched) {
   const double begin = core_seconds();
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
@@ -101,36 +95,36 @@ double BatchWork::try_whole(const SampleWork& sample,
     // A user's function runs once a delivery.
     if (field.source != FieldSource::kProgram) return 0;
     const Result<TensorSpec> spec = field.program->output_for(fetched.bytes);
-    const std::span<std::byte> row = dense_row(f, sample.row);
+    const std::span<std::byte> row = slots_.dense_row(f, sample.row);
     if (!spec || spec->size_bytes() != row.size()) return 0;
     RunNotes notes;
-    if (!field.program->run(fetched.bytes, random_of(sample),
-                            *context_.scratch[thread], row, notes)) {
+    if (!field.program->run(fetched.bytes, random_, *context_.scratch[thread_],
+                            row, notes)) {
       return 0;
     }
   }
   return core_seconds() - begin;
 }
 
-/// Counts what a field takes whose ops run behind the cut.
-Result<void> BatchWork::fill_rest(SampleWork& sample, std::size_t field,
-                                  std::size_t thread, FormTrial& trial) {
-  const double begin = core_seconds();
-  Result<void> filled = fill_field(sample, field, thread);
-  trial.costs.rest_seconds += core_seconds() - begin;
-  return filled;
-}
-
-void BatchWork::end_trial(RecordWork& work) {
+void RecordMaker::end_trial(RecordWork& work) {
   if (work.record.empty()) return work.trial->end_without_record();
   FormCosts& costs = work.trial->costs;
   costs.encoded_bytes = static_cast<double>(work.id.length_bytes);
   costs.decoded_bytes = static_cast<double>(work.record.size());
-  // For functions the cost of the whole is unknown: take that of both halves.
+  // The whole of a function is not known: it counts as much as both halves.
   if (costs.whole_seconds == 0) {
     costs.whole_seconds = costs.before_seconds + costs.rest_seconds;
   }
   work.trial->end_with_record();
+}
+
+RestTimer::RestTimer(FormTrial* trial)
+    : trial_(trial), began_(trial == nullptr ? 0 : core_seconds()) {}
+
+RestTimer::~RestTimer() {
+  if (trial_ != nullptr) {
+    trial_->costs.rest_seconds += core_seconds() - began_;
+  }
 }
 
 }  // namespace leat

@@ -1,0 +1,115 @@
+// The batches of a run that are under way, and what may be planned.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/base/result.h"
+#include "leat/pipeline/batch_work.h"
+#include "leat/plan/fetch_ahead.h"
+#include "leat/plan/steps.h"
+
+namespace leat {
+
+/// How far a run may plan, beside what memory allows.
+struct PlanLimits {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  /// Samples in all, and about as many reads, until adopt() lifts that.
+  std::uint64_t samples = kNone;
+  /// Samples planned and not yet taken. REQUIRES: at least those of a batch, or
+  /// none would ever be whole.
+  std::uint64_t lookahead = kNone;
+  /// Those that it has asked for, of those drawn: a batch is drawn when it is
+  /// waited for. None: no more than the two above say.
+  std::optional<FetchAhead> fetch_ahead = std::nullopt;
+};
+
+/// The planner puts batches in and the consumer takes them, in plan order. The
+/// queue knows how many of their samples are yet to be finished.
+///
+/// Threads: any; one planner, and one consumer at a time.
+class BatchQueue {
+ public:
+  /// `makes_little`: of records that are to be made, no more are planned than
+  /// keep threads and connections busy.
+  BatchQueue(const Steps& steps, const PlanLimits& limits, bool makes_little);
+
+  // For the consumer.
+  enum class State : std::uint8_t { kNotYet, kReady, kEnd };
+  /// Waits until the next batch is ready, well or not, or none is left.
+  State wait_within(Nanoseconds timeout);
+  /// The next batch. REQUIRES: wait_within() said kReady.
+  BatchWork& head();
+  struct Taken {
+    std::shared_ptr<BatchWork> batch;
+    std::shared_ptr<BatchWork> next;  ///< Now the first; null: none yet.
+  };
+  /// Takes the next batch. REQUIRES: as above.
+  Taken take();
+  /// From now on all of the epoch may be planned.
+  void adopt();
+  /// Changes PlanLimits::lookahead.
+  void look_ahead(std::uint64_t samples);
+  /// Samples of batches that were begun and not yet taken.
+  std::uint64_t untaken() const;
+
+  // For the planner.
+  /// Waits until another sample may be planned, besides so many for which so
+  /// many reads were sent. False if stopped.
+  bool wait_for_leave(std::uint64_t planned, std::uint64_t reads,
+                      const std::stop_token& stop);
+  void begin(const std::shared_ptr<BatchWork>& batch);
+  /// No more batches will be begun.
+  void end();
+  /// The bytes of the sample are wanted before its ops run: see arrived().
+  void hold(SampleWork& sample);
+  void wait_for_held();
+  /// A record will be made of the sample.
+  void add_to_make(SampleWork& sample);
+
+  // For threads that bring bytes and run ops.
+  /// True if the sample is held: then the planner goes on with it.
+  bool arrived(const SampleWork& sample);
+  /// A row is done; `is_last` of its batch. The last thing that is done with a
+  /// sample: wait_until_finished() may return at once.
+  void finish(bool was_to_make, bool is_last);
+  /// Whether a row for which there is no memory waits for its batch's turn:
+  /// then nothing that is delivered before holds any, and it goes on without.
+  /// Nothing waits once `stop` has fired.
+  bool puts_off(BatchWork& batch, SampleWork& sample,
+                const std::stop_token& stop);
+  std::vector<SampleWork*> take_put_off(BatchWork& batch);
+
+  std::vector<std::shared_ptr<BatchWork>> batches() const;
+  /// Waits until no sample is under way.
+  void wait_until_finished();
+
+ private:
+  void draw_batch() LEAT_REQUIRES(mutex_);
+  std::uint64_t most_to_make() const LEAT_REQUIRES(mutex_);
+
+  const Steps steps_;
+  const bool makes_little_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::shared_ptr<BatchWork>> batches_ LEAT_GUARDED_BY(mutex_);
+  PlanLimits limits_ LEAT_GUARDED_BY(mutex_);
+  // Samples of batches that were begun, and of those that were taken.
+  std::uint64_t begun_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_batches_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t largest_batch_ LEAT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t to_make_ LEAT_GUARDED_BY(mutex_) = 0;  // Among those under way.
+  std::size_t under_way_ LEAT_GUARDED_BY(mutex_) = 0;  // Samples.
+  const SampleWork* held_ LEAT_GUARDED_BY(mutex_) = nullptr;
+  bool has_held_arrived_ LEAT_GUARDED_BY(mutex_) = false;
+  bool has_ended_ LEAT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace leat

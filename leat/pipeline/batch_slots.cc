@@ -1,0 +1,315 @@
+#include "leat/pipeline/batch_slots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "leat/base/units.h"
+#include "leat/pipeline/content_hash.h"
+
+namespace leat {
+namespace {
+
+// A row costs this besides its bytes: the structures of its way.
+constexpr std::uint64_t kRowOverheadBytes = 1024;
+
+}  // namespace
+
+BatchSlots::BatchSlots(const RunContext& context, const Samples& samples,
+                       Batch& batch)
+    : context_(context), samples_(samples), batch_(batch) {}
+
+void BatchSlots::hand_over() {
+  reservation_.release();
+  room_.release();
+}
+
+void BatchSlots::put_value(std::size_t field, std::size_t row, Value value) {
+  values_[field].put(row, std::move(value));
+}
+
+/// The bytes that are fetched, or given to the ops.
+std::uint64_t BatchSlots::length_of(const DeliveredField& field,
+                                    SampleId id) const {
+  switch (field.kind) {
+    case FieldKind::kBytes:
+      return context_.catalogue.range(field.column, id).length_bytes;
+    case FieldKind::kString:
+      return context_.catalogue.string(field.column, id).size();
+    case FieldKind::kInt64:
+    case FieldKind::kFloat64:
+      break;
+  }
+  return sizeof(std::int64_t);
+}
+
+/// The values of a field, and what they are joined to.
+std::uint64_t BatchSlots::values_bytes(std::size_t f) const {
+  const DeliveredField& field = context_.fields[f];
+  std::uint64_t bytes = 0;
+  for (const auto& sample : samples_) {
+    const std::uint64_t length = length_of(field, sample->id);
+    bytes += 2 * field.value_program->most_bytes(length);
+  }
+  return bytes;
+}
+
+std::uint64_t BatchSlots::guessed_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    if (context_.fields[f].guesses()) bytes += values_bytes(f);
+  }
+  return bytes;
+}
+
+/// REQUIRES: the shapes of dense fields are known.
+std::uint64_t BatchSlots::certain_bytes() const {
+  std::uint64_t bytes = size() * kRowOverheadBytes;
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source == FieldSource::kProgram) {
+      bytes += size() * spec_of(f).size_bytes();
+    } else if (field.source == FieldSource::kValue) {
+      if (!field.guesses()) bytes += values_bytes(f);
+    } else if (field.is_fetched() && field.source != FieldSource::kOnlyRead) {
+      for (const auto& sample : samples_) bytes += length_of(field, sample->id);
+    }
+  }
+  return bytes;
+}
+
+BatchSlots::Bytes BatchSlots::bytes_needed(std::uint64_t most_bytes) const {
+  const std::uint64_t certain = certain_bytes();
+  // The rest is for what is fetched.
+  const std::uint64_t most_guessed =
+      certain < most_bytes ? (most_bytes - certain) / 2 : 0;
+  return {.certain = certain,
+          .guessed = std::min(guessed_bytes(), most_guessed)};
+}
+
+void BatchSlots::take(Reservation reservation, const Bytes& bytes) {
+  room_.begin(context_.fields.size(), size(), bytes.guessed);
+  reservation_ = std::move(reservation);
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    if (context_.fields[f].source == FieldSource::kOnlyRead) break;
+    const bool has_values = context_.fields[f].source == FieldSource::kValue;
+    values_.emplace_back(has_values ? size() : 0);
+    batch_.fields.push_back(empty_array(f));
+  }
+}
+
+bool BatchSlots::finds_room_for_values(SampleWork& sample) {
+  bool has_room = true;
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (!field.guesses()) continue;
+    const std::span<const std::byte> record = sample.record_of(field.column);
+    const auto spec =
+        record.empty()
+            ? field.value_program->spec_for(sample.bytes_of(field.column))
+            : field.cut_chain->value_rest->spec_for(record);
+    if (!spec) continue;  // It will be said why.
+    const ValueRoom::Found found =
+        room_.find(f, *spec, field.joining, field.value_program->pad_rule(),
+                   context_.budget);
+    if (found == ValueRoom::Found::kTooMuch) {
+      sample.fail(Error(
+          ErrorCode::kResourceExhausted,
+          fmt::format("the values of a batch of {} samples need {} or more, "
+                      "but memory= allows {}; raise memory=, or lower the "
+                      "batch size",
+                      size(), format_bytes(room_.needed_bytes()),
+                      format_bytes(context_.budget.capacity_bytes()))));
+    }
+    has_room = has_room && found == ValueRoom::Found::kYes;
+  }
+  return has_room;
+}
+
+FieldArray BatchSlots::empty_array(std::size_t f) {
+  const DeliveredField& field = context_.fields[f];
+  FieldArray array{.name = field.name};
+  switch (field.source) {
+    case FieldSource::kRaw:
+      array = raw_array(field.column);
+      array.name = field.name;
+      break;
+    case FieldSource::kString:
+    case FieldSource::kKey:
+      array.kind = ArrayKind::kStrings;
+      array.strings.resize(size());
+      break;
+    case FieldSource::kValue:  // Until its values are joined.
+      break;
+    default: {
+      const TensorSpec spec = spec_of(f);
+      array.dtype = spec.dtype;
+      array.shape = {static_cast<std::int64_t>(size())};
+      array.shape.insert(array.shape.end(), spec.shape.begin(),
+                         spec.shape.end());
+      array.values = context_.slots.take(size() * spec.size_bytes());
+    }
+  }
+  return array;
+}
+
+/// A row of a dense field is so.
+TensorSpec BatchSlots::spec_of(std::size_t f) const {
+  switch (context_.fields[f].source) {
+    case FieldSource::kProgram: {
+      const std::optional<TensorSpec> fixed =
+          context_.fields[f].program->output();
+      return fixed ? *fixed : context_.shapes.find(f)->spec;
+    }
+    case FieldSource::kFloat64:
+      return {DType::kFloat64, {}};
+    case FieldSource::kValid:
+      return {DType::kUint8, {}};
+    case FieldSource::kSize:
+      return {DType::kInt64, {2}};
+    default:
+      return {DType::kInt64, {}};
+  }
+}
+
+FieldArray BatchSlots::raw_array(std::size_t column) {
+  FieldArray array{.kind = ArrayKind::kRagged};
+  array.offsets = context_.slots.take((size() + 1) * sizeof(std::int64_t));
+  auto* offsets =
+      reinterpret_cast<std::int64_t*>(array.offsets->bytes().data());
+  offsets[0] = 0;
+  for (std::size_t row = 0; row < size(); ++row) {
+    const std::uint64_t length =
+        context_.catalogue.range(column, samples_[row]->id).length_bytes;
+    offsets[row + 1] = offsets[row] + static_cast<std::int64_t>(length);
+  }
+  array.shape = {offsets[size()]};
+  array.values = context_.slots.take(static_cast<std::size_t>(offsets[size()]));
+  return array;
+}
+
+std::span<std::byte> BatchSlots::dense_row(std::size_t field, std::size_t row) {
+  const std::span<std::byte> all = batch_.fields[field].values->bytes();
+  const std::size_t each = all.size() / size();
+  return all.subspan(row * each, each);
+}
+
+std::span<std::byte> BatchSlots::raw_span(std::size_t field, std::size_t row) {
+  FieldArray& array = batch_.fields[field];
+  const auto* offsets =
+      reinterpret_cast<const std::int64_t*>(array.offsets->bytes().data());
+  return array.values->bytes().subspan(
+      static_cast<std::size_t>(offsets[row]),
+      static_cast<std::size_t>(offsets[row + 1] - offsets[row]));
+}
+
+std::span<const std::byte> BatchSlots::row_bytes(std::size_t field,
+                                                 std::size_t row) {
+  if (context_.fields[field].source == FieldSource::kValue) {
+    return values_[field].bytes(row);
+  }
+  FieldArray& array = batch_.fields[field];
+  switch (array.kind) {
+    case ArrayKind::kDense:
+      return dense_row(field, row);
+    case ArrayKind::kRagged:
+      return raw_span(field, row);
+    case ArrayKind::kStrings:
+      return as_bytes(array.strings[row]);
+  }
+  return {};
+}
+
+void BatchSlots::substitute(std::size_t bad_row, std::size_t good_row) {
+  for (std::size_t f = 0; f < batch_.fields.size(); ++f) {
+    FieldArray& array = batch_.fields[f];
+    if (context_.fields[f].source == FieldSource::kValid) continue;
+    if (context_.fields[f].source == FieldSource::kValue) {
+      values_[f].substitute(bad_row, good_row);
+    } else if (array.kind == ArrayKind::kDense) {
+      std::ranges::copy(dense_row(f, good_row), dense_row(f, bad_row).begin());
+    } else if (array.kind == ArrayKind::kStrings) {
+      array.strings[bad_row] = array.strings[good_row];
+    } else {
+      substitute_ragged(array, bad_row, good_row);
+    }
+  }
+}
+
+void BatchSlots::substitute_ragged(FieldArray& array, std::size_t bad_row,
+                                   std::size_t good_row) {
+  auto* offsets =
+      reinterpret_cast<std::int64_t*>(array.offsets->bytes().data());
+  const std::span<std::byte> old = array.values->bytes();
+  const std::int64_t good_size = offsets[good_row + 1] - offsets[good_row];
+  const std::int64_t change =
+      good_size - (offsets[bad_row + 1] - offsets[bad_row]);
+  SlotRef values =
+      context_.slots.take(static_cast<std::size_t>(offsets[size()] + change));
+  auto out = values->bytes().begin();
+  for (std::size_t row = 0; row < size(); ++row) {
+    const std::size_t from = row == bad_row ? good_row : row;
+    out = std::ranges::copy(old.subspan(static_cast<std::size_t>(offsets[from]),
+                                        static_cast<std::size_t>(
+                                            offsets[from + 1] - offsets[from])),
+                            out)
+              .out;
+  }
+  for (std::size_t row = bad_row + 1; row <= size(); ++row) {
+    offsets[row] += change;
+  }
+  array.values = std::move(values);
+  array.shape = {offsets[size()]};
+}
+
+JoinRule BatchSlots::join_rule(std::size_t f) const {
+  const DeliveredField& field = context_.fields[f];
+  return {.joining = field.joining,
+          .pad = field.value_program->pad_rule(),
+          .remedy = field.value_program->remedy()};
+}
+
+Result<void> BatchSlots::join_values() {
+  const auto key_of = [this](std::size_t row) {
+    return std::string(context_.catalogue.key(samples_[row]->id));
+  };
+  for (std::size_t f = 0; f < values_.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source != FieldSource::kSize) continue;
+    LEAT_TRY_VOID(values_[field.size_of].write_sizes(
+        join_rule(field.size_of).pad.height_at, key_of,
+        batch_.fields[f].values->bytes()));
+  }
+  for (std::size_t f = 0; f < values_.size(); ++f) {
+    const DeliveredField& field = context_.fields[f];
+    if (field.source != FieldSource::kValue) continue;
+    Result<void> joined = values_[f].join(join_rule(f), key_of, context_.slots,
+                                          context_.shapes, f, batch_.fields[f]);
+    if (!joined) {
+      return Error(joined.error())
+          .while_doing(fmt::format("field \"{}\"", field.name));
+    }
+  }
+  return {};
+}
+
+Hash128 BatchSlots::hash_of(std::size_t row) {
+  ContentHasher hasher(batch_.epoch, batch_.ids[row]);
+  for (std::size_t f = 0; f < context_.fields.size(); ++f) {
+    const FieldSource source = context_.fields[f].source;
+    if (source == FieldSource::kOnlyRead) break;
+    if (source == FieldSource::kIndex || source == FieldSource::kKey ||
+        source == FieldSource::kValid || source == FieldSource::kSize) {
+      continue;
+    }
+    hasher.field(context_.fields[f].name, row_bytes(f, row));
+    const Joining joining = context_.fields[f].joining;
+    if (joining == Joining::kShapes || joining == Joining::kPadded) {
+      hasher.shape(values_[f].shape(row));
+    }
+  }
+  return hasher.digest();
+}
+
+}  // namespace leat

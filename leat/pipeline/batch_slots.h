@@ -1,0 +1,83 @@
+// The memory of a batch and what lies in it, row by row.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "leat/pipeline/batch.h"
+#include "leat/pipeline/run_context.h"
+#include "leat/pipeline/sample_work.h"
+#include "leat/pipeline/value_room.h"
+#include "leat/pipeline/value_rows.h"
+
+namespace leat {
+
+/// The arrays of a batch's fields: sized before its bytes come, filled row by
+/// row, joined when all rows are there.
+///
+/// Threads:  rows by themselves from any thread; the rest one at a time.
+/// Lifetime: the context, the samples and `batch` outlive it.
+class BatchSlots {
+ public:
+  using Samples = std::vector<std::unique_ptr<SampleWork>>;
+  struct Bytes {
+    std::uint64_t certain = 0;
+    std::uint64_t guessed = 0;  ///< For values whose size only they tell.
+    std::uint64_t total() const { return certain + guessed; }
+  };
+
+  BatchSlots(const RunContext& context, const Samples& samples, Batch& batch);
+
+  /// The bytes that its slots need; of what is guessed, at most half of what
+  /// `most_bytes` leave. REQUIRES: the shapes of dense fields are known.
+  Bytes bytes_needed(std::uint64_t most_bytes) const;
+  /// Takes the slots. REQUIRES: as above; `reservation` is of all of `bytes`.
+  void take(Reservation reservation, const Bytes& bytes);
+  /// The bytes are the user's from now on.
+  void hand_over();
+
+  /// Whether there is memory for what the row's ops make, where only its bytes
+  /// tell how much that is. If that can never be, the sample has failed.
+  /// Called once, before the row is filled.
+  bool finds_room_for_values(SampleWork& sample);
+
+  /// The place of a row of a dense field.
+  std::span<std::byte> dense_row(std::size_t field, std::size_t row);
+  /// The place of the raw bytes of a row: the network may write them there.
+  std::span<std::byte> raw_span(std::size_t field, std::size_t row);
+  void put_value(std::size_t field, std::size_t row, Value value);
+
+  /// Puts the row of a good sample in the place of a bad one's.
+  void substitute(std::size_t bad_row, std::size_t good_row);
+  /// Makes arrays of the values of all rows. Errors: as ValueRows::join()
+  Result<void> join_values();
+  /// A hash of the values of a row, in epoch `batch.epoch`.
+  Hash128 hash_of(std::size_t row);
+
+ private:
+  std::size_t size() const { return samples_.size(); }
+  std::uint64_t length_of(const DeliveredField& field, SampleId id) const;
+  std::uint64_t values_bytes(std::size_t field) const;
+  std::uint64_t guessed_bytes() const;
+  std::uint64_t certain_bytes() const;
+  TensorSpec spec_of(std::size_t field) const;
+  FieldArray empty_array(std::size_t field);
+  FieldArray raw_array(std::size_t column);
+  JoinRule join_rule(std::size_t field) const;
+  std::span<const std::byte> row_bytes(std::size_t field, std::size_t row);
+  void substitute_ragged(FieldArray& array, std::size_t bad_row,
+                         std::size_t good_row);
+
+  const RunContext& context_;
+  const Samples& samples_;
+  Batch& batch_;
+  std::vector<ValueRows> values_;  // One a field; rows only of kValue.
+  ValueRoom room_;                 // For the values of programs that guess.
+  Reservation reservation_;
+};
+
+}  // namespace leat

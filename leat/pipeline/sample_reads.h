@@ -1,0 +1,113 @@
+// How a run fetches bytes: of a sample, or of a piece of a shard.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+#include "leat/pipeline/batch_work.h"
+#include "leat/pipeline/cache_hits.h"
+#include "leat/pipeline/epoch_plan.h"
+#include "leat/pipeline/piece.h"
+#include "leat/pipeline/plan_memory.h"
+#include "leat/pipeline/run_context.h"
+
+namespace leat {
+
+/// Requests that a run has sent.
+struct RunRequests {
+  std::uint64_t sent = 0;     ///< To the store; each read counted once.
+  std::uint64_t retried = 0;  ///< Sent again after a failure.
+  std::uint64_t bytes = 0;    ///< Asked of the store.
+  std::uint64_t misses = 0;   ///< Reads that no cache had an answer to.
+  // Reads that a cache answered instead.
+  std::uint64_t ram_hits = 0;
+  std::uint64_t disk_hits = 0;
+  std::uint64_t peer_hits = 0;
+  std::uint64_t decoded_hits = 0;  ///< Among these, by a decoded record.
+
+  RunRequests& operator+=(const RunRequests& more);
+};
+
+/// Reserves memory in plan order and sends reads that never wait for any.
+///
+/// Threads:  the planner's, but send(), count_retries() and requests(), which
+///           are any's.
+/// Lifetime: context and plan outlive it, and it every read it sent.
+class SampleReads {
+ public:
+  using Done = std::function<void(Result<void>)>;
+  /// Called when the last read of a sample is back: any thread.
+  using Arrive = std::function<void(const std::shared_ptr<BatchWork>&,
+                                    SampleWork&, TimePoint)>;
+
+  SampleReads(const RunContext& context, EpochPlan& plan, std::stop_token stop,
+              Arrive arrive);
+
+  /// Reads the bytes of a field, by themselves or with a piece's. REQUIRES: the
+  /// column is neither missing nor empty, and not on its way.
+  ///
+  /// Errors: as PlanMemory::reserve()
+  Result<void> fetch(SampleWork& sample, std::size_t field, ByteRange range);
+  /// Takes the bytes out of a piece, which is read if it was not.
+  Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
+                                ByteRange range);
+  /// Whether it does. Padding repeats samples whose pieces are long gone: it
+  /// reads them by themselves.
+  bool shares_piece(const SampleWork& sample) const {
+    return context_.pieces != nullptr && sample.is_valid;
+  }
+  /// Every field of the sample was planned.
+  void release_piece(const SampleWork& sample);
+  /// Nothing more will be planned.
+  void release_pieces() { pieces_.clear(); }
+
+  /// Errors: as PlanMemory::reserve()
+  Result<Reservation> reserve(std::uint64_t bytes, std::string_view what);
+  bool can_fit(std::uint64_t bytes) const { return memory_.can_fit(bytes); }
+  std::uint64_t room_bytes() const { return memory_.room_bytes(); }
+  /// Bytes that the planner cannot give back by waiting: see PlanMemory. Pieces
+  /// that it shares out are among them.
+  void hold(std::uint64_t bytes) { memory_.hold(bytes); }
+  void let_go(std::uint64_t bytes) { memory_.let_go(bytes); }
+  std::uint64_t held_bytes() const { return memory_.held_bytes(); }
+  /// The memory of a batch goes on by itself; the pieces are for others too.
+  void let_go_of_batch();
+
+  /// Calls `done` once for each of the `reads`.
+  void send(ByteRange range, std::uint32_t reads, std::span<std::byte> into,
+            ReadObserver* observer, std::optional<ReadHint> hint,
+            const Done& done);
+  /// A read of the sample's own calls this when it is done.
+  Done arrival_of(SampleWork& sample) const;
+
+  CacheHits& hits() { return hits_; }
+  void count_retries(std::uint64_t retries) { retried_ += retries; }
+  std::uint64_t sent() const { return sent_; }
+  RunRequests requests() const;
+
+ private:
+  struct PlannedPiece {
+    std::shared_ptr<Piece> piece;
+    std::uint64_t samples_left;  // Not yet planned.
+  };
+  Result<std::shared_ptr<Piece>> piece_for(SampleId sample, ByteRange range);
+
+  const RunContext& context_;
+  EpochPlan& plan_;
+  const std::stop_token stop_;
+  const Arrive arrive_;
+  PlanMemory memory_;
+  std::map<std::uint64_t, PlannedPiece> pieces_;  // By block.
+  CacheHits hits_;
+  std::atomic<std::uint64_t> sent_ = 0;
+  std::atomic<std::uint64_t> bytes_ = 0;
+  std::atomic<std::uint64_t> retried_ = 0;
+};
+
+}  // namespace leat
