@@ -7,9 +7,9 @@
 // dataset for each of W caches would be W times as large.
 //
 // Balance looks one epoch ahead. Within a step there is little to choose: with
-// equal counts, a rank loads the part of its share that it does not hold. But
-// the rank that loads a sample holds it next, and the time of its next use is
-// known: so it goes to the rank that will hold least of that step.
+// equal counts, a rank loads what it does not hold of its share. But who loads
+// a sample holds it next, and when that is, is known: so it goes to the rank
+// that will hold least of that step.
 
 #include "leat/plan/holder_dealing.h"
 
@@ -43,6 +43,54 @@ Error invalid(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+Result<Steps> steps_from(const HolderDealingOptions& options,
+                         std::uint64_t start) {
+  return Steps::make({.samples = options.samples,
+                      .start = start,
+                      .global_batch = options.global_batch,
+                      .rank = {0, options.world_size},
+                      .tail = options.tail});
+}
+
+std::uint64_t cost_of(const HolderDealingOptions& options, SampleId sample) {
+  return options.cost == nullptr ? 1 : options.cost(sample);
+}
+
+/// How many samples one cache can hold, and one more that it refuses.
+Result<std::uint64_t> most_records(const HolderDealingOptions& options) {
+  std::uint64_t least = 1;
+  if (options.unit == CapacityUnit::kBytes && options.cost != nullptr) {
+    least = kNever;
+    for (std::uint64_t i = 0; i < options.samples; ++i) {
+      const std::uint64_t cost = cost_of(options, {i});
+      if (cost != 0) least = std::min(least, cost);
+    }
+  }
+  const std::uint64_t most =
+      std::min(options.samples, options.capacity / least) + 1;
+  if (most > HolderDealing::kMaxTableBytes / 4 / options.world_size) {
+    return Error(
+        ErrorCode::kResourceExhausted,
+        fmt::format("to simulate {} caches of up to {} samples takes more "
+                    "than {} bytes; use smaller caches, or no locality",
+                    options.world_size, most, HolderDealing::kMaxTableBytes));
+  }
+  return std::min(most, CachePolicySpec::kMaxSamples);
+}
+
+/// Gives each rank its run of a step.
+void deal_runs(const Steps& steps, std::uint64_t step, std::uint32_t ranks,
+               std::span<DealtSample> dealt) {
+  const StepSlice all = steps.all_ranks(step);
+  const std::uint64_t share = all.size() / ranks;
+  const std::uint64_t longer = all.size() % ranks;
+  std::size_t i = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const std::size_t end = i + share + (rank < longer ? 1 : 0);
+    for (; i < end; ++i) dealt[i].rank = rank;
+  }
+}
+
 }  // namespace
 
 class HolderDealing::Simulation {
@@ -51,12 +99,12 @@ class HolderDealing::Simulation {
       : options_(options), share_(options.global_batch / options.world_size) {}
 
   Result<void> build() {
-    LEAT_TRY(const Steps steps, steps_from(0));
+    LEAT_TRY(const Steps steps, steps_from(options_, 0));
     whole_epoch_.emplace(steps);
     read_end_ = options_.tail == Tail::kDrop
                     ? steps.count() * options_.global_batch
                     : options_.samples;
-    LEAT_TRY(most_records_, most_records());
+    LEAT_TRY(most_records_, most_records(options_));
     return restart();
   }
 
@@ -95,7 +143,7 @@ class HolderDealing::Simulation {
     if (steps_->is_whole(step_) && !is_dealt_blindly()) {
       deal_to_holders();
     } else {
-      deal_runs(*steps_, step_);
+      deal_runs(*steps_, step_, options_.world_size, dealt_);
     }
     for (DealtSample& dealt : dealt_) read(dealt);
     position_ = steps_->position_after(step_++);
@@ -103,44 +151,10 @@ class HolderDealing::Simulation {
   }
 
  private:
-  Result<Steps> steps_from(std::uint64_t start, std::uint32_t rank = 0) const {
-    return Steps::make({.samples = options_.samples,
-                        .start = start,
-                        .global_batch = options_.global_batch,
-                        .rank = {rank, options_.world_size},
-                        .tail = options_.tail});
-  }
-
-  /// Nothing is held yet, and the dealing may know no more than the samples so
+  /// Nothing is held yet, and who deals may know no more than the samples so
   /// far.
   bool is_dealt_blindly() const {
     return epoch_ == 0 && options_.order.shuffle == Shuffle::kStream;
-  }
-
-  std::uint64_t cost_of(SampleId sample) const {
-    return options_.cost == nullptr ? 1 : options_.cost(sample);
-  }
-
-  /// How many samples one cache can hold, and one more that it refuses.
-  Result<std::uint64_t> most_records() const {
-    std::uint64_t least = 1;
-    if (options_.unit == CapacityUnit::kBytes && options_.cost != nullptr) {
-      least = kNever;
-      for (std::uint64_t i = 0; i < options_.samples; ++i) {
-        const std::uint64_t cost = cost_of({i});
-        if (cost != 0) least = std::min(least, cost);
-      }
-    }
-    const std::uint64_t most =
-        std::min(options_.samples, options_.capacity / least) + 1;
-    if (most > kMaxTableBytes / 4 / options_.world_size) {
-      return Error(
-          ErrorCode::kResourceExhausted,
-          fmt::format("to simulate {} caches of up to {} samples takes more "
-                      "than {} bytes; use smaller caches, or no locality",
-                      options_.world_size, most, kMaxTableBytes));
-    }
-    return std::min(most, CachePolicySpec::kMaxSamples);
   }
 
   Result<void> restart() {
@@ -186,9 +200,9 @@ class HolderDealing::Simulation {
                           .rank = {0, options_.world_size},
                           .tail = Tail::kKeep}));
     look_up(first.all_ranks(0));
-    deal_runs(first, 0);
+    deal_runs(first, 0, options_.world_size, dealt_);
     for (DealtSample& dealt : dealt_) read(dealt);
-    LEAT_TRY(const Steps rest, steps_from(position));
+    LEAT_TRY(const Steps rest, steps_from(options_, position));
     steps_ = rest;
     step_ = 0;
     position_ = position;
@@ -229,17 +243,6 @@ class HolderDealing::Simulation {
       if (position < read_end_) return epoch * kEpochTime + position;
     }
     return kNever;
-  }
-
-  void deal_runs(const Steps& steps, std::uint64_t step) {
-    const StepSlice all = steps.all_ranks(step);
-    const std::uint64_t share = all.size() / options_.world_size;
-    const std::uint64_t longer = all.size() % options_.world_size;
-    std::size_t i = 0;
-    for (std::uint32_t rank = 0; rank < options_.world_size; ++rank) {
-      const std::size_t end = i + share + (rank < longer ? 1 : 0);
-      for (; i < end; ++i) dealt_[i].rank = rank;
-    }
   }
 
   void deal_to_holders() {
@@ -293,8 +296,7 @@ class HolderDealing::Simulation {
     if (row != nullptr) row[dealt.rank] += static_cast<std::uint32_t>(by);
   }
 
-  /// Among the ranks that have room, the one that will hold least; among
-  /// equals, the one with most room.
+  /// Among those that have room; of equals, who has most.
   std::uint32_t least_holding(AccessTime next_use) {
     const std::uint32_t* row = will_hold(next_use);
     if (row == nullptr) return next_with_room();
@@ -335,7 +337,7 @@ class HolderDealing::Simulation {
 
   void admit(const DealtSample& dealt, AccessTime now) {
     RankCache& cache = caches_[dealt.rank];
-    const std::uint64_t cost = cost_of(dealt.sample);
+    const std::uint64_t cost = cost_of(options_, dealt.sample);
     if (cost == 0) return;
     if (cache.free.empty()) {
       if (cache.sample_of.size() == most_records_) return;
@@ -414,7 +416,7 @@ Result<std::unique_ptr<HolderDealing>> HolderDealing::make(
     return invalid(fmt::format("{} samples are more than {} to be dealt",
                                options.samples, CachePolicySpec::kMaxSamples));
   }
-  // Before anything is divided by a value that is not checked yet.
+  // Before anything is divided by what is not checked yet.
   LEAT_TRY_VOID(Steps::make({.samples = options.samples,
                              .global_batch = options.global_batch,
                              .rank = {0, options.world_size},

@@ -33,6 +33,36 @@ constexpr std::size_t kMostReadBytes = 256 << 10;
 /// A client that goes on sending after its reply is not listened to for longer.
 constexpr std::size_t kMostDrainBytes = 4 << 20;
 
+/// Bytes that were read and not yet parsed: those from `begin` to `end`.
+struct ReadBuffer {
+  std::vector<char> bytes = std::vector<char>(kReadBytes);
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  bool is_empty() const { return begin == end; }
+  std::span<const char> unread() const {
+    return std::span(bytes).subspan(begin, end - begin);
+  }
+  std::span<char> room() { return std::span(bytes).subspan(end); }
+  void grow_to(std::size_t size) {
+    if (bytes.size() < size) bytes.resize(size);
+  }
+  /// False if the unread bytes have become too many.
+  bool make_room() {
+    if (is_empty()) begin = end = 0;
+    if (end < bytes.size()) return true;
+    if (begin > 0) {
+      std::copy(bytes.begin() + long(begin), bytes.begin() + long(end),
+                bytes.begin());
+      end -= std::exchange(begin, 0);
+      return true;
+    }
+    if (bytes.size() >= kMostReadBytes) return false;
+    bytes.resize(bytes.size() * 2);
+    return true;
+  }
+};
+
 template <class Stream>
 class Connection final
     : public ServerConnection,
@@ -49,8 +79,7 @@ class Connection final
         weak_loop_(loop),
         shared_(std::move(shared)),
         stream_(std::forward<Args>(args)...),
-        sender_(stream_, loop->loop, *shared_, *this),
-        in_(kReadBytes) {
+        sender_(stream_, loop->loop, *shared_, *this) {
     loop_.connections.insert(this);
     MutexLock lock(shared_->mutex);
     ++shared_->open;
@@ -111,7 +140,7 @@ class Connection final
   void next_request() {
     parser_.emplace(static_cast<RequestEvents&>(*this));
     if (closes_) return close_now();
-    if (in_begin_ == in_end_) return read();
+    if (in_.is_empty()) return read();
     // Pipelined. Not from here, or a client could make the stack as deep as it
     // likes.
     asio::post(socket().get_executor(),
@@ -119,11 +148,10 @@ class Connection final
   }
 
   void read() {
-    if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
-    if (in_end_ == in_.size() && !make_room()) return refuse();
+    if (!in_.make_room()) return refuse();
     if constexpr (kIsTls) {
       stream_.async_read_some(
-          asio::buffer(in_.data() + in_end_, in_.size() - in_end_),
+          asio::buffer(in_.room().data(), in_.room().size()),
           [self = this->shared_from_this()](const Failure& failure,
                                             std::size_t bytes) {
             if (failure) return;  // The last reference goes, and closes.
@@ -139,8 +167,7 @@ class Connection final
   }
 
   void receive_now() {
-    const Received received =
-        receive(socket().native_handle(), std::span(in_).subspan(in_end_));
+    const Received received = receive(socket().native_handle(), in_.room());
     if (received.bytes > 0) return on_read(received);
     const bool is_spurious =
         received.bytes < 0 &&
@@ -149,30 +176,17 @@ class Connection final
   }
 
   void on_read(const Received& received) {
-    in_end_ += static_cast<std::size_t>(received.bytes);
+    in_.end += static_cast<std::size_t>(received.bytes);
     received_at_ = received.at;
     parse();
   }
 
-  /// False if what is unread has become too much.
-  bool make_room() {
-    if (in_begin_ > 0) {
-      std::copy(in_.begin() + long(in_begin_), in_.begin() + long(in_end_),
-                in_.begin());
-      in_end_ -= std::exchange(in_begin_, 0);
-      return true;
-    }
-    if (in_.size() >= kMostReadBytes) return false;
-    in_.resize(in_.size() * 2);
-    return true;
-  }
-
   void parse() {
     Failure failure;
-    while (in_begin_ < in_end_ && !parser_->is_done()) {
+    while (!in_.is_empty() && !parser_->is_done()) {
       const std::size_t used = parser_->put(
-          asio::buffer(in_.data() + in_begin_, in_end_ - in_begin_), failure);
-      in_begin_ += used;
+          asio::buffer(in_.unread().data(), in_.unread().size()), failure);
+      in_.begin += used;
       if (failure || used == 0) break;
     }
     if (failure && failure != boost::beast::http::error::need_more) {
@@ -186,7 +200,7 @@ class Connection final
     }
     if (parser_->is_header_done() && !std::exchange(is_past_head_, true)) {
       // A body follows: let it come in larger pieces.
-      if (in_.size() < kMostReadBytes) in_.resize(kMostReadBytes);
+      in_.grow_to(kMostReadBytes);
       if (expects_continue()) return answer_expectation();
     }
     read();
@@ -219,10 +233,7 @@ class Connection final
     arrived_ = received_at_;
     owing_since_ = TimePoint::max();
     is_past_head_ = false;
-    if (in_.size() > kReadBytes && in_begin_ == in_end_) {
-      in_begin_ = in_end_ = 0;
-      in_ = std::vector<char>(kReadBytes);
-    }
+    if (in_.bytes.size() > kReadBytes && in_.is_empty()) in_ = ReadBuffer();
     awaiting_reply_ = this->shared_from_this();
     exchange_->on_request([weak = this->weak_from_this(),
                            loop = weak_loop_.lock()](Reply reply) mutable {
@@ -302,10 +313,11 @@ class Connection final
 
   /// Reads and forgets until the client leaves.
   void drain() {
-    in_begin_ = in_end_ = 0;
+    in_.begin = in_.end = 0;
     socket().async_read_some(
-        asio::buffer(in_), [self = this->shared_from_this()](
-                               const Failure& failure, std::size_t bytes) {
+        asio::buffer(in_.bytes),
+        [self = this->shared_from_this()](const Failure& failure,
+                                          std::size_t bytes) {
           self->drained_bytes_ += bytes;
           if (!failure && self->drained_bytes_ < kMostDrainBytes) {
             self->drain();
@@ -319,10 +331,7 @@ class Connection final
   Stream stream_;
   ReplySender<Stream> sender_;
 
-  // The bytes read and not yet parsed are in_[in_begin_, in_end_).
-  std::vector<char> in_;
-  std::size_t in_begin_ = 0;
-  std::size_t in_end_ = 0;
+  ReadBuffer in_;
   std::size_t drained_bytes_ = 0;
 
   std::optional<RequestParser> parser_;

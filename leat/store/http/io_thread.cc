@@ -123,7 +123,7 @@ void IoThread::handle_events() {
   const auto events =
       poller_.wait(may_sleep ? wakes_at() : std::optional(TimePoint()));
   if (may_sleep) mailbox_->awake();
-  note_sleep(from, clock_.now());
+  watch_.slept(from, clock_.now());
   for (const epoll_event& event : events) {
     if (event.data.fd == mailbox_->wake_fd()) {
       eventfd_t ignored = 0;
@@ -146,12 +146,12 @@ std::optional<TimePoint> IoThread::wakes_at() const {
   return std::min(*curl_wakes_at_, *check);
 }
 
-void IoThread::note_sleep(TimePoint from, TimePoint until) {
+void BusyWatch::slept(TimePoint from, TimePoint until) {
   slept_ += until - from;
-  const Nanoseconds watched = until - watched_since_;
+  const Nanoseconds watched = until - since_;
   if (watched < kWatchFor) return;
   is_busy_.store(4 * slept_ < watched, std::memory_order_relaxed);
-  watched_since_ = until;
+  since_ = until;
   slept_ = Nanoseconds(0);
 }
 

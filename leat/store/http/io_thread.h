@@ -20,6 +20,20 @@
 
 namespace leat {
 
+/// Tells whether a thread has worked for most of the last milliseconds.
+///
+/// Threads: is_busy() any; slept() the one that is watched.
+class BusyWatch {
+ public:
+  bool is_busy() const { return is_busy_.load(std::memory_order_relaxed); }
+  void slept(TimePoint from, TimePoint until);
+
+ private:
+  std::atomic<bool> is_busy_ = false;
+  TimePoint since_{};
+  Nanoseconds slept_{0};
+};
+
 /// Carries GETs over connections of its own, and all else over libcurl's multi
 /// interface; both on one epoll.
 ///
@@ -47,9 +61,7 @@ class IoThread final : public SocketOwner {
   /// Requests that have been submitted and not yet answered.
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }
   /// True if it has requests, and of late worked on them for most of the time.
-  bool is_busy() const {
-    return load() != 0 && is_busy_.load(std::memory_order_relaxed);
-  }
+  bool is_busy() const { return load() != 0 && watch_.is_busy(); }
 
  private:
   /// A request, and libcurl's handle for it from the first one on that it
@@ -69,7 +81,6 @@ class IoThread final : public SocketOwner {
   void run();
   void handle_mail();
   void handle_events();
-  void note_sleep(TimePoint from, TimePoint until);
   void act(curl_socket_t socket, int events);
   void reap();
   void cancel_all();
@@ -90,15 +101,13 @@ class IoThread final : public SocketOwner {
   const TransferSettings settings_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<std::size_t> load_ = 0;
-  std::atomic<bool> is_busy_ = false;
+  BusyWatch watch_;
 
   // Used by the thread alone.
   const SteadyClock clock_;
   Poller poller_;
   CURLM* const multi_;
   std::optional<TimePoint> curl_wakes_at_;
-  TimePoint watched_since_;  // For is_busy().
-  Nanoseconds slept_{0};
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> free_;
   HostBook hosts_;
