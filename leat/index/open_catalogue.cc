@@ -86,12 +86,13 @@ bool makes_for_all_nodes(const PublishedPlace& place,
                          const CatalogueOptions& options) {
   return spans_nodes(place.launch) && is_on_first_node(place.launch) &&
          options.index.classes.empty() && options.index.selection.is_usual() &&
-         options.sharing != Sharing::kNever && place.store.traits().can_write;
+         options.sharing != Sharing::kForbidden &&
+         place.store.traits().can_write;
 }
 
 CatalogueOptions with_environment(CatalogueOptions options, const Env& env) {
   if (value_of(env, "LEAT_SHARE_CATALOGUE") == "never") {
-    options.sharing = Sharing::kNever;
+    options.sharing = Sharing::kForbidden;
   }
   return options;
 }

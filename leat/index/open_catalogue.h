@@ -21,8 +21,9 @@
 namespace leat {
 
 /// Whether a job of several nodes puts the catalogue that it makes beside the
-/// data, so that its other nodes find it. LEAT_SHARE_CATALOGUE=never is kNever.
-enum class Sharing : std::uint8_t { kWhereAllowed, kNever };
+/// data, so that its other nodes find it. LEAT_SHARE_CATALOGUE=never is
+/// kForbidden.
+enum class Sharing : std::uint8_t { kWhereAllowed, kForbidden };
 
 struct CatalogueOptions {
   IndexOptions index;
