@@ -10,23 +10,12 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/engine/known_shards.h"
 #include "leat/engine/unindexed.h"
 #include "leat/index/shard_catalogue.h"
 #include "leat/store/layers/read_ahead_store.h"
 
 namespace leat {
-
-/// A run of shards whose members are known.
-struct StreamPart {
-  std::shared_ptr<const Catalogue> catalogue;
-  /// The samples of the dataset before the part.
-  std::uint64_t first_sample = 0;
-  std::uint64_t first_block = 0;
-  /// Its samples, from the first on, whose place in the order is known.
-  std::uint64_t end = 0;
-  /// It is the whole dataset, and the rest of the epoch is in it.
-  bool is_last = false;
-};
 
 struct StreamOptions {
   std::uint32_t window_blocks = 16;
@@ -92,14 +81,6 @@ class ShardStream {
   void stop();
 
  private:
-  /// A shard whose members are known.
-  struct KnownShard {
-    std::uint64_t first_sample = 0;
-    std::uint64_t first_block = 0;
-    std::size_t fields = 0;  ///< Fields of all shards up to it.
-    ScannedShard scanned;
-  };
-
   void run(const std::stop_token& stop);
   Result<std::shared_ptr<const Catalogue>> finish(const std::stop_token& stop);
   Result<std::shared_ptr<const Catalogue>> take_logged(
@@ -112,20 +93,8 @@ class ShardStream {
   Result<void> add(std::size_t shard, const ScannedShard& scanned);
   void write_down(const ScannedShard& scanned);
   Result<void> add_known(std::size_t shard, ScannedShard scanned);
-  void add_fields(const std::vector<FieldSpec>& fields) LEAT_REQUIRES(mutex_);
   std::size_t known_shards() const;
   bool wait(const std::stop_token& stop);
-  std::uint64_t begin_of_block(std::uint64_t block) const LEAT_REQUIRES(mutex_);
-  std::uint64_t window_block(std::uint64_t position) const
-      LEAT_REQUIRES(mutex_);
-  std::optional<std::uint64_t> next_end(std::uint64_t position,
-                                        std::uint64_t global_batch) const
-      LEAT_REQUIRES(mutex_);
-  void let_go_before(std::uint64_t block) LEAT_REQUIRES(mutex_);
-  Result<StreamPart> make_part(std::uint64_t block, std::uint64_t end)
-      LEAT_REQUIRES(mutex_);
-  void mark_windows(std::uint64_t from_block, std::uint64_t position)
-      LEAT_REQUIRES(mutex_);
   Result<void> check_fields(std::size_t shard) LEAT_REQUIRES(mutex_);
   void tell() LEAT_REQUIRES(mutex_);
 
@@ -136,22 +105,16 @@ class ShardStream {
   const UnindexedShards shards_;
   const std::vector<ShardToScan> to_scan_;
   const StreamOptions options_;
-  const EtagKind etags_;
   const Env env_;
 
   mutable Mutex mutex_;
   CondVar changed_;
   std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own: of who scans.
-  std::vector<KnownShard> known_ LEAT_GUARDED_BY(mutex_);
-  std::vector<FieldSpec> fields_ LEAT_GUARDED_BY(mutex_);
-  /// The first sample of each known block, and the place of its bytes.
-  std::vector<std::uint64_t> block_samples_ LEAT_GUARDED_BY(mutex_);
-  std::vector<AheadPlace> block_places_ LEAT_GUARDED_BY(mutex_);
-  std::uint64_t samples_ LEAT_GUARDED_BY(mutex_) = 0;
+  KnownShards known_ LEAT_GUARDED_BY(mutex_);
+  /// Of the first part; nullopt: none was given.
   std::optional<std::size_t> first_fields_ LEAT_GUARDED_BY(mutex_);
   bool wants_parts_ LEAT_GUARDED_BY(mutex_) = true;
-  std::uint64_t news_ LEAT_GUARDED_BY(mutex_) = 0;
-  std::uint64_t heard_ LEAT_GUARDED_BY(mutex_) = 0;
+  bool has_news_ LEAT_GUARDED_BY(mutex_) = false;
   std::optional<Error> failed_ LEAT_GUARDED_BY(mutex_);
   std::shared_ptr<const Catalogue> catalogue_ LEAT_GUARDED_BY(mutex_);
   std::jthread thread_;  // Last: joined before the rest dies.

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "leat/index/listing.h"
 #include "leat/index/open_catalogue.h"
 #include "leat/index/scan_all.h"
-#include "leat/plan/order.h"
 #include "leat/runtime/log.h"
 
 namespace leat {
@@ -23,16 +21,6 @@ namespace {
 
 /// Between two looks at what another process has found.
 constexpr std::chrono::milliseconds kPace{20};
-
-/// The place where the bytes of a sample begin.
-std::uint64_t begin_of(const Catalogue& catalogue, SampleId sample) {
-  std::uint64_t begin = ~std::uint64_t{0};
-  for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {
-    const ByteRange range = catalogue.range(f, sample);
-    if (!range.is_missing()) begin = std::min(begin, range.offset);
-  }
-  return begin;
-}
 
 }  // namespace
 
@@ -123,7 +111,7 @@ Result<void> ShardStream::check_listing(const std::stop_token& stop) {
 /// Makes `all_` of the shards that are known.
 Result<void> ShardStream::add_all_known() {
   all_ = std::make_unique<ShardCatalogue>(
-      shards_.catalogue_options.index.classes, etags_);
+      shards_.catalogue_options.index.classes, etag_kind_of(inner_));
   const std::size_t known = known_shards();
   if (known != 0) shards_.log->rewind();
   for (std::size_t i = 0; i < known; ++i) {
@@ -205,40 +193,12 @@ Result<void> ShardStream::add(std::size_t shard, const ScannedShard& scanned) {
   return {};
 }
 
-/// In order of their first appearance, as `all_` has them.
-void ShardStream::add_fields(const std::vector<FieldSpec>& fields) {
-  for (const FieldSpec& field : fields) {
-    if (std::ranges::find(fields_, field.name, &FieldSpec::name) ==
-        fields_.end()) {
-      fields_.push_back(field);
-    }
-  }
-}
-
 Result<void> ShardStream::add_known(std::size_t shard, ScannedShard scanned) {
-  ShardCatalogue alone(shards_.catalogue_options.index.classes, etags_);
-  LEAT_TRY_VOID(alone.add(to_scan_[shard], scanned));
-  const std::vector<FieldSpec> fields = alone.fields();
-  std::shared_ptr<const Catalogue> catalogue;
-  if (alone.samples() != 0) {
-    LEAT_TRY(catalogue, std::move(alone).open());
-  }
+  LEAT_TRY(ShardFindings found, find_in(to_scan_[shard], std::move(scanned),
+                                        shards_.catalogue_options.index.classes,
+                                        etag_kind_of(inner_)));
   const MutexLock lock(mutex_);
-  add_fields(fields);
-  if (!wants_parts_) scanned = {};
-  known_.push_back({.first_sample = samples_,
-                    .first_block = block_samples_.size(),
-                    .fields = fields_.size(),
-                    .scanned = std::move(scanned)});
-  if (catalogue != nullptr) {
-    const BlockMap blocks = BlockMap::build(*catalogue);
-    for (std::uint64_t b = 0; b < blocks.blocks(); ++b) {
-      const SampleId first{blocks.first_sample(b)};
-      block_samples_.push_back(samples_ + first.value);
-      block_places_.push_back({shard, begin_of(*catalogue, first)});
-    }
-    samples_ += catalogue->samples();
-  }
+  known_.add(std::move(found), wants_parts_);
   tell();
   return {};
 }
