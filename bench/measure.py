@@ -56,7 +56,7 @@ def interleave(
     return found
 
 
-_published: tuple[pathlib.Path, str] | None = None  # Where to, and the command.
+_published: tuple[pathlib.Path, str] | None = None  # The file, and the command.
 
 
 def publish_to(file: pathlib.Path, command: str) -> None:

@@ -38,7 +38,7 @@ Result<ShardFindings> find_in(const ShardToScan& shard, ScannedShard scanned,
                               const std::vector<std::string>& classes,
                               EtagKind etags);
 
-/// What is known of shards from the first on: their fields, the first sample of
+/// The knowledge of shards from the first on: their fields, the first sample of
 /// each block, and which windows of blocks are final. A window is final once
 /// all its blocks are known, for blocks never reach over the end of a shard.
 ///
@@ -75,7 +75,7 @@ class KnownShards {
   /// The shard of the last sample before `end`.
   std::size_t last_shard(std::uint64_t end) const;
 
-  /// Where the bytes of a block begin; behind all that is known if it is not.
+  /// The begin of a block's bytes; behind all that is known if it is not.
   AheadPlace place_of(std::uint64_t block) const;
   /// The same for the windows from that of `from_block` to that of `position`.
   std::vector<AheadPlace> places_of_windows(std::uint64_t from_block,

@@ -111,7 +111,7 @@ class ShardStream {
   CondVar changed_;
   std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own: of who scans.
   KnownShards known_ LEAT_GUARDED_BY(mutex_);
-  /// Of the first part; nullopt: none was given.
+  /// The first part's; nullopt: none was given.
   std::optional<std::size_t> first_fields_ LEAT_GUARDED_BY(mutex_);
   bool wants_parts_ LEAT_GUARDED_BY(mutex_) = true;
   bool has_news_ LEAT_GUARDED_BY(mutex_) = false;

@@ -41,7 +41,7 @@ class Cache:
             draws, calls a function or makes floats: a hit then saves that work too,
             and takes five to ten times the room; ``"auto"``, whichever is expected to
             take less time a sample, for all or for a share of them, by what the first
-            samples cost. What is delivered is the same.
+            samples cost. The batches are the same.
         shared: other jobs of this user on this node that read the same data and say so
             too use these tiers with it: ``ram`` is then what all of them hold together,
             each reads what any has brought, what several miss at once one fetches and
@@ -60,8 +60,8 @@ class Cache:
             two begin with epoch 1 of a stream.
         peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
             same for each; or ``"auto"``, which starts one on each node, on loopback
-            or the job's own network, and ends it with the job. What one rank has
-            fetched, the others find there.
+            or the job's own network, and ends it with the job. One rank fetches,
+            and the others find it there.
         peer_memory: bytes of this node that its server of ``peers="auto"`` may use,
             at least 16 MiB; None for a quarter of what there is.
         peer_patience: how long a peer may keep silent before it is left alone for a

@@ -56,7 +56,7 @@ class Dataset:
         extensions: ends of names that count, such as ``("jpg", "png")``, in any
             case. Left out: images alone, where at least half of all are images; else
             all but documents, such as README.md and labels.csv, where those are
-            few. ``"*"``: all. What is left out is logged once.
+            few. ``"*"``: all. The loader logs once what it leaves out.
         refresh: ``"auto"`` (default) takes a catalogue that is kept if a cheap look
             at the store agrees with it (docs/howto/data-that-changes.md says what
             that cannot see), and else lists again and says what has changed.
@@ -108,7 +108,7 @@ class Dataset:
         self._recipe = recipe
         """None: nobody knows how to make it again."""
         self._dtypes = dtypes
-        """Of fields whose bytes are numbers: each sample is a row of as many."""
+        """The types of fields whose bytes are numbers: each sample is a row of as many."""
         self._readers: dict[int, Any] = {}
         """By process: threads and connections do not survive a fork."""
 
@@ -264,8 +264,8 @@ class Dataset:
             dtype: of the tokens, little-endian; what a ``.npy`` says has to agree.
             seq_len: tokens a window.
             stride: tokens from the beginning of a window to that of the next, at
-                most `seq_len`; None for `seq_len`. Of ``seq_len - 1``, each window
-                begins with the last token of the one before it.
+                most `seq_len`; None for `seq_len`. If it is ``seq_len - 1``, each
+                window begins with the last token of the one before it.
             refresh, storage_options: as for `leat.Dataset`.
 
         Raises:

@@ -75,7 +75,7 @@ Result<std::shared_ptr<const PixelsProgram>> compile_behind_decoder(
                                 PixelLayout::kHwc, "a Chain got");
 }
 
-/// Of an array in C order. Errors: kInvalidArgument: it is in another order
+/// An array in C order. Errors: kInvalidArgument: it is in another order
 Result<TensorSpec> spec_of(const py::buffer_info& info) {
   TensorSpec spec;
   py::ssize_t step = info.itemsize;

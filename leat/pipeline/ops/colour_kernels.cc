@@ -113,7 +113,7 @@ HWY_INLINE V32 greys_at(const std::uint8_t* rgb) {
       hn::TableLookupBytesOr0(pixels, hn::Load(d, kGreenBlue[kPlace])));
 }
 
-/// Of a block; reads no more than that.
+/// The greys of a block; reads no more than that.
 HWY_INLINE V8 grey_at(const std::uint8_t* rgb) {
   const auto lower =
       hn::ReorderDemote2To(D16(), greys_at<0>(rgb), greys_at<0>(rgb + 12));
