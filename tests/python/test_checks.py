@@ -123,6 +123,29 @@ def test_headers_checks_again_when_what_it_includes_changed(tree):
     assert tree.run("check_headers.py").returncode == 1
 
 
+@pytest.mark.parametrize(("source", "listing", "left"), [
+    ('// x\n\n#include "leat/plan/needs.h"\n', "leat_module(plan SOURCES needs.cc)", True),
+    ('#include "leat/plan/needs.h"\n', "leat_module(plan TESTS needs.cc)", True),
+    ('#include "leat/base/a.h"\n#include "leat/plan/needs.h"\n', "leat_module(plan SOURCES needs.cc)", False),
+    ('#define A int\n#include "leat/plan/needs.h"\n', "leat_module(plan SOURCES needs.cc)", False),
+    ('#include "leat/plan/needs.h"\n', "leat_module(plan SOURCES other.cc)", False),
+])
+def test_headers_leaves_to_the_build_those_that_a_source_includes_first(tree, source, listing, left):
+    tree.write("leat/plan/needs.h", "#pragma once\ninline A make() { return {}; }\n")
+    tree.write("leat/plan/needs.cc", source)
+    tree.write("leat/plan/CMakeLists.txt", listing)
+
+    assert (tree.run("check_headers.py").returncode == 0) == left
+
+
+def test_headers_leaves_none_without_a_guard_to_the_build(tree):
+    tree.write("leat/plan/twice.h", "struct Twice {};\n")
+    tree.write("leat/plan/twice.cc", '#include "leat/plan/twice.h"\n')
+    tree.write("leat/plan/CMakeLists.txt", "leat_module(plan SOURCES twice.cc)")
+
+    assert tree.run("check_headers.py").returncode == 1
+
+
 def test_names_of_this_repository_are_unique():
     run = subprocess.run([sys.executable, TOOLS / "check_names.py"],
                          capture_output=True, text=True, check=False)
