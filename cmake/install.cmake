@@ -21,8 +21,27 @@ install(TARGETS leat_all leat_build_flags ${libraries} EXPORT leat
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT leat NAMESPACE leat:: FILE leat-targets.cmake
   DESTINATION ${config_folder})
-install(DIRECTORY leat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "internal" EXCLUDE)
+# The public headers: leat/leat.h and all that it includes. No other is installed.
+set(LEAT_PUBLIC_HEADERS
+  leat.h
+  api/batch_reader.h
+  api/reader_options.h
+  base/check.h
+  base/clock.h
+  base/error.h
+  base/hash.h
+  base/ids.h
+  base/result.h
+  engine/loader_stats.h
+  engine/shuffle_choice.h
+  metrics/stalls.h
+  pipeline/batch.h
+  pipeline/slot.h
+  pipeline/tensor.h)
+foreach(header IN LISTS LEAT_PUBLIC_HEADERS)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES leat/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat/${folder})
+endforeach()
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/leat-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES cmake/leat-config.cmake

@@ -10,19 +10,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 
-#include "leat/base/env.h"
-#include "leat/engine/dataset.h"
-#include "leat/engine/loader.h"
+#include "leat/leat.h"
 
 namespace {
 
 using leat::ArrayKind;
+using leat::BatchReader;
 using leat::FieldArray;
-using leat::Loader;
 using leat::Result;
 
 std::string describe(const FieldArray& field) {
@@ -39,24 +36,21 @@ std::string describe(const FieldArray& field) {
   return field.name;
 }
 
-Result<void> print_epoch(const std::string& url, leat::LoaderOptions options) {
-  const leat::Env env = leat::process_env();
-  LEAT_TRY(leat::Dataset dataset, leat::open_dataset(url, {}, {}, env, {}));
-  LEAT_TRY(const std::unique_ptr<Loader> loader,
-           Loader::open(std::move(dataset), std::move(options), env));
+Result<void> print_epoch(const char* url, const leat::ReaderOptions& options) {
+  LEAT_TRY(BatchReader reader, BatchReader::open(url, options));
 
-  LEAT_TRY(const Loader::Iteration epoch, loader->begin());
+  LEAT_TRY_VOID(reader.begin());
   while (true) {
-    LEAT_TRY(Loader::Next next, loader->next(epoch));
-    if (next.is_end()) break;
-    std::string line = fmt::format("batch {}:", next.batch().step);
-    for (const FieldArray& field : next.batch().fields) {
+    LEAT_TRY(const std::optional<leat::Batch> batch, reader.next());
+    if (!batch) break;
+    std::string line = fmt::format("batch {}:", batch->step);
+    for (const FieldArray& field : batch->fields) {
       line += "  " + describe(field);
     }
     fmt::print("{}\n", line);
   }
 
-  const leat::EpochStats stats = loader->stats().back();
+  const leat::EpochStats stats = reader.stats().back();
   fmt::print("{} samples, {} reads, {} bytes; waited {:.1f} ms of {:.1f} ms\n",
              stats.samples, stats.gets, stats.bytes_read,
              static_cast<double>(stats.wait.count()) / 1e6,
@@ -71,18 +65,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: {} URL BATCH_SIZE [OPS]\n", argv[0]);
     return 2;
   }
-  leat::LoaderOptions options;
-  options.global_batch_size = std::strtoull(argv[2], nullptr, 10);
-  options.shuffle = leat::ShuffleChoice::kNone;
-  if (argc == 4) {
-    Result<std::vector<leat::OpSpec>> ops = leat::parse_ops(argv[3]);
-    if (!ops) {
-      fmt::print(stderr, "{}\n", ops.error().message());
-      return 2;
-    }
-    options.ops = *std::move(ops);
-  }
-  if (Result<void> done = print_epoch(argv[1], std::move(options)); !done) {
+  leat::ReaderOptions options;
+  options.batch_size = std::strtoull(argv[2], nullptr, 10);
+  if (argc == 4) options.ops = argv[3];
+  if (Result<void> done = print_epoch(argv[1], options); !done) {
     fmt::print(stderr, "{}\n", done.error().message());
     return 1;
   }

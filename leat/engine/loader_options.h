@@ -10,6 +10,7 @@
 #include "leat/base/ids.h"
 #include "leat/base/units.h"
 #include "leat/engine/cache_options.h"
+#include "leat/engine/shuffle_choice.h"
 #include "leat/pipeline/delivered_field.h"
 #include "leat/pipeline/program.h"
 #include "leat/pipeline/run_context.h"
@@ -30,15 +31,6 @@ struct TuneOptions {
   /// A file for the tuner's observations, for `leat explain --replay`; empty:
   /// none. With several ranks each has its own, as `LoaderOptions::trace`.
   std::string trace;
-};
-
-/// `shuffle=True` leaves the kind to the layout of the dataset.
-enum class ShuffleChoice : std::uint8_t {
-  kNone,
-  kAuto,
-  kFull,
-  kBlock,
-  kStream
 };
 
 /// More than these are a slip of the pen.

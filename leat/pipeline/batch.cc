@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "leat/pipeline/slot_pool.h"
+
 namespace leat {
 namespace {
 

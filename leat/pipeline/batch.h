@@ -6,10 +6,12 @@
 
 #include "leat/base/hash.h"
 #include "leat/base/ids.h"
-#include "leat/pipeline/slot_pool.h"
+#include "leat/pipeline/slot.h"
 #include "leat/pipeline/tensor.h"
 
 namespace leat {
+
+class SlotPool;  // slot_pool.h
 
 /// How the values of a field lie in a batch.
 enum class ArrayKind : std::uint8_t {

@@ -3,21 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "leat/metrics/metrics.h"
+#include "leat/pipeline/slot.h"
 
 namespace leat {
-
-/// The memory of one field of one batch. Shared by the batch and by every view
-/// that Python makes of it; when the last one dies, on any thread, it goes back
-/// to its pool, even if the loader is gone by then.
-class Slot {
- public:
-  virtual ~Slot() = default;
-  virtual std::span<std::byte> bytes() = 0;
-};
-using SlotRef = std::shared_ptr<Slot>;
 
 /// Hands out slots and keeps a few that came back.
 ///

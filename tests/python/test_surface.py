@@ -103,3 +103,19 @@ def test_what_is_public_says_so():
         found = {path.stem for path in (ROOT / "python/leat" / folder).glob("*.py")}
         public = {name for name in found if not name.startswith("_")}
         assert public == ({"errors", "research", "testing", "trace"} if not folder else set()), folder
+
+
+def includes_of(header: str, found: set[str]) -> set[str]:
+    """`header` and whatever headers of ours it includes, directly or not."""
+    if header not in found:
+        found.add(header)
+        for name in re.findall(r'^#include "leat/(.*)"', (ROOT / "leat" / header).read_text(), re.MULTILINE):
+            includes_of(name, found)
+    return found
+
+
+def test_the_installed_headers_are_those_that_leat_h_includes():
+    listed = re.search(r"set\(LEAT_PUBLIC_HEADERS\s+(.*?)\)", (ROOT / "cmake/install.cmake").read_text(), re.DOTALL)[1].split()
+
+    assert len(listed) <= 15
+    assert set(listed) == includes_of("leat.h", set())

@@ -1,18 +1,38 @@
-// A stranger's program: from the installed headers and leat::leat alone.
+// A stranger's program: from the installed headers and leat::leat alone. Reads
+// the dataset at argv[1], which holds "I am cat" and "I am dog".
+#include <leat/leat.h>
+
 #include <cstdio>
+#include <string>
 
-#include "leat/base/units.h"
-#include "leat/plan/order.h"
-#include "leat/runtime/limits.h"
+namespace {
 
-int main() {
-  const leat::EpochOrder order(10, {.seed = 1}, nullptr, /*epoch=*/0);
-  const leat::SampleId first = order.at(0);
-  const auto size = leat::parse_bytes("64MiB");
-  std::printf("first sample %d of 10, %u threads\n",
-              static_cast<int>(first.value),
-              leat::effective_limits().threads());
-  const bool is_right =
-      order.position_of(first) == 0 && size && *size == 64 * leat::kMiB;
-  return is_right ? 0 : 1;
+leat::Result<std::string> texts_of(const char* url) {
+  LEAT_TRY(leat::BatchReader reader,
+           leat::BatchReader::open(url, {.batch_size = 1}));
+  LEAT_TRY_VOID(reader.begin());
+  std::string texts;
+  while (true) {
+    LEAT_TRY(const std::optional<leat::Batch> batch, reader.next());
+    if (!batch) break;
+    const auto bytes = batch->fields.at(0).values->bytes();
+    texts.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::printf("%s: %s\n", batch->fields[0].name.c_str(),
+                std::string(to_string(batch->fields[0].dtype)).c_str());
+  }
+  std::printf("waited for %lld ns\n",
+              static_cast<long long>(reader.stats().back().wait.count()));
+  return texts;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const leat::Result<std::string> texts = texts_of(argv[1]);
+  if (!texts) {
+    std::fprintf(stderr, "%s\n", texts.error().message().c_str());
+    return 1;
+  }
+  return *texts == "I am catI am dog" ? 0 : 1;
 }

@@ -1,0 +1,92 @@
+// Reads the batches of a dataset.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/api/reader_options.h"
+#include "leat/base/ids.h"
+#include "leat/base/result.h"
+#include "leat/engine/loader_stats.h"
+#include "leat/pipeline/batch.h"
+
+namespace leat {
+
+/// Reads the batches of one rank, epoch after epoch.
+///
+///     LEAT_TRY(BatchReader reader,
+///              BatchReader::open("s3://bucket/train", {.batch_size = 256}));
+///     LEAT_TRY_VOID(reader.begin());
+///     while (true) {
+///       LEAT_TRY(const std::optional<Batch> batch, reader.next());
+///       if (!batch) break;
+///       train(*batch);
+///     }
+///
+/// Threads:  begin(), next() and moves belong to one thread at a time; the
+///           other calls may come from any, also while next() waits.
+/// Lifetime: batches outlive it. Destruction ends all that runs. In a forked
+///           child every call fails. REQUIRES of each call: not moved from.
+class BatchReader {
+ public:
+  /// Opens the dataset at `url` (s3://, http(s)://, file:// or a path),
+  /// lists its objects if there is no catalogue of it yet, and starts the
+  /// threads. Blocks; `stop` ends the waiting.
+  ///
+  /// Errors:
+  ///   kInvalidArgument  an option or a URL that cannot be, named with its
+  ///                     remedy; no sample at all
+  ///   kNotFound, kPermissionDenied, kUnavailable, kCancelled, …
+  ///                     what the store said once retries were exhausted
+  static Result<BatchReader> open(std::string_view url,
+                                  const ReaderOptions& options,
+                                  const std::stop_token& stop = {});
+  ~BatchReader();
+  BatchReader(BatchReader&& other) noexcept;
+  BatchReader& operator=(BatchReader&& other) noexcept;
+
+  /// Starts the next epoch if the running one has delivered a batch, else goes
+  /// on with it; after load_state() at the position loaded.
+  Result<void> begin();
+
+  /// Waits for the next batch; nullopt once the epoch has ended.
+  ///
+  /// Errors:
+  ///   kInvalidArgument    nothing was begun, or this is a forked child
+  ///   kCorrupt, kNotFound a bad sample, named with its cause
+  ///   kResourceExhausted  one batch does not fit into `memory_bytes`
+  ///   others              what the store said once retries were exhausted
+  Result<std::optional<Batch>> next();
+
+  /// begin() will start `epoch`, unless it is the one that load_state() is in.
+  Result<void> set_epoch(std::uint64_t epoch);
+
+  /// The delivered position, as JSON: good for every rank and any world size.
+  std::string state() const;
+  /// Errors: kInvalidArgument if it is no state, or one of other data, seed or
+  /// shuffle; the message names both values
+  Result<void> load_state(std::string_view json);
+
+  /// Batches that this rank gets in a whole epoch; nullopt while shards have
+  /// yet to be indexed.
+  std::optional<std::uint64_t> length() const;
+  /// The names of a batch's fields, in their order; none while shards have yet
+  /// to be indexed.
+  std::vector<std::string> field_names() const;
+  Rank rank() const;
+
+  /// One entry for each epoch that was begun, the latest last.
+  std::vector<EpochStats> stats() const;
+
+ private:
+  struct Running;
+  explicit BatchReader(std::unique_ptr<Running> running);
+
+  std::unique_ptr<Running> running_;
+};
+
+}  // namespace leat
