@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from leat._arguments import checks_names
 from leat.errors import InvalidArgument
 
 _MOST = 1024
 
 
+@checks_names()
 class SizeBuckets:
     """A loader's ``sampler=`` that puts samples of like size into the same steps, so that
     padding wastes little. Beside ``train=``, or ``shuffle=`` True or False.

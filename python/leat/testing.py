@@ -26,6 +26,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Optional, Union
 
+from leat._arguments import checks_names
+
 __all__ = ["Bucket", "content_hash", "find_binary"]
 
 _START_SECONDS = 30.0
@@ -62,6 +64,7 @@ def content_hash(epoch: int, sample: int, fields: Mapping[str, Any]) -> int:
     return _native.hash_of_sample(epoch, sample, list(fields.items()))
 
 
+@checks_names()
 class Bucket:
     """Serves the folder `path` with `leat bucket` while it is entered.
 

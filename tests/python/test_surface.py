@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pathlib
 import pydoc
@@ -11,6 +12,7 @@ import pytest
 
 import leat
 import leat.research
+import leat.testing
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/loader.md").read_text()
@@ -65,6 +67,10 @@ def test_each_argument_is_in_the_docstring():
     (lambda: leat.Cache(ram=1, placement="any"), r"no argument 'placement': .*leat.research.Cache\(placement=…\)"),
     (lambda: leat.Shuffle(windows=1), "did you mean 'window'"),
     (lambda: leat.WeightedSampler(weight=[1]), "did you mean 'weights'"),
+    (lambda: leat.SizeBuckets("width", cont=2), "SizeBuckets has no argument 'cont'; did you mean 'count'"),
+    (lambda: leat.ops.Resize(8, interpolate="box"), "Resize has no argument 'interpolate'; did you mean 'interpolation'"),
+    (lambda: leat.testing.Bucket(".", latencies="1ms"), "did you mean 'latency'"),
+    (lambda: importlib.import_module("leat.torch").DataLoader([1], batchsize=1), "DataLoader has no argument 'batchsize'; did you mean 'batch_size'"),
 ])  # fmt: skip
 def test_an_unknown_argument_names_the_nearest(make, says):
     with pytest.raises(TypeError, match=says):

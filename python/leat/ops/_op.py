@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Sequence, Union
 
 import numpy as np
 
+from leat._arguments import checks_names
 from leat.errors import InvalidArgument
 
 Size = Union[int, Sequence[int]]
@@ -59,6 +60,10 @@ class Op:
     _name = ""
     per = "sample"
     """Or "batch": it gets what the loader delivers."""
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):
+            checks_names()(cls)
 
     def __init__(
         self, params: dict[str, Any], field: str | None, to: str | None

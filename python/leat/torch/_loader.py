@@ -10,6 +10,7 @@ import torch.utils.data
 from torch.utils.data import Sampler
 
 import leat
+from leat._arguments import checks_names
 from leat.errors import InvalidArgument
 from leat.torch import _engine as engines
 from leat.torch import _position as positions
@@ -26,6 +27,7 @@ DEFAULT_THREADS = 64
 """Published measurements of GETs in flight level off here; docs/coming-from."""
 
 
+@checks_names()
 class DataLoader(torch.utils.data.DataLoader[T]):
     """torch's DataLoader, but threads fetch its items at once.
 
