@@ -47,11 +47,13 @@ std::string_view place_we_do_not_read(std::string_view scheme,
       "Azure Blob Storage is not supported yet; mount the container "
       "(blobfuse2) "
       "and give the path, put an S3 gateway in front of it and give s3:// with "
-      "endpoint_url=, or copy the data to a bucket";
+      "storage_options={\"endpoint_url\": …} (--endpoint-url), or copy the "
+      "data to a bucket";
   constexpr std::string_view kGoogle =
       "gs:// is not supported by its own protocol; Google Cloud Storage speaks "
       "S3's: make an HMAC key, and give s3://BUCKET with "
-      "endpoint_url=\"https://storage.googleapis.com\"";
+      "storage_options={\"endpoint_url\": \"https://storage.googleapis.com\"} "
+      "(--endpoint-url)";
   constexpr std::array<std::string_view, 8> kAzureSchemes = {
       "az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs", "azblob"};
   if (std::ranges::find(kAzureSchemes, scheme) != kAzureSchemes.end()) {

@@ -87,7 +87,8 @@ TEST(UrlTest, SaysHowToComeToWhatLiesElsewhere) {
     ASSERT_FALSE(url) << azure;
     EXPECT_EQ(url.error().code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(url.error().message(), ::testing::HasSubstr("Azure"));
-    EXPECT_THAT(url.error().message(), ::testing::HasSubstr("endpoint_url="));
+    EXPECT_THAT(url.error().message(),
+                ::testing::HasSubstr("endpoint_url\": "));
   }
   EXPECT_THAT(parse_url("gs://bucket/x").error().message(),
               ::testing::HasSubstr("storage.googleapis.com"));

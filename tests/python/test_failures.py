@@ -163,7 +163,7 @@ def test_another_protocol_is_told_soon():
 
 
 @pytest.mark.parametrize(("url", "words"), [
-    ("https://account.blob.core.windows.net/container", ("Azure", "endpoint_url=")),
+    ("https://account.blob.core.windows.net/container", ("Azure", 'storage_options={"endpoint_url":')),
     ("abfss://container@account.dfs.core.windows.net/data", ("Azure", "blobfuse2")),
     ("gs://bucket/data", ("storage.googleapis.com", "HMAC")),
 ])

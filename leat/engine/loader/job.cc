@@ -115,7 +115,8 @@ void settle_order(Job& job, const Catalogue* catalogue) {
 Result<void> settle_tail(Job& job) {
   const LoaderOptions& options = job.options;
   if (options.pad && options.drop_last.value_or(false)) {
-    return refuse("pad=True keeps the last step, drop_last=True drops it");
+    return refuse(
+        "pad keeps the last step and drop_last drops it; give one of the two");
   }
   if (options.shuffle_window == 0) {
     return refuse("shuffle_window=0; a window has at least one piece");
