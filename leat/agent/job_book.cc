@@ -187,15 +187,15 @@ void JobBook::hear_of_elsewhere(const std::string& id, const Job& job) {
 }
 
 std::optional<Pace> JobBook::pace_of(const Job& job,
-                                     const NodeSharing::Job& known) const {
+                                     const SharingJob& known) const {
   if (job.members.size() >= job.registration.world_size) return std::nullopt;
-  const auto pace = NodeSharing::pace_of(known);
+  const auto pace = known.pace();
   if (!pace) return std::nullopt;
   return scaled(*pace, 1 / static_cast<double>(job.members.size()));
 }
 
 void JobBook::note(const std::string& id, const Job& job, double unix_seconds) {
-  const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+  const SharingJob& known = sharing_.jobs().find(id)->second;
   if (!known.has_found) return;
   history_.push_back(
       {.time_seconds = unix_seconds,
@@ -247,7 +247,7 @@ void JobBook::tick(double now, double unix_seconds) {
 }
 
 /// The share of a job's tiers that are dealt out here: bytes of all its ranks.
-Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
+Share JobBook::cache_share_of(const SharingJob& known) const {
   const NodeResources& node = sharing_.node();
   const CacheRoom& asked = known.ask.cache;
   Share share;
@@ -261,7 +261,7 @@ Share JobBook::cache_share_of(const NodeSharing::Job& known) const {
 }
 
 /// The share of all ranks of a job here.
-Share JobBook::whole_share_of(const NodeSharing::Job& known) const {
+Share JobBook::whole_share_of(const SharingJob& known) const {
   const Grant& grant = known.grant;
   const auto count = [](double value) {
     return static_cast<std::size_t>(value);
@@ -276,7 +276,7 @@ Share JobBook::whole_share_of(const NodeSharing::Job& known) const {
 }
 
 Share JobBook::share_of(const Job& job, std::size_t place,
-                        const NodeSharing::Job& known) const {
+                        const SharingJob& known) const {
   const Grant& grant = known.grant;
   const auto count = static_cast<double>(job.members.size());
   const auto part = [&](double of) {
@@ -301,7 +301,7 @@ Share JobBook::share_of(const Job& job, std::size_t place,
 std::map<MemberId, JobBook::Told> JobBook::take_shares() {
   std::map<MemberId, Told> shares;
   for (const auto& [id, job] : jobs_) {
-    const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+    const SharingJob& known = sharing_.jobs().find(id)->second;
     const std::optional<Pace> pace = pace_of(job, known);
     for (std::size_t i = 0; i < job.members.size(); ++i) {
       Member& member = members_[job.members[i]];
@@ -386,7 +386,7 @@ std::vector<LinkView> JobBook::links() const {
 }
 
 JobView JobBook::view_of(const std::string& id, const Job& job) const {
-  const NodeSharing::Job& known = sharing_.jobs().find(id)->second;
+  const SharingJob& known = sharing_.jobs().find(id)->second;
   JobView view{.id = id,
                .name = job.registration.name,
                .dataset = job.registration.dataset,
@@ -417,12 +417,11 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     view.stalls = job.stalls;
   }
   if (known.fit.is_known()) {
-    const JobSpeed speed = NodeSharing::speed_of(known);
+    const JobSpeed speed = known.speed();
     if (std::isfinite(speed.compute_ceiling)) {
       view.compute_ceiling = speed.compute_ceiling;
     }
-    view.bottleneck =
-        to_string(NodeSharing::predict_with(known, known.grant).bound);
+    view.bottleneck = to_string(known.predict_with(known.grant).bound);
   }
   return view;
 }

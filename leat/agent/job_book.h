@@ -101,12 +101,11 @@ class JobBook {
   /// A point of the history.
   void note(const std::string& id, const Job& job, double unix_seconds);
   void hear_of_elsewhere(const std::string& id, const Job& job);
-  std::optional<Pace> pace_of(const Job& job,
-                              const NodeSharing::Job& known) const;
-  Share whole_share_of(const NodeSharing::Job& known) const;
-  Share cache_share_of(const NodeSharing::Job& known) const;
+  std::optional<Pace> pace_of(const Job& job, const SharingJob& known) const;
+  Share whole_share_of(const SharingJob& known) const;
+  Share cache_share_of(const SharingJob& known) const;
   Share share_of(const Job& job, std::size_t place,
-                 const NodeSharing::Job& known) const;
+                 const SharingJob& known) const;
   std::vector<LinkView> links() const;
   JobView view_of(const std::string& id, const Job& job) const;
 

@@ -215,8 +215,7 @@ class Mix {
     for (const std::size_t node : jobs_[i].nodes) {
       const std::optional<Pace> there = std::exchange(
           paces_[{i, node}],
-          NodeSharing::pace_of(
-              agents_[1 - node].jobs().find(jobs_[i].name)->second));
+          agents_[1 - node].jobs().find(jobs_[i].name)->second.pace());
       if (there) agents_[node].set_elsewhere(jobs_[i].name, *there);
     }
   }

@@ -10,40 +10,31 @@ namespace {
 constexpr double kLongestReport = 2;
 constexpr double kLongestStep = 4;  // The longest time, in seconds, that is
                                     // counted together.
-// A node may go beyond another's offer by this factor: figures differ by that
-// from report to report.
-constexpr double kAhead = 1.05;
 constexpr double kSoon = 1;  // Seconds: that much more or less is all the same.
 constexpr double kLeastWorth = 0.6;  // The worth of the job that has longest to
                                      // go.
 // The weight of a job's earlier reads, with each report, if they were more.
 constexpr double kKeptReads = 0.7;
 
-Grant within_ask(const NodeSharing::Job& job, Grant grant) {
-  grant.threads = std::min(grant.threads, std::max(1.0, job.ask.most_threads));
-  grant.in_flight =
-      std::min(grant.in_flight, std::max(1.0, job.ask.most_in_flight));
-  return grant;
-}
-
 }  // namespace
 
 void NodeSharing::arrive(const std::string& job, const JobAsk& ask) {
-  jobs_.emplace(job, Job{.ask = ask, .fit = JobFit(ask.dataset_samples)});
-  Job& at = jobs_.find(job)->second;
+  jobs_.emplace(job,
+                SharingJob{.ask = ask, .fit = JobFit(ask.dataset_samples)});
+  SharingJob& at = jobs_.find(job)->second;
   at.is_cache_dealt = most_cache_of(at) > 0;
   count_sharers();
-  event_ = "a job came";
-  has_arrival_ = true;
-  has_said_nothing_to_gain_ = false;
+  reasons_.event = "a job came";
+  reasons_.has_arrival = true;
+  log_.has_said_nothing_to_gain = false;
 }
 
 void NodeSharing::leave(const std::string& job) {
   if (jobs_.erase(job) == 0) return;
   count_sharers();
-  event_ = "a job left";
-  has_room_ = true;
-  has_said_nothing_to_gain_ = false;
+  reasons_.event = "a job left";
+  reasons_.has_room = true;
+  log_.has_said_nothing_to_gain = false;
 }
 
 void NodeSharing::count_sharers() {
@@ -55,26 +46,18 @@ void NodeSharing::count_sharers() {
   }
 }
 
-double NodeSharing::most_cache_of(const Job& job) const {
-  const CacheRoom room = room_of(job);
+double NodeSharing::most_cache_of(const SharingJob& job) const {
+  const CacheRoom room = job.room();
   const auto sharers = static_cast<double>(job.sharers);
   const double ram = node_.cache_bytes - node_.disk_bytes;
   return std::min(room.ram_bytes, ram / sharers) +
          std::min(room.disk_bytes, node_.disk_bytes / sharers);
 }
 
-/// The room that it may fill itself. Every job that shares its cache tells the
-/// size.
-CacheRoom NodeSharing::room_of(const Job& job) {
-  const auto sharers = static_cast<double>(job.sharers);
-  return {.ram_bytes = job.ask.cache.ram_bytes / sharers,
-          .disk_bytes = job.ask.cache.disk_bytes / sharers};
-}
-
 void NodeSharing::report(const std::string& job, const JobReport& report) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  Job& at = found->second;
+  SharingJob& at = found->second;
   if (at.unlearned) learn(at);
   at.unlearned = report;
   if (is_credible(report)) {
@@ -85,7 +68,7 @@ void NodeSharing::report(const std::string& job, const JobReport& report) {
   }
 }
 
-void NodeSharing::learn(Job& job) {
+void NodeSharing::learn(SharingJob& job) {
   const JobReport report = *std::exchange(job.unlearned, std::nullopt);
   watch_epochs(job, report);
   watch_idleness(job, report);
@@ -105,10 +88,10 @@ void NodeSharing::learn(Job& job) {
   job.has_found = true;
   job.fit.observe(whole, job.grant,
                   {.elsewhere = job.elsewhere, .link_load = link_load(job)});
-  look_for_gain(job);
+  log_.fill_in_gain(job);
 }
 
-double NodeSharing::link_load(const Job& job) const {
+double NodeSharing::link_load(const SharingJob& job) const {
   double read = 0;
   for (const auto& [id, other] : jobs_) read += other.reading;
   double most = read / node_.bytes_per_second;
@@ -126,16 +109,16 @@ double NodeSharing::link_load(const Job& job) const {
 /// From here on, its caches' answers and its remaining time may belong to
 /// another epoch. Epochs that are shorter than the rest between changes are no
 /// reason.
-void NodeSharing::watch_epochs(Job& job, const JobReport& report) {
+void NodeSharing::watch_epochs(SharingJob& job, const JobReport& report) {
   if (!is_credible(report)) return;
   job.epoch_seconds += std::min(report.seconds, kLongestReport);
   if (report.epochs <= 0) return;
   if (std::exchange(job.epoch_seconds, 0) < options_.least_seconds) return;
-  has_epoch_ended_ = true;
-  if (event_.empty()) event_ = "an epoch has ended";
+  reasons_.has_epoch_ended = true;
+  if (reasons_.event.empty()) reasons_.event = "an epoch has ended";
 }
 
-void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
+void NodeSharing::watch_idleness(SharingJob& job, const JobReport& report) {
   const bool was_idle = job.is_idle();
   const bool asks = report.samples > 0 || report.reads > 0 ||
                     report.tasks > 0 || report.wait_seconds > 0;
@@ -146,9 +129,9 @@ void NodeSharing::watch_idleness(Job& job, const JobReport& report) {
     job.idle_seconds += std::min(report.seconds, kLongestReport);
   }
   if (was_idle == job.is_idle()) return;
-  event_ = was_idle ? "a job reads again" : "a job asks for nothing";
-  (was_idle ? has_arrival_ : has_room_) = true;
-  has_said_nothing_to_gain_ = false;
+  reasons_.event = was_idle ? "a job reads again" : "a job asks for nothing";
+  (was_idle ? reasons_.has_arrival : reasons_.has_room) = true;
+  log_.has_said_nothing_to_gain = false;
 }
 
 void NodeSharing::set_elsewhere(const std::string& job, const Pace& pace) {
@@ -156,54 +139,17 @@ void NodeSharing::set_elsewhere(const std::string& job, const Pace& pace) {
   if (found != jobs_.end()) found->second.elsewhere = pace;
 }
 
-double NodeSharing::outside_of(const Job& job) {
-  return job.elsewhere ? kAhead * job.elsewhere->offered : kUnbounded;
-}
-
-JobSpeed NodeSharing::speed_of(const Job& job) {
-  const double ceiling = job.elsewhere ? job.elsewhere->ceiling : 0;
-  if (!job.is_cache_dealt) return job.fit.speed_as_it_hits(ceiling);
-  JobSpeed speed = job.fit.speed(ceiling);
-  // With equal parts, a part that one job fills answers each as if it were so
-  // many times as large.
-  speed.dataset_bytes /= static_cast<double>(job.sharers);
-  return speed;
-}
-
-Prediction NodeSharing::predict_with(const Job& job, const Grant& grant) {
-  return predict(speed_of(job), within_ask(job, grant));
-}
-
-std::optional<Pace> NodeSharing::pace_of(const Job& job) {
-  if (!job.fit.is_known()) return std::nullopt;
-  const double reached = predict_with(job, job.grant).rate;
-  return Pace{.offered = std::max(job.offered, reached),
-              .reached = reached,
-              .ceiling = job.fit.speed().compute_ceiling};
-}
-
 void NodeSharing::set_resources(const NodeResources& node) {
   if (std::floor(node.threads) > std::floor(node_.threads)) {
-    event_ = "there are more cores";
-    has_room_ = true;
+    reasons_.event = "there are more cores";
+    reasons_.has_room = true;
   }
   node_ = node;
 }
 
-double NodeSharing::predicted_rate(const Job& job) {
-  if (!job.fit.is_known()) return 0;
-  // A cache that fills is not yet what it will be.
-  const JobSpeed speed =
-      job.fit.speed_as_it_hits(job.elsewhere ? job.elsewhere->ceiling : 0);
-  const double rate =
-      std::min(predict(speed, within_ask(job, job.grant)).rate,
-               job.elsewhere ? job.elsewhere->reached : kUnbounded);
-  return std::isfinite(rate) ? rate : 0;
-}
-
-std::vector<NodeSharing::JobEntry*> NodeSharing::working() {
-  std::vector<JobEntry*> working;
-  for (JobEntry& entry : jobs_) {
+std::vector<SharingEntry*> NodeSharing::working() {
+  std::vector<SharingEntry*> working;
+  for (SharingEntry& entry : jobs_) {
     if (!entry.second.is_idle()) working.push_back(&entry);
   }
   return working;
@@ -222,17 +168,17 @@ NodeResources NodeSharing::shared() const {
 }
 
 std::vector<Claim> NodeSharing::claims(
-    const std::vector<JobEntry*>& jobs) const {
+    const std::vector<SharingEntry*>& jobs) const {
   std::vector<Claim> claims;
-  for (const JobEntry* entry : jobs) {
-    const Job& job = entry->second;
-    Claim claim{.outside_ceiling = outside_of(job),
+  for (const SharingEntry* entry : jobs) {
+    const SharingJob& job = entry->second;
+    Claim claim{.outside_ceiling = job.outside(),
                 .most_threads = std::max(1.0, job.ask.most_threads),
                 .most_in_flight = std::max(1.0, job.ask.most_in_flight),
                 .most_cache_bytes = most_cache_of(job),
                 .buckets = job.ask.buckets};
     if (job.fit.is_known()) {
-      claim.speed = speed_of(job);
+      claim.speed = job.speed();
       claim.speed.latency_seconds = job.fit.latency_with_room();
     }
     claim.used_bytes_per_second = job.read_bytes_per_second;
@@ -246,13 +192,13 @@ std::vector<Claim> NodeSharing::claims(
 
 /// A job counts by how soon it could be done: its share is then free for those
 /// that have longer to go.
-void NodeSharing::prefer_short(const std::vector<JobEntry*>& jobs,
+void NodeSharing::prefer_short(const std::vector<SharingEntry*>& jobs,
                                std::vector<Claim>& claims) const {
   double least = kUnbounded;
   double longest = 0;
   std::vector<double> left;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Job& job = jobs[i]->second;
+    const SharingJob& job = jobs[i]->second;
     const double samples = job.ask.samples_to_do - job.samples_done;
     const double rate = rate_alone(node_, claims[i]);
     left.push_back(samples > 0 && std::isfinite(rate) && rate > 0
@@ -269,11 +215,11 @@ void NodeSharing::prefer_short(const std::vector<JobEntry*>& jobs,
   }
 }
 
-void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
+void NodeSharing::make_offers(const std::vector<SharingEntry*>& jobs,
                               const std::vector<Claim>& claims,
                               const std::vector<Grant>& best) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    Job& job = jobs[i]->second;
+    SharingJob& job = jobs[i]->second;
     job.offered = 0;
     if (!job.fit.is_known()) continue;
     Grant most = best[i];
@@ -282,7 +228,7 @@ void NodeSharing::make_offers(const std::vector<JobEntry*>& jobs,
       free[i].outside_ceiling = kUnbounded;
       most = allocate(shared(), free, options_.allocation)[i];
     }
-    job.offered = predict(claims[i].speed, within_ask(job, most)).rate;
+    job.offered = predict(claims[i].speed, job.within_ask(most)).rate;
   }
 }
 

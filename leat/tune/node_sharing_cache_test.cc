@@ -34,8 +34,8 @@ TEST(NodeSharingCacheTest, BytesOfACacheThatJobsShareCountOnce) {
   EXPECT_EQ(world.grant_of("a").cache_bytes, world.grant_of("b").cache_bytes);
   EXPECT_NEAR(world.grant_of("c").cache_bytes, 500, 1e-6);
   for (const auto& [id, job] : world.sharing().jobs()) {
-    EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate,
-                world.rate_of(id), 0.01 * world.rate_of(id))
+    EXPECT_NEAR(job.predict_with(job.grant).rate, world.rate_of(id),
+                0.01 * world.rate_of(id))
         << id;
   }
 }
@@ -102,8 +102,8 @@ TEST(NodeSharingCacheTest, ACacheThatIsNotDealtOutCountsByWhatItAnswers) {
                        80, 1));
     sharing.decide(second);
   }
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
-  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
+  const SharingJob& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(job.predict_with(job.grant).rate, 80, 0.1);
   EXPECT_NEAR(job.expected_rate, 80, 0.1);
 }
 
@@ -114,8 +114,8 @@ TEST(NodeSharingCacheTest, ACacheThatFillsIsForetoldByWhatItAnswersNow) {
     sharing.report("a", report_of(kFar, {.threads = 8, .in_flight = 8}, 8, 1));
     sharing.decide(second);
   }
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
-  EXPECT_NEAR(NodeSharing::predict_with(job, job.grant).rate, 80, 0.1);
+  const SharingJob& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(job.predict_with(job.grant).rate, 80, 0.1);
   EXPECT_NEAR(job.expected_rate, 8, 0.1);
 }
 

@@ -48,47 +48,73 @@ constexpr std::array kShown = {
     Shown{Setting::kRamBytes, [](const Grant& g) { return g.ram_bytes(); }},
     Shown{Setting::kDiskBytes, [](const Grant& g) { return g.disk_bytes; }}};
 
-}  // namespace
-
-void NodeSharing::look_for_gain(Job& job) {
-  if (job.decision == 0 || ++job.reports_since < kGainReports) return;
-  const std::uint64_t oldest = decided_ - decisions_.size() + 1;
-  for (std::uint64_t n = std::max(job.decision, oldest);
-       job.rate_before > 0 && n <= job.last_decision; ++n) {
-    decisions_[n - oldest].found_gain =
-        job.fit.found_rate() / job.rate_before - 1;
-  }
-  job.decision = 0;
-}
-
-bool NodeSharing::has_drifted() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    const Job& job = entry.second;
+bool has_drifted(const SharingJobs& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
+    const SharingJob& job = entry.second;
     const bool is_known = job.fit.is_known();
     if (is_known != job.was_known) return true;
-    return is_known && (has_drifted_from(speed_of(job), job.decided_by) ||
-                        differs(outside_of(job), job.decided_outside));
+    return is_known && (has_drifted_from(job.speed(), job.decided_by) ||
+                        differs(job.outside(), job.decided_outside));
   });
 }
 
-bool NodeSharing::has_newly_known() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    const Job& job = entry.second;
+bool has_newly_known(const SharingJobs& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
+    const SharingJob& job = entry.second;
     return (job.fit.is_known() && !job.was_known) ||
-           std::isfinite(outside_of(job)) != std::isfinite(job.decided_outside);
+           std::isfinite(job.outside()) != std::isfinite(job.decided_outside);
   });
 }
 
-bool NodeSharing::has_lost_figures() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+/// Such a job is due its even share, for any gain or loss.
+bool has_lost_figures(const SharingJobs& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
     return entry.second.was_known && !entry.second.fit.is_known();
   });
 }
 
+/// Equal parts for those that have one cache.
+void level_shared_caches(const std::vector<SharingEntry*>& jobs,
+                         std::vector<Grant>& grants) {
+  struct Cache {
+    double bytes = 0;
+    double fillers = 0;
+  };
+  std::map<std::string, Cache> caches;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Cache& cache = caches[jobs[i]->second.ask.shared_cache];
+    cache.bytes += grants[i].cache_bytes;
+    cache.fillers += 1;
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string& name = jobs[i]->second.ask.shared_cache;
+    if (name.empty()) continue;
+    grants[i].cache_bytes = caches[name].bytes / caches[name].fillers;
+  }
+}
+
+}  // namespace
+
+void NodeSharing::Log::add(Decision decision) {
+  latest.push_back(std::move(decision));
+  ++count;
+  if (latest.size() > kKeptDecisions) latest.pop_front();
+}
+
+void NodeSharing::Log::fill_in_gain(SharingJob& job) {
+  if (job.decision == 0 || ++job.reports_since < kGainReports) return;
+  const std::uint64_t oldest = count - latest.size() + 1;
+  for (std::uint64_t n = std::max(job.decision, oldest);
+       job.rate_before > 0 && n <= job.last_decision; ++n) {
+    latest[n - oldest].found_gain = job.fit.found_rate() / job.rate_before - 1;
+  }
+  job.decision = 0;
+}
+
 void NodeSharing::note_what_was_decided_by() {
   for (auto& [id, job] : jobs_) {
-    job.decided_by = speed_of(job);
-    job.decided_outside = outside_of(job);
+    job.decided_by = job.speed();
+    job.decided_outside = job.outside();
     job.was_known = job.fit.is_known();
   }
 }
@@ -108,34 +134,36 @@ bool NodeSharing::decide(double now) {
     if (job.unlearned) learn(job);
   }
   const bool has_changed = decide_as_known(now);
-  for (auto& [id, job] : jobs_) job.expected_rate = predicted_rate(job);
+  for (auto& [id, job] : jobs_) job.expected_rate = job.predicted_rate();
   return has_changed;
 }
 
 bool NodeSharing::decide_as_known(double now) {
-  const std::vector<JobEntry*> jobs = working();
+  const std::vector<SharingEntry*> jobs = working();
   if (jobs.empty()) {
-    event_.clear();
-    has_arrival_ = has_room_ = has_epoch_ended_ = false;
+    reasons_.event.clear();
+    reasons_.has_arrival = reasons_.has_room = reasons_.has_epoch_ended = false;
     return false;
   }
   const bool has_dealt = deal_anew(now, jobs);
   return has_dealt || lend(now, jobs);
 }
 
-bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
+bool NodeSharing::deal_anew(double now,
+                            const std::vector<SharingEntry*>& jobs) {
   const double least_seconds =
       std::min(options_.least_seconds,
-               has_newly_known() ? kNewSeconds : options_.least_seconds);
+               has_newly_known(jobs_) ? kNewSeconds : options_.least_seconds);
   const bool may_change =
-      has_epoch_ended_ || now - changed_at_ >= least_seconds;
-  if (!has_arrival_ && !has_room_ && !may_change) return false;
+      reasons_.has_epoch_ended || now - changed_at_ >= least_seconds;
+  if (!reasons_.has_arrival && !reasons_.has_room && !may_change) return false;
   const bool is_over = is_overfull();
-  bool must_change = has_arrival_ || is_over || has_lost_figures();
-  if (!must_change && !has_room_ && !has_epoch_ended_ && !has_drifted()) {
+  bool must_change = reasons_.has_arrival || is_over || has_lost_figures(jobs_);
+  if (!must_change && !reasons_.has_room && !reasons_.has_epoch_ended &&
+      !has_drifted(jobs_)) {
     return false;
   }
-  has_epoch_ended_ = false;
+  reasons_.has_epoch_ended = false;
 
   const NodeResources node = shared();
   const std::vector<Claim> wanted = claims(jobs);
@@ -145,10 +173,10 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
   level_shared_caches(jobs, grants);
   std::vector<Grant> present;
   std::vector<CacheRoom> rooms;
-  for (const JobEntry* entry : jobs) {
+  for (const SharingEntry* entry : jobs) {
     present.push_back(entry->second.grant);
     present.back().bytes_per_second = entry->second.planned_bytes_per_second;
-    rooms.push_back(room_of(entry->second));
+    rooms.push_back(entry->second.room());
   }
   place_cache(node, rooms, grants);
   const bool lifts_to_floor =
@@ -159,63 +187,45 @@ bool NodeSharing::deal_anew(double now, const std::vector<JobEntry*>& jobs) {
   const auto better = normalised_rates(node, wanted, grants);
   const double gain =
       relative_gain(objective, better, normalised_rates(node, wanted, present));
-  const double least = has_room_ ? kLeastRoomGain : options_.least_gain;
+  const double least = reasons_.has_room ? kLeastRoomGain : options_.least_gain;
   if (!must_change && gain < least) {
     note_what_was_decided_by();
     if (gain < kLeastRoomGain && better.size() == jobs.size()) {
       tell_nothing_to_gain(now);
     }
-    const bool has_grown = has_room_ && give_free_cache(now, jobs, wanted);
-    has_room_ = false;
-    event_.clear();
+    const bool has_grown =
+        reasons_.has_room && give_free_cache(now, jobs, wanted);
+    reasons_.has_room = false;
+    reasons_.event.clear();
     return has_grown;
   }
-  if (event_.empty()) {
-    event_ = is_over ? "other programs take cores" : "figures have changed";
+  if (reasons_.event.empty()) {
+    reasons_.event =
+        is_over ? "other programs take cores" : "figures have changed";
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    Job& job = jobs[i]->second;
+    SharingJob& job = jobs[i]->second;
     job.planned_bytes_per_second =
         std::exchange(grants[i].bytes_per_second, job.grant.bytes_per_second);
   }
   set_limits(jobs, wanted, grants);
   note_what_was_decided_by();
   apply(now, jobs, grants);
-  has_arrival_ = has_room_ = false;
-  event_.clear();
+  reasons_.has_arrival = reasons_.has_room = false;
+  reasons_.event.clear();
   changed_at_ = now;
   return true;
 }
 
-/// Equal parts for those that have one cache.
-void NodeSharing::level_shared_caches(const std::vector<JobEntry*>& jobs,
-                                      std::vector<Grant>& grants) {
-  struct Cache {
-    double bytes = 0;
-    double fillers = 0;
-  };
-  std::map<std::string, Cache> caches;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    Cache& cache = caches[jobs[i]->second.ask.shared_cache];
-    cache.bytes += grants[i].cache_bytes;
-    cache.fillers += 1;
-  }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const std::string& name = jobs[i]->second.ask.shared_cache;
-    if (name.empty()) continue;
-    grants[i].cache_bytes = caches[name].bytes / caches[name].fillers;
-  }
-}
-
 /// Memory that nobody holds is of no use to anybody.
 bool NodeSharing::give_free_cache(double now,
-                                  const std::vector<JobEntry*>& jobs,
+                                  const std::vector<SharingEntry*>& jobs,
                                   const std::vector<Claim>& claims) {
   std::vector<Grant> grants;
   std::vector<CacheRoom> rooms;
-  for (const JobEntry* entry : jobs) {
+  for (const SharingEntry* entry : jobs) {
     grants.push_back(entry->second.grant);
-    rooms.push_back(room_of(entry->second));
+    rooms.push_back(entry->second.room());
   }
   const std::vector<Grant> before = grants;
   deal_out_cache(shared(), claims, grants);
@@ -232,13 +242,13 @@ bool NodeSharing::is_bandwidth_shared() const {
                              [](double rate) { return std::isfinite(rate); });
 }
 
-void NodeSharing::set_limits(const std::vector<JobEntry*>& jobs,
+void NodeSharing::set_limits(const std::vector<SharingEntry*>& jobs,
                              const std::vector<Claim>& claims,
                              std::vector<Grant>& grants) const {
   if (!is_bandwidth_shared()) return;
   std::vector<LinkReading> readings;
   readings.reserve(jobs.size());
-  for (const JobEntry* entry : jobs) {
+  for (const SharingEntry* entry : jobs) {
     readings.push_back({.bytes_per_second = entry->second.read_bytes_per_second,
                         .is_full = link_load(entry->second) >= kFullLink});
   }
@@ -249,33 +259,33 @@ void NodeSharing::set_limits(const std::vector<JobEntry*>& jobs,
   }
 }
 
-bool NodeSharing::lend(double now, const std::vector<JobEntry*>& jobs) {
+bool NodeSharing::lend(double now, const std::vector<SharingEntry*>& jobs) {
   if (!is_bandwidth_shared()) return false;
   std::vector<Grant> grants;
   grants.reserve(jobs.size());
-  for (const JobEntry* entry : jobs) grants.push_back(entry->second.grant);
+  for (const SharingEntry* entry : jobs) grants.push_back(entry->second.grant);
   const std::vector<Grant> before = grants;
   set_limits(jobs, claims(jobs), grants);
   if (std::ranges::equal(before, grants, {}, &Grant::bytes_per_second,
                          &Grant::bytes_per_second)) {
     return false;
   }
-  event_ = "bandwidth goes to those who read";
+  reasons_.event = "bandwidth goes to those who read";
   apply(now, jobs, grants);
-  event_.clear();
+  reasons_.event.clear();
   return true;
 }
 
-void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
+void NodeSharing::apply(double now, const std::vector<SharingEntry*>& jobs,
                         const std::vector<Grant>& grants) {
   std::size_t i = 0;
-  for (JobEntry* entry : jobs) {
+  for (SharingEntry* entry : jobs) {
     auto& [id, job] = *entry;
     job.grant = grants[i++];
     const Grant before = job.told;
     const bool is_new = !std::isfinite(before.threads);
     const auto with = [&job = job](const Grant& grant) {
-      return job.fit.is_known() ? predict_with(job, grant) : Prediction{};
+      return job.fit.is_known() ? job.predict_with(grant) : Prediction{};
     };
     const Prediction was = with(before);
     const Prediction is = with(job.grant);
@@ -295,19 +305,20 @@ void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
                         .after = new_value};
       decision.reason =
           job.fit.is_known()
-              ? fmt::format("{}; {} bounds this job", event_,
+              ? fmt::format("{}; {} bounds this job", reasons_.event,
                             to_string(is.bound))
-              : fmt::format("{}; an even share until more is known", event_);
+              : fmt::format("{}; an even share until more is known",
+                            reasons_.event);
       if (!is_new && std::isfinite(is.rate) && was.rate > 0) {
         decision.expected_gain = is.rate / was.rate - 1;
       }
-      tell(std::move(decision));
+      log_.add(std::move(decision));
       if (!std::exchange(has_changed, true) && !is_new) {
-        job.decision = decided_;
+        job.decision = log_.count;
         job.rate_before = job.fit.found_rate();
         job.reports_since = 0;
       }
-      job.last_decision = decided_;
+      job.last_decision = log_.count;
     }
     if (!has_changed) continue;
     job.told = job.grant;
@@ -316,31 +327,25 @@ void NodeSharing::apply(double now, const std::vector<JobEntry*>& jobs,
   }
 }
 
-void NodeSharing::tell(Decision decision) {
-  decisions_.push_back(std::move(decision));
-  ++decided_;
-  if (decisions_.size() > kKeptDecisions) decisions_.pop_front();
-}
-
 void NodeSharing::tell_nothing_to_gain(double now) {
-  if (std::exchange(has_said_nothing_to_gain_, true)) return;
+  if (std::exchange(log_.has_said_nothing_to_gain, true)) return;
   double threads = 0;
   bool all_train = true;
   for (const auto& [id, job] : jobs_) {
     threads += job.grant.threads;
     all_train =
-        all_train && predict_with(job, job.grant).bound == Bound::kTraining;
+        all_train && job.predict_with(job.grant).bound == Bound::kTraining;
   }
-  tell({.at_seconds = now,
-        .job = {},
-        .setting = Setting::kThreads,
-        .before = threads,
-        .after = threads,
-        .reason = all_train
-                      ? "nothing to gain: every job waits for its training"
-                      : "nothing to gain: no other shares are faster",
-        .expected_gain = {},
-        .found_gain = {}});
+  log_.add({.at_seconds = now,
+            .job = {},
+            .setting = Setting::kThreads,
+            .before = threads,
+            .after = threads,
+            .reason = all_train
+                          ? "nothing to gain: every job waits for its training"
+                          : "nothing to gain: no other shares are faster",
+            .expected_gain = {},
+            .found_gain = {}});
 }
 
 }  // namespace leat

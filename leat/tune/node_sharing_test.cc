@@ -121,7 +121,7 @@ TEST(NodeSharingTest, SecondsWithoutABatchCountWithTheNext) {
   const Grant grant{.threads = 1};
   NodeSharing sharing({.threads = 8}, {});
   sharing.arrive("a", {});
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
+  const SharingJob& job = sharing.jobs().begin()->second;
   // Two seconds a step, of 30 samples.
   for (int second = 0; second < 20; ++second) {
     JobReport said = report_of(truth, grant, 15, 1);
@@ -147,7 +147,7 @@ TEST(NodeSharingTest, WhatAJobWasForetoldIsFromBeforeItWasSeen) {
   world.run(10);
   world.truth_of("a").rate_per_thread = 50;
   world.run(1);
-  const NodeSharing::Job& job = world.sharing().jobs().begin()->second;
+  const SharingJob& job = world.sharing().jobs().begin()->second;
   EXPECT_NEAR(job.foretold_rate, 800, 1);
   EXPECT_NEAR(job.fit.found_rate(), 400, 1);
   EXPECT_LT(job.expected_rate, 790);
@@ -188,9 +188,9 @@ TEST(NodeSharingTest, ForetellsNoMoreThanItsUserAllows) {
     sharing.decide(second);
   }
 
-  const NodeSharing::Job& job = sharing.jobs().begin()->second;
-  EXPECT_NEAR(NodeSharing::predicted_rate(job), 40, 0.1);
-  EXPECT_EQ(NodeSharing::predict_with(job, job.grant).bound, Bound::kInFlight);
+  const SharingJob& job = sharing.jobs().begin()->second;
+  EXPECT_NEAR(job.predicted_rate(), 40, 0.1);
+  EXPECT_EQ(job.predict_with(job.grant).bound, Bound::kInFlight);
 }
 
 const NodeResources kLinked{.threads = 4, .bytes_per_second = 16e6};

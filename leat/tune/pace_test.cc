@@ -56,8 +56,7 @@ class Nodes {
     }
     return rate;
   }
-  const NodeSharing::Job& job_on(const std::string& job,
-                                 std::size_t node) const {
+  const SharingJob& job_on(const std::string& job, std::size_t node) const {
     return nodes_[node].jobs().find(job)->second;
   }
   void do_not_agree() { agree_ = false; }
@@ -82,7 +81,7 @@ class Nodes {
     for (const std::size_t here : is.at) {
       std::optional<Pace> elsewhere;
       for (const std::size_t there : is.at) {
-        const auto pace = NodeSharing::pace_of(job_on(job, there));
+        const auto pace = job_on(job, there).pace();
         if (there == here || !pace) continue;
         elsewhere = elsewhere ? joined(*elsewhere, *pace) : *pace;
       }
@@ -175,8 +174,8 @@ TEST(PaceTest, APredictionIsTheLeastOfAll) {
   nodes.run(60);
 
   for (const std::size_t node : {0, 1}) {
-    const NodeSharing::Job& job = nodes.job_on("wide", node);
-    EXPECT_NEAR(NodeSharing::predicted_rate(job), 200, 4);
+    const SharingJob& job = nodes.job_on("wide", node);
+    EXPECT_NEAR(job.predicted_rate(), 200, 4);
     EXPECT_GT(job.fit.confidence(), 0.9);
   }
 }

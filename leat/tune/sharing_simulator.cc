@@ -255,7 +255,7 @@ class Simulator {
 
   void note_errors(const Node& node) {
     for (const Part& part : node.parts) {
-      const NodeSharing::Job& job =
+      const SharingJob& job =
           node.sharing.jobs().find(names_[part.job])->second;
       if (job.foretold_rate <= 0) continue;
       running_[part.job].errors.push_back(
@@ -297,7 +297,7 @@ class Simulator {
         std::optional<Pace> elsewhere;
         for (const std::size_t there : at) {
           if (there == here) continue;
-          const auto pace = NodeSharing::pace_of(job_on(there, i));
+          const auto pace = job_on(there, i).pace();
           if (!pace) continue;
           elsewhere = elsewhere ? joined(*elsewhere, *pace) : *pace;
         }
@@ -308,7 +308,7 @@ class Simulator {
     }
   }
 
-  const NodeSharing::Job& job_on(std::size_t node, std::size_t job) const {
+  const SharingJob& job_on(std::size_t node, std::size_t job) const {
     return nodes_[node].sharing.jobs().find(names_[job])->second;
   }
 

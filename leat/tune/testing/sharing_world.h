@@ -55,7 +55,7 @@ class SharingWorld {
   }
   /// Its grant, and all that its cache holds.
   Grant read_by(const std::string& job) const {
-    const NodeSharing::Job& is = sharing_.jobs().find(job)->second;
+    const SharingJob& is = sharing_.jobs().find(job)->second;
     Grant grant = is.grant;
     if (is.ask.shared_cache.empty()) return grant;
     grant.cache_bytes = 0;
