@@ -6,13 +6,14 @@
 
 namespace leat {
 
-RecordPolicy::RecordPolicy(const CachePolicySpec& spec)
-    : most_records_(spec.samples),
-      goes_by_next_use_(spec.name == "belady" ||
-                        spec.name == "windowed_belady") {}
+RecordPolicy::RecordPolicy(const CachePolicySpec& spec,
+                           const CachePolicyKind& kind)
+    : most_records_(spec.samples), kind_(kind) {}
 
 Result<std::unique_ptr<RecordPolicy>> RecordPolicy::make(CachePolicySpec spec) {
-  std::unique_ptr<RecordPolicy> made(new RecordPolicy(spec));
+  const CachePolicyKind* const kind = find_cache_policy_kind(spec.name);
+  if (kind == nullptr) return make_cache_policy(spec).error();
+  std::unique_ptr<RecordPolicy> made(new RecordPolicy(spec, *kind));
   if (spec.planned != nullptr) {
     spec.planned = [of = made.get(),
                     planned = std::move(spec.planned)](SampleId number) {

@@ -8,6 +8,7 @@
 #include "leat/base/result.h"
 #include "leat/cache/record_key.h"
 #include "leat/plan/cache_policy.h"
+#include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
 
@@ -48,8 +49,8 @@ class RecordPolicy {
   }
   /// The keys of all records that are held, in no order.
   std::vector<RecordKey> keys() const;
-  /// False: it ignores next uses.
-  bool goes_by_next_use() const { return goes_by_next_use_; }
+  /// What is true of it whatever it holds.
+  const CachePolicyKind& kind() const { return kind_; }
   /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
   /// with the next uses of `record` as they were told; the policy goes by
   /// `next_use`, which may be another. REQUIRES: holds(record.key).
@@ -62,12 +63,12 @@ class RecordPolicy {
   void set_capacity(std::uint64_t bytes, std::vector<PlannedRecord>& drop);
 
  private:
-  explicit RecordPolicy(const CachePolicySpec& spec);
+  RecordPolicy(const CachePolicySpec& spec, const CachePolicyKind& kind);
   void take_back(std::vector<PlannedRecord>& drop);
 
   std::unique_ptr<CachePolicy> policy_;
   const std::uint64_t most_records_;
-  const bool goes_by_next_use_;
+  const CachePolicyKind& kind_;
   std::unordered_map<RecordKey, SampleId, RecordKeyHash> number_of_;
   std::vector<PlannedRecord> records_;  // By number.
   std::vector<SampleId> free_;

@@ -163,7 +163,7 @@ void TierPlan::begin_anew(
   // times.
   for (std::size_t level = tiers_.size(); level-- > 0;) {
     RecordPolicy& policy = *tiers_[level].policy;
-    if (!policy.goes_by_next_use()) continue;
+    if (!policy.kind().goes_by_next_use) continue;
     Dropped dropped;
     for (const RecordKey& key : policy.keys()) {
       PlannedRecord record = *policy.find(key);

@@ -15,7 +15,7 @@
 #include "leat/cache/segment_files.h"
 #include "leat/cache/segment_format.h"
 #include "leat/engine/caches.h"
-#include "leat/plan/cache_policy.h"
+#include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
 namespace {
@@ -88,22 +88,22 @@ void choose_sizes(CacheOptions& options, const CacheNeeds& needs,
 }
 
 Result<void> check_policy(const CacheOptions& options) {
-  const auto names = cache_policy_names();
-  if (std::ranges::find(names, options.policy) == names.end()) {
+  const CachePolicyKind* kind = find_cache_policy_kind(options.policy);
+  if (kind == nullptr) {
     return refuse(fmt::format("the cache's policy \"{}\"; it is one of {}",
-                              options.policy, fmt::join(names, ", ")));
+                              options.policy,
+                              fmt::join(cache_policy_names(), ", ")));
   }
-  const bool has_window = options.policy == "windowed_belady";
-  if (has_window && options.window == 0) {
-    return refuse(
-        "the cache's policy \"windowed_belady\" without window=; give the "
-        "number of reads that it looks ahead");
+  if (kind->has_window && options.window == 0) {
+    return refuse(fmt::format(
+        "the cache's policy \"{}\" without window=; give the number of reads "
+        "that it looks ahead",
+        options.policy));
   }
-  if (!has_window && options.window != 0) {
-    return refuse(
-        fmt::format("window= is of the cache's policy "
-                    "\"windowed_belady\", and it is \"{}\"",
-                    options.policy));
+  if (!kind->has_window && options.window != 0) {
+    return refuse(fmt::format(
+        "window= is of the cache's policy \"{}\", and it is \"{}\"",
+        policies_with(&CachePolicyKind::has_window), options.policy));
   }
   return {};
 }
@@ -111,12 +111,11 @@ Result<void> check_policy(const CacheOptions& options) {
 Result<void> check_placement(const CacheOptions& options) {
   if (options.placement == Placement::kAny) return {};
   const auto name = to_string(options.placement);
-  if (options.policy != "never_evict") {
+  if (!has_policy_trait(options.policy, &CachePolicyKind::has_planned)) {
     return refuse(fmt::format(
-        "the cache's placement=\"{}\" says what tiers of the policy "
-        "\"never_evict\" hold, and it is \"{}\"; give that policy, or leave "
-        "placement= out",
-        name, options.policy));
+        "the cache's placement=\"{}\" says what tiers of the policy \"{}\" "
+        "hold, and it is \"{}\"; give that policy, or leave placement= out",
+        name, policies_with(&CachePolicyKind::has_planned), options.policy));
   }
   if (options.is_shared) {
     return refuse(fmt::format(

@@ -63,12 +63,13 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
                                .window = options.window,
                                .epoch_reads = needs.samples,
                                .planned = std::move(planned)}));
+  const bool takes_late_uses = policy->kind().takes_late_uses;
   return CacheTier{
       .level = level,
       .tier = std::move(tier),
       .policy = std::move(policy),
       .is_lasting = level == CacheLevel::kDisk,
-      .keeps_copies = level == CacheLevel::kDisk && options.policy == "belady"};
+      .keeps_copies = level == CacheLevel::kDisk && takes_late_uses};
 }
 
 /// Opens it for all local ranks if they can share it, else for this one alone:
@@ -255,12 +256,13 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
   for (const CacheTier& tier : tiers) {
     tier_bytes += tier.tier->options().limit_bytes;
   }
+  const bool decides_when_sent =
+      tiers.front().policy->kind().goes_by_order_of_reads;
   auto cached = std::make_unique<CachedStore>(
       std::move(opened.store), std::move(tiers),
       CachedStoreOptions{
           .place = opened.endpoint + "\n",
-          .decides_when_sent =
-              options.policy == "lru" || options.policy == "fifo",
+          .decides_when_sent = decides_when_sent,
           .queue_bytes =
               std::clamp(tier_bytes / 8, kLeastQueueBytes, kMostQueueBytes),
           .catch_up_every = options.is_shared ? kSharedCatchUp : kCatchUp},

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/plan/cache_policy_kind.h"
 
 namespace leat {
 namespace {
@@ -406,11 +407,10 @@ HolderDealing::~HolderDealing() = default;
 
 Result<std::unique_ptr<HolderDealing>> HolderDealing::make(
     const HolderDealingOptions& options) {
-  if (options.policy != "belady" && options.policy != "never_evict") {
+  if (!has_policy_trait(options.policy, &CachePolicyKind::is_foreseen)) {
     return invalid(fmt::format(
-        "samples are dealt to caches whose policy is belady or never_evict, "
-        "and this one's is {}",
-        options.policy));
+        "samples are dealt to caches whose policy is {}, and this one's is {}",
+        policies_with(&CachePolicyKind::is_foreseen), options.policy));
   }
   if (options.samples > CachePolicySpec::kMaxSamples) {
     return invalid(fmt::format("{} samples are more than {} to be dealt",

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "leat/plan/cache_policy_kind.h"
+
 namespace leat {
 namespace {
 
@@ -101,11 +103,11 @@ Result<void> check_memory(const SimulationOptions& options) {
 Result<void> check_tiers(const SimulationOptions& options) {
   for (const TierSpec& tier : options.tiers) {
     if (options.placement == Placement::kAny) continue;
-    if (tier.policy != "never_evict") {
+    if (!has_policy_trait(tier.policy, &CachePolicyKind::has_planned)) {
       return invalid(fmt::format(
-          "a placement says what a tier of never_evict holds, and this one is "
-          "{}: leave the placement out, or change the policy",
-          tier.policy));
+          "a placement says what a tier of {} holds, and this one is {}: leave "
+          "the placement out, or change the policy",
+          policies_with(&CachePolicyKind::has_planned), tier.policy));
     }
     if (tier.unit != CapacityUnit::kBytes) {
       return invalid(

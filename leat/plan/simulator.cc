@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "leat/plan/cache_policy_kind.h"
 #include "leat/plan/holder_dealing.h"
 #include "leat/plan/placement.h"
 #include "leat/plan/simulation_checks.h"
@@ -20,7 +21,7 @@ T entry_of(const std::vector<T>& one_or_each, SampleId unit) {
 
 bool needs_next_use(const std::vector<TierSpec>& tiers) {
   return std::any_of(tiers.begin(), tiers.end(), [](const TierSpec& tier) {
-    return tier.policy == "belady" || tier.policy == "windowed_belady";
+    return has_policy_trait(tier.policy, &CachePolicyKind::goes_by_next_use);
   });
 }
 

@@ -126,7 +126,9 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
                                         .window = job_.window(),
                                         .planned = planned_for[tiers.size()]}),
          .is_lasting = !is_ram,
-         .keeps_copies = !is_ram && job_.policy == "belady"});
+         .keeps_copies =
+             !is_ram &&
+             has_policy_trait(job_.policy, &CachePolicyKind::takes_late_uses)});
   }
   std::unique_ptr<Store> inner = std::move(store);
   if (job_.late_reads != 0) {
@@ -139,7 +141,8 @@ DrivenCache::DrivenCache(DrivenJob job, const std::string& folder)
       CachedStoreOptions{
           .place = "",
           .epoch_time = kDrivenSamples,
-          .decides_when_sent = job_.policy == "lru" || job_.policy == "fifo"},
+          .decides_when_sent = has_policy_trait(
+              job_.policy, &CachePolicyKind::goes_by_order_of_reads)},
       &metrics_);
   if (!deals_to_holders(job_.locality)) return;
   dealing_ = *HolderDealing::make(

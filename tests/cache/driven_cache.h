@@ -15,6 +15,7 @@
 
 #include "leat/base/units.h"
 #include "leat/cache/cached_store.h"
+#include "leat/plan/cache_policy_kind.h"
 #include "leat/plan/holder_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
@@ -59,9 +60,11 @@ struct DrivenJob {
   /// has come before the next is asked for.
   std::size_t late_reads = 0;
 
-  /// For windowed_belady: less than an epoch, and more than a step.
+  /// Where the policy has one: less than an epoch, and more than a step.
   AccessTime window() const {
-    return policy == "windowed_belady" ? kDrivenSamples * 3 / 4 : 0;
+    return has_policy_trait(policy, &CachePolicyKind::has_window)
+               ? kDrivenSamples * 3 / 4
+               : 0;
   }
   NextUseOptions reads() const;
   NextUse next_use() const;

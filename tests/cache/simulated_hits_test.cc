@@ -97,7 +97,7 @@ TEST_P(SimulatedHitsTest, ReadsThatComeLateHitWhatTheSimulatorSays) {
   EXPECT_GE(hits, expected - expected / 100);
   // Reads of samples that are on their way as the next epoch begins hit beside
   // the tier, if it has kept the rest: here an eighth more.
-  if (policy != "belady") {
+  if (!has_policy_trait(policy, &CachePolicyKind::takes_late_uses)) {
     EXPECT_LE(hits, expected + expected / 100);
   }
 }
@@ -105,7 +105,7 @@ TEST_P(SimulatedHitsTest, ReadsThatComeLateHitWhatTheSimulatorSays) {
 TEST_P(SimulatedHitsTest, OneReadAtATimeOfWhatIsDealtToHoldersToo) {
   const auto& [level, policy] = GetParam();
   const std::uint64_t capacity = kDrivenSamples / 3 / 2 * record_cost(8000);
-  if (policy != "belady" && policy != "never_evict") {
+  if (!has_policy_trait(policy, &CachePolicyKind::is_foreseen)) {
     const DrivenJob job{.ranks = 3,
                         .policy = policy,
                         .tiers = {{level, capacity}},
@@ -305,15 +305,18 @@ TEST_F(BothTiersTest, WhatEachMayHoldIsSaidBeforehand) {
   }
 }
 
+std::vector<std::string> policies() {
+  const auto names = cache_policy_names();
+  return {names.begin(), names.end()};
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, TiersTogetherTest,
-                         ::testing::Values("belady", "windowed_belady",
-                                           "never_evict", "lru", "fifo"));
+                         ::testing::ValuesIn(policies()));
 
 INSTANTIATE_TEST_SUITE_P(
     Tiers, SimulatedHitsTest,
     ::testing::Combine(::testing::Values(CacheLevel::kRam, CacheLevel::kDisk),
-                       ::testing::Values("belady", "windowed_belady",
-                                         "never_evict", "lru", "fifo")),
+                       ::testing::ValuesIn(policies())),
     [](const auto& tested) {
       return std::string(std::get<0>(tested.param) == CacheLevel::kRam
                              ? "Ram_"

@@ -1,12 +1,19 @@
+// Belady's rule with bypass, of all the future or of a window of it.
+//
+// Sizes may differ: samples used later than the new one are dropped, furthest
+// first, until it fits; if they are not enough, it is refused and nothing is
+// dropped. (With equal sizes that is optimal; with others, the usual greedy.)
+//
 // A max-heap by next use, 4-ary so that a descent touches half as many cache
 // lines as a binary one. Each held sample knows its place in it, so a use moves
 // its entry instead of leaving a stale one behind.
 
-#include "leat/plan/policies/belady_policy.h"
-
 #include <algorithm>
+#include <utility>
 
+#include "leat/plan/policies/epoch_times_policy.h"
 #include "leat/plan/policies/held_table.h"
+#include "leat/plan/policies/kinds.h"
 
 namespace leat {
 namespace {
@@ -20,6 +27,8 @@ using Table = HeldTable<Kept>;
 
 class BeladyPolicy final : public CachePolicy {
  public:
+  /// Uses `window` or more after now count as none; what has none is not held.
+  /// A window of kNever sees everything.
   BeladyPolicy(const CachePolicySpec& spec, AccessTime window)
       : window_(window),
         occupancy_(spec.capacity, spec.unit),
@@ -197,11 +206,28 @@ class BeladyPolicy final : public CachePolicy {
   std::vector<Undo> undo_;   // The changes of the running make_room().
 };
 
+std::unique_ptr<CachePolicy> make_belady(const CachePolicySpec& spec) {
+  return std::make_unique<BeladyPolicy>(spec, kNever);
+}
+
+std::unique_ptr<CachePolicy> make_windowed(const CachePolicySpec& spec) {
+  auto policy = std::make_unique<BeladyPolicy>(spec, spec.window);
+  if (spec.epoch_reads == 0) return policy;
+  return make_epoch_times_policy(std::move(policy), spec.epoch_reads);
+}
+
 }  // namespace
 
-std::unique_ptr<CachePolicy> make_belady_policy(const CachePolicySpec& spec,
-                                                AccessTime window) {
-  return std::make_unique<BeladyPolicy>(spec, window);
-}
+constinit const CachePolicyKind kBeladyPolicy = {.name = "belady",
+                                                 .goes_by_next_use = true,
+                                                 .takes_late_uses = true,
+                                                 .is_foreseen = true,
+                                                 .make = make_belady};
+
+constinit const CachePolicyKind kWindowedBeladyPolicy = {
+    .name = "windowed_belady",
+    .goes_by_next_use = true,
+    .has_window = true,
+    .make = make_windowed};
 
 }  // namespace leat

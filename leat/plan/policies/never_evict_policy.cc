@@ -1,4 +1,8 @@
-#include "leat/plan/policies/never_evict_policy.h"
+// CoorDL's MinIO: what is held stays.
+//
+// Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB
+// 2021: every item is used once an epoch, so it does not matter which are kept
+// as long as they stay. `spec.planned` says which ones this tier may keep.
 
 #include <algorithm>
 #include <functional>
@@ -6,6 +10,7 @@
 #include <vector>
 
 #include "leat/plan/policies/held_table.h"
+#include "leat/plan/policies/kinds.h"
 
 namespace leat {
 namespace {
@@ -75,11 +80,15 @@ class NeverEvictPolicy final : public CachePolicy {
   std::uint64_t turns_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<CachePolicy> make_never_evict_policy(
-    const CachePolicySpec& spec) {
+std::unique_ptr<CachePolicy> make_never_evict(const CachePolicySpec& spec) {
   return std::make_unique<NeverEvictPolicy>(spec);
 }
+
+}  // namespace
+
+constinit const CachePolicyKind kNeverEvictPolicy = {.name = "never_evict",
+                                                     .is_foreseen = true,
+                                                     .has_planned = true,
+                                                     .make = make_never_evict};
 
 }  // namespace leat

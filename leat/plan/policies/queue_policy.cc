@@ -1,9 +1,16 @@
-#include "leat/plan/policies/queue_policy.h"
+// FIFO and LRU: a queue of what is held, whose front is dropped.
 
 #include "leat/plan/policies/held_table.h"
+#include "leat/plan/policies/kinds.h"
 
 namespace leat {
 namespace {
+
+/// The effect of a use on a sample's place in the queue.
+enum class OnUse : std::uint8_t {
+  kStay,    ///< Nothing: first in, first out.
+  kRejoin,  ///< It goes to the back: least recently used.
+};
 
 struct Queued {
   std::uint64_t bytes = 0;
@@ -86,11 +93,21 @@ class QueuePolicy final : public CachePolicy {
   std::uint32_t back_ = Table::kNone;
 };
 
-}  // namespace
-
-std::unique_ptr<CachePolicy> make_queue_policy(const CachePolicySpec& spec,
-                                               OnUse on_use) {
+template <OnUse on_use>
+std::unique_ptr<CachePolicy> make_queue(const CachePolicySpec& spec) {
   return std::make_unique<QueuePolicy>(spec, on_use);
 }
+
+}  // namespace
+
+constinit const CachePolicyKind kLruPolicy = {
+    .name = "lru",
+    .goes_by_order_of_reads = true,
+    .make = make_queue<OnUse::kRejoin>};
+
+constinit const CachePolicyKind kFifoPolicy = {
+    .name = "fifo",
+    .goes_by_order_of_reads = true,
+    .make = make_queue<OnUse::kStay>};
 
 }  // namespace leat
