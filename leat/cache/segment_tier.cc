@@ -1,14 +1,3 @@
-// Opening a tier, looking up and reading. The code that changes a tier is in
-// segment_tier_writes.cc, segment_tier_others.cc and segment_tier_cleaning.cc.
-//
-// Two locks. `writing_` is held to change files or the list of segments: by one
-// thread at a time, for as long as the I/O takes. `mutex_` guards the map of
-// records, and is never held across I/O: so a reader waits for no writer.
-//
-// A reader works with a copy of a record's place and a share of its segment, so
-// the record may be punched and the file unlinked under it: the checksum then
-// fails, and that is a miss.
-
 #include "leat/cache/segment_tier.h"
 
 #include <fmt/format.h>
@@ -18,7 +7,6 @@
 #include <utility>
 
 #include "leat/base/units.h"
-#include "leat/cache/held_segment.h"
 
 namespace leat {
 namespace {
@@ -38,17 +26,30 @@ SegmentTier::SegmentTier(std::unique_ptr<SegmentFiles> files,
                          const Clock& clock, Metrics* metrics)
     : options_(chosen(options)),
       files_(std::move(files)),
-      ops_(ops),
       clock_(clock),
       metrics_(metrics),
-      owner_(draw_id()),
       reading_health_(
           fmt::format("the {} tier in {}", options.name, files_->where()),
           clock, metrics),
       writing_health_(fmt::format("writing to the {} tier in {}", options.name,
                                   files_->where()),
                       clock, metrics),
-      allowed_bytes_(0) {}
+      records_(options.bytes_metric, metrics),
+      share_(options_, records_, metrics),
+      writer_({.options = options_,
+               .files = *files_,
+               .ops = ops,
+               .records = records_,
+               .share = share_,
+               .health = writing_health_}),
+      follower_({.options = options_,
+                 .files = *files_,
+                 .ops = ops,
+                 .records = records_,
+                 .share = share_,
+                 .writer = writer_,
+                 .health = reading_health_,
+                 .metrics = metrics}) {}
 
 Result<std::unique_ptr<SegmentTier>> SegmentTier::open(
     std::unique_ptr<SegmentFiles> files, const SegmentTierOptions& options,
@@ -56,9 +57,9 @@ Result<std::unique_ptr<SegmentTier>> SegmentTier::open(
   std::unique_ptr<SegmentTier> tier(
       new SegmentTier(std::move(files), options, ops, clock, metrics));
   const MutexLock lock(tier->writing_);
-  LEAT_TRY_VOID(tier->learn_segments());
-  tier->share_limit();
-  if (Result<std::uint32_t> made = tier->segment_for(1); !made) {
+  LEAT_TRY_VOID(tier->follower_.learn_segments());
+  tier->share_.deal(tier->follower_.unread_bytes());
+  if (Result<std::uint32_t> made = tier->writer_.segment_for(1); !made) {
     // A full disk may have room later, and a read-only one be of use.
     if (made.error().code() != ErrorCode::kResourceExhausted &&
         tier->records() == 0) {
@@ -72,18 +73,18 @@ Result<std::unique_ptr<SegmentTier>> SegmentTier::open(
 
 SegmentTier::~SegmentTier() {
   const MutexLock lock(writing_);
-  for (std::uint32_t i = 0; i < segment_count(); ++i) {
-    const auto held = held_at(i);
+  for (std::uint32_t i = 0; i < records_.end(); ++i) {
+    const auto held = records_.at(i);
     if (held == nullptr || !held->is_mine) continue;
     if (held->alive_bytes == 0) files_->remove(held->segment.header().id);
   }
-  if (metrics_ != nullptr) {
-    metrics_->add(options_.bytes_metric,
-                  -static_cast<std::int64_t>(used_bytes_.load()));
-    metrics_->add(options_.allowed_metric,
-                  -static_cast<std::int64_t>(allowed_bytes_.load()));
-  }
 }
+
+void SegmentTier::count(Metric metric) {
+  if (metrics_ != nullptr) metrics_->add(metric, 1);
+}
+
+// --- reading -----------------------------------------------------------------
 
 bool SegmentTier::may_hold(const RecordKey& key) const {
   return reading_health_.may_try() && holds(key);
@@ -92,31 +93,18 @@ bool SegmentTier::may_hold(const RecordKey& key) const {
 std::optional<std::uint64_t> SegmentTier::length_of(
     const RecordKey& key) const {
   if (!reading_health_.may_try()) return std::nullopt;
-  const MutexLock lock(mutex_);
   const auto found = records_.find(key);
-  if (found == records_.end()) return std::nullopt;
-  return found->second.place.length_bytes;
-}
-
-bool SegmentTier::holds(const RecordKey& key) const {
-  const MutexLock lock(mutex_);
-  return records_.contains(key);
+  if (!found) return std::nullopt;
+  return found->place.length_bytes;
 }
 
 bool SegmentTier::read(const RecordKey& key, std::span<std::byte> into) {
   if (!reading_health_.may_try()) return false;
-  std::shared_ptr<Held> held;
-  Place place;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = records_.find(key);
-    if (found == records_.end()) return false;
-    place = found->second.place;
-    held = segments_[place.segment];
-  }
-  if (place.length_bytes != into.size()) return false;
+  const std::optional<FoundRecord> found = records_.find(key);
+  if (!found || found->place.length_bytes != into.size()) return false;
+  const RecordPlace& place = found->place;
   const TimePoint before = clock_.now();
-  const int error = held->segment.read_body(
+  const int error = found->held->segment.read_body(
       key, std::uint64_t{place.page} * kPageBytes, place.body_crc, into);
   const Nanoseconds took = clock_.now() - before;
   if (took > TierHealth::kSlow) {
@@ -132,62 +120,136 @@ bool SegmentTier::read(const RecordKey& key, std::span<std::byte> into) {
     reading_health_.failed(file_error(error, "reading a record").message());
     return false;
   }
-  give_up(key, place);
+  records_.give_up(key, place);
   return false;
 }
 
-/// Forgets a record that was found bad.
-void SegmentTier::give_up(const RecordKey& key, const Place& place) {
-  const MutexLock lock(mutex_);
-  const auto found = records_.find(key);
-  // Dropped or moved meanwhile: then it was not bad.
-  if (found == records_.end() || found->second.place != place) return;
-  records_.erase(found);
-  if (metrics_ != nullptr) metrics_->add(Metric::kCacheBadRecords, 1);
-  Held& held = *segments_[place.segment];
-  if (!held.is_mine) return;
-  add_used(held, -static_cast<std::int64_t>(record_cost(place.length_bytes)));
-  given_up_.emplace_back(key, place);
+// --- writing -----------------------------------------------------------------
+
+bool SegmentTier::insert(const RecordKey& key,
+                         std::span<const std::byte> body) {
+  if (body.empty() || body.size() > kMostRecordBytes) return false;
+  if (!writing_health_.may_try()) return false;
+  const MutexLock lock(writing_);
+  writer_.punch_given_up();
+  if (const auto known = records_.claim(key)) return *known;
+  const std::uint64_t cost = record_cost(body.size());
+  if (!share_.has_room(cost)) return false;
+  const TimePoint before = clock_.now();
+  Result<std::uint32_t> number = writer_.segment_for(body.size());
+  if (number && used_bytes() + cost > share_.leased_bytes()) {
+    if (!lease(cost)) return false;
+    // That has looked at what others did, and taken over what dead ones left.
+    if (const auto known = records_.claim(key)) return *known;
+    number = writer_.segment_for(body.size());
+  }
+  const Result<void> written = number ? writer_.append(*number, key, body)
+                                      : Result<void>(number.error());
+  const Nanoseconds took = clock_.now() - before;
+  if (!written) {
+    writing_health_.failed(written.error().message());
+    return false;
+  }
+  if (took > TierHealth::kSlow) {
+    writing_health_.failed("writing a record took " + format_duration(took));
+  } else {
+    writing_health_.worked();
+  }
+  count(Metric::kCacheInserts);
+  return true;
 }
 
-std::shared_ptr<SegmentTier::Held> SegmentTier::held_at(
-    std::uint32_t number) const {
-  const MutexLock lock(mutex_);
-  return segments_[number];
+void SegmentTier::drop(const RecordKey& key) {
+  const MutexLock lock(writing_);
+  drop_held(key);
 }
 
-std::uint32_t SegmentTier::segment_count() const {
-  const MutexLock lock(mutex_);
-  return static_cast<std::uint32_t>(segments_.size());
+void SegmentTier::drop_held(const RecordKey& key) {
+  if (can_drop() && writer_.drop(key)) count(Metric::kCacheDrops);
 }
 
-bool SegmentTier::is_at(const RecordKey& key, std::uint32_t number,
-                        const RecordEntry& entry) const {
-  const MutexLock lock(mutex_);
-  const auto found = records_.find(key);
-  return found != records_.end() && found->second.place.segment == number &&
-         std::uint64_t{found->second.place.page} * kPageBytes == entry.offset;
+// --- what an earlier run left ------------------------------------------------
+
+bool SegmentTier::claim(const RecordKey& key) {
+  return records_.claim(key).value_or(false);
 }
 
-void SegmentTier::add_used(Held& held, std::int64_t bytes) {
-  held.alive_bytes += static_cast<std::uint64_t>(bytes);
-  used_bytes_ += static_cast<std::uint64_t>(bytes);
-  if (metrics_ != nullptr) metrics_->add(options_.bytes_metric, bytes);
+bool SegmentTier::wants_strangers() const {
+  return options_.expected_writers > 1 &&
+         records_.are_claimed_by(options_.expected_writers);
 }
 
-std::uint64_t SegmentTier::used_bytes() const { return used_bytes_; }
-
-std::uint64_t SegmentTier::allowed_bytes() const { return allowed_bytes_; }
-
-std::uint64_t SegmentTier::records() const {
-  const MutexLock lock(mutex_);
-  return records_.size();
+bool SegmentTier::make_room(std::uint64_t bytes, bool of_own_source) {
+  const MutexLock lock(writing_);
+  return drop_strangers(follower_.strangers(), bytes) ||
+         (of_own_source && drop_strangers(follower_.own_strangers(), bytes));
 }
 
-std::uint64_t SegmentTier::segments() const {
-  const MutexLock lock(mutex_);
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      segments_, [](const auto& s) { return s != nullptr; }));
+bool SegmentTier::drop_strangers(std::deque<RecordKey>& strangers,
+                                 std::uint64_t bytes) {
+  while (!share_.has_room(bytes)) {
+    if (strangers.empty() || !can_drop()) return false;
+    const RecordKey key = strangers.front();
+    strangers.pop_front();
+    if (!records_.is_claimed(key)) drop_held(key);
+  }
+  return true;
+}
+
+/// What is above the share and nobody has claimed.
+void SegmentTier::shed_strangers() {
+  if (drop_strangers(follower_.strangers(), 0)) return;
+  // Of what ranks of our own job have left, nothing has to go: they are gone.
+  if (share_.is_crowded()) (void)drop_strangers(follower_.own_strangers(), 0);
+}
+
+// --- other writers -----------------------------------------------------------
+
+void SegmentTier::catch_up() {
+  const MutexLock lock(writing_);
+  follower_.catch_up();
+}
+
+void SegmentTier::refresh() {
+  const MutexLock lock(writing_);
+  writer_.punch_given_up();
+  // What cannot be listed now will be the next time.
+  (void)follower_.learn_segments();
+  share_.deal(follower_.unread_bytes());
+  shed_strangers();
+  return_lease();
+}
+
+void SegmentTier::set_share(std::optional<std::uint64_t> bytes) {
+  const MutexLock lock(writing_);
+  share_.set(bytes);
+  (void)follower_.learn_segments();  // As refresh().
+  share_.deal(follower_.unread_bytes());
+  if (!drop_strangers(follower_.strangers(), 0)) {
+    (void)drop_strangers(follower_.own_strangers(), 0);
+  }
+  return_lease();
+}
+
+/// Takes room for so much more, one at a time.
+bool SegmentTier::lease(std::uint64_t bytes) {
+  const std::optional<OwnedFd> lock = files_->lock_leases();
+  if (!lock) {
+    writing_health_.failed("another process does not give up its lock");
+    return false;
+  }
+  if (!follower_.learn_segments()) return false;
+  share_.deal(follower_.unread_bytes());
+  if (!share_.has_room(bytes)) return false;
+  return writer_.publish_lease(
+      std::max(used_bytes() + bytes, share_.most_leased()));
+}
+
+/// What is not needed any more.
+void SegmentTier::return_lease() {
+  if (!writing_health_.may_try()) return;
+  (void)writer_.publish_lease(
+      std::min(share_.leased_bytes(), share_.most_leased()));
 }
 
 }  // namespace leat

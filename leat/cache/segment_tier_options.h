@@ -1,0 +1,25 @@
+// What a tier of segments is told when it is opened.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "leat/metrics/metrics.h"
+
+namespace leat {
+
+struct SegmentTierOptions {
+  std::string name = "disk";  ///< "ram" or "disk", for messages.
+  /// Of all writers together: see SegmentTier::allowed_bytes().
+  std::uint64_t limit_bytes = 0;
+  /// Shares of the limit that are kept for writers who may yet come.
+  std::uint32_t expected_writers = 1;
+  /// Of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
+  std::uint64_t segment_bytes = 0;
+  /// Hash of the store that this job's records come from.
+  std::uint64_t source = 0;
+  /// Which gauges hold used_bytes() and allowed_bytes().
+  Metric bytes_metric = Metric::kCacheDiskBytes;
+  Metric allowed_metric = Metric::kCacheDiskAllowedBytes;
+};
+
+}  // namespace leat
