@@ -1,52 +1,20 @@
 // A read is a flight from read() to finish(). Reads of the same range that come
 // meanwhile join it, and are answered from its bytes. Those that come after it
-// find the bytes in `unwritten_`, until the writer has put them into a tier.
+// find the bytes in the queue, until the writer has put them into a tier.
 
 #include "leat/cache/cached_store.h"
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "leat/base/check.h"
-#include "leat/metrics/stalls.h"
-#include "leat/runtime/thread_name.h"
-
 namespace leat {
-
-/// One read of the inner store or of a tier, and all who wait for its bytes.
-struct CachedStore::Flight {
-  struct Joined {
-    ReadRequest request;
-    std::stop_token stop;
-    ReadDone done;
-  };
-  RecordKey key;
-  ReadRequest request;
-  std::stop_token stop;
-  ReadDone done;
-  TimePoint began;
-  bool has_waited = false;          ///< For another process to bring it.
-  std::optional<Interval> awaited;  ///< While another process was to.
-  bool is_decided = false;          ///< Whether it is kept: see decide_sent().
-  std::vector<Joined> joined;       // Guarded by the store's mutex.
-
-  /// The hint of the last of them in the plan. REQUIRES: there is one.
-  static const ReadHint& latest_hint(const std::vector<Joined>& joined) {
-    const auto now_of = [](const Joined& read) {
-      return read.request.hint->now;
-    };
-    return *std::ranges::max_element(joined, {}, now_of)->request.hint;
-  }
-};
-
 namespace {
 
 /// Until now.
-void tell_looked(const ReadRequest& request, TimePoint from) {
-  if (request.observer == nullptr) return;
-  request.observer->cache_looked(from, SteadyClock().now());
+void tell_looked(ReadObserver* observer, TimePoint from) {
+  if (observer == nullptr) return;
+  observer->cache_looked(from, SteadyClock().now());
 }
 
 void tell_awaited(const ReadRequest& request, const Interval& awaited) {
@@ -54,15 +22,23 @@ void tell_awaited(const ReadRequest& request, const Interval& awaited) {
   request.observer->other_job_awaited(awaited.begin, awaited.end);
 }
 
-TierPlan plan_of(std::vector<CacheTier>& tiers) {
-  std::vector<TierPlan::Tier> planned;
-  planned.reserve(tiers.size());
-  for (CacheTier& tier : tiers) {
-    planned.push_back({.policy = std::move(tier.policy),
-                       .is_lasting = tier.is_lasting,
-                       .keeps_copies = tier.keeps_copies});
-  }
-  return TierPlan(std::move(planned));
+CacheUse use_of(const ReadFlight& flight) {
+  const ReadRequest& request = flight.read.request;
+  return {.key = flight.key,
+          .hint = *request.hint,
+          .bytes = request.into,
+          .has_etag = !request.object.etag.empty()};
+}
+
+Metric hits_of(CacheLevel level) {
+  return level == CacheLevel::kDisk ? Metric::kCacheDiskHits
+                                    : Metric::kCacheRamHits;
+}
+
+/// The record of the bytes that this one was made of.
+RecordId bytes_of(RecordId id) {
+  id.made_by.reset();
+  return id;
 }
 
 }  // namespace
@@ -72,35 +48,14 @@ CachedStore::CachedStore(std::unique_ptr<Store> inner,
                          CachedStoreOptions options, Metrics* metrics,
                          CacheSharing sharing)
     : StoreWrapper(std::move(inner)),
-      options_(std::move(options)),
+      place_(options.place),
+      keeps_bytes_(sharing.keeps_bytes),
       metrics_(metrics),
-      tiers_(std::move(tiers)),
-      is_in_memory_(std::ranges::all_of(
-          tiers_,
-          [](const CacheTier& t) { return t.level == CacheLevel::kRam; })),
-      plan_(plan_of(tiers_)),
-      allowed_(tiers_.size(), kNotTold),
-      sharing_with_(std::move(sharing)),
-      lookups_(std::make_unique<Executor>("leat-cache", options_.threads)),
-      turns_(make_turns()),
-      writer_([this](const std::stop_token& stop) {
-        name_this_thread("leat-cache-write");
-        write_queued(stop);
-      }) {}
-
-CachedStore::~CachedStore() {
-  {
-    const MutexLock lock(mutex_);
-    LEAT_CHECK(flights_.empty());
-  }
-  lookups_.reset();  // Tasks that are done but have not returned yet.
-  writer_.request_stop();
-  writer_.join();
-  turns_.reset();  // The writer ends turns.
-}
+      kept_(std::move(tiers), options, std::move(sharing), metrics),
+      lookups_("leat-cache", options.threads) {}
 
 RecordKey CachedStore::key_of(const RecordId& id) const {
-  const std::string url = options_.place + inner_->url_of(id.object.key);
+  const std::string url = place_ + inner_->url_of(id.object.key);
   return record_key({.url = url,
                      .etag = id.object.etag,
                      .offset = id.offset,
@@ -108,202 +63,105 @@ RecordKey CachedStore::key_of(const RecordId& id) const {
                      .made_by = id.made_by});
 }
 
-CachedStore::Use CachedStore::use_of(const Flight& flight) {
-  return {.key = flight.key,
-          .hint = *flight.request.hint,
-          .bytes = flight.request.into,
-          .has_etag = !flight.request.object.etag.empty()};
-}
-
-void CachedStore::see(AccessTime now) {
-  const MutexLock lock(mutex_);
-  if (!free_after_) free_after_ = now + options_.epoch_time;
-}
-
-void CachedStore::ask(AccessTime now) {
-  see(now);
-  const MutexLock lock(mutex_);
-  // Plans go on, but for one that begins again at an earlier epoch.
-  const bool is_another_plan = now + options_.epoch_time < asked_;
-  asked_ = is_another_plan ? now : std::max(asked_, now);
-}
-
-// --- reading -----------------------------------------------------------------
+// --- reads of ranges ---------------------------------------------------------
 
 void CachedStore::read(ReadRequest request, std::stop_token stop,
                        ReadDone done) {
   if (!request.hint || request.into.empty()) {
     return inner_->read(std::move(request), std::move(stop), std::move(done));
   }
-  auto flight = std::make_shared<Flight>();
+  auto flight = std::make_shared<ReadFlight>();
   flight->key = key_of({.object = request.object,
                         .offset = request.offset,
                         .length_bytes = request.into.size()});
-  flight->request = std::move(request);
-  flight->stop = std::move(stop);
-  flight->done = std::move(done);
+  const AccessTime now = request.hint->now;
+  flight->read = {std::move(request), std::move(stop), std::move(done)};
   flight->began = SteadyClock().now();
-  ask(flight->request.hint->now);
-  {
-    const MutexLock lock(mutex_);
-    const auto [found, is_new] = flights_.try_emplace(flight->key, flight);
-    if (!is_new) {
-      found->second->joined.push_back({std::move(flight->request),
-                                       std::move(flight->stop),
-                                       std::move(flight->done)});
-      return;
-    }
-  }
-  if (!is_somewhere(flight->key)) return send(flight);
-  lookups_->submit(flight->request.hint->now,
-                   [this, flight](std::size_t) { look_up(flight); });
+  kept_.clock().ask(now);
+  if (!flights_.begin(flight)) return;
+  if (!kept_.lookup().may_have(flight->key)) return send(flight);
+  lookups_.submit(now, [this, flight](std::size_t) { look_up(flight); });
 }
 
-void CachedStore::look_up(const FlightRef& flight) {
-  if (flight->stop.stop_requested()) {
+void CachedStore::look_up(const ReadFlightRef& flight) {
+  if (flight->read.stop.stop_requested()) {
     return hear(flight, Error(ErrorCode::kCancelled, "read was cancelled"));
   }
-  const std::optional<CacheLevel> level =
-      take(use_of(*flight), flight->request.into);
-  tell_looked(flight->request, flight->began);
+  const ReadRequest& request = flight->read.request;
+  const auto level = kept_.take(use_of(*flight), request.into);
+  tell_looked(request.observer, flight->began);
   if (!level) return send(flight);
-  count_hit(flight->request, *level);
+  count_hit(request, *level);
   finish(flight, {});
 }
 
-/// Fills `into` from any place that has the record, and tells the policies.
-std::optional<CacheLevel> CachedStore::take(const Use& use,
-                                            std::span<std::byte> into) {
-  // A record that waits to be written counts as the first tier's already.
-  if (copy_queued(use, into)) return tiers_.front().level;
-  const std::optional<std::size_t> level = find_in_tiers(use.key, into);
-  if (!level) return std::nullopt;
-  decide_used(*level, use);
-  return tiers_[*level].level;
-}
-
-/// Copies what was fetched and is not yet in a tier.
-bool CachedStore::copy_queued(const Use& use, std::span<std::byte> into) {
-  BufferRef bytes;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = unwritten_.find(use.key);
-    if (found == unwritten_.end() || found->second->size() != into.size()) {
-      return false;
-    }
-    bytes = found->second;
-  }
-  std::memcpy(into.data(), bytes->data(), bytes->size());
-  std::optional<std::size_t> level;
-  {
-    const MutexLock lock(deciding_);
-    level = plan_.level_of(use.key);
-  }
-  if (level) decide_used(*level, use);
-  return true;
-}
-
-/// The first tier that has it; a record that none has is lost to their
-/// policies.
-std::optional<std::size_t> CachedStore::find_in_tiers(
-    const RecordKey& key, std::span<std::byte> into) {
-  for (std::size_t i = 0; i < tiers_.size(); ++i) {
-    if (!tiers_[i].tier->may_hold(key)) continue;
-    if (tiers_[i].tier->read(key, into)) return i;
-    if (tiers_[i].tier->holds(key)) continue;  // Left, not lost.
-    const MutexLock lock(deciding_);
-    plan_.lost(i, key);
-  }
-  return std::nullopt;
-}
-
-void CachedStore::send(const FlightRef& flight) {
-  if (turns_ == nullptr || flight->has_waited) return fetch(flight);
+void CachedStore::send(const ReadFlightRef& flight) {
+  FetchTurns* const turns = kept_.turns();
+  if (turns == nullptr || flight->has_waited) return fetch(flight);
   flight->has_waited = true;
-  const bool is_others = turns_->is_others(flight->key);
+  const bool is_others = turns->is_others(flight->key);
   const TimePoint asked = SteadyClock().now();
   const auto decided = [this, flight, is_others, asked](bool is_there) {
     if (is_others || is_there) {
       flight->awaited = {asked, SteadyClock().now()};
-      tell_awaited(flight->request, *flight->awaited);
+      tell_awaited(flight->read.request, *flight->awaited);
     }
     if (!is_there) return fetch(flight);
-    lookups_->submit(flight->request.hint->now,
-                     [this, flight](std::size_t) { look_up(flight); });
+    lookups_.submit(flight->read.request.hint->now,
+                    [this, flight](std::size_t) { look_up(flight); });
   };
-  turns_->ask(flight->key, flight->stop, decided);
+  turns->ask(flight->key, flight->read.stop, decided);
 }
 
-void CachedStore::fetch(const FlightRef& flight) {
-  decide_sent(flight);
-  ReadRequest request = flight->request;
+void CachedStore::fetch(const ReadFlightRef& flight) {
+  if (flight->read.request.hint->is_offered && kept_.sent(use_of(*flight))) {
+    flight->is_decided = true;
+  }
+  ReadRequest request = flight->read.request;
   inner_->read(
-      std::move(request), flight->stop,
+      std::move(request), flight->read.stop,
       [this, flight](Result<void> result) { hear(flight, std::move(result)); });
 }
 
-void CachedStore::hear(const FlightRef& flight, Result<void> result) {
+void CachedStore::hear(const ReadFlightRef& flight, Result<void> result) {
+  const ReadRequest& request = flight->read.request;
   if (result) {
-    if (metrics_ != nullptr) metrics_->add(Metric::kCacheMisses, 1);
-    if (flight->request.hint->is_offered) {
+    count(Metric::kCacheMisses);
+    if (request.hint->is_offered) {
       const TimePoint came = SteadyClock().now();
       offer(flight);
-      tell_looked(flight->request, came);
+      tell_looked(request.observer, came);
     }
   }
-  if (!result && flight->is_decided) lose(flight->key);
-  if (!result || !flight->request.hint->is_offered) end_turn_of(flight->key);
+  if (!result && flight->is_decided) kept_.lose(flight->key);
+  if (!result || !request.hint->is_offered) kept_.end_turn(flight->key);
   finish(flight, std::move(result));
 }
 
-void CachedStore::offer(const FlightRef& flight) {
-  Use use = use_of(*flight);
-  {
-    const MutexLock lock(mutex_);
-    if (!flight->joined.empty()) {
-      use.hint = Flight::latest_hint(flight->joined);
-    }
-  }
-  if (flight->is_decided) return keep_decided(use);
-  decide_fetched(use);
+void CachedStore::offer(const ReadFlightRef& flight) {
+  CacheUse use = use_of(*flight);
+  if (const auto hint = flights_.latest_joined(*flight)) use.hint = *hint;
+  if (flight->is_decided) return kept_.came(use);
+  kept_.fetched(use);
 }
 
-void CachedStore::decide_sent(const FlightRef& flight) {
-  if (!options_.decides_when_sent || !flight->request.hint->is_offered) return;
-  const Use use = use_of(*flight);
-  Write write{.now = use.hint.now};
-  {
-    const MutexLock lock(deciding_);
-    if (plan_.level_of(use.key)) return;  // By another read of it.
-    plan_.fetched(planned(use), write.now, write.steps);
-  }
-  flight->is_decided = true;
-  // The records that it pushes out go now; it is written once it has come.
-  std::erase_if(write.steps, [](const TierStep& step) {
-    return step.what == TierStep::What::kPut;
-  });
-  queue(std::move(write), use, /*has_room=*/false);
-}
-
-void CachedStore::finish(const FlightRef& flight, Result<void> result) {
+void CachedStore::finish(const ReadFlightRef& flight, Result<void> result) {
   answer_joined(flight, result);
-  const ReadDone done = std::move(flight->done);
+  const ReadDone done = std::move(flight->read.done);
   done(std::move(result));  // After this the store may be gone.
 }
 
 // First, for the bytes are the flight's until its own `done`.
-void CachedStore::answer_joined(const FlightRef& flight,
+void CachedStore::answer_joined(const ReadFlightRef& flight,
                                 const Result<void>& result) {
-  std::vector<Flight::Joined> joined;
-  {
-    const MutexLock lock(mutex_);
-    flights_.erase(flight->key);
-    joined.swap(flight->joined);
-  }
+  std::vector<AwaitedRead> joined = flights_.end(*flight);
+  std::optional<CacheLevel> level;
   if (result && !joined.empty()) {
-    decide_joined(flight, Flight::latest_hint(joined));
+    CacheUse use = use_of(*flight);
+    use.hint = latest_hint(joined);
+    level = kept_.joined(use);
   }
-  for (Flight::Joined& read : joined) {
+  for (AwaitedRead& read : joined) {
     if (flight->awaited) tell_awaited(read.request, *flight->awaited);
     if (!result && result.error().code() == ErrorCode::kCancelled &&
         !read.stop.stop_requested()) {
@@ -312,43 +170,92 @@ void CachedStore::answer_joined(const FlightRef& flight,
                  std::move(read.done));
       continue;
     }
-    if (result) {
+    if (level) {
       const TimePoint came = SteadyClock().now();
-      std::memcpy(read.request.into.data(), flight->request.into.data(),
+      std::memcpy(read.request.into.data(), flight->read.request.into.data(),
                   read.request.into.size());
-      tell_looked(read.request, came);
-      count_hit(read.request, tiers_.front().level);
+      tell_looked(read.request.observer, came);
+      count_hit(read.request, *level);
     }
     read.done(result);
   }
 }
 
-/// A read that joined another one is a use of the record that the other has
-/// brought.
-void CachedStore::decide_joined(const FlightRef& flight, const ReadHint& hint) {
-  std::optional<std::size_t> level;
-  {
-    const MutexLock lock(deciding_);
-    level = plan_.level_of(flight->key);
-  }
-  if (!level) return;
-  Use use = use_of(*flight);
-  use.hint = hint;
-  decide_used(*level, use);
+void CachedStore::count(Metric metric) {
+  if (metrics_ != nullptr) metrics_->add(metric, 1);
 }
 
-void CachedStore::count_hit(ReadRequest& request, CacheLevel level) {
+void CachedStore::count_hit(const ReadRequest& request, CacheLevel level) {
   if (request.observer != nullptr) {
     request.observer->cache_had(level, request.into.size());
   }
-  count_level(level);
+  count(hits_of(level));
 }
 
-void CachedStore::count_level(CacheLevel level) {
-  if (metrics_ == nullptr) return;
-  metrics_->add(level == CacheLevel::kDisk ? Metric::kCacheDiskHits
-                                           : Metric::kCacheRamHits,
-                1);
+// --- records that callers make -----------------------------------------------
+
+std::optional<std::uint64_t> CachedStore::record_bytes(
+    const RecordId& id) const {
+  return kept_.lookup().length_of(key_of(id));
+}
+
+void CachedStore::find(FindRequest request, std::stop_token stop,
+                       FindDone done) {
+  const AccessTime now = request.hint.now;
+  kept_.clock().ask(now);
+  lookups_.submit(
+      now, [this, request = std::move(request), stop = std::move(stop),
+            done = std::move(done), began = SteadyClock().now()](std::size_t) {
+        std::optional<CacheLevel> level;
+        if (!stop.stop_requested()) level = take_record(request);
+        tell_looked(request.observer, began);
+        if (level) found_record(request.id, *level);
+        done(level);  // After this the store may be gone.
+      });
+}
+
+std::optional<CacheLevel> CachedStore::take_record(const FindRequest& request) {
+  return kept_.take({.key = key_of(request.id),
+                     .hint = request.hint,
+                     .bytes = request.into,
+                     .has_etag = !request.id.object.etag.empty(),
+                     .is_made = request.id.made_by.has_value()},
+                    request.into);
+}
+
+void CachedStore::found_record(const RecordId& id, CacheLevel level) {
+  count(hits_of(level));
+  if (!id.made_by) return;
+  count(Metric::kCacheDecodedHits);
+  // Nobody reads those any more, so no use would ever end them.
+  if (!keeps_bytes_) kept_.forget(key_of(bytes_of(id)));
+}
+
+void CachedStore::keep(const RecordId& id, std::span<const std::byte> record,
+                       const ReadHint& hint) {
+  kept_.clock().see(hint.now);
+  CacheUse use{.key = key_of(id),
+               .hint = hint,
+               .bytes = record,
+               .has_etag = !id.object.etag.empty(),
+               .is_made = id.made_by.has_value()};
+  if (id.made_by && !keeps_bytes_) use.instead_of = key_of(bytes_of(id));
+  kept_.made(use);
+}
+
+// --- turns -------------------------------------------------------------------
+
+void CachedStore::take_turn(const RecordId& id, std::stop_token stop,
+                            std::function<void(bool)> decided) {
+  if (kept_.turns() == nullptr) return decided(false);
+  kept_.turns()->ask(key_of(id), std::move(stop), std::move(decided));
+}
+
+void CachedStore::end_turn(const RecordId& id) { kept_.end_turn(key_of(id)); }
+
+bool CachedStore::is_coming(const RecordId& id) const {
+  FetchTurns* const turns = kept_.turns();
+  return turns != nullptr && turns->is_others(key_of(id));
 }
 
 }  // namespace leat

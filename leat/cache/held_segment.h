@@ -17,8 +17,8 @@ struct HeldSegment {
   Segment segment;
   bool is_mine = false;      ///< Changes once, by RecordMap::count_as_mine().
   bool is_emptying = false;  ///< Nothing new goes into it.
-  /// Its writer was gone when we looked, and it was left for a rank of ours
-  /// that is yet to come: the number of that writer.
+  /// The number of its writer, if that was gone when we looked, and the segment
+  /// was left for a rank of ours that is yet to come.
   std::optional<std::uint64_t> left_of;
   std::atomic<std::uint64_t> alive_bytes = 0;  ///< By record_cost().
 };

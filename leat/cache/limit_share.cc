@@ -24,7 +24,7 @@ std::map<std::uint64_t, Writer> others_in(const RecordMap& records) {
     // Taken over by another, it has another owner.
     const SegmentHeader header = held->segment.header_now();
     Writer& writer = others[header.owner];
-    // Of one that another rank looks at just now, its lock says nothing.
+    // The lock of one that another rank looks at just now says nothing.
     writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
     // By what their records cost, as ours; more if there is what nobody counts.
@@ -50,7 +50,7 @@ void LimitShare::deal(std::uint64_t unread_bytes) {
   live_writers_ = 1;
   for (const auto& [owner, writer] : others_in(records_)) {
     if (!writer.is_gone) ++live_writers_;
-    // What the dead leased and did not write is nobody's.
+    // Room that the dead leased and did not write is nobody's.
     const std::uint64_t leased = writer.is_gone ? 0 : writer.leased_bytes;
     free_bytes -= std::min(free_bytes, std::max(leased, writer.bytes));
   }

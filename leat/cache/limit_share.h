@@ -13,9 +13,9 @@ namespace leat {
 /// How much a writer may hold, by what the headers of all segments say. It
 /// decides, and writes nothing.
 ///
-/// Who wants to write more than it has said leases the room first: it says so
-/// in the headers of its segments, and all others count that as taken. So two
-/// who see the same room free do not both take it.
+/// A writer that wants to write more than it has said leases the room first: it
+/// says so in the headers of its segments, and all others count that as taken.
+/// So two that see the same room free do not both take it.
 ///
 /// Threads:  one at a time; allowed_bytes() any.
 /// Lifetime: what it is given outlives it; `metrics` may be null.
@@ -26,7 +26,7 @@ class LimitShare {
       : options_(options), records_(records), metrics_(metrics) {}
   ~LimitShare();
 
-  /// Of the limit; nullopt: an even part.
+  /// Sets the part of the limit; nullopt: an even one.
   void set(std::optional<std::uint64_t> bytes) { share_ = bytes; }
 
   /// Deals the limit anew: looks at the header of each segment that is known.
@@ -34,8 +34,8 @@ class LimitShare {
   /// followed.
   void deal(std::uint64_t unread_bytes);
 
-  /// What may be held now: the share, and not more than the others have left
-  /// free.
+  /// The bytes that may be held now: the share, and not more than the others
+  /// have left free.
   std::uint64_t allowed_bytes() const { return allowed_bytes_; }
   bool has_room(std::uint64_t bytes) const {
     return records_.used_bytes() + bytes <= allowed_bytes_;
@@ -44,17 +44,17 @@ class LimitShare {
   /// more than the limit.
   bool is_crowded() const { return has_joiners_ || is_over_limit_; }
 
-  /// Whether the segment of a writer that is gone fits into what is ours. Who
-  /// has more than its share parts with it, and the others begin with nothing:
-  /// so each takes what fits; what is left, those who have room, once all are
-  /// here.
+  /// Whether the segment of a writer that is gone fits into what is ours. A
+  /// rank that has more than its share parts with it, and the others begin with
+  /// nothing. So each takes what fits; the rest is for those that have room,
+  /// once all are here.
   bool may_take_over(const HeldSegment& held) const;
 
   /// As written in each of our headers.
   std::uint64_t leased_bytes() const { return leased_bytes_; }
   void set_leased(std::uint64_t bytes) { leased_bytes_ = bytes; }
-  /// What is held, and a little more to be written without asking again: what
-  /// is leased and not used, a joiner has to wait for.
+  /// The bytes that are held, and a little more to be written without asking
+  /// again: a joiner has to wait for room that is leased and not used.
   std::uint64_t most_leased() const;
 
  private:

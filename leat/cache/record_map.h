@@ -1,4 +1,4 @@
-// Where the records of a tier are.
+// The places of the records of a tier.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// Where a record is: 16 bytes, for there are many.
+/// The place of a record: 16 bytes, for there are many.
 struct RecordPlace {
   std::uint32_t segment = 0;  ///< Its number in the map.
   std::uint32_t page = 0;
@@ -53,7 +53,7 @@ class RecordMap {
   /// Records, and the segments that hold them.
   std::uint64_t records() const;
   std::uint64_t segments() const;
-  /// What is held of what the tier may drop, by record_cost().
+  /// The bytes that are held of what the tier may drop, by record_cost().
   std::uint64_t used_bytes() const { return used_bytes_; }
 
   /// Numbers of segments are below this; at() of some of them is null.
@@ -67,7 +67,7 @@ class RecordMap {
   void count_as_mine(std::uint32_t number, std::uint64_t bytes,
                      std::uint64_t of_own_source);
 
-  /// What a segment says of a record: it is there, or was dropped.
+  /// A segment says of a record that it is there, or was dropped.
   void hear(std::uint32_t number, const RecordEntry& entry);
   /// We have written it: hear(), and it is used and claimed.
   void wrote(std::uint32_t number, const RecordEntry& entry);
@@ -108,7 +108,7 @@ class RecordMap {
   std::vector<HeldSegmentRef> segments_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<RecordKey, Known, RecordKeyHash> records_
       LEAT_GUARDED_BY(mutex_);
-  /// Of our source: records that were taken over, and those of them that were
+  /// Records of our source that were taken over, and those of them that were
   /// claimed.
   std::uint64_t taken_over_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t claimed_ LEAT_GUARDED_BY(mutex_) = 0;

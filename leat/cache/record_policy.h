@@ -20,8 +20,8 @@ struct PlannedRecord {
   AccessTime next_use = 0;
   std::uint32_t length_bytes = 0;
   bool may_last = true;  ///< Is worth something to a later run, too.
-  /// The sample that it is all or a part of; kNoSample: it belongs to several,
-  /// or nobody said.
+  /// The sample of which it is all or a part; kNoSample: of several, or nobody
+  /// said.
   SampleId sample = kNoSample;
 };
 
@@ -32,9 +32,9 @@ struct PlannedRecord {
 /// Threads: one at a time.
 class RecordPolicy {
  public:
-  /// The policy decides over `spec.samples` records instead of samples, and
-  /// admits no more records than that. `spec.planned` still takes samples; a
-  /// record whose sample is unknown is not planned.
+  /// Makes a policy over `spec.samples` records, in place of samples: beyond
+  /// that nothing is admitted. `spec.planned` is of samples all the same, and a
+  /// record of none that is known is not planned.
   ///
   /// Errors: as make_cache_policy
   static Result<std::unique_ptr<RecordPolicy>> make(CachePolicySpec spec);
@@ -47,9 +47,9 @@ class RecordPolicy {
     const auto found = number_of_.find(key);
     return found == number_of_.end() ? nullptr : &records_[found->second.value];
   }
-  /// The keys of all records that are held, in no order.
+  /// The keys of all that is held, in no order.
   std::vector<RecordKey> keys() const;
-  /// What is true of it whatever it holds.
+  /// The traits that are true of it whatever it holds.
   const CachePolicyKind& kind() const { return kind_; }
   /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
   /// with the next uses of `record` as they were told; the policy goes by
@@ -72,7 +72,7 @@ class RecordPolicy {
   std::unordered_map<RecordKey, SampleId, RecordKeyHash> number_of_;
   std::vector<PlannedRecord> records_;  // By number.
   std::vector<SampleId> free_;
-  std::vector<SampleId> dropped_;  // The drops of the running call.
+  std::vector<SampleId> dropped_;  // In the running call.
 };
 
 }  // namespace leat

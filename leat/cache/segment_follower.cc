@@ -111,14 +111,14 @@ void SegmentFollower::try_take_over(std::uint32_t number) {
     (void)::flock(segment.fd(), LOCK_UN);
     return;
   }
-  // Whoever had it may have removed it just before.
+  // Its former writer may have removed it just before.
   if (to_.files.is_removed(segment.fd()) ||
       !segment.sign(to_.writer.owner(), to_.share.leased_bytes())) {
     (void)::flock(segment.fd(), LOCK_UN);
     return;
   }
   to_.files.taken_over(segment.header().id, segment.fd());
-  follow(number);  // What its writer did last.
+  follow(number);  // Its writer's last entries.
   count_as_mine(number);
 }
 

@@ -39,7 +39,7 @@ class SegmentFollower {
   Result<void> learn_segments();
   /// Follows those that are known: a small part of learn_segments().
   void catch_up();
-  /// Of files that are named like segments, and cannot be followed.
+  /// The bytes of files that are named like segments, and cannot be followed.
   std::uint64_t unread_bytes() const { return unread_bytes_; }
 
   /// Records that were taken over, to be dropped from the front unless they are

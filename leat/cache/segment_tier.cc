@@ -196,10 +196,10 @@ bool SegmentTier::drop_strangers(std::deque<RecordKey>& strangers,
   return true;
 }
 
-/// What is above the share and nobody has claimed.
+/// Drops what is above the share and nobody has claimed.
 void SegmentTier::shed_strangers() {
   if (drop_strangers(follower_.strangers(), 0)) return;
-  // Of what ranks of our own job have left, nothing has to go: they are gone.
+  // Nothing has to go of what ranks of our own job have left: they are gone.
   if (share_.is_crowded()) (void)drop_strangers(follower_.own_strangers(), 0);
 }
 
@@ -213,7 +213,7 @@ void SegmentTier::catch_up() {
 void SegmentTier::refresh() {
   const MutexLock lock(writing_);
   writer_.punch_given_up();
-  // What cannot be listed now will be the next time.
+  // A folder that cannot be listed now will be the next time.
   (void)follower_.learn_segments();
   share_.deal(follower_.unread_bytes());
   shed_strangers();
@@ -245,7 +245,7 @@ bool SegmentTier::lease(std::uint64_t bytes) {
       std::max(used_bytes() + bytes, share_.most_leased()));
 }
 
-/// What is not needed any more.
+/// Gives back room that is not needed any more.
 void SegmentTier::return_lease() {
   if (!writing_health_.may_try()) return;
   (void)writer_.publish_lease(

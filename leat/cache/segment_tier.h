@@ -80,25 +80,25 @@ class SegmentTier {
   /// claims only its part of all that they read.
   bool wants_strangers() const;
 
-  /// Sets the part of the limit that this writer may take from now on; nullopt:
-  /// an even part of it. Records above it that were never claimed are freed;
-  /// the caller drops the rest, before.
+  /// Says how much of the limit this writer may take from now on; nullopt: an
+  /// even part of it. Records above that which were never claimed are
+  /// freed; the rest is for the caller to drop, before.
   void set_share(std::optional<std::uint64_t> bytes);
 
   /// Sees what other writers did since in the segments that are known: a read
   /// of each of their indexes, a small part of refresh().
   void catch_up();
 
-  /// Sees the changes of other writers, takes over segments of dead ones, and
+  /// Sees what other writers did since, takes over segments of dead ones, and
   /// learns how many live ones share the limit. If another job has joined,
-  /// frees records above the share that were never claimed; the caller drops
-  /// claimed ones.
+  /// frees records above the share that were never claimed; the others are for
+  /// the caller to drop.
   void refresh();
 
-  /// What this tier holds of what it may drop, by record_cost().
+  /// The bytes that this tier holds of what it may drop, by record_cost().
   std::uint64_t used_bytes() const { return records_.used_bytes(); }
-  /// What it may hold now: an even share among live writers or what set_share()
-  /// said, and not more than the others have left free.
+  /// The bytes that it may hold now: an even share among live writers or what
+  /// set_share() said, and not more than the others have left free.
   std::uint64_t allowed_bytes() const { return share_.allowed_bytes(); }
   /// False where the file system cannot punch holes: nothing is then freed, and
   /// the log has said so.
@@ -131,7 +131,8 @@ class SegmentTier {
   RecordMap records_;
 
   /// Held by who changes files or the list of segments: one at a time, for as
-  /// long as the I/O takes. What others may ask of the three needs it not.
+  /// long as the I/O takes. Methods of the three that any thread may call
+  /// need it not.
   Mutex writing_;
   LimitShare share_;
   SegmentWriter writer_;

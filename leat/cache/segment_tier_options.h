@@ -1,4 +1,4 @@
-// What a tier of segments is told when it is opened.
+// The options of a tier of segments.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@ namespace leat {
 
 struct SegmentTierOptions {
   std::string name = "disk";  ///< "ram" or "disk", for messages.
-  /// Of all writers together: see SegmentTier::allowed_bytes().
+  /// The limit of all writers together: see SegmentTier::allowed_bytes().
   std::uint64_t limit_bytes = 0;
   /// Shares of the limit that are kept for writers who may yet come.
   std::uint32_t expected_writers = 1;
-  /// Of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
+  /// The size of one segment; 0: a 32nd of the limit, from 4 MiB to 1 GiB.
   std::uint64_t segment_bytes = 0;
   /// Hash of the store that this job's records come from.
   std::uint64_t source = 0;

@@ -13,8 +13,8 @@
 namespace leat {
 namespace {
 
-/// What a file may take beyond its records before its gaps are punched: index
-/// pages, and the file system's own.
+/// A file may take so much beyond its records before its gaps are punched:
+/// index pages, and the file system's own.
 constexpr std::uint64_t kSlackBytes = kMiB;
 
 std::uint32_t entries_for(std::uint64_t segment_bytes) {
@@ -160,7 +160,7 @@ bool SegmentWriter::move_record(std::uint32_t from, const RecordEntry& entry) {
   const auto held = to_.records.at(from);
   const RecordPlace place = place_of(from, entry);
   if (entry.offset + entry.length_bytes > held->segment.file_bytes()) {
-    to_.records.give_up(entry.key, place);  // Of a hostile length, for one.
+    to_.records.give_up(entry.key, place);  // Its length may be hostile.
     return true;
   }
   Buffer body(entry.length_bytes);
@@ -189,7 +189,8 @@ void SegmentWriter::took_over(std::uint32_t number,
   tidy(number);
 }
 
-// What a dead writer put without an entry, or dropped without a hole.
+// Punches out what a dead writer put without an entry, or dropped without a
+// hole.
 void SegmentWriter::punch_gaps(HeldSegment& held,
                                std::vector<RecordEntry> alive) {
   if (!can_drop_ ||
@@ -220,7 +221,7 @@ bool SegmentWriter::publish_lease(std::uint64_t bytes) {
     to_.health.failed(written.error().message());
     is_published = false;
   }
-  // What could not be lowered in a header, others take for more than it is.
+  // Others take a lease that could not be lowered in a header for what it says.
   if (is_published || bytes < to_.share.leased_bytes()) {
     to_.share.set_leased(bytes);
   }

@@ -34,7 +34,7 @@ class SegmentWriter {
   };
   explicit SegmentWriter(const Parts& parts);
 
-  /// Of a segment that has room for a record; makes one if none has.
+  /// The number of a segment that has room for a record; makes one if none has.
   Result<std::uint32_t> segment_for(std::uint64_t length_bytes);
   /// Writes a record there, which is claimed from now on.
   Result<void> append(std::uint32_t number, const RecordKey& key,

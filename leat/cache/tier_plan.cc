@@ -6,7 +6,7 @@
 namespace leat {
 namespace {
 
-/// A later run may well read it again: last of all, but ever. A record with
+/// A later run may well read it again: last of all, but ever. A record that has
 /// this as its own next use is a copy.
 constexpr AccessTime kLaterRun = kNever - 1;
 

@@ -22,7 +22,7 @@ struct CachePolicyKind {
   /// While it has room it takes whatever is read again, however late. So a
   /// disk may hold copies of what memory has, as what goes first.
   bool takes_late_uses = false;
-  /// What it holds follows from the order of an epoch before the epoch begins.
+  /// Its records follow from the order of an epoch before the epoch begins.
   /// So samples may be dealt to the caches that hold them (HolderDealing).
   bool is_foreseen = false;
   /// It reads CachePolicySpec::window, which must then be given.

@@ -1,4 +1,4 @@
-// What is true of every policy that a program has, by cache_policy_kinds().
+// Properties of every policy that a program has, by cache_policy_kinds().
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -60,7 +60,8 @@ struct DrivenJob {
   /// has come before the next is asked for.
   std::size_t late_reads = 0;
 
-  /// Where the policy has one: less than an epoch, and more than a step.
+  /// The policy's window, if it has one: less than an epoch, and more than a
+  /// step.
   AccessTime window() const {
     return has_policy_trait(policy, &CachePolicyKind::has_window)
                ? kDrivenSamples * 3 / 4

@@ -26,7 +26,7 @@ TEST(PolicyOfOurOwnTest, ALoaderKeepsWhatItSays) {
               must(run_epoch(*plain)).stats.content_hash);
   }
 
-  // What was admitted first stays, and the rest pushes itself out.
+  // Records that were admitted first stay, and the rest pushes itself out.
   const EpochStats last = loader->stats()[2];
   EXPECT_GT(last.ram_hits, 0u);
   EXPECT_GT(last.misses, 0u);

@@ -1,0 +1,40 @@
+// A record in use, and what is to be written because of it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "leat/base/buffer.h"
+#include "leat/cache/record_key.h"
+#include "leat/cache/tier_plan.h"
+#include "leat/store/store.h"
+
+namespace leat {
+
+/// A record that was read or made: what is decided about it goes by this alone.
+struct CacheUse {
+  RecordKey key;
+  ReadHint hint;
+  std::span<const std::byte> bytes;
+  bool has_etag = true;
+  bool is_made = false;  ///< From the bytes of a range.
+  /// A record that goes where this one is taken.
+  std::optional<RecordKey> instead_of = std::nullopt;
+};
+
+/// The steps that follow from one decision.
+struct CacheWrite {
+  std::vector<TierStep> steps = {};
+  AccessTime now = 0;
+  RecordKey key = {};
+  std::span<const std::byte> body = {};  ///< For a kPut.
+  BufferRef bytes = nullptr;  ///< The memory of `body`; null: it is lent.
+  bool* is_done = nullptr;    ///< For a thread that waits for it, in its turn.
+  /// For a set_share() of the tier of this level, once the steps are done.
+  std::optional<std::size_t> shared = std::nullopt;
+  std::optional<std::uint64_t> share = std::nullopt;
+};
+
+}  // namespace leat
