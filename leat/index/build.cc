@@ -12,6 +12,7 @@
 #include "leat/index/folder_layout.h"
 #include "leat/index/listing.h"
 #include "leat/index/stat_all.h"
+#include "leat/store/url_scheme.h"
 
 namespace leat {
 namespace {
@@ -114,14 +115,15 @@ Result<std::vector<ObjectInfo>> find_objects(Store& store,
 
 EtagKind etag_kind_of(const Store& store) {
   if (!store.traits().has_etags) return EtagKind::kNone;
-  const std::string url = store.url_of("");
-  if (url.starts_with("s3://") || url.starts_with("http://") ||
-      url.starts_with("https://")) {
-    return EtagKind::kHttp;
-  }
-  // A relative path has no scheme.
-  if (url.starts_with("file://") || url.find("://") == std::string::npos) {
-    return EtagKind::kFile;
+  const UrlScheme* const scheme = scheme_of_url(store.url_of(""));
+  if (scheme == nullptr) return EtagKind::kOther;
+  switch (scheme->etags) {
+    case EtagMaker::kHttpServer:
+      return EtagKind::kHttp;
+    case EtagMaker::kFileSystem:
+      return EtagKind::kFile;
+    case EtagMaker::kAnother:
+      break;
   }
   return EtagKind::kOther;
 }

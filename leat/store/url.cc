@@ -5,11 +5,25 @@
 #include <algorithm>
 #include <array>
 
+#include "leat/store/url_scheme.h"
+
 namespace leat {
 namespace {
 
-constexpr std::array<std::string_view, 4> kSchemes = {"s3", "file", "http",
-                                                      "https"};
+/// "s3://, http://, https://, file:// or a path"
+std::string all_schemes() {
+  std::string all;
+  for (const UrlScheme& scheme : url_schemes()) {
+    if (!all.empty()) all += ", ";
+    all += fmt::format("{}://", scheme.name);
+  }
+  return all + " or a path";
+}
+
+UrlForm form_of(std::string_view scheme) {
+  const UrlScheme* const known = find_url_scheme(scheme);
+  return known == nullptr ? UrlForm::kBucket : known->form;
+}
 
 Error bad_url(std::string_view text, std::string_view why) {
   return Error(ErrorCode::kInvalidArgument,
@@ -98,8 +112,20 @@ bool is_authority(std::string_view text) {
 
 }  // namespace
 
+const UrlScheme* find_url_scheme(std::string_view name) {
+  const auto schemes = url_schemes();
+  const auto found = std::ranges::find(schemes, name, &UrlScheme::name);
+  return found == schemes.end() ? nullptr : &*found;
+}
+
+const UrlScheme* scheme_of_url(std::string_view url) {
+  const std::size_t end = url.find("://");
+  if (end == std::string_view::npos) return find_url_scheme("file");
+  return find_url_scheme(url.substr(0, end));
+}
+
 std::string Url::text() const {
-  if (scheme == "file") {
+  if (form_of(scheme) == UrlForm::kPath) {
     // A relative path has no URL of its own; people know it as it is.
     return path.starts_with('/') ? "file://" + path : path;
   }
@@ -109,8 +135,9 @@ std::string Url::text() const {
 }
 
 std::string Url::bucket() const {
-  if (scheme == "file") return "";
-  if (scheme == "s3") return "s3://" + authority;
+  const UrlForm form = form_of(scheme);
+  if (form == UrlForm::kPath) return "";
+  if (form == UrlForm::kBucket) return scheme + "://" + authority;
   std::string host = lower(authority);
   const std::string_view port = scheme == "https" ? ":443" : ":80";
   if (host.ends_with(port)) host.resize(host.size() - port.size());
@@ -132,14 +159,13 @@ Result<Url> parse_url(std::string_view text) {
   if (!elsewhere.empty()) {
     return Error(ErrorCode::kInvalidArgument, std::string(elsewhere));
   }
-  if (std::find(kSchemes.begin(), kSchemes.end(), url.scheme) ==
-      kSchemes.end()) {
+  const UrlScheme* const scheme = find_url_scheme(url.scheme);
+  if (scheme == nullptr) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("unknown scheme '{}://'; use s3://, http://, "
-                             "https://, file:// or a path",
-                             url.scheme));
+                 fmt::format("unknown scheme '{}://'; use {}", url.scheme,
+                             all_schemes()));
   }
-  if (url.scheme == "file") {
+  if (scheme->form == UrlForm::kPath) {
     if (rest.starts_with("localhost/")) rest.remove_prefix(9);
     if (!rest.starts_with('/')) {
       return bad_url(text, "write file:///path, with three slashes");
@@ -157,8 +183,8 @@ Result<Url> parse_url(std::string_view text) {
                              "credentials in the environment instead",
                              url.scheme));
   }
-  const bool is_http = url.scheme != "s3";
-  if (is_http && rest.find_first_of("?#") != std::string_view::npos) {
+  const bool is_host = scheme->form == UrlForm::kHost;
+  if (is_host && rest.find_first_of("?#") != std::string_view::npos) {
     return Error(
         ErrorCode::kInvalidArgument,
         fmt::format("the URL {}://{} has a query or a fragment; a "
@@ -166,9 +192,9 @@ Result<Url> parse_url(std::string_view text) {
                     url.scheme, rest.substr(0, rest.find_first_of("?#"))));
   }
   if (url.authority.empty()) {
-    return bad_url(text, is_http ? "it names no host" : "it names no bucket");
+    return bad_url(text, is_host ? "it names no host" : "it names no bucket");
   }
-  if (is_http && !is_authority(url.authority)) {
+  if (is_host && !is_authority(url.authority)) {
     return bad_url(text, "write the host as NAME or NAME:PORT");
   }
   url.path.erase(0, url.path.find_first_not_of('/'));

@@ -1,0 +1,62 @@
+// A scheme of URLs, and the driver that opens them.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/env.h"
+#include "leat/base/result.h"
+#include "leat/engine/stores.h"
+#include "leat/metrics/metrics.h"
+#include "leat/runtime/retry_policy.h"
+#include "leat/store/diagnosis.h"
+#include "leat/store/endpoint_notes.h"
+#include "leat/store/http/http_client.h"
+#include "leat/store/store.h"
+#include "leat/store/url.h"
+
+namespace leat {
+
+/// A driver, and what the layers around it need to know.
+struct Driver {
+  std::unique_ptr<Store> store;
+  std::string prefix;
+  std::string identity;
+  std::string endpoint;
+  std::optional<std::string> provider;
+  std::uint32_t max_attempts = RetryOptions{}.max_attempts;
+  /// Facts that its client sees of the server; null for files.
+  std::shared_ptr<EndpointNotes> notes;
+  /// It asks a web server of any kind, which may bear few connections.
+  bool is_plain_http = false;
+};
+
+/// A scheme, with its driver. Its URLs' form and ETags: store/url_schemes.cc.
+struct Scheme {
+  std::string_view name;
+
+  /// Opens a store of its own, without retries and a window. Sends nothing.
+  Result<Driver> (*open)(const Url& url, const StoreOptions& options,
+                         const Env& env, Metrics* metrics) = nullptr;
+
+  /// As diagnose_access(); null: there is nothing to know.
+  std::vector<Diagnosis> (*diagnose)(const Url& url,
+                                     const StoreOptions& options,
+                                     const Env& env,
+                                     const std::stop_token& stop) = nullptr;
+};
+
+/// All of them: schemes/schemes.cc.
+std::span<const Scheme* const> schemes();
+
+/// For a driver that sends by HTTP.
+HttpClientOptions http_options(const StoreOptions& options,
+                               std::string ca_bundle,
+                               std::shared_ptr<EndpointNotes> notes);
+
+}  // namespace leat

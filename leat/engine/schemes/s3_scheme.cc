@@ -1,0 +1,64 @@
+// s3://bucket/prefix: signed requests over HTTP.
+
+#include <utility>
+
+#include "leat/engine/ledger.h"
+#include "leat/engine/schemes/schemes.h"
+#include "leat/store/s3/diagnosis.h"
+#include "leat/store/s3/s3_store.h"
+#include "leat/store/s3/settings.h"
+
+namespace leat {
+namespace {
+
+S3Options s3_options(const StoreOptions& options) {
+  S3Options asked;
+  asked.endpoint_url = options.endpoint_url;
+  asked.region = options.region;
+  asked.profile = options.profile;
+  asked.no_sign_request = options.no_sign_request;
+  asked.requester_pays = options.requester_pays;
+  asked.credential_helper = options.credential_helper;
+  asked.ca_bundle = options.ca_bundle;
+  asked.max_attempts = options.max_attempts;
+  return asked;
+}
+
+Result<Driver> open_s3(const Url& url, const StoreOptions& options,
+                       const Env& env, Metrics* metrics) {
+  LEAT_TRY(S3Settings settings,
+           resolve_s3_settings(url.authority, s3_options(options), env));
+  Driver driver;
+  driver.prefix = url.path;
+  driver.identity = url.text() + "\n" + settings.base_url;
+  driver.endpoint = settings.base_url;
+  driver.provider = provider_at(settings.base_url);
+  driver.max_attempts = settings.max_attempts;
+  driver.notes = std::make_shared<EndpointNotes>();
+  auto http = open_http_client(
+      http_options(options, settings.ca_bundle, driver.notes), metrics);
+  driver.store =
+      open_s3_store(url.authority, std::move(settings), std::move(http));
+  return driver;
+}
+
+std::vector<Diagnosis> diagnose_s3(const Url& url, const StoreOptions& options,
+                                   const Env& env,
+                                   const std::stop_token& stop) {
+  const S3Options asked = s3_options(options);
+  std::vector<Diagnosis> found;
+  found.push_back(diagnose_credentials(asked, env, stop));
+  // Opening the store says what cannot be resolved.
+  const auto facts = network_facts(url.authority, asked, env, stop);
+  if (!facts) return found;
+  for (Diagnosis& judged : judge_network(*facts)) {
+    found.push_back(std::move(judged));
+  }
+  return found;
+}
+
+}  // namespace
+
+constinit const Scheme kS3Scheme = {"s3", open_s3, diagnose_s3};
+
+}  // namespace leat

@@ -1,0 +1,17 @@
+// The schemes of this folder, each defined in its own source: a row each.
+#pragma once
+#include "leat/engine/scheme.h"
+
+#define LEAT_SCHEMES(ROW) \
+  ROW(kS3Scheme)          \
+  ROW(kHttpScheme)        \
+  ROW(kHttpsScheme)       \
+  ROW(kFileScheme)
+
+namespace leat {
+
+#define LEAT_DECLARE_SCHEME(name) extern const Scheme name;
+LEAT_SCHEMES(LEAT_DECLARE_SCHEME)
+#undef LEAT_DECLARE_SCHEME
+
+}  // namespace leat
