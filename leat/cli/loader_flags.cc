@@ -1,11 +1,13 @@
 #include "leat/cli/loader_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <sstream>
 
 #include "leat/cli/number_checks.h"
+#include "leat/plan/cache_policy.h"
 #include "leat/plan/steps.h"
 
 namespace leat {
@@ -83,8 +85,8 @@ void LoaderFlags::add_to(CLI::App& app) {
   size("--cache-disk-limit", cache_disk_limit,
        "bytes in it; default: half of what is free");
   app.add_option("--cache-policy", cache_policy,
-                 "belady, windowed_belady, never_evict, lru or fifo; "
-                 "default: belady");
+                 fmt::format("one of {}; default: belady",
+                             fmt::join(cache_policy_names(), ", ")));
   app.add_option(
       "--cache-window", cache_window,
       "with windowed_belady, how many reads of the job it looks ahead");
