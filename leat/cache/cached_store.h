@@ -48,10 +48,10 @@ class CachedStore final : public StoreWrapper, public RecordCache {
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
 
-  /// Bounds what this writer keeps in its tier of that level from now on;
-  /// nullopt: an even part of the tier's limit. Returns at once: what is too
-  /// much goes by the policy, and is freed by the writing thread. Nothing
-  /// happens if there is no such tier.
+  /// Bounds the records that this writer keeps in its tier of that level from
+  /// now on; nullopt: an even part of the tier's limit. Returns at once: the
+  /// policy drops the surplus, and the writing thread frees it. Nothing happens
+  /// if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes) {
     kept_.set_share(level, bytes);
   }

@@ -13,7 +13,7 @@
 namespace leat {
 
 struct CachedStoreOptions {
-  /// In front of url_of() in the name of each record: what tells endpoints
+  /// Stands in front of url_of() in the name of each record, to tell endpoints
   /// apart. Never holds credentials.
   std::string place;
   /// From one epoch to the next, as hints tell time. Records that an

@@ -33,7 +33,7 @@ class KeptRecords {
   KeptRecords(std::vector<CacheTier> tiers, const CachedStoreOptions& options,
               CacheSharing sharing, Metrics* metrics);
 
-  /// Fills `into` from wherever the record is, and tells the policies.
+  /// Fills `into` from any place that has the record, and tells the policies.
   std::optional<CacheLevel> take(const CacheUse& use,
                                  std::span<std::byte> into);
   /// Another read brings the record, or has brought it, and this one is a use

@@ -147,8 +147,8 @@ void TierWriter::insert(std::size_t level, const RecordKey& key,
   to_.decisions.lost(level, key);
 }
 
-/// The room that was planned is there once all that was decided since is done,
-/// and what others leave may have become less.
+/// The planned room is there once all later decisions are carried out, and the
+/// room that others leave may have shrunk.
 bool TierWriter::insert_later(std::size_t level, const RecordKey& key,
                               std::span<const std::byte> bytes) {
   follow_allowance();
@@ -158,8 +158,7 @@ bool TierWriter::insert_later(std::size_t level, const RecordKey& key,
   return to_.tiers[level].tier->insert(key, bytes);
 }
 
-// --- what other writers do
-// -------------------------------------------------------
+// --- what other writers do ---------------------------------------------------
 
 void TierWriter::see_others() {
   if (to_.turns != nullptr) {

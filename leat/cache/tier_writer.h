@@ -18,8 +18,8 @@
 
 namespace leat {
 
-/// How often it is looked who else writes, and what they wrote: what a rank has
-/// fetched the others would fetch again until they know.
+/// How often the store looks for other writers, and for their writes: until a
+/// rank knows that another has fetched a record, it would fetch it again.
 struct TierWriterOptions {
   Nanoseconds refresh_every = std::chrono::seconds(1);
   Nanoseconds catch_up_every = std::chrono::milliseconds(50);

@@ -22,7 +22,7 @@
 
 namespace leat {
 
-/// A driver, and what the layers around it need to know.
+/// A driver, and the facts about it for the layers around it.
 struct Driver {
   std::unique_ptr<Store> store;
   std::string prefix;

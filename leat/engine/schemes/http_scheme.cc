@@ -13,8 +13,8 @@
 namespace leat {
 namespace {
 
-/// Encodes what people write in URLs and HTTP does not take; what they encoded
-/// themselves stays.
+/// Encodes characters that users write in URLs and HTTP does not take; existing
+/// escapes stay.
 std::string as_sent(std::string_view url) {
   constexpr std::string_view kUnsafe = "\"<>\\^`{|} ";
   std::string sent;

@@ -1,4 +1,4 @@
-// Belady's rule with bypass, of all the future or of a window of it.
+// Belady's rule with bypass, over all the future or over a window of it.
 //
 // Sizes may differ: samples used later than the new one are dropped, furthest
 // first, until it fits; if they are not enough, it is refused and nothing is
@@ -27,8 +27,8 @@ using Table = HeldTable<Kept>;
 
 class BeladyPolicy final : public CachePolicy {
  public:
-  /// Uses `window` or more after now count as none; what has none is not held.
-  /// A window of kNever sees everything.
+  /// Uses `window` or more after now count as none; a sample without a use is
+  /// not held. A window of kNever sees everything.
   BeladyPolicy(const CachePolicySpec& spec, AccessTime window)
       : window_(window),
         occupancy_(spec.capacity, spec.unit),

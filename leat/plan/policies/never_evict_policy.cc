@@ -1,4 +1,4 @@
-// CoorDL's MinIO: what is held stays.
+// CoorDL's MinIO: samples that are held stay.
 //
 // Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB
 // 2021: every item is used once an epoch, so it does not matter which are kept

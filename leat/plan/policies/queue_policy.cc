@@ -1,4 +1,4 @@
-// FIFO and LRU: a queue of what is held, whose front is dropped.
+// FIFO and LRU: a queue of the samples held, whose front is dropped.
 
 #include "leat/plan/policies/held_table.h"
 #include "leat/plan/policies/kinds.h"
