@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     const auto members = leat::parse_member_index(text, shard_bytes);
     if (!members) continue;
     std::uint64_t end = 0;
-    for (const leat::TarMember& member : *members) {
+    for (const leat::Member& member : *members) {
       if (member.offset < end || member.offset > shard_bytes ||
           member.size_bytes > shard_bytes - member.offset ||
           member.name.empty() || member.name.front() == '/') {

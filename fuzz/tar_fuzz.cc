@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   mend_checksums(bytes);
   const auto archive = std::as_bytes(std::span(bytes));
   leat::TarScanner scanner(size);
-  std::vector<leat::TarMember> members;
+  std::vector<leat::Member> members;
   // Each feed but a few ends a block further on.
   std::size_t most_feeds = 2 * size / leat::kTarBlockBytes + 4;
   while (const auto want = scanner.wants()) {
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     }
   }
   std::uint64_t end = 0;
-  for (const leat::TarMember& member : members) {
+  for (const leat::Member& member : members) {
     if (member.offset < end || member.offset > size ||
         member.size_bytes > size - member.offset || member.name.empty() ||
         member.name.front() == '/' ||

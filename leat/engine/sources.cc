@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "leat/index/brace_expansion.h"
+#include "leat/index/container.h"
 #include "leat/index/glob.h"
 #include "leat/store/url.h"
 
@@ -130,9 +131,8 @@ struct Group {
   /// True if the piece belongs here; its folder may have to be widened.
   bool takes(const Piece& piece, std::size_t from) {
     if (pieces.empty() || piece.pattern.empty()) return false;
-    const bool is_shard = piece.pattern.ends_with(".tar");
     if (piece.folder != folder && from != source &&
-        !(is_of_shards && is_shard)) {
+        !(is_of_shards && is_shard(piece.pattern))) {
       return false;
     }
     const auto common = common_folder(folder, piece.folder);
@@ -259,7 +259,7 @@ Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
       const auto group = std::ranges::find_if(
           groups, [&](Group& each) { return each.takes(piece, i); });
       if (group != groups.end()) {
-        group->is_of_shards &= piece.pattern.ends_with(".tar");
+        group->is_of_shards &= is_shard(piece.pattern);
         group->pieces.push_back(std::move(piece));
         continue;
       }
@@ -271,7 +271,7 @@ Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
       }
       Group made{.folder = piece.folder, .pieces = {}, .source = i};
       if (!piece.pattern.empty()) {
-        made.is_of_shards = piece.pattern.ends_with(".tar");
+        made.is_of_shards = is_shard(piece.pattern);
         made.pieces.push_back(std::move(piece));
       }
       groups.push_back(std::move(made));

@@ -74,7 +74,7 @@ Result<std::vector<ObjectInfo>> find_objects(Store& store,
 
 /// Lists what is under `prefix` and makes its catalogue. Blocks.
 ///
-/// All objects `.tar`, but for what companions.h passes over: shards, members
+/// All objects shards, but for those that companions.h passes over: members are
 /// grouped as WebDataset does, told by an index beside the shard where there is
 /// one that fits. Else each object is a sample with the field `data`, and
 /// `label` where there are folders. Hidden objects are passed over, and what
@@ -85,7 +85,7 @@ Result<std::vector<ObjectInfo>> find_objects(Store& store,
 ///   kNotFound         nothing is there
 ///   kInvalidArgument  shards mixed with other objects, objects beside folders,
 ///                     a store that cannot list
-///   kCorrupt          a shard that cannot be read as tar; names it
+///   kCorrupt          a shard that cannot be read; names it
 ///   kCancelled        `stop` fired; or any of Store::list and Store::read
 Result<BuiltCatalogue> build_catalogue(Store& store, std::string_view prefix,
                                        const IndexOptions& options,

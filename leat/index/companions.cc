@@ -5,17 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
 
 namespace leat {
 namespace {
 
-constexpr std::string_view kShardEnding = ".tar";
 using Stems = std::set<std::string_view>;
-
-bool is_shard(const ObjectInfo& object) {
-  return object.key.ends_with(kShardEnding);
-}
 
 std::string_view without_ending(std::string_view key) {
   return key.substr(0, key.rfind('.'));
@@ -31,7 +27,7 @@ bool has_companion_ending(std::string_view key) {
 Stems stems_of(const std::vector<ObjectInfo>& objects) {
   Stems stems;
   for (const ObjectInfo& object : objects) {
-    if (is_shard(object)) stems.insert(without_ending(object.key));
+    if (is_shard(object.key)) stems.insert(without_ending(object.key));
   }
   return stems;
 }

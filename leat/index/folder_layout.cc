@@ -3,23 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/index/container.h"
 
 namespace leat {
 namespace {
-
-bool is_shard(std::string_view key) { return key.ends_with(".tar"); }
-
-bool is_compressed_archive(std::string_view key) {
-  constexpr std::array<std::string_view, 5> kEndings = {
-      ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"};
-  return std::ranges::any_of(
-      kEndings, [&](std::string_view ending) { return key.ends_with(ending); });
-}
 
 /// The top folder; nullopt for an object that lies in none.
 std::optional<std::string_view> top_folder(std::string_view key) {
@@ -47,15 +38,16 @@ Result<Layout> layout_of(std::span<const ObjectInfo> objects) {
   const auto other =
       std::ranges::find_if(objects, std::not_fn(is_shard), key_of);
   if (shard != objects.end() && other != objects.end()) {
+    const auto kind = container_of(shard->key)->ending.substr(1);
     return invalid(fmt::format(
-        "'{}' is a tar shard and '{}' is not: say which are samples "
-        "(extensions=\"tar\", exclude=\"{}\"), keep shards in a folder of "
+        "'{}' is a {} shard and '{}' is not: say which are samples "
+        "(extensions=\"{}\", exclude=\"{}\"), keep shards in a folder of "
         "their own, or hide what is no data behind a dot ('.{}')",
-        shard->key, other->key, other->key, other->key));
+        shard->key, kind, other->key, kind, other->key, other->key));
   }
   if (shard != objects.end()) return Layout::kShards;
   if (!objects.empty() &&
-      std::ranges::all_of(objects, is_compressed_archive, key_of)) {
+      std::ranges::all_of(objects, is_compressed_shard, key_of)) {
     return invalid(fmt::format(
         "'{}' is a compressed archive, of which no member can be read alone: "
         "store the shards uncompressed",

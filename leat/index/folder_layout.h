@@ -19,10 +19,10 @@ namespace leat {
 /// `_SUCCESS`.
 bool is_hidden(std::string_view relative_key);
 
-/// Shards if every object is a `.tar`, else objects.
+/// Shards if every object is a container (container.h), else objects.
 ///
 /// Errors:
-///   kInvalidArgument  tar shards and other objects mixed (names one of each),
+///   kInvalidArgument  shards and other objects mixed (names one of each),
 ///                     or nothing but compressed archives
 Result<Layout> layout_of(std::span<const ObjectInfo> objects);
 

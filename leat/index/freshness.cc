@@ -16,6 +16,7 @@
 #include "leat/base/mutex.h"
 #include "leat/index/build.h"
 #include "leat/index/catalogue_file.h"
+#include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
 
 namespace leat {
@@ -77,7 +78,7 @@ ObjectView object_at(const Catalogue& catalogue, std::uint64_t i) {
 
 /// True if a catalogue of this layout would hold the object.
 bool counts(const ObjectInfo& object, Layout layout) {
-  return layout != Layout::kShards || object.key.ends_with(".tar");
+  return layout != Layout::kShards || is_shard(object.key);
 }
 
 bool is_same(const ObjectView& kept, const ObjectInfo& seen, bool has_etags) {

@@ -48,7 +48,7 @@ class MemberIndexParser {
   explicit MemberIndexParser(std::uint64_t shard_bytes)
       : shard_bytes_(shard_bytes) {}
 
-  Result<std::vector<TarMember>> parse(std::string_view text) {
+  Result<std::vector<Member>> parse(std::string_view text) {
     LEAT_TRY(const std::uint64_t samples, take_first_line(text));
     for (std::uint64_t i = 0; i < samples; ++i) {
       auto line = take_until(text, '\n');
@@ -110,13 +110,13 @@ class MemberIndexParser {
   std::uint64_t line_ = 0;
   /// The end of the member before, at most shard_bytes_.
   std::uint64_t end_ = 0;
-  std::vector<TarMember> members_;
+  std::vector<Member> members_;
 };
 
 }  // namespace
 
-Result<std::vector<TarMember>> parse_member_index(std::string_view text,
-                                                  std::uint64_t shard_bytes) {
+Result<std::vector<Member>> parse_member_index(std::string_view text,
+                                               std::uint64_t shard_bytes) {
   return MemberIndexParser(shard_bytes).parse(text);
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/codec/tar/tar_scanner.h"
+#include "leat/codec/member_scanner.h"
 
 namespace leat {
 
@@ -20,7 +20,7 @@ namespace leat {
 /// Errors:
 ///   kInvalidArgument  another version: 1.1 has no names
 ///   kCorrupt          anything else; names the line
-Result<std::vector<TarMember>> parse_member_index(std::string_view text,
-                                                  std::uint64_t shard_bytes);
+Result<std::vector<Member>> parse_member_index(std::string_view text,
+                                               std::uint64_t shard_bytes);
 
 }  // namespace leat

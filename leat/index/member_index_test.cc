@@ -27,9 +27,9 @@ TEST(MemberIndexTest, ReadsSamplesOfSeveralFields) {
 
   ASSERT_TRUE(members) << members.error().message();
   ASSERT_EQ(members->size(), 3u);
-  EXPECT_EQ((*members)[0], (TarMember{"a/1.jpg", 512, 5}));
-  EXPECT_EQ((*members)[1], (TarMember{"a/1.seg.PNG", 1536, 600}));
-  EXPECT_EQ((*members)[2], (TarMember{"2.jpg", 3072, 0}));
+  EXPECT_EQ((*members)[0], (Member{"a/1.jpg", 512, 5}));
+  EXPECT_EQ((*members)[1], (Member{"a/1.seg.PNG", 1536, 600}));
+  EXPECT_EQ((*members)[2], (Member{"2.jpg", 3072, 0}));
 }
 
 TEST(MemberIndexTest, PassesOverWhatIsNoSampleToUs) {

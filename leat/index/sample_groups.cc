@@ -38,10 +38,10 @@ SampleGroups::SampleGroups(CatalogueWriter& writer) : writer_(writer) {
 }
 
 Result<void> SampleGroups::add_shard(ObjectIndex shard,
-                                     std::span<const TarMember> members) {
+                                     std::span<const Member> members) {
   std::optional<SampleId> sample;  // The one that members are added to.
   std::string key;
-  for (const TarMember& member : members) {
+  for (const Member& member : members) {
     const auto name = split_member(member.name);
     if (!name) continue;
     if (!sample || name->key != key) {

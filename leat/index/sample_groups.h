@@ -1,4 +1,4 @@
-// Groups the members of tar shards into samples, as WebDataset does.
+// Groups the members of shards into samples, as WebDataset does.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
-#include "leat/codec/tar/tar_scanner.h"
+#include "leat/codec/member_scanner.h"
 #include "leat/dataset/catalogue_writer.h"
 
 namespace leat {
@@ -35,7 +35,7 @@ class SampleGroups {
   explicit SampleGroups(CatalogueWriter& writer);
 
   /// Errors: kCorrupt if a sample has the same field twice.
-  Result<void> add_shard(ObjectIndex shard, std::span<const TarMember> members);
+  Result<void> add_shard(ObjectIndex shard, std::span<const Member> members);
 
  private:
   struct Field {

@@ -42,13 +42,13 @@ TEST(SplitMemberTest, PassesOverWhatBelongsToNoSample) {
   EXPECT_EQ(split("__meta__/shard.json"), "none");
 }
 
-TarMember member(std::string name, std::uint64_t offset) {
+Member member(std::string name, std::uint64_t offset) {
   return {.name = std::move(name), .offset = offset, .size_bytes = 10};
 }
 
 class SampleGroupsTest : public ::testing::Test {
  protected:
-  Result<void> add(const std::vector<TarMember>& members) {
+  Result<void> add(const std::vector<Member>& members) {
     const ObjectIndex shard =
         writer_.add_object({.key = "x.tar", .size_bytes = 10'000});
     return groups_.add_shard(shard, members);

@@ -108,7 +108,7 @@ std::string pack(const ScannedShard& shard) {
   Packer packer;
   packer.add(shard.note);
   packer.add(std::uint64_t{shard.members.size()});
-  for (const TarMember& member : shard.members) {
+  for (const Member& member : shard.members) {
     packer.add(member.name);
     packer.add(member.offset);
     packer.add(member.size_bytes);
@@ -121,7 +121,7 @@ std::optional<ScannedShard> unpack_shard(std::span<const std::byte> bytes) {
   ScannedShard shard;
   shard.note = unpacker.text();
   shard.members.resize(unpacker.count(3 * sizeof(std::uint64_t)));
-  for (TarMember& member : shard.members) {
+  for (Member& member : shard.members) {
     member.name = unpacker.text();
     member.offset = unpacker.number();
     member.size_bytes = unpacker.number();

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "leat/index/container.h"
 #include "leat/index/folder_layout.h"
 #include "leat/index/glob.h"
 
@@ -27,11 +28,11 @@ constexpr std::array<std::string_view, 17> kDocumentEnds = {
     ".ipynb", ".md5",      ".sha256", ".ini", ".db"};
 constexpr std::array<std::string_view, 5> kDocumentNames = {
     "readme", "license", "licence", "copying", "changelog"};
-constexpr std::array<std::string_view, 27> kFileEnds = {
-    ".tar",  ".npy", ".npz", ".json", ".jsonl",   ".txt",  ".bin",
-    ".csv",  ".tsv", ".wav", ".mp3",  ".flac",    ".ogg",  ".mp4",
-    ".webm", ".mkv", ".avi", ".mov",  ".pt",      ".pth",  ".pkl",
-    ".cls",  ".gz",  ".zst", ".zip",  ".parquet", ".arrow"};
+constexpr std::array<std::string_view, 26> kFileEnds = {
+    ".npy", ".npz", ".json", ".jsonl",   ".txt",  ".bin", ".csv",
+    ".tsv", ".wav", ".mp3",  ".flac",    ".ogg",  ".mp4", ".webm",
+    ".mkv", ".avi", ".mov",  ".pt",      ".pth",  ".pkl", ".cls",
+    ".gz",  ".zst", ".zip",  ".parquet", ".arrow"};
 
 std::string lower(std::string_view text) {
   std::string made(text);
@@ -198,7 +199,7 @@ std::string take_usual(Objects& objects) {
   for (const ObjectInfo& object : objects) {
     images += is_image(object.key) ? 1 : 0;
     documents += is_document(object.key) ? 1 : 0;
-    has_shards |= object.key.ends_with(".tar");
+    has_shards |= is_shard(object.key);
   }
   LeftOut left_out;
   std::string_view why;
@@ -256,7 +257,8 @@ bool is_document(std::string_view key) {
 }
 
 bool is_named_as_file(std::string_view name) {
-  return is_image(name) || ends_with_any(name, kFileEnds);
+  return is_image(name) || is_shard(lower(name)) ||
+         ends_with_any(name, kFileEnds);
 }
 
 Result<Selected> select_objects(Objects objects, const Selection& selection) {

@@ -2,24 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/base/units.h"
-#include "leat/codec/tar/tar_header.h"
 #include "leat/dataset/catalogue.h"
-#include "leat/index/member_index.h"
 
 namespace leat {
 namespace {
 
-using Members = std::vector<TarMember>;
-
 /// Larger indexes are passed over: a million members take about 64 MiB.
 constexpr std::uint64_t kMostIndexBytes = 64 << 20;
-/// Names longer than this stand in a header of their own.
-constexpr std::size_t kMostHeaderName = 100;
 
 Result<void> read_into(Store& store, const ObjectInfo& object,
                        std::uint64_t offset, std::span<std::byte> into,
@@ -36,42 +29,9 @@ Error unfit(std::string why) {
   return Error(ErrorCode::kCorrupt, std::move(why));
 }
 
-/// Errors: kCorrupt if the shard has another member there.
-Result<void> check_header(Store& store, const ObjectInfo& shard,
-                          const TarMember& member,
-                          const std::stop_token& stop) {
-  Buffer block(kTarBlockBytes);
-  LEAT_TRY_VOID(read_into(store, shard, member.offset - kTarBlockBytes,
-                          block.span(), stop));
-  const Result<TarHeader> header = parse_tar_header(block.span());
-  if (!header || header->size_bytes != member.size_bytes ||
-      (member.name.size() <= kMostHeaderName && header->name != member.name)) {
-    return unfit(
-        fmt::format("the shard has no member '{}' of {} bytes at byte {}",
-                    member.name, member.size_bytes, member.offset));
-  }
-  return {};
-}
-
-/// Errors: kCorrupt if the archive does not end behind `last`.
-Result<void> check_end(Store& store, const ObjectInfo& shard,
-                       const TarMember& last, const std::stop_token& stop) {
-  const std::uint64_t end =
-      (last.offset + last.size_bytes + kTarBlockBytes - 1) / kTarBlockBytes *
-      kTarBlockBytes;
-  if (end > shard.size_bytes || shard.size_bytes - end < kTarBlockBytes) {
-    return unfit("the shard is cut short behind its last member");
-  }
-  Buffer blocks(std::min(2 * kTarBlockBytes, shard.size_bytes - end));
-  LEAT_TRY_VOID(read_into(store, shard, end, blocks.span(), stop));
-  if (!is_zero_block(blocks.span())) {
-    return unfit(fmt::format("the shard goes on behind '{}'", last.name));
-  }
-  return {};
-}
-
-Result<Members> read_index(Store& store, const ShardToScan& shard,
-                           const std::stop_token& stop) {
+Result<std::vector<Member>> read_index(Store& store, const Container& kind,
+                                       const ShardToScan& shard,
+                                       const std::stop_token& stop) {
   if (shard.index->size_bytes > kMostIndexBytes) {
     return unfit(fmt::format("it has {}, more than the {} that are read",
                              format_bytes(shard.index->size_bytes),
@@ -79,20 +39,39 @@ Result<Members> read_index(Store& store, const ShardToScan& shard,
   }
   Buffer text(shard.index->size_bytes);
   LEAT_TRY_VOID(read_into(store, *shard.index, 0, text.span(), stop));
-  LEAT_TRY(Members members,
-           parse_member_index(as_text(text.span()), shard.shard.size_bytes));
-  if (members.empty()) return unfit("it names no member");
-  LEAT_TRY_VOID(check_header(store, shard.shard, members.front(), stop));
-  LEAT_TRY_VOID(check_header(store, shard.shard, members.back(), stop));
-  LEAT_TRY_VOID(check_end(store, shard.shard, members.back(), stop));
+  return kind.read_index(as_text(text.span()), shard.shard.size_bytes,
+                         [&](std::uint64_t offset, std::span<std::byte> into) {
+                           return read_into(store, shard.shard, offset, into,
+                                            stop);
+                         });
+}
+
+/// The members of a shard of `size_bytes`, in order, found by reading all
+/// headers.
+Result<std::vector<Member>> scan_members(const Container& kind,
+                                         std::uint64_t size_bytes,
+                                         const ReadShard& read) {
+  std::vector<Member> members;
+  const auto scanner = kind.scan(size_bytes);
+  Buffer piece;
+  while (const auto want = scanner->wants()) {
+    if (want->length > piece.size()) piece = Buffer(want->length);
+    const auto into = piece.span().first(want->length);
+    LEAT_TRY_VOID(read(want->offset, into));
+    LEAT_TRY_VOID(scanner->feed(into, members));
+  }
   return members;
 }
 
 Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
                           const ReadShard& read, const std::stop_token& stop) {
+  const Container* const kind = container_of(shard.shard.key);
+  if (kind == nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "its name is no shard's");
+  }
   ScannedShard scanned;
-  if (shard.index) {
-    Result<Members> members = read_index(store, shard, stop);
+  if (shard.index && kind->read_index != nullptr) {
+    auto members = read_index(store, *kind, shard, stop);
     if (members) {
       scanned.members = *std::move(members);
       return scanned;
@@ -103,25 +82,11 @@ Result<ScannedShard> scan(Store& store, const ShardToScan& shard,
     scanned.note = fmt::format("{}: {}", store.url_of(shard.index->key),
                                members.error().message());
   }
-  LEAT_TRY(scanned.members, scan_members(shard.shard.size_bytes, read));
+  LEAT_TRY(scanned.members, scan_members(*kind, shard.shard.size_bytes, read));
   return scanned;
 }
 
 }  // namespace
-
-Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
-                                            const ReadShard& read) {
-  Members members;
-  TarScanner scanner(size_bytes);
-  Buffer piece(TarScanner::kPieceBytes);
-  while (const auto want = scanner.wants()) {
-    if (want->length > piece.size()) piece = Buffer(want->length);
-    const auto into = piece.span().first(want->length);
-    LEAT_TRY_VOID(read(want->offset, into));
-    LEAT_TRY_VOID(scanner.feed(into, members));
-  }
-  return members;
-}
 
 ShardToScan in_store(std::string_view prefix, ShardToScan shard) {
   shard.shard.key = key_in_store(prefix, shard.shard.key);

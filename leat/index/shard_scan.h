@@ -1,8 +1,7 @@
-// Finds the members of a tar shard in a store.
+// Finds the members of a shard in a store.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -11,7 +10,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/codec/tar/tar_scanner.h"
+#include "leat/index/container.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -23,21 +22,10 @@ struct ShardToScan {
 };
 
 struct ScannedShard {
-  std::vector<TarMember> members;
+  std::vector<Member> members;
   /// Why the index was of no use; empty if it was, or if there is none.
   std::string note;
 };
-
-/// Fills `into` with what lies in a shard from `offset` on.
-using ReadShard = std::function<Result<void>(std::uint64_t offset,
-                                             std::span<std::byte> into)>;
-
-/// The members of a shard of `size_bytes`, in order, found by reading all
-/// headers. Blocks as `read` does.
-///
-/// Errors: as `read` and TarScanner::feed.
-Result<std::vector<TarMember>> scan_members(std::uint64_t size_bytes,
-                                            const ReadShard& read);
 
 /// The shard with the keys that a store below `prefix` knows.
 ShardToScan in_store(std::string_view prefix, ShardToScan shard);
@@ -45,12 +33,10 @@ ShardToScan in_store(std::string_view prefix, ShardToScan shard);
 /// The members of a shard, in order: those that its index tells, if that fits,
 /// else those found by reading all headers. Blocks.
 ///
-/// An index fits if it can be parsed, the first and the last member it tells
-/// are in the shard with that name and size, and the archive ends behind the
-/// last. One that does not fit is a note, not an error: the shard itself is
+/// An index that does not fit is a note, not an error: the shard itself is
 /// right.
 ///
-/// Errors: as Store::read and TarScanner::feed; each names the shard's URL.
+/// Errors: as Store::read and MemberScanner::feed; each names the shard's URL.
 Result<ScannedShard> scan_shard(Store& store, const ShardToScan& shard,
                                 const std::stop_token& stop);
 /// The same; if no index fits, headers are read by `read`.

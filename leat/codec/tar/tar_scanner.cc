@@ -61,7 +61,7 @@ std::optional<TarScanner::Want> TarScanner::wants() const {
 }
 
 Result<void> TarScanner::feed(std::span<const std::byte> bytes,
-                              std::vector<TarMember>& members) {
+                              std::vector<Member>& members) {
   LEAT_CHECK(!is_done_ && bytes.size() == wants()->length);
   const std::uint64_t begin = next_;
   least_ = kTarBlockBytes;
@@ -85,7 +85,7 @@ Result<void> TarScanner::feed(std::span<const std::byte> bytes,
 }
 
 Result<void> TarScanner::take_header(std::span<const std::byte> rest,
-                                     std::vector<TarMember>& members) {
+                                     std::vector<Member>& members) {
   const auto block = rest.first(kTarBlockBytes);
   if (is_zero_block(block)) return take_zero_block(rest);
   Result<TarHeader> header = parse_tar_header(block);
@@ -161,7 +161,7 @@ Result<void> TarScanner::take_extended(const TarHeader& header,
 }
 
 Result<void> TarScanner::take_member(const TarHeader& header,
-                                     std::vector<TarMember>& members) {
+                                     std::vector<Member>& members) {
   const Pending pending = std::exchange(pending_, {});
   if (pending.pax.is_sparse || globals_.is_sparse) {
     return unsupported("a sparse member: pack the archive without --sparse");

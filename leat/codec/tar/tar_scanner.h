@@ -9,42 +9,17 @@
 #include <vector>
 
 #include "leat/base/result.h"
+#include "leat/codec/member_scanner.h"
 #include "leat/codec/tar/tar_header.h"
 
 namespace leat {
 
-/// A file in an archive: where its bytes lie.
-struct TarMember {
-  std::string name;  ///< Relative, as it stands there: "./" stays.
-  std::uint64_t offset = 0;
-  std::uint64_t size_bytes = 0;
-  friend bool operator==(const TarMember&, const TarMember&) = default;
-};
-
-/// Reads ustar, pax and GNU archives: says which bytes it wants next, is given
-/// them, and tells the members found.
-///
-/// Does no I/O, so an archive in a bucket is scanned by ranged reads: whole
-/// pieces where members are small, headers alone where they are large. Links,
-/// folders and devices are passed over. An archive must end as POSIX says, with
-/// a block of zeros: else it was cut, and what follows would be missing without
-/// anybody noticing.
-///
-///     TarScanner scanner(size);
-///     while (auto want = scanner.wants()) {
-///       read(want->offset, want->length) …
-///       LEAT_TRY_VOID(scanner.feed(bytes, members));
-///     }
-///
-/// Threads: one at a time.
-class TarScanner {
+/// Reads ustar, pax and GNU archives: whole pieces where members are small,
+/// headers alone where they are large. Links, folders and devices are passed
+/// over. An archive must end as POSIX says, with a block of zeros: else it was
+/// cut, and the rest would be missing without anybody noticing.
+class TarScanner final : public MemberScanner {
  public:
-  /// A range of the archive.
-  struct Want {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-  };
-
   /// The size of a read while members are small.
   static constexpr std::uint64_t kPieceBytes = 1 << 20;
   /// The size of a read while members are large: a header, or three with pax.
@@ -57,20 +32,13 @@ class TarScanner {
   explicit TarScanner(std::uint64_t archive_bytes)
       : archive_bytes_(archive_bytes) {}
 
-  /// The range to feed next, which may be empty if an archive is cut short;
-  /// nullopt at the end of the archive.
-  std::optional<Want> wants() const;
-
-  /// Takes the bytes of the last want, whole, and adds the members whose
-  /// headers lie in it.
-  ///
-  /// REQUIRES: wants(), and bytes.size() == wants()->length.
+  std::optional<Want> wants() const override;
   /// Errors:
   ///   kCorrupt          cut short, no header where one should be, a name that
   ///                     is absolute or points outside; names the offset
   ///   kInvalidArgument  compressed, or with sparse or multi-volume members
   Result<void> feed(std::span<const std::byte> bytes,
-                    std::vector<TarMember>& members);
+                    std::vector<Member>& members) override;
 
  private:
   /// The settings that apply to the next member.
@@ -80,11 +48,11 @@ class TarScanner {
   };
 
   Result<void> take_header(std::span<const std::byte> rest,
-                           std::vector<TarMember>& members);
+                           std::vector<Member>& members);
   Result<void> take_extended(const TarHeader& header,
                              std::span<const std::byte> rest);
   Result<void> take_member(const TarHeader& header,
-                           std::vector<TarMember>& members);
+                           std::vector<Member>& members);
   Result<void> take_zero_block(std::span<const std::byte> rest);
   Result<void> skip(std::uint64_t size_bytes);
   Error at_next(Error error) const;

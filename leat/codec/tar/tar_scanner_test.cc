@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using testing::TarBuilder;
 
 struct Scan {
-  std::vector<TarMember> members;
+  std::vector<Member> members;
   std::size_t feeds = 0;
   std::uint64_t bytes_read = 0;
 };
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const std::string& archive) {
   EXPECT_TRUE(scanned) << scanned.error().message();
   std::vector<std::string> names;
   if (scanned) {
-    for (const TarMember& member : scanned->members) {
+    for (const Member& member : scanned->members) {
       names.push_back(member.name);
     }
   }
@@ -53,7 +53,7 @@ Error error_of(const std::string& archive) {
                  : std::move(scanned).error();
 }
 
-std::string text_of(const std::string& archive, const TarMember& member) {
+std::string text_of(const std::string& archive, const Member& member) {
   return archive.substr(member.offset, member.size_bytes);
 }
 
@@ -68,7 +68,7 @@ TEST(TarScannerTest, FindsMembersAndTheirBytes) {
 
   ASSERT_TRUE(scanned) << scanned.error().message();
   ASSERT_EQ(scanned->members.size(), 3u);
-  EXPECT_EQ(scanned->members[0], (TarMember{"a/1.jpg", 512, 5}));
+  EXPECT_EQ(scanned->members[0], (Member{"a/1.jpg", 512, 5}));
   EXPECT_EQ(text_of(archive, scanned->members[0]), "first");
   EXPECT_EQ(scanned->members[1].size_bytes, 0u);
   EXPECT_EQ(text_of(archive, scanned->members[2]), std::string(1000, 'x'));
