@@ -140,3 +140,27 @@ def test_the_demo_installs_what_it_imports_and_no_more():
 
     imported = imported_by(ROOT / "examples/demo.py", set()) - {"leat"}
     assert {distributions.get(one, one) for one in imported} | {"pybind11"} == installed
+
+
+SAID = (
+    "dev: setting up, once\ndev: installing g++ cmake\ndev:   apt-get install, 10 s: Unpacking g++\n"
+    "dev: installing 6 Python packages, and theirs, into .venv\ndev: compiling up to 430 files: at most 8 minutes\n"
+    "[1/430] Building CXX object\nmaking photographs\nLeat  294/s\n"
+)
+
+
+@pytest.mark.parametrize(("said", "last", "parts"), [
+    (SAID, "demo", ["apt", "pypi", "compiling", "demo"]),
+    (SAID, "compiling", ["apt", "pypi", "compiling"]),
+    (SAID, "pypi", ["apt", "pypi"]),
+    (SAID.partition("making")[0], "demo", None),
+])  # fmt: skip
+def test_a_set_up_is_timed_part_by_part(said, last, parts):
+    done = subprocess.run([sys.executable, ROOT / "tools/time_set_up.py", last], input=said, capture_output=True, text=True, check=False)
+
+    assert (done.returncode == 0) == (parts is not None)
+    if parts is None:
+        assert "before the part demo" in done.stderr
+    else:
+        assert re.findall(r"^(\w+) +\d+ s$", done.stdout, re.MULTILINE) == [*parts, "together"]
+        assert ("making photographs" in done.stdout) == (last == "demo")
