@@ -50,6 +50,7 @@ leat_find_file(libtomlplusplus-dev LEAT_TOMLPLUSPLUS_INCLUDE find_path toml++/to
 leat_find_by_pkg_config(libxxhash-dev XXHASH libxxhash xxhash.h)  # XXH3: hashes
 leat_find_by_pkg_config(libisal-dev ISAL libisal isa-l.h)         # CRC32C at 30 GB/s
 leat_find_by_pkg_config(libwebp-dev WEBP libwebp webp/decode.h)   # WebP
+leat_find_by_pkg_config(libtiff-dev TIFF libtiff-4>=4.5 tiffio.h) # TIFF: 4.5 bounds the memory of each file
 leat_find_by_pkg_config(libhwy-dev HWY libhwy hwy/highway.h)      # portable SIMD: the resize
 leat_find(libboost-dev Boost 1.74)           # Beast: our servers
 if(LEAT_BUILD_PYTHON)                        # python/CMakeLists.txt uses them

@@ -33,7 +33,11 @@ class ImageFuzzer {
         "std=1,random_erasing:1",
         "decode_image:L:max_pixels=1048576,random_rotation:180:expand=true,"
         "trivial_augment_wide,auto_augment:svhn,center_crop:21,aug_mix:9,"
-        "ten_crop:17"};
+        "ten_crop:17",
+        "decode_mask:max_pixels=1048576,random_crop:32:padding=2,"
+        "random_horizontal_flip",
+        "decode_mask:dtype=int64:max_pixels=1048576,random_rotation:90,"
+        "resize:24/31"};
     for (const char* chain : kChains) {
       auto outputs = compile_ops(*parse_ops(chain), {{"data", {}}});
       programs_.push_back((*outputs)[0].program);

@@ -1,5 +1,5 @@
-// make_value_seeds FOLDER: writes what npy_fuzz, json_fuzz, text_fuzz and
-// reply_fuzz start from, into a folder for each.
+// make_value_seeds FOLDER: writes what npy_fuzz, json_fuzz, json_rows_fuzz,
+// text_fuzz and reply_fuzz start from, into a folder for each.
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +37,11 @@ int main(int argc, char** argv) {
   write_seed(folder / "json", "nested", R"({"a": {"b": [[1, 2], [3, -4e5]]}})");
   write_seed(folder / "json", "arrays",
              R"([["text"], [], 12345678901234567890])");
+  write_seed(folder / "json_rows", "boxes",
+             R"({"boxes": [[1, 2.5, 3e2, -4], []], "a": {"b": [[7, 8]]}})");
+  write_seed(folder / "json_rows", "objects",
+             R"({"a": [{"bbox": [1, 2, 3, 4], "c": 18}, {"bbox": []}]})");
+  write_seed(folder / "json_rows", "list", R"([{"a": {"b": [1]}}, 7, "x"])");
   // The first byte cuts the reply, the second is the size of its place.
   write_seed(folder / "reply", "placed",
              "\x04\x05HTTP/1.1 206 Partial Content\r\nContent-Length: 5\r\n"

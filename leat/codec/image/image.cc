@@ -10,6 +10,8 @@
 #include "leat/codec/jpeg/jpeg_reader.h"
 #include "leat/codec/png/png_header.h"
 #include "leat/codec/png/png_reader.h"
+#include "leat/codec/tiff/tiff_header.h"
+#include "leat/codec/tiff/tiff_reader.h"
 #include "leat/codec/webp/webp_header.h"
 #include "leat/codec/webp/webp_reader.h"
 
@@ -26,7 +28,8 @@ struct FormatInfo {
 constexpr std::array kFormats = {
     FormatInfo{"JPEG", read_jpeg_header, make_jpeg_reader},
     FormatInfo{"PNG", read_png_header, make_png_reader},
-    FormatInfo{"WebP", read_webp_header, make_webp_reader}};
+    FormatInfo{"WebP", read_webp_header, make_webp_reader},
+    FormatInfo{"TIFF", read_tiff_header, make_tiff_reader}};
 
 const FormatInfo& info_of(ImageFormat format) {
   return kFormats[static_cast<std::size_t>(format)];
@@ -43,6 +46,11 @@ Result<void> check_pixels(const ImageHeader& header, std::uint64_t max_pixels) {
                   max_pixels));
 }
 
+bool may_hold_labels(const ImageHeader& header) {
+  return header.format == ImageFormat::kPng ||
+         (header.format == ImageFormat::kTiff && header.is_grey);
+}
+
 class AnyImageReader final : public ImageReader {
  public:
   Result<Rect> start(std::span<const std::byte> encoded,
@@ -53,11 +61,10 @@ class AnyImageReader final : public ImageReader {
                    fmt::format("this {} has no 16 bits a channel",
                                info_of(header.format).name));
     }
-    if (request.mode == PixelMode::kLabels &&
-        header.format != ImageFormat::kPng) {
+    if (request.mode == PixelMode::kLabels && !may_hold_labels(header)) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{} holds colours and no labels: a mask is a "
-                               "grey PNG, or one with a palette",
+                               "PNG in grey or with a palette, or a grey TIFF",
                                info_of(header.format).name));
     }
     std::unique_ptr<ImageReader>& reader =
@@ -98,6 +105,12 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded) {
       text.substr(8, 4) == "WEBP") {
     return ImageFormat::kWebp;
   }
+  if (text.starts_with(std::string_view("II*\0", 4)) ||
+      text.starts_with(std::string_view("MM\0*", 4)) ||
+      text.starts_with(std::string_view("II+\0", 4)) ||  // BigTIFF
+      text.starts_with(std::string_view("MM\0+", 4))) {
+    return ImageFormat::kTiff;
+  }
   return std::nullopt;
 }
 
@@ -110,8 +123,8 @@ Result<ImageHeader> read_image_header(std::span<const std::byte> encoded,
   if (!format) {
     return Error(
         ErrorCode::kCorrupt,
-        fmt::format("neither JPEG, PNG nor WebP: the {} bytes begin with "
-                    "{:02x}; check the field that is decoded",
+        fmt::format("neither JPEG, PNG, WebP nor TIFF: the {} bytes begin "
+                    "with {:02x}; check the field that is decoded",
                     encoded.size(), std::to_integer<unsigned>(encoded[0])));
   }
   LEAT_TRY(const ClaimedImage claimed, info_of(*format).read_header(encoded));

@@ -11,7 +11,7 @@
 
 namespace leat {
 
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff };
 
 /// The format of an image by its first bytes, whatever its name says; nullopt
 /// if it is none of them.
@@ -24,8 +24,8 @@ enum class PixelMode : std::uint8_t {
   kGrey,
   kGrey16,
   /// Numbers as they are stored: grey values of up to 8 bits, unscaled, or
-  /// indices into a palette. PNG alone; a picture without such numbers is an
-  /// error.
+  /// indices into a palette. Of PNGs, and of grey TIFFs of 8 bits; a picture
+  /// without such numbers is an error.
   kLabels,
 };
 
@@ -56,7 +56,8 @@ struct ImageHeader {
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
   std::uint8_t depth = 8;        ///< Bits of a channel; 8 if there are fewer.
-  bool is_grey = false;  ///< A PNG's: it has one channel, and no palette.
+  /// Of a PNG or TIFF: it has one channel, and no palette.
+  bool is_grey = false;
 };
 
 /// Reads the header and checks that the bytes may hold the image it promises.

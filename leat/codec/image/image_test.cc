@@ -45,7 +45,7 @@ TEST(ImageHeaderTest, KnowsAnImageByItsBytesNotItsName) {
 TEST(ImageHeaderTest, RefusesWhatIsNoImage) {
   EXPECT_THAT(header_of("").error().message(), HasSubstr("no bytes"));
   EXPECT_THAT(header_of("GIF89a....").error().message(),
-              HasSubstr("neither JPEG, PNG nor WebP"));
+              HasSubstr("neither JPEG, PNG, WebP nor TIFF"));
   EXPECT_EQ(header_of("<html>").error().code(), ErrorCode::kCorrupt);
 }
 

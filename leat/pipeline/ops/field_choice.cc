@@ -20,8 +20,8 @@ Error invalid(std::string message) {
 /// Fields that an op works on if it is not told which: images by the usual
 /// names, the rest by WebDataset's extensions.
 std::span<const std::string_view> usual_names(const Op& op) {
-  static constexpr std::string_view kImages[] = {"jpg",  "jpeg",  "png",
-                                                 "webp", "image", "data"};
+  static constexpr std::string_view kImages[] = {
+      "jpg", "jpeg", "png", "webp", "tif", "tiff", "image", "data"};
   static constexpr std::string_view kMasks[] = {"mask", "seg", "segmentation"};
   static constexpr std::string_view kInts[] = {
       "cls", "cls2", "class", "count", "index", "inx", "id"};

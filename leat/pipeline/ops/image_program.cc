@@ -38,11 +38,12 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
   if (has_16_bits && header.is_grey) return header;
   return Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("DecodeImage(mode=\"I;16\") takes grey PNGs of 16 "
-                  "bits, and this {} {}; say mode=\"L\" or \"RGB\"{}",
-                  name_of(header.format),
-                  has_16_bits ? "is in colour" : "has 8 bits a channel",
-                  has_16_bits ? " with depth=8" : ""));
+      fmt::format(
+          "DecodeImage(mode=\"I;16\") takes grey PNGs and "
+          "TIFFs of 16 bits, and this {} {}; say mode=\"L\" or \"RGB\"{}",
+          name_of(header.format),
+          has_16_bits ? "is in colour" : "has 8 bits a channel",
+          has_16_bits ? " with depth=8" : ""));
 }
 
 class ImageProgram final : public SizedProgram {

@@ -17,7 +17,7 @@ constexpr std::string_view kFilters =
 
 constexpr std::array kDecodeImage = {
     ParamInfo{"mode", kText, R"("RGB")",
-              "RGB, L for grey, or I;16 for grey PNGs of 16 bits"},
+              "RGB, L for grey, or I;16 for 16 bits of grey"},
     ParamInfo{"layout", kText, R"("CHW")",
               "CHW or HWC: the order of the array's dimensions"},
     ParamInfo{"exif_orientation", kFlag, "true",
@@ -159,9 +159,10 @@ constexpr std::array kCommon = {
 };
 
 constexpr std::array kOps = {
-    OpInfo{"decode_image", "JPEG, PNG or WebP to an array named image",
+    OpInfo{"decode_image", "JPEG, PNG, WebP or TIFF to an array named image",
            kDecodeImage},
-    OpInfo{"decode_mask", "PNG to labels: grey values, or indices of a palette",
+    OpInfo{"decode_mask",
+           "PNG or TIFF to labels: grey values, or a palette's indices",
            kDecodeMask, "field"},
     OpInfo{"resize", "change the size, antialiased", kResize},
     OpInfo{"center_crop", "cut out the middle; pad with black if too small",

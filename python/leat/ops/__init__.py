@@ -27,8 +27,8 @@ raises `leat.InvalidArgument`, unless it says ``independent=True``. With that an
 draws for each of its fields by itself, as two views of one picture want it.
 
 An op that reads bytes takes the field that `field` names, else the only one there
-is, else the one with a usual name: for images jpg, jpeg, png, webp, image and
-data; for the others WebDataset's extensions, which each op lists. So
+is, else the one with a usual name: for images jpg, jpeg, png, webp, tif, tiff,
+image and data; for the others WebDataset's extensions, which each op lists. So
 
     ops = [DecodeImage(), ParseInt(), ParseJson("box", to="box"), ParseText()]
 

@@ -8,17 +8,18 @@ from leat.ops._op import Op, dtype_name, fail
 
 
 class DecodeImage(Op):
-    """JPEG, PNG or WebP, told apart by their bytes, to an array named `image`.
+    """JPEG, PNG, WebP or TIFF, told apart by their bytes, to an array named `image`.
 
     For an animated WebP the first picture is decoded, if it covers all of it; else
-    it is a bad sample.
+    it is a bad sample. TIFFs of one picture are decoded, in grey of 8 or 16 bits or in
+    RGB of 8, not compressed or by LZW, deflate or PackBits; others are bad samples.
 
     Args:
-        mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs of 16 bits, as
-            ``(1, H, W)``. These can be cropped, mirrored, padded with 0, filled up, and
+        mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs and TIFFs of 16
+            bits, as ``(1, H, W)``. These can be cropped, mirrored, padded with 0, filled up, and
             resized with ``interpolation="nearest"``; `Normalize` and `Cast` divide by
-            65,535 where others divide by 255. In the other modes a PNG of 16 bits
-            raises.
+            65,535 where others divide by 255. In the other modes a picture of 16
+            bits raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
         exif_orientation: turn the picture upright, as its EXIF says. Pillow and
             torchvision's datasets leave that out.
@@ -26,7 +27,7 @@ class DecodeImage(Op):
             That is done only where the crop is at least three times the output
             both ways, and changes photographs by less than 2 levels on average.
         max_pixels: refuse images that claim more; the default is Pillow's.
-        depth: 8 takes the upper 8 bits of PNGs of 16, without a word.
+        depth: 8 takes the upper 8 bits of 16, without a word.
         ragged: pictures may differ in size; a batch is a `leat.Ragged` with their
             shapes, always. Else the first picture decides, and another size raises,
             unless `PadTo` ends the chain, a batch is one sample, or the loader has a
@@ -65,11 +66,11 @@ class DecodeImage(Op):
 
 
 class DecodeMask(Op):
-    """A PNG of labels, one for each pixel, to an array of shape (height, width).
+    """A PNG or TIFF of labels, one for each pixel, to an array of shape (height, width).
 
     Indices of a palette stay indices, as in Pascal VOC's masks (0 to 20), and grey
-    values of 1 to 8 bits stay what they are. An image that is no PNG in grey or
-    with a palette is a bad sample: colours are no labels, and a JPEG blurs them.
+    values of 1 to 8 bits stay what they are (of a TIFF, of 8). An image that is no PNG
+    in grey or with a palette, and no TIFF in grey, is a bad sample: colours are no labels, and a JPEG blurs them.
 
     Ops that move pixels move those of a mask with those of its image, and never blend
     two labels: in a resize each label is that of the nearest pixel, as Pillow's

@@ -1,0 +1,20 @@
+// The header of a TIFF, read without libtiff.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "leat/codec/image/claimed_image.h"
+
+namespace leat {
+
+/// Reads the first directory. What is decoded: grey of 8 or 16 bits, RGB of 8,
+/// with alpha or without, in strips or tiles; not compressed, or by LZW,
+/// deflate or PackBits. Everything else is a fault that says what it is: other
+/// depths, signed numbers, floats, palettes, planes, BigTIFF, several pictures
+/// in one file (smaller copies and masks of the first do not count).
+///
+/// Errors:
+///   kCorrupt  the directory is missing, damaged or without a size
+Result<ClaimedImage> read_tiff_header(std::span<const std::byte> encoded);
+
+}  // namespace leat
