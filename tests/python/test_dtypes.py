@@ -3,7 +3,9 @@ conversions."""
 
 from __future__ import annotations
 
+import struct
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -259,6 +261,71 @@ def test_sixteen_bits_are_resized_to_the_nearest():
         np.testing.assert_array_equal(made, next(halves) << 8 | next(halves))
 
 
+def deep_png(pixels: np.ndarray) -> bytes:
+    """Pillow writes no colours of 16 bits."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    height, width, channels = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 16, {3: 2, 4: 6}[channels], 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def colours(height: int = 17, width: int = 37, channels: int = 3) -> np.ndarray:
+    return np.random.default_rng(6).integers(0, 2**16, (height, width, channels), dtype=np.uint16)
+
+
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_sixteen_bits_of_colour_are_kept(layout, channels):
+    stored = colours(channels=channels)
+    data, kept = deep_png(stored), stored[:, :, :3]
+
+    def run(*ops, given=data):
+        made = Chain([DecodeImage(mode="RGB;16", layout=layout), *ops])(given, seed=3)
+        return made.transpose(1, 2, 0) if layout == "CHW" else made
+
+    assert run().dtype == np.uint16
+    np.testing.assert_array_equal(run(), kept)
+    np.testing.assert_array_equal(run(given=np.ascontiguousarray(kept)), kept)
+    np.testing.assert_array_equal(run(RandomHorizontalFlip(1)), kept[:, ::-1])
+    np.testing.assert_array_equal(run(CenterCrop((5, 7))), kept[6:11, 15:22])
+    np.testing.assert_array_equal(run(Pad((1, 2, 3, 4))), np.pad(kept, ((2, 4), (1, 3), (0, 0))))
+    np.testing.assert_array_equal(run(Cast("int32")), kept)
+    full = run(Normalize((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
+    np.testing.assert_allclose(full, (kept / 65535 - (0.1, 0.2, 0.3)) / (0.4, 0.5, 0.6), atol=1e-6)
+    halves = run(Normalize((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), dtype="float16"))
+    np.testing.assert_array_equal(halves, full.astype(np.float16))
+    exact = run(Normalize((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), dtype="float64"))
+    np.testing.assert_allclose(exact, (kept / 65535 - (0.1, 0.2, 0.3)) / (0.4, 0.5, 0.6), atol=1e-14)
+    for op in (Resize((20, 60), "nearest"), RandomResizedCrop((50, 12), interpolation="nearest")):
+        upper, lower = (
+            Chain([DecodeImage(layout="HWC"), op])(encoded(half.astype(np.uint8)), seed=3).astype(np.uint16)
+            for half in (kept >> 8, kept & 255)
+        )
+        np.testing.assert_array_equal(run(op), upper << 8 | lower)
+
+
+def test_grey_of_sixteen_bits_becomes_colour_of_sixteen():
+    made = Chain([DecodeImage(mode="RGB;16")])(encoded(deep()))
+    np.testing.assert_array_equal(made, np.stack([deep()] * 3))
+
+
+def test_sixteen_bits_of_colour_never_become_eight_or_grey():
+    data = deep_png(colours())
+    with pytest.raises(errors.InvalidArgument, match='PNG has 16 bits a channel.*mode="RGB;16".*depth=8'):
+        Chain([DecodeImage()])(data)
+    np.testing.assert_array_equal(Chain([DecodeImage(depth=8, layout="HWC")])(data), colours() >> 8)
+    with pytest.raises(errors.InvalidArgument, match='this PNG is in colour; say mode="RGB;16"'):
+        Chain([DecodeImage(mode="I;16")])(data)
+    with pytest.raises(errors.InvalidArgument, match="this PNG has 8 bits a channel"):
+        Chain([DecodeImage(mode="RGB;16")])(encoded(noise()))
+    with pytest.raises(errors.InvalidArgument, match="depth=8 must be 8, in mode"):
+        DecodeImage(mode="RGB;16", depth=8)
+
+
 def test_sixteen_bits_never_become_eight_unless_that_was_said():
     data = encoded(deep())
     for mode in ("RGB", "L"):
@@ -278,20 +345,26 @@ def test_sixteen_bits_never_become_eight_unless_that_was_said():
         DecodeImage(depth=4)
 
 
+@pytest.mark.parametrize("mode", ["I;16", "RGB;16"])
 @pytest.mark.parametrize("form", [None, "decoded"])
-def test_batches_of_sixteen_bits(tmp_path, form):
+def test_batches_of_sixteen_bits(tmp_path, form, mode):
+    def stored(i):
+        grey = deep(5 + i, 9, seed=i)
+        return grey[None] if mode == "I;16" else np.stack([grey, grey ^ 255, grey ^ 0xF0F0])
+
     for i in range(8):
-        (tmp_path / f"{i}.png").write_bytes(encoded(deep(5 + i, 9, seed=i)))
+        data = encoded(stored(i)[0]) if mode == "I;16" else deep_png(stored(i).transpose(1, 2, 0))
+        (tmp_path / f"{i}.png").write_bytes(data)
     cache = None if form is None else leat.Cache(ram=2**23, form=form)
-    ops = [DecodeImage(mode="I;16"), PadTo(fill=7)]
+    ops = [DecodeImage(mode=mode), PadTo(fill=7)]
     with leat.Loader(tmp_path, batch_size=4, shuffle=False, output="numpy", ops=ops,
                      cache=cache, epochs=3) as loader:  # fmt: skip
         for _ in range(3):
             for step, batch in enumerate(loader):
                 for row, image in enumerate(batch["image"]):
                     i = step * 4 + row
-                    np.testing.assert_array_equal(image[0, : 5 + i], deep(5 + i, 9, seed=i))
-                    assert image.dtype == np.uint16 and (image[0, 5 + i :] == 7).all()
+                    np.testing.assert_array_equal(image[:, : 5 + i], stored(i))
+                    assert image.dtype == np.uint16 and (image[:, 5 + i :] == 7).all()
 
 
 def test_a_file_of_sixteen_bits_is_an_error_of_its_sample(tmp_path):

@@ -56,7 +56,7 @@ class AnyImageReader final : public ImageReader {
   Result<Rect> start(std::span<const std::byte> encoded,
                      const ImageHeader& header,
                      const DecodeRequest& request) override {
-    if (request.mode == PixelMode::kGrey16 && header.depth != 16) {
+    if (has_16_bits(request.mode) && header.depth != 16) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("this {} has no 16 bits a channel",
                                info_of(header.format).name));

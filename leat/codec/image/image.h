@@ -17,24 +17,29 @@ enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff };
 /// if it is none of them.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
-/// The form of a pixel: one byte for each channel, interleaved; or 16 bits of
-/// grey, in the machine's order.
+/// The form of a pixel: one byte for each channel, interleaved; or 16 bits, in
+/// the machine's order.
 enum class PixelMode : std::uint8_t {
   kRgb,
   kGrey,
   kGrey16,
+  kRgb16,
   /// Numbers as they are stored: grey values of up to 8 bits, unscaled, or
-  /// indices into a palette. Of PNGs, and of grey TIFFs of 8 bits; a picture
-  /// without such numbers is an error.
+  /// indices into a palette. PNGs and grey TIFFs of 8 bits have them;
+  /// another picture is an error.
   kLabels,
 };
 
 constexpr std::uint32_t channels_of(PixelMode mode) {
-  return mode == PixelMode::kRgb ? 3 : 1;
+  return mode == PixelMode::kRgb || mode == PixelMode::kRgb16 ? 3 : 1;
+}
+
+constexpr bool has_16_bits(PixelMode mode) {
+  return mode == PixelMode::kGrey16 || mode == PixelMode::kRgb16;
 }
 
 constexpr std::uint32_t bytes_per_pixel(PixelMode mode) {
-  return mode == PixelMode::kGrey16 ? 2 : channels_of(mode);
+  return channels_of(mode) * (has_16_bits(mode) ? 2 : 1);
 }
 
 /// A rectangle of pixels, from the top left.
@@ -56,7 +61,7 @@ struct ImageHeader {
   std::uint32_t height = 0;      ///< As stored: EXIF orientation not applied.
   std::uint8_t orientation = 1;  ///< EXIF's, 1 to 8; 1 is upright.
   std::uint8_t depth = 8;        ///< Bits of a channel; 8 if there are fewer.
-  /// Of a PNG or TIFF: it has one channel, and no palette.
+  /// A PNG or TIFF has one channel, and no palette.
   bool is_grey = false;
 };
 
@@ -72,7 +77,8 @@ Result<ImageHeader> read_image_header(
 
 /// Which pixels are wanted.
 struct DecodeRequest {
-  /// kGrey16 takes grey images of 16 bits; the others cut these to the upper 8.
+  /// kGrey16 takes grey images of 16 bits, kRgb16 all of 16; the others cut
+  /// these to the upper 8.
   PixelMode mode = PixelMode::kRgb;
   /// JPEG only: decode at 1 / 2^shrink_log2 of the size (0 to 3), rounded up.
   std::uint32_t shrink_log2 = 0;

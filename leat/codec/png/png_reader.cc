@@ -72,6 +72,8 @@ class PngReader final : public ImageReader {
         return PngRows::kAsStored;
       case PixelMode::kGrey16:
         return PngRows::kGrey16;
+      case PixelMode::kRgb16:
+        return PngRows::kRgb16;
       case PixelMode::kLabels:
         break;
     }

@@ -93,6 +93,29 @@ TEST(PngReaderTest, KeepsSixteenBitsOfGrey) {
   }
 }
 
+TEST(PngReaderTest, KeepsSixteenBitsOfColour) {
+  for (const std::uint32_t channels : {1u, 3u, 4u}) {
+    const Pixels original = picture(19, 11, channels);
+    const std::string encoded = encode_png(original, {.depth = 16});
+    const auto header = read_image_header(as_bytes(encoded));
+    ASSERT_TRUE(header);
+    const auto reader = make_png_reader();
+    const auto started = reader->start(as_bytes(encoded), *header,
+                                       {PixelMode::kRgb16, 0, {0, 2, 19, 9}});
+    ASSERT_TRUE(started) << started.error().message();
+    std::vector<std::uint16_t> rows(19 * 9 * 3);
+    ASSERT_TRUE(reader->read_rows(reinterpret_cast<std::uint8_t*>(rows.data()),
+                                  19 * 6, 9));
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      const std::uint32_t x = i / 3 % 19;
+      const std::uint32_t c = channels == 1 ? 0 : i % 3;
+      // The lower byte says where it stood.
+      const unsigned upper = original.at(x, i / 3 / 19 + 2, c);
+      EXPECT_EQ(rows[i], upper << 8 | (x * channels + c));
+    }
+  }
+}
+
 TEST(PngReaderTest, RefusesSixteenBitsOfWhatHasThemNot) {
   for (const Pixels& original : {picture(8, 8, 1), picture(8, 8, 3)}) {
     const std::string encoded = encode_png(original);

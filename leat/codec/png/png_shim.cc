@@ -65,7 +65,8 @@ bool png_shim_start(PngShim* shim, PngRows rows) {
   if (setjmp(png_jmpbuf(shim->png)) != 0) return false;
   const png_byte colour = png_get_color_type(shim->png, shim->info);
   shim->stored_depth = png_get_bit_depth(shim->png, shim->info);
-  if (rows != PngRows::kGrey16) {
+  const bool is_rgb = rows == PngRows::kRgb || rows == PngRows::kRgb16;
+  if (rows != PngRows::kGrey16 && rows != PngRows::kRgb16) {
     png_set_strip_16(shim->png);
   } else if constexpr (std::endian::native == std::endian::little) {
     png_set_swap(shim->png);
@@ -76,7 +77,7 @@ bool png_shim_start(PngShim* shim, PngRows rows) {
     png_set_palette_to_rgb(shim->png);
   } else if ((colour & PNG_COLOR_MASK_COLOR) == 0) {
     png_set_expand_gray_1_2_4_to_8(shim->png);
-    if (rows == PngRows::kRgb) png_set_gray_to_rgb(shim->png);
+    if (is_rgb) png_set_gray_to_rgb(shim->png);
   }
   png_set_strip_alpha(shim->png);
   png_set_interlace_handling(shim->png);

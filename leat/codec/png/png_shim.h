@@ -17,11 +17,12 @@ struct PngShim {
   unsigned stored_depth;  ///< Bits of a sample; set by png_shim_start().
 };
 
-/// How the rows shall come: bytes of 1 or 3 channels, or 16 bits.
+/// How the rows shall come: bytes of 1 or 3 channels, or 16 bits each.
 enum class PngRows : std::uint8_t {
   kRgb,
   kAsStored,  ///< 1 channel for grey, 3 for colour and palettes.
   kGrey16,    ///< 1 channel of 16 bits, in the machine's order.
+  kRgb16,     ///< 3 channels of 16 bits.
   kLabels,    ///< 1 channel for grey and palettes, no number scaled.
 };
 

@@ -145,7 +145,7 @@ std::vector<Entry> entries_of(const Blocks& blocks,
   }
   entries.push_back({has_tiles ? 324u : 273u, 4, places});
   entries.push_back({has_tiles ? 325u : 279u, 4, sizes});
-  if (pixels.channels == 4) entries.push_back({338, 2, {2}});  // Of alpha.
+  if (pixels.channels == 4) entries.push_back({338, 2, {2}});  // Alpha.
   std::ranges::sort(entries, {}, &Entry::tag);
   return entries;
 }

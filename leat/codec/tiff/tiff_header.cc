@@ -46,7 +46,7 @@ class TiffBytes {
   bool is_short_ = false;
 };
 
-/// What a directory says, or what holds where it says nothing.
+/// The numbers of a directory, or those that hold where it has none.
 struct Directory {
   std::uint32_t subfile = 0;
   std::uint32_t width = 0;
@@ -122,16 +122,16 @@ bool is_decoded(std::uint32_t compression) {
 }
 
 std::string fault_of(const Directory& first, std::uint64_t encoded_bytes) {
-  const bool is_grey = first.samples == 1 && first.photometric <= 1 &&
-                       (first.bits == 8 || first.bits == 16);
-  const bool is_colour = (first.samples == 3 || first.samples == 4) &&
-                         first.bits == 8 && first.photometric == 2;
-  if (first.sample_format != 1 || !(is_grey || is_colour) ||
+  const bool is_grey = first.samples == 1 && first.photometric <= 1;
+  const bool is_colour =
+      (first.samples == 3 || first.samples == 4) && first.photometric == 2;
+  const bool has_bytes = first.bits == 8 || first.bits == 16;
+  if (first.sample_format != 1 || !has_bytes || !(is_grey || is_colour) ||
       (first.samples > 1 && first.planes != 1)) {
     return fmt::format(
         "TIFF of {} channel(s) of {} bits, photometric {}, sample format {}{}: "
-        "grey of 8 or 16 bits without a sign, and RGB of 8, can be decoded; "
-        "take the field as bytes and read others in a function",
+        "grey and RGB of 8 or 16 bits without a sign can be decoded; take the "
+        "field as bytes and read others in a function",
         first.samples, first.bits, first.photometric, first.sample_format,
         first.planes == 1 ? "" : ", in planes");
   }

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Reads the first directory. What is decoded: grey of 8 or 16 bits, RGB of 8,
+/// Reads the first directory. The reader takes grey and RGB of 8 or 16 bits,
 /// with alpha or without, in strips or tiles; not compressed, or by LZW,
 /// deflate or PackBits. Everything else is a fault that says what it is: other
 /// depths, signed numbers, floats, palettes, planes, BigTIFF, several pictures

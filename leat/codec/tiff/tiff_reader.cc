@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-/// What libtiff may take for one thing: a strip or a table of a directory.
+/// Libtiff may take as much for one thing, as a strip or a directory's table.
 constexpr tmsize_t kMostBytes = tmsize_t{1} << 30;
 /// A tile may be larger than its picture, but not by much more than this.
 constexpr std::uint32_t kUsualTileSide = 4096;
@@ -153,9 +153,8 @@ class TiffReader final : public ImageReader {
     const bool is_colour = samples_ == 3 || samples_ == 4;
     if (width != header.width || height != header.height ||
         bits_ != header.depth || (samples_ == 1) != header.is_grey ||
-        !(samples_ == 1 ||
-          (is_colour && bits_ == 8 && planes == PLANARCONFIG_CONTIG)) ||
-        (mode_ == PixelMode::kGrey16 && bits_ != 16)) {
+        !(samples_ == 1 || (is_colour && planes == PLANARCONFIG_CONTIG)) ||
+        (mode_ == PixelMode::kGrey16 && samples_ != 1)) {
       return changed();
     }
     file_.warnings = 0;  // So far of tags that nobody asked for.
@@ -231,37 +230,43 @@ class TiffReader final : public ImageReader {
   }
 
   void convert(std::uint8_t* row, std::uint8_t* into) {
-    if (samples_ == 1) return convert_grey(row, into);
-    if (samples_ == 4) {
-      for (std::size_t x = 0; x < width_; ++x) {
-        std::memmove(row + x * 3, row + x * 4, 3);
-      }
-    }
-    if (mode_ == PixelMode::kGrey) return rgb_to_grey(row, into, width_);
-    std::memcpy(into, row, std::size_t{width_} * 3);
-  }
-
-  void convert_grey(std::uint8_t* row, std::uint8_t* into) {
+    const std::uint32_t channels = samples_ == 1 ? 1 : 3;
+    std::size_t item_bytes = bits_ / 8;
+    if (samples_ == 4) drop_alpha(row, item_bytes);
     if (is_white_0_ && mode_ != PixelMode::kLabels) {
-      for (std::size_t i = 0; i < std::size_t{width_} * (bits_ / 8); ++i) {
+      for (std::size_t i = 0; i < width_ * item_bytes; ++i) {
         row[i] = static_cast<std::uint8_t>(~row[i]);
       }
     }
-    if (mode_ == PixelMode::kGrey16) {
-      std::memcpy(into, row, std::size_t{width_} * 2);
-      return;
+    if (bits_ == 16 && !has_16_bits(mode_)) {
+      cut_depth(row, std::size_t{width_} * channels);
+      item_bytes = 1;
     }
+    if (channels == channels_of(mode_)) {
+      std::memcpy(into, row, width_ * channels * item_bytes);
+    } else if (channels == 3) {
+      rgb_to_grey(row, into, width_);
+    } else {
+      for (std::size_t i = 0; i < std::size_t{width_} * 3; ++i) {
+        std::memcpy(into + i * item_bytes, row + i / 3 * item_bytes,
+                    item_bytes);
+      }
+    }
+  }
+
+  void drop_alpha(std::uint8_t* row, std::size_t item_bytes) const {
     for (std::size_t x = 0; x < width_; ++x) {
-      std::uint16_t value = row[x];
-      if (bits_ == 16) {
-        std::memcpy(&value, row + x * 2, sizeof value);
-        value = static_cast<std::uint16_t>(value >> 8);
-      }
-      if (mode_ != PixelMode::kRgb) {
-        into[x] = static_cast<std::uint8_t>(value);
-      } else {
-        std::memset(into + x * 3, value, 3);
-      }
+      std::memmove(row + x * 3 * item_bytes, row + x * 4 * item_bytes,
+                   3 * item_bytes);
+    }
+  }
+
+  /// Leaves the upper 8 bits of 16.
+  static void cut_depth(std::uint8_t* row, std::size_t items) {
+    for (std::size_t i = 0; i < items; ++i) {
+      std::uint16_t value = 0;
+      std::memcpy(&value, row + i * 2, sizeof value);
+      row[i] = static_cast<std::uint8_t>(value >> 8);
     }
   }
 
@@ -284,7 +289,7 @@ class TiffReader final : public ImageReader {
   std::uint32_t tile_width_ = 0;
   std::uint32_t tile_height_ = 0;
   std::uint32_t next_ = 0;           // The next row.
-  std::size_t row_bytes_ = 0;        // Of a row, or of a row of tiles.
+  std::size_t row_bytes_ = 0;        // One row, or one of each tile beside it.
   std::vector<std::uint8_t> block_;  // One row, or as many as a tile has.
   std::vector<std::uint8_t> tile_;
   std::unique_ptr<TIFF, CloseTiff> tiff_;

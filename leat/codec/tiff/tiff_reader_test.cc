@@ -69,7 +69,8 @@ TEST_P(TiffKindTest, DecodesToTheBytesThatWereEncoded) {
 INSTANTIATE_TEST_SUITE_P(
     AllKinds, TiffKindTest,
     ::testing::Values(Kind{1, {}}, Kind{1, {.depth = 16}}, Kind{3, {}},
-                      Kind{4, {}}, Kind{1, {.is_big_endian = true}},
+                      Kind{4, {}}, Kind{3, {.depth = 16}},
+                      Kind{4, {.depth = 16}}, Kind{1, {.is_big_endian = true}},
                       Kind{3, {.is_packed = true}}, Kind{1, {.tile_side = 16}},
                       Kind{4, {.is_packed = true, .tile_side = 48}},
                       Kind{1, {.is_white_0 = true}}));
@@ -91,6 +92,22 @@ TEST(TiffReaderTest, KeepsSixteenBitsOfGrey) {
           ASSERT_EQ(value, original.at(x, y + 5, 0) << 8 | x);
         }
       }
+    }
+  }
+}
+
+TEST(TiffReaderTest, KeepsSixteenBitsOfColour) {
+  for (const std::uint32_t channels : {1u, 3u, 4u}) {
+    const Pixels original = picture(kWidth, kHeight, channels);
+    const auto got =
+        decode(encode_tiff(original, {.depth = 16}), PixelMode::kRgb16, 5, 20);
+    ASSERT_TRUE(got) << got.error().message();
+    for (std::uint32_t i = 0; i < kWidth * 20 * 3; ++i) {
+      std::uint16_t value = 0;
+      std::memcpy(&value, got->data() + i * 2, sizeof value);
+      const std::uint32_t x = i / 3 % kWidth;
+      const std::uint32_t c = channels == 1 ? 0 : i % 3;
+      ASSERT_EQ(value, original.at(x, i / 3 / kWidth + 5, c) << 8 | x);
     }
   }
 }
@@ -126,9 +143,9 @@ TEST(TiffReaderTest, RefusesWhatItWouldReadWrongly) {
   EXPECT_THAT(fault_of(encode_tiff(grey, {.sample_format = 2})),
               HasSubstr("sample format 2"));
   EXPECT_THAT(fault_of(encode_tiff(grey, {.depth = 16, .sample_format = 3})),
-              HasSubstr("grey of 8 or 16 bits"));
-  EXPECT_THAT(fault_of(encode_tiff(picture(8, 8), {.depth = 16})),
-              HasSubstr("3 channel(s) of 16 bits"));
+              HasSubstr("grey and RGB of 8 or 16 bits"));
+  EXPECT_THAT(fault_of(encode_tiff(picture(8, 8, 2))),
+              HasSubstr("2 channel(s) of 8 bits"));
   EXPECT_THAT(fault_of(encode_tiff(grey, {.has_second = true})),
               HasSubstr("several pictures"));
   EXPECT_THAT(fault_of(encode_tiff(grey, {.claimed_compression = 50000})),

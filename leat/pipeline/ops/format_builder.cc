@@ -20,7 +20,7 @@ FormatBuilder::FormatBuilder(const DecodeImageOp& decode) {
   format_.channels = channels_of(decode.mode);
   format_.pixel_channels = format_.channels;
   format_.dtype = pixel_dtype(decode.mode);
-  format_.is_16_bits = decode.mode == PixelMode::kGrey16;
+  format_.is_16_bits = has_16_bits(decode.mode);
   label_dtype_ = decode.is_mask() ? decode.label_dtype : DType::kUint8;
 }
 
@@ -61,8 +61,8 @@ PixelFormat FormatBuilder::format() const {
     format.scale[c] = static_cast<float>(scale_[c]);
     format.bias[c] = static_cast<float>(bias_[c]);
   }
-  format.exact_scale = scale_[0];
-  format.exact_bias = bias_[0];
+  format.exact_scale = scale_;
+  format.exact_bias = bias_;
   if (!format.is_16_bits && format.dtype != DType::kUint8 &&
       format.dtype != DType::kFloat32) {
     format.table =
@@ -90,7 +90,7 @@ Result<void> FormatBuilder::check_16_bits(const Op& op) {
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{} (op {}) works on pictures of 8 bits; those of "
-                           "mode I;16 can be cropped, mirrored, padded with "
+                           "16 can be cropped, mirrored, padded with "
                            "0, and resized with interpolation=\"nearest\"",
                            op.name, op.index));
 }
@@ -156,7 +156,7 @@ Result<void> FormatBuilder::apply(const Op& op, const CastOp& cast) {
   if (format_.is_16_bits && is_too_narrow) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("cast (op {}): {} does not hold the 16 bits of "
-                             "mode I;16",
+                             "the picture",
                              op.index, to_string(cast.dtype)));
   }
   if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);

@@ -24,26 +24,31 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                                const DecodeImageOp& decode) {
   LEAT_TRY(const ImageHeader header,
            read_image_header(encoded, decode.max_pixels));
-  const bool has_16_bits = header.depth == 16;
-  if (decode.mode != PixelMode::kGrey16) {
+  const bool is_deep = header.depth == 16;
+  if (!has_16_bits(decode.mode)) {
     // For a mask, the decoder reports the image's real type instead.
-    if (!has_16_bits || decode.cuts_depth || decode.is_mask()) return header;
+    if (!is_deep || decode.cuts_depth || decode.is_mask()) return header;
     return Error(
         ErrorCode::kInvalidArgument,
         fmt::format("this {} has 16 bits a channel, and DecodeImage would keep "
-                    "8: say mode=\"I;16\" for uint16 (of grey pictures), or "
-                    "depth=8 to cut them to the upper 8",
+                    "8: say mode=\"{}\" for uint16, or depth=8 to cut them to "
+                    "the upper 8",
+                    name_of(header.format),
+                    header.is_grey ? "I;16" : "RGB;16"));
+  }
+  if (!is_deep) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("DecodeImage(mode=\"I;16\" or \"RGB;16\") takes PNGs and "
+                    "TIFFs of 16 bits, and this {} has 8 bits a channel; say "
+                    "mode=\"L\" or \"RGB\"",
                     name_of(header.format)));
   }
-  if (has_16_bits && header.is_grey) return header;
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format(
-          "DecodeImage(mode=\"I;16\") takes grey PNGs and "
-          "TIFFs of 16 bits, and this {} {}; say mode=\"L\" or \"RGB\"{}",
-          name_of(header.format),
-          has_16_bits ? "is in colour" : "has 8 bits a channel",
-          has_16_bits ? " with depth=8" : ""));
+  if (decode.mode == PixelMode::kRgb16 || header.is_grey) return header;
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("DecodeImage(mode=\"I;16\") takes pictures in grey, "
+                           "and this {} is in colour; say mode=\"RGB;16\"",
+                           name_of(header.format)));
 }
 
 class ImageProgram final : public SizedProgram {
@@ -200,10 +205,12 @@ class PixelsImageProgram final : public PixelsProgram {
     const std::span<const std::byte> pixels = input.encoded;
     Buffer interleaved(pixels.size());
     const auto count = static_cast<std::size_t>(channels_);
-    const std::size_t plane = pixels.size() / count;
+    const std::size_t item = size_bytes_of(dtype_);
+    const std::size_t plane = pixels.size() / item / count;
     for (std::size_t c = 0; c < count; ++c) {
       for (std::size_t i = 0; i < plane; ++i) {
-        interleaved.data()[i * count + c] = pixels[c * plane + i];
+        std::memcpy(interleaved.data() + (i * count + c) * item,
+                    pixels.data() + (c * plane + i) * item, item);
       }
     }
     return image_->run_on_pixels({interleaved.span(), input.sample}, size,

@@ -47,7 +47,8 @@ OpParams decode_image(ParamReader& params) {
   DecodeImageOp op;
   op.mode = params.choice<PixelMode>("mode", {{"RGB", PixelMode::kRgb},
                                               {"L", PixelMode::kGrey},
-                                              {"I;16", PixelMode::kGrey16}});
+                                              {"I;16", PixelMode::kGrey16},
+                                              {"RGB;16", PixelMode::kRgb16}});
   op.layout = params.choice<PixelLayout>(
       "layout", {{"CHW", PixelLayout::kChw}, {"HWC", PixelLayout::kHwc}});
   op.exif_orientation = params.flag("exif_orientation")

@@ -17,7 +17,7 @@ constexpr std::string_view kFilters =
 
 constexpr std::array kDecodeImage = {
     ParamInfo{"mode", kText, R"("RGB")",
-              "RGB, L for grey, or I;16 for 16 bits of grey"},
+              "RGB, L for grey; of 16 bits RGB;16 and I;16"},
     ParamInfo{"layout", kText, R"("CHW")",
               "CHW or HWC: the order of the array's dimensions"},
     ParamInfo{"exif_orientation", kFlag, "true",

@@ -231,35 +231,46 @@ void ArraySink::write_items(std::uint32_t y, Row row) {
 
 template <class Item, class Convert>
 void ArraySink::convert_row(std::uint32_t y, Row row, const Convert& convert) {
-  auto* into = reinterpret_cast<Item*>(out_) + plane_row(0, y);
-  for (std::uint32_t x = 0; x < size_.width; ++x) {
-    std::uint16_t value = 0;
-    const std::uint32_t from = step_ > 0 ? x : size_.width - 1 - x;
-    std::memcpy(&value, row + std::size_t{from} * sizeof value, sizeof value);
-    into[x] = convert(value);
+  const std::size_t channels = format_.channels;
+  const bool is_hwc = format_.layout == PixelLayout::kHwc;
+  for (std::uint32_t c = 0; c < channels; ++c) {
+    auto* into = reinterpret_cast<Item*>(out_) +
+                 (is_hwc ? std::size_t{y} * size_.width * channels + c
+                         : plane_row(c, y));
+    for (std::uint32_t x = 0; x < size_.width; ++x) {
+      std::uint16_t value = 0;
+      const std::size_t from = step_ > 0 ? x : size_.width - 1 - x;
+      std::memcpy(&value, row + (from * channels + c) * sizeof value,
+                  sizeof value);
+      *into = convert(value, c);
+      into += is_hwc ? channels : 1;
+    }
   }
 }
 
 void ArraySink::write_16_bits(std::uint32_t y, Row row) {
-  const auto single = [this](std::uint16_t value) {
-    return static_cast<float>(value) * format_.scale[0] + format_.bias[0];
+  const auto single = [this](std::uint16_t value, std::uint32_t c) {
+    return static_cast<float>(value) * format_.scale[c] + format_.bias[c];
   };
-  const auto same = [](std::uint16_t value) { return value; };
+  const auto same = [](std::uint16_t value, std::uint32_t) { return value; };
   switch (format_.dtype) {
     case DType::kFloat16:
-      return convert_row<std::uint16_t>(y, row, [&](std::uint16_t value) {
-        return to_float16(single(value));
-      });
+      return convert_row<std::uint16_t>(
+          y, row, [&](std::uint16_t value, std::uint32_t c) {
+            return to_float16(single(value, c));
+          });
     case DType::kBfloat16:
-      return convert_row<std::uint16_t>(y, row, [&](std::uint16_t value) {
-        return to_bfloat16(single(value));
-      });
+      return convert_row<std::uint16_t>(
+          y, row, [&](std::uint16_t value, std::uint32_t c) {
+            return to_bfloat16(single(value, c));
+          });
     case DType::kFloat32:
       return convert_row<float>(y, row, single);
     case DType::kFloat64:
-      return convert_row<double>(y, row, [&](std::uint16_t value) {
-        return value * format_.exact_scale + format_.exact_bias;
-      });
+      return convert_row<double>(
+          y, row, [&](std::uint16_t value, std::uint32_t c) {
+            return value * format_.exact_scale[c] + format_.exact_bias[c];
+          });
     default:
       break;
   }

@@ -50,7 +50,7 @@ class MemorySink final : public RowSink {
 
 /// The type of a channel before any op.
 constexpr DType pixel_dtype(PixelMode mode) {
-  return mode == PixelMode::kGrey16 ? DType::kUint16 : DType::kUint8;
+  return has_16_bits(mode) ? DType::kUint16 : DType::kUint8;
 }
 
 /// How pixels become numbers of the delivered array.
@@ -60,9 +60,9 @@ struct PixelFormat {
   /// Channels of the array: all of the pixel's, or 1
   std::uint32_t channels = 3;
   std::uint32_t pixel_channels = 3;  ///< if the picture's three are equal.
-  bool is_16_bits = false;           ///< One channel, of 16 bits.
-  double exact_scale = 1;            ///< The scale for its float64.
-  double exact_bias = 0;
+  bool is_16_bits = false;           ///< Each channel of the pixel.
+  std::array<double, 3> exact_scale = {1, 1, 1};  ///< For 16 bits as float64.
+  std::array<double, 3> exact_bias = {0, 0, 0};
   /// For float32, and for all floats if the pixel has 16 bits: value * scale +
   /// bias.
   std::array<float, 3> scale = {1, 1, 1};
@@ -73,7 +73,9 @@ struct PixelFormat {
   std::shared_ptr<const std::vector<std::byte>> table = nullptr;
 
   TensorSpec tensor(PixelSize size) const;
-  std::uint32_t pixel_bytes() const { return is_16_bits ? 2 : pixel_channels; }
+  std::uint32_t pixel_bytes() const {
+    return pixel_channels * (is_16_bits ? 2 : 1);
+  }
 };
 
 /// The table of `dtype`: value * scale + bias, in float32 for the floats of 16

@@ -58,7 +58,7 @@ class Chain:
 
     A chain that begins with ``DecodeImage`` also takes what that would decode: pixels
     of shape ``(height, width, channels)``, or ``(height, width)`` of grey, uint8
-    (uint16 of ``mode="I;16"``) in C order.
+    (uint16 of the modes "I;16" and "RGB;16") in C order.
     """
 
     def __init__(self, ops: Iterable[Op]) -> None:

@@ -11,15 +11,15 @@ class DecodeImage(Op):
     """JPEG, PNG, WebP or TIFF, told apart by their bytes, to an array named `image`.
 
     For an animated WebP the first picture is decoded, if it covers all of it; else
-    it is a bad sample. TIFFs of one picture are decoded, in grey of 8 or 16 bits or in
-    RGB of 8, not compressed or by LZW, deflate or PackBits; others are bad samples.
+    it is a bad sample. TIFFs of one picture are decoded, in grey or RGB of 8 or 16
+    bits, not compressed or by LZW, deflate or PackBits; others are bad samples.
 
     Args:
-        mode: "RGB", "L" for grey, or "I;16": the uint16 of grey PNGs and TIFFs of 16
-            bits, as ``(1, H, W)``. These can be cropped, mirrored, padded with 0, filled up, and
-            resized with ``interpolation="nearest"``; `Normalize` and `Cast` divide by
-            65,535 where others divide by 255. In the other modes a picture of 16
-            bits raises.
+        mode: "RGB" or "L" for grey; of PNGs and TIFFs of 16 bits "RGB;16" or "I;16" for
+            grey, in uint16, as ``(3, H, W)`` and ``(1, H, W)``. These can be cropped,
+            mirrored, padded with 0, filled up, and resized with
+            ``interpolation="nearest"``; `Normalize` and `Cast` divide by 65,535 where
+            others divide by 255. In the other modes a picture of 16 bits raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
         exif_orientation: turn the picture upright, as its EXIF says. Pillow and
             torchvision's datasets leave that out.
@@ -50,7 +50,7 @@ class DecodeImage(Op):
         ragged: bool = False,
     ) -> None:
         params = {
-            "mode": self._choice("mode", mode, ("RGB", "L", "I;16")),
+            "mode": self._choice("mode", mode, ("RGB", "L", "I;16", "RGB;16")),
             "layout": self._choice("layout", layout, ("CHW", "HWC")),
             "exif_orientation": bool(exif_orientation),
             "exact": bool(exact),
@@ -60,7 +60,7 @@ class DecodeImage(Op):
         }
         if max_pixels is not None and max_pixels < 1:
             fail(self, f"max_pixels={max_pixels!r} must be at least 1")
-        if depth is not None and (depth != 8 or mode == "I;16"):
+        if depth is not None and (depth != 8 or mode.endswith(";16")):
             fail(self, f'depth={depth!r} must be 8, in mode "RGB" or "L"')
         super().__init__(params, field, to)
 
