@@ -95,6 +95,8 @@ PAIRS: list[tuple[str, str, list[Any], list[Any]]] = [
     ("`RandomErasing` behind `Normalize`", "both", [CHAIN_OURS[6], ops.RandomErasing(1)],
      [CHAIN_THEIRS[6], v2.RandomErasing(1)]),
 ]  # fmt: skip
+PILLOW_ALONE = {"`RandomRotation`, bicubic"}
+"""torchvision turns no tensor so."""
 CHAINS = [
     ("eight ops", "eight ops", CHAIN_OURS, CHAIN_THEIRS),
     ("the same without the blur", "", [op for op in CHAIN_OURS if not isinstance(op, ops.GaussianBlur)],
@@ -171,7 +173,9 @@ def rows(runs: int) -> list[dict[str, Any]]:
         print(name, file=sys.stderr)
         ways = {"leat": ours(picture, mine)}
         if their:
-            ways |= {"pillow": theirs(image, their), "tensor": theirs(tensor, their)}
+            ways["pillow"] = theirs(image, their)
+        if their and name not in PILLOW_ALONE:
+            ways["tensor"] = theirs(tensor, their)
         found.append(row_of(name, other, ways, runs))
     batches = [row_of(name, other, ways, runs, SAMPLES) for name, other, ways in mixing()]
     return [*found[: -len(CHAINS)], *batches, *found[-len(CHAINS):]]
@@ -197,15 +201,15 @@ bilinear warp, a blur and `AugMix`, which are within one level. If torchvision's
 backends differ, Pillow's is meant: `AugMix` is mixed of Pillow's parts, and torchvision's of
 a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.RandomAffine)`.
 
-- What turns, moves and shears takes `"nearest"`, `"bilinear"` and `"bicubic"`.
+- Ops that turn, move or shear take `"nearest"`, `"bilinear"` and `"bicubic"`.
 - `RandomErasing` works on what is delivered if it comes behind `Normalize` or `Cast`, and on
   bytes if before them.
 - `MixUp` and `CutMix` work on the batch, in the thread that calls `next()`; labels become
   float32 of shape `(samples, num_classes)`. `RandomChoice` draws one of several for each batch.
 - `FiveCrop` and `TenCrop` give the field a first dimension of 5 and 10; only `Normalize` and
   `Cast` can come behind them.
-- What moves pixels moves masks (nearest), boxes and keypoints of the sample by the same draw;
-  `RandAugment` and its kin change the colours of images alone. `AugMix`, `FiveCrop` and
+- An op that moves pixels moves masks (nearest), boxes and keypoints of the sample by the same
+  draw; `RandAugment` and its kin change the colours of images alone. `AugMix`, `FiveCrop` and
   `TenCrop` raise beside them.
 - `Chain.drawn(data, seed, epoch, sample)` tells what was drawn for a picture.
 
