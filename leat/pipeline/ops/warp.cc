@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "leat/pipeline/ops/cubic_kernels.h"
+
 namespace leat {
 namespace {
 
@@ -184,8 +186,8 @@ double cubic(double a, double b, double c, double d, double part) {
   return b + part * (linear + part * (square + part * cube));
 }
 
-/// Sixteen pixels count; those of the border also for what lies beyond it.
-template <std::uint32_t kChannels>
+/// In grey. Sixteen pixels count; those of the border also for what lies beyond
+/// it.
 void put_cubic(const ColourView& from, double at_x, double at_y,
                std::uint8_t* into) {
   // Not negative: a cast rounds down.
@@ -199,19 +201,16 @@ void put_cubic(const ColourView& from, double at_x, double at_y,
     const auto row = std::clamp<std::int64_t>(y - 1 + i, 0, from.height - 1);
     const auto column = std::clamp<std::int64_t>(x - 1 + i, 0, from.width - 1);
     rows[i] = from.data + static_cast<std::size_t>(row) * from.stride_bytes;
-    columns[i] = static_cast<std::size_t>(column) * kChannels;
+    columns[i] = static_cast<std::size_t>(column);
   }
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    double of_row[4];
-    for (std::size_t i = 0; i < 4; ++i) {
-      const std::uint8_t* row = rows[i] + c;
-      of_row[i] = cubic(row[columns[0]], row[columns[1]], row[columns[2]],
-                        row[columns[3]], part_x);
-    }
-    const double value =
-        cubic(of_row[0], of_row[1], of_row[2], of_row[3], part_y);
-    into[c] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+  double of_row[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    of_row[i] = cubic(rows[i][columns[0]], rows[i][columns[1]],
+                      rows[i][columns[2]], rows[i][columns[3]], part_x);
   }
+  const double value =
+      cubic(of_row[0], of_row[1], of_row[2], of_row[3], part_y);
+  *into = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
 }
 
 template <std::uint32_t kChannels, Interpolation kInterpolation>
@@ -226,7 +225,7 @@ void warp_smoothly(const ColourView& from, const AffineMatrix& m,
       const double at_y = m[3] * middle_x + m[4] * middle_y + m[5];
       if (at_x >= 0 && at_x < from.width && at_y >= 0 && at_y < from.height) {
         if constexpr (kInterpolation == Interpolation::kBicubic) {
-          put_cubic<kChannels>(from, at_x, at_y, pixel);
+          put_cubic(from, at_x, at_y, pixel);
         } else {
           put_between<kChannels>(from, between(at_x, at_y), pixel);
         }
@@ -242,7 +241,12 @@ void warp_with(const ColourView& from, const AffineMatrix& matrix,
                Interpolation interpolation, const FillColour& fill,
                const ColourView& into) {
   if (interpolation == Interpolation::kBicubic) {
-    warp_smoothly<kChannels, Interpolation::kBicubic>(from, matrix, fill, into);
+    if constexpr (kChannels == 3) {
+      warp_cubic_rgb(from, matrix, fill, into);
+    } else {
+      warp_smoothly<kChannels, Interpolation::kBicubic>(from, matrix, fill,
+                                                        into);
+    }
   } else if (interpolation == Interpolation::kBilinear) {
     warp_smoothly<kChannels, Interpolation::kBilinear>(from, matrix, fill,
                                                        into);

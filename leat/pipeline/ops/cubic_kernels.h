@@ -1,0 +1,12 @@
+// The loop of bicubic warps in colour, compiled for each instruction set.
+#pragma once
+#include "leat/pipeline/ops/colour.h"
+#include "leat/pipeline/ops/warp.h"
+
+namespace leat {
+
+/// warp() with kBicubic. REQUIRES: three channels.
+void warp_cubic_rgb(const ColourView& from, const AffineMatrix& matrix,
+                    const FillColour& fill, const ColourView& into);
+
+}  // namespace leat
