@@ -389,8 +389,9 @@ void Loader::close() {
     while (m.visits != 0) m.left.wait(lock);
   }
   old = {};
-  m.parts.reset();
+  if (m.parts != nullptr) m.parts->end_scan();  // It uses the store.
   m.opened.end();
+  m.parts.reset();  // Threads of the store have given its memory back.
   m.account->close_trace();
 }
 

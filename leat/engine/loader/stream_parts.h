@@ -60,6 +60,10 @@ class StreamParts {
   void wait_within(Nanoseconds timeout) { stream_->wait_within(timeout); }
   void stop() { stream_->stop(); }
 
+  /// Ends the scan. REQUIRES: no run is left. The memory of runs stays until
+  /// this is destroyed: a thread of the store may still hold some of it.
+  void end_scan() { stream_.reset(); }
+
  private:
   StreamParts(const Job& job, Opened& opened, CacheFormChoice& form)
       : job_(job), opened_(opened), form_(form) {}
