@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "leat/agent/exposition.h"
 #include "leat/agent/page_files.h"
 #include "leat/agent/view_json.h"
+#include "leat/base/text.h"
 #include "leat/serve/http_server.h"
 
 namespace leat {
@@ -44,9 +44,9 @@ Reply refusal(int status, std::string_view why) {
 
 template <class T>
 bool read_number(std::string_view text, T& into) {
-  const char* const end = text.data() + text.size();
-  const auto [stopped, failure] = std::from_chars(text.data(), end, into);
-  return failure == std::errc{} && stopped == end;
+  const std::optional<T> number = number_from<T>(text);
+  if (number) into = *number;
+  return number.has_value();
 }
 
 /// Parses the query; nullopt if it has an unknown word. Our words need no

@@ -11,6 +11,7 @@
 #include "leat/base/hash.h"
 #include "leat/base/result.h"
 #include "leat/base/system_error.h"
+#include "leat/base/text.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -129,6 +130,23 @@ TEST(HashTest, SumsCarry) {
 
   EXPECT_EQ(sum, (Hash128{.high = 1, .low = 1}));
   EXPECT_EQ(sum.hex(), "00000000000000010000000000000001");
+}
+
+TEST(TextTest, ANumberIsAllOfItsText) {
+  EXPECT_EQ(number_from<std::uint64_t>("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(number_from<int>("-7"), -7);
+  EXPECT_EQ(number_from<std::uint64_t>("1f", 16), 31u);
+  EXPECT_EQ(number_from<double>("0.5"), 0.5);
+  for (const char* none : {"", " 7", "7 ", "7x", "+7", "-7", "0x7", "7.0",
+                           "18446744073709551616"}) {
+    EXPECT_EQ(number_from<std::uint64_t>(none), std::nullopt) << none;
+  }
+  EXPECT_EQ(number_from<std::uint16_t>("65536"), std::nullopt);
+  EXPECT_EQ(number_from<double>("0.5s"), std::nullopt);
+}
+
+TEST(TextTest, OnlyLettersOfAsciiAreLowered) {
+  EXPECT_EQ(lowered("Ab-Z[@`{\xc3\x84"), "ab-z[@`{\xc3\x84");
 }
 
 }  // namespace

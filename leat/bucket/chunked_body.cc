@@ -1,9 +1,9 @@
 #include "leat/bucket/chunked_body.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "leat/base/buffer.h"
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -56,9 +56,9 @@ bool ChunkedBody::take_size_byte(char c) {
 bool ChunkedBody::begin_chunk() {
   const std::string_view line(line_.data(), line_.size() - 1);
   const std::string_view digits = line.substr(0, line.find(';'));
-  const char* end = digits.data() + digits.size();
-  const auto [rest, error] = std::from_chars(digits.data(), end, left_, 16);
-  if (error != std::errc() || rest != end) return false;
+  const auto bytes = number_from<std::uint64_t>(digits, 16);
+  if (!bytes) return false;
+  left_ = *bytes;
   line_.clear();
   state_ = left_ == 0 ? State::kTrailer : State::kData;
   return true;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/base/hash.h"
+#include "leat/base/text.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -21,19 +21,10 @@ Error wrong(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T number{};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
 std::optional<double> parse_percentage(std::string_view text) {
   if (!text.ends_with('%')) return std::nullopt;
   text.remove_suffix(1);
-  const auto percent = parse_number<double>(text);
+  const auto percent = number_from<double>(text);
   if (!percent || !(*percent >= 0.0 && *percent <= 100.0)) return std::nullopt;
   return *percent / 100.0;
 }
@@ -60,7 +51,7 @@ Result<void> read_option(std::string_view word, FaultLine& line) {
     return {};
   }
   const auto times = word.starts_with('x')
-                         ? parse_number<std::uint64_t>(word.substr(1))
+                         ? number_from<std::uint64_t>(word.substr(1))
                          : std::nullopt;
   if (!times) return wrong(fmt::format("'{}' is neither x3 nor 50%", word));
   line.times = *times;
@@ -72,7 +63,7 @@ Result<FaultLine> parse_line(const std::vector<std::string_view>& words) {
     return wrong("a line reads: after N METHOD KEY-PREFIX FAULT [xN] [P%]");
   }
   FaultLine line;
-  const auto after = parse_number<std::uint64_t>(words[1]);
+  const auto after = number_from<std::uint64_t>(words[1]);
   if (!after) return wrong(fmt::format("'{}' is not a number", words[1]));
   line.after = *after;
   if (std::find(kMethods.begin(), kMethods.end(), words[2]) == kMethods.end()) {
@@ -112,7 +103,7 @@ Result<Fault> parse_fault(std::string_view text) {
     const auto delay = parse_duration(text.substr(kSlow.size()));
     if (delay) return Fault{.kind = Kind::kSlow, .delay = *delay};
   }
-  const auto status = parse_number<int>(text);
+  const auto status = number_from<int>(text);
   if (status && *status >= 400 && *status <= 599) {
     return Fault{.kind = Kind::kStatus, .status = *status};
   }

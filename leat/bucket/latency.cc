@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
 #include "leat/base/hash.h"
+#include "leat/base/text.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -50,13 +50,9 @@ Result<Latency> parse_latency(std::string_view text) {
     const std::size_t comma = text.find(',');
     if (comma == std::string_view::npos) return wrong(text);
     median_text = text.substr(kLognormal.size(), comma - kLognormal.size());
-    const char* end = text.data() + text.size();
-    const auto [rest, error] =
-        std::from_chars(text.data() + comma + 1, end, sigma);
-    if (error != std::errc() || rest != end || !(sigma >= 0.0) ||
-        sigma > kMostSigma) {
-      return wrong(text);
-    }
+    const auto told = number_from<double>(text.substr(comma + 1));
+    if (!told || !(*told >= 0.0) || *told > kMostSigma) return wrong(text);
+    sigma = *told;
   }
   const auto median = parse_duration(median_text);
   if (!median || *median > kMost) return wrong(text);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <variant>
 
+#include "leat/base/text.h"
 #include "leat/bucket/http_date.h"
 #include "leat/bucket/key_walk.h"
 #include "leat/bucket/request_body.h"
@@ -26,15 +26,12 @@ Reply refused(const S3Error& error, const S3Target& target) {
 
 std::variant<std::size_t, S3Error> most_keys(const S3Target& target) {
   if (!target.has("max-keys")) return kMostKeys;
-  const std::string_view text = target.value("max-keys");
-  std::size_t most = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, most);
-  if (error != std::errc() || rest != end) {
+  const auto most = number_from<std::size_t>(target.value("max-keys"));
+  if (!most) {
     return s3_error(S3Code::kInvalidArgument,
                     "Argument max-keys must be an integer from 0 on");
   }
-  return std::min(most, kMostKeys);
+  return std::min(*most, kMostKeys);
 }
 
 /// The start of the page, by the rules of either version.

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -16,10 +17,8 @@ Result<Repeat> Repeat::parse(std::string_view text, std::string_view root) {
   const std::size_t colon = text.rfind(':');
   Repeat repeat;
   if (colon != std::string_view::npos && colon != 0) {
-    const char* const last = text.data() + text.size();
-    const auto [end, error] =
-        std::from_chars(text.data() + colon + 1, last, repeat.count_);
-    if (error != std::errc() || end != last) repeat.count_ = 0;
+    repeat.count_ =
+        number_from<std::uint64_t>(text.substr(colon + 1)).value_or(0);
   }
   const std::string_view file = text.substr(0, colon);
   if (repeat.count_ == 0 || repeat.count_ > kMostObjects ||
@@ -48,12 +47,9 @@ std::string Repeat::file_of(std::string path) const {
       path[stem_.size()] != '-' || !path.ends_with(ending_)) {
     return path;
   }
-  std::uint64_t number = 0;
-  const char* const first = path.data() + stem_.size() + 1;
-  const auto [end, error] = std::from_chars(first, first + kDigits, number);
-  if (error != std::errc() || end != first + kDigits || number >= count_) {
-    return path;
-  }
+  const auto number = number_from<std::uint64_t>(
+      std::string_view(path).substr(stem_.size() + 1, kDigits));
+  if (!number || *number >= count_) return path;
   return stem_ + ending_;
 }
 

@@ -3,11 +3,11 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -34,14 +34,8 @@ bool is_aws_chunked(const RequestHead& head) {
 }
 
 std::optional<std::uint64_t> decoded_bytes(const RequestHead& head) {
-  const auto text = head.header("x-amz-decoded-content-length");
-  std::uint64_t size = 0;
-  const auto [rest, error] =
-      std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || rest != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return size;
+  return number_from<std::uint64_t>(
+      head.header("x-amz-decoded-content-length"));
 }
 
 }  // namespace

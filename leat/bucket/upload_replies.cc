@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <pugixml.hpp>
 
+#include "leat/base/text.h"
 #include "leat/bucket/write_replies.h"
 
 namespace leat {
@@ -28,13 +28,8 @@ S3Error upload_failure(const Error& error) {
 }
 
 std::optional<int> parse_part_number(std::string_view text) {
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end || number < 1 ||
-      number > Uploads::kMostParts) {
-    return std::nullopt;
-  }
+  const auto number = number_from<int>(text);
+  if (!number || *number < 1 || *number > Uploads::kMostParts) return {};
   return number;
 }
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -19,6 +18,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
 #include "leat/base/system_error.h"
+#include "leat/base/text.h"
 #include "leat/bucket/request_body.h"
 #include "leat/store/s3/sigv4.h"
 
@@ -60,13 +60,11 @@ std::optional<UploadPart> parse_part_name(std::string_view name) {
       name[kNumberDigits] != '.') {
     return std::nullopt;
   }
+  const auto number = number_from<int>(name.substr(0, kNumberDigits));
   UploadPart part;
-  const char* end = name.data() + kNumberDigits;
-  const auto [rest, error] = std::from_chars(name.data(), end, part.number);
   part.etag = name.substr(kNumberDigits + 1);
-  if (error != std::errc() || rest != end || !from_hex(part.etag)) {
-    return std::nullopt;
-  }
+  if (!number || !from_hex(part.etag)) return std::nullopt;
+  part.number = *number;
   return part;
 }
 

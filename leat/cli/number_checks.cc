@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "leat/base/text.h"
 #include "leat/base/units.h"
 
 namespace leat {
@@ -15,9 +15,9 @@ namespace {
 /// All of `text`, or nothing.
 template <class Number>
 bool reads_as(const std::string& text, Number& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stopped_at, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stopped_at == end;
+  const auto read = number_from<Number>(text);
+  if (read) number = *read;
+  return read.has_value();
 }
 
 /// Without a name, CLI11 shows nothing of it in --help.

@@ -1,13 +1,11 @@
 #include "leat/engine/ledger.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/engine/prices.h"
 #include "leat/engine/read_text.h"
 
@@ -22,12 +20,9 @@ constexpr double kMostNodePerHour = 1e6;
 Result<double> read_node_per_hour(const Env& env) {
   const auto told = value_of(env, "LEAT_NODE_PER_HOUR");
   if (!told) return 0.0;
-  double dollars = 0;
-  const auto [end, error] =
-      std::from_chars(told->data(), told->data() + told->size(), dollars);
-  if (error == std::errc() && end == told->data() + told->size() &&
-      dollars >= 0 && dollars <= kMostNodePerHour) {
-    return dollars;
+  const auto dollars = number_from<double>(*told);
+  if (dollars && *dollars >= 0 && *dollars <= kMostNodePerHour) {
+    return *dollars;
   }
   return Error(ErrorCode::kInvalidArgument,
                "LEAT_NODE_PER_HOUR=" + *told +

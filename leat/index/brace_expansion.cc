@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
+
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -21,11 +22,7 @@ Error too_much(std::string_view pattern, std::string_view of_what) {
 /// A whole number of at most 18 digits.
 std::optional<std::int64_t> number_of(std::string_view text) {
   if (text.size() > 18) return std::nullopt;
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [last, failed] = std::from_chars(text.data(), end, number);
-  if (failed != std::errc() || last != end) return std::nullopt;
-  return number;
+  return number_from<std::int64_t>(text);
 }
 
 bool is_letter(std::string_view text) {

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
+
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -107,11 +108,9 @@ Result<void> InventoryRows::keep(const std::vector<std::string>& fields) {
   if (!key->starts_with(prefix_)) return {};
   ObjectInfo object;
   object.key = key->substr(prefix_.size());
-  const std::string& size = fields[columns_.size];
-  const char* const last = size.data() + size.size();
-  const auto [end, error] =
-      std::from_chars(size.data(), last, object.size_bytes);
-  if (error != std::errc() || end != last) return corrupt("no size");
+  const auto size = number_from<std::uint64_t>(fields[columns_.size]);
+  if (!size) return corrupt("no size");
+  object.size_bytes = *size;
   if (columns_.etag && !fields[*columns_.etag].empty()) {
     object.etag = fmt::format("\"{}\"", fields[*columns_.etag]);
   }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/runtime/launcher.h"
 
 namespace leat {
@@ -40,22 +40,14 @@ std::optional<std::vector<std::string_view>> items_of(std::string_view list) {
   return items;
 }
 
-std::optional<std::uint32_t> number_of(std::string_view text) {
-  std::uint32_t value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last) return std::nullopt;
-  return value;
-}
-
 /// "01" to "03": 01, 02, 03. None where it is no range, or a long one.
 std::optional<std::vector<std::string>> numbers_in(std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view low = range.substr(0, dash);
   const std::string_view high =
       dash == std::string_view::npos ? low : range.substr(dash + 1);
-  const auto first = number_of(low);
-  const auto last = number_of(high);
+  const auto first = number_from<std::uint32_t>(low);
+  const auto last = number_from<std::uint32_t>(high);
   if (!first || !last || *last < *first || *last - *first >= kMostNodes) {
     return std::nullopt;
   }

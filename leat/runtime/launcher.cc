@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/base/text.h"
+
 namespace leat {
 namespace {
 
@@ -53,15 +55,13 @@ Result<std::optional<std::uint32_t>> read_number(const Env& env,
                                                  std::string_view name) {
   const std::optional<std::string> text = env(name);
   if (!text.has_value()) return std::optional<std::uint32_t>();
-  std::uint32_t value = 0;
-  const char* const last = text->data() + text->size();
-  const auto [end, error] = std::from_chars(text->data(), last, value);
-  if (error != std::errc() || end != last) {
+  const auto value = number_from<std::uint32_t>(*text);
+  if (!value) {
     return invalid(
         fmt::format("{} is \"{}\", which is not a whole number of at least 0",
                     name, *text));
   }
-  return std::optional(value);
+  return value;
 }
 
 /// Cuts a whole number from the front of `text`.

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "leat/base/check.h"
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -50,16 +50,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
     parts.push_back(part);
   }
   return parts;
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 /// The words of a one-line file; none if it cannot be read.
@@ -149,8 +139,8 @@ std::optional<double> cpu_quota(const fs::path& folder, bool is_unified) {
     words.insert(words.end(), period.begin(), period.end());
   }
   if (words.size() != 2) return std::nullopt;
-  const auto quota = parse_number(words[0]);
-  const auto period = parse_number(words[1]);
+  const auto quota = number_from<std::uint64_t>(words[0]);
+  const auto period = number_from<std::uint64_t>(words[1]);
   if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
@@ -159,7 +149,8 @@ std::optional<std::uint64_t> memory_limit(const fs::path& folder,
                                           bool is_unified) {
   const auto words =
       words_of(folder / (is_unified ? "memory.max" : "memory.limit_in_bytes"));
-  return words.size() == 1 ? parse_number(words[0]) : std::nullopt;
+  return words.size() == 1 ? number_from<std::uint64_t>(words[0])
+                           : std::nullopt;
 }
 
 /// "cpu.max of /job/step": the file, and its folder below the mount.

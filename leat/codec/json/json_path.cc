@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
+
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -42,12 +43,9 @@ class PathReader {
     const std::size_t end = inside.find(']');
     if (end == std::string_view::npos) return std::nullopt;
     rest_ = inside.substr(end + 1);
-    inside = inside.substr(0, end);
-    std::uint64_t index = 0;
-    const char* last = inside.data() + inside.size();
-    const auto [at, failed] = std::from_chars(inside.data(), last, index);
-    if (failed != std::errc() || at != last) return std::nullopt;
-    return JsonStep(index);
+    const auto index = number_from<std::uint64_t>(inside.substr(0, end));
+    if (!index) return std::nullopt;
+    return JsonStep(*index);
   }
 
   std::string_view rest_;

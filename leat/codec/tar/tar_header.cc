@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "leat/base/buffer.h"
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -39,13 +39,7 @@ std::optional<std::uint64_t> parse_octal(std::string_view field) {
   field.remove_prefix(begin);
   field = field.substr(0, field.find(' '));
   if (field.empty()) return 0;
-  std::uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(field.data(), field.data() + field.size(), value, 8);
-  if (error != std::errc() || end != field.data() + field.size()) {
-    return std::nullopt;
-  }
-  return value;
+  return number_from<std::uint64_t>(field, 8);
 }
 
 /// Octal, or GNU's base 256 where the first byte is 0x80.
@@ -114,13 +108,8 @@ Result<TarHeader> parse_tar_header(std::span<const std::byte> block) {
 
 Result<void> parse_pax(std::string_view body, PaxRecords& records) {
   const auto parse_number = [](std::string_view text) {
-    std::optional<std::uint64_t> number = 0;
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), *number);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        *number > kMostSize) {
-      number.reset();
-    }
+    auto number = number_from<std::uint64_t>(text);
+    if (number && *number > kMostSize) number.reset();
     return number;
   };
   while (!body.empty()) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "leat/base/text.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/program.h"
 
@@ -33,17 +33,8 @@ std::string_view trimmed(std::string_view text) {
 Json scalar_of(std::string_view text) {
   if (text == "true") return true;
   if (text == "false") return false;
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  if (auto [at, failed] = std::from_chars(text.data(), end, whole);
-      failed == std::errc() && at == end) {
-    return whole;
-  }
-  double number = 0;
-  if (auto [at, failed] = std::from_chars(text.data(), end, number);
-      failed == std::errc() && at == end) {
-    return number;
-  }
+  if (const auto whole = number_from<std::int64_t>(text)) return *whole;
+  if (const auto number = number_from<double>(text)) return *number;
   return std::string(text);
 }
 

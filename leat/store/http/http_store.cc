@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/store/http/content_range.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/last_modified.h"
@@ -109,15 +109,14 @@ class HttpStore final : public Store {
         .size_bytes = 0,
         .etag = std::string(reply.header("etag")),
         .modified_at = parse_last_modified(reply.header("last-modified"))};
-    const std::string_view length = reply.header("content-length");
-    const char* end = length.data() + length.size();
-    const auto [stopped, error] =
-        std::from_chars(length.data(), end, info.size_bytes);
-    if (error != std::errc() || stopped != end) {
+    const auto size =
+        number_from<std::uint64_t>(reply.header("content-length"));
+    if (!size) {
       return Error(
           ErrorCode::kInvalidArgument,
           fmt::format("HEAD {}: the server does not tell the size", url));
     }
+    info.size_bytes = *size;
     return info;
   }
 

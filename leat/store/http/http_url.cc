@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -78,13 +79,11 @@ Result<HttpUrl> split_http_url(std::string_view url) {
   }
   if (parts.host.empty()) return bad_url(url, "it names no host");
   if (!port.empty()) {
-    const char* end = port.data() + port.size();
-    const auto [stop, error] =
-        std::from_chars(port.data() + 1, end, parts.port);
-    if (port.front() != ':' || error != std::errc() || stop != end ||
-        parts.port == 0) {
+    const auto told = number_from<std::uint16_t>(port.substr(1));
+    if (port.front() != ':' || !told || *told == 0) {
       return bad_url(url, "a port is a number from 1 to 65535");
     }
+    parts.port = *told;
   }
   parts.host_is_address = is_address(parts.host);
   return parts;

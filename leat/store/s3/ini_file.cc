@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "leat/base/text.h"
+
 namespace leat {
 namespace {
 
@@ -23,14 +25,6 @@ std::string_view without_comment(std::string_view value) {
     }
   }
   return value;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
 }
 
 std::string section_name(std::string_view text) {
@@ -81,7 +75,7 @@ class Reader {
     if (equals == std::string_view::npos || equals == 0) {
       return "neither 'name = value' nor a [section]";
     }
-    const std::string name = lower(trimmed(text.substr(0, equals)));
+    const std::string name = lowered(trimmed(text.substr(0, equals)));
     const std::string_view value =
         without_comment(trimmed(text.substr(equals + 1)));
     (*section_)[name] = value;
@@ -94,7 +88,7 @@ class Reader {
     if (equals == std::string_view::npos || equals == 0) {
       return "not 'name = value' below a name without a value";
     }
-    const std::string name = lower(trimmed(text.substr(0, equals)));
+    const std::string name = lowered(trimmed(text.substr(0, equals)));
     (*section_)[parent_ + "." + name] =
         without_comment(trimmed(text.substr(equals + 1)));
     return {};

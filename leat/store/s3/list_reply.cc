@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <pugixml.hpp>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/store/s3/sigv4.h"
 
 namespace leat {
@@ -24,14 +24,6 @@ Error bad_list(std::string_view why) {
       fmt::format("the server's list of objects is not S3's: {}; check "
                   "--endpoint-url",
                   why));
-}
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t size = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, failed] = std::from_chars(text.data(), last, size);
-  if (failed != std::errc() || end != last) return std::nullopt;
-  return size;
 }
 
 /// AWS escapes keys as forms are: a blank is '+' and '+' is %2B.
@@ -89,7 +81,7 @@ Result<ListPage> parse_list_reply(std::string_view body,
                       is_first, prefix)) {
       return *std::move(wrong);
     }
-    const auto size = parse_size(entry.child_value("Size"));
+    const auto size = number_from<std::uint64_t>(entry.child_value("Size"));
     if (!size) return bad_list("a size is not a number");
     object.size_bytes = *size;
     object.etag = quoted(entry.child_value("ETag"));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "leat/base/check.h"
+#include "leat/base/text.h"
 #include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/credentials/refreshing.h"
@@ -312,17 +312,14 @@ Result<ObjectInfo> S3Store::stat(std::string_view key, std::stop_token stop) {
   if (!reply) {
     return why_head_failed(key, std::move(reply).error(), doing, stop);
   }
-  const std::string_view length = reply->header("content-length");
-  std::uint64_t size = 0;
-  const char* const last = length.data() + length.size();
-  const auto [end, failed] = std::from_chars(length.data(), last, size);
-  if (length.empty() || failed != std::errc() || end != last) {
+  const auto size = number_from<std::uint64_t>(reply->header("content-length"));
+  if (!size) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("{}: the reply has no size", doing));
   }
   return ObjectInfo{
       .key = std::string(key),
-      .size_bytes = size,
+      .size_bytes = *size,
       .etag = std::string(reply->header("etag")),
       .modified_at = parse_last_modified(reply->header("last-modified"))};
 }

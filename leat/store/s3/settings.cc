@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/store/s3/aws_profile.h"
 #include "leat/store/s3/credentials/chain.h"
 #include "leat/store/s3/credentials/node_turn.h"
@@ -98,17 +98,14 @@ Result<std::uint32_t> find_attempts(const S3Options& options,
   auto text = value_of(env, "AWS_MAX_ATTEMPTS");
   if (!text) text = profile.value("max_attempts");
   if (!text) return kDefaultAttempts;
-  std::uint32_t attempts = 0;
-  const char* const last = text->data() + text->size();
-  const auto [end, failed] = std::from_chars(text->data(), last, attempts);
-  if (failed != std::errc() || end != last || attempts == 0 ||
-      attempts > kMostAttempts) {
+  const auto attempts = number_from<std::uint32_t>(*text);
+  if (!attempts || *attempts == 0 || *attempts > kMostAttempts) {
     return invalid(
         "AWS_MAX_ATTEMPTS (or max_attempts in the profile) is not a "
         "number within 1 and {}",
         kMostAttempts);
   }
-  return attempts;
+  return *attempts;
 }
 
 std::string find_ca_bundle_setting(const S3Options& options,

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "leat/base/check.h"
+#include "leat/base/text.h"
 
 namespace leat {
 namespace {
@@ -32,14 +32,6 @@ struct Claim {
   std::string payload_hash;
   std::string session_token;
 };
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return a.size() == b.size() &&
@@ -106,7 +98,7 @@ bool read_signed_headers(std::string_view text, Claim& claim) {
     if (name.empty() || claim.signed_headers.size() == kMostSignedHeaders) {
       return false;
     }
-    claim.signed_headers.push_back(lower(name));
+    claim.signed_headers.push_back(lowered(name));
   }
   std::vector<std::string>& names = claim.signed_headers;
   return std::is_sorted(names.begin(), names.end()) &&
@@ -162,15 +154,11 @@ std::string_view read_presigned(const QueryPairs& query,
   if (claim.signature.size() != 64) return "X-Amz-Signature is not 64 digits";
   claim.date = AmzDate::parse(value_of("X-Amz-Date"));
   if (!claim.date) return "X-Amz-Date is missing or not YYYYMMDDTHHMMSSZ";
-  const std::string_view text = value_of("X-Amz-Expires");
-  std::uint32_t seconds = 0;
-  const auto [end, failed] =
-      std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (failed != std::errc() || end != text.data() + text.size() ||
-      seconds == 0 || seconds > kMostExpirySeconds) {
+  const auto seconds = number_from<std::uint32_t>(value_of("X-Amz-Expires"));
+  if (!seconds || *seconds == 0 || *seconds > kMostExpirySeconds) {
     return "X-Amz-Expires is missing or not within 1 and 604800";
   }
-  claim.expires = std::chrono::seconds(seconds);
+  claim.expires = std::chrono::seconds(*seconds);
   claim.payload_hash = find_header(request, "x-amz-content-sha256")
                            .value_or(std::string(kUnsignedPayload));
   claim.session_token = value_of("X-Amz-Security-Token");

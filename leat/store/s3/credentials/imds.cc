@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
+#include "leat/base/text.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/credentials/ask.h"
@@ -34,11 +34,8 @@ std::optional<std::string> setting(const AwsProfile& profile, const Env& env,
 int number_within(const std::optional<std::string>& text, int fallback,
                   int most) {
   if (!text) return fallback;
-  int value = 0;
-  const char* const last = text->data() + text->size();
-  const auto [end, failed] = std::from_chars(text->data(), last, value);
-  if (failed != std::errc() || end != last || value < 1) return fallback;
-  return std::min(value, most);
+  const auto value = number_from<int>(*text);
+  return value && *value >= 1 ? std::min(*value, most) : fallback;
 }
 
 bool is_ignoring_case(std::string_view text, std::string_view lower) {

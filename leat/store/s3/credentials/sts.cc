@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <pugixml.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "leat/base/buffer.h"
+#include "leat/base/text.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/expiration.h"
@@ -249,15 +249,12 @@ Result<TimedCredentials> assume_role_with_web_identity(
 Result<std::optional<std::uint32_t>> parse_duration_seconds(
     const std::optional<std::string>& text) {
   if (!text) return std::optional<std::uint32_t>();
-  std::uint32_t seconds = 0;
-  const char* const last = text->data() + text->size();
-  const auto [end, failed] = std::from_chars(text->data(), last, seconds);
-  if (failed != std::errc() || end != last || seconds < 900 ||
-      seconds > 43'200) {
+  const auto seconds = number_from<std::uint32_t>(*text);
+  if (!seconds || *seconds < 900 || *seconds > 43'200) {
     return Error(ErrorCode::kInvalidArgument,
                  "duration_seconds is no number within 900 and 43200");
   }
-  return std::optional(seconds);
+  return seconds;
 }
 
 }  // namespace leat
