@@ -1,4 +1,4 @@
-"""A batch as the program gets it: a tuple, or a dict that is not mistaken for one."""
+"""A batch as the program gets it: a tuple, or a dict that cannot be mistaken for one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _UNPACKING = {dis.opmap["UNPACK_SEQUENCE"], dis.opmap["UNPACK_EX"]}
 class BatchDict(dict):
     """A dict of name to array that refuses ``images, labels = batch``.
 
-    Unpacking a plain dict would give two of its names, and training would go on with
-    texts. All else is as for any dict: ``for name in batch``, ``list(batch)``,
-    ``dict(batch)``, ``model(**batch)``.
+    If a program unpacked a plain dict, it would get two of its names, and training would
+    continue with texts. Otherwise it works like any dict: ``for name in batch``,
+    ``list(batch)``, ``dict(batch)``, ``model(**batch)``.
     """
 
     __slots__ = ()

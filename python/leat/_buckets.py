@@ -1,4 +1,4 @@
-"""Batches of samples of like size."""
+"""Batches of samples of similar size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MOST = 1024
 
 @checks_names()
 class SizeBuckets:
-    """A loader's ``sampler=`` that puts samples of like size into the same steps, so that
-    padding wastes little. Beside ``train=``, or ``shuffle=`` True or False.
+    """A loader's ``sampler=`` that puts samples of similar size into the same steps, so
+    that padding wastes little. Use it with ``train=``, or with ``shuffle=`` True or False.
 
         dataset = leat.Dataset.from_manifest("s3://photos/list.csv", fields={"image": "path"},
                                              columns=["height", "width"])
@@ -24,22 +24,22 @@ class SizeBuckets:
                              sampler=leat.SizeBuckets("height", "width"),
                              ops=[DecodeImage(), PadTo(multiple=32)])
 
-    Samples are divided into buckets of like size, each of which is shuffled anew in each
-    epoch, cut into steps, and the steps of all buckets are shuffled. Samples that do not fill a
-    step of their own bucket join those that are left of its neighbours; a last step that is
-    not whole is the epoch's last. Without shuffling, buckets come from small to
-    large, and samples in their order. All ranks have samples of the same bucket in a step. The
-    order is a function of (seed, epoch, global batch), whatever the world.
+    It divides samples into buckets of similar size. In each epoch it shuffles each bucket
+    anew, cuts it into steps, and shuffles the steps of all buckets. Samples that do not
+    fill a step of their own bucket join those left from its neighbours; an incomplete step
+    is the epoch's last. Without shuffling, buckets come from small to large, and samples in
+    their order. All ranks have samples of the same bucket in a step. The order is a
+    function of (seed, epoch, global batch), at any world size.
 
     Args:
         by: the dimensions: names of columns of numbers, or one array of shape
             ``(samples,)`` or ``(samples, dimensions)``, such as heights and widths, or
             lengths.
-        count: how many buckets there are at most; fewer where there are few samples or
-            few sizes. More waste less padding, and mix less.
+        count: the largest number of buckets; there are fewer if there are few samples or
+            few sizes. More buckets waste less padding, and mix less.
 
     Raises:
-        leat.InvalidArgument: no dimensions, a count that is not 1 to 1,024; later, in a
+        leat.InvalidArgument: no dimensions, or a count outside 1 to 1,024; later, in a
             loader: no such column, or not a size above 0 for each sample.
     """
 

@@ -1,4 +1,4 @@
-"""The cache of a loader: settings for what it keeps of what it has fetched."""
+"""The cache of a loader: which of the fetched samples it keeps, and where."""
 
 from __future__ import annotations
 
@@ -23,53 +23,55 @@ class Cache:
     """A cache in which a loader keeps fetched samples, for later epochs and
     later runs.
 
-    It changes when bytes come, never which: a record that is lost or damaged, or
-    has no room, is fetched again.
+    A cache changes when bytes arrive, but never which bytes arrive: if a record is lost or
+    damaged, or has no room, the loader fetches it again.
 
     Args:
-        ram: bytes of memory, of this node and beside ``memory=``, such as
-            ``"8GiB"``; its local ranks share them. None for no RAM tier.
-        disk: a folder that jobs of this node may share; what lies there serves
-            later runs too. None for no disk tier.
-        disk_limit: bytes in that folder, of all jobs together; None for half of
-            what is free there.
-        policy: what is kept when not all fits. ``"belady"``, what is wanted
-            soonest, by the known order; ``"never_evict"``, what came first; ``"lru"``,
-            what was wanted last.
-        form: what is kept of a picture. ``"encoded"``, its bytes; ``"decoded"``, what
-            ``DecodeImage`` and the ops behind it make of them, up to the first that
-            draws, calls a function or makes floats: a hit then saves that work too,
-            and takes five to ten times the room; ``"auto"``, whichever is expected to
-            take less time a sample, for all or for a share of them, by what the first
-            samples cost. The batches are the same.
-        shared: other jobs of this user on this node that read the same data and say so
-            too use these tiers with it: ``ram`` is then what all of them hold together,
-            each reads what any has brought, what several miss at once one fetches and
-            makes, and what another has yet to read goes last.
-        first_within: of the next so many positions of a rank's order, those whose samples
-            are cached are delivered first; 0 keeps the order. Each epoch is still a
-            permutation, but of another order in every run, and a state is then of its
-            rank alone. For jobs with ``shared=True``: each meets what another has made.
-        locality: deals the samples of each step to the ranks that met them in
-            earlier epochs, as far as all get as many: caches of several nodes then
-            hit more. Steps keep their samples. Not for a BatchNorm whose statistics
-            are a rank's own. The same on all ranks. ``"sticky"``: every sample has a
-            rank where it is at home. ``"remap"``: to the rank whose cache holds it,
-            in a simulation of all caches, which are then of the same size on every
-            node. ``"balance"``: so too, and dealt so that all ranks fetch evenly. These
-            two begin with epoch 1 of a stream.
-        peers: memcached servers, ``["host:port", ...]``, that all ranks share, the
-            same for each; or ``"auto"``, which starts one on each node, on loopback
-            or the job's own network, and ends it with the job. One rank fetches,
-            and the others find it there.
-        peer_memory: bytes of this node that its server of ``peers="auto"`` may use,
-            at least 16 MiB; None for a quarter of what there is.
-        peer_patience: how long a peer may keep silent before it is left alone for a
-            while, and what it holds read from the bucket.
+        ram: bytes of this node's memory, in addition to ``memory=``, such as ``"8GiB"``;
+            the local ranks share them. None for no RAM tier.
+        disk: a folder that jobs of this node may share; its records also serve later runs.
+            None for no disk tier.
+        disk_limit: bytes in that folder, for all jobs together; None for half of the free
+            space there.
+        policy: which samples to keep if not all fit. ``"belady"``: those that the job reads
+            soonest, by the known order; ``"never_evict"``: those that came first;
+            ``"lru"``: those that it read last.
+        form: the form in which pictures are kept. ``"encoded"``: their bytes.
+            ``"decoded"``: the output of ``DecodeImage`` and the ops behind it, up to the
+            first op that draws, calls a function or makes floats; a hit then also saves
+            that work, and a record takes five to ten times the room. ``"auto"``: the form
+            with the lower expected time a sample, for all or for a share of them, measured
+            on the first samples. The batches are the same.
+        shared: share these tiers with other jobs of this user on this node that read the
+            same data and also give this option. ``ram`` is then the limit for all of them
+            together. Each job reads the records of all. If several jobs miss a record at
+            once, one of them fetches and makes it. Records that another job has yet to read
+            go last.
+        first_within: a number of positions; among the next so many of a rank's order, the
+            loader first delivers those whose samples are cached. 0 keeps the order. Each
+            epoch is still a permutation, but the order differs from run to run, and a state
+            belongs to its rank alone. It is meant for jobs with ``shared=True``, which so
+            meet each other's records.
+        locality: deals the samples of each step to the ranks that met them in earlier
+            epochs, as far as all ranks get equally many, so that the caches of several
+            nodes hit more. Steps keep their samples. Do not use it with a BatchNorm whose
+            statistics are a rank's own. Give the same value on all ranks. ``"sticky"``:
+            every sample has a home rank. ``"remap"``: each sample goes to the rank whose
+            cache holds it, in a simulation of all caches, which must have the same size on
+            every node. ``"balance"``: the same, and all ranks fetch evenly. With a stream,
+            the last two begin with epoch 1.
+        peers: memcached servers, ``["host:port", ...]``, that all ranks share, the same for
+            each; or ``"auto"``, which starts one on each node, on loopback or the job's own
+            network, and ends it with the job. One rank fetches a sample, and the others
+            find it there.
+        peer_memory: bytes of this node that its server of ``peers="auto"`` may use, at
+            least 16 MiB; None for a quarter of the node's memory.
+        peer_patience: how long a peer may be silent. After that, the rank leaves it alone
+            for a while and reads its samples from the bucket.
 
     Raises:
-        leat.InvalidArgument: neither ``ram`` nor ``disk`` nor ``peers``, or a limit
-            without what it limits.
+        leat.InvalidArgument: neither ``ram`` nor ``disk`` nor ``peers`` is given, or a
+            limit without the tier that it limits.
     """
 
     ram: str | int | None = None

@@ -37,36 +37,35 @@ _MOVED = {
 class Dataset:
     """The samples at a URL, or at several: a table of named fields.
 
-    The catalogue is looked for beside the data, then in the user's cache folder;
-    else the store is listed once and the catalogue is kept there.
+    Leat looks for the catalogue beside the data, then in the user's cache folder. If there
+    is none, Leat lists the store once and keeps the catalogue in that folder.
 
-    It pickles as what it was made by: a process that unpickles it opens it again, and
-    raises if other data lies there. So it works in worker processes.
+    A dataset pickles as its arguments: a process that unpickles it opens it again, and
+    raises an error if other data lies there. So it works in worker processes.
 
     Args:
-        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path: a folder;
-            one object (``….tar``, ``….jpg``); or a pattern of objects, with braces
-            (``shard-{0000..0128}.tar``, ``{a,b}``) and wildcards (``*``, ``?``,
-            ``[0-9]``; ``**`` is any number of folders). Or a list of these, whose
-            samples come one after the other. HTTP cannot list, so there wildcards
-            raise and braces work.
-        include, exclude: patterns of objects' names below the folder, one or
-            several: only what one of `include` meets counts, and nothing that one of
-            `exclude` does. One without a slash is looked for in every folder.
-        extensions: ends of names that count, such as ``("jpg", "png")``, in any
-            case. Left out: images alone, where at least half of all are images; else
-            all but documents, such as README.md and labels.csv, where those are
-            few. ``"*"``: all. The loader logs once what it leaves out.
-        refresh: ``"auto"`` (default) takes a catalogue that is kept if a cheap look
-            at the store agrees with it (docs/howto/data-that-changes.md says what
-            that cannot see), and else lists again and says what has changed.
-            ``"never"`` takes it as it stands, ``"always"`` lists again,
-            ``"if-older-than:1d"`` if it is older (units s, m, h, d).
-        inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. If
-            a catalogue has to be made, it tells what is there, and nothing is listed.
-        storage_options: how the store is reached: a `leat.StorageOptions`, such as
+        url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path: a folder; one
+            object (``….tar``, ``….jpg``); or a pattern of objects, with braces
+            (``shard-{0000..0128}.tar``, ``{a,b}``) and wildcards (``*``, ``?``, ``[0-9]``;
+            ``**`` is any number of folders). Or a list of these, whose samples come one
+            after the other. HTTP cannot list, so braces work there and wildcards raise.
+        include, exclude: one or several patterns of objects' names below the folder. Only
+            objects that match one of `include` count, and none that match one of `exclude`.
+            A pattern without a slash matches in every folder.
+        extensions: the extensions that count, such as ``("jpg", "png")``, in any case. By
+            default, only images count if at least half of all objects are images; otherwise
+            all objects count except documents, such as README.md and labels.csv, if those
+            are few. ``"*"``: all. The loader logs once what it leaves out.
+        refresh: ``"auto"`` (default) uses a kept catalogue if a cheap look at the store
+            agrees with it (docs/howto/data-that-changes.md says what that cannot see);
+            otherwise it lists again and logs the changes. ``"never"`` uses the catalogue as
+            it stands, ``"always"`` lists again, ``"if-older-than:1d"`` lists again if it is
+            older (units s, m, h, d).
+        inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. To make
+            a catalogue, Leat reads the inventory and lists nothing.
+        storage_options: how to reach the store: a `leat.StorageOptions`, such as
             ``{"endpoint_url": "http://localhost:9000"}``. The environment and AWS's files
-            decide whatever it leaves out.
+            give the options that it leaves out.
 
     Raises:
         leat.NotFound: no such bucket or folder, or nothing is in it.
@@ -144,36 +143,38 @@ class Dataset:
             leat.Dataset.from_manifest("s3://bucket/labels.csv",
                                        fields={"image": "path", "label": "class_id"})
 
-        Samples are numbered as the rows. Nothing is listed: each object is asked for
-        its size once, unless `sizes` knows it, and the answers are kept in the
-        user's cache folder.
+        Samples have the numbers of their rows. Leat lists nothing: it requests the size of
+        each object once, unless `sizes` has it, and keeps the answers in the user's cache
+        folder.
 
         Args:
             url: the manifest; Parquet needs pyarrow. A pattern or a list, as for
-                `leat.Dataset`: several of the same columns, one below the other.
-            fields: from the name of a field to a column. A column of texts holds
-                paths of objects, whose bytes are the field (empty: the sample lacks
-                it); one of numbers is the field itself. Texts of a field called
-                ``label`` are names of classes, and it is their number.
-            columns: further columns that are fields as they stand: numbers as int64
-                or float64, texts as str.
-            base: what paths are relative to; None for the manifest's own folder.
-                Whole URLs may lead elsewhere, also to several places (``s3://a/…``,
-                ``s3://b/…``, ``/data/…``), which are reached with the same options. A
-                manifest from elsewhere cannot name files of this machine.
-            classes: the names that labels count through; None for the sorted ones.
-            sizes: from a field of paths to the column of its objects' bytes: then
-                the store is asked nothing, and a changed object goes unnoticed
-                unless its size shows it.
+                `leat.Dataset`, names several manifests with the same columns, one below the
+                other.
+            fields: from the name of a field to a column. A column of texts holds paths of
+                objects, whose bytes are the field (empty: the sample lacks it); one of
+                numbers is the field itself. If the texts of a field ``label`` are names of
+                classes, the field is their number.
+            columns: further columns that become fields unchanged: numbers as int64 or
+                float64, texts as str.
+            base: the folder for relative paths; None for the manifest's own folder. Whole
+                URLs may lead elsewhere, also to several places (``s3://a/…``, ``s3://b/…``,
+                ``/data/…``), which Leat reaches with the same options. A manifest from
+                elsewhere cannot name files of this machine.
+            classes: the names of the classes, in the order of their labels; None for the
+                sorted names.
+            sizes: from a field of paths to the column of its objects' sizes. Leat then
+                sends no requests for sizes, and does not notice a changed object of the
+                same size.
             ranges: from a field of paths to two columns, offset and length in bytes: the
-                value is that part of the object, as of a file that holds many. Shuffled
-                in blocks then, as shards are.
-            format: what the manifest is, where its name does not tell.
+                value is that part of the object, for files that hold many values. Such
+                samples are shuffled in blocks, as shards are.
+            format: the format of the manifest, if its name does not give it.
             refresh, storage_options: as for `leat.Dataset`.
 
         Raises:
-            leat.InvalidArgument: a column that is not there, a value that is missing
-                or does not fit; names the row.
+            leat.InvalidArgument: a column does not exist, or a value is missing or does not
+                fit; the error names the row.
             leat.NotFound: no manifest, or an object that it names; names the row.
             leat.Corrupt: the manifest cannot be read; names the line.
         """
@@ -247,12 +248,11 @@ class Dataset:
 
             leat.Dataset.tokens("s3://bucket/corpus", dtype="uint16", seq_len=2049)
 
-        A sample is ``seq_len`` tokens, an array of shape ``(seq_len,)`` and of
-        `dtype`; a batch is ``(samples, seq_len)``. No window reaches from one file
-        into the next, and what is left at the end of a file is left out. Without
-        ``stride=`` windows do not overlap: every byte is in one, and so read once an
-        epoch. To predict each next token, ask for one more than the context and
-        shift::
+        A sample is ``seq_len`` tokens, an array of shape ``(seq_len,)`` and of `dtype`; a
+        batch is ``(samples, seq_len)``. No window reaches from one file into the next, and
+        the rest at the end of a file is left out. Without ``stride=`` windows do not
+        overlap, so every byte is read once an epoch. To predict each next token, give one
+        token more than the context and shift::
 
             inputs, targets = tokens[:, :-1], tokens[:, 1:]
 
@@ -261,7 +261,7 @@ class Dataset:
         Args:
             url: a folder of files, one file, a pattern or a list, as for
                 `leat.Dataset`.
-            dtype: of the tokens, little-endian; what a ``.npy`` says has to agree.
+            dtype: the type of the tokens, little-endian; the type in a ``.npy`` must agree.
             seq_len: tokens a window.
             stride: tokens from the beginning of a window to that of the next, at
                 most `seq_len`; None for `seq_len`. If it is ``seq_len - 1``, each
@@ -295,16 +295,17 @@ class Dataset:
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
         """The samples of all of them, one dataset after the other.
 
-        They may lie in different places, and their fields come in the order of the
-        first. Shuffled in blocks if all are shards, else in full.
+        The datasets may lie in different places, and the fields come in the order of the
+        first. A loader shuffles in blocks if all are shards, otherwise in full.
 
-        Classes are merged by name, and labels renumbered: through the sorted names of
-        all, where each dataset's are sorted, as those of folders are; else in order
-        of first appearance. Datasets with the same classes keep their numbers.
+        Classes are merged by name, and labels are renumbered. If each dataset's names are
+        sorted, as those of folders are, the sorted names of all count; otherwise the names
+        count in order of first appearance. Datasets with the same classes keep their
+        numbers.
 
         Raises:
-            leat.InvalidArgument: the names or kinds of fields differ; or some labels
-                have names and others have none, so nobody knows what they mean.
+            leat.InvalidArgument: the names or kinds of fields differ; or some labels have
+                names and others have none, so their meaning is unknown.
         """
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
@@ -334,7 +335,7 @@ class Dataset:
 
     @property
     def classes(self) -> list[str]:
-        """The names that ``label`` counts through; empty if there are none."""
+        """The names of the classes, by ``label``; empty if there are none."""
         return self._native.classes
 
     @property
@@ -344,23 +345,22 @@ class Dataset:
 
     @property
     def listed_at(self) -> float | None:
-        """When what is there was listed, in seconds since 1970; None if nobody knows.
+        """The time of the listing, in seconds since 1970; None if it is unknown.
 
-        For datasets that were joined: the time of the one that was listed
-        first.
+        For joined datasets: the time of the oldest listing.
         """
         listed_at = self._native.listed_at
         return None if listed_at is None else float(listed_at)
 
     @property
     def catalogue_age(self) -> float | None:
-        """Seconds since it was listed, at least 0; None if nobody knows."""
+        """Seconds since the listing, at least 0; None if they are unknown."""
         listed_at = self.listed_at
         return None if listed_at is None else max(0.0, time.time() - listed_at)
 
     @property
     def digest(self) -> str:
-        """Says which data this is, wherever it is stored."""
+        """Identifies the data, wherever it is stored."""
         return self._native.digest
 
     def key(self, sample: int) -> str:
@@ -381,9 +381,9 @@ class Dataset:
         return self._known(self._native.column, name)
 
     def lengths(self, name: str) -> np.ndarray:
-        """How many bytes a field of bytes has: int64, of shape ``(samples,)``.
+        """The numbers of bytes of a field of bytes: int64, of shape ``(samples,)``.
 
-        Nothing is read. A sample that lacks the field has -1.
+        This reads nothing. A sample that lacks the field has -1.
         """
         self._want_bytes("lengths", name)
         return self._native.column(name)
@@ -398,8 +398,8 @@ class Dataset:
 
             labels = dataset.parsed("cls", int)
 
-        Reads that field of every sample, with as many requests at once as a loader
-        has, each time it is called: for small fields, such as a shard's ``.cls``.
+        Each call reads that field of every sample, with as many requests in flight as a
+        loader has. It is meant for small fields, such as a shard's ``.cls``.
 
         Args:
             name: of the field.
@@ -443,7 +443,7 @@ class Dataset:
         return self[_whole("count", count) :]
 
     def select(self, samples: Sequence[int] | np.ndarray) -> Dataset:
-        """These samples, by number, in this order; one may come twice."""
+        """The samples with these numbers, in this order; a number may come twice."""
         chosen = np.asarray(samples)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise InvalidArgument("samples= is a list of sample numbers")
@@ -453,21 +453,21 @@ class Dataset:
         return self._of(native, self._dtypes, recipe)
 
     def filter(self, keep: Callable[[Mapping[str, Any]], Any]) -> Dataset:
-        """The samples that ``keep`` is true for.
+        """The samples for which ``keep`` is true.
 
-        It gets the columns (see `column`; texts as an array of objects) and gives
-        back one bool for each sample::
+        ``keep`` gets the columns (see `column`; texts as an array of objects) and returns
+        one bool for each sample::
 
             dataset.filter(lambda of: (of["label"] < 10) & (of["width"] >= 224))
 
-        A field of bytes is no column: ``of.lengths(name)``, ``of.has(name)`` and
-        ``of.parsed(name, int)`` are what `lengths`, `has` and `parsed` give::
+        A field of bytes is not a column: ``of.lengths(name)``, ``of.has(name)`` and
+        ``of.parsed(name, int)`` return the same as `lengths`, `has` and `parsed`::
 
             shards.filter(lambda of: of.parsed("cls", int) == 1)
 
         Raises:
-            leat.InvalidArgument: something else than such bools, or a field of
-                bytes was taken for a column.
+            leat.InvalidArgument: the result is not such bools, or a field of bytes was used
+                as a column.
         """
         mask = np.asarray(keep(Columns(self)))
         if mask.dtype != bool or mask.shape != (len(self),):
@@ -480,9 +480,9 @@ class Dataset:
     def split(self, *fractions: float, seed: int = 0, by: str | None = None) -> tuple[Dataset, ...]:
         """Parts of about these sizes, such as ``0.9, 0.1``: a tuple of datasets.
 
-        Which part a sample belongs to depends on its key and ``seed`` alone (a
-        hash), so it stays there when others come or go. ``by`` names a column that
-        is hashed instead: all samples of a patient stay together.
+        A hash of its key and ``seed`` alone decides a sample's part, so the sample stays
+        there when others come or go. ``by`` names a column to hash instead, for example so
+        that all samples of a patient stay together.
         """
         if not fractions or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
             raise InvalidArgument(

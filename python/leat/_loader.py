@@ -53,32 +53,31 @@ class Loader:
 
     Args (docs/reference/loader.md has them in full):
         source: a URL, a path, a pattern, a list of these, or a `leat.Dataset`.
-        batch_size, global_batch_size: samples a step of each rank, or of all ranks.
+        batch_size, global_batch_size: samples a step, for each rank or for all ranks.
         train: True shuffles and drops the last incomplete step; False does neither.
         shuffle: True, False, "full", "block", "stream" or a `leat.Shuffle`.
-        sampler: numbers, as torch's; a `leat.WeightedSampler` or `leat.SizeBuckets`.
+        sampler: a torch-like sampler, a `leat.WeightedSampler` or a `leat.SizeBuckets`.
         seed: with the epoch, fixes the order and every random op.
-        drop_last: True leaves the last incomplete step out; False keeps it; "pad" fills
-            it with the epoch's first samples; "join" lets ranks end a batch apart.
-        epochs: how many there will be; nothing is fetched past them.
-        fields: which fields come, in which order; a dict gives them other names.
+        drop_last: True leaves the last incomplete step out; False keeps it; "pad" fills it
+            with the epoch's first samples; "join" lets ranks end one batch apart.
+        epochs: the number of epochs; the loader fetches nothing beyond them.
+        fields: the fields of a batch, in order; a dict gives them other names.
         ids: adds ``index`` and ``key`` of each sample, and ``valid`` with "pad".
         batch: "tuple", "dict", or "auto": a tuple if ``fields`` is a sequence.
-        ops: what is done to the fields; see `leat.ops`.
-        collate: makes of a list of samples what is delivered, in the calling thread.
+        ops: the operations on the fields; see `leat.ops`.
+        collate: a function that makes a batch of a list of samples, in the calling thread.
         output: "numpy", "torch", "jax", or "auto": torch if it has been imported.
-        pin_memory, device: of torch: as its DataLoader's; where batches are copied to.
+        pin_memory, device: for torch: as in its DataLoader; the device for batches.
         on_error: "raise", or "substitute": a good sample takes a bad one's place.
         cache: a `leat.Cache`, or "auto"; None keeps nothing.
-        memory, threads, max_in_flight: most that this node may use of each; None chooses.
+        memory, threads, max_in_flight: upper bounds for this node; None lets Leat choose.
         trace: a file for a trace that Perfetto opens.
-        rank, world_size: who this is; None asks torch.distributed or the launcher.
+        rank, world_size: this rank; None asks torch.distributed or the launcher.
         storage_options: a `leat.StorageOptions`, such as ``{"endpoint_url": "http://…"}``.
 
-    Each array is over memory of its own: writable, and recycled once its last view is
-    gone. Dense fields have shape ``(samples, ...)``; what differs in length or shape comes
-    as `leat.Ragged`, texts as a list of str. An option that cannot be raises
-    leat.InvalidArgument.
+    Each array has its own memory: writable, and recycled once its last view is gone. Dense
+    fields have shape ``(samples, ...)``; values of unequal length or shape come as
+    `leat.Ragged`, texts as a list of str. An invalid option raises leat.InvalidArgument.
     """
 
     _settings = _NO_SETTINGS  # leat.research tells the engine more.
@@ -175,7 +174,7 @@ class Loader:
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset that it reads. Raises while its shards are being indexed."""
+        """The loader's dataset. Raises an error while its shards are being indexed."""
         dataset = self._known_dataset()
         if dataset is None:
             raise InvalidArgument(f"the samples are not known yet; {_NOT_YET}")
@@ -183,12 +182,12 @@ class Loader:
 
     @property
     def rank(self) -> int:
-        """Which of the ranks this is."""
+        """The number of this rank, from 0 on."""
         return self._native.rank
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._native.world_size
 
     def __iter__(self) -> Iterator[Batch]:
@@ -206,7 +205,7 @@ class Loader:
         return _Iterator(self, iteration)
 
     def __len__(self) -> int:
-        """Batches of a whole epoch on this rank. TypeError while nobody knows."""
+        """Batches of a whole epoch on this rank. TypeError while the number is unknown."""
         if self._sampled is not None:
             self._sampled.expect(self._native)
         length = self._native.length()
@@ -225,7 +224,7 @@ class Loader:
         return remaining
 
     def peek(self) -> Batch | None:
-        """A copy of the batch that comes next; moves nothing. None at the end."""
+        """A copy of the next batch; the position does not move. None at the end."""
         place = self._place()
         fields = self._native.peek()
         return None if fields is None else self._to_batch(fields, place)
@@ -239,7 +238,7 @@ class Loader:
         return json.loads(self._native.state())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a state, at any world size."""
+        """Continues from a state, at any world size."""
         fitted = self._fit_to_catalogue(state)  # May make another engine's loader.
         self._native.load_state(json.dumps(fitted))
 
@@ -275,7 +274,7 @@ class Loader:
         return epochs
 
     def recent(self) -> dict[str, Any]:
-        """The same of the last minute, to the second."""
+        """The same for the last minute, to the second."""
         return self._native.recent()
 
     def watch(self, module: Any) -> None:
@@ -292,7 +291,7 @@ class Loader:
         return [json.loads(decision) for decision in self._native.decisions()]
 
     def explain(self) -> dict[str, Any] | None:
-        """Explains the limit of the speed, and what one more of anything would buy."""
+        """Explains what limits the speed, and the gain of one more of each resource."""
         found = self._native.explain()
         return None if found is None else json.loads(found)
 
@@ -305,7 +304,8 @@ class Loader:
         return json.loads(self._native.ledger())
 
     def close(self) -> None:
-        """Ends its threads and requests. Batches stay. May be called twice."""
+        """Ends the loader's threads and requests. Batches stay valid. May be called
+        twice."""
         self._native.close()
 
     def __enter__(self) -> Loader:

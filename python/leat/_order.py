@@ -1,4 +1,4 @@
-"""Orders of a loader that are no shuffle: by weights, or by a sampler."""
+"""Orders of a loader other than a shuffle: by weights, or by a sampler."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
     """A weight for each sample, float64, of shape ``(samples,)``.
 
     Raises:
-        leat.InvalidArgument: no such column, or not one number for each sample. That they
-            are finite and not below 0, the engine checks.
+        leat.InvalidArgument: no such column, or not one number for each sample. The engine
+            checks that the numbers are finite and not below 0.
     """
     told = "weights="
     if isinstance(weights, str):
@@ -63,7 +63,7 @@ class Sampled:
 
     Args:
         sampler: numbers of samples, anew with each iter(): a list, or a Sampler of torch's.
-            If it has ``set_epoch``, that is called before.
+            If it has ``set_epoch``, that is called first.
     """
 
     def __init__(self, sampler: Iterable[int]) -> None:
@@ -136,7 +136,8 @@ def numbers_of(sampler: Iterable[Any], samples: int) -> np.ndarray:
     -1 is the last sample, as for a list.
 
     Raises:
-        leat.InvalidArgument: something that is no number of a sample; names its position.
+        leat.InvalidArgument: a value is not the number of a sample; the error names its
+            position.
     """
     most = None if hasattr(sampler, "__len__") else _MOST_EPOCH + 64 * samples
     parts: list[np.ndarray] = []

@@ -1,8 +1,8 @@
 """How the nodes of a job find each other's memory.
 
-The first process of each node starts a memcached, which ends with that process. Its
-address goes to the others through the store of torch.distributed: every rank says
-what it has started, rank 0 puts it together, every rank reads that.
+The first process of each node starts a memcached, which ends with that process. Its address
+goes to the others through the store of torch.distributed: every rank writes the server that
+it has started, rank 0 collects them, and every rank reads the list.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _PATIENCE = datetime.timedelta(seconds=120)
 
 
 def find_peers(world_size: int | None, memory: str | None) -> list[str]:
-    """The servers of the job, one on each node; starts this node's, if it is ours to.
+    """The servers of the job, one on each node; starts this node's server if this process
+    is its first.
 
-    They are the job's: a second loader gets the same ones. Blocks until every rank
-    has come here.
+    They belong to the job: a second loader gets the same servers. Blocks until every rank
+    has called this.
     """
     global _server, _names, _owner
     if _names is not None and _owner == os.getpid():

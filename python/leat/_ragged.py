@@ -17,14 +17,14 @@ class Ragged:
     them.
 
     Attributes:
-        values: all values one after another, shape ``(total, ...)``: bytes (uint8)
-            of a field that no op has decoded, else of the type that its op gives.
-            With `shapes` it is flat, ``(total,)``.
+        values: all values one after another, shape ``(total, ...)``: bytes (uint8) if no op
+            has decoded the field, otherwise of the type that its op makes. With `shapes` it
+            is flat, ``(total,)``.
         offsets: int64, shape ``(samples + 1,)``: sample ``i`` is
             ``values[offsets[i]:offsets[i + 1]]``, in its shape.
-        shapes: None where only the first dimension differs; else int64, shape
-            ``(samples, dimensions)``: of pictures ``(C, H, W)`` or ``(H, W, C)``, as
-            `leat.ops.DecodeImage` lays them out.
+        shapes: None if only the first dimension differs; otherwise int64, shape ``(samples,
+            dimensions)``: for pictures ``(C, H, W)`` or ``(H, W, C)``, by the layout of
+            `leat.ops.DecodeImage`.
     """
 
     __slots__ = ("offsets", "shapes", "values")
@@ -58,12 +58,12 @@ class Ragged:
         return [s.tolist() for s in samples]
 
     def pad(self, to: Any = None, value: float = 0) -> Any:
-        """A dense array, each sample filled up behind its end.
+        """A dense array, each sample padded behind its end.
 
         Args:
             to: the length; with `shapes`, that of each dimension, or of the last two
                 but channels: ``(height, width)``. None for the longest of the batch.
-            value: what it is filled with.
+            value: the padding.
 
         Raises:
             leat.InvalidArgument: a sample is longer than that.

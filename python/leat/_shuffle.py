@@ -1,4 +1,4 @@
-"""The order of a loader's epochs, and how one ends, as its arguments say."""
+"""The order of a loader's epochs and the end of each, from its arguments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class Shuffle:
     """How samples are mixed: the long form of a loader's ``shuffle=``.
 
     Args:
-        kind: ``"full"`` mixes all samples. ``"block"`` mixes the pieces of shards, about
-            8 MiB each, and the samples of `window` pieces at a time, so that each piece is
+        kind: ``"full"`` mixes all samples. ``"block"`` mixes the pieces of shards, about 8
+            MiB each, and the samples of `window` pieces at a time, so that each piece is
             read once. ``"auto"`` is ``"full"`` over objects and ``"block"`` over shards.
-            ``"stream"`` mixes the samples of `window` pieces as they lie: shards that
-            nobody has indexed are indexed while the first epoch runs.
+            ``"stream"`` mixes the samples of `window` pieces at a time, in the order of the
+            pieces; if shards have no index yet, the loader indexes them during the first
+            epoch.
         window: pieces that a block shuffle or a stream mixes at a time, from 1 on.
 
     Raises:
-        leat.InvalidArgument: another kind, or no such number.
+        leat.InvalidArgument: `kind` or `window` has another value.
     """
 
     kind: Kind = "auto"
@@ -44,15 +45,16 @@ class Shuffle:
 @checks_names()
 @dataclass(frozen=True, eq=False)
 class WeightedSampler:
-    """Draws samples, with replacement, each as often as its weight says.
+    """Draws samples with replacement, each in proportion to its weight.
 
-    A loader's ``sampler=``, as torch's WeightedRandomSampler is. The draw is a function of
-    (seed, epoch, position), so world size and resume do not change it.
+    It is a loader's ``sampler=``, like torch's WeightedRandomSampler. A draw is a function
+    of (seed, epoch, position), so world size and resume do not change it.
 
     Args:
         weights: numbers from 0 on, of shape ``(len(dataset),)``, or the name of a column of
-            such. They need not add up to 1.
-        num_samples: how many are drawn in an epoch; None for as many as the dataset has.
+            such numbers. They need not add up to 1.
+        num_samples: the number of draws in an epoch; None for the number of samples of the
+            dataset.
     """
 
     weights: Union[Sequence[float], str, Any]
@@ -66,7 +68,7 @@ DropLast = Union[bool, Literal["pad", "join"], None]
 
 @dataclass(frozen=True)
 class Order:
-    """The order that the arguments of a loader say."""
+    """The order that a loader's arguments specify."""
 
     shuffle: str
     """``none``, ``auto``, ``full``, ``block`` or ``stream``."""
@@ -84,11 +86,11 @@ class Order:
 def order_of(
     train: bool | None, shuffle: Any, sampler: Any, drop_last: Any
 ) -> Order:
-    """The order that these arguments say.
+    """The order that these arguments specify.
 
     Raises:
-        leat.InvalidArgument: nothing says whether to shuffle; two arguments say the order; or
-            a value that cannot be.
+        leat.InvalidArgument: no argument says whether to shuffle; two arguments specify the
+            order; or a value is invalid.
     """
     if train is not None and not isinstance(train, bool):
         raise InvalidArgument(f"train={train!r}; it is True or False")

@@ -1,4 +1,4 @@
-"""How a store is reached: one value, wherever a URL is taken."""
+"""How to reach a store: one value, for all functions that take a URL."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from leat.errors import InvalidArgument
 
 
 class StorageOptions(TypedDict, total=False):
-    """How a store is reached, spelled as the AWS command line does.
+    """How to reach a store. The names are those of the AWS command line.
 
-    The environment and the profile decide whatever is left out.
+    The environment and the profile give the options that are left out.
     """
 
     endpoint_url: str
@@ -38,7 +38,7 @@ _KINDS: Mapping[str, type] = {
 
 
 def checked_storage(options: StorageOptions | None) -> StorageOptions:
-    """The options that say something: neither None, nor False, nor empty.
+    """The options that are set: neither None, nor False, nor empty.
 
     Raises:
         leat.InvalidArgument: no mapping, an unknown name, or a value of another type.

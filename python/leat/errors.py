@@ -7,11 +7,11 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """The caller's fault; trying again cannot help."""
+    """The caller made a mistake; trying again cannot help."""
 
 
 class NotFound(Error):
-    """Nothing has that name: no such bucket, object or field."""
+    """There is no bucket, object or field of that name."""
 
 
 class PermissionDenied(Error):
@@ -19,19 +19,19 @@ class PermissionDenied(Error):
 
 
 class Unavailable(Error):
-    """The other side failed, and did so until the retries were used up."""
+    """The server failed until the retries were used up."""
 
 
 class Throttled(Unavailable):
-    """The other side asks for less, and did so until the retries were used up."""
+    """The server throttled requests until the retries were used up."""
 
 
 class DeadlineExceeded(Unavailable):
-    """The other side took too long, until the retries were used up."""
+    """The server took too long until the retries were used up."""
 
 
 class ResourceExhausted(Error):
-    """A budget is too small for even one batch; the message says how small."""
+    """A budget is too small for even one batch; the message gives the size needed."""
 
 
 class Corrupt(Error):
@@ -39,7 +39,7 @@ class Corrupt(Error):
 
 
 class Cancelled(Error):
-    """The work was ended on purpose."""
+    """The caller ended the work."""
 
 
 class Internal(Error):

@@ -8,7 +8,7 @@
         cache=leat.research.Cache(ram="8GiB", policy="fifo"),
     )
 
-Each class is the one of `leat` and takes its arguments too.
+Each class extends the class of that name in `leat`, and also takes its arguments.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = ["Cache", "FetchAhead", "Loader"]
 class FetchAhead:
     """How DELI (IC2E 2021) reads ahead: in fetches of many samples at once.
 
-    Samples are drawn a batch at a time. Before each draw, if ``queue_threshold`` or
-    fewer of those asked for are left, the loader asks for ``fetch_size`` more; it asks
-    for nothing of an epoch before it begins. Fetched samples wait in ``memory=`` for
-    their batch, and a ``Cache(policy="fifo")`` keeps them. Without it a loader looks as
-    far ahead as latency and the rate of training ask for.
+    The loader draws samples a batch at a time. Before each draw, if ``queue_threshold`` or
+    fewer of the requested samples are left, the loader requests ``fetch_size`` more; it
+    requests no sample of an epoch before the epoch begins. Fetched samples wait in
+    ``memory=`` for their batch, and a ``Cache(policy="fifo")`` keeps them. Without this
+    option a loader looks as far ahead as latency and the rate of training require.
 
     Args:
         fetch_size: F, samples of a fetch.
-        queue_threshold: T, of those asked for and not yet drawn.
+        queue_threshold: T, samples that are requested and not yet drawn.
 
     Raises:
-        leat.InvalidArgument: not whole numbers, or a fetch of none.
+        leat.InvalidArgument: the values are not whole numbers, or ``fetch_size`` is 0.
     """
 
     fetch_size: int = 1024
@@ -67,18 +67,18 @@ class Cache(leat.Cache):
     """A `leat.Cache` with the policies and placements of papers, too.
 
     Args:
-        policy: also ``"fifo"`` and ``"windowed_belady"``, which sees what is wanted within
-            ``window`` and nothing beyond (Bagpipe).
-        window: of ``policy="windowed_belady"``: how many reads of the job, all ranks
+        policy: also ``"fifo"`` and ``"windowed_belady"``, which knows only the reads within
+            ``window`` (Bagpipe).
+        window: for ``policy="windowed_belady"``: how many reads of the job, all ranks
             together, it looks ahead.
-        placement: of ``policy="never_evict"``: which samples the tiers of a node may hold at
-            all. ``"any"``; ``"first_epoch"``, what its ranks read in the first epoch
-            (CoorDL); ``"frequency"``, what they read most often in all epochs, the fastest
-            tier first (NoPFS): needs ``epochs=``.
-        peer_placement: on which node's server a record lies. ``"key"``, the one that its
-            name draws; ``"frequency"``, that of the node whose ranks read it most often in
-            all epochs, so that more is read from a node's own server: needs ``epochs=``,
-            and as many servers as nodes, in the order of the nodes.
+        placement: for ``policy="never_evict"``: which samples the tiers of a node may hold
+            at all. ``"any"``; ``"first_epoch"``: the samples that its ranks read in the
+            first epoch (CoorDL); ``"frequency"``: those that they read most often in all
+            epochs, the fastest tier first (NoPFS); this needs ``epochs=``.
+        peer_placement: which node's server holds a record. ``"key"``: a hash of its name
+            chooses; ``"frequency"``: the server of the node whose ranks read it most often
+            in all epochs, so that ranks read more from their own node. This needs
+            ``epochs=``, and as many servers as nodes, in the order of the nodes.
 
     Raises:
         leat.InvalidArgument: as a `leat.Cache` does.
@@ -108,20 +108,20 @@ class Cache(leat.Cache):
 
 
 class Loader(leat.Loader):
-    """A `leat.Loader` that can be made to do as others do.
+    """A `leat.Loader` that can imitate other systems.
 
     Args:
-        fetch_ahead: reads ahead as DELI does; None for as far ahead as latency and the
-            rate of training ask for.
-        tune: whether threads and requests in flight are tuned while training runs. A dict
-            says where to begin, of this rank, such as
-            ``{"threads": 1, "max_in_flight": 1}``.
-        tune_trace: a file for what the tuner sees, for ``leat explain --replay``.
+        fetch_ahead: reads ahead as DELI does; None reads as far ahead as latency and the
+            rate of training require.
+        tune: whether the tuner changes threads and requests in flight while training runs.
+            A dict gives the initial values for this rank, such as ``{"threads": 1,
+            "max_in_flight": 1}``.
+        tune_trace: a file for the tuner's observations, for ``leat explain --replay``.
         hashes: whether `stats` holds order and content hashes.
         options: the arguments of `leat.Loader`.
 
     Raises:
-        leat.InvalidArgument: an option that cannot be.
+        leat.InvalidArgument: an option is invalid.
     """
 
     def __init__(

@@ -56,8 +56,8 @@ def find_binary() -> str:
 def content_hash(epoch: int, sample: int, fields: Mapping[str, Any]) -> int:
     """The hash of one delivered sample, given its arrays by name, in their order.
 
-    The sum of these over an epoch, modulo 2**128, is what `Loader.stats()` calls
-    `content_hash`: it proves that another way delivers the same.
+    The sum of these hashes over an epoch, modulo 2**128, is the `content_hash` of
+    `Loader.stats()`. Use it to prove that another loader delivers the same samples.
     """
     from leat import _native  # Here, so that a Bucket needs the command alone.
 
@@ -68,13 +68,12 @@ def content_hash(epoch: int, sample: int, fields: Mapping[str, Any]) -> int:
 class Bucket:
     """Serves the folder `path` with `leat bucket` while it is entered.
 
-    The folders in `path` are the buckets. The options are those of the command:
-    `latency` is "55ms" or "lognormal:110ms,0.5"; `bandwidth` (of a connection)
-    and `total_bandwidth` are like "90MB/s"; `faults` are like "503:1%";
-    `fault_script` is the text of one; `credentials` is a pair of access key and
-    secret, without which nobody has to sign; `repeat` is like
-    "bucket/x.bin:1000000", one file as many objects. The server ends with the block, and
-    at the latest with this process.
+    The folders in `path` are the buckets. The options are those of the command: `latency`
+    is "55ms" or "lognormal:110ms,0.5"; `bandwidth` (of a connection) and `total_bandwidth`
+    are like "90MB/s"; `faults` are like "503:1%"; `fault_script` is the text of a fault
+    script; `credentials` is a pair of access key and secret (without it, requests need no
+    signature); `repeat` is like "bucket/x.bin:1000000", which serves one file as many
+    objects. The server ends with the block, and at the latest with this process.
     """
 
     def __init__(
@@ -132,19 +131,19 @@ class Bucket:
 
     @property
     def certificate(self) -> Optional[str]:
-        """With tls, a PEM file that clients can verify the server with."""
+        """With tls, a PEM file with which clients can verify the server."""
         if not self._tls or self._folder is None:
             return None
         return os.path.join(self._folder.name, "certificate.pem")
 
     def s3_url(self, bucket: str, prefix: str = "") -> str:
-        """The URL of a bucket in here, or of a prefix in it."""
+        """The URL of a bucket of this server, or of a prefix in it."""
         return f"s3://{bucket}/{prefix}".rstrip("/")
 
     def env(self) -> dict[str, str]:
-        """The environment by which AWS's tools, and ours, find this server.
+        """The environment variables by which AWS's tools, and ours, find this server.
 
-        Lay it over an environment that holds no AWS_ variables.
+        Add them to an environment that has no other AWS_ variables.
         """
         key, secret = self._credentials or ("anonymous", "anonymous")
         variables = {

@@ -1,4 +1,4 @@
-"""Traces that one looks at in Perfetto or chrome://tracing."""
+"""Traces for Perfetto or chrome://tracing."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from leat.errors import InvalidArgument
 
 
 def merge(traces: list[str | os.PathLike[str]], out: str | os.PathLike[str]) -> None:
-    """Lays traces over one another, by the wall clock.
+    """Merges traces by the wall clock.
 
-    For those of ``leat.Loader(trace=...)``, of several ranks, and of
-    ``torch.profiler`` (``export_chrome_trace``, gzipped or not) on machines whose
-    clocks agree. Times in `out` are those of the first trace.
+    It takes traces of ``leat.Loader(trace=...)``, also of several ranks, and of
+    ``torch.profiler`` (``export_chrome_trace``, gzipped or not), from machines whose clocks
+    agree. Times in `out` are those of the first trace.
 
-    Raises `leat.InvalidArgument` for a file that is no trace in Chrome's JSON
-    object format.
+    Raises `leat.InvalidArgument` for a file that is not a trace in Chrome's JSON object
+    format.
     """
     merged: dict[str, Any] = {}
     events: list[dict[str, Any]] = []
