@@ -40,8 +40,8 @@ class Dataset:
     Leat looks for the catalogue beside the data, then in the user's cache folder. If there
     is none, Leat lists the store once and keeps the catalogue in that folder.
 
-    A dataset pickles as its arguments: a process that unpickles it opens it again, and
-    raises an error if other data lies there. So it works in worker processes.
+    A dataset pickles as the recipe that made it: a process that unpickles it opens it
+    again, and raises an error if other data lies there. So it works in worker processes.
 
     Args:
         url: ``s3://bucket/prefix``, ``http(s)://…``, ``file:///…`` or a path: a folder; one
@@ -354,7 +354,7 @@ class Dataset:
 
     @property
     def catalogue_age(self) -> float | None:
-        """Seconds since the listing, at least 0; None if they are unknown."""
+        """Seconds since the listing, at least 0; None if unknown."""
         listed_at = self.listed_at
         return None if listed_at is None else max(0.0, time.time() - listed_at)
 

@@ -56,7 +56,7 @@ class Loader:
         batch_size, global_batch_size: samples a step, for each rank or for all ranks.
         train: True shuffles and drops the last incomplete step; False does neither.
         shuffle: True, False, "full", "block", "stream" or a `leat.Shuffle`.
-        sampler: a torch-like sampler, a `leat.WeightedSampler` or a `leat.SizeBuckets`.
+        sampler: a list, torch's sampler, a `leat.WeightedSampler` or `leat.SizeBuckets`.
         seed: with the epoch, fixes the order and every random op.
         drop_last: True leaves the last incomplete step out; False keeps it; "pad" fills it
             with the epoch's first samples; "join" lets ranks end one batch apart.

@@ -3,40 +3,39 @@
     ops = [DecodeImage(), RandomResizedCrop(224), RandomHorizontalFlip(),
            Normalize(IMAGENET_MEAN, IMAGENET_STD)]
 
-makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless `DecodeImage` is
-told `layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that
-move pixels come before those two, but for `PadTo`, which comes last.
+makes float32 arrays of shape (3, 224, 224). Arrays are CHW unless you give `DecodeImage`
+`layout="HWC"`, and uint8 until `Normalize` or `Cast` makes float32. Ops that move pixels
+come before those two, except for `PadTo`, which comes last.
 
-Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseFloat`, `ParseText`,
-`ParseJson`, `ParseBoxes`, `ParseKeypoints` and `LoadNpy`; of these those that parse also read a text of the
-catalogue, which `field` has to name. Every op takes `to`, the name of its field from
-there on.
+Some ops read a field of bytes: `DecodeImage`, `DecodeMask`, `ParseInt`, `ParseFloat`,
+`ParseText`, `ParseJson`, `ParseBoxes`, `ParseKeypoints` and `LoadNpy`. Those that parse can
+also read a text of the catalogue, which `field` has to name. Every op takes `to`, the new
+name of its field.
 
-**Ops see a sample.** All others change fields that were decoded before them. An op
-without `field` changes every field that it is for: an op that moves pixels moves all
-pictures of the sample, by one draw, and an op that changes colours or numbers changes
-all images. So
+**Ops see a sample.** All other ops change decoded fields. An op without `field` changes
+every field that it applies to: an op that moves pixels moves all pictures of the sample, by
+one draw, and an op that changes colours or numbers changes all images. So
 
     ops = [DecodeImage("photo"), DecodeMask("labels"), RandomResizedCrop(224),
            RandomHorizontalFlip(), Normalize(IMAGENET_MEAN, IMAGENET_STD)]
 
-cuts the same part out of image and mask, which have to be of one size, and mirrors
-both or none; boxes and keypoints go with them. Decode all fields first:
-a random op that moves pixels of one picture of a sample, and not those of another,
-raises `leat.InvalidArgument`, unless it says ``independent=True``. With that an op
-draws for each of its fields by itself, as two views of one picture want it.
+cuts the same part out of image and mask, which must have the same size, and mirrors both or
+neither; boxes and keypoints move with them. Decode all fields first: a random op that moves
+pixels of one picture of a sample, and not those of another, raises `leat.InvalidArgument`,
+unless you give it ``independent=True``. The op then draws separately for each of its
+fields, for example for two views of one picture.
 
-An op that reads bytes takes the field that `field` names, else the only one there
-is, else the one with a usual name: for images jpg, jpeg, png, webp, tif, tiff,
-image and data; for the others WebDataset's extensions, which each op lists. So
+An op that reads bytes takes the field that `field` names. Without `field` it takes the only
+field, or the one with a usual name: for images jpg, jpeg, png, webp, tif, tiff, image and
+data; for the others WebDataset's extensions, which each op lists. So
 
     ops = [DecodeImage(), ParseInt(), ParseJson("box", to="box"), ParseText()]
 
 reads tar shards with .jpg, .cls, .json and .txt. `DecodeImage` names its field
 `image`, the others keep the name.
 
-A random op depends on the seed, the epoch and the sample, and on nothing else: not
-on threads, world size or where a run was resumed.
+A random op depends only on the seed, the epoch and the sample: not on threads, on the world
+size, or on the position at which a run was resumed.
 """
 
 from leat.ops._augment import (

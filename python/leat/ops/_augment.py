@@ -1,4 +1,4 @@
-"""Ops that draw what they do out of several changes, and RandomErasing."""
+"""Ops that draw one or more of several changes, and RandomErasing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from leat.ops._op import Op, Pixels, fail, independent_or_none
 class RandomErasing(Op):
     """Puts one colour or noise over a random part of some pictures.
 
-    Behind `Normalize` or `Cast` it works on the numbers that are delivered, as
-    torchvision's does on a float tensor: 0 is then the mean colour. Before them it works
-    on bytes.
+    Behind `Normalize` or `Cast` it works on the delivered numbers, as torchvision's op does
+    on a float tensor: 0 is then the mean colour. Before them it works on bytes.
 
     Args:
         p: the probability, from 0 to 1.
@@ -79,18 +78,17 @@ class _Augment(Op):
 
 
 class RandAugment(_Augment):
-    """A few random changes of one strength, one after another: torchvision's 14.
+    """Applies a few of torchvision's 14 changes, at random and with one strength.
 
-    Masks, boxes and keypoints of the sample are turned, moved and sheared with it.
+    Masks, boxes and keypoints of the sample turn, move and shear with the picture.
 
     Args:
         num_ops: how many, 1 to 64.
         magnitude: which of the magnitudes, from 0; 0 is the weakest.
         num_magnitude_bins: how many magnitudes there are, 2 or more.
-        interpolation: of what is turned, moved or sheared: "nearest", "bilinear" or
-            "bicubic".
-        fill: of what comes from outside, 0 to 255: one number, or (red, green, blue);
-            None for black.
+        interpolation: for turns, moves and shears: "nearest", "bilinear" or "bicubic".
+        fill: for pixels from outside the picture, 0 to 255: one number, or (red, green,
+            blue); None for black.
         independent: as for `RandomResizedCrop`.
     """
 
@@ -118,7 +116,7 @@ class RandAugment(_Augment):
 
 
 class AutoAugment(_Augment):
-    """One of 25 pairs of changes that were learnt on a data set.
+    """Applies one of 25 pairs of changes that were learnt on a data set.
 
     Args:
         policy: "imagenet", "cifar10" or "svhn", or torchvision's `AutoAugmentPolicy`.
@@ -146,7 +144,7 @@ class AutoAugment(_Augment):
 
 
 class TrivialAugmentWide(_Augment):
-    """One random change of a random strength.
+    """Applies one random change of a random strength.
 
     Args:
         num_magnitude_bins, interpolation, fill: as for `RandAugment`.
@@ -171,17 +169,18 @@ class TrivialAugmentWide(_Augment):
 
 
 class AugMix(_Augment):
-    """The picture mixed with what several random chains of changes make of it.
+    """Mixes the picture with the results of several random chains of changes.
 
     It costs as much as all its chains together. Masks, boxes and keypoints cannot follow
-    it: beside them it raises.
+    it: if a sample has any, it raises.
 
     Args:
-        severity: 1 to 10: how strong the changes may be.
+        severity: the greatest strength of the changes, 1 to 10.
         mixture_width: how many chains, 1 to 64.
-        chain_depth: changes in each, at most 64; below 1 it is drawn, 1 to 3.
+        chain_depth: changes in each chain, at most 64; a value below 1 draws it from 1 to
+            3.
         alpha: of the distributions of the weights, Beta and Dirichlet.
-        all_ops: with brightness, colour, contrast and sharpness.
+        all_ops: also use brightness, colour, contrast and sharpness.
         interpolation, fill: as for `RandAugment`.
         independent: as for `RandomResizedCrop`.
     """

@@ -53,12 +53,12 @@ class Chain:
         chain = Chain([DecodeImage(), RandomResizedCrop(224)])
         array = chain(data, seed=0, epoch=3, sample=81)
 
-    gives what a loader with these ops and this seed delivers. Any number of
-    threads may call it; Python runs on while it works.
+    returns the array that a loader with these ops and this seed delivers. Any number of
+    threads may call it; it releases the GIL while it works.
 
-    A chain that begins with ``DecodeImage`` also takes what that would decode: pixels
-    of shape ``(height, width, channels)``, or ``(height, width)`` of grey, uint8
-    (uint16 of the modes "I;16" and "RGB;16") in C order.
+    A chain that begins with ``DecodeImage`` also takes decoded pixels, of shape ``(height,
+    width, channels)``, or ``(height, width)`` of grey, uint8 (uint16 of the modes "I;16"
+    and "RGB;16") in C order.
     """
 
     def __init__(self, ops: Iterable[Op]) -> None:

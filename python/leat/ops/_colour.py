@@ -10,12 +10,12 @@ from leat.ops._op import Op, Pixels, fail, independent_or_none
 
 
 class ColorJitter(Op):
-    """Changes brightness, contrast, saturation and hue by random amounts, in an order
-    that is random too, as torchvision's op of that name does to Pillow's images.
+    """Changes brightness, contrast, saturation and hue by random amounts, in a random
+    order, as torchvision's op of that name does to Pillow's images.
 
-    Contrast is around the mean of the picture at that place in the chain: pixels
-    that were cropped away before do not count, and pixels that are cropped away
-    later do. A grey picture has neither saturation nor hue.
+    Contrast changes around the mean of the picture at that place in the chain: pixels that
+    an earlier op cropped away do not count, but pixels that a later op crops away do. A
+    grey picture has neither saturation nor hue.
 
     Args:
         brightness, contrast, saturation: x draws a factor from max(0, 1 - x) to
@@ -67,7 +67,7 @@ class ColorJitter(Op):
 
 
 class Grayscale(Op):
-    """To grey, with Pillow's weights.
+    """Converts to grey, with Pillow's weights.
 
     Args:
         num_output_channels: 1, or 3 that are equal.
@@ -88,7 +88,7 @@ class Grayscale(Op):
 
 
 class GaussianBlur(Op):
-    """Blurs with a bell whose width is drawn; the border is mirrored.
+    """Blurs with a Gaussian bell of random width; the border is mirrored.
 
     Pixels are torchvision's to within one level. Raises `leat.InvalidArgument` for a
     picture that half the kernel reaches across.
@@ -124,7 +124,7 @@ class GaussianBlur(Op):
 
 
 class _WithProbability(Op):
-    """A change that some pictures get, and others not."""
+    """A change that applies to some of the pictures."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class RandomPosterize(_WithProbability):
     """Keeps only the highest bits of some pictures.
 
     Args:
-        bits: how many, 0 to 8.
+        bits: the number of bits to keep, 0 to 8.
         p: the probability, from 0 to 1.
         independent: draw for each field by itself; see `leat.ops`.
     """
@@ -188,10 +188,10 @@ class RandomPosterize(_WithProbability):
 
 
 class RandomSolarize(_WithProbability):
-    """Inverts what is bright in some pictures.
+    """Inverts the bright pixels of some pictures.
 
     Args:
-        threshold: 0 to 255: from here on.
+        threshold: the smallest value to invert, 0 to 255.
         p: the probability, from 0 to 1.
         independent: draw for each field by itself; see `leat.ops`.
     """

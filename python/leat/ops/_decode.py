@@ -8,11 +8,12 @@ from leat.ops._op import Op, dtype_name, fail
 
 
 class DecodeImage(Op):
-    """JPEG, PNG, WebP or TIFF, told apart by their bytes, to an array named `image`.
+    """Decodes JPEG, PNG, WebP or TIFF, recognised by the bytes, to an array named `image`.
 
-    For an animated WebP the first picture is decoded, if it covers all of it; else
-    it is a bad sample. TIFFs of one picture are decoded, in grey or RGB of 8 or 16
-    bits, not compressed or by LZW, deflate or PackBits; others are bad samples.
+    It decodes the first picture of an animated WebP, if that covers the whole canvas;
+    otherwise the sample is bad. It decodes TIFFs of one picture, in grey or RGB of 8 or 16
+    bits, uncompressed or compressed by LZW, deflate or PackBits; other TIFFs are bad
+    samples.
 
     Args:
         mode: "RGB" or "L" for grey; of PNGs and TIFFs of 16 bits "RGB;16" or "I;16" for
@@ -22,16 +23,15 @@ class DecodeImage(Op):
             others divide by 255. In the other modes a picture of 16 bits raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
         exif_orientation: turn the picture upright, as its EXIF says. Pillow and
-            torchvision's datasets leave that out.
-        exact: never decode a JPEG at a half, a quarter or an eighth of its size.
-            That is done only where the crop is at least three times the output
-            both ways, and changes photographs by less than 2 levels on average.
+            torchvision's datasets do not do this.
+        exact: never decode a JPEG at a half, a quarter or an eighth of its size. By
+            default, this happens only if the crop is at least three times the output both
+            ways, and it changes photographs by less than 2 levels on average.
         max_pixels: refuse images that claim more; the default is Pillow's.
-        depth: 8 takes the upper 8 bits of 16, without a word.
-        ragged: pictures may differ in size; a batch is a `leat.Ragged` with their
-            shapes, always. Else the first picture decides, and another size raises,
-            unless `PadTo` ends the chain, a batch is one sample, or the loader has a
-            ``collate``.
+        depth: 8 takes the upper 8 bits of 16, without an error.
+        ragged: pictures may differ in size; a batch is always a `leat.Ragged` with their
+            shapes. Without it, the first picture decides, and another size raises, unless
+            `PadTo` ends the chain, a batch is one sample, or the loader has a ``collate``.
     """
 
     _name = "decode_image"
@@ -72,18 +72,17 @@ class DecodeMask(Op):
     values of 1 to 8 bits stay what they are (of a TIFF, of 8). An image that is no PNG
     in grey or with a palette, and no TIFF in grey, is a bad sample: colours are no labels, and a JPEG blurs them.
 
-    Ops that move pixels move those of a mask with those of its image, and never blend
-    two labels: in a resize each label is that of the nearest pixel, as Pillow's
-    "nearest" has it (and torchvision's "nearest-exact", except if two are equally
-    near). `Normalize`, `Cast` and ops that change colours leave masks alone, unless
-    `field` names one, which raises.
+    Ops that move pixels move the pixels of a mask with those of its image, and never blend
+    two labels: a resize takes the label of the nearest pixel, as Pillow's "nearest" does
+    (and torchvision's "nearest-exact", except if two are equally near). `Normalize`, `Cast`
+    and ops that change colours do not change masks; if `field` names a mask, they raise.
 
     Args:
         field: default: mask, seg or segmentation.
         to: default: mask.
-        dtype: "uint8", or "int64" as torch's losses want it.
-        ignore_index: the label where an op puts pixels that the picture has not, such
-            as a crop that goes beyond it.
+        dtype: "uint8", or "int64" for torch's losses.
+        ignore_index: the label of pixels from outside the picture, for example if a crop
+            reaches beyond it.
         ragged: as for `DecodeImage`.
         max_pixels: refuse images that claim more; the default is Pillow's.
     """

@@ -14,15 +14,16 @@ _ADDS = ("document_ids", "position_ids", "cu_seqlens")
 
 
 class Documents(BatchOp):
-    """Says which document each token of a window is of, so that attention need not reach
-    from one document into another.
+    """Tells which document each token of a window belongs to, so that attention can stay
+    within a document.
 
         dataset = leat.Dataset.tokens("s3://bucket/corpus", dtype="uint16", seq_len=2048)
         loader = leat.Loader(dataset, batch_size=8, train=True, fields=("tokens",),
                              ops=[Documents(eos=50256)])
         for tokens, document_ids, position_ids in loader: ...
 
-    A document ends with `eos`, which is its last token. It adds, behind the other fields:
+    A document ends with `eos`, which is its last token. The op adds, behind the other
+    fields:
 
     - ``document_ids``: int32, of the tokens' shape ``(samples, seq_len)``: 0 for the document
       that a window begins with or in, then 1, 2, … Tokens of one window may attend to each
@@ -35,8 +36,8 @@ class Documents(BatchOp):
 
     Args:
         eos: the token that ends a document.
-        adds: which of these come, in that order.
-        tokens: the field that they are made of.
+        adds: which of these to add, in that order.
+        tokens: the field with the tokens.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ def _of_numpy(tokens: np.ndarray, eos: int, adds: Sequence[str]) -> list[np.ndar
 
 
 def _of_torch(tokens: Any, eos: int, adds: Sequence[str]) -> list[Any]:
-    """The same where the tokens lie: on a device nothing waits, but for ``cu_seqlens``."""
+    """The same on the tokens' device: nothing waits, except for ``cu_seqlens``."""
     import torch
 
     begins = torch.zeros(tokens.shape, dtype=torch.bool, device=tokens.device)

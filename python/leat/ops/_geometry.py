@@ -18,7 +18,7 @@ from leat.ops._op import (
 
 
 class Resize(Op):
-    """Changes the size, antialiased: Pillow's pixels, byte for byte.
+    """Changes the size, with antialiasing; pixels equal Pillow's, byte for byte.
 
     Args:
         size: (height, width); or one number for the shorter side, the other
@@ -126,8 +126,8 @@ class RandomHorizontalFlip(Op):
 class RandomCrop(Op):
     """Cuts out a random part, as torchvision's op of that name.
 
-    A picture that is too small even with its padding is first padded on both
-    sides by what is missing, as with torchvision's ``pad_if_needed=True``.
+    If a picture is too small even with its padding, the op first pads both sides by the
+    missing pixels, as torchvision does with ``pad_if_needed=True``.
 
     Args:
         size: a side, or (height, width), of the result.
@@ -164,8 +164,8 @@ class Pad(Op):
     Args:
         padding: pixels: one number for every side, (left and right, top and bottom),
             or (left, top, right, bottom).
-        size: instead of `padding`: a side, or (height, width), that the picture has
-            at least afterwards, with itself in the middle.
+        size: instead of `padding`: the smallest side, or (height, width), of the result,
+            with the picture in the middle.
         fill: of the added pixels, 0 to 255: one number, or (red, green, blue).
     """
 
@@ -191,21 +191,21 @@ class Pad(Op):
 
 
 class PadTo(Op):
-    """Fills the pictures of a batch up to one size, below and on the right, so that
-    they come as one dense array: the last op of its field.
+    """Pads the pictures of a batch to one size, below and on the right, so that they form
+    one dense array. It must be the last op of its field.
 
         ops = [DecodeImage(), Normalize("imagenet"), PadTo(multiple=32)]
 
-    The batch's largest height and largest width decide, or what is given here. A
-    field ``image_size`` (int64, ``(samples, 2)``: height and width of each, without
-    what was added) comes if ``fields=`` of the loader names it.
+    The size is the batch's largest height and largest width, or the one given here. If the
+    loader's ``fields=`` names ``image_size``, the batch also has that field (int64,
+    ``(samples, 2)``): height and width of each picture without the padding.
 
     Args:
         size: None for the batch's largest (or "largest"); else a side, or (height,
             width): a larger picture raises.
         multiple: rounds the batch's largest up to a multiple of it.
-        fill: of what is added, a number of the array's own type: behind `Normalize`
-            0 is its mean.
+        fill: the padding, a number of the array's own type: behind `Normalize`, 0 is the
+            mean.
     """
 
     _name = "pad_to"
@@ -269,14 +269,14 @@ WARPS = ("nearest", "bilinear", "bicubic")
 
 
 class RandomRotation(Op):
-    """Turns by a random angle, as torchvision's op of that name does Pillow's images.
+    """Turns by a random angle, as torchvision's op of that name does with Pillow's images.
 
     Args:
         degrees: counter-clockwise: from -degrees to degrees, or (low, high).
         interpolation: "nearest", "bilinear" or "bicubic".
-        expand: make the picture so large that all of it fits. Its size is random then,
-            so a `Resize` or a crop to a height and a width has to follow.
-        center: (x, y) in pixels that stays in its place; None for the middle.
+        expand: enlarge the picture so that all of it fits. Its size is then random, so a
+            `Resize` or a crop to a height and a width must follow.
+        center: the fixed point, (x, y) in pixels; None for the middle.
         fill: of what comes from outside, 0 to 255: one number, or (red, green, blue).
         independent: as for `RandomResizedCrop`.
     """
@@ -307,18 +307,19 @@ class RandomRotation(Op):
 
 
 class RandomAffine(Op):
-    """Turns, moves, scales and shears by random amounts, as torchvision's op of that
-    name does Pillow's images.
+    """Turns, moves, scales and shears by random amounts, as torchvision's op of that name
+    does with Pillow's images.
 
     Args:
         degrees: clockwise: from -degrees to degrees, or (low, high).
-        translate: (x, y): at most so much of the width and of the height, 0 to 1.
+        translate: (x, y): the largest move, as shares of the width and of the height, 0 to
+            1.
         scale: (low, high), above 0.
         shear: degrees below 90: one number s for -s to s along x, (low, high) along x,
             or (low, high, low, high) along x and along y.
         interpolation: "nearest", "bilinear" or "bicubic".
         fill: of what comes from outside, 0 to 255: one number, or (red, green, blue).
-        center: (x, y) in pixels that all is around; None for the middle.
+        center: the fixed point, (x, y) in pixels; None for the middle.
         independent: as for `RandomResizedCrop`.
     """
 
@@ -357,9 +358,8 @@ class RandomAffine(Op):
 
 
 class Letterbox(Op):
-    """Fits the picture into a size with its proportions kept, in the middle of a
-    border. If the rest is odd, the right and the lower border are the larger
-    ones.
+    """Fits the picture into a size and keeps its proportions, in the middle of a border. If
+    the rest is odd, the right and the lower borders are larger.
 
     Args:
         size: a side, or (height, width), of the result.
@@ -389,11 +389,11 @@ class Letterbox(Op):
 
 
 class FiveCrop(Op):
-    """The four corners and the middle, in this order: the field gains a first dimension
-    of 5. Only `Normalize` and `Cast` can come behind it.
+    """Crops the four corners and the middle, in this order: the field gains a first
+    dimension of 5. Only `Normalize` and `Cast` can follow it.
 
-    Raises `leat.InvalidArgument` for a picture that is smaller than `size`, and beside
-    masks, boxes and keypoints.
+    Raises `leat.InvalidArgument` for a picture that is smaller than `size`, and if the
+    sample has masks, boxes or keypoints.
 
     Args:
         size: a side, or (height, width), of each.

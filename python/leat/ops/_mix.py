@@ -16,7 +16,7 @@ BatchFunction = Callable[[Any, str, "tuple[int, ...]"], Any]
 
 class BatchOp(Op):
     """An op that gets the batch as the loader delivers it, in the thread that calls
-    `next()`. It draws by the seed, the epoch, the position and the rank alone."""
+    `next()`. Its draws depend only on the seed, the epoch, the position and the rank."""
 
     per = "batch"
 
@@ -103,18 +103,19 @@ class _Mixing(BatchOp):
 
 
 class MixUp(_Mixing):
-    """Each picture of a batch blended with the one before it, and their labels with
-    them, as torchvision's op of that name.
+    """Blends each picture of a batch with the one before it, and their labels, as
+    torchvision's op of that name does.
 
         ops = [DecodeImage(), RandomResizedCrop(224), Normalize("imagenet"),
                MixUp(num_classes=1000)]
 
-    Labels become float32 of shape ``(samples, num_classes)``. One share is drawn for the
-    whole batch, from Beta(alpha, alpha). Pictures have to be floats.
+    Labels become float32 of shape ``(samples, num_classes)``. The op draws one share for
+    the whole batch, from Beta(alpha, alpha). Pictures must be floats.
 
     Args:
         alpha: of the distribution; above 0.
-        num_classes: how many; None where the labels have a column for each already.
+        num_classes: the number of classes; None if the labels already have a column for
+            each.
         image, label: the names of the fields.
         layout: of the pictures, as `DecodeImage` has it.
     """
@@ -126,10 +127,10 @@ class MixUp(_Mixing):
 
 
 class CutMix(_Mixing):
-    """A random part of each picture of a batch out of the one before it, and their labels
-    blended by its area, as torchvision's op of that name.
+    """Replaces a random part of each picture of a batch by that of the one before it, and
+    blends their labels by its area, as torchvision's op of that name does.
 
-    Labels become float32 of shape ``(samples, num_classes)``. One part is drawn for the
+    Labels become float32 of shape ``(samples, num_classes)``. The op draws one part for the
     whole batch.
 
     Args:
@@ -154,11 +155,11 @@ class CutMix(_Mixing):
 
 
 class RandomChoice(BatchOp):
-    """One of several ops of batches for each batch, such as `MixUp` or `CutMix`.
+    """Applies one of several ops of batches to each batch, such as `MixUp` or `CutMix`.
 
     Args:
         ops: the ops.
-        p: how probable each is; None for all alike.
+        p: the probability of each; None for equal ones.
     """
 
     def __init__(self, ops: Sequence[BatchOp], p: Sequence[float] | None = None) -> None:

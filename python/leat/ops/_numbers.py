@@ -14,18 +14,18 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class Normalize(Op):
-    """To floats: (value / 255 - mean) / std, channel by channel.
+    """Makes floats: (value / 255 - mean) / std, channel by channel.
 
-    It costs no pass over the picture of its own: values are made where the picture is
-    written into the batch.
+    It needs no separate pass over the picture: the engine makes the values while it writes
+    the picture into the batch.
 
     Args:
         mean: one number, or one for each channel, between 0 and 1; or "imagenet".
         std: the same; may be left out if mean is "imagenet".
-        dtype: "float32", "float16", "bfloat16" or "float64", or NumPy's, torch's or
-            jax's type of that name. None keeps the floats that `Cast` made before,
-            and else makes float32. Those of 16 bits are made of the float32, rounded
-            to the nearest (halves to even) once, at the end of the chain.
+        dtype: "float32", "float16", "bfloat16" or "float64", or NumPy's, torch's or jax's
+            type of that name. None keeps floats that an earlier `Cast` made, and otherwise
+            makes float32. Floats of 16 bits are rounded from float32 to the nearest (halves
+            to even) once, at the end of the chain.
     """
 
     _name = "normalize"
@@ -62,7 +62,7 @@ class Normalize(Op):
 
 
 class Cast(Op):
-    """To another type.
+    """Converts to another type.
 
     Args:
         dtype: "float32", "float16", "bfloat16", "float64", "uint8", or one of int16 to

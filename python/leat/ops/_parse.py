@@ -8,10 +8,10 @@ from leat.ops._op import MOST_SIDE, REAL, WHOLE, Op, dtype_name, fail
 
 
 class ParseInt(Op):
-    """Decimal digits, as WebDataset's ``.cls`` holds them, to a whole number.
+    """Parses decimal digits, as in WebDataset's ``.cls``, to a whole number.
 
-    A batch is an array of shape ``(samples,)``. A sign before the digits and blanks
-    around them are allowed; anything else makes the sample a bad one.
+    A batch is an array of shape ``(samples,)``. A sign before the digits and blanks around
+    them are allowed; anything else makes the sample bad.
 
     Args:
         field: default: cls, cls2, class, count, index, inx or id.
@@ -29,10 +29,10 @@ class ParseInt(Op):
 
 
 class ParseFloat(Op):
-    """A decimal number such as ``-1.5e3``; inf and nan too.
+    """Parses a decimal number such as ``-1.5e3``; also inf and nan.
 
-    A batch is an array of shape ``(samples,)``. Blanks around the number are
-    allowed; anything else makes the sample a bad one.
+    A batch is an array of shape ``(samples,)``. Blanks around the number are allowed;
+    anything else makes the sample bad.
 
     Args:
         field: must be given if there are several fields of bytes.
@@ -53,8 +53,8 @@ class ParseFloat(Op):
 
 
 class ParseText(Op):
-    """UTF-8 to str; a batch is a list of them. Bytes that are not UTF-8 make the
-    sample a bad one.
+    """Decodes UTF-8 to str; a batch is a list of str. Bytes that are not UTF-8 make the
+    sample bad.
 
     Args:
         field: default: txt, text or transcript.
@@ -67,7 +67,7 @@ class ParseText(Op):
 
 
 class ParseJson(Op):
-    """A number, a text or a list of numbers out of a JSON document.
+    """Reads a number, a text or a list of numbers from a JSON document.
 
     Numbers come as an array of shape ``(samples,)``, lists as ``(samples, length)``,
     lists of lists as ``(samples, rows, columns)``, texts as a list of str. Whole
@@ -75,9 +75,9 @@ class ParseJson(Op):
     bool, unless `dtype` says otherwise; without it, samples that mix these are an
     error. Several such ops on one field read it once.
 
-    A sample is a bad one if its document is no JSON, has nothing at `path`, or holds
-    an object, a null, uneven lists, a number beyond int64 or more than 65,536
-    numbers there; or if it nests more than 256 deep.
+    A sample is bad if its document is not JSON, nests more than 256 deep, or has nothing at
+    `path`. It is also bad if `path` holds an object, a null, uneven lists, a number beyond
+    int64 or more than 65,536 numbers.
 
     Args:
         path: where the value is: ``"a.b[0]"``, ``'a["b.c"]'``. None takes the whole
@@ -113,28 +113,27 @@ class ParseJson(Op):
 
 
 class ParseBoxes(Op):
-    """Boxes out of a JSON document, which follow the picture that they lie in.
+    """Reads boxes from a JSON document; the boxes follow their picture.
 
         ops = [DecodeImage("jpg"),
                ParseBoxes("json", path="annotations[*].bbox", format="xywh",
                           labels="annotations[*].category_id"),
                RandomResizedCrop(512), RandomHorizontalFlip(), Cast()]
 
-    A sample's boxes are a float32 array of shape ``(boxes, 4)``: left, top, right,
-    bottom, in pixels of the delivered picture, for any `format` of theirs; a batch of
-    them is a `leat.Ragged`. With `labels` there is a second field, int64 of shape
-    ``(boxes,)``, for the same boxes. Ops that move the pixels of the first image of
-    the sample (or its first mask, if it has no image) move its boxes by the same draw;
-    they come behind this op and name no `field`.
+    A sample's boxes are a float32 array of shape ``(boxes, 4)``: left, top, right, bottom,
+    in pixels of the delivered picture, whatever their `format`; a batch of them is a
+    `leat.Ragged`. With `labels` there is a second field, int64 of shape ``(boxes,)``, for
+    the same boxes. Ops that move the pixels of the first image of the sample (or its first
+    mask, if it has no image) move its boxes by the same draw; they come behind this op and
+    name no `field`.
 
-    A crop keeps the part of a box that it leaves. The box is dropped, with its
-    label, if it is narrower or lower than `min_size` (1 pixel, as in torchvision's
-    `SanitizeBoundingBoxes`), or if less than `min_visibility` of its area is left
-    (0, as Albumentations').
+    A crop clips each box. The op drops a box, with its label, if the rest is narrower or
+    lower than `min_size` (1 pixel, as in torchvision's `SanitizeBoundingBoxes`), or if less
+    than `min_visibility` of its area is left (0, as Albumentations').
 
-    A sample is a bad one if its document is no JSON or longer than 2 MiB, has nothing
-    at `path`, or boxes of other than 4 numbers there, or not one whole number at
-    `labels` for each.
+    A sample is bad if its document is not JSON or is longer than 2 MiB, if it has nothing
+    at `path` or boxes of other than 4 numbers, or if `labels` does not have one whole
+    number for each box.
 
     Args:
         field: default: json or jsn. A text of the catalogue has to be named.
@@ -184,14 +183,14 @@ class ParseBoxes(Op):
 
 
 class ParseKeypoints(Op):
-    """Points out of a JSON document, which follow the picture that they lie in.
+    """Reads points from a JSON document; the points follow their picture.
 
-    A sample's points are a float32 array of shape ``(points, 2)``: x and y in pixels
-    of the delivered picture. If rows have three numbers, as COCO's do, the third one
-    stays, and becomes 0 if a crop cut the point off. A batch of them is a
-    `leat.Ragged`. No point is dropped or moved to an edge, so that the third one of a
-    skeleton stays the third: points outside have coordinates outside. A point is a
-    pixel, as in torchvision: mirrored, x becomes the width less 1 less x.
+    A sample's points are a float32 array of shape ``(points, 2)``: x and y in pixels of the
+    delivered picture. If rows have three numbers, as COCO's do, the third one stays, and
+    becomes 0 if a crop cut the point off. A batch of them is a `leat.Ragged`. The op drops
+    no point and moves none to an edge, so the third point of a skeleton stays the third; a
+    point outside the picture has coordinates outside. A point is a pixel, as in
+    torchvision: mirroring changes x to width - 1 - x.
 
     They move with the picture as boxes do; see `ParseBoxes`, also for bad samples.
 
@@ -218,16 +217,15 @@ class ParseKeypoints(Op):
 
 
 class LoadNpy(Op):
-    """An array as `numpy.save` writes it (.npy 1.0 to 3.0).
+    """Reads an array as `numpy.save` writes it (.npy 1.0 to 3.0).
 
-    A batch is an array of shape ``(samples, ...)`` and of the file's type: bool, int8
-    to int64, uint8 to uint64, float16 to float64, complex64 or complex128. The first
-    sample decides about shape and type; one that differs raises, and the error names
-    both keys.
+    A batch is an array of shape ``(samples, ...)`` and of the file's type: bool, int8 to
+    int64, uint8 to uint64, float16 to float64, complex64 or complex128. The first sample
+    decides shape and type; a sample that differs raises, and the error names both keys.
 
-    Raises `leat.InvalidArgument` for arrays in Fortran order, big-endian ones, and
-    such as hold Python objects, structures, texts or dates. A file that is damaged,
-    or holds more than one array, is a bad sample.
+    Raises `leat.InvalidArgument` for arrays in Fortran order, for big-endian arrays, and
+    for arrays of Python objects, structures, texts or dates. A file that is damaged, or
+    holds more than one array, is a bad sample.
 
     Args:
         field: default: npy.

@@ -9,22 +9,22 @@ from leat.ops._op import Op, fail
 
 
 class Python(Op):
-    """A function of yours, in the threads that decode.
+    """Calls a function of yours in the threads that decode.
 
         def augment(image, rng):            # (H, W, 3) uint8, as DecodeImage gives it
             return albumentation(image=image)["image"]
 
         ops = [DecodeImage(layout="HWC"), Python(augment)]
 
-    It gets what the ops before made of the field: an array of its own, or a str; if
-    there are none, the bytes of the field, or the column of the catalogue that `field`
-    names: a number as an array of shape ``()``, a text as a str. It gives back an array, a torch tensor, a
-    PIL image, a number or a str. Other ops may follow it: functions of yours, and
-    Leat's own for images, which take a uint8 array in the layout of `DecodeImage`
-    (HWC if the chain has none) and keep it.
+    The function gets the result of the ops before it: an array of its own, or a str. If it
+    is the first op, it gets the bytes of the field, or the column of the catalogue that
+    `field` names: a number as an array of shape ``()``, a text as a str. It returns an
+    array, a torch tensor, a PIL image, a number or a str. Other ops may follow: functions
+    of yours, and Leat's own ops for images, which take a uint8 array in the layout of
+    `DecodeImage` (HWC if the chain has none) and keep that layout.
 
-    **Several fields.** With ``fields=`` it gets one argument for each, and gives back
-    a tuple of as many, which take their places:
+    **Several fields.** With ``fields=`` the function gets one argument for each field, and
+    returns a tuple of as many values, which replace them:
 
         def paste(image, mask, rng):
             ...
@@ -32,30 +32,30 @@ class Python(Op):
 
         ops = [DecodeImage("photo"), DecodeMask("labels"), Python(paste, fields=("image", "mask"))]
 
-    Such fields are not kept decoded by a cache.
+    A cache keeps such fields as bytes.
 
-    **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator`
-    that depends on the seed, the epoch and the sample alone. One that draws from the
-    generators of `random`, NumPy or torch says ``global_rng=True``: they are seeded
-    likewise before each call, and such functions run one after another. Then threads,
+    **Draws.** A function with a parameter ``rng`` gets a `numpy.random.Generator` that
+    depends on the seed, the epoch and the sample alone. If a function draws from the
+    generators of `random`, NumPy or torch, give ``global_rng=True``: Leat then seeds them
+    in the same way before each call, and runs such functions one after another. So threads,
     world size and resume change no draw.
 
-    **Threads.** Several threads call it at once, each with another sample. While it
-    runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and torch let
-    go of it in most of their work. A function that takes longer than the training
-    step in Python alone belongs into processes: see `leat.torch.DataLoader`.
+    **Threads.** Several threads call the function at once, each with another sample. While
+    it runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and torch release
+    the GIL in most of their work. If the Python code alone takes longer than the training
+    step, use processes: see `leat.torch.DataLoader`.
 
     **Errors.** `next()` raises the function's exception, with its traceback and a
     note that names the sample.
 
     Args:
-        function: of one value, and of ``rng`` if it draws.
+        function: takes one value, and ``rng`` if it draws.
         fields: names of two or more fields, instead of `field` and `to`.
-        per: ``"sample"``; or ``"batch"``: it gets the batch as the loader delivers
-            it (or the one field that `field` names), in the thread that calls
-            `next()`, and gives back what is delivered instead.
+        per: ``"sample"``; or ``"batch"``: it gets the batch as the loader delivers it (or
+            the one field that `field` names), in the thread that calls `next()`, and
+            returns the batch to deliver instead.
         field: the field; None for that of the op before, or the only one.
-        to: the name of its field from there on.
+        to: the new name of its field.
         ragged: the first dimension may differ from sample to sample: `leat.Ragged`;
             of several fields, of each. One that is a `leat.Ragged` before stays so.
         global_rng: it draws from the process's own generators.

@@ -4,9 +4,9 @@
 
     loader = DataLoader(dataset, batch_size=64, shuffle=True, num_workers=4)
 
-Same arguments, same batches in the same order; the items of a batch, and of the
-batches ahead, are fetched at once. docs/coming-from/pytorch-dataloader.md
-has both side by side.
+It takes the same arguments and gives the same batches in the same order, but it fetches the
+items of a batch, and of the batches ahead, concurrently.
+docs/coming-from/pytorch-dataloader.md compares the two.
 """
 
 from leat.torch._loader import DataLoader

@@ -29,7 +29,7 @@ DEFAULT_THREADS = 64
 
 @checks_names()
 class DataLoader(torch.utils.data.DataLoader[T]):
-    """torch's DataLoader, but threads fetch its items at once.
+    """torch's DataLoader, but threads fetch its items concurrently.
 
     It takes torch's arguments and gives torch's batches: the same items in the same
     order, from the same draws of the same generators. It *is* a torch DataLoader
@@ -45,28 +45,28 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     - ``multiprocessing_context=``: torch's own n worker processes. With ``threads=``
       each fetches the items of its batch by so many threads.
 
-    ``dataset[i]`` is called by several threads at a time, so it must allow that. An
-    IterableDataset is iterated by torch's own iterators, processes included.
+    Several threads call ``dataset[i]`` at a time, so it must allow that. torch's own
+    iterators, with their processes, iterate an IterableDataset.
 
-    A `leat.Dataset` is served by the engine: see ``engine=``. Without a sampler in
-    the engine's order, sharded by rank; with ``sampler`` or ``batch_sampler`` in
-    theirs, which torch's DataLoader would give, and ``collate_fn`` gets the list of
-    samples, each a dict (a tuple with ``engine={"batch": "tuple"}``).
+    The engine serves a `leat.Dataset`: see ``engine=``. Without a sampler, samples come in
+    the engine's order, sharded by rank. With ``sampler`` or ``batch_sampler`` they come in
+    the order that torch's DataLoader would give. ``collate_fn`` gets the list of samples,
+    each a dict (a tuple with ``engine={"batch": "tuple"}``).
 
     Args (besides torch's):
-        threads: the most items that are fetched at a time, over all batches; None
-            for 64. 1 with ``num_workers=0`` is torch's way exactly.
+        threads: the largest number of items to fetch at a time, over all batches; None for
+            64. 1 with ``num_workers=0`` works exactly as torch does.
         engine: for a `leat.Dataset`, further arguments of `leat.Loader`, such as
             ``{"ops": [...], "fields": ("image", "label"), "batch": "tuple"}``.
 
-    Errors are those of torch. The exception of an item is raised by the next() that
-    would have returned its batch: the same exception with its own traceback, and a
-    note that names the index. Other batches are not affected.
+    Errors are those of torch. If an item raises, the next() that would have returned its
+    batch raises the same exception, with its own traceback and a note that names the index.
+    Other batches are not affected.
 
     Raises:
-        leat.InvalidArgument: ``threads`` or ``engine`` cannot be, the dataset is a URL
-            or a path, or it is ours and torch's argument cannot be honoured; the message
-            says what can.
+        leat.InvalidArgument: ``threads`` or ``engine`` is invalid, the dataset is a URL or
+            a path, or the engine cannot honour an argument of torch's for a `leat.Dataset`;
+            the message says what to do instead.
     """
 
     dataset: Any
@@ -145,14 +145,14 @@ class DataLoader(torch.utils.data.DataLoader[T]):
 
     @classmethod
     def like(cls, loader: torch.utils.data.DataLoader[T], *, threads: int | None = None) -> DataLoader[T]:
-        """One with the dataset, the batches and the settings of a DataLoader of torch's.
+        """A DataLoader with the dataset, the batches and the settings of one of torch's.
 
-        For what builds torch's own, such as Accelerate::
+        Use it with libraries that build torch's own, such as Accelerate::
 
             loader = accelerator.prepare(torch_loader)
             loader.base_dataloader = DataLoader.like(loader.base_dataloader)
 
-        Its sampler and generator are shared, not copied: iterate over one of the two.
+        The two share sampler and generator: iterate over only one of them.
         """
         batches: dict[str, Any] = {"batch_sampler": loader.batch_sampler}
         if loader.batch_sampler is None:  # Without batches.
@@ -194,8 +194,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         then up to it. A dataset's is as of now: with ``num_workers=0`` it is exact.
 
         Raises:
-            leat.InvalidArgument: worker processes with ``in_order=False``, of which
-                torch does not tell which batches were delivered.
+            leat.InvalidArgument: worker processes with ``in_order=False``: torch does not
+                tell which of their batches were delivered.
         """
         if self._engine is not None and not self._is_sampled:
             return self._engine.state_dict()
@@ -220,12 +220,12 @@ class DataLoader(torch.utils.data.DataLoader[T]):
                 "dataset": dataset_state}  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Makes the next iter() go on after the last batch delivered when it was saved.
+        """Makes the next iter() continue after the last batch delivered before the save.
 
-        torch's global generator is left as it is: save it beside, as for a model.
+        This does not touch torch's global generator: save that separately, as for a model.
 
         Raises:
-            leat.InvalidArgument: it is of other data, or of other batches.
+            leat.InvalidArgument: the state is of other data, or of other batches.
         """
         if self._engine is not None and not self._is_sampled:
             self.sampler.take_epoch()  # One set before is not meant for this state.
