@@ -22,9 +22,6 @@ Result<void> check_kept(const OpenedStore& opened, const OpenedCatalogue& found,
   return check_access(*opened.store, opened.prefix, *found.catalogue, stop);
 }
 
-/// A sample is looked at one field at a time, in parts if it is large.
-constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
-
 Result<std::shared_ptr<const Catalogue>> shared(Result<Buffer> file) {
   if (!file) return std::move(file).error();
   LEAT_TRY(Catalogue catalogue, Catalogue::open(*std::move(file)));
@@ -101,7 +98,7 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
 
 Result<Dataset> open_manifest(std::span<const std::string> places,
                               const StoreOptions& store,
-                              const Manifest& manifest,
+                              const MakeManifest& make,
                               std::string_view description,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop) {
@@ -117,12 +114,17 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
       const OpenedCatalogue found,
       open_or_make(
           fmt::format("{}\nmanifest {}", opened.identity, description), options,
-          [&] {
+          [&]() -> Result<BuiltCatalogue> {
+            LEAT_TRY(const Manifest manifest, make());
             return build_from_manifest(*opened.store, opened.prefix, manifest,
                                        options.index, stop);
           },
           env, stop));
-  LEAT_TRY_VOID(check_kept(opened, found, stop));
+  // The sources of derived objects have just been listed, and making one takes
+  // more than a byte.
+  if (store.derivation == nullptr) {
+    LEAT_TRY_VOID(check_kept(opened, found, stop));
+  }
   LEAT_TRY(Dataset dataset,
            dataset_of(fmt::format("{}", fmt::join(places, " + ")), store, found,
                       std::move(opening)));
@@ -140,10 +142,11 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
   LEAT_TRY(
       const OpenedCatalogue found,
       open_or_make(
-          fmt::format("{}\ntokens kind {} bytes {} windows {} stride {} {}",
+          fmt::format("{}\ntokens kind {} bytes {} windows {} stride {} {}{}",
                       opened.identity, static_cast<char>(windows.kind),
                       windows.item_bytes, windows.seq_len, windows.stride,
-                      options.index.selection.text()),
+                      options.index.selection.text(),
+                      windows.eos ? fmt::format(" eos {}", *windows.eos) : ""),
           options,
           [&] {
             return build_token_windows(*opened.store, opened.prefix, windows,
@@ -205,6 +208,7 @@ Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
     options.max_in_flight = share.max_in_flight;
     options.most_in_flight = share.most_in_flight;
     options.io_threads = share.io_threads;
+    if (share.derived_bytes != 0) options.derived_bytes = share.derived_bytes;
     return options;
   };
   if (dataset.parts.empty()) {
@@ -213,41 +217,6 @@ Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
   std::vector<StorePlace> places = dataset.parts;
   for (StorePlace& place : places) place.options = within(place.options);
   return open_joined_store(places, env, metrics);
-}
-
-Result<std::unique_ptr<SampleReader>> SampleReader::open(Dataset dataset,
-                                                         const Env& env) {
-  LEAT_TRY(OpenedStore store,
-           open_store_of(dataset, kReaderShare, env, nullptr));
-  return std::unique_ptr<SampleReader>(
-      new SampleReader(std::move(dataset), std::move(store)));
-}
-
-SampleReader::SampleReader(Dataset dataset, OpenedStore store)
-    : dataset_(std::move(dataset)),
-      store_(std::move(store)),
-      checks_etags_(etags_apply(*dataset_.catalogue, *store_.store)) {}
-
-Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
-                                  std::stop_token stop) {
-  const Catalogue& catalogue = *dataset_.catalogue;
-  const ByteRange range = catalogue.range(field, sample);
-  if (range.is_missing()) {
-    return Error(
-        ErrorCode::kNotFound,
-        fmt::format("sample {} ({}) has no field \"{}\"", sample.value,
-                    catalogue.key(sample), catalogue.fields()[field].name));
-  }
-  Buffer bytes(range.length_bytes);
-  if (range.length_bytes == 0) return bytes;
-  const ObjectView view = catalogue.object(range.object);
-  ReadRequest request;
-  request.object = {.key = key_in_store(store_.prefix, view.key),
-                    .etag = checks_etags_ ? std::string(view.etag) : ""};
-  request.offset = range.offset;
-  request.into = bytes.span();
-  LEAT_TRY_VOID(read_range(*store_.store, std::move(request), std::move(stop)));
-  return bytes;
 }
 
 }  // namespace leat

@@ -76,16 +76,20 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const Env& env,
                                           const std::stop_token& stop);
 
-/// A dataset whose samples are the rows of `manifest`; its keys lie below the
+/// Makes a manifest when it is asked for. Errors: any
+using MakeManifest = std::function<Result<Manifest>()>;
+
+/// A dataset whose samples are the rows of a manifest; its keys lie below the
 /// one place, or begin with joined_prefix() of one of several. The catalogue is
 /// kept in the user's cache under `description`, which has to say all that the
-/// manifest says (a hash of it, for one); empty: it is not kept. Blocks.
+/// manifest says (a hash of it, for one); empty: it is not kept. `make` is
+/// asked if none is kept, on this thread, in one process of this node. Blocks.
 ///
 /// REQUIRES: at least one place.
-/// Errors: as open_dataset and build_from_manifest
+/// Errors: as open_dataset, build_from_manifest and `make`
 Result<Dataset> open_manifest(std::span<const std::string> places,
                               const StoreOptions& store,
-                              const Manifest& manifest,
+                              const MakeManifest& make,
                               std::string_view description,
                               const CatalogueOptions& options, const Env& env,
                               std::stop_token stop);
@@ -117,34 +121,13 @@ struct StoreShare {
   std::size_t max_in_flight = 1;
   std::size_t io_threads = 1;
   std::size_t most_in_flight = 0;  ///< As StoreOptions has it.
+  /// As StoreOptions has it; 0: as that says.
+  std::uint64_t derived_bytes = 0;
 };
 
 /// Opens the place of a dataset, or all places of a joined one. `share` wins
 /// over the dataset's own options.
 Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
                                   const Env& env, Metrics* metrics);
-
-/// Reads single samples, for looking at them.
-///
-/// Threads: any.
-class SampleReader {
- public:
-  /// Sends nothing. Errors: as open_store().
-  static Result<std::unique_ptr<SampleReader>> open(Dataset dataset,
-                                                    const Env& env);
-
-  /// The bytes of a field. Blocks.
-  ///
-  /// REQUIRES: sample and field are of the dataset, the field is kBytes.
-  /// Errors: as Store::read; kNotFound if the sample has no such field
-  Result<Buffer> read(std::size_t field, SampleId sample, std::stop_token stop);
-
- private:
-  SampleReader(Dataset dataset, OpenedStore store);
-
-  const Dataset dataset_;
-  const OpenedStore store_;
-  const bool checks_etags_;
-};
 
 }  // namespace leat

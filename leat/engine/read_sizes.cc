@@ -7,6 +7,7 @@
 
 #include "leat/cache/segment_format.h"
 #include "leat/pipeline/run_context.h"
+#include "leat/store/layers/derived_key.h"
 
 namespace leat {
 namespace {
@@ -21,6 +22,17 @@ ByteRange hull_of(ByteRange a, ByteRange b) {
 }
 
 }  // namespace
+
+std::uint64_t piece_bytes_of(const Catalogue& catalogue) {
+  constexpr std::uint64_t kWhole = std::uint64_t{1} << 48;  // No object is.
+  for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
+    const auto object = ObjectIndex{static_cast<std::uint32_t>(i)};
+    if (!is_derived_key(catalogue.object(object).key)) {
+      return BlockMap::kDefaultPieceBytes;
+    }
+  }
+  return kWhole;
+}
 
 ReadSize read_size_of(ByteRange range) {
   if (range.is_missing() || range.length_bytes == 0) return {.requests = 0};
@@ -43,7 +55,8 @@ void read_as_usual(std::shared_ptr<const Catalogue> catalogue,
   job.order.shuffle = usual_shuffle(catalogue->layout());
   job.tail = Tail::kDrop;
   if (has_windows(job.order.shuffle)) {
-    job.blocks = std::make_shared<BlockMap>(BlockMap::build(*catalogue));
+    job.blocks = std::make_shared<BlockMap>(
+        BlockMap::build(*catalogue, piece_bytes_of(*catalogue)));
   }
   if (!reads_pieces(catalogue->layout(), job.ranks)) {
     job.unit = ReadUnit::kSample;

@@ -13,6 +13,10 @@ constexpr Shuffle usual_shuffle(Layout layout) {
   return layout == Layout::kShards ? Shuffle::kBlock : Shuffle::kFull;
 }
 
+/// How long the pieces of shards are: as ever, but objects that are derived
+/// from others (derived_key.h) are whole pieces, if all are.
+std::uint64_t piece_bytes_of(const Catalogue& catalogue);
+
 /// One rank reads whole pieces of shards; one of several would read W times
 /// what it delivers, so it reads sample by sample.
 constexpr bool reads_pieces(Layout layout, std::uint32_t world_size) {

@@ -49,6 +49,12 @@ OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   opened.store = std::make_unique<RetryingStore>(
       std::move(limited), retries, options.seed.value_or(draw_seed()), metrics,
       std::move(driver.notes));
+  if (options.derivation != nullptr) {
+    DerivedStoreOptions making;
+    making.most_bytes = options.derived_bytes;
+    opened.store = std::make_unique<DerivedStore>(std::move(opened.store),
+                                                  options.derivation, making);
+  }
   opened.prefix = std::move(driver.prefix);
   opened.identity = std::move(driver.identity);
   opened.endpoint = std::move(driver.endpoint);
@@ -109,7 +115,13 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
     parts.push_back({std::move(driver.store), std::move(driver.prefix)});
   }
   joined.store = std::make_unique<JoinedStore>(std::move(parts));
-  return wrap(std::move(joined), places.front().options, metrics);
+  StoreOptions options = places.front().options;
+  for (const StorePlace& place : places) {
+    if (options.derivation == nullptr) {
+      options.derivation = place.options.derivation;
+    }
+  }
+  return wrap(std::move(joined), options, metrics);
 }
 
 ObjectUrl split_object_url(std::string_view url) {

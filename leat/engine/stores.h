@@ -15,6 +15,7 @@
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
 #include "leat/store/diagnosis.h"
+#include "leat/store/layers/derived_store.h"
 #include "leat/store/layers/limited_store.h"
 #include "leat/store/store.h"
 
@@ -43,6 +44,11 @@ struct StoreOptions {
   std::uint32_t max_attempts = 0;
   /// The seed of the jitter between tries; nullopt draws one.
   std::optional<std::uint64_t> seed;
+  /// Makes the objects whose keys say what they are made of (derived_store.h);
+  /// null: there are none.
+  std::shared_ptr<const Derivation> derivation = nullptr;
+  /// The memory that these may take.
+  std::uint64_t derived_bytes = 256 << 20;
 };
 
 class CachedStore;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/mutex.h"
 #include "leat/dataset/catalogue_writer.h"
 
 namespace leat {
@@ -40,6 +41,45 @@ std::string_view name_of(NpyKind kind, std::uint32_t item_bytes) {
   return "another type";
 }
 
+/// Whether a number from 0 may be an item.
+bool is_item(const DtypeName& dtype, std::uint64_t number) {
+  if (dtype.kind == NpyKind::kFloat) return false;
+  const std::uint32_t bits =
+      8 * dtype.item_bytes - (dtype.kind == NpyKind::kSigned ? 1 : 0);
+  return bits == 64 || number >> bits == 0;
+}
+
+/// How much is looked through at a time for ends of documents, and in which
+/// parts that is read. The first is a whole number of items.
+constexpr std::uint64_t kScannedBytes = 64 << 20;
+constexpr std::uint64_t kPartBytes = 8 << 20;
+
+/// Reads a range by several requests at once.
+Result<void> read_in_parts(Store& store, const ObjectId& object,
+                           std::uint64_t offset, std::span<std::byte> into,
+                           const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar changed;
+  std::size_t left = (into.size() + kPartBytes - 1) / kPartBytes;
+  Result<void> all;
+  for (std::size_t at = 0; at < into.size(); at += kPartBytes) {
+    ReadRequest request;
+    request.object = object;
+    request.offset = offset + at;
+    request.into =
+        into.subspan(at, std::min<std::size_t>(kPartBytes, into.size() - at));
+    store.read(std::move(request), stop, [&](Result<void> result) {
+      const MutexLock lock(mutex);
+      if (!result && all) all = std::move(result);
+      --left;
+      changed.notify_all();
+    });
+  }
+  MutexLock lock(mutex);
+  changed.wait(lock, [&] { return left == 0; });
+  return all;
+}
+
 /// The bytes of a file that are tokens.
 struct Span {
   std::uint64_t begin = 0;
@@ -64,6 +104,7 @@ class Cutter {
     }
     const ObjectIndex object = writer_.add_object(
         {.key = file.key, .etag = file.etag, .size_bytes = file.size_bytes});
+    if (windows_.eos) return add_documents(file, object, *span, stop);
     const std::uint64_t window = windows_.seq_len * windows_.item_bytes;
     const std::uint64_t step = windows_.stride * windows_.item_bytes;
     std::uint64_t begin = span->begin;
@@ -83,6 +124,51 @@ class Cutter {
   }
 
  private:
+  /// Reads the file, and cuts it behind each end of a document.
+  Result<void> add_documents(const ObjectInfo& file, ObjectIndex object,
+                             Span span, const std::stop_token& stop) {
+    Buffer bytes(std::min<std::uint64_t>(kScannedBytes, span.end - span.begin));
+    const ObjectId id{.key = key_in_store(prefix_, file.key),
+                      .etag = file.etag};
+    std::uint64_t begin = span.begin;
+    std::uint64_t windows = 0;
+    for (std::uint64_t at = span.begin; at < span.end; at += bytes.size()) {
+      const auto part = bytes.span().first(
+          std::min<std::uint64_t>(bytes.size(), span.end - at));
+      LEAT_TRY_VOID(read_in_parts(store_, id, at, part, stop));
+      for (std::size_t i = 0; i < part.size(); i += windows_.item_bytes) {
+        if (item_at(part.subspan(i)) != *windows_.eos) continue;
+        const std::uint64_t end = at + i + windows_.item_bytes;
+        add_document(file, object, {begin, end}, windows);
+        begin = end;
+      }
+    }
+    if (begin < span.end)
+      add_document(file, object, {begin, span.end}, windows);
+    return {};
+  }
+
+  void add_document(const ObjectInfo& file, ObjectIndex object, Span document,
+                    std::uint64_t& windows) {
+    const std::uint64_t window = windows_.seq_len * windows_.item_bytes;
+    const std::uint64_t step = windows_.stride * windows_.item_bytes;
+    for (std::uint64_t begin = document.begin;; begin += step) {
+      const std::uint64_t left = document.end - begin;
+      writer_.add_sample(fmt::format("{}:{}", file.key, windows++));
+      writer_.set_range(tokens_, {object, begin, std::min(window, left)});
+      if (left <= window) return;
+    }
+  }
+
+  /// The first number of `bytes`.
+  std::uint64_t item_at(std::span<const std::byte> bytes) const {
+    std::uint64_t item = 0;
+    for (std::uint32_t i = 0; i < windows_.item_bytes; ++i) {
+      item |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
+    }
+    return item;
+  }
+
   Result<Span> span_of(const ObjectInfo& file, const std::stop_token& stop) {
     if (file.key.ends_with(".npy")) return span_of_npy(file, stop);
     if (file.size_bytes % windows_.item_bytes != 0) {
@@ -137,8 +223,8 @@ class Cutter {
 }  // namespace
 
 Result<TokenWindows> token_windows(std::string_view dtype,
-                                   std::uint64_t seq_len,
-                                   std::uint64_t stride) {
+                                   std::uint64_t seq_len, std::uint64_t stride,
+                                   std::optional<std::uint64_t> eos) {
   // A window is a range of an object, at most 2^48 bytes.
   if (seq_len == 0 || seq_len >= std::uint64_t{1} << 40) {
     return Error(
@@ -155,8 +241,12 @@ Result<TokenWindows> token_windows(std::string_view dtype,
   std::string names;
   for (const DtypeName& known : kDtypes) {
     if (known.name == dtype) {
+      if (eos && !is_item(known, *eos)) {
+        return Error(ErrorCode::kInvalidArgument,
+                     fmt::format("eos={} is no number of {}", *eos, dtype));
+      }
       return TokenWindows{known.kind, known.item_bytes, seq_len,
-                          stride == 0 ? seq_len : stride};
+                          stride == 0 ? seq_len : stride, eos};
     }
     names += names.empty() ? "" : ", ";
     names += known.name;

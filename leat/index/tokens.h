@@ -2,6 +2,7 @@
 // length.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct TokenWindows {
   std::uint32_t item_bytes = 2;
   std::uint64_t seq_len = 0;  ///< Tokens a window.
   std::uint64_t stride = 0;   ///< Tokens from a window to the next; never 0.
+  /// The token that ends a document: windows then begin and end with documents,
+  /// and a document's last one may be shorter. Not of floats.
+  std::optional<std::uint64_t> eos = std::nullopt;
 };
 
 /// Makes the catalogue of the windows of the `.bin` and `.npy` files below
@@ -27,6 +31,9 @@ struct TokenWindows {
 /// sample is `seq_len` tokens, the field `tokens`; a window begins each
 /// `stride` tokens, none reaches from file to file, and the rest at the end of
 /// a file is left out. Blocks.
+///
+/// With `eos` all files are read once, to find where documents end; then each
+/// token is in a window, that of the end in its document's last.
 ///
 /// A `.bin` is nothing but tokens, little-endian; the header of a `.npy` is
 /// read, and has to agree.
@@ -47,9 +54,11 @@ Result<BuiltCatalogue> build_token_windows(Store& store,
 /// `stride` of 0 is seq_len: windows that do not overlap.
 ///
 /// Errors: kInvalidArgument: no such type (names those there are), a seq_len of
-/// 0, or a stride above seq_len, which would leave tokens out
+/// 0, a stride above seq_len, which would leave tokens out, or an eos that is
+/// no number of that type
 Result<TokenWindows> token_windows(std::string_view dtype,
                                    std::uint64_t seq_len,
-                                   std::uint64_t stride = 0);
+                                   std::uint64_t stride = 0,
+                                   std::optional<std::uint64_t> eos = {});
 
 }  // namespace leat

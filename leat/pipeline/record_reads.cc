@@ -72,7 +72,7 @@ Result<bool> RecordReads::fetch_record(SampleWork& sample, std::size_t f,
   std::unique_ptr<RecordWork> work = work_of(sample, f, range);
   if (work->cut == nullptr) {
     // Beside a decoded sample, or the piece were needed for its sake.
-    if (!is_kept || !reads_.shares_piece(sample)) return false;
+    if (!is_kept || !reads_.shares_piece(sample, range)) return false;
     LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work)));
     return true;
   }
@@ -92,7 +92,7 @@ Result<bool> RecordReads::fetch_record(SampleWork& sample, std::size_t f,
   work->trial = form->begin_trial();
   if (work->trial == nullptr && !is_kept) {
     // A piece that is kept whole has no sample made before the next epoch.
-    work->is_open = form->is_open() && !reads_.shares_piece(sample);
+    work->is_open = form->is_open() && !reads_.shares_piece(sample, range);
     if (!work->is_open) return false;
     LEAT_TRY_VOID(fetch_to_keep(sample, f, range, std::move(work)));
     return true;
@@ -153,7 +153,7 @@ Result<void> RecordReads::fetch_to_keep(SampleWork& sample, std::size_t f,
                                         std::unique_ptr<RecordWork> work) {
   RecordId bytes_id = work->id;
   bytes_id.made_by.reset();
-  const bool takes_piece = reads_.shares_piece(sample) &&
+  const bool takes_piece = reads_.shares_piece(sample, range) &&
                            !context_.decoded->records().record_bytes(bytes_id);
   SampleWork::Fetched fetched{.column = context_.fields[f].column};
   const std::uint64_t wanted =

@@ -64,7 +64,7 @@ void SampleReads::let_go_of_batch() {
 
 Result<void> SampleReads::fetch(SampleWork& sample, std::size_t f,
                                 ByteRange range) {
-  if (shares_piece(sample)) return fetch_from_piece(sample, f, range);
+  if (shares_piece(sample, range)) return fetch_from_piece(sample, f, range);
   const DeliveredField& field = context_.fields[f];
   std::span<std::byte> into;
   SampleWork::Fetched fetched{.column = field.column};
@@ -179,8 +179,15 @@ Result<std::shared_ptr<Piece>> SampleReads::piece_for(SampleId sample,
   return piece;
 }
 
+bool SampleReads::shares_piece(const SampleWork& sample,
+                               ByteRange range) const {
+  if (!takes_pieces(sample)) return false;
+  const auto found = pieces_.find(context_.pieces->block_of(sample.id));
+  return found == pieces_.end() || found->second.piece->object == range.object;
+}
+
 void SampleReads::release_piece(const SampleWork& sample) {
-  if (!shares_piece(sample)) return;
+  if (!takes_pieces(sample)) return;
   const auto found = pieces_.find(context_.pieces->block_of(sample.id));
   if (found == pieces_.end() || --found->second.samples_left != 0) return;
   memory_.let_go(found->second.piece->bytes.size());

@@ -57,11 +57,9 @@ class SampleReads {
   /// Takes the bytes out of a piece, which is read if it was not.
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
                                 ByteRange range);
-  /// Whether it does. Padding repeats samples whose pieces are long gone: it
-  /// reads them by themselves.
-  bool shares_piece(const SampleWork& sample) const {
-    return context_.pieces != nullptr && sample.is_valid;
-  }
+  /// Whether it does. A piece is of one object: fields that lie in others are
+  /// read by themselves.
+  bool shares_piece(const SampleWork& sample, ByteRange range) const;
   /// Every field of the sample was planned.
   void release_piece(const SampleWork& sample);
   /// Nothing more will be planned.
@@ -96,6 +94,11 @@ class SampleReads {
     std::shared_ptr<Piece> piece;
     std::uint64_t samples_left;  // Not yet planned.
   };
+  /// Padding repeats samples whose pieces are long gone: it reads them by
+  /// themselves.
+  bool takes_pieces(const SampleWork& sample) const {
+    return context_.pieces != nullptr && sample.is_valid;
+  }
   Result<std::shared_ptr<Piece>> piece_for(SampleId sample, ByteRange range);
 
   const RunContext& context_;

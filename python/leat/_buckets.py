@@ -50,17 +50,17 @@ class SizeBuckets:
             )
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST:
             raise InvalidArgument(f"SizeBuckets: count={count!r}; it is 1 to {_MOST}")
-        self._by = by
+        self.by = by
         self.count = count
 
     def __repr__(self) -> str:
-        by = ", ".join(map(repr, self._by)) if isinstance(self._by[0], str) else "…"
+        by = ", ".join(map(repr, self.by)) if isinstance(self.by[0], str) else "…"
         return f"leat.SizeBuckets({by}, count={self.count})"
 
     def sizes_of(self, dataset: Any) -> np.ndarray:
         """The sizes of all samples: float64, of shape ``(samples, dimensions)``."""
-        if isinstance(self._by[0], str):
-            for name in self._by:
+        if isinstance(self.by[0], str):
+            for name in self.by:
                 if dataset.fields.get(name) not in ("int64", "float64"):
                     numbers = [n for n, kind in dataset.fields.items() if kind in ("int64", "float64")]
                     raise InvalidArgument(
@@ -68,10 +68,10 @@ class SizeBuckets:
                         f"{', '.join(numbers) or 'none'}. A manifest may have columns of sizes "
                         "(columns=), or give an array of them"
                     )
-            sizes = np.stack([dataset.column(name) for name in self._by], 1).astype(np.float64)
+            sizes = np.stack([dataset.column(name) for name in self.by], 1).astype(np.float64)
         else:
             try:
-                sizes = np.asarray(self._by[0], dtype=np.float64)
+                sizes = np.asarray(self.by[0], dtype=np.float64)
             except (TypeError, ValueError) as error:
                 raise InvalidArgument(f"SizeBuckets: no array of numbers: {error}") from None
             sizes = sizes[:, None] if sizes.ndim == 1 else sizes

@@ -9,11 +9,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Union
+from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from leat import _manifest, _native, _recipe
+from leat import _manifest, _native, _parquet, _recipe
 from leat._arguments import checks_names
 from leat._columns import Columns, bytes_are_no_column, parse_all
 from leat._recipe import Recipe
@@ -26,6 +26,13 @@ _log = logging.getLogger("leat")
 
 Source = Union[str, "os.PathLike[str]"]
 """A URL, a path, or a pattern of them."""
+
+
+class Rows(NamedTuple):
+    """A field's bytes are numbers, as many in each sample unless `is_ragged`."""
+
+    dtype: np.dtype[Any]
+    is_ragged: bool
 
 
 _MOVED = {
@@ -49,6 +56,8 @@ class Dataset:
             (``shard-{0000..0128}.tar``, ``{a,b}``) and wildcards (``*``, ``?``, ``[0-9]``;
             ``**`` is any number of folders). Or a list of these, whose samples come one
             after the other. HTTP cannot list, so braces work there and wildcards raise.
+            The samples of Parquet files are their rows, if nothing else is there: see
+            `parquet`.
         include, exclude: one or several patterns of objects' names below the folder. Only
             objects that match one of `include` count, and none that match one of `exclude`.
             A pattern without a slash matches in every folder.
@@ -85,9 +94,27 @@ class Dataset:
         storage_options: StorageOptions | None = None,
     ) -> None:
         store = checked_storage(storage_options)
+        self._open(url, include, exclude, extensions, refresh, inventory, store)
+
+    def _open(
+        self,
+        url: Source | Sequence[Source],
+        include: str | Sequence[str],
+        exclude: str | Sequence[str],
+        extensions: str | Sequence[str],
+        refresh: str,
+        inventory: str | os.PathLike[str] | None,
+        store: StorageOptions,
+        wanted: frozenset[str] | None = None,
+    ) -> None:
+        """`wanted`: of rows of Parquet files, the columns that somebody asks for, if they are there."""
         told = None if inventory is None else os.fspath(inventory)
         chosen = _chosen(include, exclude, extensions)
         native = _native.Dataset(_sources(url), native_storage(store), refresh, told, chosen)
+        if not extensions and _parquet.are_rows(native):
+            fields = _parquet.choose(native, wanted=wanted)
+            self._set(*_rows_of_parquet(native, url, fields, refresh, chosen, store))
+            return
         options = _recipe.options_said(
             inventory=None if told is None else _recipe.place_anywhere(told),
             include=tuple(chosen[0]),
@@ -101,7 +128,7 @@ class Dataset:
         self,
         native: Any,
         recipe: Recipe | None,
-        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+        dtypes: Mapping[str, Rows] = MappingProxyType({}),
     ) -> None:
         self._native = native
         self._recipe = recipe
@@ -115,11 +142,23 @@ class Dataset:
     def _of(
         cls,
         native: Any,
-        dtypes: Mapping[str, np.dtype] = MappingProxyType({}),
+        dtypes: Mapping[str, Rows] = MappingProxyType({}),
         recipe: Recipe | None = None,
     ) -> Dataset:
         dataset = cls.__new__(cls)
         dataset._set(native, recipe, dtypes)
+        return dataset
+
+    @classmethod
+    def _of_source(
+        cls,
+        url: Source | Sequence[Source],
+        wanted: frozenset[str] | None,
+        storage_options: StorageOptions | None,
+    ) -> Dataset:
+        """Opens what a loader reads that wants these fields; None: all."""
+        dataset = cls.__new__(cls)
+        dataset._open(url, (), (), (), "auto", None, checked_storage(storage_options), wanted)
         return dataset
 
     @classmethod
@@ -234,6 +273,53 @@ class Dataset:
 
     @classmethod
     @checks_names(_MOVED)
+    def parquet(
+        cls,
+        url: Source | Sequence[Source],
+        *,
+        fields: Sequence[str] | None = None,
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        refresh: str = "auto",
+        storage_options: StorageOptions | None = None,
+    ) -> Dataset:
+        """The rows of Parquet files, with the bytes that lie in them, as the Hugging Face
+        Hub keeps images; needs pyarrow.
+
+            leat.Dataset.parquet("s3://bucket/train-*.parquet", fields=("image", "label"))
+
+        A column of binary values, or of structs of ``bytes`` and ``path``, is a field of
+        bytes; numbers are int64 or float64, texts str. Texts called ``label`` are names
+        of classes, and it is their number; so are the names that the library datasets
+        writes into its files. Shuffled in blocks, as shards are; of several columns of
+        bytes, one is read in pieces and the others as they are wanted.
+
+        Columns of bytes are read once when the files are first opened, to learn where
+        each value lies. That is kept in the user's cache folder.
+
+        Args:
+            url: a folder, a file, a pattern or a list, as for `leat.Dataset`.
+            fields: columns; None for all that can be fields.
+            include, exclude, refresh, storage_options: as for `leat.Dataset`.
+
+        Raises:
+            leat.InvalidArgument: a column that is not there or is no field; a row without
+                a value (null); a row group of more than 1 GiB; names it.
+            leat.Corrupt: a file that cannot be read.
+            leat.NotFound: no such file.
+        """
+        if isinstance(fields, str):
+            raise InvalidArgument(f"fields={fields!r}; it is a list of columns: [{fields!r}]")
+        store = checked_storage(storage_options)
+        chosen = _chosen(include, exclude, "parquet")
+        native = _native.Dataset(_sources(url), native_storage(store), refresh, None, chosen)
+        made = cls.__new__(cls)
+        named = _parquet.choose(native, None if fields is None else list(fields))
+        made._set(*_rows_of_parquet(native, url, named, refresh, chosen, store))
+        return made
+
+    @classmethod
+    @checks_names(_MOVED)
     def tokens(
         cls,
         url: Source | Sequence[Source],
@@ -241,6 +327,7 @@ class Dataset:
         dtype: Any,
         seq_len: int,
         stride: int | None = None,
+        eos: int | None = None,
         refresh: str = "auto",
         storage_options: StorageOptions | None = None,
     ) -> Dataset:
@@ -266,6 +353,12 @@ class Dataset:
             stride: tokens from the beginning of a window to that of the next, at
                 most `seq_len`; None for `seq_len`. If it is ``seq_len - 1``, each
                 window begins with the last token of the one before it.
+            eos: the token that ends a document, and is its last: windows then begin and
+                end with documents, and are at most `seq_len` long; a batch is a
+                `leat.Ragged`, whose ``offsets`` are what kernels call cu_seqlens. All
+                files are read once to find these ends; where they are, is kept. To
+                have whole windows and know the documents in them, see
+                `leat.ops.Documents`.
             refresh, storage_options: as for `leat.Dataset`.
 
         Raises:
@@ -285,11 +378,13 @@ class Dataset:
             0 if stride is None else _whole("stride", stride),
             refresh,
             ([], [], []),
+            None if eos is None else _whole("eos", eos),
         )
         given = _recipe.options_said(
-            dtype=kind.name, seq_len=seq_len, stride=stride, storage_options=store or None
+            dtype=kind.name, seq_len=seq_len, stride=stride, eos=eos, storage_options=store or None
         )
-        return cls._of(native, {"tokens": kind}, _made("tokens", [url], given, native))
+        rows = Rows(kind, is_ragged=eos is not None)
+        return cls._of(native, {"tokens": rows}, _made("tokens", [url], given, native))
 
     @classmethod
     def concat(cls, datasets: Sequence[Dataset]) -> Dataset:
@@ -310,7 +405,9 @@ class Dataset:
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
-            raise InvalidArgument("concat: tokens of different dtypes")
+            raise InvalidArgument(
+                "concat: tokens of different dtypes, or some of them cut at documents (eos=)"
+            )
         if any(each.classes != joined.classes for each in datasets):
             _log.info(
                 "concat: the classes differ, so labels are renumbered through the %d "
@@ -524,7 +621,7 @@ class Dataset:
             has_it = self._native.has_bytes(index, number)
             values[name] = reader.read(index, number) if has_it else None
             if name in self._dtypes:
-                values[name] = np.frombuffer(values[name], self._dtypes[name])
+                values[name] = np.frombuffer(values[name], self._dtypes[name].dtype)
         return {name: values[name] for name in self.fields}
 
     def __iter__(self) -> Any:
@@ -558,6 +655,34 @@ def _chosen(
         return [patterns] if isinstance(patterns, str) else list(patterns)
 
     return several(include), several(exclude), several(extensions)
+
+
+def _rows_of_parquet(
+    files: Any,
+    url: Source | Sequence[Source],
+    fields: list[str],
+    refresh: str,
+    chosen: tuple[list[str], list[str], list[str]],
+    store: StorageOptions,
+) -> tuple[Any, Recipe]:
+    """The engine's dataset of their rows, and how it is made again."""
+    said = json.dumps([_parquet.VERSION, files.digest, fields])
+    options = native_storage(store)
+    options.derive_with(_parquet.derive)
+    native = _native.Dataset.from_rows_made(
+        places=files.places,
+        store=options,
+        make=lambda is_stopped: _parquet.rows_of(files, fields, is_stopped),
+        description="parquet " + hashlib.blake2b(said.encode()).hexdigest(),
+        refresh=refresh,
+    )
+    given = _recipe.options_said(
+        fields=fields,
+        include=tuple(chosen[0]),
+        exclude=tuple(chosen[1]),
+        storage_options=store or None,
+    )
+    return native, _made("parquet", [url], given, native)
 
 
 def _made(how: str, what: list[Any], options: dict[str, Any], native: Any) -> Recipe:

@@ -67,6 +67,18 @@ class Delivery:
         """Whether a batch depends on where it stands: functions of batches may draw."""
         return bool(self._functions)
 
+    def fields_wanted(self, columns: Iterable[str]) -> frozenset[str] | None:
+        """The fields that are asked for or named in ops, and these columns; None: all."""
+        if not self.fields:
+            return None
+        wanted = {*self.fields, *columns}
+        for op in self.ops:
+            for value in getattr(op, "_params", {}).values():
+                several = value if isinstance(value, list) else [value]
+                wanted.update(each for each in several if isinstance(each, str))
+            wanted.add(getattr(op, "_field", None) or "")
+        return frozenset(wanted)
+
     def check_fields(self, fields: Iterable[str]) -> None:
         """Raises `InvalidArgument` if fields of the dataset and names were confused."""
         self._names.check_direction([*fields, *self._added])
@@ -80,13 +92,13 @@ class Delivery:
             self._names.expect([*delivered, *self._added])
 
     def batch_of(
-        self, fields: list[tuple[str, Any]], dtypes: Mapping[str, np.dtype[Any]], place: tuple[int, ...]
+        self, fields: list[tuple[str, Any]], dtypes: Mapping[str, Any], place: tuple[int, ...]
     ) -> Any:
         """The batch.
 
         Args:
             fields: of the engine.
-            dtypes: of fields whose bytes are rows of numbers.
+            dtypes: of fields whose bytes are rows of numbers: see `Dataset._dtypes`.
             place: seed, epoch, position and rank, if `draws`.
         """
         if dtypes:
@@ -103,9 +115,12 @@ class Delivery:
         return _batch.BatchDict(batch) if type(batch) is dict else batch
 
 
-def _rows(value: Any, dtype: Any) -> Any:
-    """Bytes of equal length as rows of numbers, over the same memory."""
-    if dtype is None or not isinstance(value, tuple):
+def _rows(value: Any, rows: Any) -> Any:
+    """Bytes as rows of numbers, over the same memory."""
+    if rows is None or not isinstance(value, tuple):
         return value
     values, offsets, _ = value
-    return values.view(dtype).reshape(len(offsets) - 1, -1)
+    numbers = values.view(rows.dtype)
+    if rows.is_ragged:
+        return numbers, offsets // rows.dtype.itemsize, None
+    return numbers.reshape(len(offsets) - 1, -1)

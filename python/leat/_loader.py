@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
-from leat import _log, _native, _order, ops as _ops
+from leat import _log, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
@@ -115,11 +115,12 @@ class Loader:
         order = order_of(train, shuffle, sampler, drop_last)
         self._is_placed = rank is not None
         rank, world_size = place_of(rank, world_size)
-        self._dataset = _opened(source, order, storage_options)
         self._delivery = Delivery(
             fields=fields, batch=batch, ops=ops, collate=collate, output=output,
             pin_memory=pin_memory, device=device,
         )  # fmt: skip
+        wanted = self._delivery.fields_wanted(order.columns)
+        self._dataset = _opened(source, order, wanted, storage_options)
         if self._dataset is not None:
             self._delivery.check_fields(self._dataset.fields)
         self._sampled = None
@@ -157,6 +158,7 @@ class Loader:
             url = os.fspath(source)  # type: ignore[arg-type]
             storage = native_storage(checked_storage(storage_options))
             self._native = _native.Loader.of_url(url, storage, "auto", self._options)
+            _parquet.check_no_rows(self._native.dataset(), url)
             # Shards that one rank has to index, another may have a catalogue of.
             digest = self.state_dict()["catalogue"]
         self._delivery.expect(self._native.field_names)
@@ -360,7 +362,7 @@ class Loader:
 
 
 def _opened(
-    source: Places, order: Order, storage_options: StorageOptions | None
+    source: Places, order: Order, wanted: frozenset[str] | None, storage_options: StorageOptions | None
 ) -> Dataset | None:
     """The dataset; None of a stream of shards, which may have no index yet."""
     if isinstance(source, Dataset):
@@ -370,9 +372,9 @@ def _opened(
                 "leat.Dataset"
             )
         return source
-    if order.shuffle == "stream" and isinstance(source, (str, os.PathLike)):
+    if order.shuffle == "stream" and _parquet.may_be_shards(source):
         return None
-    return Dataset(source, storage_options=storage_options)
+    return Dataset._of_source(source, wanted, storage_options)
 
 
 def _drawn_by(order: Order, seed: int) -> str:

@@ -233,10 +233,10 @@ def scalar_column(field: str, values: Values, name: str) -> Column:
     )
 
 
-def _label_column(
+def label_column(
     values: Values, classes: Union[Sequence[str], None], name: str
 ) -> tuple[Column, list[str]]:
-    """Texts become the number of their class."""
+    """Texts become the number of their class, of which there are these; None: as sorted."""
     if row := _first_missing(values):
         raise InvalidArgument(f"{name}, row {row}: no label; fill it in or leave the row out")
     names = list(classes) if classes is not None else sorted(set(values))
@@ -387,7 +387,7 @@ def columns_of(
         values = _column(table, column, name)
         is_text = all(value is None or isinstance(value, str) for value in values)
         if is_text and field == "label":
-            labels, names = _label_column(values, classes, name)
+            labels, names = label_column(values, classes, name)
             made.append(labels)
         elif is_text:
             wanted = [sizes.get(field), *ranges.get(field, (None, None))]

@@ -1,5 +1,6 @@
 """The engine. Nothing here is public."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ class StoreOptions:
         requester_pays: bool = False,
         credential_helper: str = "",
     ) -> None: ...
+    def derive_with(self, function: Callable[[str, int, bytes, int, bytes], Any]) -> None: ...
 
 class Dataset:
     def __init__(
@@ -29,6 +31,8 @@ class Dataset:
     ) -> None: ...
     @property
     def url(self) -> str: ...
+    @property
+    def places(self) -> list[str]: ...
     @property
     def catalogue_source(self) -> str: ...
     @property
@@ -64,6 +68,7 @@ class Dataset:
         stride: int,
         refresh: str,
         chosen: tuple[list[str], list[str], list[str]],
+        eos: int | None,
     ) -> Dataset: ...
     @staticmethod
     def join(datasets: list[Dataset]) -> Dataset: ...
@@ -78,11 +83,35 @@ class Dataset:
         description: str,
         refresh: str,
     ) -> Dataset: ...
+    @staticmethod
+    def from_rows_made(
+        places: list[str],
+        store: StoreOptions,
+        make: Callable[
+            [Callable[[], bool]],
+            tuple[int, list[str], list[tuple[str, str, Any, Any, Any, Any]], list[str]],
+        ],
+        description: str,
+        refresh: str,
+    ) -> Dataset: ...
 
 class SampleReader:
     def __init__(self, dataset: Dataset) -> None: ...
     def read(self, field: int, sample: int) -> bytes: ...
+    def read_part(self, field: int, sample: int, offset: int, length_bytes: int) -> bytes: ...
+    def etag(self, field: int, sample: int) -> bytes: ...
 
+def derived_key(
+    *,
+    source: str,
+    etag: bytes,
+    offset: int,
+    length_bytes: int,
+    notes_offset: int,
+    notes_bytes: int,
+    size_bytes: int,
+    part: str,
+) -> str: ...
 def read_url(url: str, store: StoreOptions, most_bytes: int) -> bytes: ...
 
 def log_info(message: str) -> None: ...

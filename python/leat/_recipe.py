@@ -19,7 +19,7 @@ class Recipe:
     """How a dataset was made. Holds names and numbers: no credentials, no mapping."""
 
     how: str
-    """``open``, ``from_manifest``, ``tokens``, ``select`` or ``concat``."""
+    """``open``, ``from_manifest``, ``parquet``, ``tokens``, ``select`` or ``concat``."""
     what: tuple[Any, ...]
     """The arguments of that: places, or the recipes of other datasets."""
     options: dict[str, Any]
@@ -37,7 +37,11 @@ def place_anywhere(place: Any) -> Any:
 
 def options_said(**options: Any) -> dict[str, Any]:
     """Those that differ from their defaults."""
-    return {name: value for name, value in options.items() if value not in (None, False, (), "")}
+    return {
+        name: value
+        for name, value in options.items()
+        if value is not None and value is not False and value not in ((), "")
+    }
 
 
 def samples_said(samples: np.ndarray) -> Union[range, np.ndarray]:

@@ -82,6 +82,14 @@ class Order:
     pad: bool
     join: bool
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the dataset that the order is made of, by name."""
+        named = [] if self.weighted is None else [self.weighted.weights]
+        if self.buckets is not None:
+            named += self.buckets.by
+        return [each for each in named if isinstance(each, str)]
+
 
 def order_of(
     train: bool | None, shuffle: Any, sampler: Any, drop_last: Any

@@ -1,4 +1,5 @@
 #include "leat/engine/dataset.h"
+#include "leat/engine/sample_reader.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "derivation.h"
 #include "errors.h"
 #include "interruptible.h"
 #include "leat/dataset/derive.h"
@@ -160,17 +162,81 @@ Dataset open_rows(const Names& places, const StoreOptions& store,
   }
   const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
-    return open_manifest(places, store, manifest, description, options,
+    return open_manifest(
+        places, store, [&] { return manifest; }, description, options,
+        process_env(), stop);
+  });
+}
+
+/// `make(is_stopped)` gives rows, names, columns and classes, and is asked for
+/// them only where no catalogue is kept.
+Dataset open_rows_made(const Names& places, const StoreOptions& store,
+                       const py::function& make, const std::string& description,
+                       const std::string& refresh) {
+  const CatalogueOptions options = catalogue_options(refresh);
+  return run_interruptibly([&](const std::stop_token& stop) {
+    const auto made = [&]() -> Result<Manifest> {
+      const py::gil_scoped_acquire locked;
+      try {
+        const py::tuple all =
+            make(py::cpp_function([stop] { return stop.stop_requested(); }));
+        Manifest manifest;
+        manifest.rows = py::cast<std::uint64_t>(all[0]);
+        manifest.names = py::cast<Names>(all[1]);
+        for (const py::handle column : all[2]) {
+          manifest.columns.push_back(column_of(py::cast<py::tuple>(column)));
+        }
+        manifest.classes = py::cast<std::vector<std::string>>(all[3]);
+        return manifest;
+      } catch (const py::error_already_set& raised) {
+        return error_of(raised);
+      }
+    };
+    return open_manifest(places, store, made, description, options,
                          process_env(), stop);
   });
 }
 
+/// The places of its objects: several where their keys begin with numbers.
+Names places_of_dataset(const Dataset& dataset) {
+  if (dataset.parts.empty()) return {dataset.url};
+  Names places;
+  for (const StorePlace& place : dataset.parts) places.push_back(place.url);
+  return places;
+}
+
+/// Names an object that is made of a part of another.
+std::string derived_key_of(std::string source, const py::bytes& etag,
+                           std::uint64_t offset, std::uint64_t length_bytes,
+                           std::uint64_t notes_offset,
+                           std::uint64_t notes_bytes, std::uint64_t size_bytes,
+                           std::string part) {
+  return DerivedKey{.source = std::move(source),
+                    .etag = etag,
+                    .offset = offset,
+                    .length_bytes = length_bytes,
+                    .notes_offset = notes_offset,
+                    .notes_bytes = notes_bytes,
+                    .size_bytes = size_bytes,
+                    .part = std::move(part)}
+      .text();
+}
+
+/// Frees a reader while others run: threads of its store may call Python.
+struct FreeUnlocked {
+  void operator()(SampleReader* reader) const {
+    const py::gil_scoped_release unlocked;
+    delete reader;
+  }
+};
+using ReaderHolder = std::unique_ptr<SampleReader, FreeUnlocked>;
+
 Dataset open_windows(const Names& sources, const StoreOptions& store,
                      const std::string& dtype, std::uint64_t seq_len,
                      std::uint64_t stride, const std::string& refresh,
-                     const Chosen& chosen) {
+                     const Chosen& chosen, std::optional<std::uint64_t> eos) {
   const TokenWindows windows =
-      value_or_raise(token_windows(dtype, seq_len, stride));
+      value_or_raise(token_windows(dtype, seq_len, stride, eos));
   const CatalogueOptions options = catalogue_options(refresh);
   return run_interruptibly([&](const std::stop_token& stop) {
     return open_token_sources(sources, selection_of(chosen), store, windows,
@@ -281,6 +347,16 @@ py::bytes read(SampleReader& reader, std::size_t field, std::uint64_t sample) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+py::bytes read_part(SampleReader& reader, std::size_t field,
+                    std::uint64_t sample, std::uint64_t offset,
+                    std::uint64_t length_bytes) {
+  const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
+    return reader.read_part(field, SampleId{sample}, offset, length_bytes,
+                            stop);
+  });
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 py::bytes read_whole(const std::string& url, const StoreOptions& store,
                      std::uint64_t most_bytes) {
   const Buffer bytes = run_interruptibly([&](const std::stop_token& stop) {
@@ -309,13 +385,19 @@ void bind_dataset(py::module_& module) {
            py::kw_only(), py::arg("endpoint_url") = py::none(),
            py::arg("region") = py::none(), py::arg("profile") = py::none(),
            py::arg("no_sign_request") = false,
-           py::arg("requester_pays") = false,
-           py::arg("credential_helper") = "");
+           py::arg("requester_pays") = false, py::arg("credential_helper") = "")
+      .def(
+          "derive_with",
+          [](StoreOptions& options, const py::function& function) {
+            options.derivation = derivation_of(function);
+          },
+          py::arg("function"));
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("sources"), py::arg("store"),
            py::arg("refresh"), py::arg("inventory"), py::arg("chosen"))
       .def_readonly("url", &Dataset::url)
+      .def_property_readonly("places", &places_of_dataset)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)
       .def_property_readonly("listed_at", &listed_at)
       .def("earlier", &earlier, py::arg("digest"))
@@ -353,19 +435,38 @@ void bind_dataset(py::module_& module) {
       .def("select", &select, py::arg("samples"))
       .def_static("tokens", &open_windows, py::arg("sources"), py::arg("store"),
                   py::arg("dtype"), py::arg("seq_len"), py::arg("stride"),
-                  py::arg("refresh"), py::arg("chosen"))
+                  py::arg("refresh"), py::arg("chosen"), py::arg("eos"))
       .def_static("join", &join, py::arg("datasets"))
       .def_static("from_rows", &open_rows, py::arg("places"), py::arg("store"),
                   py::arg("rows"), py::arg("names"), py::arg("columns"),
                   py::arg("classes"), py::arg("description"),
+                  py::arg("refresh"))
+      .def_static("from_rows_made", &open_rows_made, py::arg("places"),
+                  py::arg("store"), py::arg("make"), py::arg("description"),
                   py::arg("refresh"));
 
-  py::class_<SampleReader>(module, "SampleReader")
+  py::class_<SampleReader, ReaderHolder>(module, "SampleReader")
       .def(py::init([](const Dataset& dataset) {
-             return value_or_raise(SampleReader::open(dataset, process_env()));
+             return ReaderHolder(
+                 value_or_raise(SampleReader::open(dataset, process_env()))
+                     .release());
            }),
            py::arg("dataset"))
-      .def("read", &read, py::arg("field"), py::arg("sample"));
+      .def("read", &read, py::arg("field"), py::arg("sample"))
+      .def("read_part", &read_part, py::arg("field"), py::arg("sample"),
+           py::arg("offset"), py::arg("length_bytes"))
+      .def(
+          "etag",
+          [](const SampleReader& reader, std::size_t field,
+             std::uint64_t sample) {
+            return py::bytes(reader.etag(field, SampleId{sample}));
+          },
+          py::arg("field"), py::arg("sample"));
+
+  module.def("derived_key", &derived_key_of, py::kw_only(), py::arg("source"),
+             py::arg("etag"), py::arg("offset"), py::arg("length_bytes"),
+             py::arg("notes_offset"), py::arg("notes_bytes"),
+             py::arg("size_bytes"), py::arg("part"));
 
   module.def("read_url", &read_whole, py::arg("url"), py::arg("store"),
              py::arg("most_bytes"));

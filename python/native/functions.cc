@@ -16,9 +16,7 @@
 namespace py = pybind11;
 
 namespace leat {
-namespace {
 
-/// A Python object that any thread may let go of.
 std::shared_ptr<py::object> held(py::object object) {
   return {new py::object(std::move(object)), [](py::object* kept) {
             if (Py_IsInitialized() == 0)
@@ -27,6 +25,8 @@ std::shared_ptr<py::object> held(py::object object) {
             delete kept;
           }};
 }
+
+namespace {
 
 /// Its own copy: a function may keep what it gets.
 py::object as_python(const FunctionInput& input) {

@@ -2,12 +2,16 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "leat/pipeline/program.h"
 
 namespace leat {
+
+/// A Python object that any thread may let go of.
+std::shared_ptr<pybind11::object> held(pybind11::object object);
 
 /// Reads the ops with ops_from_json(), and gives the `python` ops among them
 /// the functions of `functions`, in their order.

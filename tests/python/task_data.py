@@ -9,7 +9,9 @@ import sys
 import wave
 
 import numpy as np
+import pyarrow as pa
 from PIL import Image
+from pyarrow import parquet
 
 from small_datasets import CLASSES, encoded, tar_of, write
 
@@ -37,6 +39,7 @@ def make(folder: pathlib.Path) -> None:
     make_shards(folder / "boxes")
     make_depths(folder / "depth")
     make_speech(folder / "speech")
+    make_hub(folder / "hub")
     sizes = [(path, SIDE[0] + int(path.stem) % 7, SIDE[1] + int(path.stem) % 5) for path in sorted((folder / "wild").rglob("*.jpg"))]
     rows = [f"{path.relative_to(folder).as_posix()},{height},{width}" for path, height, width in sizes]
     (folder / "wild.csv").write_text("\n".join(["path,height,width", *rows]) + "\n")
@@ -76,6 +79,18 @@ def make_masks(folder: pathlib.Path, count: int = 40) -> None:
         write(folder / "masks" / f"{number:04}.png", out.getvalue())
         rows.append(f"images/{number:04}.jpg,masks/{number:04}.png")
     (folder / "pairs.csv").write_text("\n".join(rows) + "\n")
+
+
+def make_hub(folder: pathlib.Path, rows: int = 60) -> None:
+    """Parquet files of photographs and their classes, as the library datasets writes them."""
+    folder.mkdir(parents=True)
+    told = json.dumps({"info": {"features": {"label": {"names": list(CLASSES), "_type": "ClassLabel"}}}})
+    for number in range(2):
+        some = range(number * rows // 2, (number + 1) * rows // 2)
+        images = [{"bytes": encoded(photograph(row, row % 3), "JPEG", quality=95), "path": f"{row}.jpg"} for row in some]
+        table = pa.table({"image": images, "label": [row % 3 for row in some]})
+        table = table.replace_schema_metadata({"huggingface": told})
+        parquet.write_table(table, folder / f"train-{number:05}-of-00002.parquet", row_group_size=10)
 
 
 def make_shards(folder: pathlib.Path, samples: int = 60) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import leat
+from task_data import make_hub
 from small_datasets import encoded, make_pictures, pixels, tar_of, write
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
@@ -134,6 +135,11 @@ def test_how_to_read_tokens(bucket):
 
     assert page["inputs"].shape == page["targets"].shape == (64, 1024)
     assert ((page["targets"] - page["inputs"]) % 2**16 == 1).all()
+
+
+def test_how_to_read_parquet_files(bucket):
+    make_hub(pathlib.Path("served/bucket/pets"))
+    run_page("howto/parquet.md")
 
 
 def test_how_to_sample(bucket):

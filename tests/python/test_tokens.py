@@ -105,7 +105,20 @@ def test_what_cannot_be_is_said(corpus):
         leat.Dataset.tokens(corpus, dtype="uint16", seq_len=0)
 
 
-def expected(tokens, eos):
+EOS = 9
+DOCUMENTS = [[1, 2, 3, EOS], [EOS], [4, 5, 6, 7, 8, 1, 2, 3, 4, EOS], [7, 7]]
+"""One file; the last has no end of its own."""
+
+
+@pytest.fixture
+def texts(tmp_path):
+    folder = tmp_path / "texts"
+    write(folder / "a.bin", np.array(sum(DOCUMENTS, []), "<u2").tobytes())
+    np.save(folder / "b.npy", np.array([5, 5, EOS, 6], "<u2"))
+    return folder
+
+
+def expected(tokens, eos=EOS):
     """Documents and places, one token after another."""
     ids, places, begins = [], [], []
     for row, window in enumerate(tokens.tolist()):
@@ -151,11 +164,74 @@ def test_documents_come_under_names_of_ones_own(corpus):
     assert batch["seq_idx"][0].tolist() == [0] * 6 + [1] * 4
 
 
-def test_documents_that_cannot_be(corpus):
+def test_windows_cut_at_documents(texts):
+    dataset = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
+
+    assert [sample["tokens"].tolist() for sample in dataset] == [
+        [1, 2, 3, EOS], [EOS], [4, 5, 6, 7], [8, 1, 2, 3], [4, EOS], [7, 7], [5, 5, EOS], [6],
+    ]  # fmt: skip
+    loader = leat.Loader(dataset, batch_size=8, train=False, fields=("tokens",), output="numpy")
+    ((tokens,),) = list(loader)
+    assert tokens.values.dtype == np.uint16
+    assert tokens.offsets.tolist() == [0, 4, 5, 9, 13, 15, 17, 20, 21]
+    assert tokens.pad()[4].tolist() == [4, EOS, 0, 0]
+
+
+def test_windows_cut_at_documents_overlap(texts):
+    dataset = leat.Dataset.tokens(texts / "a.bin", dtype="uint16", seq_len=4, stride=3, eos=EOS)
+
+    assert [sample["tokens"].tolist() for sample in dataset] == [
+        [1, 2, 3, EOS], [EOS], [4, 5, 6, 7], [7, 8, 1, 2], [2, 3, 4, EOS], [7, 7],
+    ]  # fmt: skip
+
+
+def test_documents_of_files_that_are_read_in_parts(tmp_path):
+    # More than 64 MiB, which is what is looked through at a time.
+    tokens = np.ones((65 << 20) // 4, "<u4")
+    ends = [9, (64 << 20) // 4 - 1, (64 << 20) // 4, len(tokens) - 1]
+    tokens[ends] = EOS
+    write(tmp_path / "corpus" / "a.bin", tokens.tobytes())
+    dataset = leat.Dataset.tokens(tmp_path / "corpus", dtype="uint32", seq_len=1 << 25, eos=EOS)
+    assert (np.cumsum(dataset.lengths("tokens")) // 4 - 1).tolist() == ends
+
+
+def test_cut_windows_are_shuffled_and_shared_as_others(texts):
+    seen = []
+    for rank in range(2):
+        dataset = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
+        loader = leat.Loader(dataset, global_batch_size=4, shuffle=True, drop_last=False, rank=rank, world_size=2,
+                             fields=("tokens",), output="torch")
+        seen += [row.tolist() for (tokens,) in loader for row in tokens]
+    assert sorted(sum(seen, [])) == sorted([*sum(DOCUMENTS, []), 5, 5, EOS, 6])
+
+
+def test_eos_is_a_part_of_what_a_dataset_is(texts):
+    import pickle
+
+    zero = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=0)
+    nine = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
+    apart = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4)
+    assert [len(each) for each in (zero, nine, apart)] == [6, 8, 5]
+    for each in (zero, nine):
+        again = pickle.loads(pickle.dumps(each))
+        assert [s["tokens"].tolist() for s in again] == [s["tokens"].tolist() for s in each]
+    with pytest.raises(leat.InvalidArgument, match="cut at documents"):
+        leat.Dataset.concat([nine, apart])
+
+
+def test_documents_that_cannot_be(texts):
+    for options, said in [
+        ({"dtype": "uint8", "eos": 256}, "eos=256 is no number of uint8"),
+        ({"dtype": "int16", "eos": 2**15}, "is no number of int16"),
+        ({"dtype": "float32", "eos": 1}, "is no number of float32"),
+        ({"dtype": "uint16", "eos": -1}, "eos=-1"),
+    ]:
+        with pytest.raises(leat.InvalidArgument, match=said):
+            leat.Dataset.tokens(texts, seq_len=4, **options)
     with pytest.raises(leat.InvalidArgument, match="eos='x'"):
         leat.ops.Documents("x")
     with pytest.raises(leat.InvalidArgument, match="adds="):
         leat.ops.Documents(1, adds=("ids",))
-    dataset = leat.Dataset.tokens(corpus, dtype="uint16", seq_len=10)
-    with pytest.raises(leat.InvalidArgument, match="no field 'words'; it has tokens"):
-        next(iter(leat.Loader(dataset, batch_size=2, train=False, ops=[leat.ops.Documents(1, tokens="words")])))
+    cut = leat.Dataset.tokens(texts, dtype="uint16", seq_len=4, eos=EOS)
+    with pytest.raises(leat.InvalidArgument, match="offsets of leat.Ragged"):
+        next(iter(leat.Loader(cut, batch_size=2, train=False, ops=[leat.ops.Documents(EOS)], output="numpy")))

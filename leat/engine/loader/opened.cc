@@ -73,7 +73,8 @@ Result<void> Opened::open_stores(Job& job, const Schedule& schedule,
   LEAT_TRY(store, open_store_of(dataset,
                                 {.max_in_flight = mine.in_flight,
                                  .io_threads = io_threads,
-                                 .most_in_flight = most_in_flight},
+                                 .most_in_flight = most_in_flight,
+                                 .derived_bytes = mine.memory_bytes},
                                 env, metrics.get()));
   if (dataset.opening) metrics->take_counters(*dataset.opening);
   // Below the caches: so they are offered what comes from there like anything

@@ -72,7 +72,8 @@ Result<void> Schedule::open_fields() {
                           shuffle != Shuffle::kFull &&
                           shuffle != Shuffle::kDrawn;
   if (has_windows(shuffle) || has_pieces) {
-    blocks_ = std::make_shared<BlockMap>(BlockMap::build(*dataset_.catalogue));
+    blocks_ = std::make_shared<BlockMap>(BlockMap::build(
+        *dataset_.catalogue, piece_bytes_of(*dataset_.catalogue)));
   }
   return {};
 }

@@ -1,0 +1,75 @@
+#include "leat/engine/sample_reader.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "leat/index/build.h"
+
+namespace leat {
+namespace {
+
+/// A sample is looked at one field at a time, in parts if it is large.
+constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
+
+}  // namespace
+
+Result<std::unique_ptr<SampleReader>> SampleReader::open(Dataset dataset,
+                                                         const Env& env) {
+  LEAT_TRY(OpenedStore store,
+           open_store_of(dataset, kReaderShare, env, nullptr));
+  return std::unique_ptr<SampleReader>(
+      new SampleReader(std::move(dataset), std::move(store)));
+}
+
+SampleReader::SampleReader(Dataset dataset, OpenedStore store)
+    : dataset_(std::move(dataset)),
+      store_(std::move(store)),
+      checks_etags_(etags_apply(*dataset_.catalogue, *store_.store)) {}
+
+Result<Buffer> SampleReader::read(std::size_t field, SampleId sample,
+                                  std::stop_token stop) {
+  const Catalogue& catalogue = *dataset_.catalogue;
+  const ByteRange range = catalogue.range(field, sample);
+  if (range.is_missing()) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("sample {} ({}) has no field \"{}\"", sample.value,
+                    catalogue.key(sample), catalogue.fields()[field].name));
+  }
+  return read_part(field, sample, 0, range.length_bytes, std::move(stop));
+}
+
+Result<Buffer> SampleReader::read_part(std::size_t field, SampleId sample,
+                                       std::uint64_t offset,
+                                       std::uint64_t length_bytes,
+                                       std::stop_token stop) {
+  const Catalogue& catalogue = *dataset_.catalogue;
+  const ByteRange range = catalogue.range(field, sample);
+  if (range.is_missing() || offset > range.length_bytes ||
+      length_bytes > range.length_bytes - offset) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample {} ({}) has no bytes [{}, {})", sample.value,
+                    catalogue.key(sample), offset, offset + length_bytes));
+  }
+  Buffer bytes(length_bytes);
+  if (length_bytes == 0) return bytes;
+  const ObjectView view = catalogue.object(range.object);
+  ReadRequest request;
+  request.object = {.key = key_in_store(store_.prefix, view.key),
+                    .etag = etag(field, sample)};
+  request.offset = range.offset + offset;
+  request.into = bytes.span();
+  LEAT_TRY_VOID(read_range(*store_.store, std::move(request), std::move(stop)));
+  return bytes;
+}
+
+std::string SampleReader::etag(std::size_t field, SampleId sample) const {
+  const ByteRange range = dataset_.catalogue->range(field, sample);
+  if (!checks_etags_ || range.is_missing()) return "";
+  return std::string(dataset_.catalogue->object(range.object).etag);
+}
+
+}  // namespace leat

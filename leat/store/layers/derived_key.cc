@@ -1,0 +1,103 @@
+#include "leat/store/layers/derived_key.h"
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+
+namespace leat {
+namespace {
+
+constexpr std::string_view kMark = "#leat:made;";
+/// No object is larger.
+constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+Error refuse(std::string_view key) {
+  return Error(ErrorCode::kCorrupt,
+               std::string(key) +
+                   ": no name of a derived object; make the catalogue again "
+                   "(refresh=\"always\")");
+}
+
+/// ETags and columns may have anything in their names, even a mark.
+std::string as_hex(std::string_view text) {
+  std::string hex;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+std::optional<std::string> of_hex(std::string_view hex) {
+  if (hex.size() % 2 != 0) return std::nullopt;
+  std::string text;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    const std::size_t high = kDigits.find(hex[i]);
+    const std::size_t low = kDigits.find(hex[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) {
+      return std::nullopt;
+    }
+    text += static_cast<char>(high << 4 | low);
+  }
+  return text;
+}
+
+/// Cuts off what stands before the next semicolon.
+std::optional<std::string_view> take(std::string_view& rest) {
+  const std::size_t end = rest.find(';');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return taken;
+}
+
+bool take_number(std::string_view& rest, std::uint64_t& number) {
+  const auto text = take(rest);
+  if (!text) return false;
+  const char* const end = text->data() + text->size();
+  const auto [stopped, failed] = std::from_chars(text->data(), end, number);
+  return failed == std::errc() && stopped == end && number < kMost;
+}
+
+}  // namespace
+
+std::string DerivedKey::text() const {
+  std::string text = source;
+  text += kMark;
+  for (const std::uint64_t number :
+       {offset, length_bytes, notes_offset, notes_bytes, size_bytes}) {
+    text += std::to_string(number);
+    text += ';';
+  }
+  return text + as_hex(etag) + ';' + as_hex(part);
+}
+
+Result<std::optional<DerivedKey>> DerivedKey::parse(std::string_view key) {
+  const std::size_t mark = key.rfind(kMark);
+  if (mark == std::string_view::npos) return std::optional<DerivedKey>();
+  DerivedKey parsed;
+  parsed.source = key.substr(0, mark);
+  std::string_view rest = key.substr(mark + kMark.size());
+  for (std::uint64_t* const number :
+       {&parsed.offset, &parsed.length_bytes, &parsed.notes_offset,
+        &parsed.notes_bytes, &parsed.size_bytes}) {
+    if (!take_number(rest, *number)) return refuse(key);
+  }
+  const auto hex = take(rest);
+  const auto etag = hex ? of_hex(*hex) : std::nullopt;
+  const auto part = of_hex(rest);
+  if (!etag || !part || parsed.source.empty() || parsed.length_bytes == 0) {
+    return refuse(key);
+  }
+  parsed.etag = *etag;
+  parsed.part = *part;
+  return std::optional(std::move(parsed));
+}
+
+bool is_derived_key(std::string_view key) {
+  return key.find(kMark) != std::string_view::npos;
+}
+
+}  // namespace leat

@@ -1,0 +1,39 @@
+// The name of an object that is made of a part of another one.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.h"
+
+namespace leat {
+
+/// Says in its name what it is made of, so that a catalogue, a cache or another
+/// process needs nothing else to ask for it:
+///
+///     train-0.parquet#leat:made;…
+///
+/// Such a name stands for no object of the store itself.
+struct DerivedKey {
+  std::string source;        ///< The object that it is made of.
+  std::string etag;          ///< The source's; empty: any version.
+  std::uint64_t offset = 0;  ///< The bytes' that it is made of.
+  std::uint64_t length_bytes = 0;
+  /// Bytes that explain these, such as a file's footer.
+  std::uint64_t notes_offset = 0;
+  std::uint64_t notes_bytes = 0;
+  std::uint64_t size_bytes = 0;  ///< The made object's.
+  std::string part;              ///< For who makes it.
+
+  std::string text() const;
+  /// nullopt if `key` is an ordinary one.
+  ///
+  /// Errors: kCorrupt if it begins as such a name does, and is none
+  static Result<std::optional<DerivedKey>> parse(std::string_view key);
+};
+
+/// Whether parse() would take it for such a name.
+bool is_derived_key(std::string_view key);
+
+}  // namespace leat
