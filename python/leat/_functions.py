@@ -48,8 +48,8 @@ def call_per_sample(
 ) -> Callable[[Any, int, int, int], Any]:
     """The function as the engine calls it: with the value, seed, epoch and sample.
 
-    ``place`` is that of the op in its chain: two that draw, draw differently. For
-    a function of several ``fields`` the value is a tuple of theirs.
+    ``place`` is the op's place in its chain, so that two ops draw differently. For a
+    function of several ``fields`` the value is a tuple of their values.
     """
     if fields:
         function = _of_fields(function, fields)
@@ -86,8 +86,8 @@ def _of_fields(function: Callable[..., Any], fields: tuple[str, ...]) -> Callabl
 def call_per_batch(
     function: Callable[..., Any], place: int, field: str | None, draws_globally: bool
 ) -> Callable[[dict[str, Any], str, tuple[int, ...]], Any]:
-    """The function as a loader calls it: with the fields, the kind of batch that
-    there shall be, and numbers that say where it stands."""
+    """The function as a loader calls it: with the fields, the kind of the batch, and the
+    numbers of its position."""
     wants_rng = takes_rng(function)
 
     def run(value: Any, numbers: tuple[int, ...]) -> Any:
@@ -116,7 +116,7 @@ def as_array(made: Any) -> np.ndarray:
     """A function's result, in C order and little-endian.
 
     Raises:
-        leat.InvalidArgument: it is no array of numbers.
+        leat.InvalidArgument: the result is not an array of numbers.
     """
     if hasattr(made, "detach"):  # A torch tensor.
         made = _dtypes.of_torch(made.detach().cpu())
@@ -137,7 +137,7 @@ def as_array(made: Any) -> np.ndarray:
 
 
 def add_note(raised: BaseException, message: str) -> None:
-    """Says where it happened, below the traceback of the user's own code."""
+    """Adds the place of the error below the traceback of the user's own code."""
     if hasattr(raised, "add_note"):  # Python 3.11 and later.
         raised.add_note(f"leat: {message}")
     else:

@@ -47,7 +47,7 @@ class Lateness:
         self._reading = threading.Lock()  # Another thread may ask.
 
     def watch(self, work: Any) -> None:
-        """From now on ``work`` measures what this rank itself does in a step."""
+        """Makes ``work`` measure this rank's own work in each step from now on."""
         self._work = work
 
     def epoch_begins(self, iteration: int, epoch: int) -> None:
@@ -62,7 +62,7 @@ class Lateness:
             self._work.begin()
 
     def step_ended(self) -> None:
-        """The next batch is about to be asked for."""
+        """The program is about to request the next batch."""
         self._steps.append(self._work.end() if self._work is not None else None)
         if len(self._steps) >= STEPS:
             self._tell()
@@ -80,7 +80,7 @@ class Lateness:
             )
 
     def worst(self, epoch: int) -> dict[str, Any] | None:
-        """The rank that the others waited for, as far as is known; on rank 0."""
+        """The rank that the others waited for, as far as rank 0 knows; only on rank 0."""
         self._read()
         with self._reading:
             lateness = self._of_epoch.get(epoch)
@@ -143,9 +143,9 @@ class Lateness:
 
 
 class OwnWork:
-    """Measures what a rank does between a batch and the last of its gradients.
+    """Measures a rank's own work between a batch and the last of its gradients.
 
-    After that it waits for the gradients of others. On a device, its events tell.
+    After that, the rank waits for the gradients of others. On a device, events measure it.
 
     Args:
         module: a torch.nn.Module, also one in DistributedDataParallel.

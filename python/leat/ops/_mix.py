@@ -21,9 +21,8 @@ class BatchOp(Op):
     per = "batch"
 
     def for_batch(self, place: int) -> BatchFunction:
-        """The op as a loader calls it: with the fields, the kind of batch that there
-        shall be, and numbers that say where it stands. ``place`` is the op's own in its
-        list."""
+        """The op as a loader calls it: with the fields, the kind of the batch, and the
+        numbers of its position. ``place`` is the op's place in its list."""
 
         def call(batch: Any, kind: str, numbers: tuple[int, ...]) -> Any:
             if not isinstance(batch, dict):

@@ -102,7 +102,7 @@ class Batch:
         self._missing = self.places
 
     def is_over(self) -> bool:
-        """True once a place failed: those behind it are not wanted."""
+        """True once a place has failed: the places behind it are not needed."""
         return self._failed_at is not None and self._failed_at < self.places - 1
 
     @property
@@ -120,8 +120,9 @@ class Batch:
         microseconds, without workers.
 
         Args:
-            quick_seconds: what takes longer is slow; two in a row end this.
-            most_places: none after so many.
+            quick_seconds: an item that takes longer is slow; two slow items in a row end
+                this.
+            most_places: the largest number of places to fetch.
             was_slow: whether the item before these was.
             at_once: items that are timed as one, at first; then as many as are
                 expected within `quick_seconds`, one after a slow one.
@@ -198,7 +199,7 @@ class Batch:
         self._is_assembled = True
 
     def take(self) -> Any:
-        """The batch. Raises what its first failing item or its collation raised."""
+        """The batch. Raises the exception of its first failing item or of its collation."""
         if not self._is_assembled:
             self._assemble()
         if self._error is None:

@@ -1,9 +1,8 @@
-"""Whether more threads would do more, told by the CPU time of those there are.
+"""Whether more threads would do more work, from the CPU time of the present ones.
 
-Threads that wait for something else than a core leave cores idle, and twice as
-many do twice as much. Threads that compute do more only as long as they get
-more cores between them. Neither a full machine nor the interpreter's lock
-(GIL) gives those.
+Threads that wait for something other than a core leave cores idle, and twice as many do
+twice as much. Threads that compute do more only as long as they get more cores together.
+They get none on a full machine, or under the interpreter's lock (GIL).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _WORTHWHILE = 1.1  # Times the cores that fewer threads had.
 
 
 class Cores:
-    """Adds up what threads have had while somebody waited for them.
+    """Adds up the CPU time of threads while somebody waited for them.
 
     Threads: the caller's lock.
     """

@@ -1,9 +1,8 @@
 """The threads that fetch items: at most so many, and only while work is waiting.
 
-A crew holds batches in the order of the plan and hands out their places (one
-item each) in that order, so that places that are needed first are fetched
-first. Nothing here knows of datasets: a batch tells its number of places and
-how to run one.
+A crew holds batches in the order of the plan, and hands out their places (one item each) in
+that order, so that threads fetch the places that are needed first. This module does not
+know datasets: a batch gives its number of places and the way to run one.
 
 Threads are daemons. One that is stuck in a user's item cannot be ended from
 outside, and must not keep the interpreter from leaving.
@@ -75,7 +74,7 @@ class Crew:
         return self._pid == os.getpid()
 
     def threads(self) -> list[threading.Thread]:
-        """All that were started, ended or not."""
+        """All threads that were started, ended or not."""
         return list(self._threads)
 
     def submit(self, work: Work, threads: int) -> None:
@@ -115,12 +114,12 @@ class Crew:
         return SHORT_SECONDS if is_worthwhile else SURE_SECONDS
 
     def clear(self) -> None:
-        """Forgets what nobody has begun."""
+        """Drops the places that no thread has begun."""
         with self._changed:
             self._waiting.clear()
 
     def close(self) -> None:
-        """Tells every thread to end after the item it is at; returns at once."""
+        """Tells every thread to end after its current item; returns at once."""
         self._is_closed = True
         if self.is_of_this_process:
             with self._changed:

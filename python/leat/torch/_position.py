@@ -46,7 +46,7 @@ class Position:
             self._sampler_state = resumed["sampler"]
 
     def begin(self, generators: dict[str, torch.Generator], *, seed_follows: bool) -> None:
-        """The sampler is about to be asked for the epoch's order.
+        """The loader is about to ask the sampler for the epoch's order.
 
         `seed_follows` says that the workers' seed is drawn after asking and before
         the first batch, as torch does without workers.
@@ -69,7 +69,7 @@ class Position:
                 self._sampler_state = self._drawn.popleft()
 
     def is_delivered(self, number: int) -> bool:
-        """Whether a batch is not to come again."""
+        """Whether a batch must not come again."""
         return number < self.delivered or number in self._beyond
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,10 +156,10 @@ def kept_global_generator() -> Iterator[None]:
 
 
 def check(state: Any, settings: dict[str, Any]) -> None:
-    """Refuses what is not a state of a loader with these settings.
+    """Raises an error unless this is a state of a loader with these settings.
 
     Raises:
-        leat.InvalidArgument: it is not one, or of other data or batches.
+        leat.InvalidArgument: it is not such a state, or is of other data or batches.
     """
     version = state.get("leat_dataloader") if isinstance(state, dict) else None
     if version != VERSION:

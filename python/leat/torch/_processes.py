@@ -20,8 +20,8 @@ class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):
 class ItemsAtOnce:
     """A dataset whose batches are fetched by threads of the process that asks.
 
-    torch's workers call ``__getitems__`` with the indices of a batch. All else is
-    the dataset's own; what ``worker_init_fn`` sets on this is set on that.
+    torch's workers call ``__getitems__`` with the indices of a batch. All other attributes
+    are the dataset's own; ``worker_init_fn`` sets attributes of the dataset, too.
     """
 
     _OWN = ("_dataset", "_threads", "_crew")
@@ -35,7 +35,7 @@ class ItemsAtOnce:
         return self._dataset[index]
 
     def __getitems__(self, indices: Any) -> list[Any]:
-        """The items of a batch; raises what the first that fails raised."""
+        """The items of a batch; raises the exception of the first that fails."""
         crew = self._crew
         if crew is None or not crew.is_of_this_process:
             crew = self._crew = Crew(self._threads, preparation())

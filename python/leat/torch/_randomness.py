@@ -1,7 +1,7 @@
 """Notices items that draw from the random generators that all threads share.
 
-One after another, such draws come in a fixed order and a seed repeats them; from
-many threads they do not.
+If items run one after another, such draws come in a fixed order and a seed repeats them;
+with many threads they do not.
 """
 
 from __future__ import annotations

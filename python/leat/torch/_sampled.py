@@ -25,8 +25,8 @@ _NONE_LEFT = object()
 
 
 class Place:
-    """The engine's place in its epochs. Part of a state, so that random ops go on
-    exactly.
+    """The engine's place in its epochs. It is a part of a state, so that random ops
+    continue exactly.
 
     Args:
         epoch: the engine's, of the first window of this epoch of the loader's.

@@ -1,9 +1,9 @@
-"""Tells whether threads gain anything if their code holds the interpreter's lock (GIL).
+"""Decides whether threads gain anything if their code holds the interpreter's lock (GIL).
 
-Items that compute in Python take turns, with any number of threads. They are quicker
-one after another in one thread, which has nobody to wake. An interpreter without
-that lock lets them compute side by side, and not always quicker: objects that two of
-them use are counted by both.
+Items that compute in Python take turns, with any number of threads. They are quicker one
+after another in one thread, which need not wake others. An interpreter without that lock
+lets them compute in parallel, but not always quicker: if two threads use an object, both
+count references to it.
 """
 
 from __future__ import annotations
