@@ -32,7 +32,7 @@ _LEVELS = {
 
 
 class _Stderr(logging.Handler):
-    """Silent as soon as somebody else listens."""
+    """Is silent as soon as another handler listens."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if logging.getLogger().handlers or logger.handlers != [self]:

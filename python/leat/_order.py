@@ -21,8 +21,8 @@ _AT_ONCE = 1 << 20
 
 
 class Told:
-    """For ``sampler=`` of a `leat.Loader` whose native loader is told each epoch's
-    order by its maker, before iter()."""
+    """The ``sampler=`` of a `leat.Loader` whose maker gives the native loader each epoch's
+    order before iter()."""
 
 
 def weights_of(weights: Any, dataset: Dataset) -> np.ndarray:
@@ -72,7 +72,7 @@ class Sampled:
         self._times = 0  # That an epoch was begun.
 
     def expect(self, native: Any) -> None:
-        """Says how long epochs are, if the sampler knows."""
+        """Tells the engine the length of epochs, if the sampler knows it."""
         try:
             native.expect_order_of(len(self._sampler))  # type: ignore[arg-type]
         except TypeError:

@@ -48,7 +48,7 @@ class Introduction:
         self._drops = bool(drops) or self._drops_unasked
 
     def say(self, loader: Any) -> None:
-        """Says it, unless this process has said the same before."""
+        """Logs the line, unless this process has logged the same before."""
         state, dataset = loader.state_dict(), loader._known_dataset()
         step, samples = state["global_batch_size"], None if dataset is None else len(dataset)
         samples = self._drawn_samples or samples

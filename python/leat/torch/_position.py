@@ -73,7 +73,8 @@ class Position:
         return number < self.delivered or number in self._beyond
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, if those of the sampler's own state are."""
+        """The position as JSON values, if the sampler's own state consists of such
+        values."""
         return {
             "delivered": self.delivered,
             "beyond": sorted(self._beyond),

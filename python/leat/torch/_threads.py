@@ -304,8 +304,7 @@ def _cores_since(begin: float, cpu: float) -> float:
 
 
 def preparation() -> Callable[[], None]:
-    """The first work of each thread, the same as of torch's own threads and
-    workers."""
+    """The first work of each thread: the same as in torch's own threads and workers."""
     device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
 
     def prepare() -> None:

@@ -93,9 +93,9 @@ class Workers:
         self.base_seed = 0  # The iterator's base seed, once it is drawn.
 
     def enter(self, batch: int, place: int) -> None:
-        """Makes this thread a worker's, until it is made another's.
+        """Makes this thread act for a worker, until it acts for another.
 
-        Raises what ``worker_init_fn`` raised, for every batch of that worker.
+        Raises the exception of ``worker_init_fn``, for every batch of that worker.
         """
         if not self._count:
             return
