@@ -1,8 +1,8 @@
 """Parquet files whose rows are samples, with the bytes of images and sounds in them.
 
-A row group's column is the unit: it is fetched by range, and pyarrow makes its values of it
-once for all the samples that lie in it. Only where each value lies has to be known before,
-for which each such column is read once, when the files are first opened.
+A row group's column is the unit: Leat fetches it by range, and pyarrow decodes it once for
+all its samples. Leat must know the place of each value in advance, so it reads each such
+column once when the files are first opened.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ class _Outside(OSError):
 
 
 class _Parts(io.RawIOBase):
-    """A file of which only some parts are there. Reading others raises `_Outside`."""
+    """A file of which only some parts are present. Reading another part raises
+    `_Outside`."""
 
     def __init__(self, parts: Sequence[tuple[int, bytes]]) -> None:
         self._parts = [(at, memoryview(data)) for at, data in parts]
