@@ -243,6 +243,7 @@ std::vector<std::string>& logged() {
 }
 
 TEST_F(DerivedStoreTest, SaysOnceThatTooFewFit) {
+  logged().clear();
   set_log_sink([](LogLevel /*level*/, std::string_view message) {
     logged().emplace_back(message);
   });
