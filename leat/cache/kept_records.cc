@@ -10,8 +10,8 @@ KeptRecords::KeptRecords(std::vector<CacheTier> tiers,
                          CacheSharing sharing, Metrics* metrics)
     : decides_when_sent_(options.decides_when_sent),
       metrics_(metrics),
-      board_(std::move(sharing.board)),
       tiers_(std::move(tiers)),
+      board_(std::move(sharing.board)),
       is_in_memory_(std::ranges::all_of(
           tiers_,
           [](const CacheTier& t) { return t.level == CacheLevel::kRam; })),

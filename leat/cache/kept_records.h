@@ -76,9 +76,10 @@ class KeptRecords {
 
   const bool decides_when_sent_;
   Metrics* const metrics_;
-  const std::unique_ptr<JobBoard> board_;
   std::vector<CacheTier> tiers_;  // The vector and the tiers need no lock.
-  const bool is_in_memory_;       ///< All of them.
+  // Dies before the tiers: the last of them removes the folder of its file.
+  const std::unique_ptr<JobBoard> board_;
+  const bool is_in_memory_;  ///< All of them.
   PlanClock clock_;
   WriteQueue queue_;
   CacheDecisions decisions_;
