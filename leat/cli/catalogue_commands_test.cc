@@ -184,6 +184,30 @@ TEST_F(CatalogueCommandsTest, LsCountsTheSamplesOfShards) {
   EXPECT_EQ(outcome.out, "{\"key\":\"0.tar\",\"bytes\":4096,\"samples\":2}\n");
 }
 
+TEST_F(CatalogueCommandsTest, PatternsAndPartsAreLookedAt) {
+  for (const std::string name : {"0", "1"}) {
+    put("shards/" + name + ".tar",
+        testing::TarBuilder().add(name + ".jpg", "1").finish());
+  }
+  put("data/cat/notes.txt", "no picture");
+
+  const std::string all = path("shards/{0..1}.tar");
+  EXPECT_EQ(run_json({"stat", all})["samples"], 2);
+  EXPECT_EQ(run_json({"stat", path("shards/*.tar")})["samples"], 2);
+  EXPECT_EQ(run_json({"stat", path("shards/1.tar")})["samples"], 1);
+  EXPECT_THAT(run({"ls", path("shards/*.tar")}).out,
+              AllOf(HasSubstr("0.tar"), HasSubstr("1.tar")));
+  EXPECT_EQ(run({"ls", path("shards/1.tar"), "--json"}).out,
+            "{\"key\":\"1.tar\",\"bytes\":2048,\"samples\":1}\n");
+  EXPECT_EQ(run_json({"stat", path("data")})["samples"], 2);
+  EXPECT_EQ(run_json({"stat", path("data"), "--extensions", "txt"})["samples"],
+            1);
+  EXPECT_EQ(run_json({"stat", path("data"), "--include", "cat/*"})["samples"],
+            1);
+  EXPECT_EQ(run_json({"stat", path("data"), "--exclude", "cat/*"})["samples"],
+            1);
+}
+
 TEST_F(CatalogueCommandsTest, LsListsWhatIsNoDataset) {
   put("mixed/0.tar", "no archive");
   put("mixed/x/1.jpg", "12345");
@@ -218,7 +242,7 @@ TEST_F(CatalogueCommandsTest, LsListsOneObject) {
   const Outcome outcome = run({"ls", path("data/cat/1.jpg")});
 
   EXPECT_EQ(outcome.code, ExitCode::kDone) << outcome.err;
-  EXPECT_EQ(outcome.out, "         -                4  1.jpg\n");
+  EXPECT_EQ(outcome.out, "         1                4  1.jpg\n");
 }
 
 TEST_F(CatalogueCommandsTest, LsOfNothingFails) {

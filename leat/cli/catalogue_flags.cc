@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
 #include <utility>
 
 #include "leat/base/clock.h"
@@ -57,6 +58,29 @@ void CatalogueFlags::add_to(CLI::App& app) {
   store.add_to(app);
   refresh.add_to(app);
   app.add_flag("--json", is_json, "print JSON");
+}
+
+void CatalogueFlags::add_selection_to(CLI::App& app) {
+  app.add_option("--include", selection.include,
+                 "patterns of names that count alone");
+  app.add_option("--exclude", selection.exclude,
+                 "patterns of names that do not count");
+  app.add_option("--extensions", selection.extensions,
+                 "ends of names that count, such as jpg; \"*\" for all");
+}
+
+bool CatalogueFlags::is_whole_folder() const {
+  return selection.is_usual() && is_plain_place(url);
+}
+
+Result<Dataset> open_selected(const CatalogueFlags& flags,
+                              CommandContext& context) {
+  LEAT_TRY(CatalogueOptions options, flags.refresh.catalogue_options());
+  ProgressLine line(context);
+  options.index.progress = shown_on(line);
+  return open_sources(std::span(&flags.url, 1), flags.selection,
+                      flags.store.store_options(), options, context.env,
+                      context.stop);
 }
 
 Result<OpenedStore> open_store(const CatalogueFlags& flags,

@@ -12,6 +12,7 @@
 #include "leat/cli/command.h"
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/progress_line.h"
+#include "leat/engine/sources.h"
 #include "leat/engine/stores.h"
 #include "leat/index/open_catalogue.h"
 
@@ -26,17 +27,27 @@ struct RefreshFlag {
   Result<CatalogueOptions> catalogue_options() const;
 };
 
-/// A URL, how to reach it and how to print.
+/// A place, what of it counts, how to reach it and how to print.
 ///
 /// Lifetime: CLI11 writes into it while it parses, so it outlives the parse.
 struct CatalogueFlags {
   std::string url;
+  Selection selection;
   StoreFlags store;
   RefreshFlag refresh;
   bool is_json = false;
 
   void add_to(CLI::App& app);
+  /// Adds the options that choose a part of a dataset.
+  void add_selection_to(CLI::App& app);
+  /// False for a pattern, one file, or a part of a folder.
+  bool is_whole_folder() const;
 };
+
+/// The samples of a pattern, of one file, or of a part of a folder: those that
+/// leat.Dataset has. Errors: as open_sources()
+Result<Dataset> open_selected(const CatalogueFlags& flags,
+                              CommandContext& context);
 
 /// Opens the store. Errors: as open_store().
 Result<OpenedStore> open_store(const CatalogueFlags& flags,

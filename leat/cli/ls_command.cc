@@ -70,17 +70,19 @@ Result<void> list_dataset(const Catalogue& catalogue, bool is_json,
   return {};
 }
 
-/// All below the prefix as the store lists it. Says how many there are.
-Result<std::uint64_t> list_plainly(const OpenedStore& store, bool is_json,
-                                   CommandContext& context) {
-  ListRequest request{.prefix = key_in_store(store.prefix, "")};
+/// All whose keys begin with `prefix` as the store lists it, without the part
+/// up to its last slash. Says how many there are.
+Result<std::uint64_t> list_plainly(const OpenedStore& store, std::string prefix,
+                                   bool is_json, CommandContext& context) {
+  const std::size_t hidden = prefix.rfind('/') + 1;
+  ListRequest request{.prefix = std::move(prefix)};
   std::uint64_t found = 0;
   do {
     LEAT_TRY(ListPage page, store.store->list(request, context.stop));
     for (const ObjectInfo& object : page.objects) {
       LEAT_TRY_VOID(check_stopped(context));
-      print_object(object.key.substr(request.prefix.size()), object.size_bytes,
-                   nullptr, is_json, context.out);
+      print_object(object.key.substr(hidden), object.size_bytes, nullptr,
+                   is_json, context.out);
       ++found;
     }
     request.resume = std::move(page.resume);
@@ -109,8 +111,9 @@ bool is_no_dataset(const Error& error) {
 
 Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
                            std::optional<Error> why, CommandContext& context) {
-  Result<std::uint64_t> found =
-      list_plainly(store, flags.catalogue.is_json, context);
+  const bool is_json = flags.catalogue.is_json;
+  const std::string folder = key_in_store(store.prefix, "");
+  Result<std::uint64_t> found = list_plainly(store, folder, is_json, context);
   if (found && *found != 0) {
     if (why) {
       context.err << "leat: this is no dataset, so everything is listed ("
@@ -119,6 +122,11 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
     return {};
   }
   if (list_object(flags.catalogue, context)) return {};
+  if (found && folder.ends_with('/')) {  // The begin of names, then.
+    found = list_plainly(store, folder.substr(0, folder.size() - 1), is_json,
+                         context);
+    if (found && *found != 0) return {};
+  }
   if (why) return *std::move(why);
   if (!found) return std::move(found).error();
   return Error(ErrorCode::kNotFound,
@@ -126,6 +134,16 @@ Result<void> list_anything(const OpenedStore& store, const LsFlags& flags,
 }
 
 Result<void> run_ls(const LsFlags& flags, CommandContext& context) {
+  if (!flags.is_plain && !flags.catalogue.is_whole_folder()) {
+    Result<Dataset> dataset = open_selected(flags.catalogue, context);
+    if (dataset) {
+      return list_dataset(*dataset->catalogue, flags.catalogue.is_json,
+                          context);
+    }
+    if (!is_no_dataset(dataset.error())) return std::move(dataset).error();
+    if (list_object(flags.catalogue, context)) return {};
+    return std::move(dataset).error();
+  }
   Result<OpenedStore> store = open_store(flags.catalogue, context);
   if (!store) {
     if (list_object(flags.catalogue, context)) return {};
@@ -145,6 +163,7 @@ Result<void> run_ls(const LsFlags& flags, CommandContext& context) {
 std::function<Result<void>(CommandContext&)> add_ls(CLI::App& app) {
   auto flags = std::make_shared<LsFlags>();
   flags->catalogue.add_to(app);
+  flags->catalogue.add_selection_to(app);
   app.add_flag("--plain", flags->is_plain,
                "list all objects, hidden ones too, and look for no samples");
   app.footer(
