@@ -19,20 +19,21 @@ namespace {
 using Objects = std::vector<ObjectInfo>;
 using Names = std::vector<std::string>;
 
-constexpr std::array<std::string_view, 14> kImageEnds = {
-    ".jpg",  ".jpeg", ".png", ".webp", ".bmp", ".gif",  ".tif",
-    ".tiff", ".ppm",  ".pgm", ".avif", ".jp2", ".heic", ".jxl"};
+/// The images that leat/codec decodes.
+constexpr std::array<std::string_view, 6> kImageEnds = {
+    ".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff"};
 constexpr std::array<std::string_view, 17> kDocumentEnds = {
     ".md",    ".markdown", ".rst",    ".csv", ".tsv", ".yaml",
     ".yml",   ".html",     ".pdf",    ".py",  ".sh",  ".log",
     ".ipynb", ".md5",      ".sha256", ".ini", ".db"};
 constexpr std::array<std::string_view, 5> kDocumentNames = {
     "readme", "license", "licence", "copying", "changelog"};
-constexpr std::array<std::string_view, 26> kFileEnds = {
-    ".npy", ".npz", ".json", ".jsonl",   ".txt",  ".bin", ".csv",
-    ".tsv", ".wav", ".mp3",  ".flac",    ".ogg",  ".mp4", ".webm",
-    ".mkv", ".avi", ".mov",  ".pt",      ".pth",  ".pkl", ".cls",
-    ".gz",  ".zst", ".zip",  ".parquet", ".arrow"};
+constexpr std::array<std::string_view, 34> kFileEnds = {
+    ".bmp",  ".gif", ".ppm", ".pgm",  ".avif",    ".jp2",  ".heic",
+    ".jxl",  ".npy", ".npz", ".json", ".jsonl",   ".txt",  ".bin",
+    ".csv",  ".tsv", ".wav", ".mp3",  ".flac",    ".ogg",  ".mp4",
+    ".webm", ".mkv", ".avi", ".mov",  ".pt",      ".pth",  ".pkl",
+    ".cls",  ".gz",  ".zst", ".zip",  ".parquet", ".arrow"};
 
 std::string lower(std::string_view text) {
   std::string made(text);

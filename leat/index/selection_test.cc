@@ -63,6 +63,13 @@ TEST(SelectionTest, DocumentsAreLeftOutBesideOtherData) {
               ElementsAre("1", "readme-of-a-sample", "2"));
 }
 
+TEST(SelectionTest, ImagesThatNobodyDecodesAreLeftOutBesideOthers) {
+  EXPECT_THAT(taken({"a/1.jpg", "a/2.TIF", "a/3.gif", "b/4.heic"}),
+              ElementsAre("a/1.jpg", "a/2.TIF"));
+  EXPECT_THAT(taken({"a/1.gif", "a/2.gif", "b/3.bmp"}),
+              ElementsAre("a/1.gif", "a/2.gif", "b/3.bmp"));
+}
+
 TEST(SelectionTest, FiltersSayWhichObjectsCount) {
   const Names keys{"a/1.jpg", "a/x.csv", "b/2.jpg", "b/3.png", "c/d/4.jpg"};
 

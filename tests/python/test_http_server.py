@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import leat
-from small_datasets import make_pictures, pixels
+from small_datasets import encoded, make_pictures, pixels, write
 
 COUNT = 240
 
@@ -53,6 +53,22 @@ def published(tmp_path_factory):
     make_pictures(folder, COUNT)
     subprocess.run(["leat", "index", str(folder), "--publish"], check=True, capture_output=True)
     return folder
+
+
+def test_a_server_without_ranges_is_read_again_by_a_kept_catalogue(tmp_path, fresh_cache):
+    make_pictures(tmp_path / "pictures", 6)
+    url_of = "http://127.0.0.1:{}/{{ant,bee,cat}}/0000{{0..5}}.png".format
+    kept = []
+    with serving(_OneThread(tmp_path / "pictures")) as server:
+        for name in ("ant", "bee", "cat"):
+            for number in range(6):
+                if not (tmp_path / "pictures" / name / f"0000{number}.png").exists():
+                    write(tmp_path / "pictures" / name / f"0000{number}.png", encoded(pixels(number)))
+        for _ in range(2):  # The second time the catalogue is there, and access is checked.
+            with leat.Loader(url_of(server.server_address[1]), batch_size=3, train=False, output="numpy", batch="dict",
+                             ops=[leat.ops.DecodeImage(layout="HWC")]) as loader:  # fmt: skip
+                kept.append([batch["image"].tobytes() for batch in loader])
+    assert kept[0] == kept[1] and len(kept[0]) == 6
 
 
 @contextlib.contextmanager
