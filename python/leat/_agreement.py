@@ -1,8 +1,8 @@
 """Whether the ranks of a job read the same data, dealt in the same way.
 
 Batches are the same only if catalogues are. If torch.distributed runs, the loader asks
-its store: the first rank to come writes the digest of its catalogue, and how it deals
-samples to ranks; every other rank compares. That is a message each, nobody waits, and a
+its store: the first rank to come writes the digest of its catalogue, its order, and how it deals
+samples to ranks; every other rank compares. That is a few messages each, nobody waits, and a
 rank that makes no loader hangs nobody. Without it, a difference shows when a state
 saved by one rank is loaded by another.
 """
@@ -10,21 +10,27 @@ saved by one rank is loaded by another.
 from __future__ import annotations
 
 import collections
+import logging
 import sys
 from typing import Any
 
+from leat._say import shown
 from leat.errors import InvalidArgument
+
+_log = logging.getLogger("leat")
 
 # How often this process has made a loader of a URL: data may change in between.
 _made: collections.Counter[str] = collections.Counter()
 
 
 def compare_ranks(
-    url: str, digest: str, dealing: str, world_size: int
+    url: str, digest: str, dealing: str, order: str, world_size: int
 ) -> tuple[Any, str] | None:
     """Raises `InvalidArgument` if another rank's catalogue of ``url`` is another.
 
-    Or if that rank deals samples otherwise than by ``dealing``.
+    Or if that rank deals samples otherwise than by ``dealing``, or cuts its epochs
+    otherwise than by ``order``. A rank that reads another URL is only warned of: nobody
+    knows whether the two loaders belong together.
 
     Returns the store and what tells this loader of all ranks from others; None where
     ranks have no store.
@@ -32,6 +38,13 @@ def compare_ranks(
     store = _store(world_size) if world_size > 1 else None
     if store is None:
         return None
+    _made[""] += 1
+    read = store.compare_set(f"leat/url/{_made['']}", "", url).decode()
+    if read != url:
+        _log.warning(
+            "this rank's loader number %d reads %s, and another rank's %s: ranks that train "
+            "together read the same", _made[""], shown(url), shown(read),
+        )  # fmt: skip
     _made[url] += 1
     key = f"leat/catalogue/{_made[url]}/{url}"
     first = store.compare_set(key, "", digest).decode()
@@ -48,6 +61,13 @@ def compare_ranks(
             f"{url}: this rank deals samples by {dealing}, and another rank by {first}: "
             "steps would miss some samples and have others twice. Give all ranks the "
             "same sampler=, cache= (with its locality=) and fields, and every node as many ranks"
+        )
+    first = store.compare_set(f"leat/order/{_made[url]}/{url}", "", order).decode()
+    if first != order:
+        raise InvalidArgument(
+            f"{shown(url)}: this rank reads in the order: {order}; and another rank: {first}. "
+            "Some samples would come twice and others never, and ranks would end at different steps. "
+            "Give all ranks the same seed=, batch_size=, shuffle=, drop_last= and train="
         )
     return store, f"{_made[url]}/{url}"
 

@@ -25,10 +25,10 @@ class BatchDict(dict):
     def __iter__(self) -> Iterator[str]:
         caller = sys._getframe(1)
         if caller.f_code.co_code[caller.f_lasti] in _UNPACKING:
-            names = ", ".join(f'"{name}"' for name in self)
+            names = ", ".join(f'"{name}"' for name in dict.__iter__(self))
             raise TypeError(
                 f"a batch is a dict of {names}, and unpacking it would give these names, not "
-                f"the arrays: give leat.Loader(fields=({names}{',' if len(self) == 1 else ''})) "
+                "the arrays: give leat.Loader(…, batch=\"tuple\") "
                 f"for a tuple in that order, or take batch[{next(dict.__iter__(self), '')!r}]"
             )
         return super().__iter__()

@@ -402,6 +402,9 @@ class Dataset:
             leat.InvalidArgument: the names or kinds of fields differ; or some labels have
                 names and others have none, so their meaning is unknown.
         """
+        for each in datasets:
+            if not isinstance(each, Dataset):
+                raise InvalidArgument(f"concat: {each!r} is no dataset; write leat.Dataset({each!r})")
         joined = _native.Dataset.join([each._native for each in datasets])
         dtypes = datasets[0]._dtypes
         if any(each._dtypes != dtypes for each in datasets):
@@ -545,6 +548,8 @@ class Dataset:
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise InvalidArgument("samples= is a list of sample numbers")
         chosen = chosen.astype(np.int64)
+        if (wrong := chosen[(chosen < 0) | (chosen >= len(self))]).size:
+            raise InvalidArgument(f"samples= has {wrong[0]}; they are numbers from 0 to {len(self) - 1}")
         native = self._native.select(chosen)
         recipe = _recipe.selection(self._recipe, chosen, native.digest)
         return self._of(native, self._dtypes, recipe)
@@ -603,6 +608,8 @@ class Dataset:
         a dataset. A field of bytes that the sample lacks is None."""
         if isinstance(sample, slice):
             return self.select(np.arange(*sample.indices(len(self))))
+        if not hasattr(sample, "__index__"):
+            raise TypeError(f"dataset[{sample!r}]: a sample has a number; columns are dataset.column(name)")
         number = sample.__index__()
         if number < 0:
             number += len(self)
@@ -645,6 +652,8 @@ class Dataset:
 
 def _sources(url: Source | Sequence[Source]) -> list[str]:
     several = [url] if isinstance(url, (str, os.PathLike)) else url
+    if not isinstance(several, Iterable) or not all(isinstance(each, (str, os.PathLike)) for each in several):
+        raise InvalidArgument(f"{url!r} is no place; give a URL, a path, or a list of these")
     return [os.fspath(each) for each in several]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from leat import _batch, _dtypes, _functions, _outputs, ops as _ops
 from leat.errors import InvalidArgument
+from leat.ops._mix import BatchOp
 
 Fields = Union[Sequence[str], Mapping[str, str], None]
 Collate = Union[Callable[[list[Any]], Any], None]
@@ -51,6 +52,9 @@ class Delivery:
             for place, op in enumerate(self.ops)
             if getattr(op, "per", None) == "batch"
         ]
+        for op in self.ops:
+            if isinstance(op, BatchOp):
+                op.check_beside(self.ops)
         output = _outputs.name_of(output, pins=pin_memory, device=device)
         _dtypes.check(self.ops, output)
         self._to_output = _outputs.choose(output, pins=pin_memory, device=device)

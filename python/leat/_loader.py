@@ -167,12 +167,25 @@ class Loader:
         self._introduction: Introduction | None = None
         if self._native.rank == 0:
             drawn_by = _drawn_by(order, self._options["seed"])
-            self._introduction = Introduction(url, self._options, drawn_by=drawn_by)
-        met = compare_ranks(url, digest, self._native.dealing, self._native.world_size)
+            self._introduction = Introduction(url, self._options, drawn_by=drawn_by, ops=self._delivery.ops)
+        met = compare_ranks(
+            url, digest, self._native.dealing, self._order_in_words(), self._native.world_size
+        )
         self._met = met
         self._lateness = None if met is None else Lateness(self._native, *met)
         self._pace = None if met is None else pace_of(self._native, *met)
         _alive.add(self)
+
+    def _order_in_words(self) -> str:
+        """The part of the order that has to be the same on all ranks."""
+        state, options = self.state_dict(), self._options
+        drops, pads, joins = (options[name] for name in ("drop_last", "pad", "join"))
+        drops = state["shuffle"] != "none" if drops is None else drops
+        tail = "pads" if pads else "joins" if joins else "drops" if drops else "keeps"
+        return (
+            f"{state['shuffle']} shuffle in windows of {state['shuffle_window']}, seed {state['seed']}, "
+            f"steps of {state['global_batch_size']}, {tail} the last"
+        )
 
     @property
     def dataset(self) -> Dataset:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
+
+from leat.ops import DecodeMask, Op, ParseBoxes, ParseKeypoints, Python
 
 logger = logging.getLogger("leat")
 
@@ -33,10 +36,12 @@ class Introduction:
         url: what it reads.
         options: of the loader, as the engine got them.
         drawn_by: what gives the order, if nobody knows its length yet; else empty.
+        ops: of the loader.
     """
 
-    def __init__(self, url: str, options: dict[str, Any], *, drawn_by: str) -> None:
-        self._name = _shown(url)
+    def __init__(self, url: str, options: dict[str, Any], *, drawn_by: str, ops: Sequence[Op] = ()) -> None:
+        self._name = shown(url)
+        self._apart = drawn_apart(ops)
         self._drawn = drawn_by or None
         if options["weights"] is not None:
             self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
@@ -58,6 +63,8 @@ class Introduction:
             order += f", seed {state['seed']}"
         parts = [_what(dataset), _who(loader), self._tail(rest, step), order]
         _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
+        if self._apart:
+            _once(logging.WARNING, f"{self._name}: {self._apart}")
         if self._drops_unasked and samples and rest > _MUCH * samples:
             _once(
                 logging.WARNING,
@@ -81,13 +88,25 @@ class Introduction:
         return f"drops {rest:,} of the last step" if self._drops else f"a last step of {rest:,}"
 
 
+def drawn_apart(ops: Sequence[Op]) -> str:
+    """A warning of a function that draws for one field of several that belong together, or ""."""
+    followers = [op for op in ops if isinstance(op, (DecodeMask, ParseBoxes, ParseKeypoints))]
+    for op in ops:
+        if followers and isinstance(op, Python) and op.draws_alone:
+            return (
+                f"{op!r} draws and sees one field alone, so what {type(followers[0]).__name__} reads stays as it is: "
+                "give it all, with fields=, or say independent=True if it moves no pixels"
+            )
+    return ""
+
+
 def _once(level: int, text: str) -> None:
     if text not in _said:
         _said.add(text)
         logger.log(level, "%s", text)
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """Without what may be a secret: a user, a password, the parameters of a signed URL."""
     return re.sub(r"//[^/@]*@", "//", url).split("?")[0]
 

@@ -70,3 +70,21 @@ def test_options_of_the_engine_are_for_its_own_datasets(dataset):
         DataLoader([1, 2], engine={"ids": True})
     with pytest.raises(TypeError, match="none_such"):
         DataLoader(dataset, engine={"none_such": 1})
+
+
+def test_weights_of_ours_are_drawn_by_the_engine(dataset):
+    sampler = leat.WeightedSampler([0.0] * 59 + [1.0], num_samples=20)
+    loader = DataLoader(dataset, batch_size=8, sampler=sampler, engine=DECODE)
+
+    assert torch.cat([batch["index"] for batch in loader]).tolist() == [59] * 20
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"shuffle": True}, "says the order"),
+    ({"engine": {"sampler": [1, 2]}}, "says the order"),
+    ({"dataset": [1, 2, 3]}, "is for a leat.Dataset and this is a list"),
+])
+def test_weights_of_ours_beside_another_order_are_refused(dataset, options, says):
+    given = {"dataset": dataset, "sampler": leat.WeightedSampler([1.0] * 60), **options}
+    with pytest.raises(leat.InvalidArgument, match=says):
+        DataLoader(given.pop("dataset"), **given)

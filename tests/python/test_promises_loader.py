@@ -4,6 +4,7 @@ than was meant raises, or says so.
 
 from __future__ import annotations
 
+import collections
 import importlib
 import importlib.util
 import logging
@@ -19,10 +20,10 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _say
+from leat import _agreement, _say
 from leat._batch import BatchDict
 from leat.ops import DecodeImage, Python
-from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, write
+from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, tar_of, write
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -80,7 +81,7 @@ def test_named_fields_come_as_a_tuple_and_all_of_them_as_a_dict(pictures):
 
 
 def test_a_dict_is_not_unpacked_into_the_names_of_its_fields(pictures):
-    says = r'fields=\("data", "label"\)\) for a tuple.*batch\[.data.\]'
+    says = r'batch="tuple"\) for a tuple.*batch\[.data.\]'
     with load(pictures, train=False) as loader:
         with pytest.raises(TypeError, match=says):
             for _data, _labels in loader:
@@ -478,7 +479,7 @@ def test_padding_that_nobody_can_tell_is_warned_of(pictures, said):
 
 
 def test_no_secret_of_a_url_is_said():
-    assert _say._shown("https://me:pass@host/photos?X-Amz-Signature=abc") == "https://host/photos"
+    assert _say.shown("https://me:pass@host/photos?X-Amz-Signature=abc") == "https://host/photos"
 
 
 def test_a_job_of_tasks_that_srun_did_not_start_is_mentioned(pictures, said, monkeypatch):
@@ -532,3 +533,93 @@ for batch in leat.Loader(sys.argv[1], batch_size=10, train=False):
     assert silenced.stderr == "" and silenced.returncode == 0
     assert "60 samples" not in kept.stderr
     assert "INFO:leat:" in (tmp_path / "log").read_text() and "60 samples" in (tmp_path / "log").read_text()
+
+
+# --- ranks that were not told the same --------------------------------------
+
+
+@pytest.fixture
+def ranks_of_one_job(monkeypatch):
+    """Makes a loader as each rank of a job of two, whose processes share a store."""
+    store = torch.distributed.HashStore()
+    monkeypatch.setattr(_agreement, "_store", lambda world_size: store)
+
+    def make(first: dict, second: dict) -> None:
+        for rank, options in enumerate((first, second)):
+            monkeypatch.setattr(_agreement, "_made", collections.Counter())
+            load(options.pop("folder"), rank=rank, world_size=2, **{"batch_size": 5, **options}).close()
+
+    return make
+
+
+@pytest.mark.parametrize(("first", "second", "says"), [
+    ({"train": True, "seed": 0}, {"train": True, "seed": 1}, "seed 1.*another rank: .*seed 0"),
+    ({"train": True}, {"train": True, "batch_size": 6}, "steps of 12.*steps of 10"),
+    ({"train": True}, {"train": False}, "none shuffle.*full shuffle"),
+    ({"train": False}, {"train": False, "drop_last": True}, "drops the last.*keeps the last"),
+])
+def test_ranks_that_read_in_other_orders_are_refused(pictures, ranks_of_one_job, first, second, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        ranks_of_one_job({"folder": pictures, **first}, {"folder": pictures, **second})
+
+
+def test_ranks_that_read_the_same_agree(pictures, ranks_of_one_job, said):
+    ranks_of_one_job({"folder": pictures, "train": True, "seed": 3}, {"folder": pictures, "shuffle": True, "seed": 3})
+
+    assert said(logging.WARNING) == []
+
+
+def test_ranks_that_read_other_places_are_told(pictures, tmp_path, ranks_of_one_job, said):
+    make_pictures(tmp_path / "others", 60)
+    ranks_of_one_job({"folder": pictures, "train": True}, {"folder": tmp_path / "others", "train": True})
+
+    (warning,) = said(logging.WARNING)
+    assert "loader number 1 reads" in warning and "others" in warning
+
+
+# --- functions that see one field of several --------------------------------
+
+
+def noise(image, rng):
+    return image
+
+
+def shift(image, mask, rng):
+    return image, mask
+
+
+@pytest.mark.parametrize(("op", "warnings"), [
+    (Python(noise), 1),
+    (Python(noise, independent=True), 0),
+    (Python(shift, fields=("image", "mask")), 0),
+    (Python(lambda image: image), 0),
+])
+def test_a_function_that_draws_beside_a_mask_is_warned_of(tmp_path, said, op, warnings):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.tar", tar_of([("0.png", encoded(pixels(1))), ("0.seg.png", encoded(pixels(1)[..., 0]))]))
+    ops = [leat.ops.DecodeMask("seg.png", to="mask"), DecodeImage("png"), op]
+    take(leat.Loader(str(tmp_path), batch_size=1, train=False, fields=("image", "mask"), ops=ops))
+
+    told = [text for text in said(logging.WARNING) if "sees one field alone" in text]
+    assert len(told) == warnings
+    assert all("DecodeMask" in text and "independent=True" in text for text in told)
+
+
+# --- calls that cannot be meant ---------------------------------------------
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (lambda data: leat.Loader(data, batch_size=2, train=True, ops=DecodeImage()), r"is one op; write a list of it: ops=\["),
+    (lambda data: leat.Dataset(None), "None is no place"),
+    (lambda data: leat.Dataset.concat([data]), "is no dataset; write leat.Dataset"),
+    (lambda data: leat.Dataset(data).select([-1]), "samples= has -1; they are numbers from 0 to 59"),
+    (lambda data: leat.Dataset(data).select([60]), "samples= has 60"),
+])
+def test_calls_that_cannot_be_meant_say_the_remedy(pictures, call, says):
+    with pytest.raises(leat.InvalidArgument, match=says):
+        call(pictures)
+
+
+def test_a_column_is_no_sample(pictures):
+    with pytest.raises(TypeError, match="a sample has a number; columns are dataset.column"):
+        leat.Dataset(pictures)["label"]

@@ -163,6 +163,34 @@ def test_what_would_be_drawn_apart_raises(pairs, ops):
         load(pairs, ops)
 
 
+def mirror(image, rng):
+    return image[:, ::-1] if rng.random() < 0.5 else image
+
+
+@pytest.mark.parametrize(("made", "is_told"), [
+    (lambda: leat.ops.Python(mirror, field="image"), False),
+    (lambda: leat.ops.Python(lambda image: image, field="image", global_rng=True), False),
+    (lambda: leat.ops.Python(mirror, field="image", independent=True), True),
+    (lambda: leat.ops.Python(lambda image: image, field="image"), True),
+])
+def test_functions_that_draw_for_one_field_each_raise(pairs, made, is_told):
+    ops = [DecodeImage("image"), DecodeImage("twin", to="twin"), made(), leat.ops.Python(mirror, field="twin")]
+    if is_told:
+        load(pairs, ops).close()
+        return
+    with pytest.raises(leat.InvalidArgument, match=r'python \(op 2\) draws for .image.*fields=\("image", "twin"\)'):
+        load(pairs, ops)
+
+
+@pytest.mark.parametrize("mix", [
+    leat.ops.MixUp(num_classes=30), leat.ops.RandomChoice([leat.ops.CutMix(num_classes=30)]),
+])
+@pytest.mark.parametrize("follower", [DecodeMask("twin"), ParseBoxes("cls")])
+def test_pictures_are_not_mixed_beside_what_would_stay(pairs, mix, follower):
+    with pytest.raises(leat.InvalidArgument, match="leave one of the two out"):
+        load(pairs, [DecodeImage("image"), follower, mix])
+
+
 def test_independent_ops_draw_apart(pairs):
     views = [DecodeImage("image", to="one"), DecodeImage("image", to="two"), ParseInt("cls")]
     apart = samples_of(load(pairs, [*views, RandomResizedCrop(12, independent=True)], fields=["one", "two", "cls"]))
@@ -258,6 +286,12 @@ def test_what_is_beyond_the_picture_is_ignored():
 def test_what_holds_no_labels_is_a_bad_sample(data, says):
     with pytest.raises(leat.Corrupt, match=says):
         leat.ops.Chain([DecodeMask()])(data)
+
+
+def test_a_palette_is_not_read_as_brightness(segmented):
+    ops = [DecodeImage("image"), DecodeImage("mask", to="mask", mode="L")]
+    with load(segmented, ops, on_error="substitute") as loader, pytest.raises(leat.InvalidArgument, match="DecodeMask keeps"):
+        next(iter(loader))
 
 
 def test_masks_keep_out_of_colours_and_numbers(segmented):

@@ -63,6 +63,7 @@ struct ImageHeader {
   std::uint8_t depth = 8;        ///< Bits of a channel; 8 if there are fewer.
   /// A PNG or TIFF has one channel, and no palette.
   bool is_grey = false;
+  bool has_palette = false;
 };
 
 /// Reads the header and checks that the bytes may hold the image it promises.

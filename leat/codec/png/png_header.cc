@@ -73,6 +73,7 @@ Result<ClaimedImage> read_png_header(std::span<const std::byte> encoded) {
   const std::uint64_t bits = bits_per_pixel(depth, colour);
   image.header.depth = depth == 16 ? 16 : 8;
   image.header.is_grey = colour == 0 || colour == 4;
+  image.header.has_palette = colour == 3;
   if (image.header.width == 0 || image.header.height == 0) {
     return Error(ErrorCode::kCorrupt, "PNG has no size");
   }

@@ -13,6 +13,7 @@
 
 #include "leat/base/hash.h"
 #include "leat/pipeline/ops/field_choice.h"
+#include "leat/pipeline/ops/function_draws.h"
 #include "leat/pipeline/ops/op_kind.h"
 
 namespace leat {
@@ -67,6 +68,7 @@ class ChainBuilder {
       LEAT_TRY_VOID(check_followers(joined));
       LEAT_TRY_VOID(check_draws(joined));
     }
+    LEAT_TRY_VOID(check_function_draws(chains_));
     return std::move(chains_);
   }
 

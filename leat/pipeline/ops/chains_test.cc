@@ -1,5 +1,6 @@
 #include "leat/pipeline/ops/chains.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,6 +109,37 @@ TEST(ChainsTest, FieldsThatWouldBeDrawnApartAreRefused) {
                      "random_crop:8:field=image:independent=true"),
             "");
   EXPECT_EQ(error_of(std::string(kBoth) + "resize:8:field=image"), "");
+}
+
+TEST(ChainsTest, FunctionsThatDrawForOneFieldEachAreRefused) {
+  const auto error_of_drawn = [](std::string_view params) {
+    std::vector<Op> ops;
+    for (const std::string_view field : {"image", "mask"}) {
+      OpSpec decode{
+          .name = "decode_image",
+          .params_json = fmt::format(R"({{"field":"{0}","to":"{0}"}})", field)};
+      ops.push_back(std::move(make_op(decode, ops.size())).value());
+    }
+    for (const std::string_view field : {"image", "mask"}) {
+      Op op;
+      op.name = "python";
+      op.index = ops.size();
+      op.field = field;
+      op.is_independent = params == "independent";
+      op.params = FunctionOp{};
+      std::get<FunctionOp>(op.params).draws = params != "still";
+      ops.push_back(std::move(op));
+    }
+    const auto made = chain_ops(std::move(ops), kFields);
+    return made ? std::string() : made.error().message();
+  };
+
+  EXPECT_THAT(error_of_drawn("draws"),
+              AllOf(HasSubstr("python (op 2) draws for 'image'"),
+                    HasSubstr("python (op 3) for 'mask'"),
+                    HasSubstr("fields=(\"image\", \"mask\")")));
+  EXPECT_EQ(error_of_drawn("independent"), "");
+  EXPECT_EQ(error_of_drawn("still"), "");
 }
 
 TEST(ChainsTest, AChainForEachFieldIsRefusedWhereItsOpsNameNone) {

@@ -1,6 +1,7 @@
 #include "leat/pipeline/ops/follow_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstring>
@@ -132,6 +133,18 @@ Box box_of(const JsonRow& row, BoxFormat format) {
   return {row[0], row[1], row[2], row[3]};
 }
 
+/// Errors: kCorrupt: it ends before it begins, so its format may be another.
+Result<Box> checked(const Box& box, const JsonRow& row, BoxFormat format) {
+  if (box.left <= box.right && box.top <= box.bottom) return box;
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("the box [{}] ends before it begins{}", fmt::join(row, ", "),
+                  format == BoxFormat::kXyxy
+                      ? ", as format=\"xyxy\" reads it: if its numbers are "
+                        "left, top, width and height, say format=\"xywh\""
+                      : ""));
+}
+
 class BoxesProgram final : public FollowProgram {
  public:
   BoxesProgram(std::vector<Op> ops, std::string field,
@@ -154,7 +167,8 @@ class BoxesProgram final : public FollowProgram {
     std::vector<float> boxes;
     std::vector<std::int64_t> labels;
     for (std::size_t i = 0; i < rows[0].size(); ++i) {
-      Box box = box_of(rows[0][i], op().format);
+      const JsonRow& row = rows[0][i];
+      LEAT_TRY(Box box, checked(box_of(row, op().format), row, op().format));
       if (op().is_normalized) scale(box, picture->size);
       const MovedBox now =
           picture ? moved(picture->geometry, box) : MovedBox{box, 1};

@@ -109,6 +109,19 @@ TEST(FollowProgramTest, WhatIsTooSmallIsDroppedWithItsLabel) {
       IsEmpty());
 }
 
+TEST(FollowProgramTest, ABoxThatEndsBeforeItBeginsIsABadSample) {
+  const std::string image = "decode_image:field=image,";
+  for (const auto& [op, says] :
+       {std::pair("parse_boxes", "say format=\"xywh\""),
+        std::pair("parse_boxes:format=xywh", "ends before it begins")}) {
+    const auto made = run(image + op, "boxes", "[[30, 20, -5, 6]]");
+    ASSERT_FALSE(made) << op;
+    EXPECT_EQ(made.error().code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(made.error().message(), HasSubstr(says));
+    EXPECT_THAT(made.error().message(), HasSubstr("[30, 20, -5, 6]"));
+  }
+}
+
 TEST(FollowProgramTest, ReadsEveryFormat) {
   const std::string image = "decode_image:field=image,";
   EXPECT_THAT(numbers<float>(run(image + "parse_boxes:format=xywh", "boxes",

@@ -24,6 +24,15 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                                const DecodeImageOp& decode) {
   LEAT_TRY(const ImageHeader header,
            read_image_header(encoded, decode.max_pixels));
+  if (header.has_palette && decode.mode == PixelMode::kGrey) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("this {} has a palette, and mode=\"L\" would make numbers "
+                    "of its colours: DecodeMask keeps the numbers of a mask; "
+                    "for the brightness of a picture say mode=\"RGB\" and put "
+                    "Grayscale() behind it",
+                    name_of(header.format)));
+  }
   const bool is_deep = header.depth == 16;
   if (!has_16_bits(decode.mode)) {
     // For a mask, the decoder reports the image's real type instead.

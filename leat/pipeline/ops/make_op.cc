@@ -236,7 +236,8 @@ OpParams load_npy(ParamReader& params) { return LoadNpyOp{joining_in(params)}; }
 OpParams python(ParamReader& params) {
   return FunctionOp{.function = nullptr,
                     .joining = joining_in(params),
-                    .fields = params.names("fields")};
+                    .fields = params.names("fields"),
+                    .draws = params.flag("draws")};
 }
 
 using MakeParams = OpParams (*)(ParamReader&);

@@ -176,6 +176,7 @@ struct FunctionOp {
   Joining joining = Joining::kStack;
   /// For an op on several fields, which is in the chain of each.
   std::vector<std::string> fields;
+  bool draws = false;
 };
 
 /// Pads a batch; the last op of its field.

@@ -107,6 +107,8 @@ constexpr std::array kPython = {
     ParamInfo{"ragged", kFlag, "false",
               "the first dimension may differ from sample to sample"},
     ParamInfo{"fields", kNames, "[]", "several fields, instead of one"},
+    ParamInfo{"draws", kFlag, "false", "it takes an rng"},
+    augment_table::kIndependent,
 };
 constexpr std::array kParseInt = {
     ParamInfo{

@@ -30,6 +30,8 @@ def listed(ops: Iterable[Op]) -> list[Op]:
             f"ops={ops!r} is a text; write a list of leat.ops, such as "
             f"[leat.ops.DecodeImage(), leat.ops.Resize(224)]"
         )
+    if isinstance(ops, Op):
+        raise InvalidArgument(f"ops={ops!r} is one op; write a list of it: ops=[{ops!r}]")
     return list(ops)
 
 

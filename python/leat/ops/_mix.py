@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from leat import _functions
+from leat.ops._decode import DecodeMask
 from leat.ops._op import Op, fail
+from leat.ops._parse import ParseBoxes, ParseKeypoints
 
 BatchFunction = Callable[[Any, str, "tuple[int, ...]"], Any]
 
@@ -34,6 +36,9 @@ class BatchOp(Op):
     def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """The batch that is delivered instead."""
         raise NotImplementedError
+
+    def check_beside(self, ops: Sequence[Op]) -> None:
+        """Raises `leat.InvalidArgument` if it would part what other ops of a loader keep together."""
 
 
 class _Mixing(BatchOp):
@@ -60,6 +65,12 @@ class _Mixing(BatchOp):
             "layout": self._choice("layout", layout, ("CHW", "HWC")),
         }
         super().__init__(params, None, None)
+
+    def check_beside(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if isinstance(op, (DecodeMask, ParseBoxes, ParseKeypoints)):
+                fail(self, f"it mixes the pictures of a batch, and what {type(op).__name__} reads of each "
+                           "would stay as it was: leave one of the two out")  # fmt: skip
 
     def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         image, label = self._params["image"], self._params["label"]
@@ -171,6 +182,10 @@ class RandomChoice(BatchOp):
         self._weights = np.asarray(weights) / sum(weights)
         specs = [{"op": type(op).__name__, **op._params} for op in self.ops]
         super().__init__({"ops": specs, "p": self._weights.tolist()}, None, None)
+
+    def check_beside(self, ops: Sequence[Op]) -> None:
+        for op in self.ops:
+            op.check_beside(ops)
 
     def apply(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         return self.ops[int(rng.choice(len(self.ops), p=self._weights))].apply(batch, rng)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable, Sequence
 
 from leat import _functions
-from leat.ops._op import Op, fail
+from leat.errors import InvalidArgument
+from leat.ops._op import Op, fail, independent_or_none
 
 
 class Python(Op):
@@ -59,6 +60,9 @@ class Python(Op):
         ragged: the first dimension may differ from sample to sample: `leat.Ragged`;
             of several fields, of each. One that is a `leat.Ragged` before stays so.
         global_rng: it draws from the process's own generators.
+        independent: it may draw apart from other fields of the sample, such as noise for
+            the image alone. Two functions that draw, one for the image and one for its
+            mask, raise without it: give one function both, with ``fields=``.
     """
 
     _name = "python"
@@ -73,6 +77,7 @@ class Python(Op):
         to: str | None = None,
         ragged: bool = False,
         global_rng: bool = False,
+        independent: bool = False,
     ) -> None:
         if isinstance(fields, str) or not all(isinstance(name, str) for name in fields):
             fail(self, f"fields={fields!r} must be a tuple of names")
@@ -81,10 +86,14 @@ class Python(Op):
                 self,
                 'fields= names two fields or more, of per="sample", instead of field= and to=',
             )
-        params = {"ragged": True if ragged else None, "fields": list(fields) or None}
-        super().__init__({k: v for k, v in params.items() if v is not None}, field, to)
         if not callable(function):
-            fail(self, f"{function!r} cannot be called")
+            raise InvalidArgument(f"Python: {function!r} cannot be called")
+        self.draws = global_rng or _functions.takes_rng(function)
+        params = {
+            "ragged": ragged or None, "fields": list(fields) or None, "draws": self.draws or None,
+            "independent": independent_or_none(independent),
+        }  # fmt: skip
+        super().__init__({k: v for k, v in params.items() if v is not None}, field, to)
         self._choice("per", per, ("sample", "batch"))
         if per == "batch" and (ragged or to is not None):
             fail(self, 'ragged= and to= are for per="sample"')
@@ -92,6 +101,11 @@ class Python(Op):
         self.fields = tuple(fields)
         self.per = per
         self.global_rng = global_rng
+
+    @property
+    def draws_alone(self) -> bool:
+        """Whether it draws for one field, and has not said that this is meant."""
+        return self.draws and self.per == "sample" and not self.fields and "independent" not in self._params
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))

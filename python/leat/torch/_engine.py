@@ -55,7 +55,6 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
             "batches, so give batch_size=1 or more"
         )
     settings: dict[str, Any] = {
-        "shuffle": bool(given["shuffle"]),
         "drop_last": loader.drop_last,
         "output": "torch",
     }
@@ -63,6 +62,8 @@ def make(loader: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> l
         settings["batch_size"] = loader.batch_size
     if given["collate_fn"] not in (None, default_collate):
         settings["collate"] = given["collate_fn"]
+    if "sampler" not in options:
+        settings["shuffle"] = bool(given["shuffle"])
     if is_sampled:
         _check_sampled(options)
         # The sampler is this rank's own, and its batches come as it gives them.
@@ -88,6 +89,25 @@ def refuse_places(dataset: Any) -> None:
         f"dataset={place!r} is a place, and a DataLoader takes a dataset: its items would be "
         f"letters. Give leat.Dataset({place!r}), or make a leat.Loader({place!r}, …)"
     )
+
+
+def with_sampler(
+    sampler: leat.WeightedSampler | leat.SizeBuckets, dataset: Any, shuffle: bool | None, engine: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The engine's options with an order of the engine's own.
+
+    Raises:
+        leat.InvalidArgument: the dataset is not the engine's, or the order is said twice.
+    """
+    name = type(sampler).__name__
+    if not isinstance(dataset, leat.Dataset):
+        raise InvalidArgument(
+            f"sampler=leat.{name}(…) is for a leat.Dataset and this is a {type(dataset).__name__}: "
+            "give one of torch's samplers, or leat.Dataset(url)"
+        )
+    if shuffle or "sampler" in (engine or {}):
+        raise InvalidArgument(f"sampler=leat.{name}(…) says the order: leave the other one out")
+    return {**(engine or {}), "sampler": sampler}
 
 
 def _usual_batch(loader: Any) -> int:

@@ -51,7 +51,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     The engine serves a `leat.Dataset`: see ``engine=``. Without a sampler, samples come in
     the engine's order, sharded by rank. With ``sampler`` or ``batch_sampler`` they come in
     the order that torch's DataLoader would give. ``collate_fn`` gets the list of samples,
-    each a dict (a tuple with ``engine={"batch": "tuple"}``).
+    each a dict (a tuple with ``engine={"batch": "tuple"}``). The engine draws by a `leat.WeightedSampler` or
+    `leat.SizeBuckets` itself, sharded by rank.
 
     Args (besides torch's):
         threads: the largest number of items to fetch at a time, over all batches; None for
@@ -77,7 +78,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         dataset: Any,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | leat.WeightedSampler | leat.SizeBuckets | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
@@ -103,6 +104,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         engines.refuse_places(dataset)
         is_ours = isinstance(dataset, leat.Dataset)
         order = None
+        if isinstance(sampler, (leat.WeightedSampler, leat.SizeBuckets)):
+            sampler, engine = None, engines.with_sampler(sampler, dataset, shuffle, engine)
         if is_ours and sampler is None and batch_sampler is None:
             order = engines.Order(dataset)
         super().__init__(
