@@ -9,6 +9,9 @@ export interface Share {
   disk_bytes: number | null;
 }
 
+/** The counters of a job, as many as the agent has; the page draws `Drawn`. */
+type Totals<Drawn> = Readonly<Record<string, number | null>> & Drawn;
+
 export interface Job {
   id: string;
   name: string;
@@ -26,20 +29,9 @@ export interface Job {
   wait_fraction: number | null;
   stalls: Record<string, number | null>;
   stalled_dollars: number | null;
-  ledger: {
-    gets: number;
-    request_dollars: number | null;
-    transfer_dollars: number | null;
-  };
+  ledger: Totals<{ gets: number; request_dollars: number | null; transfer_dollars: number | null }>;
   bottleneck: string;
-  cache: {
-    ram_hits: number;
-    disk_hits: number;
-    peer_hits: number;
-    misses: number;
-    ram_bytes: number;
-    disk_bytes: number;
-  };
+  cache: Totals<Record<"ram_hits" | "disk_hits" | "peer_hits" | "misses" | "ram_bytes" | "disk_bytes", number>>;
 }
 
 export interface Decision {

@@ -47,14 +47,14 @@ class Rank {
     rates_.elapsed_seconds += 1;
     rates_.samples += report.samples;
     rates_.training_seconds += report.training_seconds;
-    rates_.wait_seconds += report.wait_seconds;
+    rates_.totals[&counters::kWaitSeconds] += report.wait_seconds;
     rates_.reads += report.reads;
-    rates_.read_bytes += report.read_bytes;
+    rates_.totals[&counters::kReadBytes] += report.read_bytes;
     rates_.read_seconds += report.read_seconds;
     rates_.tasks += report.tasks;
     rates_.busy_seconds += report.busy_seconds;
-    rates_.ram_hits += report.cache_hits;
-    rates_.cache_misses += report.cache_misses;
+    rates_.totals[&counters::kRamHits] += report.cache_hits;
+    rates_.totals[&counters::kCacheMisses] += report.cache_misses;
     rates_.threads = report.threads;
     rates_.in_flight = report.in_flight;
     if (truth_.saved_seconds > 0) {
@@ -258,20 +258,22 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
     WireRates rates{
         .elapsed_seconds = 5,
         .samples = 100,
-        .wait_seconds = 3,
         .reads = 40,
-        .read_bytes = 4000,
-        .ram_hits = 10,
-        .disk_hits = 20,
-        .peer_hits = 30,
-        .cache_misses = 40,
-        .ram_bytes = 1000,
-        .disk_bytes = 2000,
-        .stalled_dollars = 0.5,
-        .gets = member == 1 ? std::optional<double>(43) : std::nullopt,
-        .lists = 2,
-        .request_dollars = member == 1 ? std::optional(0.25) : std::nullopt,
+        .totals = {{&counters::kWaitSeconds, 3},
+                   {&counters::kReadBytes, 4000},
+                   {&counters::kRamHits, 10},
+                   {&counters::kDiskHits, 20},
+                   {&counters::kPeerHits, 30},
+                   {&counters::kCacheMisses, 40},
+                   {&counters::kRamBytes, 1000},
+                   {&counters::kDiskBytes, 2000},
+                   {&counters::kStalledDollars, 0.5},
+                   {&counters::kLists, 2}},
         .stalls = {{"storage", 6}, {"decode", member == 1 ? 4 : 0}}};
+    if (member == 1) {
+      rates.totals[&counters::kGets] = 43;
+      rates.totals[&counters::kRequestDollars] = 0.25;
+    }
     book.report(member, rates);
   }
   book.tick(1, 1);
@@ -283,20 +285,20 @@ TEST(JobBookTest, ShowsWhereAJobWaitsAndWhatItsCacheAnswers) {
   // Out of four seconds, on two ranks.
   EXPECT_NEAR(job.stalls.at("storage"), 0.25, 1e-9);
   EXPECT_NEAR(job.stalls.at("decode"), 0.5, 1e-9);
-  EXPECT_EQ(job.ram_hits, 20u);
-  EXPECT_EQ(job.disk_hits, 40u);
-  EXPECT_EQ(job.peer_hits, 60u);
-  EXPECT_EQ(job.misses, 80u);
-  EXPECT_EQ(job.ram_bytes, 2000u);
-  EXPECT_EQ(job.disk_bytes, 4000u);
-  EXPECT_EQ(job.gets, 83u)
-      << "with what is under way, of the rank that says it";
-  EXPECT_EQ(job.lists, 4u);
-  EXPECT_EQ(job.read_bytes, 8000u);
-  EXPECT_EQ(job.request_dollars, 0.25) << "of the rank that knows";
-  EXPECT_FALSE(job.transfer_dollars);
-  EXPECT_EQ(job.stalled_seconds, 6);
-  EXPECT_EQ(job.stalled_dollars, 1.0);
+  const JobTotals expected = {
+      {&counters::kRamHits, 20},
+      {&counters::kDiskHits, 40},
+      {&counters::kPeerHits, 60},
+      {&counters::kCacheMisses, 80},
+      {&counters::kRamBytes, 2000},
+      {&counters::kDiskBytes, 4000},
+      {&counters::kGets, 83},  // One rank knows those under way, too.
+      {&counters::kLists, 4},
+      {&counters::kReadBytes, 8000},
+      {&counters::kRequestDollars, 0.25},  // One rank knows it.
+      {&counters::kWaitSeconds, 6},
+      {&counters::kStalledDollars, 1.0}};
+  EXPECT_EQ(job.totals, expected);
 }
 
 TEST(JobBookTest, CachesAreDealtOutAmongThoseThatHaveTheTier) {

@@ -1,5 +1,5 @@
-// One table says all: a row is a metric, and a function that writes its
-// samples.
+// A row of kRows is a metric, and a function that writes its samples. The
+// metrics of job_counters() follow.
 
 #include "leat/agent/exposition.h"
 
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "leat/agent/public_text.h"
 
@@ -177,9 +178,8 @@ constexpr auto kRows = std::to_array<Row>({
      "Part of its time that the job waits for data; a rise means that it is "
      "starved.",
      nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(j.wait_fraction, {{"job", j.id}});
-     }},
+     [](const JobView& j,
+        Samples& s) { s.add(j.wait_fraction, {{"job", j.id}}); }},
     {"leat_agent_stall_ratio", "gauge", "job cause",
      "Part of its time that the job waits for this cause.", nullptr,
      [](const JobView& j, Samples& s) {
@@ -187,80 +187,49 @@ constexpr auto kRows = std::to_array<Row>({
          s.add(fraction, {{"job", j.id}, {"cause", cause}});
        }
      }},
-    {"leat_agent_reads_total", "counter", "job",
-     "Requests for bytes that the job sent to its store, retries included.",
-     nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.gets), {{"job", j.id}});
-     }},
-    {"leat_agent_lists_total", "counter", "job",
-     "List requests that the job sent to its store.", nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.lists), {{"job", j.id}});
-     }},
-    {"leat_agent_read_bytes_total", "counter", "job",
-     "Bytes that the job received from its store.", nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.read_bytes), {{"job", j.id}});
-     }},
-    {"leat_agent_request_dollars_total", "counter", "job",
-     "Price of the job's requests, for bytes and lists, where the provider is "
-     "known: its store's, or its LEAT_PROVIDER.",
-     nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add_known(j.request_dollars, {{"job", j.id}});
-     }},
-    {"leat_agent_transfer_dollars_total", "counter", "job",
-     "Price of those bytes through a NAT gateway, with its LEAT_NAT=1, where "
-     "the provider is known.",
-     nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add_known(j.transfer_dollars, {{"job", j.id}});
-     }},
-    {"leat_agent_stalled_seconds_total", "counter", "job",
-     "Time that the job's accelerators, one a rank, stood still for data.",
-     nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(j.stalled_seconds, {{"job", j.id}});
-     }},
-    {"leat_agent_stalled_dollars_total", "counter", "job",
-     "Price of the time that the job waited for data, where its "
-     "LEAT_NODE_PER_HOUR says what the node costs.",
-     nullptr,
-     [](const JobView& j, Samples& s) {
-       if (j.stalled_dollars > 0) s.add(j.stalled_dollars, {{"job", j.id}});
-     }},
-    {"leat_agent_cache_hits_total", "counter", "job tier",
-     "Reads that a tier of the cache answered.", nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.ram_hits), {{"job", j.id}, {"tier", "ram"}});
-       s.add(double(j.disk_hits), {{"job", j.id}, {"tier", "disk"}});
-       s.add(double(j.peer_hits), {{"job", j.id}, {"tier", "peer"}});
-     }},
-    {"leat_agent_cache_misses_total", "counter", "job",
-     "Reads that no tier of the cache answered.", nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.misses), {{"job", j.id}});
-     }},
-    {"leat_agent_cache_bytes", "gauge", "job tier",
-     "Bytes of the job that the cache holds.", nullptr,
-     [](const JobView& j, Samples& s) {
-       s.add(double(j.ram_bytes), {{"job", j.id}, {"tier", "ram"}});
-       s.add(double(j.disk_bytes), {{"job", j.id}, {"tier", "disk"}});
-     }},
 });
+
+/// kRows, and the metrics of job_counters(), which have no functions.
+std::vector<Row> all_rows() {
+  std::vector<Row> rows(kRows.begin(), kRows.end());
+  for (const JobCounter* counter : job_counters()) {
+    const std::string_view name = counter->exposed_as;
+    if (rows.back().name == name) continue;
+    rows.push_back({name, name.ends_with("_total") ? "counter" : "gauge",
+                    counter->tier.empty() ? "job" : "job tier", counter->help});
+  }
+  return rows;
+}
+
+void add_totals_of(const JobView& job, std::string_view name,
+                   Samples& samples) {
+  for (const JobCounter* counter : job_counters()) {
+    if (counter->exposed_as != name) continue;
+    const auto total = known_total(job.totals, *counter);
+    if (counter->tier.empty()) {
+      samples.add_known(total, {{"job", job.id}});
+    } else {
+      samples.add_known(total, {{"job", job.id}, {"tier", counter->tier}});
+    }
+  }
+}
 
 }  // namespace
 
 std::string exposition(const NodeView& view) {
   std::string out;
-  for (const Row& row : kRows) {
+  for (const Row& row : all_rows()) {
     fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} {2}\n",
                    row.name, row.help, row.kind);
     Samples samples(out, row.name);
-    if (row.of_node != nullptr) row.of_node(view, samples);
-    if (row.of_job == nullptr) continue;
-    for (const JobView& job : view.jobs) row.of_job(job, samples);
+    if (row.of_node != nullptr) {
+      row.of_node(view, samples);
+      continue;
+    }
+    for (const JobView& job : view.jobs) {
+      row.of_job != nullptr ? row.of_job(job, samples)
+                            : add_totals_of(job, row.name, samples);
+    }
   }
   return out;
 }
@@ -271,7 +240,7 @@ std::string agent_metrics_page() {
       "shows. "
       "Printed by `leat docs agent-metrics`; a test compares.\n\n"
       "| name | kind | labels | what it says |\n|---|---|---|---|\n";
-  for (const Row& row : kRows) {
+  for (const Row& row : all_rows()) {
     fmt::format_to(std::back_inserter(page), "| `{}` | {} | {} | {} |\n",
                    row.name, row.kind, row.labels, row.help);
   }

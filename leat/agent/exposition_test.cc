@@ -58,7 +58,7 @@ TEST(ExpositionTest, SaysWhatTheViewSays) {
   NodeView view = testing::sample_node(1, 40);
   view.jobs[0].share.bytes_per_second = 90'000'000'000'000;
   view.jobs[0].wait_fraction = 0.1;
-  view.jobs[0].stalled_seconds = 7;
+  view.jobs[0].totals[&counters::kWaitSeconds] = 7;
   view.processor_joules = 1500.5;
 
   const std::string text = exposition(view);
@@ -113,9 +113,9 @@ TEST(ExpositionTest, LeavesOutWhatIsNotKnown) {
   view.jobs[0].compute_ceiling.reset();
   view.jobs[0].share = {};
   view.jobs[0].found_rate = NAN;
-  view.jobs[0].stalled_dollars = 0;
-  view.jobs[0].request_dollars.reset();
-  view.jobs[0].transfer_dollars.reset();
+  view.jobs[0].totals[&counters::kStalledDollars] = 0;
+  view.jobs[0].totals.erase(&counters::kRequestDollars);
+  view.jobs[0].totals.erase(&counters::kTransferDollars);
 
   const std::string text = exposition(view);
 

@@ -25,8 +25,10 @@ bool is_near(const std::optional<Pace>& a, const std::optional<Pace>& b) {
          is_near(a->ceiling, b->ceiling);
 }
 
-double hits_of(const WireRates& rates) {
-  return rates.ram_hits + rates.disk_hits + rates.peer_hits;
+double hits_of(const JobTotals& totals) {
+  return total_of(totals, counters::kRamHits) +
+         total_of(totals, counters::kDiskHits) +
+         total_of(totals, counters::kPeerHits);
 }
 
 /// Waits by cause between two states of the counters, as parts of the time.
@@ -48,23 +50,29 @@ std::map<std::string, double> stalls_between(const WireRates& from,
 /// went back, as they do when somebody lies.
 std::optional<JobReport> between(const WireRates& from, const WireRates& to) {
   JobReport report;
-  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 11>
+  constexpr std::array<std::pair<double WireRates::*, double JobReport::*>, 8>
       kFields = {{{&WireRates::elapsed_seconds, &JobReport::seconds},
                   {&WireRates::samples, &JobReport::samples},
                   {&WireRates::epochs, &JobReport::epochs},
                   {&WireRates::training_seconds, &JobReport::training_seconds},
-                  {&WireRates::wait_seconds, &JobReport::wait_seconds},
                   {&WireRates::reads, &JobReport::reads},
-                  {&WireRates::read_bytes, &JobReport::read_bytes},
                   {&WireRates::read_seconds, &JobReport::read_seconds},
                   {&WireRates::tasks, &JobReport::tasks},
-                  {&WireRates::busy_seconds, &JobReport::busy_seconds},
-                  {&WireRates::cache_misses, &JobReport::cache_misses}}};
+                  {&WireRates::busy_seconds, &JobReport::busy_seconds}}};
+  constexpr std::array<std::pair<const JobCounter*, double JobReport::*>, 3>
+      kTotals = {{{&counters::kWaitSeconds, &JobReport::wait_seconds},
+                  {&counters::kReadBytes, &JobReport::read_bytes},
+                  {&counters::kCacheMisses, &JobReport::cache_misses}}};
   for (const auto& [counter, field] : kFields) {
     report.*field = to.*counter - from.*counter;
     if (report.*field < 0) return std::nullopt;
   }
-  report.cache_hits = hits_of(to) - hits_of(from);
+  for (const auto& [counter, field] : kTotals) {
+    report.*field =
+        total_of(to.totals, *counter) - total_of(from.totals, *counter);
+    if (report.*field < 0) return std::nullopt;
+  }
+  report.cache_hits = hits_of(to.totals) - hits_of(from.totals);
   if (report.cache_hits < 0) return std::nullopt;
   report.decoded_hits =
       to.decoded_hits.value_or(0) - from.decoded_hits.value_or(0);
@@ -337,35 +345,6 @@ std::vector<std::int32_t> JobBook::pids() const {
   return pids;
 }
 
-namespace {
-
-/// The most that a rank may report as a price.
-constexpr double kMostDollars = 1e9;
-constexpr double kMostSeconds = 1e9;
-
-// Caps a count, so that the sum over ranks is still a number even if a rank
-// lies.
-std::uint64_t shown(double count) {
-  return static_cast<std::uint64_t>(std::min(1e15, count));
-}
-
-void add_dollars(const std::optional<double>& said,
-                 std::optional<double>& into) {
-  if (said) into = into.value_or(0) + std::min(*said, kMostDollars);
-}
-
-void add_ledger(const WireRates& said, JobView& view) {
-  view.gets += shown(said.gets.value_or(said.reads));
-  view.lists += shown(said.lists.value_or(0));
-  view.read_bytes += shown(said.read_bytes);
-  view.stalled_seconds += std::min(said.wait_seconds, kMostSeconds);
-  view.stalled_dollars += std::min(said.stalled_dollars, kMostDollars);
-  add_dollars(said.request_dollars, view.request_dollars);
-  add_dollars(said.transfer_dollars, view.transfer_dollars);
-}
-
-}  // namespace
-
 /// Those that have a limit: the node's first.
 std::vector<LinkView> JobBook::links() const {
   const std::vector<double> rates = links_of(sharing_.node());
@@ -402,14 +381,9 @@ JobView JobBook::view_of(const std::string& id, const Job& job) const {
     const Member& one = members_.find(member)->second;
     view.pids.push_back(one.pid);
     if (!one.latest) continue;
-    const WireRates& said = *one.latest;
-    view.misses += shown(said.cache_misses);
-    view.ram_hits += shown(said.ram_hits);
-    view.disk_hits += shown(said.disk_hits);
-    view.peer_hits += shown(said.peer_hits);
-    view.ram_bytes += shown(said.ram_bytes);
-    view.disk_bytes += shown(said.disk_bytes);
-    add_ledger(said, view);
+    JobTotals said = one.latest->totals;
+    said.try_emplace(&counters::kGets, one.latest->reads);
+    add_totals(said, view.totals);
   }
   if (job.last.seconds > 0) {
     view.wait_fraction =

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "leat/agent/wire/job_counters.h"
 #include "leat/tune/decision.h"
 #include "leat/tune/share.h"
 
@@ -32,23 +33,7 @@ struct JobView {
   double wait_fraction = 0;               ///< In [0, 1].
   std::map<std::string, double> stalls;   ///< Cause: fraction of the time.
   std::string bottleneck;                 ///< to_string(Bound)
-
-  // docs/reference/ledger.md: totals of all local ranks so far.
-  std::uint64_t gets = 0;
-  std::uint64_t lists = 0;
-  std::uint64_t read_bytes = 0;
-  std::optional<double> request_dollars;   ///< None: no provider is known.
-  std::optional<double> transfer_dollars;  ///< The same.
-  /// Seconds of accelerators, one a rank.
-  double stalled_seconds = 0;
-  double stalled_dollars = 0;  ///< 0: nobody says what the node costs.
-
-  std::uint64_t ram_hits = 0;
-  std::uint64_t disk_hits = 0;
-  std::uint64_t peer_hits = 0;
-  std::uint64_t misses = 0;
-  std::uint64_t ram_bytes = 0;
-  std::uint64_t disk_bytes = 0;
+  JobTotals totals = {};                  ///< Of all local ranks.
 };
 
 /// A point of a job's history.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -66,20 +67,16 @@ Json share_of(const Share& share) {
           {"disk_bytes", or_null(share.disk_bytes)}};
 }
 
-Json cache_of(const JobView& job) {
-  return {{"ram_hits", job.ram_hits},   {"disk_hits", job.disk_hits},
-          {"peer_hits", job.peer_hits}, {"misses", job.misses},
-          {"ram_bytes", job.ram_bytes}, {"disk_bytes", job.disk_bytes}};
-}
-
-Json ledger_of(const JobView& job) {
-  return {{"gets", job.gets},
-          {"lists", job.lists},
-          {"bytes", job.read_bytes},
-          {"request_dollars", or_null(job.request_dollars)},
-          {"transfer_dollars", or_null(job.transfer_dollars)},
-          {"stalled_accelerator_seconds", job.stalled_seconds},
-          {"stalled_dollars", known(job.stalled_dollars)}};
+Json totals_of(const JobView& job, JobCounter::Part part) {
+  Json totals = Json::object();
+  for (const JobCounter* counter : job_counters()) {
+    if (counter->part != part) continue;
+    const auto total = known_total(job.totals, *counter);
+    totals[counter->key()] = total && counter->is_whole()
+                                 ? Json(static_cast<std::uint64_t>(*total))
+                                 : or_null(total);
+  }
+  return totals;
 }
 
 Json job_of(const JobView& job) {
@@ -103,10 +100,11 @@ Json job_of(const JobView& job) {
           {"compute_ceiling", or_null(job.compute_ceiling)},
           {"wait_fraction", job.wait_fraction},
           {"stalls", std::move(stalls)},
-          {"stalled_dollars", known(job.stalled_dollars)},
-          {"ledger", ledger_of(job)},
+          {"stalled_dollars",
+           or_null(known_total(job.totals, counters::kStalledDollars))},
+          {"ledger", totals_of(job, JobCounter::Part::kLedger)},
           {"bottleneck", public_text(job.bottleneck)},
-          {"cache", cache_of(job)}};
+          {"cache", totals_of(job, JobCounter::Part::kCache)}};
 }
 
 Json decision_of(const NumberedDecision& numbered) {

@@ -69,6 +69,16 @@ void read_count(const Json& object, const char* name, std::optional<T>& into) {
   into = count_of<T>(member(object, name));
 }
 
+void read_totals(const Json& object, JobCounter::Part part, JobTotals& into) {
+  for (const JobCounter* counter : job_counters()) {
+    if (counter->part != part) continue;
+    const Json& told = member(object, counter->key());
+    std::optional<double> total = number_of(told);
+    if (counter->is_whole()) total = count_of<std::uint64_t>(told);
+    if (total) into[counter] = *total;
+  }
+}
+
 JobView job_of(const Json& told) {
   JobView job;
   job.id = text_of(told, "id");
@@ -100,21 +110,8 @@ JobView job_of(const Json& told) {
       job.stalls[public_text(cause)] = number_of(fraction).value_or(0);
     }
   }
-  const Json& ledger = member(told, "ledger");
-  read_count(ledger, "gets", job.gets);
-  read_count(ledger, "lists", job.lists);
-  read_count(ledger, "bytes", job.read_bytes);
-  job.request_dollars = number_of(member(ledger, "request_dollars"));
-  job.transfer_dollars = number_of(member(ledger, "transfer_dollars"));
-  job.stalled_seconds = number_of(ledger, "stalled_accelerator_seconds");
-  job.stalled_dollars = number_of(told, "stalled_dollars");
-  const Json& cache = member(told, "cache");
-  read_count(cache, "ram_hits", job.ram_hits);
-  read_count(cache, "disk_hits", job.disk_hits);
-  read_count(cache, "peer_hits", job.peer_hits);
-  read_count(cache, "misses", job.misses);
-  read_count(cache, "ram_bytes", job.ram_bytes);
-  read_count(cache, "disk_bytes", job.disk_bytes);
+  read_totals(member(told, "ledger"), JobCounter::Part::kLedger, job.totals);
+  read_totals(member(told, "cache"), JobCounter::Part::kCache, job.totals);
   return job;
 }
 

@@ -50,7 +50,7 @@ TEST(ReadViewJsonTest, TakesWhatItCannotUseForUnknown) {
   EXPECT_FALSE(job.share.threads);
   EXPECT_EQ(job.share.in_flight, 3u);
   EXPECT_EQ(job.found_rate, 0);
-  EXPECT_EQ(job.misses, 1u);
+  EXPECT_EQ(total_of(job.totals, counters::kCacheMisses), 1);
   ASSERT_EQ(read->decisions.size(), 1u);
   EXPECT_EQ(read->decisions[0].decision.after, 0);
   EXPECT_TRUE(read->history.empty());

@@ -57,7 +57,8 @@ TEST(ViewJsonTest, SaysEveryFieldOfAJob) {
                   {"bytes", 420'000'000},
                   {"request_dollars", 0.125},
                   {"transfer_dollars", 0},
-                  {"stalled_accelerator_seconds", view.jobs[0].stalled_seconds},
+                  {"stalled_accelerator_seconds",
+                   total_of(view.jobs[0].totals, counters::kWaitSeconds)},
                   {"stalled_dollars", 0.25}}));
   EXPECT_EQ(job.at("bottleneck"), "decode");
   EXPECT_EQ(job.at("cache"), json({{"ram_hits", 21000},

@@ -71,9 +71,10 @@ std::string bytes_or_any(const std::optional<std::uint64_t>& bytes,
 }
 
 std::string hit_rate(const JobView& job) {
-  const double hits =
-      double(job.ram_hits) + double(job.disk_hits) + double(job.peer_hits);
-  const double reads = hits + double(job.misses);
+  const double hits = total_of(job.totals, counters::kRamHits) +
+                      total_of(job.totals, counters::kDiskHits) +
+                      total_of(job.totals, counters::kPeerHits);
+  const double reads = hits + total_of(job.totals, counters::kCacheMisses);
   return reads > 0 ? percent(hits / reads) : std::string(kUnknown);
 }
 

@@ -33,34 +33,34 @@ double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-WireRates wire_rates(const LoaderRates& rates) {
+WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
   WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
                  .samples = static_cast<double>(rates.samples),
                  .epochs = static_cast<double>(rates.epochs),
                  .training_seconds = seconds(rates.training),
-                 // Also in a next() that is not over: it asks.
-                 .wait_seconds = seconds(rates.wait + rates.waiting),
                  .reads = static_cast<double>(rates.reads),
-                 .read_bytes = static_cast<double>(rates.read_bytes),
                  .read_seconds = seconds(rates.read_time),
                  .tasks = static_cast<double>(rates.tasks),
                  .busy_seconds = seconds(rates.busy),
-                 .ram_hits = static_cast<double>(rates.ram_hits),
-                 .disk_hits = static_cast<double>(rates.disk_hits),
-                 .peer_hits = static_cast<double>(rates.peer_hits),
-                 .cache_misses = static_cast<double>(rates.cache_misses),
                  .threads = static_cast<double>(rates.threads),
                  .in_flight = static_cast<double>(rates.in_flight),
-                 .ram_bytes = static_cast<double>(rates.ram_bytes),
-                 .disk_bytes = static_cast<double>(rates.disk_bytes),
-                 .stalled_dollars = rates.dollars.stalled,
-                 .gets = static_cast<double>(rates.gets),
-                 .lists = static_cast<double>(rates.lists),
-                 .request_dollars = rates.dollars.requests,
-                 .transfer_dollars = rates.dollars.transfer,
+                 .totals = totals_by(metrics),
                  .kept_bytes = rates.kept_bytes,
                  .saved_seconds = rates.saved_seconds,
                  .decoded_hits = rates.decoded_hits};
+  const auto tell = [&](const JobCounter& counter, auto total) {
+    wire.totals[&counter] = static_cast<double>(total);
+  };
+  // Also in a next() that is not over: it asks.
+  tell(counters::kWaitSeconds, seconds(rates.wait + rates.waiting));
+  // Requests and their prices, of one moment.
+  tell(counters::kGets, rates.gets);
+  tell(counters::kLists, rates.lists);
+  tell(counters::kReadBytes, rates.read_bytes);
+  const auto& [requests, transfer, stalled] = rates.dollars;
+  tell(counters::kStalledDollars, stalled);
+  if (requests) tell(counters::kRequestDollars, *requests);
+  if (transfer) tell(counters::kTransferDollars, *transfer);
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);
@@ -109,7 +109,7 @@ class PollingLink final : public AgentLink {
   }
 
   void report() {
-    WireRates rates = wire_rates(options_.rates());
+    WireRates rates = wire_rates(options_.rates(), options_.metrics());
     rates.elsewhere = options_.elsewhere();
     say(line_of(rates));
     if (SteadyClock().now() < traced_until_) say(line_of(options_.trace()));

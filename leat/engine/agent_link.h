@@ -10,6 +10,7 @@
 #include "leat/agent/wire/messages.h"
 #include "leat/base/env.h"
 #include "leat/engine/loader_rates.h"
+#include "leat/metrics/metrics.h"
 #include "leat/tune/pace.h"
 #include "leat/tune/share.h"
 
@@ -19,6 +20,7 @@ struct AgentLinkOptions {
   std::vector<std::string> paths;  ///< agent_paths(); not empty.
   WireRegistration registration;
   std::function<LoaderRates()> rates;
+  std::function<const Metrics&()> metrics;  ///< With prices of now.
   std::function<void(const Share&)> set_share;
   /// Hears the agent's pace for this job: see Loader::pace().
   std::function<void(const Pace&)> set_pace;

@@ -56,39 +56,40 @@ inline JobPoint sample_point(std::size_t job, double seconds) {
 inline JobView sample_job(std::size_t job, double seconds) {
   const SampleKind& kind = kSampleKinds[job % std::size(kSampleKinds)];
   const JobPoint point = sample_point(job, seconds);
-  const auto reads = std::uint64_t(kind.rate * seconds / 10);
-  JobView view{.id = sample_id(job),
-               .name = std::string(kind.name),
-               .dataset = std::string(kind.dataset),
-               .user = std::uint32_t(1000 + job % 3),
-               .user_name = job % 3 == 0   ? "ada"
-                            : job % 3 == 1 ? "grace"
-                                           : "",
-               .pids = {std::int32_t(4000 + job)},
-               .local_ranks = 1,
-               .world_size = std::uint32_t(job % 4 == 1 ? 2 : 1),
-               .since_seconds = kSampleBegin,
-               .found_rate = point.found_rate,
-               .predicted_rate = point.predicted_rate,
-               .confidence = 0.8,
-               .compute_ceiling = 1.2 * kind.rate,
-               .wait_fraction = point.wait_fraction,
-               .stalls = {{"decode", 0.6 * point.wait_fraction},
-                          {"storage", 0.4 * point.wait_fraction}},
-               .bottleneck = std::string(kind.bottleneck),
-               .gets = reads,
-               .lists = 3,
-               .read_bytes = reads * 100'000,
-               .request_dollars = 0.125,
-               .transfer_dollars = 0,
-               .stalled_seconds = point.wait_fraction * seconds,
-               .stalled_dollars = 0.25,
-               .ram_hits = reads * 5,
-               .disk_hits = reads * 2,
-               .peer_hits = reads,
-               .misses = reads * 2,
-               .ram_bytes = std::uint64_t(job % 5 + 1) << 30,
-               .disk_bytes = std::uint64_t(job % 5 + 1) << 34};
+  const double reads = std::floor(kind.rate * seconds / 10);
+  JobView view{
+      .id = sample_id(job),
+      .name = std::string(kind.name),
+      .dataset = std::string(kind.dataset),
+      .user = std::uint32_t(1000 + job % 3),
+      .user_name = job % 3 == 0   ? "ada"
+                   : job % 3 == 1 ? "grace"
+                                  : "",
+      .pids = {std::int32_t(4000 + job)},
+      .local_ranks = 1,
+      .world_size = std::uint32_t(job % 4 == 1 ? 2 : 1),
+      .since_seconds = kSampleBegin,
+      .found_rate = point.found_rate,
+      .predicted_rate = point.predicted_rate,
+      .confidence = 0.8,
+      .compute_ceiling = 1.2 * kind.rate,
+      .wait_fraction = point.wait_fraction,
+      .stalls = {{"decode", 0.6 * point.wait_fraction},
+                 {"storage", 0.4 * point.wait_fraction}},
+      .bottleneck = std::string(kind.bottleneck),
+      .totals = {{&counters::kGets, reads},
+                 {&counters::kLists, 3},
+                 {&counters::kReadBytes, reads * 100'000},
+                 {&counters::kRequestDollars, 0.125},
+                 {&counters::kTransferDollars, 0},
+                 {&counters::kWaitSeconds, point.wait_fraction * seconds},
+                 {&counters::kStalledDollars, 0.25},
+                 {&counters::kRamHits, reads * 5},
+                 {&counters::kDiskHits, reads * 2},
+                 {&counters::kPeerHits, reads},
+                 {&counters::kCacheMisses, reads * 2},
+                 {&counters::kRamBytes, std::ldexp(job % 5 + 1, 30)},
+                 {&counters::kDiskBytes, std::ldexp(job % 5 + 1, 34)}}};
   view.share.threads = std::size_t(point.threads);
   view.share.in_flight = std::size_t(point.in_flight);
   view.share.ram_bytes = std::uint64_t(8) << 30;
@@ -186,8 +187,9 @@ inline JobTrace sample_trace(double seconds) {
 inline NodeView uncached_node(std::size_t jobs, double seconds) {
   NodeView view = sample_node(jobs, seconds);
   for (JobView& job : view.jobs) {
-    job.ram_hits = job.disk_hits = job.peer_hits = job.misses = 0;
-    job.ram_bytes = job.disk_bytes = 0;
+    std::erase_if(job.totals, [](const auto& total) {
+      return total.first->part == JobCounter::Part::kCache;
+    });
   }
   if (!view.decisions.empty()) {
     Decision& last = view.decisions.back().decision;

@@ -26,28 +26,13 @@ constexpr std::array kRates = {
     Key<WireRates, double>{"elapsed_seconds", &WireRates::elapsed_seconds},
     Key<WireRates, double>{"samples", &WireRates::samples},
     Key<WireRates, double>{"training_seconds", &WireRates::training_seconds},
-    Key<WireRates, double>{"wait_seconds", &WireRates::wait_seconds},
     Key<WireRates, double>{"reads", &WireRates::reads},
-    Key<WireRates, double>{"read_bytes", &WireRates::read_bytes},
     Key<WireRates, double>{"read_seconds", &WireRates::read_seconds},
     Key<WireRates, double>{"tasks", &WireRates::tasks},
     Key<WireRates, double>{"busy_seconds", &WireRates::busy_seconds},
-    Key<WireRates, double>{"ram_hits", &WireRates::ram_hits},
-    Key<WireRates, double>{"disk_hits", &WireRates::disk_hits},
-    Key<WireRates, double>{"peer_hits", &WireRates::peer_hits},
-    Key<WireRates, double>{"cache_misses", &WireRates::cache_misses},
     Key<WireRates, double>{"threads", &WireRates::threads},
-    Key<WireRates, double>{"in_flight", &WireRates::in_flight},
-    Key<WireRates, double>{"ram_bytes", &WireRates::ram_bytes},
-    Key<WireRates, double>{"disk_bytes", &WireRates::disk_bytes},
-    Key<WireRates, double>{"stalled_dollars", &WireRates::stalled_dollars}};
+    Key<WireRates, double>{"in_flight", &WireRates::in_flight}};
 constexpr std::array kWhereKnown = {
-    Key<WireRates, std::optional<double>>{"gets", &WireRates::gets},
-    Key<WireRates, std::optional<double>>{"lists", &WireRates::lists},
-    Key<WireRates, std::optional<double>>{"request_dollars",
-                                          &WireRates::request_dollars},
-    Key<WireRates, std::optional<double>>{"transfer_dollars",
-                                          &WireRates::transfer_dollars},
     Key<WireRates, std::optional<double>>{"kept_bytes", &WireRates::kept_bytes},
     Key<WireRates, std::optional<double>>{"saved_seconds",
                                           &WireRates::saved_seconds},
@@ -200,6 +185,10 @@ Result<WireRates> read_rates(const Json& object) {
   for (const auto& key : kRates) {
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
   }
+  for (const JobCounter* counter : job_counters()) {
+    if (!counter->is_required && !object.contains(counter->name)) continue;
+    LEAT_TRY(read.totals[counter], amount_of(object, counter->name));
+  }
   for (const auto& key : kWhereKnown) {
     if (!object.contains(key.name)) continue;
     LEAT_TRY(read.*key.field, amount_of(object, key.name));
@@ -259,6 +248,11 @@ std::string line_of(const WireRegistration& registration) {
 std::string line_of(const WireRates& rates) {
   Json object = Json::object();
   for (const auto& key : kRates) object[key.name] = rates.*key.field;
+  for (const JobCounter* counter : job_counters()) {
+    if (counter->is_required || rates.totals.contains(counter)) {
+      object[counter->name] = total_of(rates.totals, *counter);
+    }
+  }
   for (const auto& key : kWhereKnown) {
     if (rates.*key.field) object[key.name] = *(rates.*key.field);
   }

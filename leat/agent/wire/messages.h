@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "leat/agent/wire/job_counters.h"
 #include "leat/agent/wire/job_trace.h"
 #include "leat/base/result.h"
 #include "leat/tune/pace.h"
@@ -58,36 +59,22 @@ struct WireRegistration {
 };
 
 /// engine/loader_rates.h in seconds: totals, which only grow, and present
-/// values.
+/// values. Beside job_counters() they are for who deals out shares.
 struct WireRates {
   double elapsed_seconds = 0;
   double samples = 0;
   double epochs = 0;  ///< Begun; 0, or missing: not known.
   double training_seconds = 0;
-  double wait_seconds = 0;
-  double reads = 0;
-  double read_bytes = 0;
+  double reads = 0;  ///< That are over; counters::kGets were sent.
   double read_seconds = 0;
   double tasks = 0;
   double busy_seconds = 0;
-  double ram_hits = 0;
-  double disk_hits = 0;
-  double peer_hits = 0;
-  double cache_misses = 0;
   double threads = 1;
   double in_flight = 1;
-  double ram_bytes = 0;
-  double disk_bytes = 0;
-  double stalled_dollars = 0;  ///< Price of `wait_seconds`; 0: not known.
-  /// Older loaders do not send the members below, so they may be missing. The
-  /// requests that were sent and are paid for, retries included: GETs of bytes
-  /// (`reads` counts those that are over) and lists.
-  std::optional<double> gets;
-  std::optional<double> lists;
-  std::optional<double> request_dollars;   ///< For gets and lists.
-  std::optional<double> transfer_dollars;  ///< For `read_bytes`.
-  /// The bytes of a sample in its cache, if some are kept decoded; 0 or
-  /// missing: as many as are read for it.
+  /// A required counter that is not here is sent as 0.
+  JobTotals totals = {};
+  /// Older loaders do not send the next three. The bytes of a sample in its
+  /// cache, if some are kept decoded; 0 or missing: as many as are read for it.
   std::optional<double> kept_bytes;
   /// Seconds of a thread that a hit saves; the same.
   std::optional<double> saved_seconds;

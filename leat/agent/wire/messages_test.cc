@@ -6,7 +6,10 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace leat {
 namespace {
@@ -72,29 +75,62 @@ constexpr Named<double WireRates::*> kAlwaysSaid[] = {
     {"elapsed_seconds", &WireRates::elapsed_seconds},
     {"samples", &WireRates::samples},
     {"training_seconds", &WireRates::training_seconds},
-    {"wait_seconds", &WireRates::wait_seconds},
     {"reads", &WireRates::reads},
-    {"read_bytes", &WireRates::read_bytes},
     {"read_seconds", &WireRates::read_seconds},
     {"tasks", &WireRates::tasks},
     {"busy_seconds", &WireRates::busy_seconds},
-    {"ram_hits", &WireRates::ram_hits},
-    {"disk_hits", &WireRates::disk_hits},
-    {"peer_hits", &WireRates::peer_hits},
-    {"cache_misses", &WireRates::cache_misses},
     {"threads", &WireRates::threads},
-    {"in_flight", &WireRates::in_flight},
-    {"ram_bytes", &WireRates::ram_bytes},
-    {"disk_bytes", &WireRates::disk_bytes},
-    {"stalled_dollars", &WireRates::stalled_dollars}};
+    {"in_flight", &WireRates::in_flight}};
 constexpr Named<std::optional<double> WireRates::*> kWhereKnown[] = {
-    {"gets", &WireRates::gets},
-    {"lists", &WireRates::lists},
-    {"request_dollars", &WireRates::request_dollars},
-    {"transfer_dollars", &WireRates::transfer_dollars},
     {"kept_bytes", &WireRates::kept_bytes},
     {"saved_seconds", &WireRates::saved_seconds},
     {"decoded_hits", &WireRates::decoded_hits}};
+constexpr Named<const JobCounter*> kRequiredCounters[] = {
+    {"wait_seconds", &counters::kWaitSeconds},
+    {"read_bytes", &counters::kReadBytes},
+    {"ram_hits", &counters::kRamHits},
+    {"disk_hits", &counters::kDiskHits},
+    {"peer_hits", &counters::kPeerHits},
+    {"cache_misses", &counters::kCacheMisses},
+    {"ram_bytes", &counters::kRamBytes},
+    {"disk_bytes", &counters::kDiskBytes},
+    {"stalled_dollars", &counters::kStalledDollars}};
+constexpr Named<const JobCounter*> kOtherCounters[] = {
+    {"gets", &counters::kGets},
+    {"lists", &counters::kLists},
+    {"request_dollars", &counters::kRequestDollars},
+    {"transfer_dollars", &counters::kTransferDollars}};
+
+std::vector<std::string> always_said() {
+  std::vector<std::string> names;
+  for (const auto& [name, field] : kAlwaysSaid) names.emplace_back(name);
+  for (const auto& [name, row] : kRequiredCounters) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> said_where_known() {
+  std::vector<std::string> names;
+  for (const auto& [name, field] : kWhereKnown) names.emplace_back(name);
+  for (const auto& [name, row] : kOtherCounters) names.emplace_back(name);
+  return names;
+}
+
+/// Every number of a message of rates, by the name that it must have there.
+std::map<std::string, double> numbers_of(const WireRates& rates) {
+  std::map<std::string, double> numbers;
+  for (const auto& [name, field] : kAlwaysSaid) numbers[name] = rates.*field;
+  for (const auto& [name, field] : kWhereKnown) {
+    if (rates.*field) numbers[name] = *(rates.*field);
+  }
+  for (const auto& rows :
+       {std::span<const Named<const JobCounter*>>(kRequiredCounters),
+        std::span<const Named<const JobCounter*>>(kOtherCounters)}) {
+    for (const auto& [name, row] : rows) {
+      if (rates.totals.contains(row)) numbers[name] = rates.totals.at(row);
+    }
+  }
+  return numbers;
+}
 
 /// A message of rates with all that is always said but `without`, and what
 /// `more` is.
@@ -102,7 +138,7 @@ std::string rates_line(const std::string& without = "",
                        const std::string& more = R"("stalls":{})") {
   std::string line = R"({"rates":{)";
   double value = 1.5;
-  for (const auto& [name, field] : kAlwaysSaid) {
+  for (const std::string& name : always_said()) {
     if (name != without) line += fmt::format(R"("{}":{},)", name, value);
     value += 1;
   }
@@ -111,8 +147,12 @@ std::string rates_line(const std::string& without = "",
 
 TEST(WireTest, EachRateHasItsNameInBothDirections) {
   std::string more = R"("epochs":7,"stalls":{"storage":0.5,"decode":1.5})";
-  double value = 100.25;
-  for (const auto& [name, field] : kWhereKnown) {
+  std::map<std::string, double> said;
+  double value = 1.5;
+  for (const std::string& name : always_said()) said[name] = value++;
+  value = 100.25;
+  for (const std::string& name : said_where_known()) {
+    said[name] = value;
     more += fmt::format(R"(,"{}":{})", name, value++);
   }
 
@@ -120,40 +160,41 @@ TEST(WireTest, EachRateHasItsNameInBothDirections) {
 
   ASSERT_TRUE(read) << read.error().message();
   ASSERT_TRUE(read->rates);
-  value = 1.5;
   const auto again = parse_loader_line(without_end(line_of(*read->rates)));
   ASSERT_TRUE(again && again->rates);
-  for (const auto& [name, field] : kAlwaysSaid) {
-    EXPECT_EQ((*read->rates).*field, value) << name;
-    EXPECT_EQ((*again->rates).*field, value++) << name;
-  }
-  value = 100.25;
-  for (const auto& [name, field] : kWhereKnown) {
-    EXPECT_EQ((*read->rates).*field, value) << name;
-    EXPECT_EQ((*again->rates).*field, value++) << name;
-  }
+  EXPECT_EQ(numbers_of(*read->rates), said);
+  EXPECT_EQ(numbers_of(*again->rates), said);
   EXPECT_EQ(again->rates->epochs, 7);
   EXPECT_EQ(again->rates->stalls,
             (std::map<std::string, double>{{"storage", 0.5}, {"decode", 1.5}}));
 }
 
+TEST(WireTest, NoTwoRatesHaveOneName) {
+  std::set<std::string> names = {"epochs", "stalls"};
+  for (const auto& [name, field] : kAlwaysSaid) names.insert(name);
+  for (const auto& [name, field] : kWhereKnown) names.insert(name);
+  for (const JobCounter* counter : job_counters()) {
+    EXPECT_TRUE(names.insert(counter->name).second) << counter->name;
+  }
+}
+
 TEST(WireTest, WhatWasNotAlwaysSaidMayBeMissingAndNothingElse) {
   const auto read = parse_loader_line(rates_line());
   ASSERT_TRUE(read && read->rates) << read.error().message();
-  for (const auto& [name, field] : kWhereKnown) {
-    EXPECT_FALSE((*read->rates).*field) << name;
+  EXPECT_EQ(numbers_of(*read->rates).size(), always_said().size());
+  for (const std::string& name : said_where_known()) {
     EXPECT_EQ(line_of(*read->rates).find(name), std::string::npos);
   }
   EXPECT_EQ(read->rates->epochs, 0);
   EXPECT_FALSE(read->rates->elsewhere);
 
-  for (const auto& [name, field] : kAlwaysSaid) {
+  for (const std::string& name : always_said()) {
     const auto refused = parse_loader_line(rates_line(name));
     ASSERT_FALSE(refused) << name;
     EXPECT_THAT(refused.error().message(),
-                HasSubstr(std::string(name) + " must be a number"));
+                HasSubstr(name + " must be a number"));
   }
-  for (const auto& [name, field] : kWhereKnown) {
+  for (const std::string& name : said_where_known()) {
     for (const char* value : {"-1", "null", "\"1\"", "1e999"}) {
       EXPECT_FALSE(parse_loader_line(
           rates_line("", fmt::format(R"("stalls":{{}},"{}":{})", name, value))))

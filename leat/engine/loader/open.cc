@@ -196,6 +196,10 @@ void Loader::Machine::join_agent(const Env& env) {
   control->join_agent({.paths = std::move(paths),
                        .registration = std::move(who),
                        .rates = [this] { return rates(); },
+                       .metrics = [this]() -> const Metrics& {
+                         costs->price_metrics();
+                         return *opened.metrics;
+                       },
                        .set_share =
                            [this](const Share& given) {
                              control->allow(given);
