@@ -56,6 +56,18 @@ def test_the_page_about_the_agents_view_names_all_of_it() -> None:
     assert {name for name in names if f"`{name}`" not in page} == set()
 
 
+def test_the_page_draws_counters_that_the_agent_tells() -> None:
+    types = (ROOT / "dashboard/src/view.ts").read_text()
+    with sample_node.serve() as node:
+        [job, *_] = node.view()["jobs"]
+
+    for part in ("ledger", "cache"):
+        [drawn] = re.findall(rf"^  {part}: Totals<(.*)>;$", types, re.MULTILINE)
+        names = re.findall(r"\w+(?=:|\")", drawn)
+        assert names
+        assert set(names) <= set(job[part])
+
+
 def anchors_of(page: pathlib.Path) -> set[str]:
     """The headings as GitHub names them in links."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
