@@ -549,7 +549,7 @@ class Dataset:
             raise InvalidArgument("samples= is a list of sample numbers")
         chosen = chosen.astype(np.int64)
         if (wrong := chosen[(chosen < 0) | (chosen >= len(self))]).size:
-            raise InvalidArgument(f"samples= has {wrong[0]}; they are numbers from 0 to {len(self) - 1}")
+            raise InvalidArgument(f"no sample {wrong[0]}: samples= has numbers from 0 to {len(self) - 1}")
         native = self._native.select(chosen)
         recipe = _recipe.selection(self._recipe, chosen, native.digest)
         return self._of(native, self._dtypes, recipe)

@@ -612,8 +612,8 @@ def test_a_function_that_draws_beside_a_mask_is_warned_of(tmp_path, said, op, wa
     (lambda data: leat.Loader(data, batch_size=2, train=True, ops=DecodeImage()), r"is one op; write a list of it: ops=\["),
     (lambda data: leat.Dataset(None), "None is no place"),
     (lambda data: leat.Dataset.concat([data]), "is no dataset; write leat.Dataset"),
-    (lambda data: leat.Dataset(data).select([-1]), "samples= has -1; they are numbers from 0 to 59"),
-    (lambda data: leat.Dataset(data).select([60]), "samples= has 60"),
+    (lambda data: leat.Dataset(data).select([-1]), "no sample -1: samples= has numbers from 0 to 59"),
+    (lambda data: leat.Dataset(data).select([60]), "no sample 60"),
 ])
 def test_calls_that_cannot_be_meant_say_the_remedy(pictures, call, says):
     with pytest.raises(leat.InvalidArgument, match=says):
