@@ -38,17 +38,6 @@ struct GaussianBlurOp {
   Bounds sigma = {0.1, 2.0};
 };
 
-struct RandomErasingOp {
-  double p = 0.5;
-  Bounds scale = {0.02, 0.33};
-  Bounds ratio = {0.3, 3.3};
-  /// One number, or one for each channel; none: normal noise.
-  std::vector<double> value = {0};
-  /// Whether it comes behind normalize or cast, and so works on the delivered
-  /// array. The compiler of the chain says so.
-  bool is_on_array = false;
-};
-
 /// The style of a warp by any angle.
 struct WarpStyle {
   Interpolation interpolation = Interpolation::kNearest;

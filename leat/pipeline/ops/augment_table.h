@@ -8,11 +8,6 @@ namespace leat::augment_table {
 
 using enum ParamKind;
 
-/// A parameter of every op that draws.
-constexpr ParamInfo kIndependent = {
-    "independent", kFlag, "false",
-    "draw for each field by itself, not once for all of a sample"};
-
 constexpr ParamInfo kHalfP = {"p", kNumber, "0.5", "the probability"};
 constexpr ParamInfo kWarpFilter = {"interpolation", kText, R"("nearest")",
                                    "nearest, bilinear or bicubic"};
@@ -38,13 +33,6 @@ constexpr std::array kGaussianBlur = {
               "pixels, odd: one number, or width/height"},
     ParamInfo{"sigma", kNumberList, "[0.1, 2.0]",
               "of the bell, in pixels: one number, or its bounds"},
-    kIndependent};
-constexpr std::array kRandomErasing = {
-    kHalfP, ParamInfo{"scale", kRange, "[0.02, 0.33]", "of the erased area"},
-    ParamInfo{"ratio", kRange, "[0.3, 3.3]", "of its height to its width"},
-    ParamInfo{"value", kNumberList, "0",
-              "what is put there: one number, one for each channel, or random "
-              "for normal noise behind normalize"},
     kIndependent};
 constexpr std::array kRandomRotation = {
     kDegrees,

@@ -259,9 +259,15 @@ class ChainBuilder {
   }
 
   Result<void> check_can_follow(const Op& op, const Places& places) const {
-    if (!is_for_images_alone(op)) return {};
     for (const std::size_t place : places) {
       const ChainKind kind = chains_[place].kind;
+      if (kind == ChainKind::kFollower && loses_rows(op)) {
+        return invalid(fmt::format(
+            "{} (op {}) moves pixels in a way of its own, and '{}' cannot "
+            "follow them: leave out one of the two",
+            op.name, op.index, chains_[place].name));
+      }
+      if (!is_for_images_alone(op)) continue;
       if (kind != ChainKind::kMask && kind != ChainKind::kFollower) continue;
       return invalid(fmt::format(
           "{} (op {}) makes several pictures of one, and '{}' cannot follow "

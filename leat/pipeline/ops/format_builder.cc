@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
@@ -33,25 +34,31 @@ Result<void> FormatBuilder::apply(const Op& op) {
     return apply(op, *cast);
   }
   if (const auto* grey = std::get_if<GrayscaleOp>(&op.params);
-      grey != nullptr && format_.dtype == DType::kUint8) {
+      grey != nullptr && format_.dtype == DType::kUint8 && on_array_.empty()) {
     format_.channels = std::min(format_.channels, grey->channels);
     return {};
   }
-  if (const auto* erasing = std::get_if<RandomErasingOp>(&op.params)) {
-    return check(op, *erasing);
+  if (const auto* picture = std::get_if<PictureOpParams>(&op.params)) {
+    return apply(op, *picture);
   }
   if (std::holds_alternative<RandomHorizontalFlipOp>(op.params) ||
       std::holds_alternative<RandomVerticalFlipOp>(op.params)) {
     return {};
   }
-  if (is_of_pixels()) {
+  if (is_of_pixels() && on_array_.empty()) {
     return format_.is_16_bits ? check_16_bits(op) : Result<void>();
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{} (op {}) works on bytes: put it before the "
-                           "normalize or cast that makes {}",
-                           op.name, op.index,
-                           is_float() ? "floats" : to_string(format_.dtype)));
+  if (works_on_array()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} (op {}) works on pixels: put it before {}",
+                             op.name, op.index, on_array_.front().name));
+  }
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} (op {}) works on bytes: put it before the "
+                  "normalize or cast that makes {}",
+                  op.name, op.index,
+                  is_of_floats() ? "floats" : to_string(format_.dtype)));
 }
 
 PixelFormat FormatBuilder::format() const {
@@ -95,26 +102,29 @@ Result<void> FormatBuilder::check_16_bits(const Op& op) {
                            op.name, op.index));
 }
 
-Result<void> FormatBuilder::check(const Op& op,
-                                  const RandomErasingOp& erasing) {
-  const std::vector<double>& value = erasing.value;
-  if (value.size() > 1 && value.size() != format_.channels) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("random_erasing (op {}) has {} numbers for {} "
-                             "channel(s): give one, or one for each",
-                             op.index, value.size(), format_.channels));
+Result<void> FormatBuilder::check(const Op& op, DType dtype) const {
+  const auto& picture = std::get<PictureOpParams>(op.params);
+  const Result<void> taken = picture.op->check(dtype, format_.channels);
+  if (taken) return {};
+  return Error(
+      taken.error().code(),
+      fmt::format("{} (op {}) {}", op.name, op.index, taken.error().message()));
+}
+
+Result<void> FormatBuilder::apply(const Op& op, const PictureOpParams&) {
+  LEAT_TRY_VOID(check(op, format_.dtype));
+  if (format_.dtype != DType::kUint8 || !on_array_.empty()) {
+    on_array_.push_back(op);
   }
-  const auto is_byte = [](double number) {
-    return number >= 0 && number <= 255 && number == std::floor(number);
-  };
-  const bool is_colour = !value.empty() && std::ranges::all_of(value, is_byte);
-  is_erased_ = is_float();
-  if (is_float() || (format_.dtype == DType::kUint8 && is_colour)) return {};
+  return {};
+}
+
+Result<void> FormatBuilder::check_numbers(const Op& op) const {
+  if (on_array_.empty()) return {};
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("random_erasing (op {}) works on {} there: give "
-                           "it whole numbers from 0 to 255 as value and put "
-                           "it before all casts, or put it behind normalize",
-                           op.index, to_string(format_.dtype)));
+               fmt::format("{} (op {}) would change what {} put there: put it "
+                           "before that",
+                           op.name, op.index, on_array_.back().name));
 }
 
 Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
@@ -125,15 +135,10 @@ Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
                              "channel(s): give one, or one for each",
                              op.index, numbers->size(), format_.channels));
   }
-  if (is_erased_) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("normalize (op {}) would change what "
-                             "random_erasing put there: put it before that",
-                             op.index));
-  }
-  if (!is_float()) scale_to(CastScale::kTo01);
-  format_.dtype =
-      normalize.dtype.value_or(is_float() ? format_.dtype : DType::kFloat32);
+  LEAT_TRY_VOID(check_numbers(op));
+  if (!is_of_floats()) scale_to(CastScale::kTo01);
+  format_.dtype = normalize.dtype.value_or(is_of_floats() ? format_.dtype
+                                                          : DType::kFloat32);
   for (std::size_t c = 0; c < format_.channels; ++c) {
     const double mean = normalize.mean[normalize.mean.size() == 1 ? 0 : c];
     const double std = normalize.std[normalize.std.size() == 1 ? 0 : c];
@@ -144,7 +149,7 @@ Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
 }
 
 Result<void> FormatBuilder::apply(const Op& op, const CastOp& cast) {
-  if (is_float() && !is_float(cast.dtype)) {
+  if (is_of_floats() && !is_float(cast.dtype)) {
     return Error(
         ErrorCode::kInvalidArgument,
         fmt::format("cast (op {}) cannot turn floats back into {}: drop it, "
@@ -159,7 +164,12 @@ Result<void> FormatBuilder::apply(const Op& op, const CastOp& cast) {
                              "the picture",
                              op.index, to_string(cast.dtype)));
   }
-  if (!is_float() && is_float(cast.dtype)) scale_to(cast.scale);
+  if (!is_of_floats() && is_float(cast.dtype)) {
+    LEAT_TRY_VOID(check_numbers(op));
+    scale_to(cast.scale);
+  }
+  // They get the type that is delivered.
+  for (const Op& one : on_array_) LEAT_TRY_VOID(check(one, cast.dtype));
   format_.dtype = cast.dtype;
   return {};
 }

@@ -1,6 +1,7 @@
 // How a chain's pixels are delivered: gathered op by op.
 #pragma once
 #include <array>
+#include <vector>
 
 #include "leat/base/result.h"
 #include "leat/pipeline/ops/op.h"
@@ -17,29 +18,30 @@ class FormatBuilder {
   /// Errors: kInvalidArgument, naming the op and where it can come.
   Result<void> apply(const Op& op);
 
-  /// Whether the ops so far made floats.
-  bool is_float() const { return is_float(format_.dtype); }
+  /// Whether one of the ops so far works on the delivered array: no op behind
+  /// it works on pixels.
+  bool works_on_array() const { return !on_array_.empty(); }
 
   PixelFormat format() const;
 
  private:
-  static bool is_float(DType dtype) {
-    return dtype == DType::kFloat16 || dtype == DType::kBfloat16 ||
-           dtype == DType::kFloat32 || dtype == DType::kFloat64;
-  }
-
+  bool is_of_floats() const { return is_float(format_.dtype); }
   /// Whether nothing has made other numbers of the pixels.
   bool is_of_pixels() const;
   /// Ops that move pixels without mixing them work at any bit depth.
   static Result<void> check_16_bits(const Op& op);
-  Result<void> check(const Op& op, const RandomErasingOp& erasing);
+  /// Whether it can work on such values.
+  Result<void> check(const Op& op, DType dtype) const;
+  Result<void> apply(const Op& op, const PictureOpParams& picture);
+  /// Refuses an op that makes other numbers of those an op on the array made.
+  Result<void> check_numbers(const Op& op) const;
   Result<void> apply(const Op& op, const NormalizeOp& normalize);
   Result<void> apply(const Op& op, const CastOp& cast);
   void scale_to(CastScale scale);
 
   PixelFormat format_;
   DType label_dtype_ = DType::kUint8;
-  bool is_erased_ = false;  // By an op that works on the array.
+  std::vector<Op> on_array_;  // The ops that work on the array.
   std::array<double, 3> scale_ = {1, 1, 1};
   std::array<double, 3> bias_ = {0, 0, 0};
 };

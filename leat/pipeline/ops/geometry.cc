@@ -14,6 +14,7 @@
 #include "leat/pipeline/ops/augment.h"
 #include "leat/pipeline/ops/draw_ops.h"
 #include "leat/pipeline/ops/draws.h"
+#include "leat/pipeline/ops/picture_op.h"
 #include "leat/pipeline/ops/plan_builder.h"
 
 namespace leat {
@@ -71,14 +72,12 @@ class Planner : private PlanBuilder {
     if (draws_of(op).uniform() >= flip.p) return;
     note(op, "horizontal_flip");
     plan_.is_flipped = !plan_.is_flipped;
-    for (ArrayErase& erase : plan_.erased) mirror_x(erase.part);
   }
 
   void apply(const Op& op, const RandomVerticalFlipOp& flip) {
     if (draws_of(op).uniform() >= flip.p) return;
     note(op, "vertical_flip");
     plan_.is_upside_down = !plan_.is_upside_down;
-    for (ArrayErase& erase : plan_.erased) mirror_y(erase.part);
   }
 
   void apply(const Op&, const PadOp& op) {
@@ -179,23 +178,17 @@ class Planner : private PlanBuilder {
     change({blur}, size());
   }
 
-  void apply(const Op& op, const RandomErasingOp& params) {
+  void apply(const Op& op, const PictureOpParams& params) {
     Draws draws = draws_of(op);
-    std::optional<Rect> part = draw_erasing(params, size(), draws);
-    if (!part) return;
-    note(op, "erase", *part);
+    std::shared_ptr<const PictureEdit> edit = params.op->draw(size(), draws);
+    if (edit == nullptr) return;
+    note(op, *edit);
+    Edit made{std::move(edit), {plan_.is_flipped, plan_.is_upside_down}};
     if (params.is_on_array) {
-      plan_.erased.push_back({*part, params.value, draws.bits()});
-      return;
+      plan_.edits.push_back(std::move(made));
+    } else {
+      change({std::move(made)}, size());
     }
-    if (plan_.is_flipped) mirror_x(*part);
-    if (plan_.is_upside_down) mirror_y(*part);
-    Erase erase{*part, {}};
-    for (std::size_t c = 0; c < erase.fill.size(); ++c) {
-      erase.fill[c] = static_cast<std::uint8_t>(
-          params.value[params.value.size() == 1 ? 0 : c]);
-    }
-    change({erase}, size());
   }
 
   void apply(const Op& op, const RandomRotationOp& params) {

@@ -11,7 +11,6 @@
 
 #include "leat/codec/image/image.h"
 #include "leat/pipeline/ops/draw_ops.h"
-#include "leat/pipeline/ops/erase.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/picture.h"
 
@@ -42,8 +41,9 @@ struct Geometry {
   Rect last;
   bool is_flipped = false;
   bool is_upside_down = false;
-  /// Parts of the delivered array.
-  std::vector<ArrayErase> erased = {};
+  /// Changes of the delivered array. Each is for the picture as it was mirrored
+  /// at the op's place.
+  std::vector<Edit> edits = {};
   /// Why the ops cannot work on this image; empty if they can.
   std::string problem = {};
   friend bool operator==(const Geometry&, const Geometry&) = default;

@@ -279,8 +279,8 @@ Result<std::shared_ptr<const SizedProgram>> compile_one(
   FormatBuilder builder(std::get<DecodeImageOp>(ops[0].params));
   for (Op& op : ops) {
     LEAT_TRY_VOID(builder.apply(op));
-    if (auto* erasing = std::get_if<RandomErasingOp>(&op.params)) {
-      erasing->is_on_array = builder.is_float();
+    if (auto* picture = std::get_if<PictureOpParams>(&op.params)) {
+      picture->is_on_array = builder.works_on_array();
     }
   }
   LEAT_TRY_VOID(check_size_is_not_drawn(ops));

@@ -16,7 +16,7 @@
 
 #include "leat/pipeline/ops/kernels.h"
 #include "leat/pipeline/ops/orientation.h"
-#include "leat/pipeline/ops/picture.h"
+#include "leat/pipeline/ops/picture_op.h"
 #include "leat/pipeline/ops/resize.h"
 #include "leat/pipeline/ops/row_source.h"
 
@@ -88,10 +88,7 @@ class ImageRun {
       }
     }
     if (plan_.steps.empty()) LEAT_TRY_VOID(copy(array));
-    for (const ArrayErase& erase : plan_.erased) {
-      erase_part(erase, request_.format, {plan_.last.width, plan_.last.height},
-                 out);
-    }
+    for (const Edit& edit : plan_.edits) edit_array(edit, out);
     if (decoded_) notes.decode_warnings += reader_.warnings();
     notes.transform += scratch_.clock.now() - begin - starting -
                        (decoded_ ? decoded_->spent() : Nanoseconds(0));
@@ -99,6 +96,15 @@ class ImageRun {
   }
 
  private:
+  /// Ops that came behind it may have mirrored the array.
+  void edit_array(const Edit& edit, std::span<std::byte> out) const {
+    const PictureValues values =
+        values_in(request_.format, {plan_.last.width, plan_.last.height}, out);
+    edit.edit->apply(
+        values.mirrored({edit.mirrored.along_x != plan_.is_flipped,
+                         edit.mirrored.along_y != plan_.is_upside_down}));
+  }
+
   bool resizes_first() const {
     return !plan_.steps.empty() &&
            plan_.steps[0].kind == GeometryStep::Kind::kResize;

@@ -86,17 +86,6 @@ OpParams gaussian_blur(ParamReader& params) {
   return op;
 }
 
-OpParams random_erasing(ParamReader& params) {
-  RandomErasingOp op;
-  op.p = probability(params);
-  op.scale = params.range("scale", 1);
-  op.ratio = params.range("ratio", kMostFactor);
-  op.value = params.was_given("value", "random")
-                 ? std::vector<double>()
-                 : params.number_list("value", {1, 3});
-  return op;
-}
-
 OpParams colour_op(ParamReader& params, ColourKind kind, double amount = 1) {
   return RandomColourOp{{kind, amount}, probability(params)};
 }
@@ -219,7 +208,6 @@ constexpr Choice<MakeParams> kMakers[] = {
     {"grayscale", grayscale},
     {"random_grayscale", random_grayscale},
     {"gaussian_blur", gaussian_blur},
-    {"random_erasing", random_erasing},
     {"random_posterize", random_posterize},
     {"random_solarize", random_solarize},
     {"random_equalize", random_equalize},

@@ -7,6 +7,7 @@
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/ops/param_reader.h"
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
@@ -295,6 +296,10 @@ Result<Op> make_op(const OpSpec& spec, std::size_t index) {
   }
   if (auto augment = make_augment_params(spec.name, params)) {
     op.params = *std::move(augment);
+  }
+  for (const PictureOpKind* kind : picture_op_kinds()) {
+    if (kind->info.name != spec.name) continue;
+    op.params = PictureOpParams{.kind = kind, .op = kind->make(params)};
   }
   if (params.error()) return *params.error();
   if (auto* function = std::get_if<FunctionOp>(&op.params)) {

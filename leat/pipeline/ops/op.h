@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -19,6 +20,9 @@
 #include "leat/pipeline/value.h"
 
 namespace leat {
+
+class PictureOp;       // picture_op.h
+struct PictureOpKind;  // picture_op.h
 
 struct PixelSize {
   std::uint32_t width = 0;
@@ -186,13 +190,22 @@ struct PadToOp {
   double fill = 0;
 };
 
+/// An op of the list that picture_op.h declares.
+struct PictureOpParams {
+  const PictureOpKind* kind = nullptr;
+  std::shared_ptr<const PictureOp> op;
+  /// Whether it works on the delivered array. The compiler of the chain says
+  /// so.
+  bool is_on_array = false;
+};
+
 using OpParams =
     std::variant<DecodeImageOp, ResizeOp, CenterCropOp, RandomResizedCropOp,
                  RandomHorizontalFlipOp, RandomCropOp, PadOp, ColorJitterOp,
                  NormalizeOp, CastOp, ParseIntOp, ParseFloatOp, ParseTextOp,
                  ParseJsonOp, LoadNpyOp, FunctionOp, PadToOp, ParseBoxesOp,
                  ParseKeypointsOp, RandomVerticalFlipOp, RandomColourOp,
-                 GrayscaleOp, GaussianBlurOp, RandomErasingOp, RandomRotationOp,
+                 GrayscaleOp, GaussianBlurOp, PictureOpParams, RandomRotationOp,
                  RandomAffineOp, RandAugmentOp, AutoAugmentOp,
                  TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp>;
 

@@ -1,6 +1,9 @@
 #include "leat/pipeline/ops/op_kind.h"
 
+#include <algorithm>
 #include <variant>
+
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
@@ -56,7 +59,13 @@ struct KindOf {
   OpKind operator()(const RandomColourOp&) const { return OpKind::kColour; }
   OpKind operator()(const GrayscaleOp&) const { return OpKind::kColour; }
   OpKind operator()(const GaussianBlurOp&) const { return OpKind::kColour; }
-  OpKind operator()(const RandomErasingOp&) const { return OpKind::kColour; }
+  OpKind operator()(const PictureOpParams& op) const {
+    if (!op.kind->moves_pixels) return OpKind::kColour;
+    const bool draws = std::ranges::any_of(
+        op.kind->info.params,
+        [](const ParamInfo& param) { return param.name == kIndependent.name; });
+    return draws ? OpKind::kRandomGeometry : OpKind::kGeometry;
+  }
   OpKind operator()(const ColorJitterOp&) const { return OpKind::kColour; }
   OpKind operator()(const NormalizeOp&) const { return OpKind::kNumbers; }
   OpKind operator()(const CastOp&) const { return OpKind::kNumbers; }
@@ -106,7 +115,7 @@ struct ForLabels {
   void operator()(RandomColourOp&) const {}
   void operator()(GrayscaleOp&) const {}
   void operator()(GaussianBlurOp&) const {}
-  void operator()(RandomErasingOp&) const {}
+  void operator()(PictureOpParams&) const {}
   void operator()(ColorJitterOp&) const {}
   void operator()(NormalizeOp&) const {}
   void operator()(CastOp&) const {}
@@ -132,6 +141,10 @@ bool reads_followers(const Op& op) {
 bool is_for_images_alone(const Op& op) {
   return std::holds_alternative<AugMixOp>(op.params) ||
          std::holds_alternative<ManyCropsOp>(op.params);
+}
+
+bool loses_rows(const Op& op) {
+  return moves_pixels(op) && std::holds_alternative<PictureOpParams>(op.params);
 }
 
 bool needs_equal_sizes(const Op& op) {

@@ -29,6 +29,9 @@ bool reads_followers(const Op& op);
 /// For an op that moves pixels: true if neither masks nor rows can follow.
 bool is_for_images_alone(const Op& op);
 
+/// For an op that moves pixels: true if nobody can say where a point goes.
+bool loses_rows(const Op& op);
+
 /// For an op that moves pixels: true if it moves those of two pictures alike
 /// only if they are of one size. Resizes and mirrors need no equal sizes.
 bool needs_equal_sizes(const Op& op);

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 #include "leat/pipeline/ops/augment_table.h"
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
 
 using enum ParamKind;
-using augment_table::kIndependent;
 
 constexpr std::string_view kFilters =
     "nearest, box, bilinear, hamming, bicubic or lanczos, as Pillow's";
@@ -108,7 +109,7 @@ constexpr std::array kPython = {
               "the first dimension may differ from sample to sample"},
     ParamInfo{"fields", kNames, "[]", "several fields, instead of one"},
     ParamInfo{"draws", kFlag, "false", "it takes an rng"},
-    augment_table::kIndependent,
+    kIndependent,
 };
 constexpr std::array kParseInt = {
     ParamInfo{
@@ -202,8 +203,6 @@ constexpr std::array kOps = {
            augment_table::kRandomGrayscale},
     OpInfo{"gaussian_blur", "blur, by a width that is drawn",
            augment_table::kGaussianBlur},
-    OpInfo{"random_erasing", "put one colour or noise over a random part",
-           augment_table::kRandomErasing},
     OpInfo{"random_posterize", "keep only the highest bits of some",
            augment_table::kRandomPosterize},
     OpInfo{"random_solarize", "invert what is bright in some",
@@ -244,19 +243,29 @@ void add_names(std::string& names, std::span<const ParamInfo> params) {
 
 }  // namespace
 
-std::span<const OpInfo> op_table() { return kOps; }
+std::span<const OpInfo> op_table() {
+  static const std::vector<OpInfo> kAll = [] {
+    std::vector<OpInfo> all(kOps.begin(), kOps.end());
+    for (const PictureOpKind* kind : picture_op_kinds()) {
+      all.push_back(kind->info);
+    }
+    return all;
+  }();
+  return kAll;
+}
 
 std::span<const ParamInfo> common_params() { return kCommon; }
 
 const OpInfo* find_op(std::string_view name) {
-  for (const OpInfo& op : kOps) {
+  for (const OpInfo& op : op_table()) {
     if (op.name == name) return &op;
   }
   return nullptr;
 }
 
 std::string_view unnamed_param(const OpInfo& op) {
-  return op.unnamed.empty() ? op.params[0].name : op.unnamed;
+  if (!op.unnamed.empty()) return op.unnamed;
+  return op.params.empty() ? kCommon[0].name : op.params[0].name;
 }
 
 const ParamInfo* find_param(const OpInfo& op, std::string_view name) {
@@ -271,7 +280,7 @@ const ParamInfo* find_param(const OpInfo& op, std::string_view name) {
 
 std::string op_names() {
   std::string names;
-  for (const OpInfo& op : kOps) {
+  for (const OpInfo& op : op_table()) {
     names += names.empty() ? "" : ", ";
     names += op.name;
   }
@@ -295,7 +304,7 @@ std::string ops_help() {
                         param.default_json.empty() ? "" : "=",
                         param.default_json, param.doc);
   };
-  for (const OpInfo& op : kOps) {
+  for (const OpInfo& op : op_table()) {
     text += fmt::format("  {}[:{}]  {}\n", op.name, unnamed_param(op), op.doc);
     for (const ParamInfo& param : op.params) add_param(param);
   }

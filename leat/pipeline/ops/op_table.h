@@ -1,5 +1,6 @@
-// Every op and parameter there is. Parsing, defaults, messages and help are all
-// made from this table.
+// Every op and parameter there is: the rows of op_table.cc, then those of
+// picture_op_kinds(). Parsing, defaults, messages and help are all made from
+// this table.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -31,11 +32,17 @@ struct ParamInfo {
   std::string_view doc;
 };
 
+/// A parameter of every op that draws.
+inline constexpr ParamInfo kIndependent = {
+    "independent", ParamKind::kFlag, "false",
+    "draw for each field by itself, not once for all of a sample"};
+
 struct OpInfo {
   std::string_view name;
   std::string_view doc;
   std::span<const ParamInfo> params;
-  /// May be given without name; empty: the first of `params`.
+  /// May be given without name; empty: the first of `params`, or `field` if
+  /// there is none.
   std::string_view unnamed = {};
 };
 

@@ -6,6 +6,7 @@
 #include "leat/base/buffer.h"
 #include "leat/pipeline/ops/colour_kernels.h"
 #include "leat/pipeline/ops/kernels.h"
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
@@ -72,15 +73,17 @@ class Changer {
 
   void apply(const Blur& change) { blur(picture_, change, scratch_); }
 
-  void apply(const Erase& change) {
-    const std::size_t channels = picture_.channels;
-    for (std::uint32_t y = 0; y < change.part.height; ++y) {
-      std::uint8_t* pixel =
-          row_of(picture_, change.part.y + y) + change.part.x * channels;
-      for (std::uint32_t x = 0; x < change.part.width; ++x, pixel += channels) {
-        std::copy_n(change.fill.begin(), channels, pixel);
-      }
-    }
+  void apply(const Edit& change) {
+    const auto stride = static_cast<std::ptrdiff_t>(picture_.stride_bytes);
+    const PictureValues values{
+        .first = reinterpret_cast<std::byte*>(picture_.data),
+        .dtype = DType::kUint8,
+        .size = {picture_.width, picture_.height},
+        .channels = picture_.channels,
+        .row_step = stride,
+        .column_step = picture_.channels,
+        .channel_step = 1};
+    change.edit->apply(values.mirrored(change.mirrored));
   }
 
   void apply(const Mirror& change) {

@@ -1,5 +1,6 @@
 // Steps that take a whole picture and give one.
 #pragma once
+#include <memory>
 #include <span>
 #include <variant>
 #include <vector>
@@ -13,6 +14,8 @@
 
 namespace leat {
 
+class PictureEdit;  // picture_op.h
+
 struct Warp {
   AffineMatrix matrix = {};
   std::uint32_t width = 0;  ///< The width of the result.
@@ -22,18 +25,19 @@ struct Warp {
   friend bool operator==(const Warp&, const Warp&) = default;
 };
 
-/// One colour over a part.
-struct Erase {
-  Rect part;
-  FillColour fill = {0, 0, 0};
-  friend bool operator==(const Erase&, const Erase&) = default;
-};
-
 /// Mirrors along x, along y, or both.
 struct Mirror {
   bool along_x = false;
   bool along_y = false;
   friend bool operator==(const Mirror&, const Mirror&) = default;
+};
+
+/// The change of an op of picture_op.h, on a picture that is mirrored later:
+/// for the op, it is so already.
+struct Edit {
+  std::shared_ptr<const PictureEdit> edit;
+  Mirror mirrored;
+  friend bool operator==(const Edit&, const Edit&) = default;
 };
 
 struct PictureChange;
@@ -48,7 +52,7 @@ struct Mix {
 };
 
 struct PictureChange {
-  std::variant<ColourChange, Warp, Blur, Erase, Mirror, Mix> what;
+  std::variant<ColourChange, Warp, Blur, Edit, Mirror, Mix> what;
   friend bool operator==(const PictureChange&, const PictureChange&) = default;
 };
 

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "leat/pipeline/ops/augment.h"
 #include "leat/pipeline/ops/kernels.h"
+#include "leat/pipeline/ops/picture_op.h"
 
 namespace leat {
 namespace {
@@ -126,14 +128,28 @@ TEST(BlurTest, KeepsWhatIsEvenAndSpreadsWhatIsNot) {
   EXPECT_EQ(*dot.at(0, 9), 0);
 }
 
-TEST(PictureTest, MirrorsAndErases) {
-  Grey grey(3, 2);
-  Scratch scratch;
-  const std::vector<PictureChange> changes = {{Mirror{true, false}},
-                                              {Erase{{0, 1, 2, 1}, {9, 8, 7}}},
-                                              {Mirror{false, true}}};
-  EXPECT_EQ(pixels_of(change_picture(grey.view(), changes, scratch)),
-            (std::vector<int>{9, 9, 4, 3, 2, 1}));
+/// Puts 9 on the first two values of the second row.
+class Nines final : public PictureEdit {
+ public:
+  void apply(const PictureValues& values) const override {
+    *values.at(0, 1, 0) = std::byte{9};
+    *values.at(1, 1, 0) = std::byte{9};
+  }
+};
+
+TEST(PictureTest, MirrorsAndEdits) {
+  const auto nines = std::make_shared<const Nines>();
+  const std::vector<PictureChange> orders[] = {
+      {{Mirror{true, false}}, {Edit{nines, {}}}, {Mirror{false, true}}},
+      // To be mirrored along x from here on.
+      {{Edit{nines, {true, false}}}, {Mirror{true, true}}},
+      {{Mirror{true, true}}, {Edit{nines, {false, true}}}}};
+  for (const std::vector<PictureChange>& changes : orders) {
+    Grey grey(3, 2);
+    Scratch scratch;
+    EXPECT_EQ(pixels_of(change_picture(grey.view(), changes, scratch)),
+              (std::vector<int>{9, 9, 4, 3, 2, 1}));
+  }
 }
 
 TEST(PictureTest, AMixIsASumOfItsChains) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "leat/pipeline/ops/picture_op.h"
+
 namespace leat {
 namespace {
 
@@ -69,16 +71,17 @@ void PlanBuilder::change(PictureChange one, PixelSize to) {
   plan_.last = {0, 0, to.width, to.height};
 }
 
-void PlanBuilder::mirror_x(Rect& part) const {
-  part.x = size().width - part.x - part.width;
-}
-void PlanBuilder::mirror_y(Rect& part) const {
-  part.y = size().height - part.y - part.height;
-}
-
 void PlanBuilder::note(const Op& op, std::string_view name, Values values) {
   if (drawn_ == nullptr) return;
   drawn_->push_back({op.index, std::string(name), std::move(values)});
+}
+
+void PlanBuilder::note(const Op& op, const PictureEdit& edit) {
+  if (drawn_ == nullptr) return;
+  DrawnOp drawn = edit.drawn();
+  drawn.op = op.index;
+  if (drawn.name.empty()) drawn.name = op.name;
+  drawn_->push_back(std::move(drawn));
 }
 
 void PlanBuilder::note(const Op& op, std::string_view name) {

@@ -32,10 +32,9 @@ class PlanBuilder {
   void turn_back();
   /// Goes on with the picture of the step before, if that is whole.
   void change(PictureChange one, PixelSize to);
-  void mirror_x(Rect& part) const;
-  void mirror_y(Rect& part) const;
   void note(const Op& op, std::string_view name, Values values);
   void note(const Op& op, std::string_view name);
+  void note(const Op& op, const PictureEdit& edit);
   void note(const Op& op, std::string_view name, const Rect& part);
   void crop(const Rect& part);
   void crop_centre(PixelSize to);

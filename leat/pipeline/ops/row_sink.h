@@ -53,6 +53,11 @@ constexpr DType pixel_dtype(PixelMode mode) {
   return has_16_bits(mode) ? DType::kUint16 : DType::kUint8;
 }
 
+constexpr bool is_float(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBfloat16 ||
+         dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
 /// How pixels become numbers of the delivered array.
 struct PixelFormat {
   DType dtype = DType::kUint8;
