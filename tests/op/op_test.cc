@@ -87,7 +87,7 @@ struct Array {
   }
 };
 
-/// What the ops make of the fields of sample `id`, in the order of kFields.
+/// The outputs of the ops for sample `id`, in the order of kFields.
 std::vector<Array> run(std::string_view ops, std::uint64_t id) {
   Sample sample;
   const ScratchRef scratch = make_scratch();

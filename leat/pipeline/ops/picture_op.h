@@ -22,10 +22,10 @@ class ParamReader;
 /// The values of a picture at an op's place in the chain, mirrored as the ops
 /// before it say: bytes, or behind Normalize and Cast the delivered array.
 struct PictureValues {
-  std::byte* first = nullptr;  ///< Of the first channel, at the left and top.
+  std::byte* first = nullptr;  ///< The left and top one, first channel.
   DType dtype = DType::kUint8;
   PixelSize size;
-  std::uint32_t channels = 3;  ///< Of bytes, a grey one may have 3, all equal.
+  std::uint32_t channels = 3;  ///< The bytes of a grey one may have 3, equal.
   /// Bytes from a value to the one below it, the one at its right, and that of
   /// the next channel. The first two are below 0 of a mirrored picture.
   std::ptrdiff_t row_step = 0;

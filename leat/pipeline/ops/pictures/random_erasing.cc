@@ -201,8 +201,8 @@ class RandomErasing final : public PictureOp {
   }
 
   const double p_;
-  const Bounds scale_;  ///< Of the part's area to the picture's.
-  const Bounds ratio_;  ///< Of its height to its width.
+  const Bounds scale_;  ///< The part's area to the picture's.
+  const Bounds ratio_;  ///< The part's height to its width.
   /// One number, or one for each channel; none: normal noise.
   std::vector<double> value_;
 };
