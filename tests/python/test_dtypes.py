@@ -108,6 +108,9 @@ def test_float64_is_computed_in_float64():
         (float, "float64"),
         (torch.float32, "float32"),
         (torch.half, "float16"),
+        ("half", "float16"),
+        ("torch.float", "float32"),
+        ("<f4", "float32"),
         (torch.bfloat16, "bfloat16"),
         ("torch.bfloat16", "bfloat16"),
         (ml_dtypes.bfloat16, "bfloat16"),
@@ -139,7 +142,7 @@ def test_every_op_with_a_dtype_takes_them():
     assert leat.ops.ParseJson(dtype=torch.bool) == leat.ops.ParseJson(dtype=bool)
 
 
-@pytest.mark.parametrize("dtype", [None, "float31", torch.complex64, object(), np.dtype(">f4"), "int8"])
+@pytest.mark.parametrize("dtype", [None, "float31", torch.complex64, object(), np.dtype(">f4"), ">f4", "float", "int8"])
 def test_what_is_no_type_of_pixels_is_refused_by_the_names_there_are(dtype):
     with pytest.raises(errors.InvalidArgument, match="dtype=.* must be one of uint8, float32, float16"):
         Cast(dtype)

@@ -25,13 +25,29 @@ PIXELS = (
     "int16", "int32", "int64", "uint16", "uint32", "uint64",
 )  # fmt: skip
 _MODULES = ("torch.", "np.", "numpy.", "jnp.", "jax.numpy.", "ml_dtypes.")
+_TORCHS_OTHER_NAMES = {
+    "half": "float16", "float": "float32", "double": "float64",
+    "short": "int16", "int": "int32", "long": "int64",
+}  # fmt: skip
+
+
+def _numpys_name(name: str) -> str:
+    """As NumPy names the number that "half" or "<f4" means; any other text as it is."""
+    if name in _TORCHS_OTHER_NAMES and name not in ("half", "double", "short"):
+        return name  # "float" is 4 bytes to torch and 8 to NumPy.
+    try:
+        kind = np.dtype(name)
+    except (TypeError, ValueError, SyntaxError):
+        return name
+    return kind.name if kind.kind in "iuf" and kind == kind.newbyteorder("<") else name
 
 
 def dtype_name(dtype: Any) -> str:
     """The name of a type that is NumPy's, torch's, jax's, ml_dtypes' or Python's
     own, or such a name; for anything else, a text for messages."""
     if isinstance(dtype, str):
-        return next((dtype[len(m) :] for m in _MODULES if dtype.startswith(m)), dtype)
+        name = next((dtype[len(m) :] for m in _MODULES if dtype.startswith(m)), dtype)
+        return _TORCHS_OTHER_NAMES.get(name, name) if dtype.startswith("torch.") else _numpys_name(name)
     if dtype is bool or dtype is str:
         return dtype.__name__
     if type(dtype).__module__ == "torch":  # torch.dtype; torch need not be imported.
