@@ -18,6 +18,9 @@ struct RetryOptions {
   Nanoseconds most_backoff = std::chrono::seconds(20);
   /// How long what has never answered is tried: with the last try, under 3 s.
   Nanoseconds start_patience = std::chrono::milliseconds(2500);
+  /// How long what has never answered is tried where it does not even refuse:
+  /// with the last try of a connection, or the one of a reply, about 30 s.
+  Nanoseconds silent_patience = std::chrono::seconds(22);
   /// While nothing succeeds, that is said so often; before 10 s are over.
   Nanoseconds say_every = std::chrono::milliseconds(9500);
 };

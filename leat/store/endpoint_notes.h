@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "leat/base/clock.h"
 
@@ -11,6 +12,9 @@ namespace leat {
 /// Written by a driver, read by the layers around it: facts that an error alone
 /// does not tell. Threads: any.
 struct EndpointNotes {
+  /// The service that is asked, for people; without credentials. Set before
+  /// anybody reads it; empty where the store's URLs name it already.
+  std::string endpoint;
   /// A reply of any kind has come: a failure from now on is an outage; a server
   /// that failed before may never have been there.
   std::atomic<bool> has_answered = false;

@@ -162,6 +162,40 @@ def test_another_protocol_is_told_soon():
         server.shutdown(socket.SHUT_RDWR)
 
 
+def raised_by(endpoint: str, errors: dict[str, Exception]) -> None:
+    try:
+        leat.Dataset("s3://bucket", storage_options={"no_sign_request": True, "endpoint_url": endpoint})
+    except leat.Error as error:
+        errors[endpoint] = error
+
+
+def test_a_server_that_never_answers_is_said_before_a_start_gives_up(caplog):
+    """One that takes a request, and one that takes the first words of TLS. Both hang up once that
+    is said, so that the test need not wait until Leat gives up."""
+    errors: dict[str, Exception] = {}
+    with contextlib.ExitStack() as servers:
+        endpoints = []
+        for scheme in ("http", "https"):  # The kernel accepts, and nobody reads.
+            server = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
+            endpoints.append(f"{scheme}://127.0.0.1:{server.getsockname()[1]}")
+        asking = [threading.Thread(target=raised_by, args=(endpoint, errors)) for endpoint in endpoints]
+        begun = time.monotonic()
+        for thread in asking:
+            thread.start()
+
+        def said() -> list[str]:
+            return [r.getMessage() for r in caplog.records if r.levelname == "WARNING" and "never answered" in r.getMessage()]
+
+        while len(said()) < 2 and time.monotonic() - begun < 25:
+            time.sleep(0.05)
+        assert len(said()) >= 2
+    for thread in asking:
+        thread.join()
+    for endpoint in endpoints:
+        assert any(f"s3://bucket/ at {endpoint}/bucket: " in each and "firewalls and security groups" in each for each in said())
+        assert "AWS_MAX_ATTEMPTS" not in str(errors[endpoint])
+
+
 @pytest.mark.parametrize(("url", "words"), [
     ("https://account.blob.core.windows.net/container", ("Azure", 'storage_options={"endpoint_url":')),
     ("abfss://container@account.dfs.core.windows.net/data", ("Azure", "blobfuse2")),

@@ -35,6 +35,7 @@ Result<Driver> open_s3(const Url& url, const StoreOptions& options,
   driver.provider = provider_at(settings.base_url);
   driver.max_attempts = settings.max_attempts;
   driver.notes = std::make_shared<EndpointNotes>();
+  driver.notes->endpoint = settings.base_url;
   auto http = open_http_client(
       http_options(options, settings.ca_bundle, driver.notes), metrics);
   driver.store =

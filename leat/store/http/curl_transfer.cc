@@ -52,7 +52,7 @@ std::string_view remedy(CURLcode code) {
     case CURLE_COULDNT_RESOLVE_PROXY:
       return "check the host's spelling and this machine's DNS";
     case CURLE_OPERATION_TIMEDOUT:
-      return "check the network; lower max_in_flight if it is overloaded";
+      return "check the network";
     case CURLE_PEER_FAILED_VERIFICATION:
       return "if the certificate is your own, name its PEM file in "
              "AWS_CA_BUNDLE";

@@ -97,8 +97,7 @@ auto DirectConnection::check(TimePoint now) -> Progress {
   if (has_connected()) {
     return fail(Error(
         ErrorCode::kDeadlineExceeded,
-        fmt::format("nothing was sent or received for {} s; check the network; "
-                    "lower max_in_flight if it is overloaded",
+        fmt::format("nothing was sent or received for {} s; check the network",
                     plan_.stall_timeout.count())));
   }
   last_error_ = Error(ErrorCode::kDeadlineExceeded,

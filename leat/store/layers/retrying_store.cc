@@ -22,6 +22,24 @@ bool is_answer(const Result<T>& result) {
                     result.error().code() != ErrorCode::kCancelled);
 }
 
+std::string name_of(const Store& store, const EndpointNotes* notes) {
+  const std::string url = store.url_of("");
+  if (notes == nullptr || notes->endpoint.empty()) return url;
+  return fmt::format("{} at {}", url, notes->endpoint);
+}
+
+std::string_view remedy(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kThrottled:
+      return "raise AWS_MAX_ATTEMPTS or lower max_in_flight";
+    case ErrorCode::kDeadlineExceeded:
+      return "lower max_in_flight if the network is overloaded; "
+             "AWS_MAX_ATTEMPTS bears longer outages";
+    default:
+      return "AWS_MAX_ATTEMPTS bears longer outages";
+  }
+}
+
 /// Waits until the time is up or `stop` fires.
 void wait(Nanoseconds how_long, const std::stop_token& stop) {
   Mutex mutex;
@@ -59,10 +77,11 @@ RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
       metrics_(metrics),
       notes_(std::move(notes)),
       timers_("leat-retry") {
-  silence_.emplace(Silence::Options{.name = inner_->url_of(""),
+  silence_.emplace(Silence::Options{.name = name_of(*inner_, notes_.get()),
                                     .max_attempts = options.max_attempts,
                                     .say_every = options.say_every,
-                                    .say = {}},
+                                    .say = {},
+                                    .notes = notes_},
                    timers_);
 }
 
@@ -171,16 +190,26 @@ bool RetryingStore::worth_another(const Error& error,
   if (!retryable(error.code()) || !policy_.allows_another(attempts_made)) {
     return false;
   }
-  return !was_never_there(error) ||
+  const std::optional<Nanoseconds> patience = patience_with(error);
+  return !patience ||
          clock_.now() - began + policy_.longest_backoff(attempts_made) <=
-             policy_.options().start_patience;
+             *patience;
 }
 
-/// Nothing at all has come from there: no connection, no such name, another
-/// protocol. A server that takes its time is another matter.
-bool RetryingStore::was_never_there(const Error& error) const {
-  return notes_ != nullptr && !notes_->has_answered &&
-         error.code() == ErrorCode::kUnavailable;
+/// Of a server that has never answered: it may not be there. Nullopt: it is,
+/// and is asked until the attempts are used up.
+std::optional<Nanoseconds> RetryingStore::patience_with(
+    const Error& error) const {
+  if (notes_ == nullptr || notes_->has_answered) return std::nullopt;
+  // No connection, no such name, another protocol.
+  if (error.code() == ErrorCode::kUnavailable) {
+    return policy_.options().start_patience;
+  }
+  // Nothing refuses, and nothing answers. It may only take its time.
+  if (error.code() == ErrorCode::kDeadlineExceeded) {
+    return policy_.options().silent_patience;
+  }
+  return std::nullopt;
 }
 
 Nanoseconds RetryingStore::draw_and_count(std::uint32_t attempts_made) {
@@ -197,15 +226,16 @@ Error RetryingStore::given_up(Error error, std::uint32_t attempts_made,
   const std::string tried = fmt::format("{} attempt{} in {}", attempts_made,
                                         attempts_made == 1 ? "" : "s",
                                         format_duration(clock_.now() - began));
-  if (was_never_there(error)) {
-    return std::move(error).while_doing("not reached by " + tried);
+  const ErrorCode code = error.code();
+  std::string doing;
+  if (!patience_with(error)) {
+    doing = fmt::format("gave up after {} ({})", tried, remedy(code));
+  } else if (code == ErrorCode::kDeadlineExceeded) {
+    doing = fmt::format("no answer to {} ({})", tried, kSwallowedRemedy);
+  } else {
+    doing = "not reached by " + tried;
   }
-  const std::string_view remedy =
-      error.code() == ErrorCode::kThrottled
-          ? "raise AWS_MAX_ATTEMPTS or lower max_in_flight"
-          : "AWS_MAX_ATTEMPTS bears longer outages";
-  return std::move(error).while_doing(
-      fmt::format("gave up after {} ({})", tried, remedy));
+  return std::move(error).while_doing(doing);
 }
 
 template <class Call>

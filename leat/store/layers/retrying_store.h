@@ -34,7 +34,8 @@ class RetryingStore final : public StoreWrapper {
  public:
   /// `seed` makes the jitter repeatable; give each process its own. With
   /// `notes`, a server that has never answered is not asked for longer than
-  /// RetryOptions::start_patience: it was never there.
+  /// RetryOptions::start_patience, and one that swallows what it is sent than
+  /// RetryOptions::silent_patience: it was never there.
   RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
                 std::uint64_t seed, Metrics* metrics,
                 std::shared_ptr<const EndpointNotes> notes = nullptr);
@@ -61,7 +62,7 @@ class RetryingStore final : public StoreWrapper {
 
   bool worth_another(const Error& error, std::uint32_t attempts_made,
                      TimePoint began) const;
-  bool was_never_there(const Error& error) const;
+  std::optional<Nanoseconds> patience_with(const Error& error) const;
   Nanoseconds draw_and_count(std::uint32_t attempts_made);
   Error given_up(Error error, std::uint32_t attempts_made,
                  TimePoint began) const;

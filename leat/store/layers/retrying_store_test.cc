@@ -173,6 +173,45 @@ TEST_F(RetryingStoreTest, GivesUpSoonOnWhatWasNeverThere) {
   EXPECT_TRUE(read());
 }
 
+TEST_F(RetryingStoreTest, GivesUpOnWhatSwallowsEverythingAndSaysWhatToCheck) {
+  RetryOptions options = kQuick;
+  options.silent_patience = Nanoseconds(0);
+  const auto notes = std::make_shared<EndpointNotes>();
+  const auto open_noted = [&] {
+    auto faulty = std::make_unique<FaultyStore>(
+        std::make_unique<TinyStore>(),
+        fail_first(9, ErrorCode::kDeadlineExceeded));
+    faulty_ = faulty.get();
+    store_ = std::make_unique<RetryingStore>(std::move(faulty), options, 1,
+                                             &metrics_, notes);
+  };
+  open_noted();
+
+  for (const Error& error :
+       {read().error(), store_->list({.prefix = "k"}, {}).error()}) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(error.message(), HasSubstr("no answer to 1 attempt"));
+    EXPECT_THAT(error.message(), HasSubstr("firewalls and security groups"));
+    EXPECT_THAT(error.message(), ::testing::Not(HasSubstr("AWS_MAX_ATTEMPTS")));
+  }
+  EXPECT_EQ(faulty_->calls(), 2u);
+
+  notes->has_answered = true;  // Now it is an outage.
+  open_noted();
+  EXPECT_TRUE(read());
+  EXPECT_EQ(faulty_->calls(), 10u);
+}
+
+TEST_F(RetryingStoreTest, AnOutageOfSilenceEndsWithAdviceOfItsOwn) {
+  open(fail_first(100, ErrorCode::kDeadlineExceeded));
+
+  const auto result = read();
+
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), HasSubstr("after 10 attempts"));
+  EXPECT_THAT(result.error().message(), HasSubstr("lower max_in_flight"));
+}
+
 TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
   open(fail_first(2, ErrorCode::kUnavailable));
   EXPECT_TRUE(store_->list({}, {}));

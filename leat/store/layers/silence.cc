@@ -86,6 +86,12 @@ std::string Silence::text(TimePoint now) const {
       "{}: no request has been answered for {}, and {} {} under way",
       options_.name, format_duration(whole_seconds(now - silent_since_)),
       under_way_, under_way_ == 1 ? "is" : "are");
+  if (options_.notes != nullptr && !options_.notes->has_answered) {
+    said +=
+        fmt::format("; this server has never answered: {}", kSwallowedRemedy);
+    return attempts_made_ == 0 ? said
+                               : said + ". The last failure: " + last_error_;
+  }
   if (attempts_made_ == 0) return said + "; nothing has failed yet";
   const std::uint32_t left = options_.max_attempts > attempts_made_
                                  ? options_.max_attempts - attempts_made_

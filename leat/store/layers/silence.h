@@ -3,16 +3,24 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "leat/base/clock.h"
 #include "leat/base/error.h"
 #include "leat/base/mutex.h"
 #include "leat/runtime/retry_policy.h"
 #include "leat/runtime/timer_queue.h"
+#include "leat/store/endpoint_notes.h"
 
 namespace leat {
+
+/// The remedy where connections and requests vanish, and nothing refuses them.
+inline constexpr std::string_view kSwallowedRemedy =
+    "check host and port, the firewalls and security groups on the way, and "
+    "https_proxy if this network needs a proxy";
 
 /// Watches requests begin, fail and succeed. While some are under way and none
 /// succeeds, it says so every `say_every`: which store, why, for how long, and
@@ -29,6 +37,8 @@ class Silence {
     std::uint32_t max_attempts = 1;
     Nanoseconds say_every = std::chrono::seconds(10);
     Say say;  ///< Empty: to the log.
+    /// Null: it has answered before.
+    std::shared_ptr<const EndpointNotes> notes{};
   };
 
   Silence(Options options, TimerQueue& timers);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,32 @@ TEST_F(SilenceTest, SaysWhatIsSilentAndWhyAndThatItAnswersAgain) {
     EXPECT_THAT(text, HasSubstr("s3://bucket/ answers again, after"));
     break;
   }
+  silence->ended(true);
+}
+
+TEST_F(SilenceTest, SaysOfAServerThatHasNeverAnsweredWhatToCheck) {
+  const auto notes = std::make_shared<EndpointNotes>();
+  std::optional<Silence> silence;
+  TimerQueue timers;
+  Silence::Options asked = options(std::chrono::milliseconds(1));
+  asked.notes = notes;
+  silence.emplace(asked, timers);
+  silence->began();
+  const std::string first = next().second;
+  EXPECT_THAT(first, HasSubstr("this server has never answered: check host"));
+  EXPECT_THAT(first, ::testing::Not(HasSubstr("The last failure")));
+  silence->failed(Error(ErrorCode::kDeadlineExceeded, "timed out"), 1);
+
+  std::string said;
+  do said = next().second;
+  while (said.find("The last failure: timed out") == std::string::npos);
+  EXPECT_THAT(said, HasSubstr("firewalls and security groups"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("attempts are left")));
+
+  notes->has_answered = true;
+  do said = next().second;
+  while (said.find("9 of 10 attempts are left") == std::string::npos);
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("never answered")));
   silence->ended(true);
 }
 
