@@ -53,7 +53,12 @@ Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
   if (!now.parts.empty()) return std::optional<Dataset>();
   LEAT_TRY(const OpenedStore opened,
            open_store(now.url, now.store_options, env, nullptr));
-  const auto found = earlier_catalogue(opened.identity, {}, digest, env);
+  auto found = earlier_catalogue(opened.identity, {}, digest, env);
+  // A catalogue whose classes were given is kept apart.
+  if (!found) {
+    found = earlier_catalogue(opened.identity, now.catalogue->classes(), digest,
+                              env);
+  }
   if (!found) return std::optional<Dataset>();
   Dataset earlier = now;
   earlier.catalogue = found->catalogue;

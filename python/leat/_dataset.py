@@ -72,11 +72,17 @@ class Dataset:
             older (units s, m, h, d).
         inventory: the ``manifest.json`` of an S3 Inventory (CSV), a URL or a path. To make
             a catalogue, Leat reads the inventory and lists nothing.
+        classes: the names of the folders that are classes, in the order of their labels,
+            such as another dataset's: ``classes=train.classes`` gives validation data the
+            labels of the training data, even if it lacks a class. By default, labels count
+            through the sorted names of this dataset's own folders.
         storage_options: how to reach the store: a `leat.StorageOptions`, such as
             ``{"endpoint_url": "http://localhost:9000"}``. The environment and AWS's files
             give the options that it leaves out.
 
     Raises:
+        leat.InvalidArgument: a folder is not in `classes`, and is named; or there are no
+            folders that `classes` could name.
         leat.NotFound: no such bucket or folder, or nothing is in it.
         leat.PermissionDenied: credentials are missing or refused.
         leat.Corrupt: a shard or a catalogue is damaged.
@@ -91,10 +97,11 @@ class Dataset:
         extensions: str | Sequence[str] = (),
         refresh: str = "auto",
         inventory: str | os.PathLike[str] | None = None,
+        classes: Sequence[str] | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
         store = checked_storage(storage_options)
-        self._open(url, include, exclude, extensions, refresh, inventory, store)
+        self._open(url, include, exclude, extensions, refresh, inventory, store, classes=_named(classes))
 
     def _open(
         self,
@@ -106,12 +113,18 @@ class Dataset:
         inventory: str | os.PathLike[str] | None,
         store: StorageOptions,
         wanted: frozenset[str] | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         """`wanted`: of rows of Parquet files, the columns that somebody asks for, if they are there."""
         told = None if inventory is None else os.fspath(inventory)
         chosen = _chosen(include, exclude, extensions)
-        native = _native.Dataset(_sources(url), native_storage(store), refresh, told, chosen)
-        if not extensions and _parquet.are_rows(native):
+        native = _native.Dataset(_sources(url), native_storage(store), refresh, told, chosen, list(classes))
+        are_rows = not extensions and _parquet.are_rows(native)
+        if classes and (are_rows or native.has_shards):
+            raise InvalidArgument(
+                f"{native.url}: classes= names folders, and these samples lie in files of many samples"
+            )
+        if are_rows:
             fields = _parquet.choose(native, wanted=wanted)
             self._set(*_rows_of_parquet(native, url, fields, refresh, chosen, store))
             return
@@ -120,6 +133,7 @@ class Dataset:
             include=tuple(chosen[0]),
             exclude=tuple(chosen[1]),
             extensions=tuple(chosen[2]),
+            classes=tuple(classes),
             storage_options=store or None,
         )
         self._set(native, _made("open", [url], options, native))
@@ -655,6 +669,16 @@ def _sources(url: Source | Sequence[Source]) -> list[str]:
     if not isinstance(several, Iterable) or not all(isinstance(each, (str, os.PathLike)) for each in several):
         raise InvalidArgument(f"{url!r} is no place; give a URL, a path, or a list of these")
     return [os.fspath(each) for each in several]
+
+
+def _named(classes: Sequence[str] | None) -> tuple[str, ...]:
+    if classes is None:
+        return ()
+    if isinstance(classes, str) or not classes or not all(isinstance(name, str) for name in classes):
+        raise InvalidArgument(
+            f"classes={classes!r}; it is a list of the folders' names, such as another dataset's .classes"
+        )
+    return tuple(classes)
 
 
 def _chosen(

@@ -20,7 +20,7 @@ from leat._delivery import Delivery, Fields, Output
 from leat._lateness import Lateness, OwnWork
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction
+from leat._say import Introduction, classes_met
 from leat._shuffle import DropLast, Order, Sampler, Shuffle, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
@@ -168,6 +168,8 @@ class Loader:
         if self._native.rank == 0:
             drawn_by = _drawn_by(order, self._options["seed"])
             self._introduction = Introduction(url, self._options, drawn_by=drawn_by, ops=self._delivery.ops)
+            if self._dataset is not None:
+                classes_met.meet(url, self._dataset.classes)
         met = compare_ranks(
             url, digest, self._native.dealing, self._order_in_words(), self._native.world_size
         )

@@ -28,6 +28,7 @@ class Dataset:
         refresh: str,
         inventory: str | None,
         chosen: tuple[list[str], list[str], list[str]],
+        classes: list[str] = ...,
     ) -> None: ...
     @property
     def url(self) -> str: ...

@@ -88,6 +88,37 @@ class Introduction:
         return f"drops {rest:,} of the last step" if self._drops else f"a last step of {rest:,}"
 
 
+class Classes:
+    """The lists of classes that this process reads."""
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[str, ...], str] = {}
+
+    def meet(self, url: str, classes: Sequence[str]) -> None:
+        """Warns once if this list and a former one seem to mean the same classes (they share more
+        than half of the smaller list's names), and number one of them differently."""
+        if not classes or (names := tuple(classes)) in self._met:
+            return
+        numbers = {name: number for number, name in enumerate(names)}
+        for former, place in list(self._met.items()):
+            shared = [(name, number) for number, name in enumerate(former) if name in numbers]
+            moved = [(name, number) for name, number in shared if numbers[name] != number]
+            if moved and 2 * len(shared) > min(len(names), len(former)):
+                name, number = moved[0]
+                here = shown(url)
+                logger.warning(
+                    "%s: class %r has label %d here, and %d in %s: the two have other lists of classes, and "
+                    "each is numbered by itself. If one model sees both, give both one list, such as "
+                    "leat.Dataset(%r, classes=FIRST.classes)",
+                    here, name, numbers[name], number, place, here,
+                )  # fmt: skip
+                break
+        self._met[names] = shown(url)
+
+
+classes_met = Classes()
+
+
 def drawn_apart(ops: Sequence[Op]) -> str:
     """A warning of a function that draws for one field of several that belong together, or ""."""
     followers = [op for op in ops if isinstance(op, (DecodeMask, ParseBoxes, ParseKeypoints))]

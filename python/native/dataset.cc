@@ -100,9 +100,10 @@ Selection selection_of(const Chosen& chosen) {
 
 Dataset open(const Names& sources, const StoreOptions& store,
              const std::string& refresh,
-             const std::optional<std::string>& inventory,
-             const Chosen& chosen) {
-  const CatalogueOptions options = catalogue_options(refresh);
+             const std::optional<std::string>& inventory, const Chosen& chosen,
+             const Names& classes) {
+  CatalogueOptions options = catalogue_options(refresh);
+  options.index.classes = classes;
   const Selection selection = selection_of(chosen);
   const bool is_one = sources.size() == 1 && is_plain_place(sources.front());
   // Listing a large bucket takes minutes, and Ctrl-C must end it.
@@ -395,7 +396,8 @@ void bind_dataset(py::module_& module) {
 
   py::class_<Dataset>(module, "Dataset")
       .def(py::init(&open), py::arg("sources"), py::arg("store"),
-           py::arg("refresh"), py::arg("inventory"), py::arg("chosen"))
+           py::arg("refresh"), py::arg("inventory"), py::arg("chosen"),
+           py::arg("classes") = Names())
       .def_readonly("url", &Dataset::url)
       .def_property_readonly("places", &places_of_dataset)
       .def_readonly("catalogue_source", &Dataset::catalogue_source)

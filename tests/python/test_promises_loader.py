@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _agreement, _say
+from leat import _agreement, _loader, _say
 from leat._batch import BatchDict
 from leat.ops import DecodeImage, Python
 from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, tar_of, write
@@ -426,6 +426,74 @@ def take(loader) -> None:
     with loader:
         for _ in loader:
             pass
+
+
+@pytest.fixture
+def class_folders(tmp_path, monkeypatch):
+    """Makes a folder with a picture in each of these class folders; nothing was read before."""
+    monkeypatch.setattr(_loader, "classes_met", _say.Classes())
+
+    def make(name: str, *classes: str) -> pathlib.Path:
+        for number, each in enumerate(classes):
+            write(tmp_path / name / each / "0.png", encoded(pixels(number)))
+        return tmp_path / name
+
+    return make
+
+
+def read(source) -> list[int]:
+    with load(source, train=False, batch_size=1) as loader:
+        return [int(batch["label"][0]) for batch in loader]
+
+
+def test_two_lists_of_classes_that_number_one_differently_are_warned_of_once(class_folders, said):
+    train = class_folders("train", "ant", "bee", "cat", "dog")
+    val = class_folders("val", "ant", "cat", "dog")
+
+    assert read(train) == [0, 1, 2, 3] and said(logging.WARNING) == []
+    assert read(val) == [0, 1, 2]
+    (warning,) = said(logging.WARNING)
+    for words in (f"{val}: class 'cat' has label 1 here, and 2 in {train}", "classes=FIRST.classes"):
+        assert words in warning
+    assert read(val) == read(leat.Dataset(val)) and said(logging.WARNING) == []
+
+
+def test_classes_of_another_dataset_number_the_labels_alike(class_folders, said):
+    train = leat.Dataset(class_folders("train", "ant", "bee", "cat", "dog"))
+    val = leat.Dataset(class_folders("val", "ant", "cat", "dog"), classes=train.classes)
+
+    assert read(train) == [0, 1, 2, 3] and read(val) == [0, 2, 3]
+    assert val.classes == train.classes == ["ant", "bee", "cat", "dog"]
+    assert said(logging.WARNING) == []
+    again = pickle.loads(pickle.dumps(val))
+    assert again.classes == val.classes and read(again) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("second", [
+    ("ant", "bee", "cat"),  # The same numbers, though one is missing.
+    ("bee", "xylophone", "zither"),  # A third in common.
+    ("oboe", "zither"),
+])  # fmt: skip
+def test_lists_of_classes_that_agree_or_have_little_in_common_are_not_warned_of(class_folders, said, second):
+    read(class_folders("first", "ant", "bee", "cat", "dog"))
+    read(class_folders("second", *second))
+
+    assert said(logging.WARNING) == []
+
+
+def test_classes_that_do_not_fit_the_folders_are_refused(class_folders, tmp_path):
+    folder = class_folders("val", "ant", "emu")
+    with pytest.raises(leat.InvalidArgument, match="folder 'emu/' is not among the classes given"):
+        leat.Dataset(folder, classes=["ant", "bee"])
+    with pytest.raises(leat.InvalidArgument, match="'ant' is named twice"):
+        leat.Dataset(folder, classes=["ant", "ant", "emu"])
+    with pytest.raises(leat.InvalidArgument, match="list of the folders' names"):
+        leat.Dataset(folder, classes="ant")
+    with pytest.raises(leat.InvalidArgument, match="no folders to label"):
+        leat.Dataset(folder / "ant", classes=["ant"])
+    make_shards(tmp_path / "shards", shards=1, samples=2, size=10)
+    with pytest.raises(leat.InvalidArgument, match="files of many samples"):
+        leat.Dataset(tmp_path / "shards", classes=["ant"])
 
 
 @pytest.mark.parametrize(("options", "tail", "order"), [
