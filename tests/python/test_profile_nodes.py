@@ -68,7 +68,7 @@ def project(tmp_path) -> pathlib.Path:
 
 @pytest.fixture
 def worlds(tmp_path) -> pathlib.Path:
-    """Where each rank writes how many there are."""
+    """A folder in which each rank writes how many there are."""
     folder = tmp_path / "worlds"
     folder.mkdir()
     return folder
@@ -80,7 +80,7 @@ def check(report: dict, project: pathlib.Path, worlds: pathlib.Path) -> None:
     assert {"compute", "network"} <= parts.keys()
     assert parts["compute"] >= 0.05 and report["step_seconds"] >= 0.2
     assert sum(parts.values()) == pytest.approx(report["step_seconds"])
-    # What the network takes is told from what a rank takes alone.
+    # The network's part is told from a rank alone.
     assert {line for lines in told_by_processes(worlds).values() for line in lines} == {"1", "2"}
     assert sorted(path.name for path in project.iterdir()) == ["here", "train.py"], "what nodes write goes away"
 
