@@ -196,8 +196,8 @@ bool RetryingStore::worth_another(const Error& error,
              *patience;
 }
 
-/// Of a server that has never answered: it may not be there. Nullopt: it is,
-/// and is asked until the attempts are used up.
+/// A server that has never answered may not be there, and is asked for so long.
+/// Nullopt: it is there, and is asked until the attempts are used up.
 std::optional<Nanoseconds> RetryingStore::patience_with(
     const Error& error) const {
   if (notes_ == nullptr || notes_->has_answered) return std::nullopt;
