@@ -11,6 +11,7 @@ import signal
 import pytest
 
 import leat
+from leat import _loader, _say
 from small_datasets import make_pictures, make_shards
 
 with contextlib.suppress(ImportError):
@@ -46,6 +47,14 @@ def _no_test_hangs():
     faulthandler.cancel_dump_traceback_later()
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True)
+def _no_classes_met():
+    """No test is warned of classes that another test read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_loader, "classes_met", _say.Classes())
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import _agreement, _loader, _say
+from leat import _agreement, _say
 from leat._batch import BatchDict
 from leat.ops import DecodeImage, Python
 from small_datasets import encoded, make_pictures, make_shards, pixels, run_python, tar_of, write
@@ -429,9 +429,8 @@ def take(loader) -> None:
 
 
 @pytest.fixture
-def class_folders(tmp_path, monkeypatch):
-    """Makes a folder with a picture in each of these class folders; nothing was read before."""
-    monkeypatch.setattr(_loader, "classes_met", _say.Classes())
+def class_folders(tmp_path):
+    """Makes a folder with a picture in each of these class folders."""
 
     def make(name: str, *classes: str) -> pathlib.Path:
         for number, each in enumerate(classes):
