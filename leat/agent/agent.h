@@ -1,5 +1,5 @@
-// The agent of a node: loaders come over a unix socket, say what they do and
-// are told what they may use.
+// The agent of a node: loaders connect over a unix socket, report what they do
+// and are told what they may use.
 #pragma once
 #include <sys/types.h>
 
@@ -20,20 +20,20 @@ struct AgentOptions {
   std::optional<gid_t> group;  ///< Its members may connect, too.
   /// The resources that jobs share; threads at most what with_cores() says.
   NodeResources node;
-  /// Those that have a limit, as loaders name them ("s3://photos"): as many as
-  /// node.bucket_bytes_per_second.
+  /// The buckets that have a limit, as loaders name them ("s3://photos"): as
+  /// many as node.bucket_bytes_per_second.
   std::vector<std::string> buckets;
   bool heeds_other_programs = true;
   SharingOptions sharing;
 };
 
 /// Holds no data. When the agent ends, loaders keep their last shares and look
-/// for it again. A loader whose connection ends is gone, and its share is free
-/// at once. The kernel tells who connects; users other than the agent's own,
-/// root and its group are turned away. Both the number of connections and what
-/// each can hold are bounded.
+/// for an agent again. When a connection ends, its loader is gone and the share
+/// is free immediately. The kernel tells who connects; users other than the
+/// agent's own, root and members of its group are rejected. The number of
+/// connections and what each can hold are both bounded.
 ///
-/// Threads:  view() and trace() from any; it has one of its own.
+/// Threads: view() and trace() from any; the agent has a thread of its own.
 /// Lifetime: destruction hangs up, removes the socket and joins.
 class Agent {
  public:

@@ -1,5 +1,5 @@
-// The load of the node's cores, by our processes and by others, and the cores
-// that this leaves.
+// The load on the node's cores from our processes and from others, and the
+// cores that are left.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,25 +11,25 @@
 namespace leat {
 
 struct CpuLoad {
-  double cores = 0;         ///< The machine's cores; 0: not known.
-  double busy = 0;          ///< Cores, by everything.
-  double busy_outside = 0;  ///< The part that other processes use.
+  double cores = 0;         ///< The machine's cores; 0: unknown.
+  double busy = 0;          ///< Cores in use by all processes.
+  double busy_outside = 0;  ///< The part used by other processes.
 };
 
 /// Reads /proc/stat and /proc/PID/stat, for the whole machine even in a
-/// container. Each answer covers the time since the one before. Files that
+/// container. Each result covers the time since the one before. Files that
 /// cannot be read count as idle.
 class CpuLoadMeter {
  public:
   explicit CpuLoadMeter(std::string root = "/") : root_(std::move(root)) {}
 
-  /// `ours`: processes whose time is not outside.
+  /// `ours`: the processes that do not count as outside.
   CpuLoad measure(const std::vector<std::int32_t>& ours, double seconds);
 
  private:
   struct Machine {
     double cores = 0;
-    double busy_ticks = -1;  ///< Since it began; below 0: not known.
+    double busy_ticks = -1;  ///< Since it began; below 0: unknown.
   };
   Machine machine() const;
   double ticks_of(std::int32_t pid) const;
@@ -39,9 +39,9 @@ class CpuLoadMeter {
   std::map<std::int32_t, double> ours_;
 };
 
-/// `node` with no more threads than limits allow, and no more than the machine
-/// has cores that other programs leave; at least one. Programs on cores that
-/// the limits keep from us take nothing away.
+/// `node` with no more threads than limits allow and than the machine has cores
+/// that other programs leave free; at least one. Programs on cores that the
+/// limits deny us do not count.
 NodeResources with_cores(NodeResources node, double allowed,
                          const CpuLoad& load);
 

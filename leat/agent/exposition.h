@@ -6,9 +6,9 @@
 
 namespace leat {
 
-/// The node and its jobs in Prometheus's text format, version 0.0.4, ended by a
-/// line feed. The strings of `view` come as public_text(), escaped. An unknown
-/// value, such as a rate that nobody has predicted, has no line.
+/// The node and its jobs in Prometheus's text format, version 0.0.4, with a
+/// final line feed. The strings of `view` are made public_text() and escaped.
+/// An unknown value, such as a rate not yet predicted, has no line.
 std::string exposition(const NodeView& view);
 
 /// docs/reference/agent-metrics.md: every metric, its labels and its help.

@@ -1,5 +1,5 @@
-// The jobs of a node as its agent knows them: their identity, their reports,
-// and their shares.
+// The jobs of a node as its agent knows them: their identities, reports and
+// shares.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace leat {
 
-/// One connection: a rank of a job. Numbers are not used again.
+/// One connection: a rank of a job. Numbers are not reused.
 using MemberId = std::uint64_t;
 
 /// Brings ranks together to jobs, counters to reports, and grants of jobs to
@@ -26,15 +26,15 @@ using MemberId = std::uint64_t;
 /// Threads: one at a time.
 class JobBook {
  public:
-  /// Points of the history are kept for ten minutes, and as long as they are
-  /// few; never so many that they would be a burden.
+  /// Points of the history are kept for ten minutes, as long as their number
+  /// stays small.
   static constexpr double kKeptSeconds = 600;
   static constexpr std::size_t kFewPoints = 3600;
   static constexpr std::size_t kMostPoints = 36'000;
 
   /// `buckets`: the loaders' names of those in node.bucket_bytes_per_second.
   ///
-  /// REQUIRES: as many of both.
+  /// REQUIRES: both have the same length.
   JobBook(const NodeResources& node, const SharingOptions& options,
           std::vector<std::string> buckets = {})
       : options_(options),
@@ -45,25 +45,25 @@ class JobBook {
 
   void join(MemberId member, std::uint32_t user, std::int32_t pid,
             const WireRegistration& registration, double unix_seconds);
-  /// Unknown members are passed over.
+  /// Ignores unknown members.
   void leave(MemberId member);
   void report(MemberId member, const WireRates& rates);
   void set_resources(const NodeResources& node) {
     sharing_.set_resources(node);
   }
 
-  /// Learns from the reports since the last call, and decides. About once a
-  /// second. `now`: seconds on any clock that only rises.
+  /// Learns from the reports since the last call, and decides. Call about once
+  /// a second. `now`: seconds on any clock that never goes back.
   void tick(double now, double unix_seconds);
 
   struct Told {
     Share share;
-    /// For a job with ranks elsewhere too, once something is known: the pace of
+    /// For a job with ranks on other nodes too, once it is known: the pace of
     /// one rank.
     std::optional<Pace> pace = {};
   };
-  /// The shares and paces that differ from those told last, by member. Each is
-  /// told once.
+  /// The shares and paces that differ from those last sent, by member. Each is
+  /// returned once.
   std::map<MemberId, Told> take_shares();
 
   std::vector<std::int32_t> pids() const;
@@ -72,8 +72,8 @@ class JobBook {
   /// The id of the job of a member; empty: no such member.
   std::string job_of(MemberId member) const;
   std::size_t members() const { return members_.size(); }
-  /// The part of a NodeView that is known here: its jobs, decisions, history,
-  /// objective.
+  /// The part of a NodeView that is known here: its jobs, decisions, history
+  /// and objective.
   NodeView view() const;
 
  private:
@@ -82,7 +82,7 @@ class JobBook {
     std::uint32_t user = 0;
     std::int32_t pid = 0;
     WireRegistration registration;
-    std::optional<WireRates> learned;  ///< Up to which was learned.
+    std::optional<WireRates> learned;  ///< The rates already learned from.
     std::optional<WireRates> latest;
     std::optional<Told> told;
   };
@@ -98,7 +98,7 @@ class JobBook {
 
   void admit(const std::string& id, Job& job);
   bool learn(const std::string& id, Job& job);
-  /// A point of the history.
+  /// Adds a point to the history.
   void note(const std::string& id, const Job& job, double unix_seconds);
   void hear_of_elsewhere(const std::string& id, const Job& job);
   std::optional<Pace> pace_of(const Job& job, const SharingJob& known) const;

@@ -1,4 +1,4 @@
-// An agent's view of its node: the page, `leat top` and /metrics read it.
+// An agent's view of its node, read by the page, `leat top` and /metrics.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace leat {
 
-/// One job as it is now.
+/// The present state of one job.
 struct JobView {
   std::string id;    ///< Unique on this node while the agent runs.
-  std::string name;  ///< For people; never holds credentials.
+  std::string name;  ///< For display; never holds credentials.
   std::string dataset;
   std::uint32_t user = 0;      ///< uid
-  std::string user_name = {};  ///< Empty: the machine knows none.
+  std::string user_name = {};  ///< Empty: the machine knows no name.
   std::vector<std::int32_t> pids;
   std::uint32_t local_ranks = 1;
   std::uint32_t world_size = 1;
@@ -26,7 +26,7 @@ struct JobView {
 
   Share share = {};       ///< For all local ranks together.
   double found_rate = 0;  ///< Samples a second, over the last seconds.
-  /// The rate that was predicted for that time; 0: not yet known.
+  /// The rate that was predicted for that time; 0: unknown as yet.
   double predicted_rate = 0;
   double confidence = 0;                  ///< In [0, 1].
   std::optional<double> compute_ceiling;  ///< Samples a second.
@@ -43,27 +43,27 @@ struct JobPoint {
   double threads = 0;
   double in_flight = 0;
   double found_rate = 0;
-  /// Predicted before the rate was found; 0: not known.
+  /// Predicted before the rate was found; 0: unknown.
   double predicted_rate = 0;
   double wait_fraction = 0;
-  // Its share then, of all local ranks; nullopt: not bounded.
+  // Its share at that time, over all local ranks; nullopt: unlimited.
   std::optional<double> bytes_per_second = {};
   std::optional<double> ram_bytes = {};
   std::optional<double> disk_bytes = {};
 };
 
-/// A decision and when it was taken.
+/// A decision and the time at which it was made.
 struct NumberedDecision {
   std::uint64_t number = 0;  ///< Counts up from 1.
   double time_seconds = 0;   ///< Unix time.
   Decision decision = {};
-  std::string job_name = {};  ///< Its job may be gone.
+  std::string job_name = {};  ///< The job may have ended.
 };
 
-/// A link with a limit that jobs read through.
+/// A link with a limit, through which jobs read.
 struct LinkView {
-  std::string bucket = {};  ///< Such as "s3://photos"; empty: all that is read.
-  double bytes_per_second = 0;       ///< That it may be.
+  std::string bucket = {};      ///< Such as "s3://photos"; empty: all reads.
+  double bytes_per_second = 0;  ///< The limit.
   double read_bytes_per_second = 0;  ///< By all jobs, over the last second.
 };
 
@@ -77,7 +77,7 @@ struct NodeView {
   std::uint64_t memory_bytes = 0;
   std::uint64_t in_flight = 0;  ///< Requests that all jobs together may have.
   std::vector<LinkView> links = {};
-  /// Since the agent began, for all programs; none if it cannot be read.
+  /// Since the agent started, for all programs; none if it cannot be read.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};
   std::vector<JobView> jobs = {};

@@ -1,4 +1,4 @@
-// Text from jobs as it may be shown to people, programs and terminals.
+// Makes text from jobs fit for people, programs and terminals.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace leat {
 
-/// A text that is longer is cut, and ends with an ellipsis.
+/// A longer text is cut off and ends with an ellipsis.
 inline constexpr std::size_t kMostPublicBytes = 512;
 
 /// `text` as valid UTF-8 of at most kMostPublicBytes bytes. Malformed bytes,
-/// control characters (a terminal would obey them) and marks that turn the
-/// direction of writing become U+FFFD.
+/// control characters (which a terminal would obey) and marks that change the
+/// writing direction become U+FFFD.
 ///
-/// Reduces every URL in the text to scheme, host and path: user name, password,
-/// query and fragment may be credentials.
+/// Reduces every URL in the text to scheme, host and path, since user name,
+/// password, query and fragment may be credentials.
 std::string public_text(std::string_view text);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// The name of the user who runs a job, in place of the number.
+// The name of the user who runs a job, for display instead of the number.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -6,11 +6,11 @@
 
 namespace leat {
 
-/// The login name of `uid`, without control characters; empty where the
-/// machine knows none. Blocks: the name may come over a network.
+/// The login name of `uid`, without control characters; empty if the machine
+/// knows none. Blocks: the name may come over a network.
 std::string user_name(std::uint32_t uid);
 
-/// Asks for each name once.
+/// Looks up each name once.
 ///
 /// Threads: one.
 class UserNames {

@@ -11,25 +11,25 @@
 
 namespace leat {
 
-/// The parts that a reader has already, so that they are not sent again.
+/// The parts that a reader has already, which need not be sent again.
 struct ViewSince {
-  /// Points of the history that are later than this; Unix time.
+  /// Sends points of the history later than this; Unix time.
   double points_after = -std::numeric_limits<double>::infinity();
-  /// Decisions with a larger number.
+  /// Sends decisions with a larger number.
   std::uint64_t decisions_after = 0;
 };
 
 /// One object, on one line. It is valid JSON in UTF-8 for any strings in
-/// `view`; they come as public_text(). A number that is not finite is null.
+/// `view`, which are made public_text(). A number that is not finite is null.
 std::string view_json(const NodeView& view, const ViewSince& since = {});
 
-/// The same of a trace: docs/reference/agent-view.md.
+/// The same for a trace: docs/reference/agent-view.md.
 std::string trace_json(std::string_view job, const JobTrace& trace);
 
-/// Reads the view in `text`, which anybody may have written. A member that is
-/// missing, null or of another type is as in a new NodeView; impossible counts
-/// are 0. Strings come as public_text(). Decision::at_seconds is left out,
-/// since view_json() does not write it.
+/// Reads the view in `text`, which is untrusted. A member that is missing, null
+/// or of another type keeps the value of a new NodeView; impossible counts are
+/// 0. Strings are made public_text(). Decision::at_seconds is left out, since
+/// view_json() does not write it.
 ///
 /// Errors:
 ///   kCorrupt  no JSON, or not of the format that view_json() writes

@@ -14,24 +14,24 @@
 
 namespace leat {
 
-/// The port that `leat top` asks by default. 5328 spells LEAT on a telephone.
+/// The default port of `leat top`. 5328 spells LEAT on a telephone.
 inline constexpr std::uint16_t kViewPort = 5328;
 
 struct ViewServerOptions {
-  /// An address of this machine. Everyone who reaches it may read the names,
-  /// users, datasets and speeds of all jobs, without being asked who they are.
+  /// An address of this machine. Anyone who can reach it can read the names,
+  /// users, datasets and speeds of all jobs, without authentication.
   std::string host = "127.0.0.1";
   std::uint16_t port = kViewPort;  ///< 0 lets the system choose.
-  /// By which the server may be asked for, besides "localhost" and addresses;
-  /// see may_ask_for().
+  /// Host names that requests may use besides "localhost" and addresses; see
+  /// may_ask_for().
   std::vector<std::string> names{};
 };
 
-/// The node as it is now. Called on the server's thread at every request; must
-/// be soon back.
+/// The present state of the node. Called on the server's thread for every
+/// request; must return soon.
 using ViewSource = std::function<NodeView()>;
 
-/// Agent::trace(), likewise; none: there are no traces to show.
+/// See Agent::trace(), likewise; none: there are no traces to show.
 using TraceSource = std::function<std::optional<JobTrace>(const std::string&)>;
 
 /// Answers GET and HEAD of
@@ -39,16 +39,16 @@ using TraceSource = std::function<std::optional<JobTrace>(const std::string&)>;
 ///   /                  the page                             /assets/NAME
 ///   /api/node          view_json(); `?points_after=UNIX_TIME` and
 ///                      `&decisions_after=NUMBER` leave out what is older
-///   /api/trace?job=ID  trace_json(): asking has the job tell it for some
+///   /api/trace?job=ID trace_json(): has the job report it for some
 ///                      seconds
 ///   /metrics           exposition()
 ///
-/// and anything else with 400 (a query that it cannot read), 403 (asked for by
-/// a foreign name), 404 or 405. Nothing may be cached, framed, or read by pages
-/// of other origins, and the page may load nothing from elsewhere.
+/// and everything else with 400 (an unreadable query), 403 (a foreign host
+/// name), 404 or 405. Nothing may be cached, framed, or read by pages of other
+/// origins, and the page may load nothing from elsewhere.
 ///
-/// Threads:  any; it has one of its own.
-/// Lifetime: destruction closes all connections and joins. The objects that
+/// Threads: any; the server has a thread of its own. Lifetime: destruction
+/// closes all connections and joins. The objects that
 ///           `view` and `trace` refer to must live as long.
 class ViewServer {
  public:
@@ -65,8 +65,8 @@ Result<std::unique_ptr<ViewServer>> open_view_server(
     const ViewServerOptions& options, ViewSource view, TraceSource trace = {});
 
 /// True if a request with this Host header may be answered: it names an
-/// address, "localhost" or one of `names`, with or without a port. A page
-/// elsewhere that has its own name resolve to 127.0.0.1 sends its own name.
+/// address, "localhost" or one of `names`, with or without a port. A hostile
+/// page whose name resolves to 127.0.0.1 sends its own name.
 bool may_ask_for(std::string_view host_header,
                  const std::vector<std::string>& names);
 

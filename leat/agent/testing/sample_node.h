@@ -1,4 +1,4 @@
-// A node that never was, for tests and benchmarks of what shows one.
+// An imaginary node, for tests and benchmarks of displays.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace leat::testing {
 
-/// Unix time at which it begins.
+/// The Unix time at which it begins.
 inline constexpr double kSampleBegin = 1'800'000'000;
 
 struct SampleKind {
@@ -96,7 +96,7 @@ inline JobView sample_job(std::size_t job, double seconds) {
   return view;
 }
 
-/// One decision every ten seconds; the latest has not been found out yet.
+/// One decision every ten seconds; the effect of the latest is not known yet.
 inline std::vector<NumberedDecision> sample_decisions(std::size_t jobs,
                                                       double seconds) {
   std::vector<NumberedDecision> all;
@@ -123,8 +123,8 @@ inline std::vector<NumberedDecision> sample_decisions(std::size_t jobs,
   return all;
 }
 
-/// The node `seconds` after it began, with its jobs at work and a point a
-/// second of the last ten minutes. A function of its arguments.
+/// The node `seconds` after its beginning, with its jobs at work and a point
+/// for each second of the last ten minutes. Depends on its arguments alone.
 inline NodeView sample_node(std::size_t jobs, double seconds) {
   NodeView view{
       .name = "node-7",
@@ -153,8 +153,8 @@ inline NodeView sample_node(std::size_t jobs, double seconds) {
   return view;
 }
 
-/// Twelve steps of 50 ms each, every third of which is waited for: a cache is
-/// asked first, then the store for the other samples.
+/// Twelve steps of 50 ms each, of which training waits for every third: a cache
+/// is asked first, then the store for the other samples.
 inline JobTrace sample_trace(double seconds) {
   JobTrace trace{.begin_seconds = kSampleBegin + seconds};
   const auto first = std::uint64_t(seconds) * 20;
@@ -183,7 +183,7 @@ inline JobTrace sample_trace(double seconds) {
   return trace;
 }
 
-/// Jobs without a cache that read; the last decision changes nothing.
+/// Jobs without a cache; the last decision changes nothing.
 inline NodeView uncached_node(std::size_t jobs, double seconds) {
   NodeView view = sample_node(jobs, seconds);
   for (JobView& job : view.jobs) {
@@ -201,7 +201,7 @@ inline NodeView uncached_node(std::size_t jobs, double seconds) {
   return view;
 }
 
-/// Words that a page, a terminal or a parser could take for something else.
+/// Names that a page, a terminal or a parser could misread.
 inline NodeView hostile_node() {
   NodeView view = sample_node(2, 30);
   view.name = "</script><script>alert(1)</script>";

@@ -1,5 +1,5 @@
-// A counter of a job: each rank tells the agent its own, and the agent shows
-// the sum of the ranks.
+// A counter of a job: each rank reports its own, and the agent shows the sum
+// over ranks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// Everything there is to know about one counter of a job. The wire, the view,
-/// its JSON, /metrics and their reference pages follow from it.
+/// Everything that defines one counter of a job. The wire, the view, its JSON,
+/// /metrics and their reference pages are derived from it.
 struct JobCounter {
   enum class Unit : std::uint8_t { kCount, kBytes, kSeconds, kDollars };
   /// The object of the view's JSON that shows it.
@@ -22,17 +22,17 @@ struct JobCounter {
   const char* name;  ///< On the wire.
   Unit unit = Unit::kCount;
   Part part = Part::kLedger;
-  const char* shown_as = nullptr;  ///< In the view's JSON; none: `name`.
-  /// A total that is not known is null in JSON and has no line in /metrics.
+  const char* shown_as = nullptr;  ///< In the view's JSON; none: as `name`.
+  /// An unknown total is null in JSON and has no line in /metrics.
   Unknown unknown = Unknown::kNotEver;
-  bool is_required = false;  ///< The agent refuses rates without it.
-  /// The metric of a loader that counts it, seconds in nanoseconds and dollars
-  /// in nanodollars. None: engine/agent_link.cc tells it.
+  bool is_required = false;  ///< The agent rejects rates without it.
+  /// The loader's metric that counts it; seconds are in nanoseconds and dollars
+  /// in nanodollars. None: engine/agent_link.cc reports it.
   std::optional<Metric> counted_by = std::nullopt;
-  /// The name in /metrics, which ends with _total unless it is a gauge. Rows of
-  /// one name are neighbours, and the first of them has the help.
+  /// The name in /metrics, which ends with _total unless it is a gauge. Rows
+  /// with the same name are adjacent, and the first has the help text.
   std::string_view exposed_as;
-  std::string_view tier = {};  ///< A label there; empty: there is none.
+  std::string_view tier = {};  ///< Its label there; empty: none.
   std::string_view help = {};
 
   constexpr const char* key() const {
@@ -43,23 +43,23 @@ struct JobCounter {
   }
 };
 
-/// Every counter, in the order of JSON and /metrics.
+/// All counters, in the order of JSON and /metrics.
 std::span<const JobCounter* const> job_counters();
 
-/// The totals that somebody told.
+/// The reported totals.
 using JobTotals = std::map<const JobCounter*, double>;
 
-/// 0 if nobody told it.
+/// 0 if it was not reported.
 double total_of(const JobTotals& totals, const JobCounter& counter);
 
-/// Nullopt: unknown, as the row says.
+/// Nullopt: unknown, in the sense of its row.
 std::optional<double> known_total(const JobTotals& totals,
                                   const JobCounter& counter);
 
-/// The totals of one loader that its metrics count.
+/// The totals that one loader's metrics count.
 JobTotals totals_by(const Metrics& metrics);
 
-/// Adds a rank's totals, each capped, so that the sum is still a number if a
+/// Adds a rank's totals, each capped so that the sum stays a number even if a
 /// rank lies.
 void add_totals(const JobTotals& of_rank, JobTotals& sum);
 

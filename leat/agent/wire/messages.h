@@ -10,10 +10,10 @@
 //                                                   somebody looks at the job
 //                     {"error":"..."}               before it hangs up
 //
-// No message names another job: a loader speaks for itself. The agents of a
-// job's nodes talk to each other through its ranks (python/leat/_pace.py):
-// "pace" is the pace of one rank as known here, and "elsewhere" came from the
-// other nodes. Both may be missing.
+// No message names another job: a loader speaks only for itself. The agents of
+// a job's nodes communicate through its ranks (python/leat/_pace.py): "pace" is
+// the pace of one rank as known here, and "elsewhere" came from the other
+// nodes. Both may be missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -44,56 +44,56 @@ struct WireRegistration {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   std::uint32_t local_ranks = 1;
-  std::uint64_t threads = 1;    ///< That its user allows this rank.
+  std::uint64_t threads = 1;    ///< The most its user allows this rank.
   std::uint64_t in_flight = 1;  ///< The same.
-  std::uint64_t ram_bytes = 0;  ///< For its cache, the same; 0: no such tier.
+  std::uint64_t ram_bytes = 0;  ///< For its cache, likewise; 0: no such tier.
   std::uint64_t disk_bytes = 0;
   std::uint64_t dataset_samples = 0;
-  std::uint64_t epochs = 0;  ///< That there will be; 0, or missing: not known.
-  /// Jobs of a user that say the same have one cache; empty, or missing: its
+  std::uint64_t epochs = 0;  ///< Planned; 0, or missing: unknown.
+  /// Jobs of one user with the same value share a cache; empty, or missing: its
   /// own.
   std::string shared_cache;
-  /// That it reads of, such as "s3://photos"; may be missing. More than
-  /// kMostBuckets are not told.
+  /// The buckets it reads, such as "s3://photos"; may be missing. Only
+  /// kMostBuckets are sent.
   std::vector<std::string> buckets;
 };
 
 /// engine/loader_rates.h in seconds: totals, which only grow, and present
-/// values. Beside job_counters() they are for who deals out shares.
+/// values. They complement job_counters(), for the code that divides shares.
 struct WireRates {
   double elapsed_seconds = 0;
   double samples = 0;
-  double epochs = 0;  ///< Begun; 0, or missing: not known.
+  double epochs = 0;  ///< Begun; 0, or missing: unknown.
   double training_seconds = 0;
-  double reads = 0;  ///< That are over; counters::kGets were sent.
+  double reads = 0;  ///< Finished ones; counters::kGets were sent.
   double read_seconds = 0;
   double tasks = 0;
   double busy_seconds = 0;
   double threads = 1;
   double in_flight = 1;
-  /// A required counter that is not here is sent as 0.
+  /// A required counter that is absent here is sent as 0.
   JobTotals totals = {};
   /// Older loaders do not send the next three. The bytes of a sample in its
   /// cache, if some are kept decoded; 0 or missing: as many as are read for it.
   std::optional<double> kept_bytes;
-  /// Seconds of a thread that a hit saves; the same.
+  /// Thread seconds that a hit saves; 0 likewise.
   std::optional<double> saved_seconds;
-  std::optional<double> decoded_hits;  ///< Samples that hits spared that much.
-  /// Seconds by cause: what `wait_seconds` is made of. At most kMostStalls.
+  std::optional<double> decoded_hits;  ///< Samples whose hits saved that.
+  /// Seconds by cause, which add up to `wait_seconds`. At most kMostStalls.
   std::map<std::string, double> stalls;
   std::optional<Pace> elsewhere;  ///< The pace of one rank.
 };
 
-/// One message of a loader.
+/// A message from a loader.
 struct LoaderMessage {
   std::optional<WireRegistration> registration;
   std::optional<WireRates> rates;
   std::optional<JobTrace> trace;
 };
-/// One message of the agent.
+/// A message from the agent.
 struct AgentMessage {
   std::optional<Share> share;
-  std::optional<Pace> pace;  ///< The pace of one rank; only beside a share.
+  std::optional<Pace> pace;  ///< The pace of one rank; sent only with a share.
   bool wants_trace = false;
   std::string error;
 };
@@ -106,7 +106,7 @@ std::string line_of(const JobTrace& trace);
 std::string trace_request_line();
 std::string error_line(std::string_view error);
 
-/// Read a line without its end. Any bytes are a message or an error; numbers
+/// Read a line without its end. Any bytes give a message or an error; numbers
 /// are finite and at least 0.
 ///
 /// Errors:
@@ -115,10 +115,10 @@ std::string error_line(std::string_view error);
 Result<LoaderMessage> parse_loader_line(std::string_view line);
 Result<AgentMessage> parse_agent_line(std::string_view line);
 
-/// Cuts a stream into lines. Holds at most kMostLineBytes.
+/// Splits a stream into lines. Holds at most kMostLineBytes.
 class LineReader {
  public:
-  /// Takes bytes as they came. Errors: kInvalidArgument for a longer line.
+  /// Takes bytes as they arrive. Errors: kInvalidArgument for a longer line.
   Result<void> add(std::string_view bytes);
   /// The next whole line, without its end; nullopt until there is one.
   std::optional<std::string> next();

@@ -1,4 +1,4 @@
-// The unix sockets of the agent and of those who look for it.
+// The unix sockets of the agent and of the loaders that look for it.
 #pragma once
 #include <sys/types.h>
 
@@ -12,26 +12,26 @@
 
 namespace leat {
 
-/// The process at the other end, as the kernel tells.
+/// The process at the other end, according to the kernel.
 struct Peer {
   pid_t pid = 0;
   uid_t user = 0;
   gid_t group = 0;
 };
 Result<Peer> peer_of(int socket);
-/// The same groups as in /proc: the first one and all others.
+/// Uses the same groups as /proc: the first and all others.
 bool is_in_group(int socket, const Peer& peer, gid_t group);
 
-/// The socket that loaders of every user look for.
+/// The socket where loaders of every user look.
 inline constexpr const char* kSocketOfAll = "/run/leat/agent.sock";
 
 /// The paths at which a loader looks for an agent, in order: LEAT_AGENT alone
-/// if it is set ("off": nowhere); else $XDG_RUNTIME_DIR/leat/agent.sock,
+/// if it is set ("off": nowhere); otherwise $XDG_RUNTIME_DIR/leat/agent.sock,
 /// /run/leat/agent.sock and /tmp/leat-UID/agent.sock.
 std::vector<std::string> agent_paths(const Env& env);
 
-/// A listening socket that nobody else has, replacing any leavings at `path`. A
-/// file beside it, `path`.lock, is locked for as long.
+/// A listening socket that nobody else uses, which replaces a dead one at
+/// `path`. Meanwhile a file beside it, `path`.lock, is locked.
 struct ListeningSocket {
   OwnedFd lock;
   OwnedFd socket;
