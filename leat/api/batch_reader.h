@@ -1,4 +1,4 @@
-// Reads the batches of a dataset.
+// Reads the batches of a dataset in C++.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -29,13 +29,13 @@ namespace leat {
 ///
 /// Threads:  begin(), next() and moves belong to one thread at a time; the
 ///           other calls may come from any, also while next() waits.
-/// Lifetime: batches outlive it. Destruction ends all that runs. In a forked
+/// Lifetime: batches outlive it. Destruction stops all that runs. In a forked
 ///           child every call fails. REQUIRES of each call: not moved from.
 class BatchReader {
  public:
-  /// Opens the dataset at `url` (s3://, http(s)://, file:// or a path),
-  /// lists its objects if there is no catalogue of it yet, and starts the
-  /// threads. Blocks; `stop` ends the waiting.
+  /// Opens the dataset at `url` (s3://, http(s)://, file:// or a path), lists
+  /// its objects if it has no catalogue yet, and starts the threads. Blocks;
+  /// `stop` ends the waiting.
   ///
   /// Errors:
   ///   kInvalidArgument  an option or a URL that cannot be, named with its
@@ -49,8 +49,8 @@ class BatchReader {
   BatchReader(BatchReader&& other) noexcept;
   BatchReader& operator=(BatchReader&& other) noexcept;
 
-  /// Starts the next epoch if the running one has delivered a batch, else goes
-  /// on with it; after load_state() at the position loaded.
+  /// Starts the next epoch if the running one has delivered a batch, otherwise
+  /// continues it; after load_state(), at the position loaded.
   Result<void> begin();
 
   /// Waits for the next batch; nullopt once the epoch has ended.
@@ -62,13 +62,13 @@ class BatchReader {
   ///   others              what the store said once retries were exhausted
   Result<std::optional<Batch>> next();
 
-  /// begin() will start `epoch`, unless it is the one that load_state() is in.
+  /// begin() will start `epoch`, unless load_state() has set a position in it.
   Result<void> set_epoch(std::uint64_t epoch);
 
   /// The delivered position, as JSON: good for every rank and any world size.
   std::string state() const;
-  /// Errors: kInvalidArgument if it is no state, or one of other data, seed or
-  /// shuffle; the message names both values
+  /// Errors: kInvalidArgument if it is not a state, or is one of other data,
+  /// seed or shuffle; the message names both values
   Result<void> load_state(std::string_view json);
 
   /// Batches that this rank gets in a whole epoch; nullopt while shards have
@@ -79,7 +79,7 @@ class BatchReader {
   std::vector<std::string> field_names() const;
   Rank rank() const;
 
-  /// One entry for each epoch that was begun, the latest last.
+  /// One entry for each epoch that has begun, the latest last.
   std::vector<EpochStats> stats() const;
 
  private:

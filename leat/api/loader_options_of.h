@@ -1,4 +1,4 @@
-// A reader's options, in the engine's words.
+// Translates a reader's options into the engine's.
 #pragma once
 #include "leat/api/reader_options.h"
 #include "leat/base/result.h"

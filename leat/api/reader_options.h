@@ -1,4 +1,4 @@
-// The options of a reader: plain values, each with a default.
+// The options of a reader: plain values with defaults.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace leat {
 
 /// The way to an object store. Empty values come from the environment, then
-/// from the AWS configuration files, as the AWS tools have it.
+/// from the AWS configuration files, as in the AWS tools.
 struct ReaderStorage {
   std::string endpoint_url = {};  ///< For an S3 store that is not AWS.
   std::string region = {};
@@ -21,7 +21,7 @@ struct ReaderStorage {
   bool requester_pays = false;   ///< You pay for requests and bytes.
 };
 
-/// The place for samples that were fetched once. All sizes are of this node,
+/// A cache for samples that were fetched once. All sizes are for this node,
 /// whose ranks share them.
 struct ReaderCache {
   bool is_auto = false;         ///< Chooses sizes by the free memory and disk.
@@ -29,7 +29,7 @@ struct ReaderCache {
   std::string disk = {};        ///< A folder; empty: no tier on disk.
   /// The most bytes in that folder; nullopt: half of the free space.
   std::optional<std::uint64_t> disk_limit_bytes = std::nullopt;
-  /// Shares the tiers with other jobs of this node that read the same data.
+  /// Shares the tiers with other jobs on this node that read the same data.
   bool is_shared = false;
 };
 
@@ -41,7 +41,7 @@ struct ReaderOptions {
   std::optional<Rank> rank = std::nullopt;
 
   ShuffleChoice shuffle = ShuffleChoice::kNone;
-  std::uint64_t seed = 0;  ///< Fixes the order and each random op.
+  std::uint64_t seed = 0;  ///< Determines the order and each random op.
   /// nullopt: an incomplete last step is dropped if shuffled, else kept.
   std::optional<bool> drop_last = std::nullopt;
   /// Fills the last step with the epoch's first samples.
@@ -51,15 +51,15 @@ struct ReaderOptions {
   /// How many epochs there will be; nothing is fetched past them.
   std::optional<std::uint64_t> epochs = std::nullopt;
 
-  /// As `leat bench --ops` takes them: "decode_image,resize:224/224".
+  /// In the format of `leat bench --ops`: "decode_image,resize:224/224".
   std::string ops = {};
   std::vector<std::string> fields = {};  ///< Empty: all of them.
   bool ids = false;                      ///< Adds the fields `index` and `key`.
-  /// A good sample takes the place of a bad one; else a bad one is an error.
+  /// A good sample replaces a bad one; otherwise a bad one is an error.
   bool substitutes_bad = false;
 
-  /// Bytes of batches on their way, of this node; nullopt: a quarter of the
-  /// memory that this process may use, and at most 2 GiB.
+  /// The most bytes of batches in preparation on this node; nullopt: a quarter
+  /// of the memory that this process may use, and at most 2 GiB.
   std::optional<std::uint64_t> memory_bytes = std::nullopt;
   std::size_t threads = 0;        ///< On this node; 0: as many as its CPUs.
   std::size_t max_in_flight = 0;  ///< Requests, on this node; 0: 128.
