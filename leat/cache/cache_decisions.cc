@@ -61,7 +61,7 @@ CacheWrite CacheDecisions::fetched(const CacheUse& use, AccessTime asked) {
   const bool is_late = look_past_asked(use.instead_of, asked, own);
   PlannedRecord record = own;
   record.next_use = uses_.of_any(use, own);
-  // A read that has asked since has told, or will.
+  // A later read has already reported its use, or will.
   if (!is_late || !plan_.level_of(use.key)) {
     plan_.fetched(record, write.now, write.steps);
   }
@@ -79,7 +79,7 @@ std::optional<CacheWrite> CacheDecisions::sent(const CacheUse& use) {
     if (plan_.level_of(use.key)) return std::nullopt;
     plan_.fetched(uses_.planned(use), write.now, write.steps);
   }
-  // The records that it pushes out go now; it is written when it is here.
+  // The records that it displaces go now; it is written once it is here.
   std::erase_if(write.steps, [](const TierStep& step) {
     return step.what == TierStep::What::kPut;
   });
@@ -181,12 +181,12 @@ CacheWrite CacheDecisions::follow_jobs() {
   return write;
 }
 
-// Looks for a use that nobody has asked for yet. True if that is another one
-// than was told, because the one that was told has been asked for. Fetching and
+// Looks for a use that nobody has asked for yet. True if that is not the
+// reported use, because the reported one has been asked for. Fetching and
 // making take a while, in which the next epoch may have come to the same
-// sample. It found nothing, so that use is over. When the one after it is, the
-// record of the bytes was told, if there is one; else it is guessed to be an
-// epoch later.
+// sample. That read found nothing, so that use is over. The use after it was
+// reported with the record of the bytes, if there is one; otherwise it is
+// assumed to be an epoch later.
 bool CacheDecisions::look_past_asked(const std::optional<RecordKey>& instead_of,
                                      AccessTime asked,
                                      PlannedRecord& record) const {

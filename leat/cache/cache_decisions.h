@@ -1,4 +1,4 @@
-// Decides, one record at a time, what the tiers of a cache are to hold.
+// Decides, one record at a time, what the tiers of a cache should hold.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,67 +15,67 @@
 
 namespace leat {
 
-/// A TierPlan that many threads ask, and that goes by what all jobs read. It
-/// says what is to be written, and writes nothing: the steps of the writes that
-/// it returns are to be done in the order of the calls.
+/// A TierPlan that many threads may use, and that considers the reads of all
+/// jobs. It returns the writes to do and does none itself: their steps must be
+/// done in the order of the calls.
 ///
 /// Threads: any.
 class CacheDecisions {
  public:
   CacheDecisions(std::vector<TierPlan::Tier> tiers, const JobUses& uses);
 
-  /// The fastest tier that holds it, or is to.
+  /// The fastest tier that holds it, or will.
   std::optional<std::size_t> level_of(const RecordKey& key) const;
   bool holds(std::size_t level, const RecordKey& key) const;
-  /// As level_of(), of the tiers from `level` down.
+  /// As level_of(), but only for the tiers from `level` down.
   std::optional<std::size_t> level_from(std::size_t level,
                                         const RecordKey& key) const;
 
-  /// The tier no longer has it.
+  /// The tier no longer has the record.
   void lost(std::size_t level, const RecordKey& key);
-  /// No tier has it: it did not come.
+  /// No tier has the record: it did not arrive.
   void lost(const RecordKey& key);
 
-  /// It was read from `tier`, of that level. With `may_rise` a faster one may
-  /// take it.
+  /// The record was read from the tier of this level. With `may_rise` a faster
+  /// tier may take it.
   CacheWrite used(std::size_t level, const CacheUse& use, bool may_rise,
                   SegmentTier& tier);
-  /// It came from the store, or was made. `asked`: see PlanClock.
+  /// The record came from the store, or was made. `asked`: see PlanClock.
   CacheWrite fetched(const CacheUse& use, AccessTime asked);
-  /// It is asked of the store: decided now, put by came(). Nullopt: another
-  /// read of it was first.
+  /// The record is requested from the store: decided now, written by came().
+  /// Nullopt: another read of it came first.
   std::optional<CacheWrite> sent(const CacheUse& use);
-  /// A record that was decided when it was sent has come. It may be wanted
-  /// still.
+  /// A record that was decided when requested has arrived. It may still be
+  /// wanted.
   CacheWrite came(const CacheUse& use);
-  /// Nobody will read it again.
+  /// The record will never be read again.
   CacheWrite forget(const RecordKey& key);
 
-  /// A tier may hold so much, because somebody said so.
+  /// Sets how much a tier may hold, because somebody asked for it.
   CacheWrite set_capacity(std::size_t level, std::uint64_t bytes);
-  /// The tier itself says how much it may hold, as others come and go. Nullopt:
-  /// as much as it said last.
+  /// The tier itself reports how much it may hold, as others come and go.
+  /// Nullopt: nothing has changed since its last report.
   std::optional<CacheWrite> allow(std::size_t level, std::uint64_t bytes);
-  /// The next amount that the tier says is news.
+  /// The next amount that the tier reports counts as a change.
   void forget_allowance(std::size_t level);
 
-  /// The order of reads is another one from `now` on. Policies know of each
-  /// record when it is read next, as the last read of it told; once a job goes
-  /// back to a state, or jumps to another epoch, that is wrong of all that is
-  /// held. By times that lie past all that now comes, what is read soonest
-  /// would go first.
+  /// From `now` on, reads come in a different order. Policies know when each
+  /// record is read next from its last read. Once a job goes back to a state
+  /// or jumps to another epoch, that is wrong for everything held. If those
+  /// times lie after all that now comes, the records read soonest would go
+  /// first.
   CacheWrite begin_plan(AccessTime now,
                         const std::function<AccessTime(SampleId)>& next_use_of);
-  /// Other jobs go on, and what they have read they read no more: tells the
-  /// policy of each record whose next use has changed by more than a little.
+  /// Other jobs advance, and do not repeat their reads: updates the policy for
+  /// each record whose next use has changed by more than a little.
   CacheWrite follow_jobs();
 
  private:
-  /// A record that other jobs may want, too.
+  /// A record that other jobs may want too.
   struct Shared {
-    PlannedRecord record;  ///< With the next use of this job.
+    PlannedRecord record;  ///< With this job's next use.
     std::uint64_t sample = 0;
-    AccessTime told = 0;  ///< To the policy: that of whoever is next.
+    AccessTime told = 0;  ///< To the policy: the next use by any job.
   };
   static constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
 
@@ -92,7 +92,7 @@ class CacheDecisions {
   std::unordered_map<RecordKey, Shared, RecordKeyHash> shared_
       LEAT_GUARDED_BY(mutex_);
   AccessTime latest_ LEAT_GUARDED_BY(mutex_) = 0;
-  /// Bytes that the policies were last told tiers may hold.
+  /// The capacities that the policies were last given.
   std::vector<std::uint64_t> allowed_ LEAT_GUARDED_BY(mutex_);
 };
 

@@ -63,7 +63,7 @@ std::optional<std::size_t> RecordLookup::read(const RecordKey& key,
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
     if (!tiers_[i].tier->may_hold(key)) continue;
     if (tiers_[i].tier->read(key, into)) return i;
-    if (tiers_[i].tier->holds(key)) continue;  // Left, not lost.
+    if (tiers_[i].tier->holds(key)) continue;  // Still there, not lost.
     decisions_.lost(i, key);
   }
   return std::nullopt;

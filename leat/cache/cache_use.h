@@ -1,4 +1,4 @@
-// A record in use, and what is to be written because of it.
+// A use of a record, and the writes that follow from it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace leat {
 
-/// A record that was read or made: what is decided about it goes by this alone.
+/// A record that was read or made, as decisions about it see it.
 struct CacheUse {
   RecordKey key;
   ReadHint hint;
   std::span<const std::byte> bytes;
   bool has_etag = true;
   bool is_made = false;  ///< From the bytes of a range.
-  /// A record that goes where this one is taken.
+  /// The record that is dropped once this one is taken.
   std::optional<RecordKey> instead_of = std::nullopt;
 };
 
@@ -30,9 +30,9 @@ struct CacheWrite {
   AccessTime now = 0;
   RecordKey key = {};
   std::span<const std::byte> body = {};  ///< For a kPut.
-  BufferRef bytes = nullptr;  ///< The memory of `body`; null: it is lent.
-  bool* is_done = nullptr;    ///< For a thread that waits for it, in its turn.
-  /// For a set_share() of the tier of this level, once the steps are done.
+  BufferRef bytes = nullptr;  ///< The memory of `body`; null: it is borrowed.
+  bool* is_done = nullptr;    ///< Set for a thread that waits for its turn.
+  /// The level whose set_share() this completes, once the steps are done.
   std::optional<std::size_t> shared = std::nullopt;
   std::optional<std::uint64_t> share = std::nullopt;
 };

@@ -1,6 +1,6 @@
 // A read is a flight from read() to finish(). Reads of the same range that come
-// meanwhile join it, and are answered from its bytes. Those that come after it
-// find the bytes in the queue, until the writer has put them into a tier.
+// in the meantime join it and are answered from its bytes. Later reads find the
+// bytes in the queue, until the writer has put them into a tier.
 
 #include "leat/cache/cached_store.h"
 
@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// Until now.
+/// Measures until now.
 void tell_looked(ReadObserver* observer, TimePoint from) {
   if (observer == nullptr) return;
   observer->cache_looked(from, SteadyClock().now());
@@ -35,7 +35,7 @@ Metric hits_of(CacheLevel level) {
                                     : Metric::kCacheRamHits;
 }
 
-/// The record of the bytes that this one was made of.
+/// The record of the bytes that this record was made from.
 RecordId bytes_of(RecordId id) {
   id.made_by.reset();
   return id;
@@ -148,10 +148,10 @@ void CachedStore::offer(const ReadFlightRef& flight) {
 void CachedStore::finish(const ReadFlightRef& flight, Result<void> result) {
   answer_joined(flight, result);
   const ReadDone done = std::move(flight->read.done);
-  done(std::move(result));  // After this the store may be gone.
+  done(std::move(result));  // After this call the store may be gone.
 }
 
-// First, for the bytes are the flight's until its own `done`.
+// Answered first, since the bytes are the flight's only until its own `done`.
 void CachedStore::answer_joined(const ReadFlightRef& flight,
                                 const Result<void>& result) {
   std::vector<AwaitedRead> joined = flights_.end(*flight);
@@ -165,7 +165,7 @@ void CachedStore::answer_joined(const ReadFlightRef& flight,
     if (flight->awaited) tell_awaited(read.request, *flight->awaited);
     if (!result && result.error().code() == ErrorCode::kCancelled &&
         !read.stop.stop_requested()) {
-      // Only who sent it was stopped: this one goes by itself.
+      // Only the read that sent it was stopped: this one sends its own.
       this->read(std::move(read.request), std::move(read.stop),
                  std::move(read.done));
       continue;
@@ -210,7 +210,7 @@ void CachedStore::find(FindRequest request, std::stop_token stop,
         if (!stop.stop_requested()) level = take_record(request);
         tell_looked(request.observer, began);
         if (level) found_record(request.id, *level);
-        done(level);  // After this the store may be gone.
+        done(level);  // After this call the store may be gone.
       });
 }
 
@@ -227,7 +227,7 @@ void CachedStore::found_record(const RecordId& id, CacheLevel level) {
   count(hits_of(level));
   if (!id.made_by) return;
   count(Metric::kCacheDecodedHits);
-  // Nobody reads those any more, so no use would ever end them.
+  // Nobody reads those any more, so no use would ever remove them.
   if (!keeps_bytes_) kept_.forget(key_of(bytes_of(id)));
 }
 

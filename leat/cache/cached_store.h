@@ -19,27 +19,27 @@
 
 namespace leat {
 
-/// Answers a read that has a hint from the tiers, fastest first, else from the
-/// inner store; TierPlan then decides which tier keeps it.
+/// Answers a read that has a hint from the tiers, fastest first, otherwise from
+/// the inner store; TierPlan then decides which tier keeps it.
 ///
-/// Look-ups run on threads of its own, in the order of `hint.now`: so the
-/// caller waits for no disk, and a hit for no window of requests. Writing runs
+/// Look-ups run on its own threads, in the order of `hint.now`, so the caller
+/// never waits for a disk, nor a hit for the window of requests. Writing runs
 /// on one more thread and delays nobody; records that come faster than a disk
-/// can write are not kept, but counted. Memory refuses nothing: if all tiers
-/// are in memory, the thread that brings a record copies it once the queue is
-/// full, and the thread that makes one always does. A range that is wanted
-/// while it is already on its way is not asked for twice. No failure of a tier
-/// is ever a failure of a read.
+/// can write are not kept, but are counted. Memory refuses no record: if all
+/// tiers are in memory, the thread that brings a record copies it once the
+/// queue is full, and the thread that makes one always copies it. A range that
+/// is already on its way is not requested again. No failure of a tier is ever a
+/// failure of a read.
 ///
-/// It keeps what callers make of a range just as well, in the same tiers and by
-/// the same policies: see RecordCache.
+/// Callers can keep what they make from a range in the same tiers, under the
+/// same policies: see RecordCache.
 ///
-/// With CacheSharing, one job brings a record that several miss at once, and
-/// records that another has yet to read in its running epoch go last.
+/// With CacheSharing, one job fetches a record that several miss at once, and
+/// records that another job will still read in its running epoch go last.
 ///
-/// Threads:  any; `done` runs on a thread of the inner store or on this one's.
-/// Lifetime: as Store says. Destruction writes what is queued. `metrics` may be
-///           null, else outlives the store.
+/// Threads: any; `done` runs on a thread of the inner store or on this one's.
+/// Lifetime: see Store. Destruction writes what is queued. `metrics` may be
+///           null; otherwise it must outlive the store.
 class CachedStore final : public StoreWrapper, public RecordCache {
  public:
   CachedStore(std::unique_ptr<Store> inner, std::vector<CacheTier> tiers,
@@ -49,24 +49,24 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
 
   /// Bounds the records that this writer keeps in its tier of that level from
-  /// now on; nullopt: an even part of the tier's limit. Returns at once: the
-  /// policy drops the surplus, and the writing thread frees it. Nothing happens
-  /// if there is no such tier.
+  /// now on; nullopt: an even part of the tier's limit. Returns immediately:
+  /// the policy drops the surplus, and the writing thread frees it. Does
+  /// nothing if there is no such tier.
   void set_share(CacheLevel level, std::optional<std::uint64_t> bytes) {
     kept_.set_share(level, bytes);
   }
 
-  /// From `now` on reads come in another order: a job has gone back to a state,
-  /// or on to a later epoch. Records that are held go by it at once: each one
-  /// of a known sample by what `next_use_of` says of that, any other as if it
-  /// were wanted now, until it is read. Takes a call for each record held.
+  /// From `now` on reads come in a different order: a job has gone back to a
+  /// state, or jumped to a later epoch. Held records are reordered immediately:
+  /// a record of a known sample by `next_use_of`, any other as if it were
+  /// wanted now, until it is read. Calls it once for each held record.
   void begin_plan(AccessTime now,
                   const std::function<AccessTime(SampleId)>& next_use_of) {
     kept_.begin_plan(now, next_use_of);
   }
 
-  /// Lets at least so many bytes wait to be written, though `queue_bytes` may
-  /// be less; 0: as that says.
+  /// Lets at least this many bytes wait to be written, even if `queue_bytes` is
+  /// less; 0: `queue_bytes` applies.
   void set_least_queue(std::uint64_t bytes) { kept_.queue().set_least(bytes); }
 
   std::optional<std::uint64_t> record_bytes(const RecordId& id) const override;
@@ -78,13 +78,13 @@ class CachedStore final : public StoreWrapper, public RecordCache {
                  std::function<void(bool is_there)> decided) override;
   void end_turn(const RecordId& id) override;
   bool is_coming(const RecordId& id) const override;
-  /// Null unless jobs tell each other what they have yet to read.
+  /// Null unless jobs share what they have yet to read.
   UseBoard* board() const { return kept_.board(); }
 
   /// The limit of all tiers, which act as one, and of all writers.
   std::uint64_t limit_bytes() const { return limit_of(kept_.tiers()); }
 
-  /// Waits until all that was offered so far is written or dropped: for tests.
+  /// Waits until all that was offered so far is written or dropped; for tests.
   void drain() { kept_.queue().drain(); }
 
  private:
@@ -102,7 +102,7 @@ class CachedStore final : public StoreWrapper, public RecordCache {
   void count_hit(const ReadRequest& request, CacheLevel level);
 
   const std::string place_;
-  const bool keeps_bytes_;  ///< Beside what is made of them.
+  const bool keeps_bytes_;  ///< Beside the records made from them.
   Metrics* const metrics_;
   KeptRecords kept_;
   ReadFlights flights_;

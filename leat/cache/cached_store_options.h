@@ -1,4 +1,4 @@
-// How a cache goes about it, and with whom.
+// How a cache works, and with which other jobs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,31 +13,31 @@
 namespace leat {
 
 struct CachedStoreOptions {
-  /// Stands in front of url_of() in the name of each record, to tell endpoints
-  /// apart. Never holds credentials.
+  /// Prefixes url_of() in the name of each record, to tell endpoints apart.
+  /// Never holds credentials.
   std::string place;
-  /// From one epoch to the next, as hints tell time. Records that an
-  /// earlier run has left of the same source are not freed before this run has
-  /// been through an epoch.
+  /// The time from one epoch to the next, on the clock of hints. Records that
+  /// an earlier run left from the same source are not freed until this run has
+  /// gone through an epoch.
   AccessTime epoch_time = kEpochTime;
-  /// A read that nobody has is decided when it is sent, not when it comes: so
-  /// a policy that goes by the order of reads alone is told that of the plan,
-  /// whichever comes first. One that knows what comes next needs it not.
+  /// A missing record is decided on when it is requested, not when it arrives,
+  /// so a policy that depends on the order of reads sees the plan's order. A
+  /// policy that knows what comes next does not need this.
   bool decides_when_sent = false;
-  std::size_t threads = 4;  ///< That look records up.
-  /// Copies of records that wait to be written; past it they are not kept.
+  std::size_t threads = 4;  ///< Threads for look-ups.
+  /// Bytes of records waiting to be written; beyond it they are not kept.
   std::uint64_t queue_bytes = std::uint64_t{64} << 20;
   Nanoseconds refresh_every = TierWriterOptions().refresh_every;
   Nanoseconds catch_up_every = TierWriterOptions().catch_up_every;
 };
 
-/// The files by which several jobs over the same tiers agree; either may be
+/// The files by which jobs over the same tiers coordinate; either may be
 /// null.
 struct CacheSharing {
   std::unique_ptr<RecordClaims> claims = nullptr;
   std::unique_ptr<JobBoard> board = nullptr;
-  /// A record that is made of a range does not take the place of its bytes:
-  /// there is room for those of all samples.
+  /// A record made from a range does not replace its bytes: there is room for
+  /// those of all samples.
   bool keeps_bytes = false;
 };
 

@@ -19,20 +19,20 @@
 namespace leat {
 namespace {
 
-/// The suffix of a socket that nobody listens on yet.
+/// The suffix of a socket that is not listened on yet.
 constexpr std::string_view kNewSuffix = ".new";
 
 Error failed(std::string doing) { return file_error(-errno, std::move(doing)); }
 
-/// True if the folder belongs to this user alone: nobody else can have put
-/// anything there.
+/// True if the folder belongs to this user alone, so that nobody else can have
+/// put anything into it.
 bool is_private(const std::string& folder) {
   struct stat now {};
   return ::lstat(folder.c_str(), &now) == 0 && S_ISDIR(now.st_mode) &&
          now.st_uid == ::geteuid() && (now.st_mode & 077) == 0;
 }
 
-/// Makes the folder, and makes sure that nobody else can put anything there.
+/// Makes the folder, and ensures that nobody else can put anything into it.
 Result<void> make_private(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(
@@ -62,8 +62,8 @@ Result<OwnedFd> listen_once(const std::string& folder, std::string& path) {
   }
   OwnedFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!listener) return failed("making a socket");
-  // A process that finds the socket by its final name finds it listened on, or
-  // else dead.
+  // A process that finds the socket by its final name finds it either listened
+  // on or dead.
   if (::bind(listener.get(), as_sockaddr(*address), sizeof *address) != 0 ||
       ::listen(listener.get(), SOMAXCONN) != 0 ||
       ::rename(unheard.c_str(), path.c_str()) != 0) {
@@ -74,7 +74,7 @@ Result<OwnedFd> listen_once(const std::string& folder, std::string& path) {
 
 bool is_dead_socket(const std::string& path) {
   const auto address = socket_address(path);
-  // Not blocking: one that is busy is alive.
+  // Non-blocking: a busy owner is alive.
   const OwnedFd fd(
       ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return address && fd &&
@@ -82,7 +82,7 @@ bool is_dead_socket(const std::string& path) {
          errno == ECONNREFUSED;
 }
 
-/// Made long ago: not by somebody who is about to lock it, or listen on it.
+/// Old enough that nobody is about to lock it or listen on it.
 bool is_old(const std::string& path) {
   constexpr time_t kLong = 60;
   struct stat now {};
@@ -108,7 +108,7 @@ void sweep_folder(const std::string& folder, FileOps& ops) {
     has_claims = has_claims || at->path().filename() == RecordClaims::kFile;
     if (is_dead) (void)ops.unlink(path);
   }
-  // The last process to close it removes it.
+  // The last process to close the claims removes them.
   if (has_claims) (void)RecordClaims::open(folder);
   (void)::rmdir(folder.c_str());
 }

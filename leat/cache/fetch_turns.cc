@@ -1,7 +1,7 @@
-// A claim says nothing of writes before it was taken: its last owner may have
-// written the record and let go. So the thread claims first, then reads the
-// others' writes, then looks: a record that is not there then, nobody has, and
-// nobody else brings. All requests meanwhile share one such round.
+// A claim tells nothing about earlier writes: its last owner may have written
+// the record and let go. So the thread claims first, then picks up the others'
+// writes, then looks. If the record is not there then, nobody has it and nobody
+// else brings it. Requests in the meantime share one such round.
 
 #include "leat/cache/fetch_turns.h"
 
@@ -88,7 +88,7 @@ void FetchTurns::try_claims(std::vector<Asked>& asked) {
     if (now - one.tried < options_.try_every) continue;
     one.tried = now;
     const MutexLock lock(mutex_);
-    // Within this process, too, one thread fetches it.
+    // Within this process, too, only one thread fetches it.
     if (!ours_.insert(one.key).second) continue;
     one.is_claimed = claims_->try_claim(one.key);
     if (!one.is_claimed) ours_.erase(one.key);

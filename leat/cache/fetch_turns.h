@@ -1,4 +1,4 @@
-// One fetch of a record for all processes that share tiers.
+// Fetches a record once for all processes that share tiers.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace leat {
 
 /// The questions of FetchTurns to the tiers. Called on its thread alone.
 struct SharedTiers {
-  /// Sees what others have written; with `has_new_files`, in new files too.
+  /// Picks up what others have written; with `has_new_files`, in new files too.
   std::function<void(bool has_new_files)> see_others;
   std::function<bool(const RecordKey&)> is_there;
 };
 
-/// Lets one process fetch, or make, a record that several miss, and the others
+/// Lets one process fetch or make a record that several miss, while the others
 /// wait until it is there.
 ///
-/// A waiting process looks at the tiers every few milliseconds, and tries now
-/// and then whether the claim is free: its owner may have died, or not have
-/// kept the record. It waits no longer than `patience` for an owner that lives
-/// and does nothing. So no process waits for ever, and no daemon is needed.
+/// A waiting process looks at the tiers every few milliseconds, and now and
+/// then tests whether the claim is free: its owner may have died, or not have
+/// kept the record. It waits at most `patience` for an owner that is alive but
+/// does nothing. So no process waits for ever, and no daemon is needed.
 ///
-/// Threads:  any; `decided` runs on a thread of its own and must not block.
-/// Lifetime: destruction decides what is still open.
+/// Threads: any; `decided` runs on a thread of its own and must not block.
+/// Lifetime: destruction decides all open requests.
 class FetchTurns {
  public:
   struct Options {
@@ -43,24 +43,24 @@ class FetchTurns {
              Options options);
   ~FetchTurns();
 
-  /// Called exactly once. True: the record is there by now. False: the caller
-  /// must bring it, and then call end().
+  /// Called exactly once. True: the record is there now. False: the caller must
+  /// bring it, and then call end().
   using Decided = std::function<void(bool is_there)>;
   void ask(const RecordKey& key, std::stop_token stop, Decided decided);
 
-  /// The record is written, or will not be: waiting processes may look, or take
-  /// over. Does nothing for a key that is not ours to bring.
+  /// The record is written, or will not be: waiting processes may look for it,
+  /// or take over. Does nothing for a key that is not claimed here.
   void end(const RecordKey& key);
 
-  /// Whether another process brings it now. No I/O, one call of the system.
+  /// Whether another process is bringing it now. No I/O, one system call.
   bool is_others(const RecordKey& key) const { return claims_->is_others(key); }
 
-  /// Tells the others of a new file.
+  /// Announces a new file to the others.
   void announce() { claims_->announce(); }
-  /// As SharedTiers::see_others, for the announcements since the last time.
+  /// As SharedTiers::see_others, for announcements since the last call.
   void see_others();
 
-  /// Keys that are ours to bring.
+  /// The number of keys claimed here.
   std::size_t held() const;
 
  private:

@@ -55,7 +55,7 @@ int SystemFileOps::map(int fd, std::uint64_t length, Mapping& mapping) {
       ::mmap(nullptr, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (at == MAP_FAILED) return -errno;
   mapping = Mapping(at, length);
-  (void)::madvise(at, length, MADV_DONTDUMP);  // A core would hold it all.
+  (void)::madvise(at, length, MADV_DONTDUMP);  // A core dump would hold it all.
   return 0;
 }
 

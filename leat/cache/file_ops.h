@@ -1,4 +1,4 @@
-// The calls of the system that a tier stands on, so that tests can fail each.
+// The system calls that a tier depends on, so that tests can fail each of them.
 #pragma once
 #include <sys/types.h>
 
@@ -10,8 +10,8 @@
 
 namespace leat {
 
-/// Bytes of a file in the address space of this process, to be read; they go
-/// with it.
+/// Bytes of a file mapped for reading into this process; destruction unmaps
+/// them.
 class Mapping {
  public:
   Mapping() = default;
@@ -31,8 +31,8 @@ class Mapping {
   std::span<const std::byte> bytes_;
 };
 
-/// Each answers as the system call of that name does, but in place of -1 with
-/// the negated errno; none is interrupted.
+/// Each returns what the system call of that name does, but the negated errno
+/// in place of -1; none is interrupted.
 ///
 /// Threads: any.
 class FileOps {
@@ -43,16 +43,16 @@ class FileOps {
                         std::uint64_t offset) = 0;
   virtual ssize_t pwrite(int fd, std::span<const std::byte> bytes,
                          std::uint64_t offset) = 0;
-  /// fallocate() that punches a hole and keeps the size: the bytes are zero and
-  /// take no room.
+  /// fallocate() that punches a hole and keeps the size: the bytes become zero
+  /// and take no room.
   virtual int punch(int fd, std::uint64_t offset, std::uint64_t length) = 0;
   virtual int unlink(const std::string& path) = 0;
   /// mmap() of the first `length` bytes, shared, into `mapping`; 0 or an errno.
-  /// The file may be shorter: bytes past its end must not be read.
+  /// The file may be shorter; bytes past its end must not be read.
   virtual int map(int fd, std::uint64_t length, Mapping& mapping) = 0;
 };
 
-/// The system's own.
+/// The real system calls.
 class SystemFileOps : public FileOps {
  public:
   int open(const std::string& path, int flags, mode_t mode) override;
@@ -65,7 +65,7 @@ class SystemFileOps : public FileOps {
   int map(int fd, std::uint64_t length, Mapping& mapping) override;
 };
 
-/// Reads all of `into`; 0, or a negated errno: -ENODATA where the file ends.
+/// Reads all of `into`; 0, or a negated errno: -ENODATA if the file ends early.
 int read_all(FileOps& ops, int fd, std::span<std::byte> into,
              std::uint64_t offset);
 /// Writes all of `bytes`; 0, or a negated errno.

@@ -59,13 +59,13 @@ bool is_good(const Segment& segment, const RecordEntry& entry) {
          record_crc(entry.key, body.span()) == entry.body_crc;
 }
 
-/// Bodies that are wrong, and have not been dropped in the meantime.
+/// Counts wrong bodies that have not been dropped in the meantime.
 std::uint64_t count_bad(const Segment& segment, const Alive& alive,
                         const std::stop_token& stop) {
   std::vector<std::uint64_t> wrong;
   for (const auto& [offset, entry] : alive) {
     if (stop.stop_requested()) return 0;
-    // A hostile length asks for no memory that the file does not have.
+    // A hostile length allocates no more memory than the file has.
     const std::uint64_t end = segment.file_bytes();
     if (offset + entry.length_bytes > end || !is_good(segment, entry)) {
       wrong.push_back(offset);

@@ -1,4 +1,4 @@
-// Looks at a cache folder from outside, for `leat cache`.
+// Inspects a cache folder from outside, for `leat cache`.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,22 +15,22 @@ namespace leat {
 struct SegmentReport {
   std::string path;
   bool is_ours = true;      ///< False: foreign, another version, or unread.
-  bool is_damaged = false;  ///< Its header is: that counts as bad.
-  std::string unread;       ///< Why it could not be read; empty if it was.
+  bool is_damaged = false;  ///< Its header is damaged: counts as bad.
+  std::string unread;       ///< The reason why it could not be read, or empty.
   bool is_in_use = false;   ///< A live process writes it.
   std::uint64_t records = 0;
   std::uint64_t record_bytes = 0;
-  std::uint64_t allocated_bytes = 0;  ///< On the disk, holes left out.
+  std::uint64_t allocated_bytes = 0;  ///< On disk, without holes.
   /// Headers and entries, and bodies if asked for.
   std::uint64_t bad = 0;
 };
 
 enum class Bodies : std::uint8_t { kTrust, kCheck };
 
-/// Reports each segment of a folder, in order of their names; with kCheck it
-/// reads every record and counts those whose checksum is wrong. Jobs may go on
-/// meanwhile: a record that one drops during the read is not counted as bad.
-/// Blocks.
+/// Reports each segment of a folder, in the order of their names; with kCheck,
+/// reads every record and counts those with a wrong checksum. Jobs may continue
+/// in the meantime: a record that is dropped during the read does not count as
+/// bad. Blocks.
 ///
 /// Errors:
 ///   kNotFound   there is no such folder
@@ -42,8 +42,8 @@ Result<std::vector<SegmentReport>> inspect_cache(const std::string& folder,
 
 struct ClearReport {
   std::uint64_t removed = 0;          ///< Segments.
-  std::uint64_t in_use = 0;           ///< Left, for live processes write them.
-  std::uint64_t allocated_bytes = 0;  ///< The bytes of those removed.
+  std::uint64_t in_use = 0;           ///< Kept: live processes write them.
+  std::uint64_t allocated_bytes = 0;  ///< The bytes of the removed ones.
 };
 
 /// Removes the segments that no live process writes, and nothing else.

@@ -31,10 +31,10 @@ std::uint64_t bytes_for(std::uint64_t samples) {
 
 }  // namespace
 
-/// A board, as all who have mapped it see it.
+/// A board, shared by all who have mapped it.
 class JobBoard::Mapped {
  public:
-  /// Null if it cannot be. REQUIRES: the file is as long as bytes_for().
+  /// Null on failure. REQUIRES: the file is as long as bytes_for() says.
   static std::unique_ptr<Mapped> map(int fd, std::uint64_t samples,
                                      bool is_mine) {
     void* const at =
@@ -63,7 +63,7 @@ class JobBoard::Mapped {
            std::memcmp(bytes_ + 24, &dataset.low, 8) == 0;
   }
 
-  // Others read while we write, each number by itself.
+  // Others read while the owner writes; each number is atomic.
   std::uint64_t over() const {
     return __atomic_load_n(over_place(), __ATOMIC_RELAXED);
   }
@@ -120,7 +120,7 @@ Result<std::unique_ptr<JobBoard>> JobBoard::open(const std::string& folder,
     return file_error(-error, doing + path);
   };
   if (!try_lock_segment(file.get())) return failed(EAGAIN, "locking ");
-  // Allocates its blocks, too: on a full disk a map would end us.
+  // Allocates its blocks too: on a full disk, writing to a map is fatal.
   if (const int error = ::posix_fallocate(
           file.get(), 0, static_cast<off_t>(bytes_for(samples)));
       error != 0) {
@@ -159,14 +159,14 @@ bool JobBoard::is_alive(const std::string& path, const OwnedFd& file) const {
   struct stat now {};
   if (::fstat(file.get(), &now) != 0 || now.st_nlink == 0) return false;
   if (!try_lock_segment(file.get())) return true;
-  ::unlink(path.c_str());  // Nobody else has it: its owner is gone.
+  ::unlink(path.c_str());  // Nobody else locks it: its owner is gone.
   return false;
 }
 
 void JobBoard::meet(const std::string& path) {
   Other other{
       .file = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW))};
-  // Its owner makes it before it locks it, and has its length then.
+  // Its owner sets its length before locking it.
   struct stat now {};
   if (!other.file || ::fstat(other.file.get(), &now) != 0) return;
   if (now.st_uid != ::geteuid() || now.st_size == 0) return;

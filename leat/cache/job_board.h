@@ -1,4 +1,4 @@
-// When each of the jobs that share tiers reads what of their dataset.
+// When each of the jobs that share tiers reads which samples of their dataset.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,24 +17,24 @@
 
 namespace leat {
 
-/// One file a job, `job-ID.board`, in the folder that they share: its position
-/// and the turn at which it reads each sample next. Its owner holds `flock` on
-/// it. A board whose lock is free belongs to a job that is gone; the process
-/// that finds it removes it.
+/// One file for each job, `job-ID.board`, in the folder that they share: its
+/// position, and the turn at which it next reads each sample. Its owner holds a
+/// `flock` on it. A board whose lock is free belongs to a job that is gone; a
+/// process that finds it removes it.
 ///
-/// It is a hint: an error in it costs room in a cache, or a fetch.
+/// It is only a hint: an error in it costs cache room, or a fetch.
 ///
 ///     magic "LEATJOB2" · samples, 8 bytes · digest of the dataset, 16 bytes ·
 ///     turns that are over, 8 bytes · turns, 4 bytes a sample
 ///
-/// Numbers are little-endian. The files are mapped: the others see a job's
-/// writes at once, without a system call. Files of other users are passed over,
-/// because cutting a mapped file short ends its readers.
+/// Numbers are little-endian. The files are mapped: other jobs see a write
+/// immediately, without a system call. Files of other users are ignored,
+/// because truncating a mapped file would kill its readers.
 ///
 /// Threads: any; look() one at a time.
 class JobBoard final : public UseBoard {
  public:
-  /// More samples than this would be too much memory.
+  /// More samples than this would take too much memory.
   static constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 24;
   /// The suffix of its files.
   static constexpr std::string_view kSuffix = ".board";
@@ -48,16 +48,16 @@ class JobBoard final : public UseBoard {
   void begin_epoch(const Reading& reading) override;
   void used(std::uint64_t epoch, SampleId sample, ReadTurn next) override;
 
-  /// Sees which other jobs there are. Blocks for a listing of the folder.
+  /// Looks for other jobs. Blocks while the folder is listed.
   void look();
-  /// The plans of the other jobs for a sample.
+  /// The other jobs' plans for a sample.
   struct Wanted {
     std::uint64_t turns = 0;  ///< Until the first of them reads it.
-    std::uint32_t jobs = 0;   ///< That read it in their running epoch.
+    std::uint32_t jobs = 0;   ///< Those with a read of it in their epoch.
   };
-  /// Nullopt if none of them reads it again, as far as they know.
+  /// Nullopt if none of them knows of another read of it.
   std::optional<Wanted> wanted(SampleId sample) const;
-  /// Jobs beside this one, as of the last look().
+  /// The number of other jobs at the last look().
   std::size_t others() const;
   std::uint64_t samples() const { return samples_; }
 

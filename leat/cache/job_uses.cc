@@ -14,10 +14,10 @@ PlannedRecord JobUses::planned(const CacheUse& use) const {
                                     : PlannedRecord::kNoSample};
 }
 
-// A record that this job never reads again another one may read, in an epoch to
-// come, or one that begins later.
+// A record that this job never reads again may be read by another job in a
+// later epoch, or by one that starts later.
 AccessTime JobUses::of_this_job(AccessTime told) const {
-  constexpr AccessTime kAfterAllElse = kNever - 2;  // One less is a copy's.
+  constexpr AccessTime kAfterAllElse = kNever - 2;  // One less marks a copy.
   if (board_ == nullptr || told != kNever) return told;
   return kAfterAllElse;
 }
@@ -28,9 +28,9 @@ AccessTime JobUses::of_any(const CacheUse& use,
   return of_any(own.next_use, *use.hint.sample, use.hint.now);
 }
 
-// On our clock: jobs are taken to go on as fast as this one. A record that
-// several want in their running epochs counts as used sooner, by a little: it
-// serves more.
+// On this job's clock: other jobs are assumed to advance as fast as this one. A
+// record that several jobs want in their running epochs counts as used slightly
+// sooner, since it serves more of them.
 AccessTime JobUses::of_any(AccessTime own, std::uint64_t sample,
                            AccessTime now) const {
   constexpr std::uint64_t kTurnsAJob = 32;

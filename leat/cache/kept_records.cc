@@ -34,7 +34,7 @@ KeptRecords::KeptRecords(std::vector<CacheTier> tiers,
 std::unique_ptr<FetchTurns> KeptRecords::make_turns(
     std::unique_ptr<RecordClaims> claims) {
   if (claims == nullptr) return nullptr;
-  claims->announce();  // The tiers have files from the start.
+  claims->announce();  // The tiers may have files from the start.
   if (board_ != nullptr) board_->look();
   return std::make_unique<FetchTurns>(
       std::move(claims),
@@ -48,7 +48,7 @@ std::unique_ptr<FetchTurns> KeptRecords::make_turns(
 
 std::optional<CacheLevel> KeptRecords::take(const CacheUse& use,
                                             std::span<std::byte> into) {
-  // A record that waits to be written is the first tier's already.
+  // A record that waits to be written already belongs to the first tier.
   if (lookup_.copy_queued(use.key, into)) return joined(use);
   const std::optional<std::size_t> level = lookup_.read(use.key, into);
   if (!level) return std::nullopt;
@@ -62,7 +62,7 @@ CacheLevel KeptRecords::joined(const CacheUse& use) {
 }
 
 void KeptRecords::used(std::size_t level, const CacheUse& use) {
-  // The first tier's records cannot rise: nothing will be written.
+  // The first tier's records cannot rise, so nothing will be written.
   const bool may_rise = level != 0 && queue_.reserve(use.bytes.size());
   if (level != 0 && !may_rise) count(Metric::kCacheRefusals);
   queue_.push(decisions_.used(level, use, may_rise, *tiers_[level].tier),
@@ -92,14 +92,14 @@ void KeptRecords::fetched(const CacheUse& use) {
   keep(decisions_.fetched(use, clock_.asked()), use, has_room);
 }
 
-// Nobody waits for memory: a copy now is one less than one for a queue.
+// Nobody waits for memory: copying now saves the copy for a queue.
 void KeptRecords::made(const CacheUse& use) {
   if (!is_in_memory_) return fetched(use);
   keep(decisions_.fetched(use, clock_.asked()), use, /*has_room=*/false);
 }
 
-/// Memory needs no queue: the thread that has a record copies it, where there
-/// is no room.
+/// Memory needs no queue: if it has no room, the thread that has the record
+/// copies it.
 void KeptRecords::keep(CacheWrite write, const CacheUse& use, bool has_room) {
   const bool is_kept = !write.steps.empty();
   if (has_room) {
@@ -111,7 +111,7 @@ void KeptRecords::keep(CacheWrite write, const CacheUse& use, bool has_room) {
   if (!is_kept) end_turn(use.key);
 }
 
-/// A record is not kept, because the queue has no room for it.
+/// A record is not kept because the queue is full.
 void KeptRecords::refuse(const RecordKey& key) {
   count(Metric::kCacheRefusals);
   end_turn(key);

@@ -1,4 +1,4 @@
-// The records that a cache keeps: found, decided and written.
+// Finds, decides on and writes the records that a cache keeps.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,38 +19,38 @@
 
 namespace leat {
 
-/// The tiers of a cache, with all that goes by them. The owner of each part is
-/// this; each part has the one lock that guards it.
+/// The tiers of a cache and everything that manages them. It owns each part;
+/// each part has its own lock.
 ///
-/// The plan is asked before bytes are copied: what is refused costs nothing.
-/// The writer moves or frees what it pushes out, just before it writes.
+/// The plan is asked before bytes are copied, so a refused record costs
+/// nothing. The writer moves or frees displaced records just before it writes.
 ///
-/// Threads:  any. take() blocks for reads of files.
-/// Lifetime: `metrics` (may be null) outlives it. Destruction writes what is
+/// Threads: any. take() blocks for file reads. Lifetime: `metrics` (may be
+/// null) must outlive it. Destruction writes what is
 ///           queued.
 class KeptRecords {
  public:
   KeptRecords(std::vector<CacheTier> tiers, const CachedStoreOptions& options,
               CacheSharing sharing, Metrics* metrics);
 
-  /// Fills `into` from any place that has the record, and tells the policies.
+  /// Fills `into` from any place that has the record, and notes the use.
   std::optional<CacheLevel> take(const CacheUse& use,
                                  std::span<std::byte> into);
-  /// Another read brings the record, or has brought it, and this one is a use
+  /// Another read brings the record, or has brought it, and this read is a use
   /// of it: a hit of the tier that is returned.
   CacheLevel joined(const CacheUse& use);
 
-  /// A read is asked of the store. True if it is decided now whether the record
-  /// is kept: then came() or lose() follows, else fetched().
+  /// A read goes to the store. True if the record is decided on now: then
+  /// came() or lose() follows, otherwise fetched().
   bool sent(const CacheUse& use);
   void came(const CacheUse& use);
   void lose(const RecordKey& key) { decisions_.lost(key); }
   void fetched(const CacheUse& use);
-  /// A caller has made it of what was fetched.
+  /// A caller has made it from fetched bytes.
   void made(const CacheUse& use);
-  /// Frees a record of ours, if there is one: another one is in its place.
+  /// Frees our record, if there is one, because another replaces it.
   void forget(const RecordKey& key);
-  /// Processes that wait for the record may go on.
+  /// Processes that wait for the record may continue.
   void end_turn(const RecordKey& key);
 
   /// See CachedStore.
@@ -62,9 +62,9 @@ class KeptRecords {
   PlanClock& clock() { return clock_; }
   WriteQueue& queue() { return queue_; }
   const RecordLookup& lookup() const { return lookup_; }
-  /// Null: others are not asked.
+  /// Null: other processes are not asked.
   FetchTurns* turns() const { return turns_.get(); }
-  /// Null: jobs tell each other nothing.
+  /// Null: jobs share nothing.
   JobBoard* board() const { return board_.get(); }
 
  private:
@@ -77,14 +77,14 @@ class KeptRecords {
   const bool decides_when_sent_;
   Metrics* const metrics_;
   std::vector<CacheTier> tiers_;  // The vector and the tiers need no lock.
-  // Dies before the tiers: the last of them removes the folder of its file.
+  // Destroyed before the tiers: the last of them removes its folder.
   const std::unique_ptr<JobBoard> board_;
-  const bool is_in_memory_;  ///< All of them.
+  const bool is_in_memory_;  ///< True if all tiers are.
   PlanClock clock_;
   WriteQueue queue_;
   CacheDecisions decisions_;
   RecordLookup lookup_;
-  Mutex sharing_;  ///< Held by who changes a share, before other locks.
+  Mutex sharing_;  ///< Held while a share changes; taken first.
   std::unique_ptr<FetchTurns> turns_;
   TierWriter writer_;  // Last: it ends turns.
 };

@@ -6,10 +6,10 @@
 namespace leat {
 namespace {
 
-/// So often a writer asks for more while it fills its share.
+/// The number of times a writer asks for more while it fills its share.
 constexpr std::uint64_t kLeasesOfAShare = 32;
 
-/// Another writer, by its segments.
+/// Another writer, seen by its segments.
 struct Writer {
   std::uint64_t leased_bytes = 0;
   std::uint64_t bytes = 0;
@@ -21,13 +21,13 @@ std::map<std::uint64_t, Writer> others_in(const RecordMap& records) {
   for (std::uint32_t i = 0; i < records.end(); ++i) {
     const auto held = records.at(i);
     if (held == nullptr || held->is_mine) continue;
-    // Taken over by another, it has another owner.
+    // A segment that was taken over has a new owner.
     const SegmentHeader header = held->segment.header_now();
     Writer& writer = others[header.owner];
-    // The lock of one that another rank looks at just now says nothing.
+    // The lock of a segment that another rank is just inspecting tells nothing.
     writer.is_gone = writer.is_gone || held->left_of == header.owner;
     writer.leased_bytes = std::max(writer.leased_bytes, header.leased_bytes);
-    // By what their records cost, as ours; more if there is what nobody counts.
+    // The cost of its records, computed as ours; more if it has other bytes.
     const std::uint64_t allocated = held->segment.allocated_bytes();
     writer.bytes += std::max<std::uint64_t>(
         held->alive_bytes,
@@ -50,7 +50,7 @@ void LimitShare::deal(std::uint64_t unread_bytes) {
   live_writers_ = 1;
   for (const auto& [owner, writer] : others_in(records_)) {
     if (!writer.is_gone) ++live_writers_;
-    // Room that the dead leased and did not write is nobody's.
+    // Room that a dead writer leased and did not use belongs to nobody.
     const std::uint64_t leased = writer.is_gone ? 0 : writer.leased_bytes;
     free_bytes -= std::min(free_bytes, std::max(leased, writer.bytes));
   }

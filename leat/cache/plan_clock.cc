@@ -12,7 +12,7 @@ void PlanClock::see(AccessTime now) {
 void PlanClock::ask(AccessTime now) {
   see(now);
   const MutexLock lock(mutex_);
-  // Plans go on, but for one that begins again at an earlier epoch.
+  // Times of a plan only grow, unless a plan begins again at an earlier epoch.
   const bool is_another_plan = now + epoch_time_ < asked_;
   asked_ = is_another_plan ? now : std::max(asked_, now);
 }

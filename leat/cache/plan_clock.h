@@ -1,4 +1,4 @@
-// How far the reads of a plan have come.
+// Tracks how far the reads of a plan have come.
 #pragma once
 #include <optional>
 
@@ -7,25 +7,25 @@
 
 namespace leat {
 
-/// The latest read of the running plan, and when its first epoch was over.
+/// The latest read of the running plan, and when its first epoch ended.
 ///
 /// Threads: any.
 class PlanClock {
  public:
-  /// `epoch_time`: from one epoch to the next, as reads tell time.
+  /// `epoch_time`: the time from one epoch to the next, on the clock of reads.
   explicit PlanClock(AccessTime epoch_time) : epoch_time_(epoch_time) {}
 
-  /// A record is used or made that the plan has at `now`.
+  /// A record that the plan has at `now` is used or made.
   void see(AccessTime now);
-  /// A record is looked up that the plan has at `now`.
+  /// A record that the plan has at `now` is looked up.
   void ask(AccessTime now);
-  /// Another plan runs, from `now` on.
+  /// Another plan begins at `now`.
   void begin_plan(AccessTime now);
 
   /// The latest use that was looked up.
   AccessTime asked() const;
-  /// The time that has passed at `now` since the plan had been through an
-  /// epoch; nullopt: it has not.
+  /// The time since the plan completed its first epoch, at `now`; nullopt: it
+  /// has not.
   std::optional<AccessTime> since_first_epoch(AccessTime now) const;
   AccessTime epoch_time() const { return epoch_time_; }
 

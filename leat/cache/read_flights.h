@@ -1,4 +1,4 @@
-// Reads on their way, and who joined them.
+// Reads on their way, and the reads that joined them.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,28 +13,28 @@
 
 namespace leat {
 
-/// A read, and whom it is for.
+/// A read, and the caller that waits for it.
 struct AwaitedRead {
   ReadRequest request;
   std::stop_token stop;
   ReadDone done;
 };
 
-/// One read of the inner store or of a tier, and all who wait for its bytes. A
+/// A read of the inner store or of a tier, and all who wait for its bytes. A
 /// flight lasts from read() until it is answered.
 struct ReadFlight {
   RecordKey key;
   AwaitedRead read;
   TimePoint began;
   bool has_waited = false;          ///< For another process to bring it.
-  std::optional<Interval> awaited;  ///< While another process was to.
-  bool is_decided = false;          ///< Whether it is kept.
+  std::optional<Interval> awaited;  ///< While another process was to bring it.
+  bool is_decided = false;          ///< Whether to keep it was decided.
   std::vector<AwaitedRead> joined;  ///< Guarded by ReadFlights.
 };
 using ReadFlightRef = std::shared_ptr<ReadFlight>;
 
-/// The flights of a cache, one a record: a read of what is on its way joins the
-/// flight.
+/// The flights of a cache, one for each record: a read of a record that is on
+/// its way joins its flight.
 ///
 /// Threads: any.
 class ReadFlights {
@@ -43,9 +43,9 @@ class ReadFlights {
 
   /// False: another flight brings the record, and has taken over the read.
   bool begin(const ReadFlightRef& flight);
-  /// The hint of the last in the plan of those that joined; nullopt: none did.
+  /// The hint last in the plan among the reads that joined; nullopt: none did.
   std::optional<ReadHint> latest_joined(const ReadFlight& flight) const;
-  /// Ends it: later reads begin a flight of their own. Returns those that
+  /// Ends the flight: later reads begin their own. Returns the reads that
   /// joined.
   std::vector<AwaitedRead> end(ReadFlight& flight);
 
@@ -55,7 +55,7 @@ class ReadFlights {
       LEAT_GUARDED_BY(mutex_);
 };
 
-/// The hint of the last of them in the plan. REQUIRES: there is one.
+/// The hint that is last in the plan. REQUIRES: `reads` is not empty.
 const ReadHint& latest_hint(const std::vector<AwaitedRead>& reads);
 
 }  // namespace leat

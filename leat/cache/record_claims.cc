@@ -1,8 +1,8 @@
-// Open file description locks (fcntl(2), F_OFD_SETLK): those of flock are of
-// the whole file, and those of POSIX go when anything in the process closes it.
+// Open file description locks (fcntl(2), F_OFD_SETLK): flock's cover the whole
+// file, and POSIX locks are released when anything in the process closes it.
 //
-// One byte, past all that keys name, is locked for reading by every process
-// that has the file open: a process that can lock it for writing is the last.
+// One byte, past all that keys can name, is read-locked by every process that
+// has the file open: a process that can lock it for writing is the last.
 
 #include "leat/cache/record_claims.h"
 
@@ -19,10 +19,10 @@ namespace leat {
 namespace {
 
 constexpr off_t kInUse = off_t{1} << 62;
-/// A process that removes the file does so between two of these.
+/// Another process may remove the file between two of these.
 constexpr int kMostTries = 100;
 
-/// 0 or the errno of what stood in the way.
+/// 0, or the errno of the failure.
 int set_lock(int fd, short kind, off_t at) {
   struct flock lock {};
   lock.l_type = kind;
@@ -61,8 +61,8 @@ Result<std::unique_ptr<RecordClaims>> RecordClaims::open(
                path + " comes and goes; is somebody removing it?");
 }
 
-// Lets go first: if several leave at once, one would else be in the way of the
-// other, and none the last.
+// Unlocks first: if several leave at once, each would otherwise block the
+// other, and none would be the last.
 RecordClaims::~RecordClaims() {
   (void)set_lock(file_.get(), F_UNLCK, kInUse);
   if (set_lock(file_.get(), F_WRLCK, kInUse) != 0) return;
@@ -75,7 +75,7 @@ RecordClaims::~RecordClaims() {
 }
 
 bool RecordClaims::try_claim(const RecordKey& key) {
-  // Out of locks, say: then it is fetched twice.
+  // On a failure, such as too many locks, the record is fetched twice.
   return !is_taken(set_lock(file_.get(), F_WRLCK, byte_of(key)));
 }
 

@@ -1,4 +1,4 @@
-// The key of a cache's record.
+// The key of a record in a cache.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,29 +9,29 @@
 namespace leat {
 
 /// The name of a record: the same in every process, job and run that reads the
-/// same bytes, and another one as soon as the object is written anew.
+/// same bytes, and a different one once the object is rewritten.
 using RecordKey = Hash128;
 
-/// Hashes a key as evenly as it is: it is a hash.
+/// The key is a hash already, so it is evenly spread.
 struct RecordKeyHash {
   std::size_t operator()(const RecordKey& key) const noexcept {
     return static_cast<std::size_t>(key.low);
   }
 };
 
-/// Which bytes: a range of one version of one object.
+/// Identifies bytes: a range of one version of one object.
 struct RecordName {
   /// The object's place, endpoint included; never holds credentials.
   std::string_view url;
   std::string_view etag;
   std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;
-  /// The operations that made the record, unless it is the bytes themselves.
+  /// The operations that made the record; empty for the bytes themselves.
   std::optional<Hash128> made_by{};
 };
 
-/// XXH3-128 of the four, each text after its length, and of what made it, if
-/// anything did.
+/// XXH3-128 of the four fields, each text after its length, and of `made_by`,
+/// if set.
 RecordKey record_key(const RecordName& name);
 
 }  // namespace leat

@@ -170,7 +170,7 @@ void RecordMap::moved(const RecordKey& key, const RecordPlace& from,
 void RecordMap::give_up(const RecordKey& key, const RecordPlace& place) {
   const MutexLock lock(mutex_);
   const auto found = records_.find(key);
-  // Dropped or moved meanwhile: then it was not bad.
+  // Dropped or moved in the meantime: then it was not bad.
   if (found == records_.end() || found->second.place != place) return;
   records_.erase(found);
   if (metrics_ != nullptr) metrics_->add(Metric::kCacheBadRecords, 1);
@@ -201,7 +201,7 @@ std::optional<bool> RecordMap::claim(const RecordKey& key) {
 }
 
 bool RecordMap::claim(Known& known) {
-  // Another's cannot be freed by our plan.
+  // Our plan cannot free another writer's record.
   if (!segments_[known.place.segment]->is_mine) return false;
   if (!std::exchange(known.is_claimed, true)) ++claimed_;
   return true;

@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// The place of a record: 16 bytes, for there are many.
+/// The place of a record; only 16 bytes, since there are many.
 struct RecordPlace {
   std::uint32_t segment = 0;  ///< Its number in the map.
   std::uint32_t page = 0;
@@ -30,14 +30,14 @@ struct FoundRecord {
 };
 
 /// The records of a tier by their key, and its segments by number. Its lock is
-/// never held across I/O: so a reader waits for no writer.
+/// never held across I/O, so a reader never waits for a writer.
 ///
-/// A reader works with a copy of a record's place and a share of its segment,
-/// so the record may be punched and the file unlinked under it: the checksum
-/// then fails, and that is a miss.
+/// A reader works with a copy of a record's place and shares its segment, so
+/// the record may be punched and the file unlinked meanwhile: the checksum then
+/// fails, which counts as a miss.
 ///
-/// Threads:  any; what adds, forgets or counts segments, one at a time.
-/// Lifetime: `metrics` (may be null) outlives it.
+/// Threads: any; calls that add, forget or count segments, one at a time.
+/// Lifetime: `metrics` (may be null) must outlive it.
 class RecordMap {
  public:
   /// `bytes_metric` holds used_bytes().
@@ -47,47 +47,47 @@ class RecordMap {
 
   bool holds(const RecordKey& key) const;
   std::optional<FoundRecord> find(const RecordKey& key) const;
-  /// True if the record is known by that entry of that segment.
+  /// True if the record's place is that entry of that segment.
   bool is_at(const RecordKey& key, std::uint32_t number,
              const RecordEntry& entry) const;
   /// Records, and the segments that hold them.
   std::uint64_t records() const;
   std::uint64_t segments() const;
-  /// The bytes that are held of what the tier may drop, by record_cost().
+  /// The bytes of records that the tier may drop, by record_cost().
   std::uint64_t used_bytes() const { return used_bytes_; }
 
-  /// Numbers of segments are below this; at() of some of them is null.
+  /// Numbers of segments are below this; at() is null for some of them.
   std::uint32_t end() const;
   HeldSegmentRef at(std::uint32_t number) const;
   std::uint32_t add(HeldSegmentRef held);
   void forget_segment(std::uint32_t number);
   bool has_mine() const;
-  /// A segment was taken over: its records cost `bytes`, and `of_own_source` of
-  /// them are of our source.
+  /// Call when a segment was taken over: its records cost `bytes`, and
+  /// `of_own_source` of them are of our source.
   void count_as_mine(std::uint32_t number, std::uint64_t bytes,
                      std::uint64_t of_own_source);
 
-  /// A segment says of a record that it is there, or was dropped.
+  /// A segment's entry says that a record is there, or was dropped.
   void hear(std::uint32_t number, const RecordEntry& entry);
-  /// We have written it: hear(), and it is used and claimed.
+  /// We wrote the record: as hear(), and it is counted as used and claimed.
   void wrote(std::uint32_t number, const RecordEntry& entry);
-  /// Takes it out, if it is ours, to be dropped.
+  /// Takes our record out, to be dropped.
   std::optional<FoundRecord> take(const RecordKey& key);
-  /// It was copied on.
+  /// The record was copied to another place.
   void moved(const RecordKey& key, const RecordPlace& from,
              const RecordPlace& to);
 
   /// Forgets a record that was found bad.
   void give_up(const RecordKey& key, const RecordPlace& place);
-  /// Those of ours since the last call, to be punched out.
+  /// Our records given up since the last call, to be punched out.
   std::vector<std::pair<RecordKey, RecordPlace>> take_given_up();
 
-  /// Marks a record of ours as one that the plan knows. False: it is another's.
-  /// Nullopt: it is not known.
+  /// Marks our record as known to the plan. False: it is another writer's.
+  /// Nullopt: unknown.
   std::optional<bool> claim(const RecordKey& key);
   bool is_claimed(const RecordKey& key) const;
-  /// True if the ranks of a job, each of which meets its part of all records,
-  /// have claimed at least half as many as were taken over of our source.
+  /// True if the ranks of a job, each of which sees its part of all records,
+  /// have claimed at least half of those that were taken over of our source.
   bool are_claimed_by(std::uint32_t ranks) const;
 
  private:
@@ -108,7 +108,7 @@ class RecordMap {
   std::vector<HeldSegmentRef> segments_ LEAT_GUARDED_BY(mutex_);
   std::unordered_map<RecordKey, Known, RecordKeyHash> records_
       LEAT_GUARDED_BY(mutex_);
-  /// Records of our source that were taken over, and those of them that were
+  /// Records of our source that were taken over, and how many were
   /// claimed.
   std::uint64_t taken_over_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t claimed_ LEAT_GUARDED_BY(mutex_) = 0;

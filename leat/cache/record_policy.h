@@ -1,4 +1,4 @@
-// A CachePolicy that goes by records instead of samples.
+// A CachePolicy that works on records instead of samples.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,29 +12,29 @@
 
 namespace leat {
 
-/// A record as those who decide know it.
+/// A record as policies see it.
 struct PlannedRecord {
   static constexpr SampleId kNoSample{~std::uint64_t{0}};
 
   RecordKey key;
   AccessTime next_use = 0;
   std::uint32_t length_bytes = 0;
-  bool may_last = true;  ///< Is worth something to a later run, too.
-  /// The sample of which it is all or a part; kNoSample: of several, or nobody
-  /// said.
+  bool may_last = true;  ///< It is useful to a later run, too.
+  /// The sample that it is part of; kNoSample: several, or
+  /// unknown.
   SampleId sample = kNoSample;
 };
 
-/// Gives each record that is held a number of its own, and takes it back when
-/// the record goes: a sample may have several records, and a record several
+/// Gives each held record its own number, and takes it back when the
+/// record goes: a sample may have several records, and a record several
 /// samples.
 ///
 /// Threads: one at a time.
 class RecordPolicy {
  public:
-  /// Makes a policy over `spec.samples` records, in place of samples: beyond
-  /// that nothing is admitted. `spec.planned` is of samples all the same, and a
-  /// record of none that is known is not planned.
+  /// Makes a policy over `spec.samples` records instead of samples; further
+  /// records are not admitted. `spec.planned` still refers to samples; a record
+  /// without a known sample is not planned.
   ///
   /// Errors: as make_cache_policy
   static Result<std::unique_ptr<RecordPolicy>> make(CachePolicySpec spec);
@@ -42,18 +42,18 @@ class RecordPolicy {
   RecordPolicy& operator=(const RecordPolicy&) = delete;
 
   bool holds(const RecordKey& key) const { return number_of_.contains(key); }
-  /// As it was told last; null if it is not held. Valid until the next call.
+  /// As last reported; null if it is not held. Valid until the next call.
   const PlannedRecord* find(const RecordKey& key) const {
     const auto found = number_of_.find(key);
     return found == number_of_.end() ? nullptr : &records_[found->second.value];
   }
-  /// The keys of all that is held, in no order.
+  /// The keys of all held records, in no particular order.
   std::vector<RecordKey> keys() const;
-  /// The traits that are true of it whatever it holds.
+  /// The traits that hold for it whatever it contains.
   const CachePolicyKind& kind() const { return kind_; }
-  /// The rest as CachePolicy says, by record_cost(). `drop` is appended to,
-  /// with the next uses of `record` as they were told; the policy goes by
-  /// `next_use`, which may be another. REQUIRES: holds(record.key).
+  /// For the rest see CachePolicy; costs are by record_cost(). Appends to
+  /// `drop`, with the next uses that `record`s were reported with; the policy
+  /// itself uses `next_use`, which may differ. REQUIRES: holds(record.key).
   void used(const PlannedRecord& record, AccessTime now, AccessTime next_use,
             std::vector<PlannedRecord>& drop);
   /// REQUIRES: !holds(record.key).

@@ -22,7 +22,7 @@ namespace leat {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
-/// With one of these no hole could be punched.
+/// With either of these no hole could be punched.
 constexpr int kNotOurs = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
 bool fills_every_hole_here() {
@@ -41,7 +41,7 @@ int make_sealed_memory() {
   const int fd =
       ::memfd_create("leat-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -errno;
-  // Not sealed, it is read by pread().
+  // Without the seal it is read by pread().
   (void)::fcntl(fd, F_ADD_SEALS, kSeals);
   return fd;
 }

@@ -1,4 +1,4 @@
-// Memory behind a descriptor, made so that others may read it where it lies.
+// Memory behind a descriptor, made for others to map and read in place.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,34 +11,34 @@
 
 namespace leat {
 
-/// Anonymous memory that grows and can be punched, but never shrinks: so who
-/// has mapped it cannot be killed by it. A descriptor, or a negated errno.
+/// Anonymous memory that can grow and be punched but never shrinks, so that it
+/// cannot kill a process that has mapped it. A descriptor, or a negated errno.
 int make_sealed_memory();
 
-/// True if no read of a mapping of `fd`, up to the end of the file, can end
+/// True if no read of a mapping of `fd`, up to the end of the file, can kill
 /// this process, even if others have a descriptor of it: memory as above, whose
 /// holes can be filled and punched again.
 bool is_safe_to_map(int fd);
 
-/// True if the kernel finds a page for a read of a hole, by
-/// /proc/sys/vm/overcommit_memory. With strict accounts (2) it may answer by
+/// True if the kernel always finds a page for a read of a hole, by
+/// /proc/sys/vm/overcommit_memory. With strict accounting (2) it may raise
 /// SIGBUS.
 bool fills_every_hole(std::string_view overcommit_memory);
 
-/// A file of a tier in our address space, as far as it is mapped.
+/// The mapped part of a tier's file.
 ///
-/// Threads:  any.
-/// Lifetime: `fd` outlives it.
+/// Threads: any. Lifetime: `fd` must outlive
+/// it.
 class SealedMapping {
  public:
-  /// Maps the first `most_bytes`, though the file may yet grow to that. Null
-  /// where it is not safe, or cannot be.
+  /// Maps the first `most_bytes`, to which the file may yet grow. Null if that
+  /// is not safe, or not possible.
   static std::unique_ptr<SealedMapping> open(int fd, std::uint64_t most_bytes,
                                              FileOps& ops);
 
-  /// The address of `length_bytes` from `offset` on; null if not all are
-  /// mapped, or the file ends before. Others may change them at any time.
-  /// Reading a hole gives zeros, and takes memory until it is punched again.
+  /// The address of `length_bytes` from `offset` on; null if not all of them
+  /// are mapped, or the file ends before. Others may change them at any time.
+  /// Reading a hole gives zeros, and uses memory until it is punched again.
   const std::byte* find(std::uint64_t offset, std::uint64_t length_bytes) const;
 
  private:
@@ -47,7 +47,7 @@ class SealedMapping {
 
   const int fd_;
   const Mapping mapping_;
-  mutable std::atomic<std::uint64_t> file_bytes_ = 0;  // It never falls.
+  mutable std::atomic<std::uint64_t> file_bytes_ = 0;  // Never decreases.
 };
 
 }  // namespace leat

@@ -14,7 +14,7 @@ namespace leat {
 namespace {
 
 constexpr std::uint32_t kEntriesAtOnce = 1024;
-/// Read first: mostly there is nothing new, or little.
+/// The first read: mostly there is nothing new, or little.
 constexpr std::uint32_t kEntriesAtFirst = 4;
 
 std::uint64_t place_of(std::uint32_t entry) {
@@ -33,7 +33,7 @@ std::optional<Segment> Segment::open(SegmentFiles::Opened file, FileOps& ops) {
 
 std::optional<FileState> Segment::state_of(int fd, FileOps& ops) {
   SegmentBlock header{};
-  SegmentBlock entry{};  // Shorter files have zeros there.
+  SegmentBlock entry{};  // A shorter file counts as having zeros there.
   for (auto& [block, offset] :
        {std::pair{&header, std::uint64_t{0}}, std::pair{&entry, kPageBytes}}) {
     const int error = read_all(ops, fd, *block, offset);
@@ -66,16 +66,16 @@ int Segment::read_body(const RecordKey& key, std::uint64_t offset,
     if (const int error = read(offset, into); error != 0) return error;
     return record_crc(key, into) == body_crc ? 0 : -EBADMSG;
   }
-  // Check the copy: mapped bytes may change after a check.
+  // The copy is checked, since mapped bytes may change after a check.
   std::memcpy(into.data(), mapped, into.size());
   if (record_crc(key, into) == body_crc) return 0;
-  // Most likely it was punched out before we came, and our look has put zeroed
-  // pages there. No byte of a segment is used twice, so they can go again.
+  // Most likely it was punched out before, and our look has put zeroed pages
+  // there. No byte of a segment is used twice, so these can go again.
   (void)ops_->punch(fd(), offset, whole_pages(into.size()));
   return -EBADMSG;
 }
 
-// A file ends where its last body does, and bytes past the end count as empty.
+// A file ends where its last body does; bytes past the end count as empty.
 Result<std::uint64_t> Segment::walk(std::uint32_t& at,
                                     const Visit& visit) const {
   std::uint64_t bad = 0;
@@ -161,7 +161,7 @@ Result<RecordEntry> Segment::append(const RecordKey& key, std::uint64_t source,
                           .length_bytes = body.size(),
                           .body_crc = record_crc(key, body)};
   if (const int error = write_all(*ops_, fd(), body, end_); error != 0) {
-    // The few bytes that were written would take room that nobody counts.
+    // The bytes that were written would take room that nobody counts.
     (void)punch(end_, end_ + body.size());
     return file_error(error, "writing a record to a segment");
   }
@@ -173,8 +173,8 @@ Result<RecordEntry> Segment::append(const RecordKey& key, std::uint64_t source,
 Result<void> Segment::drop(const RecordEntry& record) {
   RecordEntry entry = record;
   entry.kind = RecordEntry::Kind::kDrop;
-  // An index can be full if it is hostile, and a disk at any time. The hole
-  // tells as well, if later.
+  // A hostile index can be full, and any disk can. The hole tells the same,
+  // only later.
   if (next_entry_ < header_.entry_count && append_entry(entry)) ++dropped_;
   return punch(entry.offset, entry.offset + entry.length_bytes);
 }

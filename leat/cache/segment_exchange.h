@@ -15,15 +15,15 @@ namespace leat {
 /// that connect to a socket in `folder`, and the memory of the other sockets
 /// there.
 ///
-/// The folder is of one job on one node and of one user; it is made if it is
-/// not there, and refused if others could write in it. A rank that dies takes
+/// The folder belongs to one job of one user on one node; it is created if
+/// necessary, and refused if others could write to it. A rank that dies takes
 /// nothing with it: ranks that have opened its segments keep them, and one of
-/// them takes them over. The process that finds its socket dead removes it: a
-/// rank of the same job, or any later one that sweeps.
+/// them takes them over. Its dead socket is removed by the first process to
+/// find it: a rank of the same job, or any later one that sweeps.
 ///
-/// `ops` outlives it. One thread answers the others, until destruction. A
-/// process that does not answer within `patience` is passed over, until the
-/// next time.
+/// `ops` must outlive it. One thread answers the others, until destruction. A
+/// process that does not answer within `patience` is skipped until the next
+/// time.
 ///
 /// Errors:
 ///   kPermissionDenied  the folder is not ours alone

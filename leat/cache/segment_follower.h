@@ -13,11 +13,11 @@
 
 namespace leat {
 
-/// The segments of others: follows their indexes, and takes over those whose
-/// writers are gone.
+/// The segments of other writers: follows their indexes, and takes over those
+/// whose writers are gone.
 ///
-/// Threads:  one at a time.
-/// Lifetime: what it is given outlives it; `metrics` may be null.
+/// Threads: one at a time. Lifetime: its arguments must outlive it; `metrics`
+/// may be null.
 class SegmentFollower {
  public:
   struct Parts {
@@ -32,14 +32,14 @@ class SegmentFollower {
   };
   explicit SegmentFollower(const Parts& parts) : to_(parts) {}
 
-  /// Sees which segments there are, follows all that are not ours, and takes
-  /// over what it may.
+  /// Finds the existing segments, follows all that are not ours, and takes over
+  /// what it may.
   ///
   /// Errors: as SegmentFiles::list()
   Result<void> learn_segments();
-  /// Follows those that are known: a small part of learn_segments().
+  /// Follows the known ones: a small part of learn_segments().
   void catch_up();
-  /// The bytes of files that are named like segments, and cannot be followed.
+  /// The bytes of files that are named like segments but cannot be followed.
   std::uint64_t unread_bytes() const { return unread_bytes_; }
 
   /// Records that were taken over, to be dropped from the front unless they are

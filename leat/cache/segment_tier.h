@@ -20,28 +20,28 @@
 
 namespace leat {
 
-/// Records by their key, over segments of which this tier writes some and reads
+/// Records by key, in segments: this tier writes some of them and reads
 /// all.
 ///
-/// It is dumb: it never fetches and never evicts by itself. Bytes are checked
-/// at every read; a record that is torn, flipped, stale, punched or missing is
-/// a miss and is forgotten. A tier that fails is left for a while: all its
-/// answers are then misses and refusals.
+/// It only stores: it never fetches, and never evicts by itself. Bytes are
+/// checked at every read; a record that is torn, flipped, stale, punched or
+/// missing counts as a miss and is forgotten. A tier that fails is disabled for
+/// a while: all its answers are then misses and refusals.
 ///
-/// Several tiers, of any processes, may share a folder. Each writes its own
-/// segments and reads those of the others, as of its last refresh(). The first
-/// process to come takes over the segments of a writer that is gone.
+/// Several tiers, in any processes, may share a folder. Each writes its own
+/// segments and reads the others' as of its last refresh(). The first process
+/// to notice takes over the segments of a writer that is gone.
 ///
 /// Threads:  any. read() blocks for one read of the file; insert(), drop() and
 ///           refresh() one at a time, for some.
-/// Lifetime: `ops`, `clock` and `metrics` (may be null) outlive it.
+/// Lifetime: `ops`, `clock` and `metrics` (may be null) must outlive it.
 class SegmentTier {
  public:
-  /// Takes over the segments of dead writers, as far as the limit goes. If
-  /// others are expected, it takes its share of that, and the rest once they
+  /// Takes over the segments of dead writers, as far as the limit permits. If
+  /// others are expected, it takes its share of them, and the rest once they
   /// are here. Blocks: reads every index.
   ///
-  /// Errors: as SegmentFiles::create(): nothing can be kept there
+  /// Errors: as SegmentFiles::create(): the tier cannot keep anything
   static Result<std::unique_ptr<SegmentTier>> open(
       std::unique_ptr<SegmentFiles> files, const SegmentTierOptions& options,
       FileOps& ops, const Clock& clock, Metrics* metrics);
@@ -51,61 +51,61 @@ class SegmentTier {
   bool holds(const RecordKey& key) const { return records_.holds(key); }
   /// The length of a record, if it is known and the tier not left. No I/O.
   std::optional<std::uint64_t> length_of(const RecordKey& key) const;
-  /// True if read() is worth a try: the record is known and the tier not left.
+  /// True if read() may succeed: the record is known and the tier not disabled.
   bool may_hold(const RecordKey& key) const;
 
-  /// Fills `into` with the record, or says false, a miss: `into` is then
+  /// Fills `into` with the record, or returns false, a miss: `into` is then
   /// undefined. A record of another length is a miss.
   bool read(const RecordKey& key, std::span<std::byte> into);
 
   /// Writes a record; true if it is held from now on. False: no room, or the
-  /// tier is left.
+  /// tier is disabled.
   bool insert(const RecordKey& key, std::span<const std::byte> body);
 
-  /// Frees a record that this tier has written or taken over; nothing happens
-  /// to others.
+  /// Frees a record that this tier has written or taken over; leaves others
+  /// alone.
   void drop(const RecordKey& key);
 
-  /// Marks a record that was taken over as one that the plan knows. False if
-  /// there is none of ours.
+  /// Marks a record that was taken over as known to the plan. False if there is
+  /// no such record of ours.
   bool claim(const RecordKey& key);
 
   /// Frees records that were taken over and never claimed until `bytes` more
-  /// have room: first those of other sources, then, if `of_own_source`, the
-  /// rest. True if there is room now.
+  /// fit: first those of other sources, then, if `of_own_source`, the rest.
+  /// True if they fit now.
   bool make_room(std::uint64_t bytes, bool of_own_source);
 
-  /// True if records of our source that were taken over are of use to the ranks
-  /// that share this tier, though most of them are yet to be claimed: each rank
-  /// claims only its part of all that they read.
+  /// True if records of our source that were taken over are useful to the ranks
+  /// that share this tier, though most are yet to be claimed: each rank claims
+  /// only its own part.
   bool wants_strangers() const;
 
-  /// Says how much of the limit this writer may take from now on; nullopt: an
-  /// even part of it. Records above that which were never claimed are
-  /// freed; the rest is for the caller to drop, before.
+  /// Sets how much of the limit this writer may take from now on; nullopt: an
+  /// even part. Records above that which were never claimed are freed; the
+  /// caller must drop the others first.
   void set_share(std::optional<std::uint64_t> bytes);
 
-  /// Sees what other writers did since in the segments that are known: a read
-  /// of each of their indexes, a small part of refresh().
+  /// Picks up what other writers have done in the known segments: a read of
+  /// each of their indexes, a small part of refresh().
   void catch_up();
 
-  /// Sees what other writers did since, takes over segments of dead ones, and
-  /// learns how many live ones share the limit. If another job has joined,
-  /// frees records above the share that were never claimed; the others are for
-  /// the caller to drop.
+  /// Picks up what other writers have done, takes over segments of dead ones,
+  /// and counts the live ones that share the limit. If another job has joined,
+  /// frees records above the share that were never claimed; the caller must
+  /// drop the others.
   void refresh();
 
-  /// The bytes that this tier holds of what it may drop, by record_cost().
+  /// The bytes held of records that this tier may drop, by record_cost().
   std::uint64_t used_bytes() const { return records_.used_bytes(); }
-  /// The bytes that it may hold now: an even share among live writers or what
-  /// set_share() said, and not more than the others have left free.
+  /// The bytes that it may hold now: an even share among live writers, or the
+  /// one from set_share(), but no more than others have left free.
   std::uint64_t allowed_bytes() const { return share_.allowed_bytes(); }
-  /// False where the file system cannot punch holes: nothing is then freed, and
-  /// the log has said so.
+  /// False if the file system cannot punch holes: then nothing is freed, as the
+  /// log has said.
   bool can_drop() const { return writer_.can_drop(); }
   std::uint64_t records() const { return records_.records(); }
   std::uint64_t segments() const { return records_.segments(); }
-  /// Segments that this tier has made so far.
+  /// The segments that this tier has made so far.
   std::uint64_t files_made() const { return writer_.files_made(); }
   const SegmentTierOptions& options() const { return options_; }
 
@@ -130,9 +130,9 @@ class SegmentTier {
   TierHealth writing_health_;
   RecordMap records_;
 
-  /// Held by who changes files or the list of segments: one at a time, for as
-  /// long as the I/O takes. Methods of the three that any thread may call
-  /// need it not.
+  /// Held to change files or the list of segments: one at a time, for as long
+  /// as the I/O takes. Not needed for those methods of the three that any
+  /// thread may call.
   Mutex writing_;
   LimitShare share_;
   SegmentWriter writer_;

@@ -13,8 +13,8 @@
 namespace leat {
 namespace {
 
-/// A file may take so much beyond its records before its gaps are punched:
-/// index pages, and the file system's own.
+/// The bytes that a file may take beyond its records before its gaps are
+/// punched: index pages, and the file system's own.
 constexpr std::uint64_t kSlackBytes = kMiB;
 
 std::uint32_t entries_for(std::uint64_t segment_bytes) {
@@ -123,7 +123,7 @@ void SegmentWriter::forget_segment(std::uint32_t number) {
   if (active_ == number) active_.reset();
 }
 
-// A segment of which little is alive costs a file and an index to walk.
+// A segment with little alive costs a file and an index to walk.
 void SegmentWriter::tidy(std::uint32_t number) {
   const auto held = to_.records.at(number);
   if (held == nullptr || !held->is_mine || held->is_emptying) return;
@@ -146,7 +146,7 @@ void SegmentWriter::compact(std::uint32_t number) {
   for (const RecordEntry& entry : alive) {
     is_empty = is_empty && move_record(number, entry);
   }
-  if (!is_empty) {  // Full or failing: it stays as it is, and is read.
+  if (!is_empty) {  // Full or failing: it is left as it is, and still read.
     to_.health.failed("records could not be copied on");
     held->is_emptying = false;
     return;
@@ -155,7 +155,7 @@ void SegmentWriter::compact(std::uint32_t number) {
   forget_segment(number);
 }
 
-/// Copies a record on. False if it could not be written.
+/// Copies a record to the active segment. False if that failed.
 bool SegmentWriter::move_record(std::uint32_t from, const RecordEntry& entry) {
   const auto held = to_.records.at(from);
   const RecordPlace place = place_of(from, entry);
@@ -189,8 +189,8 @@ void SegmentWriter::took_over(std::uint32_t number,
   tidy(number);
 }
 
-// Punches out what a dead writer put without an entry, or dropped without a
-// hole.
+// Punches out bodies that a dead writer wrote without an entry, or dropped
+// without a hole.
 void SegmentWriter::punch_gaps(HeldSegment& held,
                                std::vector<RecordEntry> alive) {
   if (!can_drop_ ||
@@ -221,7 +221,7 @@ bool SegmentWriter::publish_lease(std::uint64_t bytes) {
     to_.health.failed(written.error().message());
     is_published = false;
   }
-  // Others take a lease that could not be lowered in a header for what it says.
+  // Others believe a lease that could not be lowered in a header.
   if (is_published || bytes < to_.share.leased_bytes()) {
     to_.share.set_leased(bytes);
   }

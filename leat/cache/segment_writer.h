@@ -1,4 +1,4 @@
-// Puts records into segments, and takes them out.
+// Puts records into segments and takes them out.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace leat {
 
-/// The segments that a tier writes: those it made, and those it took over. It
-/// gives room back beyond what drops free, too: segments of which little is
-/// alive, records that readers found bad, and what a dead writer left half
+/// The segments that a tier writes: those it made and those it took
+/// over. It frees more than dropped records: segments with little alive,
+/// records that readers found bad, and what a dead writer left half
 /// done.
 ///
 /// Threads:  one at a time; files_made() and can_drop() any.
@@ -34,25 +34,25 @@ class SegmentWriter {
   };
   explicit SegmentWriter(const Parts& parts);
 
-  /// The number of a segment that has room for a record; makes one if none has.
+  /// The number of a segment with room for a record; makes one if necessary.
   Result<std::uint32_t> segment_for(std::uint64_t length_bytes);
-  /// Writes a record there, which is claimed from now on.
+  /// Writes a record there and counts it as claimed.
   Result<void> append(std::uint32_t number, const RecordKey& key,
                       std::span<const std::byte> body);
-  /// Drops a record, and the segment if little is left of it. False: it is none
-  /// of ours.
+  /// Drops a record, and its segment if little is left in it. False: it is not
+  /// ours.
   bool drop(const RecordKey& key);
-  /// Punches out what readers found bad.
+  /// Punches out records that readers found bad.
   void punch_given_up();
 
-  /// A segment was taken over, with these records alive: punches out what its
-  /// writer put without an entry, or dropped without a hole.
+  /// Call when a segment was taken over, with these records alive: punches out
+  /// bodies without an entry, or dropped without a hole.
   void took_over(std::uint32_t number, std::vector<RecordEntry> alive);
-  /// Takes a segment out of the map; its file is gone, or another's.
+  /// Removes a segment from the map; its file is gone, or another writer's.
   void forget_segment(std::uint32_t number);
 
-  /// Writes in each header whose it is, and how much that one has leased.
-  /// False: not in all.
+  /// Writes the owner and its leased bytes into each header. False: not into
+  /// all.
   bool publish_lease(std::uint64_t bytes);
   std::uint64_t owner() const { return owner_; }
 
@@ -74,7 +74,7 @@ class SegmentWriter {
   const std::uint64_t owner_;
   std::atomic<bool> can_drop_ = true;
   std::atomic<std::uint64_t> files_made_ = 0;
-  std::optional<std::uint32_t> active_;  ///< The segment that is filled now.
+  std::optional<std::uint32_t> active_;  ///< The segment being filled.
 };
 
 }  // namespace leat

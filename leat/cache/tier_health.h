@@ -9,14 +9,14 @@
 
 namespace leat {
 
-/// A tier that fails is left: first for ten seconds, then for twice as long
-/// each time, at most five minutes; then it is tried again. The log tells why
-/// it is left and when it works again.
+/// A tier that fails is disabled: first for ten seconds, then for twice as long
+/// each time, at most five minutes; then it is tried again. The log says why it
+/// is disabled and when it works again.
 ///
 /// Threads: any.
 class TierHealth {
  public:
-  /// A call of a tier that takes longer is a failure: worse than any store.
+  /// A call that takes longer is a failure: it is slower than any store.
   static constexpr Nanoseconds kSlow = std::chrono::seconds(2);
 
   /// `name` is "the RAM tier in memory"; `clock` and `metrics` (may be null)
@@ -24,7 +24,7 @@ class TierHealth {
   TierHealth(std::string name, const Clock& clock, Metrics* metrics)
       : name_(std::move(name)), clock_(clock), metrics_(metrics) {}
 
-  /// False while it is left.
+  /// False while it is disabled.
   bool may_try() const;
   void failed(std::string_view why);
   void worked();

@@ -6,8 +6,8 @@
 namespace leat {
 namespace {
 
-/// A later run may well read it again: last of all, but ever. A record that has
-/// this as its own next use is a copy.
+/// A later run may well read it again: the last use of all, but a use. A record
+/// with this as its own next use is a copy.
 constexpr AccessTime kLaterRun = kNever - 1;
 
 }  // namespace
@@ -50,7 +50,7 @@ std::optional<std::size_t> TierPlan::place(const PlannedRecord& record,
                                            Dropped& dropped) {
   for (std::size_t i = first; i < end; ++i) {
     if (!takes(i, record)) continue;
-    if (holds(i, record.key)) {  // A copy, which becomes the record.
+    if (holds(i, record.key)) {  // A copy, which becomes the record itself.
       reuse(i, record, dropped);
       return i;
     }
@@ -95,7 +95,7 @@ void TierPlan::copy_below(std::size_t level, const PlannedRecord& record,
   }
 }
 
-/// A record that a faster tier takes from here stays as a copy, or goes.
+/// A record that a faster tier takes over stays here as a copy, or goes.
 void TierPlan::leave_copy(std::size_t level, PlannedRecord record,
                           bool is_known, std::vector<TierStep>& steps) {
   record.next_use = kLaterRun;
@@ -113,7 +113,7 @@ void TierPlan::fetched(const PlannedRecord& record, AccessTime now,
                        std::vector<TierStep>& steps) {
   now_ = now;
   Dropped dropped;
-  if (const auto held = level_of(record.key)) {  // Another read was first.
+  if (const auto held = level_of(record.key)) {  // Another read came first.
     reuse(*held, record, dropped);
     return pass_down(*held, dropped, steps);
   }
@@ -132,7 +132,7 @@ void TierPlan::used(std::size_t level, const PlannedRecord& record,
   const auto to = may_rise ? place(record, 0, level, dropped) : std::nullopt;
   const bool is_known = holds(level, record.key);
   if (to) {
-    // First: it makes room for what goes down.
+    // First, to make room for what goes down.
     if (is_known || is_ours) leave_copy(level, record, is_known, steps);
     pass_down(*to, dropped, steps);
     steps.push_back({.what = TierStep::What::kPut, .level = *to});
@@ -159,15 +159,15 @@ void TierPlan::begin_anew(
     const std::function<AccessTime(const PlannedRecord&)>& next_use_of,
     std::vector<TierStep>& steps) {
   now_ = now;
-  // The slowest first: a record that comes down to it is weighed by its new
-  // times.
+  // The slowest tier first: a record that comes down to it is weighed by its
+  // new times.
   for (std::size_t level = tiers_.size(); level-- > 0;) {
     RecordPolicy& policy = *tiers_[level].policy;
     if (!policy.kind().goes_by_next_use) continue;
     Dropped dropped;
     for (const RecordKey& key : policy.keys()) {
       PlannedRecord record = *policy.find(key);
-      if (record.next_use == kLaterRun) continue;  // A copy stays one.
+      if (record.next_use == kLaterRun) continue;  // A copy remains a copy.
       record.next_use = next_use_of(record);
       reuse(level, record, dropped);
     }

@@ -1,4 +1,4 @@
-// The plan of the tiers of one cache: the policies of all of them, asked as
+// The plan for all tiers of a cache, whose policies act as
 // one.
 #pragma once
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace leat {
 
-/// One thing for the tiers to do.
+/// One action for the tiers to perform.
 struct TierStep {
   enum class What : std::uint8_t {
     kPut,       ///< Write the record that was read.
-    kDrop,      ///< Free `key`, unless it was taken again meanwhile.
-    kDropCopy,  ///< Free `key` here: a later step writes it, if it is to
-                ///< return.
+    kDrop,      ///< Free `key`, unless it was taken again.
+    kDropCopy,  ///< Free `key` here: if it returns, a later step writes
+                ///< it.
     kMove,      ///< Copy `key` to the tier `to`, then free it here.
   };
   What what = What::kDrop;
@@ -28,23 +28,23 @@ struct TierStep {
   std::uint32_t length_bytes = 0;
 };
 
-/// As plan/tier_stack.h, for records: a record is in one tier, the fastest that
-/// takes it; a record that one drops is offered to the next; a record in a
-/// slower one is offered to the faster ones when it is read.
+/// As plan/tier_stack.h, but for records: a record is in one tier, the fastest
+/// that accepts it; a dropped record is offered to the next tier down; a record
+/// in a slower tier is offered to the faster ones when it is read.
 ///
-/// A tier that keeps copies keeps those of records in a faster one, for as long
-/// as nothing else wants the room: they cost no hit, they save the way down,
-/// and a later run finds them.
+/// A tier that keeps copies keeps those of records in faster tiers while
+/// nothing else needs the room: they cost no hit, save the way down, and serve
+/// a later run.
 ///
 /// Threads: one at a time.
 class TierPlan {
  public:
   struct Tier {
     std::unique_ptr<RecordPolicy> policy;
-    /// Outlives this run: takes what may last alone, and keeps what this run
-    /// does not want again, as what goes first.
+    /// The tier outlives this run: it takes only records that may last, and
+    /// keeps those that this run does not need again, to be dropped first.
     bool is_lasting = false;
-    /// REQUIRES: is_lasting, and a policy that goes by the next use.
+    /// REQUIRES: is_lasting, and a policy that uses the next use.
     bool keeps_copies = false;
   };
   explicit TierPlan(std::vector<Tier> tiers) : tiers_(std::move(tiers)) {}
@@ -52,41 +52,41 @@ class TierPlan {
   bool holds(std::size_t level, const RecordKey& key) const {
     return tiers_[level].policy->holds(key);
   }
-  /// The fastest tier that holds it, or is to.
+  /// The fastest tier that holds it, or will.
   std::optional<std::size_t> level_of(const RecordKey& key) const;
 
-  /// The next use of a record, as it was told last; nullopt for one that is
-  /// held as a copy alone.
+  /// The next use of a record, as last reported; nullopt for one that is held
+  /// only as a copy.
   std::optional<AccessTime> next_use_of(const RecordKey& key) const;
 
-  /// It came from the store; if it is held already, that is a use of it.
-  /// `steps` is appended to, here and below; they are to be done in that order.
+  /// The record came from the store; if it is already held, this counts as a
+  /// use. Appends to `steps`, here and below; they must be done in that order.
   void fetched(const PlannedRecord& record, AccessTime now,
                std::vector<TierStep>& steps);
 
-  /// It was read from tier `level`. With `may_rise` a faster one may take it:
-  /// that is a kPut. `is_ours`: if no policy knew of it, because an earlier run
-  /// has left it, it is ours to free.
+  /// The record was read from tier `level`. With `may_rise` a faster tier may
+  /// take it, which is a kPut. `is_ours`: if no policy knew the record, because
+  /// an earlier run has left it, we may free it.
   void used(std::size_t level, const PlannedRecord& record, AccessTime now,
             bool may_rise, bool is_ours, std::vector<TierStep>& steps);
 
-  /// The tier no longer has it.
+  /// The tier no longer has the record.
   void lost(std::size_t level, const RecordKey& key) {
     tiers_[level].policy->lost(key);
   }
 
-  /// Nobody will read it again.
+  /// The record will never be read again.
   void forget(const RecordKey& key, std::vector<TierStep>& steps);
 
-  /// The order of reads changes from `now` on: `next_use_of` tells the next
+  /// The order of reads changes from `now` on: `next_use_of` gives the next
   /// read of each record. Nothing moves up; a record that a policy then drops
-  /// goes down, or away.
+  /// moves down, or is freed.
   void begin_anew(
       AccessTime now,
       const std::function<AccessTime(const PlannedRecord&)>& next_use_of,
       std::vector<TierStep>& steps);
 
-  /// By record_cost().
+  /// In units of record_cost().
   void set_capacity(std::size_t level, std::uint64_t bytes,
                     std::vector<TierStep>& steps);
 
@@ -99,7 +99,7 @@ class TierPlan {
   AccessTime next_use(std::size_t level, AccessTime next) const;
   bool admit(std::size_t level, const PlannedRecord& record, Dropped& dropped);
   void reuse(std::size_t level, const PlannedRecord& record, Dropped& dropped);
-  /// The first of the tiers [first, end) that takes it, or none.
+  /// The first tier in [first, end) that takes the record, or none.
   std::optional<std::size_t> place(const PlannedRecord& record,
                                    std::size_t first, std::size_t end,
                                    Dropped& dropped);

@@ -11,8 +11,8 @@
 namespace leat {
 namespace {
 
-/// A record that an earlier run left, and that a rank has not read in so many
-/// epochs for each rank of the node, no rank reads.
+/// After this many epochs for each rank of the node, no rank will read a record
+/// that an earlier run left.
 constexpr AccessTime kEpochsARank = 4;
 
 }  // namespace
@@ -61,7 +61,7 @@ void TierWriter::run(const std::stop_token& stop) {
   }
 }
 
-/// False: nothing is queued.
+/// False: the queue is empty.
 bool TierWriter::write_next() {
   std::optional<CacheWrite> write = to_.queue.take();
   if (!write) return false;
@@ -101,12 +101,12 @@ void TierWriter::do_steps(const CacheWrite& write) {
 }
 
 void TierWriter::drop(std::size_t level, const RecordKey& key) {
-  if (to_.decisions.holds(level, key)) return;  // Read again meanwhile.
+  if (to_.decisions.holds(level, key)) return;  // Read again in the meantime.
   to_.tiers[level].tier->drop(key);
 }
 
-/// A record that was pushed down before it was written goes where it was pushed
-/// to.
+/// A record that was pushed down before it was written goes straight to the
+/// lower tier.
 void TierWriter::put(const TierStep& step, const CacheWrite& write) {
   const auto level = to_.decisions.level_from(step.level, write.key);
   if (level) insert(*level, write.key, write.body, write.now);
@@ -128,7 +128,7 @@ void TierWriter::move(const TierStep& step, const CacheWrite& write) {
 void TierWriter::insert(std::size_t level, const RecordKey& key,
                         std::span<const std::byte> bytes, AccessTime now) {
   SegmentTier& tier = *to_.tiers[level].tier;
-  // By then each rank has met nearly all that it may.
+  // By then each rank has seen nearly all that it may read.
   const AccessTime most =
       kEpochsARank * tier.options().expected_writers * to_.clock.epoch_time();
   const bool wants_strangers = tier.wants_strangers();
@@ -147,8 +147,8 @@ void TierWriter::insert(std::size_t level, const RecordKey& key,
   to_.decisions.lost(level, key);
 }
 
-/// The planned room is there once all later decisions are carried out, and the
-/// room that others leave may have shrunk.
+/// The planned room exists only once all later decisions are carried out, and
+/// the room that others leave may have shrunk.
 bool TierWriter::insert_later(std::size_t level, const RecordKey& key,
                               std::span<const std::byte> bytes) {
   follow_allowance();
@@ -173,7 +173,7 @@ void TierWriter::see_others() {
   if (to_.board != nullptr) follow_jobs();
 }
 
-// All that is held is looked through: for a twentieth of the time at most.
+// Goes through everything held, so it may take a twentieth of the time at most.
 void TierWriter::follow_jobs() {
   const TimePoint now = SteadyClock().now();
   if (now < follow_after_) return;
@@ -188,16 +188,16 @@ void TierWriter::follow_jobs() {
       end + std::min<Nanoseconds>(20 * (end - now), std::chrono::seconds(1));
 }
 
-/// Several writers of a limit each hold a part of it, which changes as others
-/// come and go. The policy says what goes that is above the part; else whatever
-/// comes next would be refused.
+/// Each writer under a limit holds a part of it, which changes as others come
+/// and go. The policy chooses what to drop above that part; otherwise the next
+/// record would be refused.
 void TierWriter::follow_allowance() {
   for (std::size_t i = 0; i < to_.tiers.size(); ++i) {
     SegmentTier& tier = *to_.tiers[i].tier;
     const auto write = to_.decisions.allow(i, tier.allowed_bytes());
     if (!write || write->steps.empty()) continue;
     do_steps(*write);
-    tier.refresh();  // Writers that wait for the room may have it now.
+    tier.refresh();  // Writers that wait for the room may take it now.
   }
 }
 

@@ -1,4 +1,4 @@
-// The thread that does what a cache has decided.
+// The thread that carries out what a cache has decided.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace leat {
 
-/// How often the store looks for other writers, and for their writes: until a
-/// rank knows that another has fetched a record, it would fetch it again.
+/// How often to look for other writers and their writes: until a rank knows
+/// that another has fetched a record, it would fetch it again.
 struct TierWriterOptions {
   Nanoseconds refresh_every = std::chrono::seconds(1);
   Nanoseconds catch_up_every = std::chrono::milliseconds(50);
 };
 
-/// Does the steps of what is queued, in that order, and looks at what other
-/// writers do.
+/// Carries out the queued steps in order, and looks at what other writers
+/// do.
 ///
 /// Threads:  any call write_now(); the rest runs on a thread of its own,
 ///           leat-cache-write.
@@ -44,8 +44,8 @@ class TierWriter {
   };
   TierWriter(const Parts& parts, TierWriterOptions options);
 
-  /// Does `write` on this thread: after what was queued before it, for steps
-  /// are done in the order in which they were decided.
+  /// Carries out `write` on this thread, after everything queued before it,
+  /// since steps are done in the order in which they were decided.
   void write_now(CacheWrite write);
 
  private:
@@ -67,8 +67,8 @@ class TierWriter {
 
   const Parts to_;
   const TierWriterOptions options_;
-  Mutex turn_;  ///< Held by who writes what is queued, before other locks.
-  TimePoint follow_after_{};  ///< The thread's own.
+  Mutex turn_;                ///< Held while the queue is written; taken first.
+  TimePoint follow_after_{};  ///< Used by the thread.
   std::jthread thread_;       // Last: joined before the rest dies.
 };
 

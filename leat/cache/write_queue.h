@@ -1,4 +1,4 @@
-// The writes that a cache has decided and not yet done.
+// The writes that a cache has decided on and not done yet.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,41 +14,41 @@
 
 namespace leat {
 
-/// Writes in the order in which they were decided, with copies of the bytes to
-/// write. The copies are bounded; a look-up finds them until they are written.
+/// Writes in the order of the decisions, with copies of the bytes. The copies
+/// are bounded; look-ups find them until they are written.
 ///
 /// Threads: any.
 class WriteQueue {
  public:
-  /// `most_bytes`: of the copies that wait. One alone may be larger.
+  /// `most_bytes`: of the waiting copies. A single one may be larger.
   explicit WriteQueue(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// Lets at least so many bytes wait, though `most_bytes` may be less.
+  /// Lets at least this many bytes wait, even if `most_bytes` is less.
   void set_least(std::uint64_t bytes);
 
-  /// Takes room for a copy. False: there is none.
+  /// Reserves room for a copy. False: there is none.
   bool reserve(std::uint64_t bytes);
 
-  /// Queues it, if it has steps, and wakes who writes. Copies `bytes` where one
-  /// of the steps is a kPut. `is_reserved`: reserve() has said true; the room
-  /// is given back where nothing is to be put.
+  /// Queues the write, if it has steps, and wakes the writer. Copies `bytes` if
+  /// one of the steps is a kPut. `is_reserved`: reserve() returned true; the
+  /// room is given back if nothing is to be put.
   void push(CacheWrite write, std::span<const std::byte> bytes,
             bool is_reserved);
-  /// The same with no bytes to write; what has no steps is queued all the same.
+  /// The same without bytes; queues it even if it has no steps.
   void push(CacheWrite write);
   /// Wakes nobody: the caller takes what is queued, and then this.
   void push_own(CacheWrite write);
 
-  /// Nullopt: nothing is queued. Each one taken ends with written().
+  /// Nullopt: the queue is empty. Each taken write must end with written().
   std::optional<CacheWrite> take();
   void written(const CacheWrite& write);
 
-  /// Waits until something is queued, or for so long, or for the stop.
+  /// Waits until something is queued, `at_most` has passed, or a stop.
   void wait(const std::stop_token& stop, Nanoseconds at_most);
-  /// Waits until all that was queued is written.
+  /// Waits until everything queued is written.
   void drain();
 
-  /// The copy of what is queued or being written; null: it is not.
+  /// The copy of a record that is queued or being written, or null.
   BufferRef find(const RecordKey& key) const;
 
  private:

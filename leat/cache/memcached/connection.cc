@@ -25,7 +25,7 @@ constexpr RetryOptions kBackoff{
     .base_backoff = std::chrono::milliseconds(200),
     .most_backoff = std::chrono::seconds(5)};
 
-/// A server that is full refuses thousands of values a second.
+/// A full server refuses thousands of values a second.
 constexpr std::chrono::seconds kBetweenSlabQuestions{30};
 
 void set_port(sockaddr_storage& address, std::uint16_t port) {
@@ -87,7 +87,7 @@ void Connection::check_time() {
     if (now >= retry_at_) begin();
     return;
   }
-  // Read replies that are there first: the delay was ours, not the server's.
+  // Replies that are there are read first: the delay was ours alone.
   const auto wake = fails_at();
   if (wake && now >= *wake && is_spoken_to()) read();
   const auto due = pipeline_.first_due();
@@ -199,7 +199,7 @@ void Connection::is_up() {
 
 void Connection::write() {
   while (true) {
-    // Before it is up nothing but the question what it is goes out.
+    // Until the server is up, only the question for its settings is sent.
     const auto bytes =
         state_ == State::kUp ? pipeline_.to_send() : pipeline_.half_sent();
     if (bytes.empty()) break;
@@ -227,7 +227,7 @@ void Connection::read() {
     if (some < 0 && would_block()) break;
     if (some < 0) return fail(std::strerror(errno));
     if (some == 0) return fail("it closed the connection");
-    // A server that keeps us waiting with statistics without end is none.
+    // A server that sends statistics without end counts as dead.
     if (state_ == State::kUp) last_progress_ = clock_.now();
     const auto bytes = std::span<const std::byte>(inbox_).first(
         static_cast<std::size_t>(some));

@@ -22,34 +22,34 @@
 
 namespace leat {
 
-/// How servers are spoken to.
+/// How to talk to servers.
 struct PeerSettings {
-  /// A server from which nothing comes for this long while it owes an answer
-  /// is left alone for a while.
+  /// A server that sends nothing for this long while it owes an answer is
+  /// avoided for a while.
   Nanoseconds patience = std::chrono::milliseconds(100);
-  /// How long a value that nobody asks for is kept.
+  /// How long a value is kept that nobody asks for.
   std::chrono::seconds ttl{3600};
 };
 
-/// The events that a connection tells its owner; called on the connection's
+/// The events that a connection reports to its owner, on its own
 /// thread.
 struct ConnectionEvents {
-  /// Asks for addresses of the server; the answer comes by resolved().
+  /// Requests the server's addresses; the answer comes through resolved().
   std::function<void()> resolve;
-  /// The server is there and may hold this many bytes.
+  /// The server is up and may hold this many bytes.
   std::function<void(std::uint64_t limit_bytes)> is_up;
   std::function<void()> is_down;
 };
 
-/// Speaks to a server over one socket, and knows whether it is alive.
+/// Talks to a server over one socket, and knows whether it is alive.
 ///
-/// It connects by itself, asks for the settings and is up when they have come:
-/// a server that was stopped takes connections too. Before the first time,
-/// operations wait for that. When it fails (nothing comes for `patience`, an
-/// operation is overdue, the socket breaks, the reply is not memcached's), all
-/// outstanding operations are answered kUnreachable, and so are new ones while
-/// it is down: nobody waits for a dead server twice. It connects again after a
-/// back-off with jitter.
+/// It connects on its own and asks for the server's settings; it is up once
+/// they have come, since even a stopped server accepts connections. Operations
+/// wait for the first time that it is up. When it fails (nothing comes for
+/// `patience`, an operation is overdue, the socket breaks, the reply is not
+/// memcached's), all outstanding operations are answered kUnreachable, and so
+/// are new ones while it is down: nobody waits for a dead server twice. It
+/// reconnects after a back-off with jitter.
 ///
 /// Threads: one. `poller` must outlive it.
 class Connection {
@@ -60,15 +60,15 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Sends the operation, or answers it kUnreachable now.
+  /// Sends the operation, or answers it kUnreachable immediately.
   void submit(const PeerOperationRef& operation);
   void resolved(const Result<HostAnswerRef>& answer);
   /// The socket is ready: `events` of epoll.
   void act(std::uint32_t events);
-  /// Does what is due; called after all that has happened was heard, so that
-  /// an answer which is there is never taken for one that is late.
+  /// Does what is due. Call it after all events have been handled, so that an
+  /// answer that has arrived never counts as late.
   void check_time();
-  /// When check_time() is to be called at the latest.
+  /// The latest time at which to call check_time().
   std::optional<TimePoint> wakes_at() const;
 
   int fd() const { return fd_; }
@@ -108,14 +108,14 @@ class Connection {
   State state_ = State::kResting;
   int fd_ = -1;
   TimePoint retry_at_;       // In kResting.
-  TimePoint last_progress_;  // Else: since when the server owes us something.
+  TimePoint last_progress_;  // Otherwise: since when an answer is owed.
   RetryPolicy backoff_;
   std::uint32_t failures_ = 0;  // In a row.
   bool was_up_ = false;
   std::size_t next_address_ = 0;
 
   PeerPipeline pipeline_;
-  std::deque<PeerOperationRef> later_;  // In the order of `begins`.
+  std::deque<PeerOperationRef> later_;  // Ordered by `begins`.
   std::vector<std::byte> inbox_;
   std::uint64_t limit_bytes_ = 0;
   TimePoint ask_slabs_at_;

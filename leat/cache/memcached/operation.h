@@ -14,45 +14,45 @@
 
 namespace leat {
 
-/// A server's answer. If pieces differ, the greatest holds for all.
+/// A server's answer. If pieces differ, the greatest answer holds for all.
 enum class PeerAnswer : std::uint8_t {
-  kYes,          ///< Found whole; stored; dropped.
-  kNo,           ///< Not there; the asker has to fetch it.
-  kComing,       ///< Not there, and another was told to bring it.
+  kYes,          ///< Found whole, or stored, or dropped.
+  kNo,           ///< Not there; the caller has to fetch it.
+  kComing,       ///< Not there, and another client was told to bring it.
   kNoMemory,     ///< Refused: the server is full.
-  kWrong,        ///< There, and not what was asked for: torn or another's.
-  kUnreachable,  ///< The server did not answer in time, or is being left alone.
+  kWrong,        ///< There, but not what was asked for: torn, or another value.
+  kUnreachable,  ///< The server did not answer in time, or is being avoided.
 };
 
 struct PeerOperation;
 using PeerOperationRef = std::shared_ptr<PeerOperation>;
 using PeerDone = std::function<void(const PeerOperationRef&)>;
 
-/// A find, an insert or a drop of one value, as one command for each piece.
+/// A find, an insert or a drop of one value; one command for each piece.
 ///
-/// Threads: one, that of the connection, once it was submitted.
+/// Threads: the connection's alone, once it was submitted.
 struct PeerOperation {
   enum class Kind : std::uint8_t { kFind, kInsert, kDrop };
 
   Kind kind = Kind::kFind;
   Hash128 key;
   ValueSplit split;
-  /// For a find: the place for the value; written to until `done` has run.
+  /// For a find: the buffer for the value, written to until `done` has run.
   std::span<std::byte> into{};
   /// For an insert.
   BufferRef value;
-  /// Not sent before this.
+  /// Not sent before this time.
   TimePoint begins{};
-  /// Given up at this.
+  /// Given up at this time.
   TimePoint due{};
-  /// Runs once for each time it was submitted; `answer` says what came of it.
+  /// Runs once for each time it was submitted; `answer` is the result.
   PeerDone done;
 
   PeerAnswer answer = PeerAnswer::kYes;
   std::uint32_t unanswered = 0;  ///< Pieces.
 };
 
-/// Notes the answer of one piece; after the last one `done` runs.
+/// Notes the answer for one piece; after the last one, runs `done`.
 inline void settle(const PeerOperationRef& operation, PeerAnswer answer) {
   operation->answer = std::max(operation->answer, answer);
   if (--operation->unanswered == 0) operation->done(operation);

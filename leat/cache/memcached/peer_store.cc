@@ -79,11 +79,11 @@ void PeerStore::heard_from_peer(const FlightRef& flight, bool is_hit) {
 }
 
 void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
-  // Before `done`: after it the memory is another's.
+  // Noted before `done`, after which the memory belongs to someone else.
   if (result) {
     peers_->insert(flight->key, flight->request.into, flight->placed);
   } else {
-    // Ranks that wait for us to fetch it need not.
+    // Ranks that wait for us to fetch it need not wait longer.
     peers_->drop(flight->key, flight->request.into.size(), flight->placed);
   }
   finish(flight, std::move(result));
@@ -92,7 +92,7 @@ void PeerStore::heard_from_store(const FlightRef& flight, Result<void> result) {
 void PeerStore::finish(const FlightRef& flight, Result<void> result) {
   const ReadDone done = std::move(flight->done);
   in_flight_.fetch_sub(1);
-  done(std::move(result));  // We may be gone after it.
+  done(std::move(result));  // It may destroy us.
 }
 
 }  // namespace leat

@@ -16,21 +16,21 @@
 
 namespace leat {
 
-/// Answers a read that has a hint from the job's peers, else from the inner
-/// store, and then inserts it for them.
+/// Answers a read that has a hint from the job's peers, otherwise from the
+/// inner store, and then inserts the bytes for them.
 ///
-/// A range is read from the inner store by one rank, whichever needs it first;
-/// the others find it. No failure of a peer is ever a failure of a read. A peer
-/// that is too slow costs `patience` once, and then what the inner store takes.
+/// Each range is read from the inner store by the first rank that needs it; the
+/// others find it. No failure of a peer is ever a failure of a read. A slow
+/// peer costs `patience` once, and then only the time of the inner store.
 ///
-/// Threads:  any; `done` runs on a thread of the inner store or of the peers.
-/// Lifetime: as Store says. `metrics` may be null, else outlives the store.
+/// Threads: any; `done` runs on a thread of the inner store or of the peers.
+/// Lifetime: see Store. `metrics` may be null, or else outlives the store.
 class PeerStore final : public StoreWrapper {
  public:
-  /// `place` goes in front of url_of() in the name of each record, to tell
-  /// endpoints apart. Never holds credentials. `server_of`, if given, is the
-  /// index in PeerOptions::servers for a sample that a hint names: the same for
-  /// all ranks. Else its key draws the server.
+  /// `place` prefixes url_of() in the name of each record, to tell endpoints
+  /// apart. Never holds credentials. `server_of`, if given, maps a sample that
+  /// a hint names to an index into PeerOptions::servers: the same for all
+  /// ranks. Otherwise the key selects the server.
   PeerStore(
       std::unique_ptr<Store> inner, std::unique_ptr<PeerTier> peers,
       std::string place, Metrics* metrics,

@@ -20,16 +20,16 @@ struct PeerThread::Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  /// False, dropping `task`, once closed.
+  /// Once closed, returns false and drops `task`.
   bool post(Task task) {
     const MutexLock lock(mutex);
     if (is_closed) return false;
     tasks.push_back(std::move(task));
-    // A failed write means that it is readable already.
+    // A failed write means that the descriptor is already readable.
     if (tasks.size() == 1) (void)!eventfd_write(wake_fd, 1);
     return true;
   }
-  /// Nothing, for good, once closed and taken.
+  /// Empty, for good, once closed and taken.
   std::vector<Task> take() {
     eventfd_t ignored = 0;
     (void)eventfd_read(wake_fd, &ignored);
@@ -77,8 +77,8 @@ ConnectionEvents PeerThread::events_of(std::size_t server,
   ConnectionEvents made;
   made.resolve = [this, server] {
     Connection* const connection = connections_[server].get();
-    // By the inbox, which may be closed by then; the connection may not be gone
-    // while it is open.
+    // Goes through the inbox, which may be closed by then; while it is open,
+    // the connection exists.
     resolver_.resolve(connection->server().host, [inbox = inbox_, connection](
                                                      const auto& answer) {
       inbox->post([connection, answer] { connection->resolved(answer); });
@@ -108,7 +108,7 @@ void PeerThread::run() {
     for (const auto& task : inbox_->take()) task();
   }
   for (const auto& task : inbox_->take()) task();
-  connections_.clear();  // Answers what is owed.
+  connections_.clear();  // Answers the operations that are owed an answer.
 }
 
 void PeerThread::hear(std::span<const epoll_event> happened) {

@@ -1,4 +1,4 @@
-// One thread that speaks to some of the servers.
+// A thread that talks to some of the servers.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace leat {
 
 /// Runs connections on epoll.
 ///
-/// Threads:  any for submit().
-/// Lifetime: destruction answers all that it has accepted with kUnreachable and
+/// Threads: any for submit(). Lifetime: destruction answers all that it has
+/// accepted with kUnreachable and
 ///           joins. `resolver` must outlive it.
 class PeerThread {
  public:
-  /// Events of a server, by its index in `servers`; called on the thread.
+  /// Events of the server with this index in `servers`; called on the thread.
   struct Events {
     std::function<void(std::size_t server, std::uint64_t limit_bytes)> is_up;
     std::function<void(std::size_t server)> is_down;
@@ -38,12 +38,12 @@ class PeerThread {
   /// False if the process has no file descriptors left for it.
   bool is_usable() const;
 
-  /// Asks the server with this index. Returns at once.
+  /// Passes the operation to the server with this index. Returns immediately.
   void submit(std::size_t server, const PeerOperationRef& operation);
 
  private:
-  /// The messages of other threads to the thread; may outlive it in the hands
-  /// of the resolver.
+  /// Messages from other threads; the resolver may keep it alive after the
+  /// thread has ended.
   struct Inbox;
 
   ConnectionEvents events_of(std::size_t server, const Events& events);

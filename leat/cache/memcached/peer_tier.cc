@@ -12,10 +12,10 @@
 namespace leat {
 namespace {
 
-/// A server that moves bytes, but so slowly, is as good as none.
+/// A server that moves bytes, but this slowly, counts as dead.
 constexpr int kMostPatiences = 20;
 
-/// How soon a find asks again for what another rank brings.
+/// How soon a find asks again for a value that another rank is bringing.
 constexpr std::chrono::milliseconds kAskAgain{4};
 
 Error no_servers() {
@@ -130,7 +130,7 @@ bool PeerTier::has_room_for(const RecordKey& key, const Server& server) const {
   const double share = kUsablePeerShare * static_cast<double>(limit) / expected;
   if (share >= 1) return true;
   constexpr double kAll = 18446744073709551616.0;  // 2^64
-  // Not the half that chose the server.
+  // Uses the half that did not choose the server.
   return static_cast<double>(mix64(key.high)) < share * kAll;
 }
 

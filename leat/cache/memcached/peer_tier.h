@@ -26,50 +26,50 @@ struct PeerOptions {
   /// "host:port"; the same for all ranks, in any order.
   std::vector<std::string> servers;
   PeerSettings settings;
-  /// Bytes of everything that the job will read. The part beyond the servers'
-  /// memory is kept out by its keys, the same for all ranks. 0: unknown, and
-  /// everything is offered.
+  /// The bytes of everything that the job will read. The part beyond the
+  /// servers' memory is kept out by its keys, the same ones on all ranks. 0:
+  /// unknown, and everything is offered.
   std::uint64_t dataset_bytes = 0;
-  /// Threads that speak to servers, each to some.
+  /// Threads that talk to servers, each to some of them.
   std::size_t threads = 1;
-  /// Values on their way to servers; more are not kept.
+  /// Bytes of values on their way to servers; further values are not kept.
   std::uint64_t most_unsent_bytes = 64 << 20;
   /// How long a find waits for a value that another rank was told to bring.
   Nanoseconds most_wait = std::chrono::seconds(2);
 };
 
-/// Counts of a tier's operations; counts of values, not of pieces.
+/// A tier's operations, counted in values, not pieces.
 struct PeerCounts {
   std::uint64_t hits = 0;
   std::uint64_t hit_bytes = 0;
-  std::uint64_t misses = 0;       ///< Not there: the asker fetches it.
-  std::uint64_t waited = 0;       ///< Hits and misses that waited for a rank.
-  std::uint64_t wrong = 0;        ///< There, and torn or another's.
+  std::uint64_t misses = 0;       ///< Not there: the caller fetches it.
+  std::uint64_t waited = 0;       ///< Hits and misses that waited for others.
+  std::uint64_t wrong = 0;        ///< There, but torn or another value.
   std::uint64_t unreachable = 0;  ///< The server is down, or went down.
-  std::uint64_t not_kept = 0;     ///< Finds of what there is no room for.
+  std::uint64_t not_kept = 0;     ///< Finds of values that have no room.
   std::uint64_t inserts = 0;
   std::uint64_t refused = 0;  ///< Inserts that a full server refused.
-  std::uint64_t unsent = 0;   ///< Inserts given up: server down, or too many.
-  std::uint64_t outages = 0;  ///< How often a server went down.
+  std::uint64_t unsent = 0;   ///< Inserts dropped: server down, or too many.
+  std::uint64_t outages = 0;  ///< The number of times a server went down.
 };
 
 /// Records in the memory of memcached servers, by their key.
 ///
-/// A record lies on one server, which its key chooses (rendezvous.h); nobody
-/// keeps a directory. The tier is dumb: it never fetches, and servers never
-/// evict (memcached -M). If the dataset is larger than the servers, the keys
-/// choose the share that fits, and nothing is asked or sent about the rest. A
-/// miss is always a correct answer; wrong bytes never are one (piece.h).
+/// Each record has one server, which its key selects (rendezvous.h); there is
+/// no directory. The tier only stores: it never fetches, and servers never
+/// evict (memcached -M). If the dataset is larger than the servers' memory,
+/// keys decide the share that fits, and the rest is neither asked for nor sent.
+/// A miss is always a correct answer; wrong bytes are never returned (piece.h).
 ///
-/// If several ranks miss a record at the same time, one hears a miss, fetches
-/// it and inserts it. The others' finds wait for that, at most `most_wait`.
+/// If several ranks miss a record at once, one is told of a miss, fetches and
+/// inserts it. The others' finds wait for that, at most `most_wait`.
 ///
-/// Threads:  any; answers come on the tier's own.
-/// Lifetime: destruction answers all that is owed as a miss, and joins.
+/// Threads: any; answers come on the tier's own. Lifetime: destruction answers
+/// everything outstanding as a miss, and joins.
 class PeerTier {
  public:
-  /// Starts to connect; no waiting. A server that is not there is one that
-  /// comes later.
+  /// Starts to connect without waiting. An absent server is one that may come
+  /// later.
   ///
   /// Errors:
   ///   kInvalidArgument    no servers, or one that is no "host:port"
@@ -79,21 +79,21 @@ class PeerTier {
   PeerTier(const PeerTier&) = delete;
   PeerTier& operator=(const PeerTier&) = delete;
 
-  /// Fills `into` with the record and tells `done` true; or false: `into` is
-  /// then undefined. Returns at once; `done` runs once, maybe before that, and
-  /// must not block. `into` is the tier's until then. `placed`, a place in
-  /// PeerOptions::servers, is where a plan has the record instead of where its
-  /// key draws it: the same for all ranks.
+  /// Fills `into` with the record and calls `done` with true, or with false:
+  /// `into` is then undefined. Returns immediately; `done` runs once, perhaps
+  /// before that, and must not block. `into` is the tier's until then.
+  /// `placed`, an index into PeerOptions::servers, is the server of a planned
+  /// record, instead of its key's: the same for all ranks.
   void find(const RecordKey& key, std::span<std::byte> into,
             std::function<void(bool is_hit)> done,
             std::optional<std::size_t> placed = std::nullopt);
 
-  /// Sends a copy of the record to its server, if there is room for it.
-  /// Returns at once.
+  /// Sends a copy of the record to its server, if there is room for the copy.
+  /// Returns immediately.
   void insert(const RecordKey& key, std::span<const std::byte> record,
               std::optional<std::size_t> placed = std::nullopt);
 
-  /// Makes the server forget a record of this size. Returns at once.
+  /// Makes the server forget a record of this size. Returns immediately.
   void drop(const RecordKey& key, std::uint64_t record_bytes,
             std::optional<std::size_t> placed = std::nullopt);
 
@@ -101,7 +101,7 @@ class PeerTier {
   /// if all are up.
   bool wait_for_servers(Nanoseconds timeout);
 
-  /// The joint capacity of the servers that were up.
+  /// The joint capacity of the servers that have been up.
   std::uint64_t capacity_bytes() const;
   PeerCounts counts() const;
 
@@ -111,7 +111,7 @@ class PeerTier {
     std::size_t index = 0;  // The thread's number.
     std::atomic<std::uint64_t> limit_bytes = 0;
     std::atomic<bool> is_up = false;
-    std::atomic<bool> is_known = false;  // Was up or has failed.
+    std::atomic<bool> is_known = false;  // It has been up or has failed.
   };
   struct Counters {
     std::atomic<std::uint64_t> hits, hit_bytes, misses, waited, wrong,
@@ -136,7 +136,7 @@ class PeerTier {
   const PeerOptions options_;
   const Rendezvous rendezvous_;
   const std::vector<std::size_t>
-      as_given_;  // Servers, as the options say them.
+      as_given_;  // The servers, as the options name them.
   const SteadyClock clock_;
   std::vector<std::unique_ptr<Server>> servers_;
   Counters counts_{};

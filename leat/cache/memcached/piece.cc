@@ -62,7 +62,7 @@ PieceHeader make_piece_header(const Hash128& key, const ValueSplit& split,
 bool is_piece(const PieceHeader& header, const Hash128& key,
               const ValueSplit& split, std::uint32_t piece,
               std::span<const std::byte> payload) {
-  // The piece that a writer would have made of it: equal in every byte.
+  // The exact piece that a writer would have made of the value.
   return payload.size() == split.bytes_of(piece) &&
          header == make_piece_header(key, split, piece, payload);
 }

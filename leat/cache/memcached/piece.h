@@ -1,4 +1,4 @@
-// How a value lies in memcached: split into pieces that vouch for themselves.
+// How a value is stored in memcached: split into self-checking pieces.
 //
 // A piece, integers little-endian:
 //
@@ -11,9 +11,9 @@
 //  24       payload
 //
 // The record key names one version of one range of one object, so a piece that
-// passes is of the bytes asked for: not torn, not stale, not another's. It is a
-// check against accidents, not against who forges: servers are to be reached by
-// the job alone.
+// passes holds the bytes asked for: not torn, not stale, not another record's.
+// This protects against accidents, not forgery: only the job should be able to
+// reach the servers.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -26,13 +26,13 @@
 namespace leat {
 
 inline constexpr std::size_t kPieceHeaderBytes = 24;
-/// Larger values are split: then what is stored is at most this, and the slabs
-/// of a server serve few sizes.
+/// Larger values are split. Stored items are at most this long, so that a
+/// server's slabs serve few sizes.
 inline constexpr std::size_t kMostPieceBytes = 128'000;
 /// Larger values are not kept by peers.
 inline constexpr std::uint64_t kMostPeerValueBytes = std::uint64_t{1} << 30;
 
-/// How a value is split: all pieces but the last are of `piece_bytes`, and the
+/// How a value is split: all pieces but the last have `piece_bytes`, and the
 /// last is at most `pieces - 1` bytes shorter.
 struct ValueSplit {
   std::uint64_t value_bytes = 0;
@@ -55,7 +55,7 @@ PieceHeader make_piece_header(const Hash128& key, const ValueSplit& split,
                               std::uint32_t piece,
                               std::span<const std::byte> payload);
 
-/// True if `header` and `payload` are that piece of that value.
+/// True if `header` and `payload` are this piece of this value.
 bool is_piece(const PieceHeader& header, const Hash128& key,
               const ValueSplit& split, std::uint32_t piece,
               std::span<const std::byte> payload);

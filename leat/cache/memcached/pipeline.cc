@@ -14,13 +14,13 @@ namespace {
 
 using Kind = ReplyEvent::Kind;
 
-/// The overhead that memcached stores beside the value, about: its item and the
-/// name.
+/// The approximate overhead that memcached stores beside a value: its item and
+/// the name.
 constexpr std::size_t kItemOverheadBytes = 104;
 
-/// If there is no such value, makes an empty one, and says that we have won the
-/// right to bring it; others are then told that it is coming. It is forgotten
-/// after so many seconds.
+/// If there is no such value, makes an empty one and tells us that we have won
+/// the right to bring it; others are then told that it is coming. The claim
+/// expires after this many seconds.
 constexpr std::string_view kClaim = " N10";
 
 std::span<std::byte> part_of(const PeerOperation& operation,
@@ -163,7 +163,7 @@ void PeerPipeline::take(const Command& command,
     bytes = bytes.subspan(some);
   }
   if (bytes.empty()) return;
-  // The size was checked: the value fits.
+  // The size was checked, so the value fits.
   const auto into =
       part_of(*command.operation, command.piece)
           .subspan(static_cast<std::size_t>(taken_ - kPieceHeaderBytes));
@@ -182,7 +182,7 @@ PeerAnswer PeerPipeline::judge(const Command& command) const {
 }
 
 bool PeerPipeline::settle_front(PeerAnswer answer) {
-  // Out of the list first: the caller may ask for more when it is answered.
+  // Removed first: the caller may submit more when it is answered.
   const PeerOperationRef operation = std::move(owed_.front().operation);
   owed_.pop_front();
   settle(operation, answer);

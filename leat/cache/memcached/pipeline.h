@@ -1,4 +1,4 @@
-// Commands to one server in their order, and the answers in the same.
+// Commands to one server, and its answers in the same order.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +16,16 @@
 namespace leat {
 
 /// Turns operations into bytes for a memcached server, and its bytes into
-/// answers, by the meta commands (`mg`, `ms`, `md`) of its text protocol.
+/// answers, with the meta commands (`mg`, `ms`, `md`) of its text protocol.
 ///
-/// A find renews the value's time to live. One that finds nothing claims the
-/// value (memcached's `N` flag), so that of all that miss it one brings it and
-/// the others hear kComing. Answers have no names: the first is the first
-/// command's. So a lost answer makes all that follow wrong, and receive() then
-/// says so. A value goes from the bytes received to its destination, and counts
-/// once its header and checksum agree with the request.
+/// A find renews the value's time to live. A find without a hit claims the
+/// value (memcached's `N` flag), so that of all who miss it one brings it and
+/// the others hear kComing. Answers carry no names: the first belongs to the
+/// first command. So a lost answer makes all later ones wrong, and receive()
+/// then says so. A value goes from the bytes received to its destination, and
+/// counts once its header and checksum match the request.
 ///
-/// No socket and no clock: tests and the fuzzer drive it with bytes.
+/// It has no socket and no clock: tests and the fuzzer drive it with bytes.
 /// Threads: one.
 class PeerPipeline {
  public:
@@ -36,35 +36,35 @@ class PeerPipeline {
 
   void ask(const PeerOperationRef& operation);
 
-  /// One line of statistics, then std::nullopt at their end.
+  /// Called for each line of statistics, then with std::nullopt at their end.
   using HearStatistic = std::function<void(std::optional<std::string_view>)>;
-  /// `command`: "stats" or "stats slabs". Goes before all that is not yet sent.
+  /// `command`: "stats" or "stats slabs". Sent before all that is still unsent.
   void ask_statistics(std::string_view command, HearStatistic hear);
 
-  /// The bytes to send next; empty for nothing. Good until the next call.
+  /// The bytes to send next; empty if none. Valid until the next call.
   std::span<const std::byte> to_send();
-  /// The rest of what to_send() gave, and the questions for statistics.
+  /// The rest of what to_send() returned, and the requests for statistics.
   std::span<const std::byte> half_sent() const {
     return as_bytes(std::string_view(outbox_).substr(outbox_sent_));
   }
   void sent(std::size_t bytes) { outbox_sent_ += bytes; }
 
-  /// False if the server broke the protocol: give up and connect anew.
+  /// False if the server broke the protocol: give up and reconnect.
   bool receive(std::span<const std::byte> bytes);
 
-  /// True if an answer is owed for a command that was sent, or a command is
+  /// True if an answer is owed for a command that was sent, or if a command is
   /// half sent.
   bool is_owed() const { return !owed_.empty() || !half_sent().empty(); }
-  /// When the operation that was asked for first and is not answered is due.
+  /// The due time of the oldest operation that is not answered.
   std::optional<TimePoint> first_due() const;
-  /// Bytes of the last item that was refused for lack of memory, told once.
+  /// Size of the last item refused for lack of memory, reported once.
   std::optional<std::size_t> take_refusal();
 
-  /// Answers all with kUnreachable, and begins anew.
+  /// Answers everything with kUnreachable and starts over.
   void give_up();
 
  private:
-  /// One piece of an operation; without one: statistics.
+  /// One piece of an operation; without an operation: statistics.
   struct Command {
     PeerOperationRef operation;
     std::uint32_t piece = 0;
@@ -93,7 +93,7 @@ class PeerPipeline {
   PieceHeader header_{};
   std::uint64_t taken_ = 0;
   bool is_of_another_size_ = false;
-  PeerAnswer instead_ = PeerAnswer::kWrong;  // If it is of another size.
+  PeerAnswer instead_ = PeerAnswer::kWrong;  // If it has another size.
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Which server holds a record.
+// Chooses which server holds a record.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace leat {
 
 /// Consistent hashing by the highest random weight (Thaler and Ravishankar,
 /// "Using Name-Based Mappings to Increase Hit Rates", IEEE/ACM ToN 1998): every
-/// server draws a number for the record, and the highest has it. Shares are
-/// even without a ring of points, and a server that comes or goes moves its own
-/// share alone. O(servers).
+/// server draws a number for the record, and the highest wins. Shares are even
+/// without a ring of points, and a server that comes or goes moves only its own
+/// share. O(servers).
 ///
-/// A value: pure. The same for every process that names the same servers, in
-/// any order.
+/// A value type without side effects. Gives the same result in every process
+/// that names the same servers, in any order.
 class Rendezvous {
  public:
   /// REQUIRES: at least one server.

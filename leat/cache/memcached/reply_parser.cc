@@ -13,7 +13,7 @@ using Kind = ReplyEvent::Kind;
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-/// The first word; `line` keeps what is after its space.
+/// Takes the first word; `line` keeps what follows its space.
 std::string_view take_word(std::string_view& line) {
   const std::size_t space = line.find(' ');
   const std::string_view word = line.substr(0, space);
@@ -21,7 +21,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-/// Flags are a letter each, some with a token, between spaces.
+/// A flag is a letter, some with a token, between spaces.
 bool has_flag(std::string_view flags, char flag) {
   while (!flags.empty()) {
     if (take_word(flags).starts_with(flag)) return true;

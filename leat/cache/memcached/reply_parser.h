@@ -1,4 +1,4 @@
-// Reads the replies of a memcached server, in any portions.
+// Reads the replies of a memcached server, in pieces of any size.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace leat {
 
-/// The next thing that a server has said.
+/// The next event in a server's replies.
 struct ReplyEvent {
   enum class Kind : std::uint8_t {
-    kMore,           ///< Nothing yet: more bytes must come.
+    kMore,           ///< Nothing yet: more bytes are needed.
     kValue,          ///< A hit: `bytes` bytes of it follow as kBytes.
-    kBytes,          ///< `payload`, some of a value.
-    kValueEnd,       ///< The value has come whole.
+    kBytes,          ///< `payload`, a part of a value.
+    kValueEnd,       ///< The value is complete.
     kMiss,           ///< EN or NF.
     kDone,           ///< HD: stored, deleted.
     kNotStored,      ///< NS or EX.
@@ -26,16 +26,16 @@ struct ReplyEvent {
   };
   Kind kind = Kind::kMore;
   std::uint64_t bytes = 0;
-  /// For a value: there was none, and the asker is the one to bring it.
+  /// For a value: it was missing, and this client is the one to bring it.
   bool is_won = false;
   std::span<const std::byte> payload{};
-  std::string_view text{};  ///< Good until the next call.
+  std::string_view text{};  ///< Valid until the next call.
 };
 
 /// A parser of the replies to the meta commands `mg`, `ms`, `md` and to
 /// `stats`; memcached's doc/protocol.txt, "Meta Commands".
 ///
-/// Bytes from outside: lines are at most kMostLineBytes, values at most
+/// Input is untrusted: lines are at most kMostLineBytes, values at most
 /// kMostValueBytes, and anything else ends in kBroken, for good.
 ///
 /// Threads: one.
@@ -44,7 +44,7 @@ class MemcachedReplyParser {
   static constexpr std::size_t kMostLineBytes = 2048;
   static constexpr std::uint64_t kMostValueBytes = 16 << 20;
 
-  /// Takes what it can from the front of `input`; called until kMore.
+  /// Consumes what it can of `input`'s front; call it until it returns kMore.
   ReplyEvent next(std::span<const std::byte>& input);
 
  private:
@@ -57,7 +57,7 @@ class MemcachedReplyParser {
   ReplyEvent read_line();
 
   State state_ = State::kLine;
-  // Counts down the value, then the line end after it.
+  // The bytes left of the value, then of the line end after it.
   std::uint64_t left_ = 0;
   std::string line_;
   bool is_line_whole_ = false;

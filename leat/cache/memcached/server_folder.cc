@@ -49,7 +49,7 @@ Result<ServerFolder> ServerFolder::make(const std::string& base) {
     }
     OwnedFd fd = open_folder(path);
     // A sweeping process may have been quicker than this lock. If folders
-    // cannot be locked, nobody sweeps.
+    // cannot be locked, nobody sweeps them.
     const bool is_swept = fd && !take_lock(fd) && errno == EWOULDBLOCK;
     if (!is_swept && is_linked(fd)) {
       return ServerFolder{.path = std::move(path), .lock = std::move(fd)};
@@ -74,7 +74,7 @@ void ServerFolder::sweep(const std::string& base) {
 }
 
 void ServerFolder::remove(const std::string& path) {
-  // memcached writes its port beside the file before it renames that.
+  // memcached writes its port to a second file before it renames that one.
   for (const char* file : {"/port", "/port.lck", "/said"}) {
     (void)::unlink((path + file).c_str());
   }

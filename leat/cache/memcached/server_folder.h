@@ -1,4 +1,4 @@
-// The folder in which a memcached of ours reports its port and its errors.
+// The folder in which our memcached process reports its port and errors.
 #pragma once
 #include <string>
 
@@ -7,18 +7,18 @@
 
 namespace leat {
 
-/// A folder of one server, locked (`flock`) for as long as its owner lives,
-/// however that ends.
+/// The folder of one server, locked (`flock`) as long as its owner lives,
+/// however it ends.
 struct ServerFolder {
   std::string path;
   OwnedFd lock;
 
-  /// A new one in `base`, of this user alone. Errors: those of the system
+  /// Creates one in `base`, for this user alone. Errors: those of the system
   static Result<ServerFolder> make(const std::string& base);
-  /// Removes those in `base` whose owners were killed, if they are this user's
-  /// and hold only files that a server writes.
+  /// Removes the folders in `base` whose owners were killed, if they belong to
+  /// this user and hold only files that a server writes.
   static void sweep(const std::string& base);
-  /// Removes the server's files with it.
+  /// Removes the folder and the server's files in it.
   static void remove(const std::string& path);
 };
 

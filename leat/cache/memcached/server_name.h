@@ -1,4 +1,4 @@
-// A user's name of a memcached server.
+// The name that a user gives to a memcached server.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,11 +12,11 @@ struct ServerName {
   std::string host;
   std::uint16_t port = 0;
 
-  /// "host:port", "[v6]:port": one spelling for each server.
+  /// "host:port" or "[v6]:port": one spelling for each server.
   std::string text() const;
 };
 
-/// Reads "host:port", "[v6]:port", or either without its port, for 11211.
+/// Reads "host:port" or "[v6]:port"; the port may be missing, for 11211.
 ///
 /// Errors:
 ///   kInvalidArgument  there is no host, or no port from 1 to 65535

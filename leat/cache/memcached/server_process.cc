@@ -49,15 +49,15 @@ std::vector<std::string> arguments(const ServerProcessOptions& options) {
   std::vector<std::string> list = {
       "memcached", "-M", "-I", "8m", "-U", "0",  //
       "-l", options.address,
-      // -1: one that is free.
+      // -1: any free port.
       "-p", options.port == 0 ? "-1" : std::to_string(options.port), "-m",
       std::to_string(options.memory_bytes >> 20), "-t",
       std::to_string(std::max<std::uint32_t>(options.threads, 1)),
-      // Slabs of sizes that lie closer than by default (1.25): a value wastes a
-      // twentieth of its chunk on average, not a tenth.
+      // Slab sizes closer together than by default (1.25): a value wastes a
+      // twentieth of its chunk on average instead of a tenth.
       "-n", "480", "-f", "1.12"};
   if (geteuid() == 0) {
-    // The kernel would forget to kill a process of another user with us.
+    // The kernel would not kill a process of another user with us.
     list.insert(list.end(), {"-u", "root"});
   }
   return list;
@@ -71,12 +71,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// The child's code: only calls that are safe between fork() and exec().
+/// Runs in the child: only calls that are safe between fork() and exec().
 [[noreturn]] void become(const char* program, char* const* arguments,
                          char* const* environment, const char* log,
                          pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // It ended before the line above.
+  if (getppid() != parent) _exit(127);  // The parent is gone already.
   setsid();                             // Ctrl-C is for us; we then end it.
   sigset_t none;
   sigemptyset(&none);
@@ -91,9 +91,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(127);
 }
 
-/// Waits for the end of a child, and says how that was. The child is left as it
-/// is, so that its number stays its own; but where SIGCHLD is ignored, or
-/// somebody waits for any child, that has been buried by then.
+/// Waits for a child to end, and describes how it did. The child is not reaped,
+/// so that its number stays its own; but if SIGCHLD is ignored, or somebody
+/// waits for any child, it has been reaped already.
 std::string end_of(pid_t child) {
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) !=
@@ -139,13 +139,13 @@ ServerProcess::ServerProcess(ServerProcessOptions options, std::string program,
 
 ServerProcess::~ServerProcess() {
   if (getpid() != owner_) {
-    keeper_.detach();  // There is no such thread here.
+    keeper_.detach();  // This process has no such thread.
     return;
   }
   keeper_.request_stop();
   {
     const MutexLock lock(mutex_);
-    if (pid_ > 0) kill(pid_, SIGKILL);  // Not reaped yet: it is still that.
+    if (pid_ > 0) kill(pid_, SIGKILL);  // Not reaped yet, so still the child's.
   }
   keeper_.join();
   ServerFolder::remove(folder_.path);
@@ -183,14 +183,14 @@ void ServerProcess::spawn(const std::stop_token& stop) {
   const std::vector<char*> environment = pointers(variables);
   const std::string log = folder_.path + "/said";
   const MutexLock lock(mutex_);
-  // Asked with the lock: destruction kills what was begun before it took that.
+  // Under the lock: destruction kills any child started before it took that.
   if (stop.stop_requested()) return;
   const pid_t child = fork();
   if (child == 0) {
     become(program_.c_str(), argv.data(), environment.data(), log.c_str(),
            owner_);
   }
-  pid_ = std::max(child, 0);  // -1 would mean everybody.
+  pid_ = std::max(child, 0);  // -1 would signal every process.
 }
 
 std::string ServerProcess::what_it_said() const {

@@ -1,4 +1,4 @@
-// A memcached of our own, which ends when we do.
+// A memcached process of our own, which ends when we do.
 #pragma once
 #include <sys/types.h>
 
@@ -17,27 +17,27 @@
 namespace leat {
 
 struct ServerProcessOptions {
-  /// The one address to listen on. Everyone who reaches it can read and write
+  /// The only address to listen on. Anyone who can reach it can read and write
   /// the server's values, so use loopback, or the address in the job's own
   /// network.
   std::string address = "127.0.0.1";
-  /// 0 lets the system choose one that is free.
+  /// 0 lets the system choose a free one.
   std::uint16_t port = 0;
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;
   std::uint32_t threads = 4;
-  /// How long it may take until it listens.
+  /// How long it may take to start listening.
   std::chrono::milliseconds patience{10'000};
 };
 
-/// Runs `memcached -M -I 8m` of the user's PATH, with nothing of our
-/// environment and none of our files.
+/// Runs `memcached -M -I 8m` from the user's PATH, with none of our environment
+/// and none of our files.
 ///
-/// Its folder in TMPDIR goes with us, or, if we were killed, when the next one
-/// is started.
+/// Its folder in TMPDIR is removed with us or, if we were killed, when the next
+/// one is started.
 ///
-/// The kernel kills it when the thread that started it ends (PR_SET_PDEATHSIG);
-/// that thread is one of ours and waits for it: nothing is left behind, however
-/// we end. A server that ends before us is said in the log and started again,
+/// The kernel kills it when the thread that started it ends (PR_SET_PDEATHSIG).
+/// That thread is ours and waits for it, so nothing is left behind, however we
+/// end. A server that ends before us is reported in the log and restarted,
 /// empty, at the same address.
 ///
 /// Lifetime: destruction ends the server and waits for that. In a forked child
@@ -59,7 +59,7 @@ class ServerProcess {
 
   /// "address:port".
   const std::string& name() const { return name_; }
-  /// 0 while there is none.
+  /// 0 while it is not running.
   pid_t pid() const;
 
  private:
@@ -71,9 +71,9 @@ class ServerProcess {
   Result<void> wait_until_it_listens();
   std::string what_it_said() const;
 
-  ServerProcessOptions options_;  // Its port is known once it listens.
+  ServerProcessOptions options_;  // The port is known once it listens.
   const std::string program_;
-  const ServerFolder folder_;  // The folder for its output; ours to remove.
+  const ServerFolder folder_;  // The folder for its output; we remove it.
   const pid_t owner_;
   std::string name_;
 

@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-/// Less than this share of a server's memory free elsewhere is no news.
+/// If a smaller share of a server's memory is free elsewhere, nobody is told.
 constexpr std::uint64_t kWorthTelling = 10;  // A tenth.
 
 template <class T>
@@ -60,7 +60,7 @@ void SlabStatistics::add(std::string_view name_and_value) {
 
 std::uint64_t SlabStatistics::free_elsewhere_bytes(
     std::size_t item_bytes) const {
-  // An item goes to the smallest chunks that hold it.
+  // An item goes to the smallest chunk that holds it.
   const Class* own = nullptr;
   for (const auto& [id, slab] : classes_) {
     if (slab.chunk_bytes < item_bytes) continue;

@@ -1,4 +1,4 @@
-// Whether a server's memory is lost to slabs of other sizes.
+// Detects server memory that is lost to slabs of other sizes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace leat {
 /// A server's memory, as `stats` and `stats slabs` report it.
 ///
 /// memcached gives memory to a slab class page by page, and a page serves items
-/// of one size. A server whose pages went to sizes that are no longer asked for
-/// refuses new values though much of it is free: calcification.
+/// of one size. A server whose pages went to sizes that are no longer used
+/// refuses new values though much memory is free: calcification.
 ///
-/// A value: pure. Bytes from outside: lines that make no sense are passed over,
-/// sums saturate.
+/// A value type without side effects. Input is untrusted: lines that make no
+/// sense are skipped, and sums saturate.
 class SlabStatistics {
  public:
   /// One line of statistics: "name value".
@@ -27,8 +27,8 @@ class SlabStatistics {
   /// Bytes given to all classes.
   std::uint64_t slab_bytes() const { return slab_bytes_; }
 
-  /// A complaint about a server that refused an item; nullopt if its memory is
-  /// in use and there is just too little of it. `limit_bytes`: the memory that
+  /// A warning about a server that refused an item; nullopt if its memory is in
+  /// use and there is simply too little of it. `limit_bytes`: the memory that
   /// the server may use.
   std::optional<std::string> complaint(std::string_view server,
                                        std::size_t item_bytes,
