@@ -84,7 +84,7 @@ ByteRange Catalogue::range(std::size_t field, SampleId sample) const {
   const CatalogueColumn& of = column(field, FieldKind::kBytes, sample);
   const ByteRange range =
       unpack(load<PackedRange>(of.values + sample.value * kRangeBytes));
-  // Only where ranges were not checked; object() must be safe with it.
+  // Only if ranges were not checked: object() must be safe to call with it.
   return range.object.value < tables_->objects ? range : ByteRange();
 }
 

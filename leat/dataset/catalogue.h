@@ -32,8 +32,8 @@ struct FieldSpec {
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 
-/// The place of the bytes of a field of a sample. At most 2^48 bytes from start
-/// to end, packed into 16 bytes in the file.
+/// The place of a field's bytes in one sample. At most 2^48 bytes from start to
+/// end, packed into 16 bytes in the file.
 struct ByteRange {
   static constexpr std::uint32_t kMissing = 0xffffffff;
   ObjectIndex object{kMissing};
@@ -47,12 +47,12 @@ struct ByteRange {
 
 /// How samples lie in objects; the default shuffle follows from it.
 enum class Layout : std::uint8_t {
-  kObjects,  ///< Each sample is an object of its own: shuffle in full.
+  kObjects,  ///< Each sample is its own object: shuffle fully.
   kShards,   ///< Many samples in each object: shuffle in blocks.
 };
 
-/// The kind of store that gave an object its ETag. An ETag made by another kind
-/// says nothing about the version; then only sizes can be compared.
+/// The kind of store that an object's ETag came from. An ETag from another kind
+/// tells nothing about the version; then only sizes can be compared.
 enum class EtagKind : std::uint8_t {
   kNone,   ///< There are no ETags.
   kHttp,   ///< An HTTP server: s3, http and https alike.
@@ -60,7 +60,7 @@ enum class EtagKind : std::uint8_t {
   kOther,  ///< Anything else, such as a store in memory.
 };
 
-/// An object that samples lie in.
+/// An object that holds samples.
 struct ObjectView {
   /// Relative to the dataset's prefix, so that one catalogue serves
   /// s3://bucket/prefix and http://host/x/prefix alike; see key_in_store().
@@ -73,25 +73,25 @@ struct ObjectView {
 std::string key_in_store(std::string_view prefix,
                          std::string_view relative_key);
 
-struct CatalogueTables;  // The tables that open() found; the reader's own.
+struct CatalogueTables;  // The tables that open() found, for the reader alone.
 struct CatalogueColumn;
 
 /// The parts that Catalogue::open() reads to find damage.
 enum class CatalogueChecks : std::uint8_t {
   kAll,  ///< Every byte: a checksum for each section, every end and range.
-  /// The header, the table, the names of fields and classes. Each other value
-  /// is bounded where it is used: damage is wrong values, never memory out of
-  /// bounds. For files that this machine wrote whole and that are too large to
-  /// be read before the first batch.
+  /// The header, the table, the names of fields and classes. Every other value
+  /// is bounded where it is used: damage causes wrong values, never access out
+  /// of bounds. For files that this machine wrote completely and that are too
+  /// large to read before the first batch.
   kStructure,
 };
 
 /// The samples of a dataset: a table of named fields, and the objects that hold
 /// their bytes. docs/reference/catalogue.md has the format, byte by byte.
 ///
-/// A view: it reads the span that it was given and copies nothing but the names
-/// of fields and classes. open() checks the bytes, as far as the caller asks;
-/// no accessor can reach outside them, for any content of the file.
+/// A view: it reads the given span and copies only the names of fields and
+/// classes. open() checks the bytes as far as the caller asks; no accessor can
+/// reach outside them, whatever the file contains.
 ///
 /// Threads:  any; it never changes.
 /// Lifetime: `owner` keeps the span alive (a mapping of `index/`, a Buffer).
@@ -107,20 +107,20 @@ class Catalogue {
                                 std::shared_ptr<const void> owner,
                                 CatalogueChecks checks = CatalogueChecks::kAll);
 
-  /// The same for a file in memory that it keeps.
+  /// The same for a file in memory, which it keeps.
   static Result<Catalogue> open(Buffer file);
 
   std::uint64_t samples() const;
   std::uint64_t objects() const;
   Layout layout() const;
   const std::vector<FieldSpec>& fields() const;
-  /// The names of the classes that `label` counts through; empty if none.
+  /// The names of the classes that the field `label` numbers; empty if none.
   const std::vector<std::string>& classes() const;
 
-  /// Which kind of store gave the objects their ETags.
+  /// The kind of store that the objects' ETags came from.
   EtagKind etag_kind() const;
 
-  /// The sample's name: the object's key, if an object is a sample; within a
+  /// The sample's name: the object's key if each object is a sample; within a
   /// shard, WebDataset's `__key__`.
   /// REQUIRES: sample < samples().
   std::string_view key(SampleId sample) const;
@@ -134,16 +134,16 @@ class Catalogue {
   /// REQUIRES: object < objects().
   ObjectView object(ObjectIndex object) const;
 
-  /// The position of the field of this name; fields().size() if there is none.
+  /// The position of the field with this name, or fields().size().
   std::size_t field_index(std::string_view name) const;
 
   /// The sum of the lengths of all byte fields of all samples, at most 2^64-1.
-  /// Reads all ranges where open() did not.
+  /// Reads all ranges unless open() has.
   std::uint64_t total_bytes() const;
 
-  /// Identifies the data: the same for the same names, sizes, ranges and
-  /// columns, in any store (ETags and the prefix are left out), so that a state
-  /// saved on one store resumes on another.
+  /// Identifies the data: equal for equal names, sizes, ranges and columns in
+  /// any store (ETags and the prefix are left out), so a state saved on one
+  /// store resumes on another.
   Hash128 digest() const;
 
  private:

@@ -1,5 +1,5 @@
-// The catalogue's bytes. docs/reference/catalogue.md explains them; this is
-// what the reader and the writer share, and nobody else includes.
+// The catalogue's bytes. docs/reference/catalogue.md explains them; only the
+// reader and the writer include this.
 #pragma once
 #include <array>
 #include <bit>
@@ -19,15 +19,15 @@ inline constexpr std::array<char, 8> kMagic = {'\x89', 'L', 'E', 'A',
                                                'T',    'C', 'A', 'T'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
-/// ByteRange::kMissing is no object.
+/// ByteRange::kMissing is not an object.
 inline constexpr std::uint64_t kMostObjects = ByteRange::kMissing;
 inline constexpr std::uint64_t kMostRange = std::uint64_t{1} << 48;
 inline constexpr std::size_t kRangeBytes = 16;
 
 /// The place of the samples' keys.
 enum class SampleKeys : std::uint8_t {
-  kOfObjects,  ///< Sample i is called as object i is.
-  kOwn,        ///< In sections of their own.
+  kOfObjects,  ///< Sample i has the name of object i.
+  kOwn,        ///< In their own sections.
 };
 
 /// The first bytes of the file.
@@ -49,17 +49,17 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 inline constexpr std::size_t kHeaderCrcOffset = offsetof(Header, crc);
 
-/// The content of a section. Sections stand in the file in this order, those of
-/// fields field by field, without a gap.
+/// The content of a section. Sections follow one another in this order, those
+/// of fields field by field, without a gap.
 enum class SectionKind : std::uint32_t {
   kFields = 1,
   kClasses,
   kObjectSizes,
   kObjectKeyEnds,
   kObjectKeyText,
-  kEtagEnds,  ///< These two are left out where etag_kind is kNone.
+  kEtagEnds,  ///< These two are absent if etag_kind is kNone.
   kEtagText,
-  kSampleKeyEnds,  ///< These two where sample_keys is kOfObjects.
+  kSampleKeyEnds,  ///< These two are absent if sample_keys is kOfObjects.
   kSampleKeyText,
   kRanges,
   kInt64,
@@ -91,7 +91,7 @@ constexpr std::string_view to_string(SectionKind kind) {
 /// A row of the table that follows the header.
 struct SectionEntry {
   std::uint32_t kind;
-  std::uint32_t field;  ///< Which field; 0 where it is of none.
+  std::uint32_t field;  ///< The field; 0 if it belongs to none.
   std::uint64_t offset;
   std::uint64_t length;
   std::uint32_t width;  ///< Bytes a value; 0 for text.

@@ -37,7 +37,7 @@ void copy(std::string_view from, std::span<std::byte> into) {
   if (!from.empty()) std::memcpy(into.data(), from.data(), from.size());
 }
 
-/// Writes each word as a `T`, by way of `convert`.
+/// Writes each word as a `T`, through `convert`.
 template <class T, class Convert>
 void write_as(const std::vector<std::uint64_t>& words,
               std::span<std::byte> into, Convert convert) {
@@ -49,7 +49,7 @@ void write_as(const std::vector<std::uint64_t>& words,
   }
 }
 
-/// Bytes that hold every one of these signed numbers.
+/// The bytes that hold every one of these signed numbers.
 std::uint32_t width_of(const std::vector<std::uint64_t>& words) {
   std::int64_t least = 0;
   std::int64_t most = 0;
@@ -67,7 +67,7 @@ std::uint32_t width_of(const std::vector<std::uint64_t>& words) {
   return fits(std::int32_t{}) ? 4 : 8;
 }
 
-/// True if a float says exactly the same, to the bit.
+/// True if a float holds the same value, to the bit.
 bool fits_float(std::uint64_t word) {
   const auto narrow = static_cast<float>(std::bit_cast<double>(word));
   return std::bit_cast<std::uint64_t>(static_cast<double>(narrow)) == word;
@@ -229,7 +229,7 @@ Buffer CatalogueLayout::write() const {
     row += sizeof(entry);
     if (entry.kind == static_cast<std::uint32_t>(SectionKind::kEtagEnds) ||
         entry.kind == static_cast<std::uint32_t>(SectionKind::kEtagText)) {
-      continue;  // The same data has other ETags in another store.
+      continue;  // The same data has different ETags in another store.
     }
     digest.update(entry.kind | std::uint64_t{entry.field} << 32);
     digest.update(entry.width);

@@ -1,4 +1,4 @@
-// Lays the sections of a catalogue out and writes them. The writer's own.
+// Lays the sections of a catalogue out and writes them. For the writer alone.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace leat {
 
-/// The place and bytes of each section of a finished CatalogueWriter. Lifetime:
-/// the writer outlives it, unchanged.
+/// The offset and bytes of each section of a finished CatalogueWriter.
+/// Lifetime: the writer must outlive it, unchanged.
 class CatalogueLayout {
  public:
   explicit CatalogueLayout(const CatalogueWriter& writer);

@@ -1,9 +1,9 @@
 // Checks a catalogue once, so that no accessor has to.
 //
-// The sections stand in one order and without a gap, so reading is a walk: each
-// step says which section must come and what it must hold. Every number that
-// points somewhere is checked here: the ends of texts rise and the last is the
-// text's length, ranges lie inside their objects.
+// Sections come in a fixed order without gaps, so reading is a walk: each step
+// says which section must come and what it must hold. Every number that is used
+// as an offset is checked here: the ends of texts rise and the last is the
+// text's length, and ranges lie inside their objects.
 
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ constexpr bool is_small(SectionKind kind) {
   return kind == SectionKind::kFields || kind == SectionKind::kClasses;
 }
 
-/// Walks over the sections in the order that the format asks for.
+/// Walks over the sections in the order that the format prescribes.
 class SectionReader {
  public:
   SectionReader(std::span<const std::byte> file, std::uint32_t sections,
@@ -260,14 +260,14 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
              : a + b;
 }
 
-/// Adds the lengths up; nullopt if a range lies outside its object.
+/// Adds up the lengths; nullopt if a range lies outside its object.
 std::optional<std::uint64_t> check_ranges(std::span<const std::byte> ranges,
                                           std::span<const std::byte> sizes) {
   const std::uint64_t objects = sizes.size() / 8;
   std::uint64_t total = 0;
   for (std::size_t at = 0; at < ranges.size(); at += kRangeBytes) {
     const ByteRange range = unpack(load<PackedRange>(ranges.data() + at));
-    std::uint64_t size = 0;  // The missing ones count, too.
+    std::uint64_t size = 0;  // Missing ranges count, too.
     if (range.object.value < objects) {
       size = load<std::uint64_t>(sizes.data() + range.object.value * 8ULL);
     } else if (!range.is_missing()) {

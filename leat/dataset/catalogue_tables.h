@@ -26,7 +26,7 @@ struct TextColumn {
     return width == 4 ? catalogue_format::load<std::uint32_t>(ends + i * 4)
                       : catalogue_format::load<std::uint64_t>(ends + i * 8);
   }
-  /// Never reaches outside the text, even where ends were not checked.
+  /// Never reaches outside the text, even if the ends were not checked.
   std::string_view at(std::uint64_t i) const {
     const std::uint64_t begin = i == 0 ? 0 : std::min(end(i - 1), text_bytes);
     const std::uint64_t last = std::clamp(end(i), begin, text_bytes);
@@ -45,7 +45,7 @@ struct CatalogueTables {
   std::shared_ptr<const void> owner;
   std::uint64_t samples = 0;
   std::uint64_t objects = 0;
-  /// The lengths of all ranges; nullopt where they were not looked through.
+  /// The sum of all ranges' lengths; nullopt if they were not examined.
   std::optional<std::uint64_t> total_bytes = 0;
   Hash128 digest;
   Layout layout = Layout::kObjects;
@@ -54,8 +54,8 @@ struct CatalogueTables {
   std::vector<std::string> classes;
   const std::byte* object_sizes = nullptr;
   TextColumn object_keys;
-  TextColumn etags;        ///< Unset where etag_kind is kNone.
-  TextColumn sample_keys;  ///< May be the object keys.
+  TextColumn etags;        ///< Unset if etag_kind is kNone.
+  TextColumn sample_keys;  ///< Possibly the object keys.
   std::vector<CatalogueColumn> columns;
 };
 

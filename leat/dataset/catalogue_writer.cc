@@ -134,7 +134,7 @@ void CatalogueWriter::set_string(std::size_t field, std::string_view value) {
 }
 
 Result<Buffer> CatalogueWriter::finish() && {
-  // Objects without a sample: their keys cannot stand for those of samples.
+  // Some objects have no sample, so their keys cannot serve as samples' keys.
   if (!own_keys_ && samples_ != objects()) give_samples_own_keys();
   if (failed_) return *std::move(failed_);
   return CatalogueLayout(*this).write();

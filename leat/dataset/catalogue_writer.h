@@ -29,10 +29,10 @@ struct TextPool {
   }
 };
 
-/// Collects the samples of a dataset in memory and makes their catalogue.
+/// Collects the samples of a dataset in memory and writes their catalogue.
 ///
-/// Samples keep the order in which they were added; values stay as narrow as
-/// the widest of their column. The writer remembers a value that it cannot
+/// Samples keep the order in which they were added; values are stored as narrow
+/// as the widest of their column. The writer remembers a value that it cannot
 /// store, and finish() reports it, so that adding needs no checks.
 ///
 /// Threads: one at a time.
@@ -45,20 +45,20 @@ class CatalogueWriter {
     classes_ = std::move(classes);
   }
 
-  /// Samples that are there already miss the field: no bytes, 0 or "".
+  /// Samples added so far lack the field: no bytes, 0 or "".
   std::size_t add_field(FieldSpec spec);
   const std::vector<FieldSpec>& fields() const { return fields_; }
 
   ObjectIndex add_object(const ObjectView& object);
 
-  /// A sample that misses all fields. The key is not stored again where each
-  /// sample is called as the object of the same number, added before it.
+  /// Adds a sample that lacks all fields. Keys are not stored if each sample
+  /// has the name of the object with the same number, added before it.
   SampleId add_sample(std::string_view key);
   std::uint64_t samples() const { return samples_; }
   std::uint64_t objects() const { return object_sizes_.size(); }
 
-  /// Set a field of the sample that was added last.
-  /// REQUIRES: there is one, and field is of that kind.
+  /// Sets a field of the sample that was added last.
+  /// REQUIRES: there is a sample, and the field has that kind.
   void set_range(std::size_t field, const ByteRange& range);
   void set_int64(std::size_t field, std::int64_t value);
   void set_float64(std::size_t field, double value);
@@ -92,7 +92,7 @@ class CatalogueWriter {
   TextPool object_keys_;
   TextPool etags_;
   std::uint64_t samples_ = 0;
-  std::optional<TextPool> own_keys_;  ///< Unset while the objects' serve.
+  std::optional<TextPool> own_keys_;  ///< Unset while the objects' keys serve.
   std::vector<Column> columns_;
   std::optional<Error> failed_;
 };

@@ -19,32 +19,32 @@ constexpr std::uint32_t kNotTaken = ByteRange::kMissing;
 
 /// How the samples of one catalogue become those of another.
 struct CopyRules {
-  /// The first place of this catalogue among those joined; nullopt: keys stay
-  /// as they are.
+  /// The number of places before this catalogue's first in the joined one;
+  /// nullopt: keys stay as they are.
   std::optional<std::size_t> first_place = std::nullopt;
-  /// Its keys say already which of its places they are of.
+  /// Its keys already name the place that they belong to.
   bool is_joined = false;
   bool keeps_etags = true;
-  /// By field of the new catalogue: the old one's.
+  /// By new field: the old one.
   std::vector<std::size_t> fields = {};
   /// By old label: the new one. Empty: labels stay.
   std::vector<std::int64_t> labels = {};
 };
 
-/// The key of a joined catalogue's object, behind `places` others.
+/// The key of an object in the joined catalogue, after `places` other places.
 std::string moved_key(std::string_view key, std::size_t places) {
   std::size_t place = 0;
   const auto [end, failed] =
       std::from_chars(key.data(), key.data() + key.size(), place);
   const auto digits = static_cast<std::size_t>(end - key.data());
-  // The key stays as it is; no part has it, so a read of it fails.
+  // The key stays as it is; no part has it, so reading it fails.
   if (failed != std::errc() || !key.substr(digits).starts_with('/')) {
     return std::string(key);
   }
   return joined_prefix(places + place) + std::string(key.substr(digits + 1));
 }
 
-/// Copies samples of one catalogue to the end of another's writer.
+/// Appends samples of one catalogue to another's writer.
 class Copier {
  public:
   Copier(const Catalogue& from, CatalogueWriter& to, CopyRules rules)
@@ -55,7 +55,7 @@ class Copier {
         taken_(from.objects(), kNotTaken) {}
 
   Result<void> copy(SampleId sample) {
-    // Objects first: a sample that is called as its object stores no key.
+    // Objects first: a sample named like its object stores no key.
     const std::vector<ByteRange> ranges = ranges_of(sample);
     to_.add_sample(from_.key(sample));
     for (std::size_t field = 0; field < ranges.size(); ++field) {
@@ -145,7 +145,7 @@ class Copier {
   std::vector<std::uint32_t> taken_;  // By old object: the new one.
 };
 
-/// "image: bytes, label: int64", in the order of names.
+/// "image: bytes, label: int64", sorted by name.
 std::string names_of(std::vector<FieldSpec> fields) {
   std::ranges::sort(fields, {}, &FieldSpec::name);
   std::string names;

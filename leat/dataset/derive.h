@@ -15,20 +15,20 @@
 
 namespace leat {
 
-/// The catalogue of these samples of `from`, in this order; one may come twice.
-/// Objects that none of them lies in are left out. Takes O(samples).
+/// A catalogue of these samples of `from`, in this order; a sample may come
+/// twice. Objects that hold none of them are left out. Takes O(samples).
 ///
 /// REQUIRES: each sample < from.samples().
 Result<Buffer> select_samples(const Catalogue& from,
                               std::span<const SampleId> samples);
 
-/// The prefix that a joined catalogue puts in front of the keys of objects of
-/// its part `part`: "2/".
+/// The prefix that a joined catalogue puts before the object keys of its part
+/// `part`: "2/".
 std::string joined_prefix(std::size_t part);
 
-/// The samples of all parts, one part after the other. The keys of objects
-/// begin with joined_prefix(); those of samples stay. It is of shards if all
-/// parts are. Fields come in the order of the first, classes are merged by name
+/// The samples of all parts, one part after the other. Object keys begin with
+/// joined_prefix(); sample keys stay. Its layout is kShards if all parts have
+/// that. Fields come in the order of the first part; classes are merged by name
 /// and labels renumbered: see merge_classes().
 ///
 /// `places` says of how many places each part is joined itself, 0 for one that
@@ -43,10 +43,10 @@ Result<Buffer> join_catalogues(
     std::span<const std::shared_ptr<const Catalogue>> parts,
     std::span<const std::size_t> places = {});
 
-/// To which of the named shares of a whole a sample belongs: a function of
-/// `seed` and `name` alone, so that samples that come later move no other.
+/// The share of a whole that a sample belongs to: a function of `seed` and
+/// `name` alone, so that samples added later move no other.
 ///
-/// The low half of XXH3-128 of the name, seeded, as a fraction of 2^64.
+/// Uses the low half of XXH3-128 of the name, seeded, as a fraction of 2^64.
 /// REQUIRES: `ends` rises and its last is 1: {0.9, 1} has shares 0 and 1.
 std::size_t share_of(std::string_view name, std::uint64_t seed,
                      std::span<const double> ends);

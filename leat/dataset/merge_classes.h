@@ -13,14 +13,14 @@ namespace leat {
 
 struct MergedClasses {
   std::vector<std::string> names;
-  /// By part, by its own number: the number in `names`. All are empty where
-  /// every part has the same classes.
+  /// By part, then by the part's own number: the index into `names`. All are
+  /// empty if every part has the same classes.
   std::vector<std::vector<std::int64_t>> numbers;
 };
 
-/// The names of all parts: the sorted union where each part's names are sorted,
-/// as those of folders are; else in order of first appearance. Parts that agree
-/// keep their order.
+/// The names of all parts: the sorted union if each part's names are sorted, as
+/// those of folders are; otherwise in order of first appearance. Parts that
+/// agree keep their order.
 ///
 /// REQUIRES: at least one part.
 /// Errors:
