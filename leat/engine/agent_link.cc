@@ -26,7 +26,7 @@ namespace leat {
 namespace {
 
 constexpr Nanoseconds kEvery = std::chrono::seconds(1);
-/// After the agent last asked for it.
+/// Samples are traced for this long after the agent last asked.
 constexpr Nanoseconds kTraced = std::chrono::seconds(4);
 
 double seconds(Nanoseconds time) {
@@ -51,9 +51,9 @@ WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
   const auto tell = [&](const JobCounter& counter, auto total) {
     wire.totals[&counter] = static_cast<double>(total);
   };
-  // Also in a next() that is not over: it asks.
+  // Includes the wait of a next() that has not returned yet.
   tell(counters::kWaitSeconds, seconds(rates.wait + rates.waiting));
-  // Requests and their prices, of one moment.
+  // The requests and their prices, read at one moment.
   tell(counters::kGets, rates.gets);
   tell(counters::kLists, rates.lists);
   tell(counters::kReadBytes, rates.read_bytes);
@@ -130,7 +130,7 @@ class PollingLink final : public AgentLink {
   }
 
   void say(const std::string& line) {
-    // An agent that reads nothing is spared further reports.
+    // An agent that has stopped reading is sent no further reports.
     if (unsent_.size() > kMostLineBytes) return;
     unsent_ += line;
     send();
@@ -171,7 +171,7 @@ class PollingLink final : public AgentLink {
     }
   }
 
-  /// The share stays as it is.
+  /// Drops the connection; the share stays as it is.
   void lose() {
     socket_ = OwnedFd();
     unsent_.clear();
@@ -179,7 +179,7 @@ class PollingLink final : public AgentLink {
 
   const AgentLinkOptions options_;
   const OwnedFd wake_;
-  // Used by the thread.
+  // Used by the link's thread alone.
   OwnedFd socket_;
   LineReader reader_;
   std::string unsent_;
@@ -213,7 +213,7 @@ std::string job_name(const Env& env, std::string_view command_line) {
     if (words[i] == "-m" && i + 1 < words.size()) {
       return std::string(words[i + 1]);
     }
-    if (words[i] == "-c") break;  // A program in a word.
+    if (words[i] == "-c") break;  // The program is the word itself.
     if (words[i] == "-W" || words[i] == "-X") {
       ++i;
     } else if (!words[i].starts_with('-')) {
@@ -233,7 +233,7 @@ std::string job_key(const Env& env, const std::string& dataset) {
     const auto id = value_of(env, name);
     if (id && *id != "none") return fmt::format("{} {} {}", name, *id, dataset);
   }
-  // Only one job of a node can be joined at such a place.
+  // Only one job on a node can rendezvous at such a place.
   const auto world = value_of(env, "WORLD_SIZE");
   const auto port = value_of(env, "MASTER_PORT");
   if (world && *world != "1" && port) {

@@ -20,37 +20,37 @@ struct AgentLinkOptions {
   std::vector<std::string> paths;  ///< agent_paths(); not empty.
   WireRegistration registration;
   std::function<LoaderRates()> rates;
-  std::function<const Metrics&()> metrics;  ///< With prices of now.
+  std::function<const Metrics&()> metrics;  ///< Includes current prices.
   std::function<void(const Share&)> set_share;
-  /// Hears the agent's pace for this job: see Loader::pace().
+  /// Receives the agent's pace for this job: see Loader::pace().
   std::function<void(const Pace&)> set_pace;
-  /// The other nodes' pace, if known: goes with each report.
+  /// The other nodes' pace, if known; sent with each report.
   std::function<std::optional<Pace>()> elsewhere;
-  /// The latest steps; called about once a second while somebody looks.
+  /// The latest steps; called about once a second while somebody watches.
   std::function<JobTrace()> trace;
 };
 
 /// Looks for an agent once a second, registers, then reports once a second and
-/// carries out what shares come. Without an agent nothing changes; when one
-/// dies the last share stays, and it is looked for again.
+/// applies the shares that come. Without an agent nothing changes. When an
+/// agent dies, the last share stays in force and the search begins again.
 ///
-/// Threads:  one of its own, "leat-link", which calls all functions.
-/// Lifetime: destruction hangs up and joins; the functions must live as long.
+/// Threads: one of its own, "leat-link", which calls all functions. Lifetime:
+/// destruction hangs up and joins the thread; the functions must outlive it.
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
 };
 std::unique_ptr<AgentLink> open_agent_link(AgentLinkOptions options);
 
-/// A key that is the same on all ranks of a job and on no other's of its time:
-/// with torchrun and Slurm their job's id, else the place where its ranks meet
-/// (MASTER_ADDR, MASTER_PORT and WORLD_SIZE), with the dataset; else this
-/// loader alone.
+/// A key that all ranks of a job share and no other job of that time has: under
+/// torchrun and Slurm the job's id; otherwise the place where its ranks meet
+/// (MASTER_ADDR, MASTER_PORT and WORLD_SIZE), with the dataset; otherwise a key
+/// for this loader alone.
 std::string job_key(const Env& env, const std::string& dataset);
 
-/// The name of a job for people: LEAT_JOB_NAME, else Slurm's name of it, else
-/// the script or program that runs. Takes nothing else from the command line,
-/// which may hold secrets. `command_line` is as /proc/self/cmdline has it.
+/// A readable name for a job: LEAT_JOB_NAME, or Slurm's name for it, or the
+/// script or program that runs. Takes nothing else from the command line, which
+/// may hold secrets. `command_line` is in the format of /proc/self/cmdline.
 std::string job_name(const Env& env, std::string_view command_line);
 
 }  // namespace leat

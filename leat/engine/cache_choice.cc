@@ -22,13 +22,13 @@ namespace {
 
 /// The usual upper bound of a decoded picture's size over that of its bytes.
 constexpr std::uint64_t kUsualGrowth = 12;
-/// Less than this is not worth a tier that nobody asked for.
+/// A tier smaller than this is not worth adding unasked.
 constexpr std::uint64_t kLeastBytes = 64 * kMiB;
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// MemAvailable: the memory that could be had without swapping.
+/// MemAvailable: the memory that can be had without swapping.
 std::uint64_t free_memory_bytes() {
   std::ifstream meminfo("/proc/meminfo");
   for (std::string word; meminfo >> word;) {
@@ -38,7 +38,7 @@ std::uint64_t free_memory_bytes() {
   return 0;
 }
 
-/// The nearest folder above `path` that is there.
+/// The nearest folder above `path` that exists.
 std::filesystem::path existing_part(std::filesystem::path path) {
   std::error_code error;
   path = std::filesystem::absolute(path, error);
@@ -48,7 +48,7 @@ std::filesystem::path existing_part(std::filesystem::path path) {
   return path;
 }
 
-/// The room of segments that are in `folder` already is as good as free.
+/// Segments that are already in `folder` count as free room.
 std::uint64_t free_disk_bytes(const std::string& folder) {
   struct statfs now {};
   if (::statfs(existing_part(folder).c_str(), &now) != 0) return 0;
@@ -70,7 +70,7 @@ bool is_in_memory(const std::string& folder) {
 
 void choose_sizes(CacheOptions& options, const CacheNeeds& needs,
                   const Limits& limits, const Env& env) {
-  // With pages that are not full.
+  // Includes partly filled pages.
   const std::uint64_t enough =
       needs.data_bytes * (needs.may_decode ? kUsualGrowth : 1) +
       needs.samples * needs.fields * record_cost(1);

@@ -22,14 +22,14 @@
 namespace leat {
 namespace {
 
-/// Ranges longer than this come in parts, each a record.
+/// Longer ranges are kept in parts, each a record.
 constexpr std::uint64_t kPartBytes = 8 * kMiB;
-/// The bytes that may wait to be written, beside the tiers: an eighth of them,
-/// within these.
+/// The bytes that may wait to be written, in addition to the tiers: an eighth
+/// of the tiers' bytes, within these bounds.
 constexpr std::uint64_t kLeastQueueBytes = 8 * kMiB;
 constexpr std::uint64_t kMostQueueBytes = 64 * kMiB;
-/// The tiers look for the writes of others this often; more often if they are
-/// other jobs, which may read the same at any time.
+/// How often the tiers look for records that others wrote; other jobs are
+/// looked at more often, for they may read the same data at any time.
 constexpr Nanoseconds kCatchUp = std::chrono::milliseconds(50);
 constexpr Nanoseconds kSharedCatchUp = std::chrono::milliseconds(10);
 
@@ -37,7 +37,7 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// The placement of the `index`-th tier; null: all samples.
+/// The placement for the `index`-th tier; null: all samples.
 std::function<bool(SampleId)> planned_for(const CacheNeeds& needs,
                                           std::size_t index) {
   if (needs.planned.empty()) return nullptr;
@@ -48,7 +48,7 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
                             const CacheOptions& options,
                             const CacheNeeds& needs,
                             std::function<bool(SampleId)> planned) {
-  // The other writers' policies know the rest.
+  // The other writers' policies manage the rest.
   const std::uint64_t limit =
       tier->options().limit_bytes / tier->options().expected_writers;
   const std::uint64_t records =
@@ -72,8 +72,8 @@ Result<CacheTier> plan_tier(CacheLevel level, std::unique_ptr<SegmentTier> tier,
       .keeps_copies = level == CacheLevel::kDisk && takes_late_uses};
 }
 
-/// Opens it for all local ranks if they can share it, else for this one alone:
-/// then `needs` has no exchange any more.
+/// Opens the tier for all local ranks if they can share it, otherwise for this
+/// one alone; then `needs` has no exchange any more.
 Result<std::unique_ptr<SegmentTier>> open_ram(std::uint64_t node_bytes,
                                               std::uint64_t source,
                                               CacheNeeds& needs, FileOps& ops,
@@ -124,8 +124,8 @@ Error with_remedy(Error error) {
                                    : "; name another folder in disk="));
 }
 
-/// The folder in which all jobs find each other: beside the records that they
-/// share.
+/// The folder in which all jobs find each other, beside their shared
+/// records.
 CacheSharing open_sharing(const CacheOptions& options, const CacheNeeds& needs,
                           std::uint64_t tier_bytes) {
   CacheSharing sharing;
@@ -146,15 +146,15 @@ CacheSharing open_sharing(const CacheOptions& options, const CacheNeeds& needs,
   } else {
     tell("do not know what the others have yet to read", board.error());
   }
-  // By their room: the bytes of samples, and the filling of pages.
+  // The room that they take: the samples' bytes and the pages' padding.
   const std::uint64_t bytes =
       needs.data_bytes + needs.samples * needs.fields * record_cost(1) / 2;
   sharing.keeps_bytes = needs.may_decode && bytes <= tier_bytes / 4 * 3;
   return sharing;
 }
 
-/// Behind the tiers of this node: a record that they have is not asked of a
-/// peer.
+/// Peers stand behind the tiers of this node: a record that a tier has is not
+/// asked of a peer.
 Result<std::unique_ptr<Store>> wrap_in_peers(OpenedStore& opened,
                                              const CacheOptions& options,
                                              const CacheNeeds& needs,
@@ -194,7 +194,7 @@ std::string exchange_base(const Env& env) {
   return value_of(env, "XDG_RUNTIME_DIR").value_or("/tmp");
 }
 
-/// Short: the name of a socket has 108 bytes.
+/// Kept short, for the name of a socket has at most 108 bytes.
 std::string folder_of(const Env& env, const std::string& job) {
   return fmt::format("{}/{}{}", exchange_base(env), kExchangePrefix,
                      xxh3_128(as_bytes(job)).hex());

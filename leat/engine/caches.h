@@ -21,45 +21,45 @@
 
 namespace leat {
 
-/// The facts that a job's tiers are made by.
+/// The facts about a job that determine its tiers.
 struct CacheNeeds {
-  std::uint64_t samples = 0;      ///< At most; so much is not taken for it.
-  std::uint64_t fields = 1;       ///< Byte fields a sample.
+  std::uint64_t samples = 0;      ///< An upper bound; costs no memory.
+  std::uint64_t fields = 1;       ///< Byte fields of a sample.
   std::uint64_t data_bytes = 0;   ///< Bytes of all objects.
-  std::uint32_t local_ranks = 1;  ///< That share the RAM.
-  /// Samples may be kept decoded, some with both records for a while.
+  std::uint32_t local_ranks = 1;  ///< They share the RAM.
+  /// Samples may be kept decoded, and for a while some have both records.
   bool may_decode = false;
-  /// The folder in which local ranks hand it to each other; empty if they are
-  /// not sure to be of one job: each then has its share to itself.
+  /// The folder in which local ranks hand the tier to each other. Empty if they
+  /// cannot be sure to be of one job: each then keeps its share to itself.
   std::string exchange;
-  /// The peer of each sample; null: its key draws it.
+  /// The peer of each sample; null: its key selects the peer.
   std::shared_ptr<const std::vector<std::uint16_t>> peer_of = nullptr;
-  /// Which samples each tier may hold, the fastest first; empty: all.
+  /// Which samples each tier may hold, fastest tier first; empty: all.
   std::vector<std::function<bool(SampleId)>> planned = {};
-  /// The catalogue's digest; asked by `is_shared`.
+  /// The catalogue's digest; needed for `is_shared`.
   Hash128 dataset = {};
 };
 
-/// The folder that the ranks of this node's job, and no others, agree on: named
-/// after the user, the launcher's word for the job (else the parent process)
+/// The folder that the ranks of this job on this node agree on, and no others.
+/// Named after the user, the launcher's id of the job (or the parent process)
 /// and `what` they read.
 std::string exchange_folder(const Env& env, std::string_view what);
 
-/// The folder that all jobs of this user and node agree on that read `what`.
+/// The folder that all jobs of this user and node that read `what` agree on.
 std::string shared_folder(const Env& env, std::string_view what);
 
-/// Removes what killed jobs of this user have left where those folders are.
+/// Removes what this user's killed jobs have left in those folders.
 void sweep_exchange_folders(const Env& env, FileOps& ops);
 
-/// The system that tiers stand on. Outlives them.
+/// The parts of the system that the tiers use. Outlives them.
 struct CacheGround {
   SystemFileOps ops;
   SteadyClock clock;
 };
 
-/// Fills in what `options` leave open: the limit of the disk; with `is_auto`,
-/// both tiers, from a quarter of the memory and half of the disk that are free,
-/// and not more than the data needs. Reads a few files; blocks.
+/// Fills in what `options` leave open: the disk's limit and, with `is_auto`,
+/// both tiers, from a quarter of the free memory and half of the free disk, but
+/// not more than the data needs. Reads a few files; blocks.
 ///
 /// Errors:
 ///   kInvalidArgument  no tier and no peer at all, a limit without a folder or
@@ -69,7 +69,7 @@ Result<CacheOptions> choose_cache(const CacheOptions& options,
                                   const CacheNeeds& needs, const Limits& limits,
                                   const Env& env);
 
-/// Doubts about options that ask for more than there is, a sentence each with
+/// Warnings about options that ask for more than there is, each a sentence with
 /// its remedy: more RAM than this process may have, or more of the disk than is
 /// free. Blocks as above.
 std::vector<std::string> doubts_about(const CacheOptions& options,
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Store>> wrap_in_cache(OpenedStore& opened,
                                              CacheGround& ground,
                                              Metrics* metrics);
 
-/// Bounds a tier of it from now on: see CachedStore::set_share().
+/// Sets a new bound for one of its tiers: see CachedStore::set_share().
 /// REQUIRES: `opened.cached` is set.
 void set_cache_share(const OpenedStore& opened, CacheLevel level,
                      std::optional<std::uint64_t> bytes);

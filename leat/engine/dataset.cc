@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-/// A kept catalogue is of no use to a user who may not read its objects.
+/// A kept catalogue does not help a user who may not read its objects.
 Result<void> check_kept(const OpenedStore& opened, const OpenedCatalogue& found,
                         const std::stop_token& stop) {
   if (found.source != CatalogueSource::kCache) return {};
@@ -91,7 +91,7 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
   LEAT_TRY(with_objects.index.objects,
            objects_of_inventory(inventory_url, opened, store, env));
   if (options.refresh.is_automatic()) {
-    // One that is gone is missed where a catalogue has to be made of it.
+    // A missing inventory matters only if a catalogue has to be made of it.
     auto version = version_of_inventory(inventory_url, store, env, stop);
     if (version) with_objects.index.objects_version = *std::move(version);
   }
@@ -125,8 +125,8 @@ Result<Dataset> open_manifest(std::span<const std::string> places,
                                        options.index, stop);
           },
           env, stop));
-  // The sources of derived objects have just been listed, and making one takes
-  // more than a byte.
+  // The sources of derived objects have just been listed, and reading one makes
+  // the whole object.
   if (store.derivation == nullptr) {
     LEAT_TRY_VOID(check_kept(opened, found, stop));
   }

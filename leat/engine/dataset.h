@@ -1,4 +1,4 @@
-// A dataset: its catalogue and the way to reach it.
+// A dataset: its catalogue and the way to reach its objects.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,43 +21,43 @@
 
 namespace leat {
 
-/// A catalogue and where its objects lie. A value: cheap to copy, never
+/// A catalogue and the place of its objects. A value: cheap to copy, and never
 /// changes.
 struct Dataset {
-  /// Without credentials; for a joined one: those of all its parts.
+  /// Without credentials; for a joined dataset, the URLs of all its parts.
   std::string url;
   StoreOptions store_options;
   std::shared_ptr<const Catalogue> catalogue;
-  std::string catalogue_source;  ///< The source of the catalogue, for people.
-  /// The time when the data was listed; the epoch if nobody knows. For a joined
-  /// dataset, that of the part that was listed first.
+  std::string catalogue_source;  ///< The source of the catalogue, readable.
+  /// The time when the data was listed; the epoch of the clock if unknown. For
+  /// a joined dataset, that of the part that was listed first.
   std::chrono::sys_seconds listed_at{};
-  /// The places of a joined dataset, in the order of join_catalogues(); else
-  /// empty.
+  /// The places of a joined dataset, in the order of join_catalogues(); empty
+  /// for any other.
   std::vector<StorePlace> parts;
-  /// The requests of opening it. The first loader that reads it takes them
-  /// over.
+  /// The requests that opening it took. The first loader that reads the dataset
+  /// takes them over.
   std::shared_ptr<Metrics> opening;
 };
 
-/// The dataset at `url` by a catalogue that was found. Logs what a user should
-/// know. `opening` has counted what finding it asked for.
+/// The dataset at `url`, with a catalogue that was found. Logs what a user
+/// should know. `opening` has counted the requests that found it.
 ///
 /// Errors: kInvalidArgument if there is no sample at all
 Result<Dataset> dataset_of(std::string_view url, const StoreOptions& store,
                            const OpenedCatalogue& found,
                            std::shared_ptr<Metrics> opening);
 
-/// `now` as it was by the catalogue of this digest, which has been replaced
-/// since; nullopt if that is gone. Blocks.
+/// The dataset of `now` as its catalogue with this digest had it, which has
+/// been replaced since; nullopt if that catalogue is gone. Blocks.
 ///
 /// Errors: as open_store()
 Result<std::optional<Dataset>> earlier_dataset(const Dataset& now,
                                                std::string_view digest,
                                                const Env& env);
 
-/// Opens the store at `url` and finds its catalogue, or lists and writes one.
-/// Blocks.
+/// Opens the store at `url` and finds its catalogue, or lists the store and
+/// writes a catalogue. Blocks.
 ///
 /// Errors: those of parse_url, open_store and open_or_build; kInvalidArgument
 /// if there is no sample at all.
@@ -65,8 +65,8 @@ Result<Dataset> open_dataset(std::string_view url, const StoreOptions& store,
                              const CatalogueOptions& options, const Env& env,
                              const std::stop_token& stop);
 
-/// The same; if a catalogue has to be made, its objects are read from the S3
-/// Inventory whose manifest.json is at `inventory_url`, and not listed. Blocks.
+/// As open_dataset(), but a new catalogue takes its objects from the S3
+/// Inventory whose manifest.json is at `inventory_url`. Blocks.
 ///
 /// Errors: as open_dataset() and objects_of_inventory()
 Result<Dataset> open_dataset_of_inventory(std::string_view url,
@@ -76,14 +76,14 @@ Result<Dataset> open_dataset_of_inventory(std::string_view url,
                                           const Env& env,
                                           const std::stop_token& stop);
 
-/// Makes a manifest when it is asked for. Errors: any
+/// Makes a manifest on demand. Errors: any
 using MakeManifest = std::function<Result<Manifest>()>;
 
 /// A dataset whose samples are the rows of a manifest; its keys lie below the
 /// one place, or begin with joined_prefix() of one of several. The catalogue is
-/// kept in the user's cache under `description`, which has to say all that the
-/// manifest says (a hash of it, for one); empty: it is not kept. `make` is
-/// asked if none is kept, on this thread, in one process of this node. Blocks.
+/// kept in the user's cache under `description`, which has to identify the
+/// manifest's contents (by a hash, say); empty: it is not kept. `make` is
+/// called if none is kept, on this thread, in one process of this node. Blocks.
 ///
 /// REQUIRES: at least one place.
 /// Errors: as open_dataset, build_from_manifest and `make`
@@ -104,29 +104,29 @@ Result<Dataset> open_tokens(std::string_view url, const StoreOptions& store,
                             const CatalogueOptions& options, const Env& env,
                             std::stop_token stop);
 
-/// These samples of `from`, in this order.
+/// Selects these samples of `from`, in this order.
 ///
 /// Errors:
 ///   kInvalidArgument  no sample, or one that `from` does not have
 Result<Dataset> select_samples(const Dataset& from,
                                std::span<const SampleId> samples);
 
-/// The samples of all of them, one dataset after the other.
+/// The samples of all the datasets, one dataset after the other.
 ///
 /// Errors: kInvalidArgument if there is none; as join_catalogues()
 Result<Dataset> join_datasets(std::span<const Dataset> datasets);
 
-/// The part of a store that one process may use.
+/// The part of a store's limits that one process may use.
 struct StoreShare {
   std::size_t max_in_flight = 1;
   std::size_t io_threads = 1;
-  std::size_t most_in_flight = 0;  ///< As StoreOptions has it.
-  /// As StoreOptions has it; 0: as that says.
+  std::size_t most_in_flight = 0;  ///< See StoreOptions.
+  /// See StoreOptions; 0: its default.
   std::uint64_t derived_bytes = 0;
 };
 
-/// Opens the place of a dataset, or all places of a joined one. `share` wins
-/// over the dataset's own options.
+/// Opens the place of a dataset, or all places of a joined one. `share`
+/// overrides the dataset's own options.
 Result<OpenedStore> open_store_of(const Dataset& dataset, StoreShare share,
                                   const Env& env, Metrics* metrics);
 

@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-/// Empty for a store that is no bucket of S3.
+/// Empty for a store that is not an S3 bucket.
 std::string bucket_of(const OpenedStore& store) {
   const auto url = parse_url(store.url);
   return url && url->scheme == "s3" ? url->authority : "";

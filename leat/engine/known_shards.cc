@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-/// The place where the bytes of a sample begin.
+/// The offset at which the bytes of a sample begin.
 std::uint64_t begin_of(const Catalogue& catalogue, SampleId sample) {
   std::uint64_t begin = ~std::uint64_t{0};
   for (std::size_t f = 0; f < catalogue.fields().size(); ++f) {

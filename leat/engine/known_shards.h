@@ -17,20 +17,20 @@ namespace leat {
 /// A run of shards whose members are known.
 struct StreamPart {
   std::shared_ptr<const Catalogue> catalogue;
-  /// The samples of the dataset before the part.
+  /// The number of samples of the dataset before the part.
   std::uint64_t first_sample = 0;
   std::uint64_t first_block = 0;
-  /// Its samples, from the first on, whose place in the order is known.
+  /// The end of its samples whose place in the order is known.
   std::uint64_t end = 0;
-  /// It is the whole dataset, and the rest of the epoch is in it.
+  /// It reaches the end of the dataset, and of the epoch.
   bool is_last = false;
 };
 
-/// The findings about one shard, which need no others.
+/// The findings about one shard that need no others.
 struct ShardFindings {
   ScannedShard scanned;
   std::vector<FieldSpec> fields;
-  std::shared_ptr<const Catalogue> catalogue;  ///< Null: it has no sample.
+  std::shared_ptr<const Catalogue> catalogue;  ///< Null: it has no samples.
 };
 
 /// Errors: kCorrupt, as ShardCatalogue::add()
@@ -38,9 +38,9 @@ Result<ShardFindings> find_in(const ShardToScan& shard, ScannedShard scanned,
                               const std::vector<std::string>& classes,
                               EtagKind etags);
 
-/// The knowledge of shards from the first on: their fields, the first sample of
+/// All that is known of the shards so far: their fields, the first sample of
 /// each block, and which windows of blocks are final. A window is final once
-/// all its blocks are known, for blocks never reach over the end of a shard.
+/// all its blocks are known, as no block reaches past a shard's end.
 ///
 /// Threads:  one at a time.
 /// Lifetime: `shards` and `classes` outlive it.
@@ -50,34 +50,34 @@ class KnownShards {
               const std::vector<std::string>& classes, EtagKind etags,
               std::uint64_t window_blocks);
 
-  /// Adds the next shard. Without its members, if `keeps_members` is false: no
-  /// part of it can be made then.
+  /// Adds the next shard. If `keeps_members` is false, adds it without its
+  /// members; no part of it can be made then.
   void add(ShardFindings found, bool keeps_members);
 
   std::size_t size() const { return known_.size(); }
   std::uint64_t samples() const { return samples_; }
-  /// In order of their first appearance.
+  /// In the order of their first appearance.
   const std::vector<FieldSpec>& fields() const { return fields_; }
-  /// How many of them the shards up to this one have.
+  /// The number of these fields that the shards up to this one have.
   std::size_t fields_up_to(std::size_t shard) const;
 
-  /// The first block of the window of a position; the number of blocks in final
-  /// windows where that is not known yet.
+  /// The first block of the window at a position; the number of blocks in final
+  /// windows if that window is not known yet.
   std::uint64_t window_block(std::uint64_t position) const;
-  /// Up to which sample a part from `position` on may go: whole windows that
-  /// hold a global batch, as few or as many as there are.
+  /// The sample up to which a part from `position` on may go: whole windows
+  /// that hold a global batch, as few or as many as there are.
   std::optional<std::uint64_t> next_end(std::uint64_t position,
                                         std::uint64_t global_batch,
                                         bool is_smallest) const;
-  /// The shards that blocks from `block` on lie in, up to the sample `end`.
-  /// Forgets the members of those before.
+  /// Makes the part from `block` on, up to the sample `end`. Forgets the
+  /// members of the shards before it.
   Result<StreamPart> make_part(std::uint64_t block, std::uint64_t end);
   /// The shard of the last sample before `end`.
   std::size_t last_shard(std::uint64_t end) const;
 
-  /// The begin of a block's bytes; behind all that is known if it is not.
+  /// The begin of a block's bytes; if unknown, the end of all that is known.
   AheadPlace place_of(std::uint64_t block) const;
-  /// The same for the windows from that of `from_block` to that of `position`.
+  /// The same for the windows between those of `from_block` and `position`.
   std::vector<AheadPlace> places_of_windows(std::uint64_t from_block,
                                             std::uint64_t position) const;
 

@@ -13,10 +13,10 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kMostFileBytes = 1 << 20;
-/// Dollars: a higher figure is no price of a machine.
+/// Dollars. A machine never costs more, so a higher figure is a mistake.
 constexpr double kMostNodePerHour = 1e6;
 
-/// 0 if nobody says.
+/// 0 if it is not set.
 Result<double> read_node_per_hour(const Env& env) {
   const auto told = value_of(env, "LEAT_NODE_PER_HOUR");
   if (!told) return 0.0;
@@ -61,7 +61,7 @@ std::string host_of(std::string_view url) {
   return host;
 }
 
-/// It is `domain`, or lies in it.
+/// Whether `host` is `domain` or lies in it.
 bool is_in(std::string_view host, std::string_view domain) {
   if (!host.ends_with(domain)) return false;
   host.remove_suffix(domain.size());
@@ -96,7 +96,7 @@ Result<Pricing> read_pricing(const Env& env,
   LEAT_TRY(pricing.billing.node_per_hour, read_node_per_hour(env));
   LEAT_TRY(pricing.billing.is_behind_nat, read_nat(env));
   const auto told = value_of(env, "LEAT_PROVIDER");
-  if (told) {  // Also over files: errors are reported at once.
+  if (told) {  // Read for files too, so that errors show early.
     auto prices = read_prices(env, *told);
     if (!prices) return std::move(prices).error().while_doing("LEAT_PROVIDER");
     pricing.prices = *std::move(prices);
@@ -124,7 +124,7 @@ LedgerCounts counts_of(const Metrics& metrics,
 
 LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing) {
   const RunCost cost = cost_of(counts.usage, pricing.prices, pricing.billing);
-  // Nodes stand still as long as their accelerators do, taken together.
+  // A node stands still for as long as its accelerators do, taken together.
   const Usage stalled{.node_hours = counts.stalled_accelerator_seconds / 3600 /
                                     counts.accelerators_a_node};
   LedgerDollars dollars{

@@ -13,21 +13,21 @@
 
 namespace leat {
 
-/// The provider and prices that something is counted at.
+/// The provider and prices that usage is counted with.
 struct Pricing {
-  std::string provider;  ///< Empty: none is known, and requests have no price.
+  std::string provider;  ///< Empty: unknown, and requests have no price.
   Prices prices = {};
   Billing billing = {};
 };
 
-/// The provider of an http(s) URL, by its host: "s3" for AWS, "gcs" for Google;
-/// empty for others, whose prices are unknown here.
+/// The provider of an http(s) URL, found by its host: "s3" for AWS, "gcs" for
+/// Google; empty for others, whose prices are unknown here.
 std::string provider_at(std::string_view url);
 
-/// By the environment: LEAT_PROVIDER (else `provider`, the store's; empty for
-/// files, which cost nothing in any case), LEAT_PRICES, a file that replaces
-/// the shipped prices, LEAT_NAT, 1 behind a NAT gateway, and
-/// LEAT_NODE_PER_HOUR, dollars.
+/// Reads the environment: LEAT_PROVIDER (default: `provider`, the store's;
+/// empty for files, which cost nothing in any case), LEAT_PRICES, a file that
+/// replaces the shipped prices, LEAT_NAT, 1 behind a NAT gateway, and
+/// LEAT_NODE_PER_HOUR, in dollars.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable that says nothing of the kind
@@ -37,22 +37,22 @@ Result<Pricing> read_pricing(const Env& env,
 
 struct LedgerCounts {
   Usage usage = {};
-  /// Seconds that all accelerators together stood still for data.
+  /// Seconds for which all accelerators together stood idle for want of data.
   double stalled_accelerator_seconds = 0;
   std::uint32_t accelerators_a_node = 1;
-  /// Joules of the machine's processors and accelerators, for all programs.
+  /// Joules of the machine's processors and accelerators, of all programs.
   std::optional<double> processor_joules = {};
   std::optional<double> accelerator_joules = {};
 };
 
-/// The counts of a loader's rank, by its metrics; without energy.
+/// The counts of one rank of a loader, from its metrics; without energy.
 LedgerCounts counts_of(const Metrics& metrics,
                        std::uint32_t accelerators_a_node);
 
 struct LedgerDollars {
-  std::optional<double> requests;  ///< None: no provider is known.
+  std::optional<double> requests;  ///< None: the provider is unknown.
   std::optional<double> transfer;
-  double stalled = 0;  ///< 0 where nobody says what a node costs.
+  double stalled = 0;  ///< 0 if the cost of a node is unknown.
 };
 
 LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing);
@@ -60,7 +60,7 @@ LedgerDollars dollars_of(const LedgerCounts& counts, const Pricing& pricing);
 /// A JSON object. Unknown values are left out.
 std::string to_json(const LedgerCounts& counts, const Pricing& pricing);
 
-/// Brings those metrics up to date that follow from others, and from `energy`.
+/// Updates the metrics that follow from others and from `energy`.
 void price_metrics(Metrics& metrics, std::uint32_t accelerators_a_node,
                    const Pricing& pricing, const EnergyCount::Joules& energy);
 

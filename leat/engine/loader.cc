@@ -36,7 +36,7 @@ Loader::Loader(std::unique_ptr<Machine> machine)
 
 Loader::~Loader() {
   if (machine_ != nullptr && getpid() != machine_->pid) {
-    // The threads are not in this process: ending them would hang.
+    // The threads do not exist in this process: joining them would hang.
     (void)machine_.release();
     return;
   }
@@ -63,11 +63,11 @@ Result<Loader::Iteration> Loader::begin() {
   const TimePoint entered = SteadyClock().now();
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;  // Ends outside the lock.
+  std::shared_ptr<EpochRun> old;  // Destroyed outside the lock.
   std::shared_ptr<EpochRun> unused;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
-  if (m.position.is_within_epoch()) {  // It was left in the middle.
+  if (m.position.is_within_epoch()) {  // The epoch was left before its end.
     m.account->tell_left_early();
     old = m.jump_to(m.position.epoch + 1, 0);
   } else if (m.position.has_ended || m.position.failure) {
@@ -106,7 +106,7 @@ Result<Loader::Next> Loader::next_within(Iteration iteration,
   (void)run->wait_within(timeout);
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_current(iteration));
-  // Another thread may have taken what this one waited for.
+  // Another thread may have taken the batch that this one waited for.
   if (m.position.failure) return *m.position.failure;
   if (m.position.has_ended) return Next::end();
   if (m.runs->current() != run) return Next::not_yet();
@@ -159,7 +159,7 @@ Result<Loader::Next> Loader::peek_within(Nanoseconds timeout) {
     return Next::not_yet();
   }
   (void)run->wait_within(timeout);
-  const MutexLock lock(m.mutex);  // Nobody takes the batch meanwhile.
+  const MutexLock lock(m.mutex);  // Nobody else takes the batch meanwhile.
   LEAT_TRY_VOID(m.check_open());
   if (run != m.runs->current()) return Next::not_yet();
   const EpochRun::State state = run->wait_within(Nanoseconds(0));
@@ -179,7 +179,7 @@ Result<void> Loader::set_epoch(std::uint64_t epoch) {
   LEAT_TRY_VOID(m.check_open());
   if (m.position.epoch == epoch && !m.position.has_delivered &&
       !m.position.has_ended && (m.position.is_resuming || m.position.at == 0)) {
-    return {};  // It is there already.
+    return {};  // The batch is already there.
   }
   m.position.is_resuming = false;
   old_next = m.runs->drop_next_unless(epoch);
@@ -191,7 +191,7 @@ Result<void> Loader::give_order(std::uint64_t epoch, GivenEpoch given,
                                 bool starts) {
   Machine& m = *machine_;
   LEAT_TRY(const Machine::Visit visit, m.enter());
-  std::shared_ptr<EpochRun> old;  // End outside the lock.
+  std::shared_ptr<EpochRun> old;  // Destroyed outside the lock.
   std::shared_ptr<EpochRun> old_next;
   const MutexLock lock(m.mutex);
   LEAT_TRY_VOID(m.check_open());
@@ -238,7 +238,7 @@ std::string Loader::state() const {
   const Machine& m = *machine_;
   const MutexLock lock(m.mutex);
   LoaderState state = m.state_now();
-  // With nothing left of it the epoch is over: the next one is what goes on.
+  // If nothing is left of the epoch, it is over, and the next one begins.
   if (m.position.at != 0 && m.schedule->catalogue() != nullptr &&
       m.schedule->samples_in(m.position.epoch)) {
     const Result<Steps> left =
@@ -371,9 +371,9 @@ void Loader::settle_cache() {
 
 void Loader::close() {
   Machine& m = *machine_;
-  if (getpid() != m.pid) return;  // The threads are not in this process.
+  if (getpid() != m.pid) return;  // The threads do not exist in this process.
   const MutexLock closing(m.closing);
-  m.control->end();  // Its threads call us.
+  m.control->end();  // Its threads call this loader.
   Runs::Left old;
   {
     const MutexLock lock(m.mutex);
@@ -381,7 +381,7 @@ void Loader::close() {
     m.is_closed = true;
     old = m.runs->end();
   }
-  if (old.run != nullptr) old.run->stop();  // Wakes who waits in it.
+  if (old.run != nullptr) old.run->stop();  // Wakes the threads waiting in it.
   if (old.next != nullptr) old.next->stop();
   if (m.parts != nullptr) m.parts->stop();
   {
@@ -389,9 +389,9 @@ void Loader::close() {
     while (m.visits != 0) m.left.wait(lock);
   }
   old = {};
-  if (m.parts != nullptr) m.parts->end_scan();  // It uses the store.
+  if (m.parts != nullptr) m.parts->end_scan();  // The scan uses the store.
   m.opened.end();
-  m.parts.reset();  // Threads of the store have given its memory back.
+  m.parts.reset();  // By now the store's threads have given back their memory.
   m.account->close_trace();
 }
 

@@ -1,4 +1,4 @@
-// The loader: batches of a dataset, in an order that is a function.
+// The loader: batches of a dataset, in a reproducible order.
 #pragma once
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ class Loader {
                                               LoaderOptions options,
                                               const Env& env);
   /// If shards have no catalogue, begins to read them: the first epoch indexes
-  /// them, and keeps the catalogue.
+  /// them and keeps the catalogue.
   static Result<std::unique_ptr<Loader>> open(LoaderSource source,
                                               LoaderOptions options,
                                               const Env& env);
@@ -57,7 +57,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// One pass over an epoch; a later one ends it.
+  /// One pass over an epoch; starting a later one ends it.
   struct Iteration {
     std::uint64_t number = 0;
   };
@@ -72,7 +72,7 @@ class Loader {
 
     bool is_not_yet() const { return state_ == State::kNotYet; }
     bool is_end() const { return state_ == State::kEnd; }
-    /// REQUIRES: neither of these.
+    /// REQUIRES: the result is a batch.
     Batch& batch() { return batch_; }
 
    private:
@@ -82,8 +82,8 @@ class Loader {
     Batch batch_;
   };
 
-  /// Starts the next epoch if the running one has delivered a batch, else goes
-  /// on with it; after load_state() at the position loaded.
+  /// Starts the next epoch if the running one has delivered a batch, otherwise
+  /// continues it; after load_state(), at the position loaded.
   Result<Iteration> begin();
 
   /// Waits for the next batch, at most `timeout`.
@@ -95,28 +95,28 @@ class Loader {
   ///   kResourceExhausted  one batch does not fit into `memory_bytes`
   ///   others              what the store said once retries were exhausted
   Result<Next> next_within(Iteration iteration, Nanoseconds timeout);
-  /// next_within() without end.
+  /// next_within() without a timeout.
   Result<Next> next(Iteration iteration);
 
-  /// A copy of the batch that next() would bring; moves nothing. Waits at most
-  /// `timeout`.
+  /// A copy of the batch that next() would return; does not advance. Waits at
+  /// most `timeout`.
   Result<Next> peek_within(Nanoseconds timeout);
 
-  /// begin() will start `epoch`, unless it is the one that load_state() is in.
+  /// begin() will start `epoch`, unless load_state() has set a position in it.
   Result<void> set_epoch(std::uint64_t epoch);
 
-  /// Tells the order of an epoch, or of a part of it that begins at
-  /// `given.first`, replacing earlier calls. With `starts`, begin() starts
-  /// there. REQUIRES: options().is_given.
+  /// Gives the order of an epoch, or of the part of it that begins at
+  /// `given.first`, replacing earlier calls. With `starts`, begin() starts at
+  /// that part. REQUIRES: options().is_given.
   ///
   /// Errors:
   ///   kInvalidArgument  as GivenOrder::give(); load_state() is within that
   ///                     epoch, and its order was another
   Result<void> give_order(std::uint64_t epoch, GivenEpoch given, bool starts);
-  /// How many samples epochs have that are yet to be told.
+  /// Sets how many samples an epoch has whose order is not given yet.
   /// REQUIRES: options().is_given.
   void expect_order_of(std::uint64_t samples);
-  /// The epoch that begin() would start, or go on with.
+  /// The epoch that begin() would start or continue.
   std::uint64_t next_epoch() const;
 
   /// The delivered position, as JSON: a few numbers, good for every rank and
@@ -128,69 +128,69 @@ class Loader {
   ///                     or shuffle; the message names both values
   Result<void> load_state(std::string_view json);
 
-  /// Batches that this rank gets in a whole epoch; nullopt while shards have
-  /// yet to be indexed, or the order is yet to be told.
+  /// The number of batches of this rank in a whole epoch; nullopt while shards
+  /// have yet to be indexed, or the order has yet to be given.
   std::optional<std::uint64_t> length() const;
-  /// Batches of the running epoch that are yet to come; nullopt as above.
+  /// The number of batches that remain in the running epoch; nullopt as above.
   std::optional<std::uint64_t> remaining() const;
-  /// Without a catalogue while shards have yet to be indexed.
+  /// Has no catalogue while shards have yet to be indexed.
   Dataset dataset() const;
-  /// The options with the open ones chosen: threads, max_in_flight,
+  /// The options with defaults filled in: threads, max_in_flight,
   /// memory_bytes.
   const LoaderOptions& options() const;
   Rank rank() const;
   /// The names of the fields of a batch, in their order; none while shards have
   /// yet to be indexed.
   std::vector<std::string> field_names() const;
-  /// How samples are dealt to ranks, in words: the same on all of them, or
+  /// Describes how samples are dealt to ranks. All ranks must agree on it, or
   /// their batches do not fit together.
   std::string dealing() const;
 
-  /// One entry for each epoch that was begun, the latest last.
+  /// One entry for each epoch that has begun, the latest last.
   std::vector<EpochStats> stats() const;
-  /// The same for the last minute, in any epoch.
+  /// The same for the last minute, across epochs.
   RecentStalls recent() const;
-  /// Prices and energy in them are as of this call.
+  /// Prices and energy are brought up to date by this call.
   std::shared_ptr<const Metrics> metrics() const;
   /// Its requests and their cost so far, as to_json(LedgerCounts).
   std::string ledger() const;
-  /// The provider of its data: see OpenedStore.
+  /// The provider that holds its data: see OpenedStore.
   const std::optional<std::string>& provider() const;
 
-  /// Its totals since it was opened. Any thread, at any time.
+  /// Its totals since it was opened. May be called from any thread at any time.
   LoaderRates rates() const;
   /// The waits of the latest steps that were delivered and not yet taken, at
-  /// most 1,024; the oldest first. For one reader.
+  /// most 1,024, the oldest first. Meant for one reader.
   std::vector<StepWait> take_waits();
-  /// Bounds threads, requests in flight, bandwidth and cache of this rank from
-  /// now on. A nullopt leaves the bound of the options, which are the most in
-  /// any case. The tuner chooses within the bounds; if it is off, all is used.
-  /// Nothing is cancelled: surplus work ends and is not begun again. Neither
-  /// order nor content depends on it. If the cache holds more than its new
-  /// bytes, the plan drops the records that are used furthest in the future;
-  /// bytes that are added are there at once.
+  /// Bounds this rank's threads, requests in flight, bandwidth and cache from
+  /// now on. A nullopt restores the bound set by the options, which is never
+  /// exceeded. The tuner chooses within the bounds; if it is off, all is used.
+  /// Nothing is cancelled: surplus work finishes and is not started again.
+  /// Neither order nor content depends on it. If the cache holds more than its
+  /// new bound, the plan drops the records whose next use is furthest away;
+  /// added bytes can be used immediately.
   void set_share(const Share& wanted);
   /// The most that set_share() can give.
   Share most_share() const;
-  /// For a job of several nodes: the pace of a rank here, by the agent of this
-  /// node; nullopt as long as it has told none. The caller tells the other
-  /// nodes.
+  /// For a job of several nodes: the pace of a rank on this node, as its agent
+  /// reports it; nullopt until the agent has reported one. The caller passes it
+  /// to the other nodes.
   std::optional<Pace> pace() const;
-  /// The paces of the other nodes, all of them joined(), for the agent.
+  /// Sets the paces of the other nodes, combined by joined(), for the agent.
   void set_pace_elsewhere(const Pace& pace);
 
-  /// The changes of its tuner, and those of its share of the node's caches, the
-  /// latest last; at most the last 1,000 of each.
+  /// The changes that its tuner made, and those of its share of the node's
+  /// caches, the latest last; at most the last 1,000 of each.
   std::vector<Decision> decisions() const;
-  /// Explains the limit of its speed, by the latest observations. None: too
+  /// Explains what limits its speed, from the latest observations. None: too
   /// little was seen, or the tuner is off.
   std::optional<Explanation> explanation() const;
 
-  /// Waits until what its cache was offered so far is written, or was not
-  /// taken. At once without a cache.
+  /// Waits until all that its cache was offered so far is written or was
+  /// refused. Returns immediately without a cache.
   void settle_cache();
 
-  /// Ends everything that runs. Batches stay. May be called twice.
+  /// Stops everything that runs. Batches stay valid. May be called twice.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// A loader's options. Every name is the same in Python and in `leat`.
+// A loader's options. Every option has the same name in Python and in `leat`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,19 +21,19 @@
 
 namespace leat {
 
-/// Whether and from where threads and requests in flight are tuned
+/// Whether threads and requests in flight are tuned, and from which values on
 /// (tune/tuner.h). `threads` and `max_in_flight` are then upper bounds.
 struct TuneOptions {
   bool is_on = true;  ///< LEAT_TUNE=off in the environment turns it off.
-  /// For this rank, to begin with; 0: as many as without tuning.
+  /// The first value for this rank; 0: as many as without tuning.
   std::size_t start_threads = 0;
   std::size_t start_in_flight = 0;
   /// A file for the tuner's observations, for `leat explain --replay`; empty:
-  /// none. With several ranks each has its own, as `LoaderOptions::trace`.
+  /// none. With several ranks each writes its own: see `LoaderOptions::trace`.
   std::string trace;
 };
 
-/// More than these are a slip of the pen.
+/// A larger number is taken for a typing error.
 inline constexpr std::size_t kMostThreads = 4096;
 inline constexpr std::size_t kMostInFlight = std::size_t{1} << 20;
 
@@ -42,58 +42,58 @@ struct LoaderOptions {
   std::uint64_t global_batch_size = 0;
   /// Samples a step of each rank; 0 if `global_batch_size` is given instead.
   std::uint64_t batch_size = 0;
-  /// Our rank; nullopt asks the launcher's environment.
+  /// The rank of this process; nullopt asks the launcher's environment.
   std::optional<Rank> rank;
 
   ShuffleChoice shuffle = ShuffleChoice::kAuto;
-  /// Draws samples by weight, with replacement; null: it does not. `shuffle`
-  /// then only says whether a tail is dropped.
+  /// Draws samples by weight, with replacement; null: no such draws. `shuffle`
+  /// then only decides whether a tail is dropped.
   std::shared_ptr<const WeightedOrder> weights = nullptr;
-  /// Loader::give_order() says the order of each epoch before it begins.
+  /// Loader::give_order() sets the order of each epoch before it begins.
   bool is_given = false;
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
   std::uint32_t shuffle_window = 16;
-  /// Deals the samples of a step so that caches meet them again. The same on
-  /// all ranks, as must be `cache` with kRemap or kBalance, whose sizes must be
-  /// given: each rank simulates the caches of all.
+  /// Deals the samples of a step so that they meet the caches that hold them.
+  /// Must be the same on all ranks. So must `cache` with kRemap or kBalance,
+  /// whose sizes must be given: each rank simulates the caches of all.
   Locality locality = Locality::kNone;
   /// nullopt: dropped if shuffled, kept if not.
   std::optional<bool> drop_last;
-  /// Fills the last step with the epoch's first positions. `valid`, which is
-  /// false of these, comes if `fields` names it or with `ids`.
+  /// Fills the last step with the epoch's first positions. Adds `valid`, false
+  /// for these, with `ids` or if `fields` names it.
   bool pad = false;
-  /// Ranks may have one batch more than others. Else a kept tail that would
-  /// leave some without is refused.
+  /// Ranks may have one batch more than others. Otherwise a kept tail that
+  /// leaves some ranks without a batch is refused.
   bool join = false;
-  /// How many epochs there will be, if known: nothing is fetched past them.
+  /// The number of epochs, if known: nothing is fetched past them.
   std::optional<std::uint64_t> epochs;
 
   std::vector<OpSpec> ops;
   std::vector<std::string> fields;  ///< Empty: all of them.
-  /// The receiver of the batches takes their samples apart: these may have any
+  /// The receiver of a batch takes its samples apart, so they may differ in
   /// shape.
   bool has_collate = false;
-  bool ids = false;  ///< Adds `index`, `key` and, padded, `valid`.
+  bool ids = false;  ///< Adds `index`, `key` and, if padded, `valid`.
   OnError on_error = OnError::kRaise;
   bool hashes = true;  ///< Order and content hashes in stats().
-  /// Says in the log where an epoch of a second or more has waited.
+  /// Logs what an epoch of a second or more has waited for.
   bool tells_verdict = true;
 
-  /// Bytes that this node's ranks may hold on the way, together; nullopt: 2
-  /// GiB, but at most a quarter of what this process may use.
+  /// The most bytes that this node's ranks together may hold in preparation;
+  /// nullopt: 2 GiB, but at most a quarter of what this process may use.
   std::optional<std::uint64_t> memory_bytes;
-  /// Threads that decode on this node; 0: as many as it may use CPUs.
+  /// Decoding threads on this node; 0: one for each usable CPU.
   std::size_t threads = 0;
   /// Requests in flight on this node; 0: 128.
   std::size_t max_in_flight = 0;
-  /// Reads ahead as DELI does, to compare with: in fetches of F samples, when T
-  /// or fewer of those asked for are left, and nothing of the next epoch.
-  /// nullopt: as far as plan/lookahead.h says.
+  /// Reads ahead as DELI does, for comparison: in fetches of F samples, when T
+  /// or fewer remain of those requested, and never into the next epoch.
+  /// nullopt: reads as far ahead as plan/lookahead.h says.
   std::optional<FetchAheadOptions> fetch_ahead;
   /// Keeps what was fetched for later epochs; nullopt: nothing is kept.
   std::optional<CacheOptions> cache;
-  /// A file for a trace (trace.h); empty: none. With several ranks each has
+  /// A file for a trace (trace.h); empty: none. With several ranks each writes
   /// its own: "t.json" becomes "t.rank3.json".
   std::string trace;
   TuneOptions tune;

@@ -14,8 +14,8 @@ std::uint64_t count_of(const Metrics& metrics, Metric which) {
 
 void add_counts(const Metrics& metrics, LoaderRates& rates) {
   rates.batches = count_of(metrics, Metric::kPipelineBatches);
-  // As their time and bytes: once they are over. In this order, so that what
-  // is sent meanwhile makes them fewer.
+  // Counted like their time and bytes: when they are over. Read in this order,
+  // so that a request sent meanwhile lowers the difference.
   const std::uint64_t sent = count_of(metrics, Metric::kStoreReads);
   rates.reads =
       sent - std::min(sent, count_of(metrics, Metric::kStoreInFlight));

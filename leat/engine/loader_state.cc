@@ -74,7 +74,7 @@ std::string to_json(const LoaderState& state) {
 
 namespace {
 
-/// Nullopt if it is anything but a list of whole numbers.
+/// Nullopt if it is not a list of whole numbers.
 std::optional<std::vector<std::uint64_t>> numbers_in(
     const nlohmann::json& list) {
   if (!list.is_array()) return std::nullopt;
@@ -92,7 +92,7 @@ std::string_view order_of(const LoaderState& state) {
 }
 
 Result<void> check_drawn(const DrawnState& saved, const DrawnState& mine) {
-  if (!saved.is_by_weight) return {};  // Its order is told later.
+  if (!saved.is_by_weight) return {};  // Its order is given later.
   if (saved.digest != mine.digest) {
     return differs("weights", saved.digest, mine.digest,
                    "give the same weights=");
@@ -104,7 +104,7 @@ Result<void> check_drawn(const DrawnState& saved, const DrawnState& mine) {
   return {};
 }
 
-/// A state of one rank goes on there alone.
+/// The state of one rank can be continued by that rank alone.
 Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
   const auto name = [](Rank rank) {
     return fmt::format("{} of {}", rank.rank, rank.world_size);
@@ -124,7 +124,7 @@ Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
   return {};
 }
 
-/// A user who lists again on each start must know how not to.
+/// Tells a user whose data is listed again on each start how to avoid that.
 constexpr std::string_view kChanged =
     "the data has changed since, or is another dataset. The catalogue that it "
     "was saved with is not kept on this machine any more; where epochs are "
@@ -234,7 +234,7 @@ Result<void> check_compatible(const LoaderState& saved,
   if (saved.left_behind) LEAT_TRY_VOID(check_rank(saved, mine));
   std::optional<std::uint64_t> samples =
       mine.samples ? mine.samples : saved.samples;
-  if (mine.drawn) samples.reset();  // Epochs have a size of their own.
+  if (mine.drawn) samples.reset();  // Epochs have their own size.
   if (mine.drawn && mine.drawn->is_by_weight) {
     samples = mine.drawn->samples_per_epoch;
   }

@@ -1,4 +1,4 @@
-// The part of a loader that a checkpoint keeps.
+// The part of a loader's state that a checkpoint keeps.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,36 +12,36 @@
 
 namespace leat {
 
-/// The source of an order that is no permutation.
+/// The source of an order that is not a permutation.
 struct DrawnState {
-  bool is_by_weight = false;  ///< Else somebody says it: a sampler.
+  bool is_by_weight = false;  ///< Otherwise a sampler gives it.
   /// The digest of the weights; for a sampler, of the running epoch's order.
-  /// Empty: it is not known yet.
+  /// Empty: unknown as yet.
   std::string digest;
-  /// Positions an epoch; for a sampler 0.
+  /// Positions of an epoch; for a sampler 0.
   std::uint64_t samples_per_epoch = 0;
 };
 
 /// The delivered position and the inputs of the order: a few numbers, the same
-/// on every rank, unless samples were passed over.
+/// on every rank, unless samples were skipped.
 struct LoaderState {
-  /// Written as 1 where nothing was passed over.
+  /// Written as 1 if nothing was skipped.
   static constexpr int kVersion = 2;
 
   std::uint64_t epoch = 0;
-  std::uint64_t position = 0;  ///< Samples delivered of it, over all ranks.
+  std::uint64_t position = 0;  ///< Samples of it delivered, over all ranks.
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
-  /// The samples of the dataset. Nullopt, for a stream alone: not known yet.
+  /// The number of samples. Nullopt, for a stream alone: unknown as yet.
   std::optional<std::uint64_t> samples;
-  /// The catalogue's digest; for a stream, that of the objects' keys and sizes,
-  /// which are known before their members are.
+  /// The catalogue's digest; for a stream, the digest of the objects' keys and
+  /// sizes, which are known before their members.
   std::string catalogue;
   Shuffle shuffle = Shuffle::kNone;
   std::uint32_t shuffle_window = 0;
   std::optional<DrawnState> drawn = std::nullopt;  ///< For kDrawn.
-  /// Positions of one rank that samples which were cached overtook
-  /// (plan/ready_first.h). Nullopt: nothing did, on any rank.
+  /// Positions of one rank that were overtaken by cached samples
+  /// (plan/ready_first.h). Nullopt: none was overtaken, on any rank.
   std::optional<std::vector<std::uint64_t>> left_behind = std::nullopt;
   Rank rank = {};  ///< The rank that they belong to.
 };
@@ -51,7 +51,7 @@ std::string to_json(const LoaderState& state);
 /// Errors: kInvalidArgument: not a state, or of a newer version.
 Result<LoaderState> parse_state(std::string_view json);
 
-/// Errors: kInvalidArgument if `saved` cannot go on with `mine`: other data,
+/// Errors: kInvalidArgument if `saved` cannot continue as `mine`: other data,
 ///           weights, seed or shuffle, or a position past the end; for a state
 ///           with positions left behind, another rank or number of ranks. The
 ///           global batch may differ, except for such a state on several ranks:

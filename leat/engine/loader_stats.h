@@ -1,4 +1,4 @@
-// A loader's report of its epochs.
+// A loader's report on its epochs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@ namespace leat {
 /// The time of threads, summed over them.
 struct ThreadTimes {
   Nanoseconds busy{0};  ///< In tasks.
-  Nanoseconds cpu{0};   ///< The part of it on a core.
-  /// The part of it waiting for the lock of a function of the user's: Python's.
+  Nanoseconds cpu{0};   ///< The part of it spent on a core.
+  /// The part of it spent waiting for a lock of the user's functions: Python's.
   Nanoseconds locked{0};
 
   ThreadTimes operator-(const ThreadTimes& earlier) const {
@@ -24,23 +24,23 @@ struct ThreadTimes {
   }
 };
 
-/// One epoch, or what has been seen of it so far, on this rank.
+/// One epoch, or the part of it seen so far, on this rank.
 struct EpochStats {
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;       ///< Delivered.
-  std::uint64_t substituted = 0;   ///< Those that took the place of bad ones.
+  std::uint64_t substituted = 0;   ///< Those that replaced bad ones.
   Nanoseconds elapsed{0};          ///< From iter() to the last batch.
   Nanoseconds first_batch{0};      ///< From iter() to the first batch.
   Nanoseconds wait{0};             ///< In iter() and next().
-  StallTimes stalls;               ///< Sums to `wait`, exactly.
+  StallTimes stalls;               ///< Add up to exactly `wait`.
   StallTimes first_stalls;         ///< The part until the first batch.
   std::uint64_t late_batches = 0;  ///< Asked for before they were ready.
-  std::uint64_t late_with_full_window = 0;  ///< All requests in flight, then.
+  std::uint64_t late_with_full_window = 0;  ///< With all requests in flight.
   std::uint64_t gets = 0;  ///< Reads sent, retried ones included.
   std::uint64_t retried = 0;
   std::uint64_t ahead = 0;  ///< Reads of the next epoch, sent during this one.
-  /// Samples that were last allowed to be planned and not yet delivered; 0
-  /// where memory alone says so (pieces of shards).
+  /// The latest limit on samples planned and not yet delivered; 0 if memory
+  /// alone is the limit (pieces of shards).
   std::uint64_t lookahead = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t ram_hits = 0;  ///< Reads that the RAM tier answered.
@@ -53,14 +53,14 @@ struct EpochStats {
   Hash128 content_hash;
   /// Times of the loader's threads, until the last batch.
   ThreadTimes threads;
-  std::string verdict;  ///< See verdict.h; empty while the epoch goes on.
+  std::string verdict;  ///< See verdict.h; empty until it ends.
 
   /// Takes a sample into the order hash: h' = XXH3-128(h, id).
   void add_to_order(std::uint64_t sample_id);
   double wait_fraction() const;
 };
 
-/// The object of an epoch in `leat bench --json` and `Loader.stats()`.
+/// The JSON object of an epoch in `leat bench --json` and `Loader.stats()`.
 std::string to_json(const EpochStats& stats, bool has_hashes);
 
 }  // namespace leat

@@ -68,7 +68,7 @@ void LoaderTuning::look() {
   if (!step.lines.empty()) hooks_.apply(step.settings);
 }
 
-// Flushed line by line: a forked child has nothing to write once more.
+// Flushed line by line, so that a forked child has nothing left to write.
 void LoaderTuning::write(const Observation& seen) {
   const std::string line = to_json(seen) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), trace_) != line.size() ||

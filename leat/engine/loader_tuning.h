@@ -14,11 +14,11 @@
 
 namespace leat {
 
-/// Shows a Tuner twice a second what a loader does, and carries out what it
-/// says. Each decision is a line in the log, at debug.
+/// Shows a Tuner twice a second what a loader does, and carries out its
+/// decisions. Each decision is logged at debug level.
 ///
-/// Threads:  any.
-/// Lifetime: the objects that the hooks use outlive it, or end() was called.
+/// Threads: any. Lifetime: the objects that the hooks use must outlive it, or
+/// the call of end().
 class LoaderTuning {
  public:
   struct Hooks {
@@ -27,7 +27,7 @@ class LoaderTuning {
   };
 
   /// Starts the thread. `trace` is a file for the observations, one a line,
-  /// replaced if there is one; empty: none.
+  /// which replaces an existing one; empty: none.
   ///
   /// Errors:
   ///   kNotFound, kPermissionDenied, ...  the file cannot be made
@@ -37,7 +37,7 @@ class LoaderTuning {
   LoaderTuning(const LoaderTuning&) = delete;
   LoaderTuning& operator=(const LoaderTuning&) = delete;
 
-  /// Ends the thread; its decisions stay to be read. May be called twice, by
+  /// Ends the thread; its decisions can still be read. May be called twice, by
   /// one thread at a time.
   void end();
 

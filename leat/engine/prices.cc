@@ -4,7 +4,7 @@
 
 namespace leat {
 
-/// The text of prices.toml: made from it by the build.
+/// The text of prices.toml, which the build embeds.
 extern const std::string_view kPricesToml;
 
 namespace {
@@ -36,7 +36,7 @@ Result<Prices> prices_in(std::string_view text, const std::string& name,
   TomlReader reader(*table, fmt::format("{}, {}", name, provider));
   Prices prices;
   read_prices(reader, prices);
-  // Prices that are shipped must have both.
+  // Shipped prices must have both a source and a date.
   if (must_say_source || reader.has("as_of")) {
     prices.as_of = reader.text("as_of");
   }

@@ -1,4 +1,4 @@
-// Providers' prices, from leat/engine/prices.toml or a table of the user's.
+// Providers' prices, from leat/engine/prices.toml or the user's own table.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ namespace leat {
 Result<Prices> prices_of(std::string_view provider);
 
 /// The same for a user's prices, in the format of prices.toml; their source may
-/// be missing. `name` names them in messages.
+/// be missing. `name` names the text in messages.
 ///
 /// Errors:
 ///   kInvalidArgument  it is no such text; else as above
@@ -28,7 +28,7 @@ struct PricesAndBilling {
   Billing billing;
 };
 
-/// A [billing] table: docs/reference/plan.md. `where` names it in messages.
+/// A [billing] table: docs/reference/plan.md. `where` is its name in errors.
 ///
 /// Errors:
 ///   kInvalidArgument  a key that is unknown or out of range

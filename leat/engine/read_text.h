@@ -1,4 +1,4 @@
-// A file that a person named on the command line.
+// Reads and writes a file that a person named on the command line.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// All of a file. Blocks.
+/// Reads a whole file. Blocks.
 ///
 /// Errors:
 ///   kNotFound         it cannot be opened
@@ -16,7 +16,7 @@ namespace leat {
 Result<std::string> read_text(const std::string& path,
                               std::uint64_t most_bytes);
 
-/// Replaces a file, or makes it. Blocks.
+/// Replaces a file, or creates it. Blocks.
 ///
 /// Errors:
 ///   kUnavailable  it cannot be written

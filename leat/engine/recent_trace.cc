@@ -32,7 +32,7 @@ TraceSample sample_of(const TracedSample& traced) {
   return sample;
 }
 
-/// All times of a step and its samples.
+/// Visits all times of a step and its samples.
 template <class Visit>
 void each_time(TraceStep& step, Visit visit) {
   for (std::uint64_t* time : {&step.ready, &step.asked, &step.given}) {
@@ -56,7 +56,7 @@ void RecentTrace::add(const TracedBatch& batch) {
                  .ready = count_of(batch.ready),
                  .asked = count_of(batch.wait.begin),
                  .given = count_of(batch.wait.end)};
-  // The one that all waited for, and others evenly.
+  // Keeps the sample that all waited for, and the others at even intervals.
   if (!batch.samples.empty()) {
     const auto last = std::ranges::max_element(
         batch.samples, {},
@@ -84,7 +84,7 @@ JobTrace RecentTrace::see() {
   watched_until_.store((now + kWatched).time_since_epoch().count(),
                        std::memory_order_relaxed);
   const MutexLock lock(mutex_);
-  if (!was_watched) steps_.clear();  // From when somebody looked before.
+  if (!was_watched) steps_.clear();  // Those since somebody last looked.
   trace.steps.assign(steps_.begin(), steps_.end());
   if (trace.steps.empty()) return trace;
   std::uint64_t begin = trace.steps.front().given;

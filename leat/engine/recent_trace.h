@@ -1,4 +1,4 @@
-// The last steps of a loader, for readers of its job's page.
+// The last steps of a loader, for viewers of its job's page.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace leat {
 
-/// Keeps the last JobTrace::kMostSteps steps while somebody looks: nobody does
-/// until see() is called, and for some seconds after each call.
+/// Keeps the last JobTrace::kMostSteps steps while somebody is watching: from a
+/// call of see() until some seconds after it.
 ///
 /// Threads: any.
 class RecentTrace {
  public:
-  /// Cheap; asked before a batch is made ready for add().
+  /// Cheap; called before a batch is prepared for add().
   bool is_watched(TimePoint now) const {
     return now.time_since_epoch().count() <
            watched_until_.load(std::memory_order_relaxed);
   }
-  /// REQUIRES: in the order in which batches were given.
+  /// REQUIRES: called in the order in which batches were delivered.
   void add(const TracedBatch& batch);
-  /// The steps, in times of the engine's clock; from the oldest on.
+  /// The steps, oldest first, in times of the engine's clock.
   JobTrace see();
 
  private:
-  /// Times by that clock, as nanoseconds: see() makes them microseconds.
+  /// Nanoseconds of that clock, which see() turns into microseconds.
   mutable Mutex mutex_;
   std::deque<TraceStep> steps_ LEAT_GUARDED_BY(mutex_);
   std::atomic<Nanoseconds::rep> watched_until_ = 0;

@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-/// A sample is looked at one field at a time, in parts if it is large.
+/// A sample is looked at one field at a time, large ones in parts.
 constexpr StoreShare kReaderShare = {.max_in_flight = 8, .io_threads = 1};
 
 }  // namespace

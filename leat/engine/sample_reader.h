@@ -1,4 +1,4 @@
-// Single samples of a dataset, for looking at them.
+// Reads single samples of a dataset, to look at them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,28 +13,28 @@
 
 namespace leat {
 
-/// Reads single samples, for looking at them.
+/// Reads single samples, to look at them.
 ///
 /// Threads: any.
 class SampleReader {
  public:
-  /// Sends nothing. Errors: as open_store().
+  /// Sends no request. Errors: as open_store().
   static Result<std::unique_ptr<SampleReader>> open(Dataset dataset,
                                                     const Env& env);
 
-  /// The bytes of a field. Blocks.
+  /// Reads the bytes of a field. Blocks.
   ///
-  /// REQUIRES: sample and field are of the dataset, the field is kBytes.
+  /// REQUIRES: sample and field are of the dataset, and the field is kBytes.
   /// Errors: as Store::read; kNotFound if the sample has no such field
   Result<Buffer> read(std::size_t field, SampleId sample, std::stop_token stop);
 
-  /// A part of them. Blocks. Errors: as read(); kInvalidArgument if it lies
-  /// outside.
+  /// Reads a part of a field's bytes. Blocks. Errors: as read();
+  /// kInvalidArgument if it lies outside.
   Result<Buffer> read_part(std::size_t field, SampleId sample,
                            std::uint64_t offset, std::uint64_t length_bytes,
                            std::stop_token stop);
 
-  /// The object's, in which a field's bytes lie; empty if it says nothing.
+  /// The ETag of the object that holds a field's bytes; empty if unknown.
   std::string etag(std::size_t field, SampleId sample) const;
 
  private:

@@ -22,7 +22,7 @@
 
 namespace leat {
 
-/// A driver, and the facts about it for the layers around it.
+/// A driver, and what the layers around it need to know about it.
 struct Driver {
   std::unique_ptr<Store> store;
   std::string prefix;
@@ -30,9 +30,9 @@ struct Driver {
   std::string endpoint;
   std::optional<std::string> provider;
   std::uint32_t max_attempts = RetryOptions{}.max_attempts;
-  /// Facts that its client sees of the server; null for files.
+  /// Facts about the server that its client learns; null for files.
   std::shared_ptr<EndpointNotes> notes;
-  /// It asks a web server of any kind, which may bear few connections.
+  /// It talks to an arbitrary web server, which may bear few connections.
   bool is_plain_http = false;
 };
 
@@ -40,21 +40,21 @@ struct Driver {
 struct Scheme {
   std::string_view name;
 
-  /// Opens a store of its own, without retries and a window. Sends nothing.
+  /// Opens a store of its own, without retries or a window. Sends no request.
   Result<Driver> (*open)(const Url& url, const StoreOptions& options,
                          const Env& env, Metrics* metrics) = nullptr;
 
-  /// As diagnose_access(); null: there is nothing to know.
+  /// See diagnose_access(); null: nothing to tell.
   std::vector<Diagnosis> (*diagnose)(const Url& url,
                                      const StoreOptions& options,
                                      const Env& env,
                                      const std::stop_token& stop) = nullptr;
 };
 
-/// All of them: schemes/schemes.cc.
+/// All schemes: schemes/schemes.cc.
 std::span<const Scheme* const> schemes();
 
-/// For a driver that sends by HTTP.
+/// The client's options, for a driver that uses HTTP.
 HttpClientOptions http_options(const StoreOptions& options,
                                std::string ca_bundle,
                                std::shared_ptr<EndpointNotes> notes);

@@ -1,7 +1,7 @@
 // The scan goes through the shards in order; take() makes a catalogue of the
-// shards that the windows it gives lie in (known_shards.h).
+// shards that its windows lie in (known_shards.h).
 //
-// How the scan goes: shard_stream_scan.cc.
+// For the scan itself see shard_stream_scan.cc.
 
 #include "leat/engine/shard_stream.h"
 
@@ -16,7 +16,7 @@ namespace leat {
 ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
                                     std::string_view prefix,
                                     const StreamOptions& stream) {
-  // The first batch waits for a window, and for nothing else.
+  // The first batch waits for one window and nothing else.
   ReadAheadOptions options{.objects = shards.objects.data,
                            .most_bytes = stream.memory_bytes,
                            .first_in_flight = stream.window_blocks};
@@ -83,8 +83,8 @@ Result<std::optional<StreamPart>> ShardStream::take(
   } else if (failed_) {
     return *failed_;
   }
-  // Reading in a window lets go of those before it, except for the next
-  // part's first.
+  // Reading in a window releases those before it, except for the next part's
+  // first.
   if (part) ahead_.set_marks(known_.places_of_windows(block, next));
   ahead_.hurry(!part);
   if (part && shards_.log != nullptr) shards_.log->say_awaited(false);
@@ -126,7 +126,7 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::catalogue() const {
 }
 
 void ShardStream::wait_within(Nanoseconds timeout) {
-  // The process that scans may be waiting for memory that only its own user can
+  // The scanning process may be waiting for memory that only its own user can
   // free.
   if (shards_.log != nullptr) shards_.log->say_awaited(true);
   MutexLock lock(mutex_);

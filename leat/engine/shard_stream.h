@@ -1,4 +1,4 @@
-// Indexes shards while they are read for the first time.
+// Indexes shards while they are first read.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,65 +19,65 @@ namespace leat {
 
 struct StreamOptions {
   std::uint32_t window_blocks = 16;
-  std::uint64_t memory_bytes = 0;  ///< For what is read ahead.
+  std::uint64_t memory_bytes = 0;  ///< For reading ahead.
   bool takes_all_fields = false;   ///< A field that comes late is an error.
 };
 
-/// How a store reads these shards ahead for a ShardStream with the same
-/// options, which it must not outlive in use: see ReadAheadOptions::is_awaited.
+/// The options with which a store reads these shards ahead for a ShardStream of
+/// the same options, which must outlive that: see ReadAheadOptions::is_awaited.
 ReadAheadOptions read_ahead_options(const UnindexedShards& shards,
                                     std::string_view prefix,
                                     const StreamOptions& stream);
 
 /// Goes through shards from front to back and gives out the parts whose order
-/// is known (Shuffle::kStream), each with a catalogue of its own; at the end
+/// is known (Shuffle::kStream), each with its own catalogue. At the end it
 /// keeps the catalogue of all, the same file that `leat index` makes. Design:
 /// docs/design/0005, 0009 and, for several ranks, 0011.
 ///
-/// If another process of this node scans, it takes that one's findings from the
-/// log, and its place if that one dies or leaves.
+/// If another process of this node scans, it takes that process's findings from
+/// the log, and takes over if that process dies or leaves.
 ///
-/// Threads:  any; take() and take_rest() one at a time.
-/// Lifetime: `ahead` outlives it, made with read_ahead_options() of the same.
-///           Destruction ends what it does.
+/// Threads: any; take() and take_rest() one at a time. Lifetime: `ahead` must
+/// outlive it, made with read_ahead_options() of the same.
+///           Destruction stops its work.
 class ShardStream {
  public:
   /// Begins to scan. Parts are read through `ahead`; `store` says where they
-  /// lie.
+  /// are stored.
   ShardStream(ReadAheadStore& ahead, const OpenedStore& store,
               UnindexedShards shards, StreamOptions options, const Env& env);
   ~ShardStream();
   ShardStream(const ShardStream&) = delete;
   ShardStream& operator=(const ShardStream&) = delete;
 
-  /// The part that begins with the window of `position`, the first one that no
-  /// step of earlier parts covers; nullopt while less than `global_batch`
-  /// samples of it are known. Lets go of the bytes before it.
+  /// The part that begins with the window of `position`, which is the first
+  /// that no step of earlier parts covers; nullopt while less than
+  /// `global_batch` samples of it are known. Releases the bytes before it.
   ///
-  /// The first part is as small as can be; others have all that is known.
-  /// REQUIRES: positions rise, from 0 on; not after a part that is_last.
+  /// The first part is as small as possible; later ones have all that is known.
+  /// REQUIRES: positions rise, from 0 on; no call follows a part that is_last.
   /// Errors:
   ///   kInvalidArgument  a field that the first part does not have, if all are
   ///                     wanted
-  ///   others            why shards behind the parts given cannot be indexed
+  ///   others the reason why later shards cannot be indexed
   Result<std::optional<StreamPart>> take(std::uint64_t position,
                                          std::uint64_t global_batch);
-  /// True once take() gave a part.
+  /// True once take() has returned a part.
   bool has_given() const;
 
   /// No more parts are wanted: the rest is indexed by headers alone.
   void take_rest();
 
-  /// The catalogue of all once there is one; null before.
+  /// The catalogue of all shards once there is one; null before.
   ///
   /// Errors: as build_catalogue()
   Result<std::shared_ptr<const Catalogue>> catalogue() const;
 
   /// Waits for news: more shards, the catalogue, an error.
   void wait_within(Nanoseconds timeout);
-  /// Nothing that is held will be read again.
+  /// The held bytes will not be read again.
   void let_go();
-  /// Ends the scan: threads that wait for it go on soon.
+  /// Ends the scan: threads that wait for it return soon.
   void stop();
 
  private:
@@ -109,9 +109,9 @@ class ShardStream {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::unique_ptr<ShardCatalogue> all_;  ///< The scan's own: of who scans.
+  std::unique_ptr<ShardCatalogue> all_;  ///< Used by the scanning one alone.
   KnownShards known_ LEAT_GUARDED_BY(mutex_);
-  /// The first part's; nullopt: none was given.
+  /// The first part's; nullopt: there was none.
   std::optional<std::size_t> first_fields_ LEAT_GUARDED_BY(mutex_);
   bool wants_parts_ LEAT_GUARDED_BY(mutex_) = true;
   bool has_news_ LEAT_GUARDED_BY(mutex_) = false;

@@ -1,9 +1,9 @@
-// The thread of a ShardStream: it learns of shards from the log or by reading
+// The thread of a ShardStream: learns of shards from the log, or by reading
 // them.
 //
-// With several ranks one scans, and writes each shard's members into the log.
+// With several ranks, one scans and writes each shard's members into the log.
 // The others add them from there, as the scanning rank adds them by itself. So
-// all know the same, only later, and a rank may begin at any shard to scan on.
+// all come to know the same, and any rank can continue the scan.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 namespace leat {
 namespace {
 
-/// Between two looks at what another process has found.
+/// The time between two looks at what another process has found.
 constexpr std::chrono::milliseconds kPace{20};
 
 }  // namespace
@@ -29,7 +29,7 @@ void ShardStream::run(const std::stop_token& stop) {
   ScanLog* const log = shards_.log.get();
   if (!made && log != nullptr && log->is_writer() &&
       made.error().code() != ErrorCode::kCancelled) {
-    (void)log->append(made.error());  // Without it others find it out.
+    (void)log->append(made.error());  // Without it others find the error.
   }
   const MutexLock lock(mutex_);
   if (made) {
@@ -56,19 +56,19 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::finish(
                           shards_.catalogue_options, env_, stop));
   if (!kept.note.empty()) log_warning(kept.note);
   if (shards_.log != nullptr && shards_.log->is_writer()) {
-    // Others would not find what could not be kept: they finish it themselves.
+    // Others cannot find a catalogue that was not kept, so they make it.
     kept.location.empty() ? shards_.log->leave() : shards_.log->end();
   }
   return kept.catalogue;
 }
 
-/// Takes what another process finds, until there is the catalogue, or null:
-/// then the rest is this one's.
+/// Takes what another process finds until there is a catalogue. Null: the rest
+/// is left to this process.
 Result<std::shared_ptr<const Catalogue>> ShardStream::take_logged(
     const std::stop_token& stop) {
   const bool was_listed_by_us = shards_.log->is_writer();
   while (true) {
-    // First, so that earlier writes are then seen.
+    // Taken first, so that earlier writes are visible.
     const ScanLog::Turn turn = shards_.log->take_turn();
     LEAT_TRY(const auto made, take_new_entries());
     if (made != nullptr) return made;
@@ -81,7 +81,7 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::take_logged(
   return std::shared_ptr<const Catalogue>();
 }
 
-/// The catalogue, if they end with it.
+/// Returns the catalogue, if the entries end with it.
 Result<std::shared_ptr<const Catalogue>> ShardStream::take_new_entries() {
   while (std::optional<ScanEntry> entry = shards_.log->next()) {
     if (entry->kind == ScanEntry::Kind::kFailed) {
@@ -99,7 +99,7 @@ Result<std::shared_ptr<const Catalogue>> ShardStream::take_new_entries() {
   return std::shared_ptr<const Catalogue>();
 }
 
-/// After another process. Errors: kUnavailable if there are other shards now
+/// On taking over from another process. Errors: kUnavailable if shards changed
 Result<void> ShardStream::check_listing(const std::stop_token& stop) {
   LEAT_TRY(auto listed, list_data(inner_, prefix_, {}, stop));
   LEAT_TRY(const SortedObjects objects, sort_objects(std::move(listed)));
@@ -108,7 +108,7 @@ Result<void> ShardStream::check_listing(const std::stop_token& stop) {
                "the shards changed while they were being indexed; start again");
 }
 
-/// Makes `all_` of the shards that are known.
+/// Fills `all_` with the known shards.
 Result<void> ShardStream::add_all_known() {
   all_ = std::make_unique<ShardCatalogue>(
       shards_.catalogue_options.index.classes, etag_kind_of(inner_));
@@ -146,7 +146,7 @@ Result<void> ShardStream::scan_shards(const std::stop_token& stop) {
   return scan_rest(stop);
 }
 
-/// By headers alone, many at once.
+/// Reads headers alone, of many shards in parallel.
 Result<void> ShardStream::scan_rest(const std::stop_token& stop) {
   const std::size_t from = known_shards();
   if (from == to_scan_.size()) return {};
@@ -161,7 +161,7 @@ Result<void> ShardStream::scan_rest(const std::stop_token& stop) {
       stop);
 }
 
-/// For the other processes of this node.
+/// Writes the findings down for the other processes of this node.
 void ShardStream::write_down(const ScannedShard& scanned) {
   ScanLog* const log = shards_.log.get();
   if (log == nullptr || !log->is_writer()) return;

@@ -1,4 +1,4 @@
-// The kind of shuffle, as users choose it.
+// The shuffles that users choose from.
 #pragma once
 #include <cstdint>
 
@@ -7,9 +7,9 @@ namespace leat {
 enum class ShuffleChoice : std::uint8_t {
   kNone,   ///< In the order of the keys.
   kAuto,   ///< Full over objects, block over shards.
-  kFull,   ///< Each order of all samples is as likely.
+  kFull,   ///< Every order of all samples is equally likely.
   kBlock,  ///< Mixes a few pieces of shards at a time: large reads.
-  kStream  ///< The same over shards that need no index.
+  kStream  ///< As kBlock, over shards that need no index.
 };
 
 }  // namespace leat

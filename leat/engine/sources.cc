@@ -38,8 +38,8 @@ bool is_local_folder(const std::string& source) {
   return std::filesystem::is_directory(std::string(local_path(source)), failed);
 }
 
-/// The start of the path: behind "scheme://authority/". A query of HTTP, which
-/// has a '?', is for parse_url() to refuse.
+/// The start of the path, behind "scheme://authority/". An HTTP query, which
+/// has a '?', is left for parse_url() to refuse.
 std::size_t path_begin(std::string_view source) {
   const std::size_t scheme = source.find("://");
   if (scheme == kNone) return 0;
@@ -51,15 +51,15 @@ bool has_glob(std::string_view path, bool is_http) {
   return is_http ? path.find_first_of("*[") != kNone : has_wildcards(path);
 }
 
-/// A folder, and a name or a glob below it; no pattern if the whole folder is
+/// A folder and a name or glob below it; no pattern if the whole folder is
 /// meant.
 struct Piece {
   std::string folder;
   std::string pattern;
-  bool is_there = false;  ///< As it is written: none of it is a wildcard.
+  bool is_there = false;  ///< It exists as written, with no wildcard in it.
 };
 
-/// Cuts before the first wildcard, else before the last part.
+/// Cuts before the first wildcard or, without one, before the last part.
 Piece cut(std::string_view source, std::size_t wildcard) {
   const std::size_t slash = source.rfind('/', wildcard);
   if (slash == kNone) return {.folder = ".", .pattern = std::string(source)};
@@ -94,7 +94,7 @@ Result<Piece> piece_of(const std::string& source) {
   return cut(source, kNone);
 }
 
-/// The deepest folder that holds both; nullopt where they share none, or are in
+/// The deepest folder that holds both; nullopt if they share none or are in
 /// different buckets.
 std::optional<std::string> common_folder(const std::string& a,
                                          const std::string& b) {
@@ -121,14 +121,14 @@ std::optional<std::string> common_folder(const std::string& a,
   return folder;
 }
 
-/// Patterns that make one place.
+/// Patterns that share one place.
 struct Group {
   std::string folder;
   std::vector<Piece> pieces;
-  std::size_t source = 0;  ///< The first in it of those that were given.
+  std::size_t source = 0;  ///< Its first among the given sources.
   bool is_of_shards = false;
 
-  /// True if the piece belongs here; its folder may have to be widened.
+  /// True if the piece belongs to this group, whose folder may have to grow.
   bool takes(const Piece& piece, std::size_t from) {
     if (pieces.empty() || piece.pattern.empty()) return false;
     if (piece.folder != folder && from != source &&
@@ -155,7 +155,7 @@ struct Group {
   }
 };
 
-/// A character that would be a wildcard becomes a set of itself.
+/// Escapes each wildcard character as a set of itself.
 std::string literally(std::string_view name) {
   std::string escaped;
   for (const char c : name) {
@@ -230,7 +230,7 @@ Result<Dataset> open_places(std::span<const SourcePlace> places,
   return join_datasets(opened);
 }
 
-/// Some of what is at a place.
+/// Opens a selection of what is at a place.
 Result<Dataset> open_selection(const SourcePlace& place,
                                const StoreOptions& store,
                                const CatalogueOptions& options, const Env& env,

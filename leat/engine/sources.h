@@ -1,4 +1,4 @@
-// Users' notations for places of data: one place, or several in one.
+// Users' notations for places of data: one place, or several.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace leat {
 
-/// Each is a store of its own, with threads and connections.
+/// Each is a store with its own threads and connections.
 inline constexpr std::size_t kMostPlaces = 64;
 
-/// A place, and what of it is meant.
+/// A place, and the part of it that is meant.
 struct SourcePlace {
   std::string url;
   Selection selection;
@@ -23,14 +23,14 @@ struct SourcePlace {
 
 /// The places that the sources stand for, in the order of first appearance.
 ///
-/// Braces are expanded first (brace_expansion.h). Then a source is a folder, or
-/// a pattern: it has a wildcard (glob.h) behind the bucket, or ends as a file
-/// does (is_named_as_file(); on this machine, the path itself tells). A
+/// Braces are expanded first (brace_expansion.h). Then a source is a folder or
+/// a pattern. A pattern has a wildcard (glob.h) behind the bucket, or ends like
+/// a file (is_named_as_file(); on this machine the path itself tells). A
 /// pattern's place is the folder before its first wildcard; for the patterns of
 /// one source, and for all tar shards in a bucket, it is the deepest folder
-/// that holds all. A path that exists as it is written is never a pattern.
+/// that holds all. A path that exists as written is never a pattern.
 ///
-/// `chosen` is what the user said for all of them; its patterns are not used.
+/// `chosen` is the user's choice for all of them; its patterns are not used.
 ///
 /// Errors:
 ///   kInvalidArgument  no source, a wildcard in a bucket's name, more than
@@ -38,15 +38,15 @@ struct SourcePlace {
 Result<std::vector<SourcePlace>> places_of(std::span<const std::string> sources,
                                            const Selection& chosen);
 
-/// True if `url` is a folder and nothing else is meant.
+/// True if `url` is a folder and nothing more.
 bool is_plain_place(const std::string& url);
 
-/// The samples of all that the sources stand for, one place after the other.
+/// Opens the samples of all sources, one place after the other.
 /// Blocks.
 ///
-/// A place that is meant as a whole is opened as open_dataset() does. The
-/// catalogue of any other is kept in the user's cache under its patterns, and
-/// never looked for beside the data.
+/// A place that is meant as a whole is opened by open_dataset(). The catalogue
+/// of any other is kept in the user's cache under its patterns, and is never
+/// looked for beside the data.
 ///
 /// Errors: as places_of(), open_dataset() and join_datasets(); kInvalidArgument
 /// for an object that is in two places

@@ -27,7 +27,7 @@ const Scheme* scheme_named(std::string_view name) {
 Result<Driver> open_driver(const Url& url, const StoreOptions& options,
                            const Env& env, Metrics* metrics) {
   const Scheme* const scheme = scheme_named(url.scheme);
-  LEAT_CHECK(scheme != nullptr);  // In one list of schemes, and not in both.
+  LEAT_CHECK(scheme != nullptr);  // A scheme belongs in both lists of schemes.
   return scheme->open(url, options, env, metrics);
 }
 
@@ -36,7 +36,7 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-/// One window and one set of retries around any driver.
+/// Puts one window and one set of retries around any driver.
 OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
   retries.max_attempts =
@@ -68,7 +68,7 @@ Result<void> check(const StoreOptions& options) {
                "max_in_flight and io_threads must be at least 1");
 }
 
-/// Lists and writes are not limited by the window; they get connections too.
+/// Lists and writes are not limited by the window, and need connections too.
 constexpr std::size_t kConnectionsBesideReads = 32;
 
 }  // namespace
@@ -108,7 +108,7 @@ Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
     joined.identity += driver.identity + "\n";
     joined.endpoint += driver.endpoint + "\n";
     joined.max_attempts = std::max(joined.max_attempts, driver.max_attempts);
-    // Nobody counts apart which of several is asked for what.
+    // Requests to several providers are not counted separately.
     joined.provider = parts.empty() || joined.provider == driver.provider
                           ? driver.provider
                           : "";

@@ -22,32 +22,32 @@
 namespace leat {
 
 /// The way to a store. Empty options come from the environment, then from the
-/// profile files; each driver takes those that concern it.
+/// profile files; each driver uses those that concern it.
 struct StoreOptions {
   std::string endpoint_url;
   std::string region;
   std::string profile;
   bool no_sign_request = false;
-  /// The caller pays for requests and bytes: for buckets that want that.
+  /// The caller pays for requests and bytes, in buckets that demand it.
   bool requester_pays = false;
-  /// A command that prints credentials for `--profile NAME`, if a profile needs
-  /// SSO or MFA; empty for LEAT_CREDENTIAL_HELPER. Python's runs botocore.
+  /// A command that prints credentials for `--profile NAME`, for profiles with
+  /// SSO or MFA; empty: LEAT_CREDENTIAL_HELPER. Python's command runs botocore.
   std::string credential_helper;
   /// A PEM file of certificates to trust; empty for the system's.
   std::string ca_bundle;
-  /// Reads in flight at once.
+  /// The number of reads in flight.
   std::size_t max_in_flight = 128;
-  /// How many its window may be made to hold later; 0: as many as now.
+  /// The most that its window may hold later; 0: the same.
   std::size_t most_in_flight = 0;
   std::size_t io_threads = 2;
-  /// Tries in all; 0: AWS_MAX_ATTEMPTS, else 10.
+  /// Tries in all; 0: AWS_MAX_ATTEMPTS, or else 10.
   std::uint32_t max_attempts = 0;
   /// The seed of the jitter between tries; nullopt draws one.
   std::optional<std::uint64_t> seed;
-  /// Makes the objects whose keys say what they are made of (derived_store.h);
-  /// null: there are none.
+  /// Makes the objects whose keys describe how to derive them
+  /// (derived_store.h); null: there are none.
   std::shared_ptr<const Derivation> derivation = nullptr;
-  /// The memory that these may take.
+  /// The memory that these objects may take.
   std::uint64_t derived_bytes = 256 << 20;
 };
 
@@ -61,54 +61,54 @@ struct OpenedStore {
   std::string url;  ///< As given, without credentials.
   /// The prefix of the dataset's keys: see key_in_store().
   std::string prefix;
-  /// Names the place on this machine: the URL, and the endpoint if there may be
-  /// several. A cache goes by it.
+  /// Identifies the place on this machine: the URL, and the endpoint if there
+  /// may be several. A cache distinguishes stores by it.
   std::string identity;
-  /// The service that is asked, if there may be several: keys and url_of() do
-  /// not tell it. Never holds credentials.
+  /// The endpoint, if there may be several: keys and url_of() do not tell them
+  /// apart. Never holds credentials.
   std::string endpoint;
-  /// As provider_at() has it; nullopt: files of this machine.
+  /// See provider_at(); nullopt: files of this machine.
   std::optional<std::string> provider;
 };
 
 /// Opens s3://, http://, https://, file:// or a path, with retries and a window
-/// of reads in flight around it. Sends nothing.
+/// of reads in flight around it. Sends no request.
 ///
-/// `metrics` may be null, else must outlive the store.
+/// `metrics` may be null; otherwise it must outlive the store.
 /// Errors: as parse_url() and resolve_s3_settings()
 Result<OpenedStore> open_store(std::string_view url,
                                const StoreOptions& options, const Env& env,
                                Metrics* metrics);
 
-/// A place that one of several datasets lies in.
+/// The place of one of several datasets.
 struct StorePlace {
   std::string url;
   StoreOptions options;
 };
 
-/// Opens several places as one store, whose keys begin with joined_prefix() and
-/// whose window, I/O threads and retries are those of the first. Sends nothing.
+/// Opens several places as one store: its keys begin with joined_prefix();
+/// window, I/O threads and retries are those of the first place. Sends nothing.
 ///
 /// REQUIRES: at least one place. Errors: as open_store().
 Result<OpenedStore> open_joined_store(std::span<const StorePlace> places,
                                       const Env& env, Metrics* metrics);
 
-/// A URL cut before its last part. A bare name lies in ".".
+/// A URL split before its last part. A bare name lies in ".".
 struct ObjectUrl {
   std::string_view folder = {};
   std::string_view name = {};
 };
 ObjectUrl split_object_url(std::string_view url);
 
-/// Reads a whole object by its URL: for small things. Blocks.
+/// Reads a whole object by its URL, for small objects. Blocks.
 ///
 /// Errors: as open_store(), Store::read; kResourceExhausted past `most_bytes`
 Result<Buffer> read_url(std::string_view url, const StoreOptions& options,
                         std::uint64_t most_bytes, const Env& env,
                         std::stop_token stop);
 
-/// The facts about access to `url` that a user should know: the identity that
-/// asks, and its source. Empty if there is nothing to know. Blocks: asks for
+/// The facts that a user should know about access to `url`: the identity that
+/// is used, and its source. Empty if there is nothing to tell. Blocks: requests
 /// the credentials.
 ///
 /// Errors: as parse_url()

@@ -177,7 +177,7 @@ Result<void> TomlReader::done() {
 
 namespace {
 
-/// The end of a string that begins with `quote` at `text[at]`, or the text's.
+/// The end of the string that begins with `quote` at `text[at]`, or of `text`.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
@@ -194,9 +194,9 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// `text` in ASCII: comments lose their other characters, and nothing else may
-/// have any. toml++ 3.3 is undefined on some such characters in a malformed
-/// text.
+/// `text` in ASCII: in comments, other characters are dropped; elsewhere they
+/// are an error. toml++ 3.3 has undefined behaviour on some such characters in
+/// a malformed text.
 Result<std::string> in_ascii(std::string_view text, const std::string& name) {
   std::string ascii(text);
   std::size_t begin = 0;

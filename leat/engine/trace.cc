@@ -16,9 +16,9 @@
 namespace leat {
 namespace {
 
-// Not the ids of real threads, which a merged trace of torch's has too: Linux
-// has none above 4,194,304. Far apart, since as many samples may be under way
-// as memory holds; short, since each sample's text has five.
+// Differ from the ids of real threads, which a merged trace of torch has too:
+// Linux has none above 4,194,304. Far apart, since as many samples may be under
+// way as memory holds; short, since each sample's text has five of them.
 constexpr std::uint32_t kTraining = 5'000'000;
 constexpr std::uint32_t kBatches = 5'000'001;
 constexpr std::uint32_t kFetches = 6'000'000;
@@ -26,21 +26,21 @@ constexpr std::uint32_t kDecodes = 8'000'000;
 
 constexpr std::string_view kEnd = "\n]}\n";
 
-/// The bytes that are written between two flushes, so that they stay in a CPU
+/// The bytes written between two flushes: few enough to stay in a CPU
 /// cache.
 constexpr std::size_t kFlushBytes = 256 << 10;
 /// The most bytes of an event besides its beginning, its name and its
 /// arguments.
 constexpr std::size_t kMostOfEvent = 64 + 3 * TraceText::kMostDigits;
 
-/// The least length of a slice, so that it can be seen at all.
+/// The least length of a slice, so that it is visible.
 constexpr Nanoseconds kLeast{1};
-/// A fetch that takes less found its bytes there: they came with another's.
+/// A shorter fetch found its bytes already there: they came with another's.
 constexpr Nanoseconds kLeastFetch{1000};
-/// A transform that takes less is told with the decoding, and not drawn.
+/// A shorter transform is reported with the decoding instead of drawn.
 constexpr Nanoseconds kLeastTransform{10'000};
 
-/// Names of slices, with what stands around them in an event's text.
+/// The names of slices, with the text around them in an event.
 constexpr std::string_view kFetch = R"(,"name":"fetch","ts":)";
 constexpr std::string_view kCache = R"(,"name":"cache","ts":)";
 constexpr std::string_view kDecode = R"(,"name":"decode","ts":)";
@@ -81,12 +81,12 @@ Trace::Trace(std::FILE* file, std::string path, std::uint32_t rank)
       slice_begin_(fmt::format(",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":", pid_)),
       arrow_begin_(arrow_of("s")),
       arrow_on_(arrow_of("t")),
-      // It points to the slice around it.
+      // The arrow points to the slice around it.
       arrow_end_(arrow_of(R"(f","bp":"e)")),
       fetches_{.name = "fetch", .first_tid = kFetches},
       decodes_{.name = "decode", .first_tid = kDecodes},
       batches_{.name = "batches", .first_tid = kBatches} {
-  // Every other event begins with the comma behind the one before.
+  // Each event but the first begins with the comma after the one before.
   const std::string begin =
       fmt::format(R"({{"schemaVersion":1,"displayTimeUnit":"ms",)"
                   R"("baseTimeNanoseconds":{},"traceEvents":[)"
@@ -176,8 +176,8 @@ void Trace::add_fetch(const TracedSample& sample, std::uint64_t id) {
   }
 }
 
-// The kernel's copy of its text is most of a trace's cost: a sample has no byte
-// that the batch, to which its arrow leads, has already.
+// The kernel's copy of its text is most of a trace's cost, so a sample repeats
+// no byte that the batch, to which its arrow leads, has already.
 void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
                        std::uint32_t batch_tid) {
   const SampleTimes& times = *sample.times;
@@ -190,7 +190,7 @@ void Trace::add_sample(const TracedSample& sample, TimePoint batch_at,
   slice(work_tid, kDecode, at_least({work.begin, decoded}),
         args_of(sample.id, told));
   if (is_drawn) slice(work_tid, kTransform, {decoded, work.end});
-  // An arrow is at the slice that began last before it, in the file too.
+  // An arrow belongs to the slice that began last before it, in the file too.
   const std::uint64_t id = next_arrow_++;
   if (times.fetched - times.reserved >= kLeastFetch) {
     add_fetch(sample, id);
@@ -232,7 +232,7 @@ void Trace::add(const TracedBatch& batch) {
           : fmt::format(
                 R"(,"args":{{"epoch":{},"step":{},"drawn":{},"samples":{}}}}})",
                 batch.epoch, batch.step, drawn, samples));
-  // The one that all waited for is drawn in the place of the nearest.
+  // The sample that all waited for replaces the nearest one drawn.
   const auto critical = static_cast<std::size_t>(last - batch.samples.begin());
   for (std::size_t i = 0; i < drawn; ++i) {
     const std::size_t row = i * samples / drawn;
@@ -255,12 +255,12 @@ void Trace::add(const TracedBatch& batch) {
 void Trace::end_epoch(TimePoint asked) {
   if (is_full_ || given_ == TimePoint()) return;
   slice(kTraining, kStep, at_least({given_, asked}));
-  given_ = {};  // The time before the next epoch is no step.
+  given_ = {};  // The time before the next epoch is not a step.
   flush();
 }
 
 void Trace::flush() {
-  // The end is written over by what comes next.
+  // The next write overwrites the end.
   const std::uint64_t at = written_bytes_;
   written_bytes_ += text_.size();
   text_.make_room(kEnd.size());

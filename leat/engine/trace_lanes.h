@@ -1,4 +1,4 @@
-// Rows of a picture on which no two slices overlap.
+// The rows of a picture, on each of which no two slices overlap.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace leat {
 
-/// Gives each slice the first row that is free when it begins. There are as
-/// many rows as slices at one time, and a loader that looks far ahead has ten
-/// thousand samples under way: a tree of when rows become free finds the first
-/// in so many steps as it has levels.
+/// Gives each slice the first row that is free at its beginning. There are as
+/// many rows as simultaneous slices, and a loader that looks far ahead has ten
+/// thousand samples in preparation. A tree over the times at which rows become
+/// free finds the first in as many steps as it has levels.
 ///
 /// Threads: one at a time.
 class TraceLanes {
  public:
-  /// The row of a slice. Rows count from 0; a new one is the number of those
-  /// before.
+  /// Takes a row for a slice. Rows count from 0; a new row is numbered
+  /// next.
   std::size_t take(Interval time) {
     if (!is_free(kRoot, time.begin)) grow();
     std::size_t node = kRoot;
@@ -54,8 +54,8 @@ class TraceLanes {
     for (std::size_t node = rows_ - 1; node >= kRoot; --node) join(node);
   }
 
-  std::size_t rows_ = 1;  ///< A power of two; some were never taken.
-  /// For node i the least of 2 i and 2 i + 1; rows are from `rows_` on.
+  std::size_t rows_ = 1;  ///< A power of two; includes unused ones.
+  /// Node i has the minimum of 2 i and 2 i + 1; rows begin at `rows_`.
   std::vector<TimePoint> busy_until_{TimePoint::min(), TimePoint::min()};
 };
 

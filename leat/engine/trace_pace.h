@@ -1,4 +1,4 @@
-// The share of a loader's samples that is drawn.
+// Decides which share of a loader's samples is drawn.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -10,10 +10,10 @@
 namespace leat {
 
 /// Decides how many samples of each batch a trace shows: all of the first ten
-/// thousand, and then five thousand a second. Drawing one takes some two
-/// microseconds in a loader that uses the processor's caches for something
-/// else, which would be a quarter of the cheapest samples. With this bound it
-/// is a hundredth of a core at most, and a file lasts for a minute and more.
+/// thousand, and then five thousand a second. Drawing one takes about two
+/// microseconds in a loader that uses the processor's caches for other work, a
+/// quarter of the time of the cheapest samples. With this bound drawing takes
+/// at most a hundredth of a core, and a file lasts for a minute or more.
 ///
 /// Threads: one at a time.
 class TracePace {
@@ -21,8 +21,8 @@ class TracePace {
   static constexpr double kASecond = 5000;
   static constexpr double kAtOnce = 10'000;
 
-  /// How many to draw of a batch of so many that is given at `now`: at least
-  /// one. REQUIRES: samples > 0.
+  /// The number of samples to draw of a batch delivered at `now`: at least one.
+  /// REQUIRES: samples > 0.
   std::size_t take(std::size_t samples, TimePoint now) {
     const double passed =
         std::chrono::duration<double>(now - std::exchange(before_, now))

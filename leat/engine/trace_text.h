@@ -1,4 +1,4 @@
-// The text of a trace, which has eight numbers for every sample.
+// Writes the text of a trace, which has eight numbers for every sample.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -14,20 +14,20 @@
 
 namespace leat {
 
-/// Text that grows by small pieces. Room is made once for many of them, and a
-/// piece is then a copy: fmt takes some ten times as long.
+/// Text that grows in small pieces. Room is made once for many pieces, and
+/// adding one is then a copy: fmt takes about ten times as long.
 ///
 /// Threads: one at a time.
 class TraceText {
  public:
-  /// The digits of the longest number, or time.
+  /// The length of the longest number or time in digits.
   static constexpr std::size_t kMostDigits = 24;
 
   std::string_view view() const { return {text_.get(), size_}; }
   std::size_t size() const { return size_; }
   void clear() { size_ = 0; }
 
-  /// Room for so many more bytes.
+  /// Makes room for this many more bytes.
   void make_room(std::size_t bytes) {
     if (size_ + bytes <= capacity_) return;
     const std::size_t capacity = std::max(2 * capacity_, size_ + bytes);
@@ -37,12 +37,12 @@ class TraceText {
     capacity_ = capacity;
   }
 
-  /// REQUIRES: room was made for it.
+  /// REQUIRES: there is room for it.
   void put(std::string_view piece) {
     piece.copy(text_.get() + size_, piece.size());
     size_ += piece.size();
   }
-  /// Likewise; at most kMostDigits.
+  /// The same; at most kMostDigits.
   void put(std::unsigned_integral auto number) {
     char* const at = text_.get() + size_;
     size_ += static_cast<std::size_t>(

@@ -17,12 +17,12 @@
 namespace leat {
 namespace {
 
-/// The place of this process by these options; nullopt if everything has to be
-/// known before, or if the place is unknown.
+/// The place of this process as set by these options; nullopt if it is unknown,
+/// or if everything has to be known beforehand.
 std::optional<Launch> launch_of_stream(const LoaderOptions& options,
                                        const Env& env) {
   if (options.shuffle != ShuffleChoice::kStream) return std::nullopt;
-  // Jobs that share a cache tell each other of samples, by their numbers.
+  // Jobs that share a cache refer to samples by their numbers.
   if (options.cache && options.cache->is_shared) return std::nullopt;
   const Result<Launch> said = read_launch(env);
   if (!said && !options.rank) return std::nullopt;
@@ -31,8 +31,8 @@ std::optional<Launch> launch_of_stream(const LoaderOptions& options,
   return launch;
 }
 
-/// With an index beside each, all of them are indexed at once by a few small
-/// reads each.
+/// Shards that all have an index beside them are indexed at once, with a few
+/// small reads each.
 bool has_unindexed_shards(const SortedObjects& objects) {
   return objects.layout == Layout::kShards &&
          std::ranges::any_of(objects.data, [&](const ObjectInfo& shard) {
@@ -46,7 +46,7 @@ void add_object(Hasher128& hasher, std::string_view key, std::uint64_t size) {
   hasher.update(size);
 }
 
-/// One call of open_for_loader().
+/// The work of one open_for_loader() call.
 struct Opening {
   std::string_view url;
   const StoreOptions& store_options;
@@ -74,13 +74,13 @@ struct Opening {
             .log = nullptr};
   }
 
-  /// The log by which the ranks of this node tell each other their findings;
-  /// nullopt if nothing is kept.
+  /// The log in which the ranks of this node share their findings; nullopt if
+  /// nothing is kept.
   std::optional<std::string> log_path() const;
   void warn_of_change(const SortedObjects& objects) const;
-  /// Lists what is there: unindexed shards, or else the dataset.
+  /// Lists the data: unindexed shards, or else the dataset.
   Result<LoaderSource> list() const;
-  /// Once for all ranks of this node.
+  /// Lists once for all ranks of this node.
   Result<LoaderSource> list_once(const Launch& launch) const;
 };
 
@@ -102,13 +102,13 @@ void Opening::warn_of_change(const SortedObjects& objects) const {
 
 Result<LoaderSource> Opening::list() const {
   auto listed = list_data(*opened.store, opened.prefix, {}, stop);
-  if (!listed) return open_dataset(options);  // It will say what is wrong.
+  if (!listed) return open_dataset(options);  // Opening will report the error.
   Result<SortedObjects> objects = sort_objects(*listed);
   if (objects && has_unindexed_shards(*objects)) {
     if (outdated) warn_of_change(*objects);
     return LoaderSource(unindexed(*std::move(objects)));
   }
-  // Not listed again.
+  // So it is not listed again.
   CatalogueOptions with_objects = options;
   with_objects.index.objects = [&](const std::stop_token&) {
     return Result<std::vector<ObjectInfo>>(*listed);
@@ -138,12 +138,12 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   if (!turn && turn.error().code() == ErrorCode::kCancelled) {
     return turn.error();
   }
-  if (!turn) return open_dataset(options);  // Nothing can be locked there.
+  if (!turn) return open_dataset(options);  // The folder supports no locks.
   if (kept) {
     LEAT_TRY(Dataset dataset, dataset_of(url, store_options, *kept, counted));
     return LoaderSource(std::move(dataset));
   }
-  // To the holder of the lock, the log of a dead process looks as if it were
+  // To the holder of the lock, a dead process's log looks as if it were still
   // being written.
   if (log != nullptr && log->take_turn() == ScanLog::Turn::kOthers) {
     UnindexedShards shards = unindexed(log->objects());
@@ -157,7 +157,7 @@ Result<LoaderSource> Opening::list_once(const Launch& launch) const {
   }
   if (log == nullptr || !log->is_writer()) return open_dataset(options);
   log->hide();
-  // Data other than shards gets a catalogue meanwhile: the others wait.
+  // Data other than shards gets its catalogue here, while the others wait.
   LEAT_TRY(LoaderSource source, list());
   auto* const shards = std::get_if<UnindexedShards>(&source);
   if (shards == nullptr) {
@@ -200,7 +200,7 @@ Result<LoaderSource> open_for_loader(std::string_view url,
            find_catalogue(*opened.store, opened.prefix, opened.identity,
                           options, env, stop));
   if (found.good) {
-    // A job that was killed left it, before another made the catalogue.
+    // Left by a killed job, before another made the catalogue.
     if (const auto path = opening.log_path()) ScanLog::remove_left(*path);
     LEAT_TRY(Dataset dataset,
              dataset_of(url, store, *found.good, opening.counted));

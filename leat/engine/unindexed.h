@@ -15,28 +15,28 @@
 
 namespace leat {
 
-/// Listed shards whose members nobody knows.
+/// Listed shards whose members are unknown.
 struct UnindexedShards {
   std::string url;  ///< Without credentials.
   StoreOptions store_options;
   CatalogueOptions catalogue_options;
   SortedObjects objects;
-  std::shared_ptr<Metrics> opening;  ///< As Dataset has it.
-  /// With several ranks: the log in which one of them writes its findings, for
-  /// the others of its node. Null: this process finds everything by itself.
+  std::shared_ptr<Metrics> opening;  ///< See Dataset.
+  /// With several ranks: the log in which one of them writes its findings for
+  /// the others on its node. Null: this process does all the scanning itself.
   std::unique_ptr<ScanLog> log;
 };
 
-/// The source that a loader is made of.
+/// The data that a loader is made from.
 using LoaderSource = std::variant<Dataset, UnindexedShards>;
 
-/// Opens what is at `url` for a loader with these options. Shards without a
-/// catalogue, some of them without an index beside it, are listed and left for
-/// the first epoch of a stream (ShuffleChoice::kStream) to index. All else is
-/// open_dataset(). Blocks.
+/// Opens the data at `url` for a loader with these options. Shards without a
+/// catalogue, at least some without an index beside them, are listed and left
+/// for the first epoch of a stream (ShuffleChoice::kStream) to index. Anything
+/// else is opened by open_dataset(). Blocks.
 ///
-/// With several ranks, the first of each node to come, local rank 0 with a head
-/// start, lists and scans for them all; the others wait until it has listed.
+/// With several ranks, the first to come on each node, where local rank 0 has a
+/// head start, lists and scans for all; the others wait until it has listed.
 ///
 /// Errors: as open_dataset()
 Result<LoaderSource> open_for_loader(std::string_view url,
@@ -46,8 +46,8 @@ Result<LoaderSource> open_for_loader(std::string_view url,
                                      const Env& env,
                                      const std::stop_token& stop);
 
-/// Says which objects a dataset consists of: the same for the same keys and
-/// sizes in the same order, whether their members are known or not.
+/// Identifies the objects of a dataset: the same for the same keys and sizes in
+/// the same order, whether or not their members are known.
 Hash128 listing_digest(const SortedObjects& objects);
 Hash128 listing_digest(const Catalogue& catalogue);
 

@@ -11,20 +11,20 @@
 namespace leat {
 namespace {
 
-/// Below this nobody would change anything.
+/// A smaller share of waiting is not worth a change.
 constexpr double kNothing = 0.01;
 
-/// More of it than this times what there is is no advice.
+/// To advise more than this multiple would be no help.
 constexpr double kMostTimes = 16;
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// An epoch after its first batch.
+/// The course of an epoch after its first batch.
 struct Course {
-  double waited = 0;  // A share of the time; in [0, 1].
-  double times = 1;   // How much quicker it would have to come.
+  double waited = 0;  // A share of the time, in [0, 1].
+  double times = 1;   // The speed-up needed to avoid it.
   Stall cause = Stall::kStorage;
   double part = 0;  // The cause's share of the waiting.
 };
@@ -67,14 +67,14 @@ std::string storage(const EpochStats& stats, const RankLimits& share,
            "; training takes batches faster than any window brings "
            "them: keep them (cache=)";
   }
-  // To the next multiple of eight: it is an estimate.
+  // Rounded up to a multiple of eight, since it is an estimate.
   const auto wanted = static_cast<std::size_t>(
       8 * std::ceil(static_cast<double>(window) * times / 8));
   return fmt::format("{}; {} would do", capped, wanted);
 }
 
-/// Whether the threads took turns in functions of the user's: together they had
-/// one core, and much of their time they waited for the lock.
+/// Whether the threads took turns in the user's functions: together they had
+/// one core, and spent much of their time waiting for the lock.
 bool took_turns(const EpochStats& stats, const RankLimits& share) {
   const double busy = seconds(stats.threads.busy);
   return share.threads > 1 && share.cores > 1 &&

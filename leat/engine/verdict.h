@@ -1,4 +1,4 @@
-// The causes that an epoch waited for, in one line.
+// Tells in one line what an epoch waited for.
 #pragma once
 #include <string>
 
@@ -10,9 +10,9 @@ namespace leat {
 /// "waiting 14 %: storage, window capped at 64 by max_in_flight=; 128 would
 /// do".
 ///
-/// The first batch is left out: nothing was asked for before it. The number
-/// that "would do" is the present one times elapsed / (elapsed - waited): if
-/// all is in use, twice as much is twice the rate (Little's law for requests).
+/// The first batch is left out: nothing was requested before it. The number
+/// that "would do" is the present one times elapsed / (elapsed - waited): in
+/// full use, twice as much gives twice the rate (Little's law for requests).
 std::string verdict_of(const EpochStats& stats, const RankLimits& limits);
 
 }  // namespace leat

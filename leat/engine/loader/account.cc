@@ -12,10 +12,10 @@
 namespace leat {
 namespace {
 
-/// A line for each epoch that is shorter would be noise.
+/// For shorter epochs a line each would be noise.
 constexpr std::chrono::seconds kLongEpoch{1};
 
-// Nobody may ever take them.
+// Bounded, for nobody may ever take them.
 constexpr std::size_t kMostWaits = 1024;
 
 }  // namespace
@@ -125,7 +125,7 @@ void Account::set_lookahead(std::uint64_t samples) {
   if (is_begun_) stats_.back().lookahead = samples;
 }
 
-/// In the epoch that runs, the last minute and the metrics.
+/// Counts the wait in the running epoch, the last minute and the metrics.
 void Account::count_wait(TimePoint now, const StallTimes& times) {
   const Nanoseconds wait = times.total();
   stats_.back().wait += wait;
@@ -148,7 +148,7 @@ void Account::keep_wait(const StallTimes& times) {
   waits_.push_back(step);
 }
 
-/// Training lasted from the last batch to the asking for the next.
+/// Training lasted from the last batch until the next was asked for.
 void Account::end_training() {
   if (delivered_at_) training_ += *waiting_since_ - *delivered_at_;
 }
@@ -198,8 +198,8 @@ void Account::count_samples(const BatchWork& work) {
   metrics_.add(Metric::kPipelineSamples, samples);
 }
 
-/// Says once an epoch that others come in the place of bad samples; its end
-/// says of how many.
+/// Warns once an epoch that other samples replace bad ones; the end of the
+/// epoch reports how many.
 void Account::tell_first_bad(const BatchWork& work) const {
   if (stats_.back().substituted != 0) return;
   log_warning(

@@ -22,13 +22,13 @@
 namespace leat {
 
 struct AccountOptions {
-  bool is_first_rank = true;  ///< It speaks for the others, too.
+  bool is_first_rank = true;  ///< It reports for the others, too.
   bool tells_verdict = true;  ///< See LoaderOptions.
   bool has_hashes = true;
 };
 
-/// Counts what is asked for and given. The caller says what happens, in the
-/// order in which it happens.
+/// Counts what training asks for and receives. The caller reports each event in
+/// the order in which it happens.
 ///
 /// Threads:  any.
 /// Lifetime: `metrics` outlives it.
@@ -36,36 +36,36 @@ class Account {
  public:
   Account(AccountOptions options, Metrics& metrics);
 
-  /// Before the first epoch. Errors: as StepTrace::open()
+  /// Call before the first epoch. Errors: as StepTrace::open()
   Result<void> open_trace(const std::string& file, std::uint32_t rank);
-  /// After the last batch.
+  /// Call after the last batch.
   void close_trace();
   JobTrace recent_steps() { return trace_.see_recent(); }
 
-  /// An epoch begins, or goes on, that was asked for at `asked`.
+  /// An epoch that was asked for at `asked` begins or continues.
   void begin_epoch(std::uint64_t epoch, TimePoint asked, ThreadTimes threads);
-  /// The running epoch is left where it is.
+  /// The running epoch is left before its end.
   void leave_epoch();
-  /// Says of how many bad samples others came in the place, in an epoch that is
-  /// left before its end.
+  /// Reports how many bad samples were replaced, in an epoch that is left
+  /// before its end.
   void tell_left_early() const;
-  /// No batch was left when the last one was asked for. Returns what the epoch
-  /// came to.
+  /// The epoch had no batch left when the last one was asked for. Returns the
+  /// epoch's totals.
   EpochStats end_epoch(const RankLimits& limits, ThreadTimes threads);
 
-  /// Somebody asks for a batch; does nothing if that was counted. Late if
-  /// `is_late` says so, which is asked at most once.
+  /// Training asks for a batch; does nothing if this was counted already. The
+  /// step is late if `is_late`, which is called at most once, returns true.
   void begin_wait(std::uint64_t window, const std::function<bool()>& is_late);
-  /// From now on the wait is for shards to be indexed, until end_scan_wait().
+  /// From now until end_scan_wait() the wait is for shards to be indexed.
   void begin_scan_wait();
   void end_scan_wait();
 
   /// A step of training between two batches.
   struct Step {
-    Nanoseconds busy{0};   ///< Training, before it asked.
-    bool is_late = false;  ///< It had to wait.
+    Nanoseconds busy{0};   ///< Training, before the call.
+    bool is_late = false;  ///< Training had to wait.
   };
-  /// The batch that was asked for is given. Nullopt for the first one.
+  /// Hands over the batch that was asked for. Nullopt for the first one.
   std::optional<Step> deliver(const BatchWork& work);
 
   /// The requests of the epoch's runs; `ahead` are those of the next epoch.
@@ -75,7 +75,7 @@ class Account {
   std::vector<EpochStats> stats() const;
   RecentStalls recent() const;
   std::vector<StepWait> take_waits();
-  /// Adds what was counted since the loader was opened; `reads` do not shrink.
+  /// Adds the counts since the loader was opened; `reads` never shrinks.
   void add_to(LoaderRates& rates);
 
  private:
@@ -90,7 +90,7 @@ class Account {
   Metrics& metrics_;
   mutable Mutex mutex_;
   StepTrace trace_;
-  /// The last of `stats_` is of the epoch that runs.
+  /// The last entry of `stats_` is of the running epoch.
   bool is_begun_ LEAT_GUARDED_BY(mutex_) = false;
   TimePoint begun_ LEAT_GUARDED_BY(mutex_);
   ThreadTimes threads_at_begin_ LEAT_GUARDED_BY(mutex_);

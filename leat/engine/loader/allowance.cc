@@ -6,11 +6,11 @@
 namespace leat {
 namespace {
 
-/// Requests help beyond their usual number where latency is long and samples
-/// are small; threads, where functions of the user's wait.
+/// More requests than usual help where latency is long and samples are small;
+/// more threads help where the user's functions wait.
 constexpr std::size_t kTimes = 4;
-/// More threads get more of cores that other programs use too, if no agent
-/// divides the cores among jobs and no other rank of this one is on them.
+/// More threads win a larger share of cores that other programs use too, if no
+/// agent divides the cores and no other rank of this job uses them.
 constexpr std::size_t kTimesBesideOthers = 2;
 
 std::size_t allowed_of(std::optional<std::size_t> share, std::size_t otherwise,
@@ -47,7 +47,7 @@ void Allowance::add_tiers(std::optional<std::uint64_t> ram_bytes,
 }
 
 Settings Allowance::most_settings() const {
-  // Without a tuner the usual is used.
+  // Without a tuner the usual number is used.
   const std::size_t threads = chosen_ ? most_threads_alone_ : usual_.threads;
   const std::size_t in_flight = chosen_ ? *most_.in_flight : usual_.in_flight;
   return {

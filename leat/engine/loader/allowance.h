@@ -10,16 +10,16 @@
 
 namespace leat {
 
-/// The bounds of a rank and what follows from them. The user's options say what
-/// is usual, and, where they leave something open, the node says how much more
-/// there can be. The agent allows a part of that; the tuner chooses within it.
+/// Computes the bounds of a rank. The user's options set the usual amounts and,
+/// where they leave something open, the node sets how much more is possible.
+/// The agent allows a part of that, and the tuner chooses within it.
 ///
-/// Pure. Threads: one at a time.
+/// Does no I/O. Threads: one at a time.
 class Allowance {
  public:
-  /// A rank goes by this from now on; its tiers hear of bounds that changed.
+  /// The bounds in force from now on; lists only tiers whose bounds changed.
   struct InForce {
-    /// A tier's new bound; nullopt: all of it.
+    /// A tier's new bound; nullopt: the whole tier.
     struct Tier {
       std::optional<std::uint64_t> bound_bytes;
       std::uint64_t before_bytes = 0;
@@ -27,17 +27,17 @@ class Allowance {
     };
     Settings settings;
     std::optional<std::uint64_t> bytes_per_second;
-    std::optional<Tier> ram;  ///< Nullopt: as before.
+    std::optional<Tier> ram;  ///< Nullopt: no change.
     std::optional<Tier> disk;
   };
 
-  /// `usual` is what the options come to. More requests than these need files,
-  /// of which this process may open `open_files`. Functions of the user's wait
-  /// for other things than a core, so more threads than cores may help.
+  /// `usual` holds the amounts that the options come to. Requests beyond them
+  /// need files, of which this process may open `open_files`. The user's
+  /// functions do not always need a core, so extra threads may help.
   Allowance(const RankLimits& usual, std::uint64_t open_files,
             bool calls_users);
 
-  /// The tiers that there are, and all that this rank may write to each.
+  /// Adds the existing tiers, with all that this rank may write to each.
   void add_tiers(std::optional<std::uint64_t> ram_bytes,
                  std::optional<std::uint64_t> disk_bytes);
 
@@ -46,8 +46,8 @@ class Allowance {
   const RankLimits& now() const { return now_; }
   /// The most that allow() gives.
   const Share& most() const { return most_; }
-  /// Threads that may ever work: a tuner without an agent may choose more than
-  /// allow() gives.
+  /// The most threads that may ever work: without an agent, a tuner may choose
+  /// more than allow() gives.
   std::size_t most_threads() const { return most_threads_alone_; }
 
   void allow(const Share& share) { allowed_ = share; }
@@ -56,7 +56,7 @@ class Allowance {
 
   /// The most that may be chosen now.
   Settings most_settings() const;
-  /// Brings into force what is allowed and chosen.
+  /// Applies what is allowed and chosen.
   InForce settle();
 
  private:
@@ -68,8 +68,8 @@ class Allowance {
   Share most_;
   std::size_t most_threads_alone_ = 1;
   Share allowed_;
-  std::optional<Settings> chosen_;  // None where nobody chooses.
-  Share tiers_;                     // Their bounds in force.
+  std::optional<Settings> chosen_;  // None if nobody chooses.
+  Share tiers_;                     // Their bounds now in force.
 };
 
 }  // namespace leat

@@ -14,8 +14,8 @@
 namespace leat {
 namespace {
 
-/// Assumed, for nothing has been read from a tier yet: of memory, checksums
-/// included; of a disk, what most that are rented give at least.
+/// Assumed until something has been read from a tier: for memory, checksums
+/// included; for a disk, what most rented disks give at least.
 constexpr double kRamBytesPerSecond = 4e9;
 constexpr double kDiskBytesPerSecond = 400e6;
 /// The speed of the thread that writes records: a copy and a checksum.
@@ -70,7 +70,7 @@ Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
   decoded_ = std::make_unique<DecodedForm>(*records, fields);
   const Catalogue* const catalogue = schedule.catalogue();
   if (catalogue != nullptr) samples_ = catalogue->samples();
-  // A piece of a shard is read for all its samples, or for none.
+  // Either all samples of a piece of a shard are fetched, or none.
   const bool has_pieces =
       catalogue == nullptr ||
       (schedule.blocks() != nullptr && catalogue->layout() == Layout::kShards);
@@ -85,13 +85,13 @@ Result<void> CacheFormChoice::open(const std::vector<DeliveredField>& fields,
   return {};
 }
 
-/// The part of what the tiers may hold that this job may: less under an agent,
-/// or where others write to the same folder.
+/// The part of the tiers' limit that this job may use: less under an agent, or
+/// where others write to the same folder.
 double CacheFormChoice::cache_bytes_of_job(const LoaderRates& rates) const {
   const auto limit = static_cast<double>(opened_.cache_bytes);
   const auto most = static_cast<double>(opened_.tiers.ram_bytes.value_or(0) +
                                         opened_.tiers.disk_bytes.value_or(0));
-  // A shared cache answers this job with the records of others, too.
+  // A shared cache also serves this job the records of others.
   if (most == 0 || !opened_.shared_cache.empty()) return limit;
   const auto allowed_now =
       static_cast<double>(rates.ram_allowed_bytes + rates.disk_allowed_bytes);
@@ -112,12 +112,12 @@ void CacheFormChoice::choose_by(const DecodedForm::Findings& found) {
   if (decision.after != 0) decoded->keep_share(decision.after);
 }
 
-/// The costs that were found, in bytes of a tier; `rates` tell those of
+/// The measured costs, as bytes of a tier; `rates` give the cost of
 /// fetching.
 FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
                                     const LoaderRates& rates) const {
   FormCosts costs = found.costs;
-  if (rates.read_bytes != 0) {  // Else nothing had to be fetched so far.
+  if (rates.read_bytes != 0) {  // Otherwise nothing has been fetched so far.
     costs.fetch_seconds =
         seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
         costs.encoded_bytes / static_cast<double>(control_.usual().in_flight);
@@ -143,7 +143,7 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
   LoaderRates rates;
   add_counts(*opened_.metrics, rates);
   const FormCosts costs = costs_by(found, rates);
-  // Shards that are being indexed are taken to have samples like these.
+  // Shards that are still being indexed are assumed to have similar samples.
   const std::uint64_t samples = samples_.value_or(
       static_cast<std::uint64_t>(static_cast<double>(job_.data_bytes) /
                                  std::max(1.0, found.costs.encoded_bytes)));
@@ -170,9 +170,9 @@ CacheFormChoice::Chosen CacheFormChoice::chosen_by(
   return taken;
 }
 
-// The epoch after the choice still makes records. All encoded cannot be
-// measured beside it, so the gain is told against the model. If training takes
-// the time, the cores' seconds are compared.
+// The epoch after the choice still makes records. The all-encoded case cannot
+// be measured alongside, so the gain is reported against the model. If training
+// is the bottleneck, CPU seconds are compared.
 void CacheFormChoice::judge(const EpochStats& at) {
   constexpr double kWaits = 0.05;
   const MutexLock lock(mutex_);
@@ -195,8 +195,8 @@ std::optional<Decision> CacheFormChoice::decision() const {
   return chosen_->decision;
 }
 
-/// Samples of `decoded_` are as long, and take as long, as those that were made
-/// so far. Fields that are kept as bytes beside decoded ones are left out.
+/// Further samples of `decoded_` are assumed to be as long, and to take as
+/// long. Fields that are kept as bytes beside decoded ones are left out.
 void CacheFormChoice::add_to(LoaderRates& rates) const {
   const MutexLock lock(mutex_);
   const Metrics& metrics = *opened_.metrics;

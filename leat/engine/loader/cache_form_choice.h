@@ -1,4 +1,4 @@
-// In which form a loader's cache keeps samples: as told, or by what they cost.
+// The form in which a loader's cache keeps samples: as set, or chosen by cost.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,36 +16,36 @@
 
 namespace leat {
 
-/// Keeps samples as bytes or decoded. If that is left open, the first samples
-/// are made in both forms, and it chooses once.
+/// Keeps samples as bytes or decoded. If the option leaves that open, the first
+/// samples are made in both forms, and the choice is made once.
 ///
-/// Threads:  any; what was tried comes on the thread that ended the last trial.
-/// Lifetime: the others outlive it; it outlives the runs.
+/// Threads: any; the result of the trials arrives on the thread that ended the
+/// last one. Lifetime: the others outlive it; it outlives the runs.
 class CacheFormChoice {
  public:
   CacheFormChoice(const Job& job, const Opened& opened, const Control& control,
                   TimePoint opened_at);
 
-  /// Settles the form by the fields that are delivered; does nothing if it was
-  /// settled. REQUIRES: the cache is open, if there is one.
-  /// Errors: kInvalidArgument: told, and it cannot be
+  /// Settles the form for the fields that are delivered; does nothing if it is
+  /// settled already. REQUIRES: the cache is open, if there is one.
+  /// Errors: kInvalidArgument: the form was set and is not possible
   Result<void> open(const std::vector<DeliveredField>& fields,
                     const Schedule& schedule);
-  /// Null where no sample is kept decoded.
+  /// Null if no sample is kept decoded.
   DecodedForm* decoded() const;
 
-  /// Fills in what the choice has brought, by an epoch that is over.
+  /// Fills in what the choice has gained, from an epoch that is over.
   void judge(const EpochStats& at);
-  /// Once a form was chosen by what was measured, also where it stays.
+  /// Set once measurements have led to a choice, even to keep the usual form.
   std::optional<Decision> decision() const;
-  /// Adds what a sample takes of the cache, and saves. `rates` has counts.
+  /// Adds a sample's cache room and its savings. `rates` has its counts.
   void add_to(LoaderRates& rates) const;
 
  private:
   struct Chosen {
     Decision decision;
-    std::uint64_t epoch = 0;  ///< In which it was.
-    /// A sample, all kept as bytes, by the model; 0: it was not asked.
+    std::uint64_t epoch = 0;  ///< The epoch it was made in.
+    /// Seconds a sample, all kept as bytes, by the model; 0: not computed.
     double encoded_seconds = 0;
     double cores = 1;
   };
@@ -61,10 +61,10 @@ class CacheFormChoice {
   const Opened& opened_;
   const Control& control_;
   const TimePoint opened_at_;
-  mutable Mutex mutex_;  // Taken last.
+  mutable Mutex mutex_;  // Taken after any other.
   bool is_settled_ LEAT_GUARDED_BY(mutex_) = false;
   std::unique_ptr<DecodedForm> decoded_ LEAT_GUARDED_BY(mutex_);
-  /// Nullopt: not known when it was settled.
+  /// Nullopt: unknown when the form was settled.
   std::optional<std::uint64_t> samples_ LEAT_GUARDED_BY(mutex_);
   bool may_mix_ LEAT_GUARDED_BY(mutex_) = true;
   std::optional<Chosen> chosen_ LEAT_GUARDED_BY(mutex_);

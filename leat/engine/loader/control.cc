@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-/// Changes of what a cache may hold that are kept to be read.
+/// The number of changes to the cache's bounds that are kept for reading.
 constexpr std::size_t kKeptShares = 1000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The tuner and the agent say how much a loader may use: both ends.
+// Connects the tuner and the agent, which decide how much a loader may use.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -20,12 +20,12 @@
 
 namespace leat {
 
-/// Owns the allowance of a rank, its tuner's thread and its link to the agent
-/// of the node.
+/// Owns a rank's allowance, its tuner's thread and its link to the node's
+/// agent.
 ///
-/// Threads:  any.
-/// Lifetime: what the hooks of tuner and link use outlives it, or end() was
-///           called.
+/// Threads: any. Lifetime: what the hooks of tuner and link use must outlive
+/// it, or the call of
+///           end().
 class Control {
  public:
   Control(Allowance allowance, TimePoint opened_at);
@@ -37,22 +37,22 @@ class Control {
   Share most() const;
   std::size_t most_threads() const;
 
-  /// Takes what the agent, or the user, allows. apply() brings it into force.
+  /// Takes what the agent, or the user, allows. apply() puts it into force.
   void allow(const Share& share);
-  /// Takes what the tuner chose: the same.
+  /// Takes the tuner's choice; apply() puts it into force.
   void choose(const Settings& settings);
-  /// Works out what is in force from now on, and calls `carry_out` with it, one
-  /// call at a time: no lock is held that now() takes.
+  /// Computes the bounds for now on and calls `carry_out` with them, one call
+  /// at a time. Holds no lock that now() takes.
   using CarryOut = std::function<void(const Allowance::InForce&)>;
   void apply(const CarryOut& carry_out);
 
   /// Starts the tuner's thread. Errors: as LoaderTuning::begin()
   Result<void> begin_tuning(LoaderTuning::Hooks hooks,
                             const std::string& trace);
-  /// Adds to an observation the bounds that the tuner has.
+  /// Adds the tuner's bounds to an observation.
   void add_bounds(Observation& seen) const;
   std::optional<Explanation> explanation() const;
-  /// Decisions on the tuner's settings and on tiers; in no order.
+  /// Decisions on the tuner's settings and on tiers, in no particular order.
   std::vector<Decision> decisions() const;
 
   void join_agent(AgentLinkOptions link);
@@ -61,8 +61,8 @@ class Control {
   std::optional<Pace> pace_elsewhere() const;
   void set_pace_elsewhere(const Pace& pace);
 
-  /// Ends the link and the tuner's thread; what was decided stays. May be
-  /// called twice, by one thread at a time.
+  /// Ends the link and the tuner's thread; decisions stay. May be called twice,
+  /// by one thread at a time.
   void end();
 
  private:
@@ -77,8 +77,8 @@ class Control {
   std::deque<Decision> tier_decisions_ LEAT_GUARDED_BY(mutex_);
   std::optional<Pace> pace_ LEAT_GUARDED_BY(mutex_);
   std::optional<Pace> elsewhere_ LEAT_GUARDED_BY(mutex_);
-  // Set while the loader is opened. Their threads call us: they end first.
-  std::unique_ptr<LoaderTuning> tuning_;  // Null: nobody tunes.
+  // Set while the loader is opened. Their threads call us, so they end first.
+  std::unique_ptr<LoaderTuning> tuning_;  // Null: no tuner.
   std::unique_ptr<AgentLink> link_;       // Null: no agent is looked for.
 };
 

@@ -15,8 +15,8 @@ namespace leat {
 
 /// Prices what the metrics of a rank count.
 ///
-/// Threads:  any.
-/// Lifetime: `metrics` outlives it.
+/// Threads: any. Lifetime: `metrics` must outlive
+/// it.
 class LoaderCosts {
  public:
   /// Errors: as read_pricing()
@@ -24,13 +24,13 @@ class LoaderCosts {
       const Env& env, const std::optional<std::string>& provider,
       std::uint32_t local_ranks, Metrics& metrics);
 
-  /// Brings prices and energy in the metrics up to date.
+  /// Updates prices and energy in the metrics.
   void price_metrics();
   /// As to_json(LedgerCounts).
   std::string ledger();
   /// Fills in requests and dollars.
   void add_to(LoaderRates& rates);
-  /// Reads the meters if they have not been for a while: they run over.
+  /// Reads the meters if that was long ago, since they overflow.
   void keep_energy(TimePoint now) { energy_.keep(now); }
 
  private:

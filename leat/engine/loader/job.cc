@@ -29,8 +29,8 @@ Tail tail_of(const LoaderOptions& options) {
   return drops ? Tail::kDrop : Tail::kKeep;
 }
 
-/// The user's word wins. Then the launcher is asked only who shares the
-/// node, and need not be able to say: Lightning's leaves variables out.
+/// The user's option wins. Then the launcher has to say only who shares the
+/// node, and may not be able to: Lightning's leaves variables out.
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
@@ -146,7 +146,7 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits) {
   if (options.threads == 0) options.threads = limits.threads();
   if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
   if (!options.memory_bytes) {
-    // The rest is for the model, the framework and what a user keeps.
+    // The rest is left to the model, the framework and the user's own data.
     options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
   }
   usual.in_flight = std::max<std::size_t>(1, options.max_in_flight / ranks);
@@ -159,7 +159,7 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits) {
 
 void tell_shares(const Job& job, const RankLimits& mine) {
   if (job.rank.rank != 0 || mine.local_ranks == 1) return;
-  static std::once_flag is_told;  // However many loaders a process makes.
+  static std::once_flag is_told;  // Once, however many loaders a process makes.
   std::call_once(is_told, [&] {
     log_info(fmt::format(
         "{} ranks on this node share {} threads, {} requests in flight and {} "

@@ -1,4 +1,4 @@
-// A loader's options, with those that were left open chosen.
+// Completes a loader's options and derives its part of a job.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,56 +18,56 @@
 
 namespace leat {
 
-/// A loader's part of a job: constant once the loader is open, so any thread
+/// A loader's part of a job. Constant once the loader is open, so any thread
 /// may read it.
 struct Job {
   LoaderOptions options;
   Rank rank;
-  Rank local;  ///< Among the processes of this node.
+  Rank local;  ///< Its place among the processes of this node.
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
-  /// Says in a state which data it is of. A stream has it before its catalogue.
+  /// Identifies the data in a state. A stream has it without a catalogue.
   std::string data_digest;
-  /// The bytes of all objects; 0 if neither cache nor tuner asks.
+  /// The bytes of all objects; 0 if neither cache nor tuner needs them.
   std::uint64_t data_bytes = 0;
-  RankRun readers;  ///< The ranks that read from this rank's cache.
+  RankRun readers;  ///< The ranks that read this rank's cache.
 
   Locality locality() const {
     return rank.world_size > 1 ? options.locality : Locality::kNone;
   }
-  /// How many positions ahead samples may come because they are cached.
+  /// How many positions ahead a cached sample may be delivered.
   std::uint64_t first_within() const {
     return options.cache ? options.cache->first_within : 0;
   }
-  /// With several ranks each has its own file: "t.json", "t.rank3.json".
+  /// With several ranks each gets its own file: "t.json", "t.rank3.json".
   std::string file_of_rank(const std::string& file) const;
 };
 
-/// Says who this process is and in which order it reads. A null `catalogue` is
-/// of shards that are being indexed.
+/// Settles which rank this process is and in which order it reads. `catalogue`
+/// is null while shards are being indexed.
 ///
-/// Errors: kInvalidArgument, as read_launch(), or an option that cannot be
+/// Errors: kInvalidArgument: as read_launch(), or an impossible option
 Result<void> settle_rank(Job& job, const Env& env);
 void settle_order(Job& job, const Catalogue* catalogue);
-/// Says what becomes of the samples that fill no step.
+/// Settles what happens to the samples that do not fill a step.
 /// Errors: kInvalidArgument
 Result<void> settle_tail(Job& job);
 
-/// The batch of all ranks. Errors: kInvalidArgument
+/// The batch size of all ranks together. Errors: kInvalidArgument
 Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank);
 
 /// Chooses threads, requests and memory where the options leave them open, and
-/// says what this rank may use of them.
+/// returns what this rank may use.
 ///
-/// Errors: kInvalidArgument: past what there can be
+/// Errors: kInvalidArgument: more than is possible
 Result<Allowance> settle_limits(Job& job, const Limits& limits);
-/// Tells how ranks share them, once a process.
+/// Logs how ranks share the limits, once a process.
 void tell_shares(const Job& job, const RankLimits& mine);
 
-/// Checks that options which say what comes when, and where, agree.
+/// Checks that the options which decide the order and place of samples agree.
 ///
-/// Errors: kInvalidArgument, naming both and the remedy
+/// Errors: kInvalidArgument, which names both options and the remedy
 Result<void> check_locality(const Job& job);
 Result<void> check_drawn(const Job& job, const Dataset& dataset);
 Result<void> check_first_within(const Job& job, const Catalogue* catalogue);

@@ -1,4 +1,4 @@
-// Options that say which samples come when, and where: whether they agree.
+// Checks that options which decide the order and place of samples agree.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-/// Each position is looked up once a step: a tenth of a second, of so many.
+/// Each position is looked up once a step: this many take a tenth of a second.
 constexpr std::uint64_t kMostWithin = std::uint64_t{1} << 18;
 
 Error refuse(std::string message) {

@@ -7,8 +7,8 @@
 namespace leat {
 namespace {
 
-// More than a training loop holds on purpose: the batch it works on, the one
-// before, a copy under way.
+// A training loop holds fewer on purpose: the batch it works on, the one
+// before, and a copy under way.
 constexpr std::size_t kManyBatches = 16;
 
 }  // namespace

@@ -12,11 +12,11 @@ namespace leat {
 /// Threads: one at a time.
 class KeptBatches {
  public:
-  /// A batch that is handed over.
+  /// Call for each batch that is handed over.
   void add(const Batch& batch);
 
  private:
-  std::vector<std::weak_ptr<Slot>> slots_;  // One of each batch.
+  std::vector<std::weak_ptr<Slot>> slots_;  // One for each batch.
   bool has_warned_ = false;
 };
 

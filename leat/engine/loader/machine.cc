@@ -20,7 +20,7 @@ Error refuse(std::string message) {
 }  // namespace
 
 Loader::Machine::~Machine() {
-  if (control != nullptr) control->end();  // Its threads call us.
+  if (control != nullptr) control->end();  // Its threads call into this loader.
 }
 
 Loader::Machine::Visit::~Visit() {
@@ -31,7 +31,7 @@ Loader::Machine::Visit::~Visit() {
 }
 
 Result<Loader::Machine::Visit> Loader::Machine::enter() {
-  // Before the lock: at the fork somebody may have held it.
+  // Tested without the lock: at the fork another thread may have held it.
   if (getpid() != pid) {
     return refuse(
         "this loader was made before a fork and its threads are not in this "
@@ -57,7 +57,7 @@ Result<void> Loader::Machine::check_current(Iteration mine) const {
 }
 
 LoaderState Loader::Machine::state_now() const {
-  // One rank's may be empty while another's is not.
+  // One rank's list may be empty while another's is not.
   const bool is_reordered =
       position.at != 0 &&
       (!position.left_behind.empty() ||
@@ -154,7 +154,7 @@ LoaderRates Loader::Machine::rates() {
   LoaderRates rates;
   add_counts(*opened.metrics, rates);
   const Result<Visit> visit = enter();
-  if (visit) {  // Else its threads may be gone.
+  if (visit) {  // Otherwise its threads may be gone.
     const Executor::Work work = opened.executor->work();
     rates.tasks = work.tasks;
     rates.busy = work.busy;
@@ -168,8 +168,8 @@ LoaderRates Loader::Machine::rates() {
   const RankLimits now = control->now();
   rates.threads = now.threads;
   rates.in_flight = now.in_flight;
-  // A cache finds what it keeps by its range, and what indexes shards reads
-  // them as they come.
+  // A cache finds its records by their range, and the indexer of shards reads
+  // parts as they come.
   const bool are_parts_fixed = job.options.cache || opened.ahead != nullptr;
   rates.part_bytes = are_parts_fixed ? 0 : opened.part_bytes.now();
   const MutexLock lock(mutex);
@@ -220,7 +220,7 @@ void Loader::Machine::apply_settings() {
       runs->ask_for_at_least(
           std::max<std::uint64_t>(2 * settings.in_flight, settings.lookahead));
     }
-    // Without the lock: both may send, and an answer may come at once.
+    // Without the lock: both may send, and an answer may come immediately.
     opened.store.limited->set_bytes_per_second(now.bytes_per_second);
     opened.store.limited->set_window(settings.in_flight);
     if (now.ram) {

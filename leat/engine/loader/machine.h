@@ -1,5 +1,5 @@
-// The values that a loader consists of, wired. For loader.cc and what is beside
-// this file alone.
+// The values that make up a loader, connected. For loader.cc and the files of
+// this folder alone.
 #pragma once
 #include <unistd.h>
 
@@ -26,23 +26,23 @@
 
 namespace leat {
 
-/// Everything that outlives a call: docs/design/0019. Members are destroyed
-/// from the last to the first: runs before what they borrow.
+/// Holds everything that outlives a call: docs/design/0019. Members are
+/// destroyed from the last to the first: runs before what they borrow.
 struct Loader::Machine {
-  // Set while the loader is opened, then constant or with locks of their own.
+  // Set while the loader is opened; then constant, or with their own locks.
   Job job;
   const pid_t pid = getpid();
   const TimePoint opened_at = SteadyClock().now();
   Opened opened;
-  std::unique_ptr<Schedule> schedule;  ///< The loader's lock.
+  std::unique_ptr<Schedule> schedule;  ///< Under the loader's lock.
   std::unique_ptr<LoaderCosts> costs;
   std::unique_ptr<Account> account;
   std::unique_ptr<Control> control;
   std::unique_ptr<CacheFormChoice> form;
-  std::unique_ptr<StreamParts> parts;  ///< Null: there was a catalogue.
+  std::unique_ptr<StreamParts> parts;  ///< Null: the data had a catalogue.
 
-  Mutex closing;  ///< Held by the one call of close() that works.
-  /// The loader's lock. No other but those of single values is taken in it.
+  Mutex closing;  ///< Held by the one close() call that does the work.
+  /// The loader's lock. While it is held, only single values' locks are taken.
   mutable Mutex mutex;
   CondVar left;  ///< Notified when the last visit ends.
   std::size_t visits LEAT_GUARDED_BY(mutex) = 0;
@@ -53,8 +53,8 @@ struct Loader::Machine {
 
   ~Machine();
 
-  /// A call that works with runs: close() waits until none is left. The first
-  /// thing such a call makes, so that it ends last.
+  /// A call that uses runs: close() waits until no such call remains. Such a
+  /// call creates this first, so that it is destroyed last.
   class Visit {
    public:
     explicit Visit(Machine* machine) : machine_(machine) {}
@@ -66,7 +66,7 @@ struct Loader::Machine {
    private:
     Machine* machine_;
   };
-  /// Errors: kInvalidArgument in a forked child, or if closed.
+  /// Errors: kInvalidArgument in a forked child, or after close().
   Result<Visit> enter();
   Result<void> check_open() const LEAT_REQUIRES(mutex);
   Result<void> check_current(Iteration mine) const LEAT_REQUIRES(mutex);
@@ -80,29 +80,29 @@ struct Loader::Machine {
   /// Looks for the agent of this node.
   void join_agent(const Env& env);
 
-  /// Takes the next batch, if it is there, of the current run.
+  /// Takes the current run's next batch if it is ready.
   Result<Next> take_from(EpochRun& run) LEAT_REQUIRES(mutex);
 
   // machine.cc
   LoaderState state_now() const LEAT_REQUIRES(mutex);
-  /// Errors: kInvalidArgument: a state that this loader cannot go on from
+  /// Errors: kInvalidArgument: this loader cannot continue from the state
   Result<void> check_left_behind(const LoaderState& state) const
       LEAT_REQUIRES(mutex);
-  /// Goes on with the state's global batch. REQUIRES: batches are given for
-  /// each rank. Errors: kInvalidArgument: it cannot be
+  /// Continues with the state's global batch. REQUIRES: the batch size is given
+  /// per rank. Errors: kInvalidArgument: this is not possible
   Result<void> take_batch_of(const LoaderState& state) LEAT_REQUIRES(mutex);
-  /// Leaves what runs: the next begin() starts there. Returns the old run.
+  /// Moves the position, where begin() then starts. Returns the old run.
   std::shared_ptr<EpochRun> jump_to(std::uint64_t to_epoch,
                                     std::uint64_t to_position)
       LEAT_REQUIRES(mutex);
-  /// The user asks for the next batch of `from`; null: of shards that have yet
-  /// to be indexed.
+  /// The user asks for the next batch of `from`; null: shards have yet to be
+  /// indexed.
   void begin_wait(EpochRun* from) LEAT_REQUIRES(mutex);
   void deliver(const BatchWork& work) LEAT_REQUIRES(mutex);
   void end_epoch() LEAT_REQUIRES(mutex);
   LoaderRates rates();
   Observation observe();
-  /// Brings into force what is allowed and chosen.
+  /// Applies what is allowed and chosen.
   void apply_settings();
 };
 

@@ -1,4 +1,4 @@
-// How a loader is opened: each value in turn, from what was asked to what runs.
+// Opens a loader: each value in turn, from the options to the threads.
 
 #include <fstream>
 #include <string>
@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-/// A state goes by this digest; a stream has it before its catalogue.
+/// Identifies the data in a state; a stream has it before its catalogue.
 Hash128 digest_of(const Job& job, const Catalogue* catalogue,
                   const std::optional<UnindexedShards>& shards) {
   if (shards) return listing_digest(shards->objects);
@@ -186,7 +186,7 @@ void Loader::Machine::join_agent(const Env& env) {
                        .in_flight = *most.in_flight,
                        .ram_bytes = most.ram_bytes.value_or(0),
                        .disk_bytes = most.disk_bytes.value_or(0),
-                       // Not known of shards that are yet to be indexed.
+                       // Unknown for shards that have yet to be indexed.
                        .dataset_samples = dataset.catalogue == nullptr
                                               ? 0
                                               : dataset.catalogue->samples(),

@@ -23,7 +23,7 @@ CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
       .local_ranks = job.local.world_size,
       .may_decode = job.options.cache->form != CacheForm::kEncoded};
   if (schedule.catalogue() == nullptr) {
-    // More than there are: a member takes a header and a block at least.
+    // An upper bound: a member takes a header and a block at least.
     needs.samples = job.data_bytes / kLeastMember + 1;
     return needs;
   }
@@ -36,7 +36,7 @@ CacheNeeds needs_of(const Job& job, const Schedule& schedule) {
   return needs;
 }
 
-/// Local ranks that follow each other read what any of them keeps.
+/// Local ranks with consecutive numbers read what any of them keeps.
 RankRun readers_of(const Job& job) {
   const Rank rank = job.rank;
   const Rank local = job.local;
@@ -67,7 +67,7 @@ Result<void> Opened::open_stores(Job& job, const Schedule& schedule,
                                  const Limits& limits, const Env& env) {
   metrics = std::make_shared<Metrics>();
   const Dataset& dataset = schedule.dataset();
-  // A driver that sends requests, a window around it, and a layer that retries.
+  // The driver sends requests, a window bounds them, and a layer retries.
   const std::size_t io_threads = std::max<std::size_t>(
       1, dataset.store_options.io_threads / mine.local_ranks);
   LEAT_TRY(store, open_store_of(dataset,
@@ -77,10 +77,10 @@ Result<void> Opened::open_stores(Job& job, const Schedule& schedule,
                                  .derived_bytes = mine.memory_bytes},
                                 env, metrics.get()));
   if (dataset.opening) metrics->take_counters(*dataset.opening);
-  // Below the caches: so they are offered what comes from there like anything
-  // that comes from the store.
+  // It stands below the caches, so they are offered its bytes like any that
+  // come from the store.
   if (shards != nullptr) open_ahead(job, *shards, mine.memory_bytes);
-  // Peers, and in front of them the tiers of this node.
+  // Opens the peers, and this node's tiers in front of them.
   return open_cache(job, schedule, limits, env);
 }
 
@@ -104,7 +104,7 @@ Result<void> Opened::open_cache(Job& job, const Schedule& schedule,
   const std::uint32_t ranks = job.local.world_size;
   const bool is_first = job.local.rank == 0;
   if (!cache->form) {
-    // Without an end nobody knows whether what records cost comes back.
+    // Without a last epoch, nobody knows whether making records pays off.
     cache->form = cache->is_auto && job.options.epochs ? CacheForm::kAuto
                                                        : CacheForm::kEncoded;
   }
@@ -154,8 +154,8 @@ void Opened::open_memory(const RankLimits& mine, std::size_t most_threads) {
 }
 
 void Opened::end() {
-  // First: a thread of its own may not yet have returned from submitting the
-  // last row, though that has been filled and delivered.
+  // Closed first: a thread of the store may not yet have returned from
+  // submitting the last row, though the row is already filled and delivered.
   store.store.reset();
   executor.reset();
   scratch.clear();

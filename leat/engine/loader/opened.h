@@ -1,4 +1,4 @@
-// A loader's ground: its stores, its cache, memory and threads.
+// The base of a loader: its stores, cache, memory and threads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -23,20 +23,20 @@
 
 namespace leat {
 
-/// How the shards of a stream are read while they are indexed.
+/// The memory for reading a stream's shards while they are indexed.
 struct StreamMemory {
-  std::uint64_t ahead_bytes = 0;  ///< For what is read ahead; 0: others do.
+  std::uint64_t ahead_bytes = 0;  ///< For reading ahead; 0: others do that.
   std::uint64_t queue_bytes = 0;  ///< For what the cache has yet to write.
 };
 
-/// Half of the memory is for runs, the other half for what is read ahead, by
-/// who scans; with a cache a half of it for what that has yet to write: pieces
-/// that are there already come all at once.
+/// Runs get half of the memory; reading ahead gets the other half on the rank
+/// that scans. A cache gets half of that for its write queue, because pieces
+/// that are already there all arrive together.
 StreamMemory stream_memory(const Job& job, const UnindexedShards& shards,
                            std::uint64_t memory_bytes);
 
-/// Opened once, and then constant until end(); each part has a lock of its own.
-/// Members are destroyed from the last to the first.
+/// Opened once, then constant until end(); each part has its own lock. Members
+/// are destroyed from the last to the first.
 struct Opened {
   std::shared_ptr<Metrics> metrics;
   LearnedShapes shapes;
@@ -47,26 +47,26 @@ struct Opened {
   std::unique_ptr<Executor> executor;
   CacheGround cache_ground;
   OpenedStore store;  ///< Its threads may still be leaving the executor.
-  /// In `store`, below its caches; null: there was a catalogue.
+  /// Part of `store`, below its caches; null: the data had a catalogue.
   ReadAheadStore* ahead = nullptr;
-  Share tiers;  ///< Bytes that this rank may write to each there is.
-  std::string shared_cache;  ///< Names the jobs that share it; empty: none do.
-  std::uint64_t cache_bytes = 0;  ///< Records may take so many of the cache.
+  Share tiers;  ///< The bytes that this rank may write to each existing tier.
+  std::string shared_cache;       ///< Names the sharing jobs; empty: none.
+  std::uint64_t cache_bytes = 0;  ///< The part of them for records.
 
-  /// Opens the stores, from what sends requests to what is read from. Completes
-  /// `job`: what its cache left open, and who reads from it.
+  /// Opens the stores, from the driver to the one that is read from. Completes
+  /// `job`: its open cache options, and the ranks that read from it.
   ///
   /// Errors: as open_store_of(), choose_cache(), wrap_in_cache() and placement
   Result<void> open_stores(Job& job, const Schedule& schedule,
                            const UnindexedShards* shards,
                            const RankLimits& mine, std::size_t most_in_flight,
                            const Limits& limits, const Env& env);
-  /// Starts what holds and decodes samples.
+  /// Starts the memory and threads that hold and decode samples.
   void open_memory(const RankLimits& mine, std::size_t most_threads);
   /// Ends every thread. REQUIRES: no run is left.
   void end();
 
-  /// The times of its threads, with those of functions of the user's.
+  /// The times of its threads, including those in the user's functions.
   ThreadTimes thread_times(const Job& job) const;
 
  private:

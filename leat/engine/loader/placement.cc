@@ -18,7 +18,7 @@ namespace leat {
 namespace {
 
 constexpr std::uint64_t kMostReads = 2'000'000'000;  // Minutes to count.
-/// At 17 bytes each while they are placed.
+/// Each takes 17 bytes while they are placed.
 constexpr std::uint64_t kMostPlaced = 128'000'000;
 
 Error refusal(std::string_view option, std::string_view why) {
@@ -40,7 +40,7 @@ std::string option_of(Placement placement) {
   return fmt::format("the cache's placement=\"{}\"", to_string(placement));
 }
 
-/// Samples have numbers, and go to the ranks that the plan says.
+/// A placement needs numbered samples that go to the planned ranks.
 Result<void> check_placeable(std::string_view option, const Job& job,
                              const Schedule& schedule) {
   if (schedule.catalogue() == nullptr) {
@@ -136,7 +136,7 @@ Result<std::vector<std::function<bool(SampleId)>>> place_in_tiers(
   const std::uint32_t local_ranks = job.local.world_size;
   LEAT_TRY_VOID(check_placement(job, schedule));
   const CacheOptions& cache = *job.options.cache;
-  // These ranks may write so much of each tier, as wrap_in_cache() opens them.
+  // The bytes that these ranks may write to each tier: see wrap_in_cache().
   std::vector<std::uint64_t> capacities;
   const auto add = [&](std::uint64_t bytes) {
     capacities.push_back(bytes / local_ranks * job.readers.count);

@@ -1,4 +1,4 @@
-// Places of samples that the plan says, and not their keys or turns.
+// Places samples by the plan instead of by their keys or their order.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// Which node's server each sample lies on, by how often nodes read it.
+/// Chooses the node whose server holds each sample, by how often nodes read it.
 ///
 /// Errors:
 ///   kInvalidArgument  it cannot be known, or not one server a node; as
@@ -18,11 +18,11 @@ namespace leat {
 Result<std::shared_ptr<const std::vector<std::uint16_t>>> place_peers(
     const Job& job, const Schedule& schedule);
 
-/// Which samples each tier may hold, as CacheNeeds has it; by the order from
-/// epoch 0 on, wherever training begins. REQUIRES: choose_cache() has made the
-/// options, and `job.readers` are known.
+/// Chooses which samples each tier may hold, as CacheNeeds needs it, by the
+/// order from epoch 0 on, wherever training begins. REQUIRES: choose_cache()
+/// has made the options, and `job.readers` is set.
 ///
-/// Errors: kInvalidArgument: it cannot be known; as place_by_frequency
+/// Errors: kInvalidArgument: the order cannot be known; as place_by_frequency
 Result<std::vector<std::function<bool(SampleId)>>> place_in_tiers(
     const Job& job, const Schedule& schedule);
 

@@ -10,28 +10,28 @@
 
 namespace leat {
 
-/// The delivered position, and what became of the epoch that it is in.
+/// The delivered position, and the state of the epoch that it is in.
 ///
 /// Threads: one at a time: the loader's lock.
 struct Position {
-  /// The iterator that may go on; earlier ones were ended.
+  /// The iterator that may continue; earlier ones have ended.
   std::uint64_t iteration = 0;
   /// begin() starts here, and state() saves it.
   std::uint64_t epoch = 0;
-  std::uint64_t at = 0;  ///< Samples delivered of it, over all ranks.
-  /// Positions before it that were passed over: see LoaderState.
+  std::uint64_t at = 0;  ///< Samples of the epoch delivered, over all ranks.
+  /// Positions before it that were skipped: see LoaderState.
   std::vector<std::uint64_t> left_behind = {};
-  /// Digest of the order that a state went by, within `epoch`; empty: none.
+  /// Digest of the order that a state was made with, in `epoch`; empty: none.
   std::string resumed_order = {};
   bool has_delivered = false;
   bool has_ended = false;
-  /// From load_state() until a batch was delivered.
+  /// True from load_state() until a batch is delivered.
   bool is_resuming = false;
   std::optional<Error> failure = std::nullopt;
 
   bool is_within_epoch() const { return has_delivered && !has_ended; }
 
-  /// Any iterator still alive belongs to the old position.
+  /// Iterators that are still alive belong to the old position.
   void jump_to(std::uint64_t to_epoch, std::uint64_t to_position) {
     if (to_epoch != epoch || to_position != at) forget_order();
     epoch = to_epoch;

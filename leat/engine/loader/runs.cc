@@ -22,7 +22,7 @@ void Runs::begin_whole() {
       context_over(job_, opened_, form_.decoded(), *schedule_.catalogue(),
                    schedule_.fields(), schedule_.blocks(), *opened_.budget));
   context_->cached = cached;
-  // A drawn sample may come often, so it has no one turn to tell.
+  // A random draw may bring a sample often, so it has no single turn.
   if (cached != nullptr && job_.order.shuffle != Shuffle::kDrawn) {
     context_->board = cached->board();
   }
@@ -117,8 +117,8 @@ Result<void> Runs::open(const Position& position,
 std::shared_ptr<EpochRun> Runs::leave(const Position& position,
                                       std::uint64_t to_epoch,
                                       std::uint64_t to_position) {
-  // Nothing was read in vain yet if another epoch begins in its place; but by
-  // what caches hold, none can be dealt without the catalogue except the first.
+  // Nothing was read in vain yet if another epoch begins instead; but dealing
+  // by what caches hold needs the catalogue, except in the first epoch.
   if (is_in_parts_ && (parts_->has_given() || to_position != 0 ||
                        (deals_to_holders(job_.locality()) && to_epoch != 0))) {
     parts_->leave();
@@ -130,8 +130,8 @@ std::shared_ptr<EpochRun> Runs::leave(const Position& position,
   return std::exchange(run_, nullptr);
 }
 
-/// Tells the cache, if reads were put into another order, when what it holds is
-/// read next from here on.
+/// If reads were reordered, tells the cache when each of its records is read
+/// next, from here on.
 Result<void> Runs::begin_cache_plan(const Position& position) {
   const bool is_another = std::exchange(is_another_plan_, false);
   if (!is_another || opened_.store.cached == nullptr) return {};
@@ -155,10 +155,10 @@ Result<void> Runs::begin_cache_plan(const Position& position) {
 }
 
 void Runs::plan_ahead() {
-  if (job_.options.fetch_ahead) return;  // Its sampler is of one epoch.
+  if (job_.options.fetch_ahead) return;  // Its sampler covers one epoch only.
   if (next_ != nullptr || run_ == nullptr || !run_->has_planned_all()) return;
   if (is_in_parts_ && !parts_->has_last()) {
-    // An error is told when it is its turn.
+    // An error is reported when its turn comes.
     if (auto part = start_part(run_->epoch(), parts_->next_position())) {
       next_ = *std::move(part);
     }
@@ -212,7 +212,7 @@ void Runs::end_epoch() {
 void Runs::begin_lookahead() {
   if (context_ == nullptr || context_->pieces != nullptr) return;
   if (job_.options.fetch_ahead) return;
-  // Twice the window: it is never empty because of this.
+  // Twice the window, so that this never leaves it empty.
   lookahead_.emplace(schedule_.global_batch() / job_.rank.world_size,
                      2 * control_.now().in_flight);
 }
@@ -223,7 +223,7 @@ void Runs::look_ahead() {
   account_.set_lookahead(samples);
   if (run_ != nullptr) run_->look_ahead(samples);
   if (next_ == nullptr) return;
-  // Both together, but the next batch can always become whole.
+  // The limit covers both, but the next batch can always be completed.
   const std::uint64_t before = run_ == nullptr ? 0 : run_->untaken();
   next_->look_ahead(std::max(samples - std::min(samples, before),
                              schedule_.global_batch() / job_.rank.world_size));

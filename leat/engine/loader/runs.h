@@ -1,4 +1,4 @@
-// The runs of a loader: of its epoch, and of the one after it.
+// The runs of a loader: the current epoch's and the next one's.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,34 +19,34 @@
 
 namespace leat {
 
-/// Starts runs where the position stands, over the whole catalogue or over the
-/// parts of a stream, and says how far they may plan.
+/// Starts runs at the position, over the whole catalogue or over the parts of a
+/// stream, and bounds how far they may plan.
 ///
-/// Threads:  one at a time: the loader's lock.
-/// Lifetime: the others outlive it, and the runs that it gives out.
+/// Threads: one at a time: the loader's lock. Lifetime: the others must outlive
+/// it and the runs that it returns.
 class Runs {
  public:
   Runs(const Job& job, Schedule& schedule, Opened& opened,
        CacheFormChoice& form, const Control& control, Account& account);
 
-  /// Goes by the schedule's catalogue. REQUIRES: there is one.
+  /// From now on uses the schedule's catalogue. REQUIRES: there is one.
   void begin_whole();
-  /// Goes by these parts, until there is a catalogue. They outlive it.
+  /// From now on uses these parts, until there is a catalogue. They outlive it.
   void begin_in_parts(StreamParts& parts);
 
   /// Null before open(), and while shards have yet to be indexed.
   const std::shared_ptr<EpochRun>& current() const { return run_; }
-  /// Makes current() the one at the position, unless there is one. An earlier
-  /// run that it does not need goes to `unused`.
+  /// Makes current() the run at the position, unless there is one already. An
+  /// earlier run that is not needed moves to `unused`.
   /// Errors: those of the schedule, the parts and the catalogue
   Result<void> open(const Position& position,
                     std::shared_ptr<EpochRun>& unused);
-  /// Gives up the current run for one that will begin elsewhere.
+  /// Gives up the current run in favour of one that will begin elsewhere.
   std::shared_ptr<EpochRun> leave(const Position& position,
                                   std::uint64_t to_epoch,
                                   std::uint64_t to_position);
-  /// The next run, which is not wanted any more; null if there is none. Or only
-  /// if it is of that epoch, or of another.
+  /// Returns the next run, which is no longer wanted; null if there is none.
+  /// The same, but only if it is of that epoch, or only if it is of another.
   std::shared_ptr<EpochRun> drop_next() { return std::move(next_); }
   std::shared_ptr<EpochRun> drop_next_of(std::uint64_t epoch);
   std::shared_ptr<EpochRun> drop_next_unless(std::uint64_t epoch);
@@ -56,29 +56,29 @@ class Runs {
     std::shared_ptr<EpochRun> next;
   };
   Left end();
-  /// The run has ended: goes on with the next part. False at the epoch's end.
+  /// The run has ended: continues with the next part. False after the last.
   bool leave_part();
   /// The epoch is over.
   void end_epoch();
 
-  /// Once the current run has been sent, begins to fetch the next: all of it if
-  /// it is known that there will be one, else at most a window.
+  /// Once all of the current run has been sent, begins to fetch the next: all
+  /// of it if it is certain to come, otherwise at most a window.
   void plan_ahead();
   /// Tells the runs how far they may plan.
   void look_ahead();
-  /// Begins to look ahead for batches of the size that is set.
+  /// Begins to plan ahead for batches of the size that is set.
   void begin_lookahead();
-  /// A batch was taken by training, in that step.
+  /// Training took a batch, in that step.
   void took(const BatchWork& work, const std::optional<Account::Step>& step);
   void ask_for_at_least(std::uint64_t samples);
-  /// Samples that may be planned; 0: no limit but memory.
+  /// The number of samples that may be planned; 0: bounded by memory alone.
   std::uint64_t lookahead() const;
 
-  /// Reads will come in another order than the last run had.
+  /// Reads will come in another order than in the last run.
   void expect_another_plan() { is_another_plan_ = true; }
-  /// Whether samples that were passed over can be gone back to.
+  /// Whether skipped samples can still be delivered.
   bool can_go_back() const;
-  /// Counts what the runs have asked for.
+  /// Counts the requests of the runs.
   void count_requests();
 
  private:
@@ -97,13 +97,13 @@ class Runs {
   CacheFormChoice& form_;
   const Control& control_;
   Account& account_;
-  StreamParts* parts_ = nullptr;         // Null: there was a catalogue.
-  bool is_in_parts_ = false;             // Then both runs are over parts.
+  StreamParts* parts_ = nullptr;         // Null: the data had a catalogue.
+  bool is_in_parts_ = false;             // If so, both runs are over parts.
   std::unique_ptr<RunContext> context_;  // Null: there is no catalogue yet.
   std::shared_ptr<EpochRun> run_;
   std::shared_ptr<EpochRun> next_;
-  /// None where pieces are read, each of which serves a whole window: they go
-  /// as far as memory does.
+  /// None where pieces are read, each of which serves a whole window: then
+  /// memory alone is the bound.
   std::optional<Lookahead> lookahead_;
   bool is_another_plan_ = false;
 };

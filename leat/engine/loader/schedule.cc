@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-/// Some minutes of work: who asks for more has mistyped an epoch.
+/// Some minutes of work. A larger figure is taken for a mistyped epoch.
 constexpr std::uint64_t kMostSimulated = 2'000'000'000;
 
 constexpr std::string_view kRemedies =
@@ -26,7 +26,7 @@ Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-/// Columns whose bytes are fetched; each once, whatever is made of it.
+/// Columns whose bytes are fetched, each once, even if several fields use it.
 std::vector<std::size_t> fetched_columns(
     const std::vector<DeliveredField>& fields) {
   std::vector<std::size_t> columns;
@@ -106,7 +106,7 @@ std::optional<std::uint64_t> Schedule::batches_of(std::uint64_t epoch,
   const Result<Steps> steps = steps_of(epoch, from);
   if (!steps) return 0;
   const std::uint64_t count = steps->count();
-  // Only a kept tail can leave a rank without a sample.
+  // Only if the tail is kept can a rank be left without a sample.
   const bool is_left_out = count > 0 && steps->slice(count - 1).size() == 0;
   return is_left_out ? count - 1 : count;
 }
@@ -155,12 +155,12 @@ Result<void> Schedule::check_known(std::uint64_t epoch) const {
       "nobody has told the order of epoch {}: begin it by iter()", epoch));
 }
 
-/// Looks as far ahead as training goes; where that has no known end, as far as
-/// a sample may have to wait.
+/// Looks ahead as far as training goes; if its end is unknown, as far as a
+/// sample may have to wait.
 NextUseOptions Schedule::next_use_options(std::uint64_t epoch,
                                           std::uint64_t from) const {
-  // At home, or where it is held, a sample is read in every epoch; elsewhere
-  // after a few.
+  // Its own rank, or the rank that holds it, reads a sample in every epoch;
+  // another rank does after a few.
   const std::uint32_t world = job_.rank.world_size;
   const RankRun met =
       job_.locality() != Locality::kNone
@@ -213,14 +213,14 @@ Result<void> Schedule::plan_dealing() {
   if (!deals_to_holders(job_.locality())) return {};
   const CacheOptions& cache = *job_.options.cache;
   holders_ = HolderDealingOptions{
-      // Before there is a catalogue, as if it were one step.
+      // Before there is a catalogue, assumes a single step.
       .samples = samples().value_or(global_batch_),
       .order = job_.order,
       .blocks = blocks_,
       .tail = job_.tail,
       .world_size = job_.rank.world_size,
       .policy = cache.policy,
-      // Each rank may write so much of the largest tier.
+      // Each rank may write this much of the largest tier.
       .capacity =
           std::max(cache.ram_bytes, cache.disk_limit_bytes.value_or(0)) /
           job_.local.world_size,
@@ -228,7 +228,7 @@ Result<void> Schedule::plan_dealing() {
       .is_balanced = job_.options.locality == Locality::kBalance,
       .epochs = job_.options.epochs.value_or(kNever)};
   if (dataset_.catalogue != nullptr) holders_->cost = costs_of_samples();
-  // An error is told now, and not by the first batch.
+  // So an error shows now, and not at the first batch.
   LEAT_TRY_VOID(make_dealing(0));
   return {};
 }
@@ -258,7 +258,7 @@ std::string Schedule::dealing_in_words() const {
   if (!holders_) return name;
   std::vector<std::string> columns;
   if (job_.order.shuffle == Shuffle::kStream) {
-    // A rank that has no catalogue yet has to say the same as one that has.
+    // A rank without a catalogue has to answer the same as one that has it.
     columns = job_.options.fields;
   } else {
     for (const std::size_t column : fetched_columns(fields_)) {

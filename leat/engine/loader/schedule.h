@@ -20,8 +20,8 @@
 
 namespace leat {
 
-/// The dataset as far as it is known, and what follows from it and the job: the
-/// steps of an epoch, who gets which sample, when one is read again.
+/// The dataset as far as it is known, and what follows from it: the steps of an
+/// epoch, which rank gets which sample, when one is read again.
 ///
 /// Shards that are being indexed have no catalogue until adopt().
 ///
@@ -41,55 +41,55 @@ class Schedule {
   std::uint64_t global_batch() const { return global_batch_; }
   void set_global_batch(std::uint64_t samples) { global_batch_ = samples; }
 
-  /// Takes the catalogue that was made of the shards. If that cannot be, there
-  /// is none as before. Errors: as check_world_size() and open_fields()
+  /// Takes the catalogue that was made from the shards. On failure there is
+  /// none, as before. Errors: as check_world_size() and open_fields()
   Result<void> adopt(std::shared_ptr<const Catalogue> made);
   /// Gives up what adopt() took.
   void forget_catalogue() { dataset_.catalogue.reset(); }
-  /// Chooses fields and cuts blocks. REQUIRES: there is a catalogue.
+  /// Chooses fields and makes blocks. REQUIRES: there is a catalogue.
   /// Errors: as choose_fields()
   Result<void> open_fields();
   /// The fields to deliver of a catalogue. Errors: as choose_fields()
   Result<std::vector<DeliveredField>> fields_of(
       const Catalogue& catalogue) const;
 
-  /// Samples of the dataset, and positions of an epoch; nullopt: not known yet.
+  /// Samples of the dataset, and positions of an epoch; nullopt: unknown yet.
   std::optional<std::uint64_t> samples() const;
   std::optional<std::uint64_t> samples_in(std::uint64_t epoch) const;
   /// The steps of an epoch from a position on. Errors: as Steps::make()
   Result<Steps> steps_of(std::uint64_t epoch, std::uint64_t from) const;
-  /// Batches of this rank in them; nullopt as samples_in().
+  /// The number of batches of this rank in them; nullopt as in samples_in().
   std::optional<std::uint64_t> batches_of(std::uint64_t epoch,
                                           std::uint64_t from) const;
   /// Errors: kInvalidArgument: no such steps, or some ranks would get a batch
-  ///         less than others, and nobody said join
+  ///         less than others without `join`
   Result<void> check_steps_of(std::uint64_t epoch, std::uint64_t from) const;
-  /// The same, unless orders are told: then it is done once they are.
+  /// The same, but if orders are given later, the check waits for them.
   Result<void> check_steps(std::uint64_t epoch, std::uint64_t from) const;
   /// REQUIRES: there is a catalogue. Errors: kInvalidArgument: too many ranks
   Result<void> check_world_size() const;
-  /// Errors: kInvalidArgument: nobody has told the order of the epoch
+  /// Errors: kInvalidArgument: the order of the epoch has not been given
   Result<void> check_known(std::uint64_t epoch) const;
 
-  /// All but what it is asked about.
+  /// All options but the sample that is asked about.
   NextUseOptions next_use_options(std::uint64_t epoch,
                                   std::uint64_t from) const;
   /// None without a cache.
   Result<std::optional<NextUse>> next_use(std::uint64_t epoch,
                                           std::uint64_t from) const;
-  /// The room of each sample in a tier, kept as it lies. REQUIRES: there is a
+  /// The room of each sample in a tier, if kept as stored. REQUIRES: there is a
   /// catalogue.
   std::function<std::uint64_t(SampleId)> costs_of_samples() const;
-  /// Samples come first that are cached, or were passed over before.
+  /// Delivers samples first that are cached or were skipped before.
   Result<std::optional<ReadyFirst>> ready_first(
       const Steps& steps, const std::vector<std::uint64_t>& behind) const;
 
-  /// Says how samples are dealt to holders, if they are, once the cache is
-  /// open; without a catalogue it only checks what can be. Errors: as
+  /// Once the cache is open, settles how samples are dealt to their holders, if
+  /// they are. Without a catalogue it only checks what it can. Errors: as
   /// HolderDealing::make
   Result<void> plan_dealing();
   bool deals() const { return holders_.has_value(); }
-  /// For a run that begins in that epoch. REQUIRES: deals().
+  /// Deals for a run that begins in that epoch. REQUIRES: deals().
   /// Errors: as HolderDealing::make; kInvalidArgument: too far to simulate
   Result<std::unique_ptr<HolderDealing>> make_dealing(
       std::uint64_t epoch) const;
@@ -102,11 +102,11 @@ class Schedule {
   std::vector<DeliveredField> fields_;
   std::shared_ptr<const BlockMap> blocks_;
   std::uint64_t global_batch_ = 0;
-  std::optional<HolderDealingOptions> holders_;  // None: samples are not dealt.
+  std::optional<HolderDealingOptions> holders_;  // None: no holders are used.
 };
 
-/// As LoaderState has it, at a position in `epoch` of an order that had the
-/// digest `resumed` when a state was made.
+/// The draws as LoaderState keeps them, at a position in `epoch` of an order
+/// that had the digest `resumed` when a state was made.
 std::optional<DrawnState> drawn_state(const Job& job, std::uint64_t epoch,
                                       const std::string& resumed);
 

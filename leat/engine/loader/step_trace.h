@@ -1,4 +1,4 @@
-// Draws the steps of a loader, into a file and for whoever looks on.
+// Draws the steps of a loader into a file, and for viewers.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace leat {
 
-/// The trace that a user asked for and the one that an agent's page shows.
+/// Draws the trace that a user asked for and the one on an agent's page.
 ///
 /// Threads: see_recent() any; the rest one at a time.
 class StepTrace {
  public:
-  /// An empty `file`: only who looks on sees anything. Errors: as Trace::open()
+  /// With an empty `file`, only viewers see the trace. Errors: as Trace::open()
   Result<void> open(const std::string& file, std::uint32_t rank);
   void close() { file_.reset(); }
-  /// A batch was given after a wait.
+  /// A batch was delivered after a wait.
   void add(const BatchWork& work, Interval wait);
   /// As Trace::end_epoch().
   void end_epoch(TimePoint asked);
-  /// As RecentTrace::see().
+  /// See RecentTrace::see().
   JobTrace see_recent() { return recent_.see(); }
 
  private:
-  std::unique_ptr<Trace> file_;  // Null: nobody asked for one.
+  std::unique_ptr<Trace> file_;  // Null: no user asked for one.
   RecentTrace recent_;
 };
 

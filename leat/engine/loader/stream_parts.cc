@@ -6,7 +6,7 @@
 namespace leat {
 namespace {
 
-/// A part and what a run over it borrows.
+/// A part, and what a run over it borrows.
 struct PartGround {
   StreamPart part;
   std::vector<DeliveredField> fields;
@@ -61,7 +61,7 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
   ground->context->first_step = steps_;
   OrderOptions order = job_.order;
   order.first_block = ground->part.first_block;
-  // The next part begins with the samples that do not fill a step.
+  // The next part begins with the samples that did not fill a step.
   LEAT_TRY(
       const Steps steps,
       Steps::make({.samples = ground->part.end,
@@ -88,8 +88,8 @@ Result<std::shared_ptr<EpochRun>> StreamParts::start(StreamPart part,
   return std::shared_ptr<EpochRun>(ground, ground->run.get());
 }
 
-// Later parts change nothing: the windows of a stream stay where they are, and
-// time is told without the number of samples.
+// Later parts change nothing: a stream's windows stay where they are, and time
+// is told without the number of samples.
 Result<std::optional<NextUse>> StreamParts::next_use_of(
     const StreamPart& part, const std::shared_ptr<const BlockMap>& blocks,
     const Schedule& schedule, std::uint64_t epoch, std::uint64_t from) const {
@@ -108,7 +108,7 @@ Result<std::optional<NextUse>> StreamParts::next_use_of(
 
 RunRequests StreamParts::requests(const EpochRun* run,
                                   const EpochRun* next) const {
-  // First: a run counts a read as sent before it is answered.
+  // Read first, for a run counts a read as sent before it is answered.
   const ReadAheadStore::Counts counts = opened_.ahead->counts();
   RunRequests all = of_earlier_;
   for (const EpochRun* part : {run, next}) {

@@ -1,4 +1,4 @@
-// The first epoch over shards that nobody has indexed: one run after the other.
+// The first epoch over shards that have no index: one run after the other.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,11 +15,11 @@
 
 namespace leat {
 
-/// Makes runs over the parts of a dataset whose members are known. The store
-/// that they are read from has most of the bytes already.
+/// Makes runs over those parts of a dataset whose members are known. The store
+/// below already holds most of their bytes.
 ///
-/// Threads:  one at a time, the loader's lock; wait_within() and stop() any.
-/// Lifetime: the others outlive it, and it the runs.
+/// Threads: one at a time, the loader's lock; wait_within() and stop() any.
+/// Lifetime: the others must outlive it, and it must outlive the runs.
 class StreamParts {
  public:
   /// Begins to scan. REQUIRES: `opened` reads these shards ahead.
@@ -28,30 +28,30 @@ class StreamParts {
       const Job& job, Opened& opened, CacheFormChoice& form,
       UnindexedShards shards, std::uint64_t memory_bytes, const Env& env);
 
-  /// The part that begins at `from`; nullopt while that is not known.
+  /// The part that begins at `from`; nullopt while that part is unknown.
   /// Errors: as ShardStream::take()
   Result<std::optional<StreamPart>> take(std::uint64_t from,
                                          std::uint64_t global_batch);
-  /// A run over a part that was taken. Errors: as choose_fields(),
+  /// Starts a run over a part that was taken. Errors: as choose_fields(),
   /// Steps::make()
   Result<std::shared_ptr<EpochRun>> start(StreamPart part,
                                           const Schedule& schedule,
                                           std::uint64_t epoch,
                                           std::uint64_t from);
-  /// A run over a part has ended and is let go of.
+  /// Call when a run over a part has ended and is released.
   void end(const EpochRun& run) { of_earlier_ += run.requests(); }
   bool has_last() const { return has_last_; }
-  /// The begin of the part behind the one that was started last.
+  /// The position behind the part that was started last.
   std::uint64_t next_position() const { return next_position_; }
 
-  /// The epoch's requests, with those of runs under way; either may be null.
+  /// The epoch's requests with those of the given runs; either may be null.
   RunRequests requests(const EpochRun* run, const EpochRun* next) const;
 
-  /// No more parts are wanted: the rest is indexed alone.
+  /// No more parts are wanted: the rest is indexed without reading samples.
   void leave();
   void give_memory_back();
 
-  // As those of ShardStream.
+  // See ShardStream.
   bool has_given() const { return stream_->has_given(); }
   Result<std::shared_ptr<const Catalogue>> catalogue() const {
     return stream_->catalogue();
@@ -60,8 +60,8 @@ class StreamParts {
   void wait_within(Nanoseconds timeout) { stream_->wait_within(timeout); }
   void stop() { stream_->stop(); }
 
-  /// Ends the scan. REQUIRES: no run is left. The memory of runs stays until
-  /// this is destroyed: a thread of the store may still hold some of it.
+  /// Ends the scan. REQUIRES: no run is left. The runs' memory stays until this
+  /// is destroyed, for a thread of the store may still hold some of it.
   void end_scan() { stream_.reset(); }
 
  private:
@@ -74,7 +74,7 @@ class StreamParts {
   const Job& job_;
   Opened& opened_;
   CacheFormChoice& form_;
-  /// For runs: `held_` has it, and what is read ahead, out of the loader's.
+  /// The runs' budget. `held_` takes it and the read-ahead from the loader's.
   std::unique_ptr<MemoryBudget> budget_;
   Reservation held_;
   std::unique_ptr<ShardStream> stream_;

@@ -1,4 +1,4 @@
-// file:///path, or a path: files of this machine.
+// file:///path, or a plain path: files of this machine.
 
 #include <filesystem>
 #include <string>

@@ -13,8 +13,8 @@
 namespace leat {
 namespace {
 
-/// Encodes characters that users write in URLs and HTTP does not take; existing
-/// escapes stay.
+/// Escapes characters that users write in URLs and HTTP does not accept;
+/// existing escapes stay.
 std::string as_sent(std::string_view url) {
   constexpr std::string_view kUnsafe = "\"<>\\^`{|} ";
   std::string sent;
@@ -29,7 +29,7 @@ std::string as_sent(std::string_view url) {
   return sent;
 }
 
-/// The prefix is part of the base: a URL is encoded, and keys are not.
+/// The prefix is part of the base, since a URL is encoded and keys are not.
 Result<Driver> open_http(const Url& url, const StoreOptions& options,
                          const Env&, Metrics* metrics) {
   Driver driver;

@@ -49,7 +49,7 @@ std::vector<Diagnosis> diagnose_s3(const Url& url, const StoreOptions& options,
   const S3Options asked = s3_options(options);
   std::vector<Diagnosis> found;
   found.push_back(diagnose_credentials(asked, env, stop));
-  // Opening the store says what cannot be resolved.
+  // Anything that cannot be resolved is reported when the store is opened.
   const auto facts = network_facts(url.authority, asked, env, stop);
   if (!facts) return found;
   for (Diagnosis& judged : judge_network(*facts)) {

@@ -1,5 +1,5 @@
-// The list of drivers, by scheme. It has this file to itself: a program that
-// defines schemes() in a source of its own has other drivers, as tests/scheme
+// The list of drivers, by scheme. The list has its own file, so that a
+// program which defines schemes() itself has other drivers, as tests/scheme
 // does.
 
 #include "leat/engine/schemes/schemes.h"

@@ -1,4 +1,4 @@
-// The schemes of this folder, each defined in its own source: a row each.
+// The schemes of this folder, a row each, each defined in its own source.
 #pragma once
 #include "leat/engine/scheme.h"
 
