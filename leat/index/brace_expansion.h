@@ -14,14 +14,14 @@ inline constexpr std::size_t kMostExpandedBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kMostPatternBytes = 4096;
 inline constexpr std::size_t kMostBraceDepth = 8;
 
-/// All texts that `pattern` stands for, in the order a shell gives them.
+/// All texts that `pattern` expands to, in a shell's order.
 ///
 ///   {a,b}       a, then b; may be nested, and one may be empty
-///   {08..11}    08 09 10 11; zeros in front say how wide the numbers are
+///   {08..11} 08 09 10 11; leading zeros set the width of the numbers
 ///   {0..10..5}  0 5 10
 ///   {a..c}      a b c
 ///
-/// Braces that hold neither a comma nor a range stand for themselves.
+/// Braces that hold neither a comma nor a range are literal.
 ///
 /// Errors:
 ///   kInvalidArgument  more than the bounds above: in texts, in bytes, in depth

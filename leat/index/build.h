@@ -1,4 +1,4 @@
-// Makes the catalogue of what lies in a store.
+// Makes the catalogue of a store's contents.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace leat {
 
-/// How far an index has come.
+/// The progress of indexing.
 struct IndexProgress {
   std::uint64_t objects = 0;       ///< Listed so far.
   std::uint64_t shards_done = 0;   ///< Scanned so far.
@@ -26,22 +26,22 @@ struct IndexProgress {
 
 enum class EtagUse : std::uint8_t {
   kKeep,     ///< A changed object is noticed by its ETag or size.
-  kLeaveOut  ///< By its size alone: for ETags that mean nothing elsewhere.
+  kLeaveOut  ///< By size alone: for ETags that mean nothing elsewhere.
 };
 
 struct IndexOptions {
-  /// Shards that are scanned at once; each takes a thread and about 1 MiB.
+  /// Shards scanned in parallel; each takes a thread and about 1 MiB.
   std::size_t threads = 32;
   /// The classes that labels count; empty: the sorted names of the top folders.
   std::vector<std::string> classes;
   EtagUse etags = EtagUse::kKeep;
-  /// Which of the objects that are there count.
+  /// Selects the objects to include.
   Selection selection;
   /// Returns the objects below the prefix, such as from read_inventory(), with
   /// keys relative to it and in byte order. It is called instead of listing.
   /// May be empty.
   std::function<Result<std::vector<ObjectInfo>>(std::stop_token)> objects;
-  /// Says which version of them that is, in one line; empty if nobody knows.
+  /// Identifies their version in one line; empty if unknown.
   std::string objects_version;
   /// Hears of progress now and then, on the calling thread. May be empty.
   std::function<void(const IndexProgress&)> progress;
@@ -49,37 +49,37 @@ struct IndexOptions {
 
 struct BuiltCatalogue {
   Buffer bytes;
-  /// A note for the user, though nothing failed; empty if there is none.
+  /// A note for the user although nothing failed; empty if there is none.
   std::string note;
 };
 
-/// Which kind of ETags this store gives.
+/// The kind of ETags that this store gives.
 EtagKind etag_kind_of(const Store& store);
 
 /// True if the ETags in `catalogue` can be compared with those of `store`;
 /// otherwise only sizes can.
 bool etags_apply(const Catalogue& catalogue, const Store& store);
 
-/// The objects under `prefix` that `options` take, in byte order, keys relative
-/// to it: from `options.objects`; by Store::stat, if few are named or the store
-/// cannot list; else by listing. `now` is kept up to date. Blocks.
+/// The objects under `prefix` that `options` select, in byte order, with keys
+/// relative to it: from `options.objects`; by Store::stat, if few are named or
+/// the store cannot list; otherwise by listing. Updates `now`. Blocks.
 ///
-/// Errors: as list_data() and Store::stat; kInvalidArgument if something has
-/// to be listed and the store cannot
+/// Errors: as list_data() and Store::stat; kInvalidArgument if a listing is
+/// needed and the store cannot list
 Result<std::vector<ObjectInfo>> find_objects(Store& store,
                                              std::string_view prefix,
                                              const IndexOptions& options,
                                              IndexProgress& now,
                                              const std::stop_token& stop);
 
-/// Lists what is under `prefix` and makes its catalogue. Blocks.
+/// Lists the objects under `prefix` and makes their catalogue. Blocks.
 ///
-/// All objects shards, but for those that companions.h passes over: members are
-/// grouped as WebDataset does, told by an index beside the shard where there is
-/// one that fits. Else each object is a sample with the field `data`, and
-/// `label` where there are folders. Hidden objects are passed over, and what
-/// `options.selection` leaves out. Samples come in byte order of objects' keys,
-/// within a shard in the order of its members.
+/// If all objects are shards, except for those that companions.h ignores,
+/// members are grouped as in WebDataset, and taken from an index beside the
+/// shard if one fits. Otherwise each object is a sample with the field `data`,
+/// and `label` if there are folders. Hidden objects are ignored, and those that
+/// `options.selection` excludes. Samples come in byte order of their objects'
+/// keys, and within a shard in the order of its members.
 ///
 /// Errors:
 ///   kNotFound         nothing is there

@@ -10,8 +10,8 @@
 
 namespace leat {
 
-/// Scans the shards, by their indexes where those fit, and makes their
-/// catalogue. `now` is how far the index has come. Blocks.
+/// Scans the shards, through their indexes where those fit, and makes their
+/// catalogue. `now` is the progress so far. Blocks.
 ///
 /// Errors: as build_catalogue().
 Result<BuiltCatalogue> build_shards(Store& store, std::string_view prefix,

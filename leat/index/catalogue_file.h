@@ -25,13 +25,13 @@ struct MapOptions {
 };
 
 /// How a rank of a job opens a catalogue that all ranks of its node open: the
-/// first of them checks what it can, the others map it, and large ones are
-/// there at once.
+/// first checks what it can, the others map it, and large ones open
+/// immediately.
 MapOptions map_options_of(const Launch& launch);
 
 /// Opens a catalogue of this machine. A small file is copied into memory; a
-/// large one is mapped, and lives as long as the Catalogue even if the file is
-/// replaced meanwhile.
+/// large one is mapped, and remains readable as long as the Catalogue lives,
+/// even if the file is replaced.
 ///
 /// Errors:
 ///   kNotFound          no such file
@@ -44,14 +44,14 @@ Result<Catalogue> map_catalogue(const std::string& path,
 /// When the file was written; the epoch if there is none.
 std::chrono::sys_seconds written_at(const std::string& path);
 
-/// Writes a file that is seen whole or not at all, and makes its folders.
+/// Writes a file that is seen whole or not at all, and creates its folders.
 ///
 /// Errors: kPermissionDenied, kResourceExhausted (disk full), kUnavailable
 Result<void> write_catalogue(const std::string& path,
                              std::span<const std::byte> bytes);
 
-/// The path of a place's catalogue on this machine: below LEAT_CACHE_DIR, else
-/// XDG_CACHE_HOME/leat, else HOME/.cache/leat. `identity` names the place,
+/// The path of a place's catalogue on this machine: below LEAT_CACHE_DIR, or
+/// XDG_CACHE_HOME/leat, or HOME/.cache/leat. `identity` names the place,
 /// endpoint included. Nullopt if the environment names no folder.
 std::optional<std::string> catalogue_cache_path(std::string_view identity,
                                                 const Env& env);

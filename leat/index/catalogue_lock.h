@@ -1,5 +1,5 @@
-// The lock on making the catalogue of a path: one process of this machine holds
-// it at a time.
+// The lock for making the catalogue of a path, held by one process of this
+// machine at a time.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,27 +9,27 @@
 
 namespace leat {
 
-/// Which file is at a path; a file that was replaced is another.
+/// Identifies the file at a path; a replaced file has a new identity.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-/// Nullopt if there is none, or it is empty: a place that a lock holds.
+/// Nullopt if there is none, or it is empty, as under a lock.
 std::optional<FileIdentity> catalogue_identity(const std::string& path);
 
-/// flock on the catalogue itself, which is empty until there is one.
+/// A flock on the catalogue itself, which is empty until it is written.
 ///
-/// The kernel takes the lock away when its process dies, so nobody waits for
-/// the dead. A catalogue that is renamed into place leaves the lock on the file
-/// that was there before.
+/// The kernel releases the lock when its process dies, so nobody waits for a
+/// dead one. A catalogue that is renamed into place leaves the lock on the
+/// earlier file.
 ///
 /// Threads: one at a time. Destruction unlocks, and removes the file if it is
 /// still empty.
 class CatalogueLock {
  public:
-  /// Nullopt if somebody else holds it. Returns at once.
+  /// Nullopt if another process holds it. Returns immediately.
   ///
   /// Errors: kPermissionDenied, kResourceExhausted, kUnavailable: no file can
   /// be made or locked there.

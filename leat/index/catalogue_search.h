@@ -1,4 +1,4 @@
-// Which of the catalogues that are there is to be used, if any.
+// Decides which existing catalogue to use, if any.
 #pragma once
 #include <optional>
 #include <stop_token>
@@ -13,11 +13,11 @@ namespace leat {
 
 /// The result of a search.
 struct Sought {
-  /// To be used.
+  /// The catalogue to use.
   std::optional<OpenedCatalogue> good;
   /// The data has changed since this catalogue, and there is no other.
   std::optional<OpenedCatalogue> outdated;
-  /// The identity of the cache's file, before it was looked into.
+  /// The identity of the cache's file before it was read.
   std::optional<FileIdentity> before;
   /// The text for the SeenNote of the catalogue that is made now; may be empty.
   std::string seen;
@@ -26,17 +26,17 @@ struct Sought {
 };
 
 /// Looks beside the data, then in the cache. If `options.refresh` is automatic,
-/// the store is asked whether the catalogue is still true. One rank of a job's
-/// node asks for all. Blocks.
+/// asks the store whether the catalogue is still valid. One rank of a job's
+/// node asks for all of them. Blocks.
 ///
-/// Errors: kCorrupt, of what was found; kPermissionDenied if the store refuses
-/// who is asking, though a catalogue is kept; as Store::list
+/// Errors: kCorrupt, for what was found; kPermissionDenied if the store refuses
+/// the user, even though a catalogue is kept; as Store::list
 Result<Sought> seek_catalogue(const PublishedPlace& place,
                               const CatalogueOptions& options,
                               const std::stop_token& stop);
 
-/// The cache's catalogue at `path`; nullopt if none there can be opened, or if
-/// it is too old.
+/// The cache's catalogue at `path`; nullopt if none there can be opened, or it
+/// is too old.
 ///
 /// Errors: kCorrupt
 Result<std::optional<OpenedCatalogue>> find_cached(
@@ -44,11 +44,11 @@ Result<std::optional<OpenedCatalogue>> find_cached(
     const Refresh& refresh);
 
 /// Keeps a catalogue that is about to be replaced, for epochs that began with
-/// it: a few of each place, the latest.
+/// it: the latest few of each place.
 void keep_earlier(const std::optional<std::string>& path,
                   const OpenedCatalogue& outdated);
 
-/// The catalogue of this digest that was kept so; nullopt if there is none.
+/// The catalogue with this digest that was kept so; nullopt if there is none.
 std::optional<OpenedCatalogue> find_earlier(
     const std::optional<std::string>& path, std::string_view digest);
 

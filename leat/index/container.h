@@ -19,37 +19,37 @@ using ReadShard = std::function<Result<void>(std::uint64_t offset,
                                              std::span<std::byte> into)>;
 
 struct Container {
-  /// The end of its objects' names, and of no other kind's: ".tar".
+  /// The ending of its objects' names, which no other kind has: ".tar".
   std::string_view ending;
 
-  /// A new scanner for a container of so many bytes.
+  /// Makes a scanner for a container of this size.
   std::unique_ptr<MemberScanner> (*scan)(std::uint64_t size_bytes) = nullptr;
 
-  /// The members of a container, in order, as the text of an index beside it
-  /// tells, which is checked against the container. Null: no index is looked
-  /// at.
+  /// The members of a container, in order, from the text of an index beside
+  /// it, which is checked against the container. Null: indexes are not
+  /// used.
   ///
   /// Errors: as `read`; kInvalidArgument, kCorrupt: the index does not fit
   Result<std::vector<Member>> (*read_index)(std::string_view text,
                                             std::uint64_t size_bytes,
                                             const ReadShard& read) = nullptr;
 
-  /// The ends of the names of compressed ones, of which no member can be read
-  /// alone.
+  /// The endings of compressed containers, from which single members cannot be
+  /// read.
   std::span<const std::string_view> compressed = {};
 };
 
-/// All of them: containers/containers.cc.
+/// All kinds: containers/containers.cc.
 std::span<const Container* const> containers();
 
-/// The kind of an object of that name; null: it is no container.
+/// The kind of the object with that name; null: it is not a container.
 const Container* container_of(std::string_view name);
 
 inline bool is_shard(std::string_view name) {
   return container_of(name) != nullptr;
 }
 
-/// True for a container's name with the end of a compression behind it.
+/// True for a container's name followed by a compression's ending.
 bool is_compressed_shard(std::string_view name);
 
 }  // namespace leat

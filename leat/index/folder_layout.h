@@ -1,4 +1,4 @@
-// Decides from names alone what a folder of objects is.
+// Decides from names alone what a folder of objects contains.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace leat {
 
-/// True for objects that are no data: a name with a part that begins with a
-/// dot, the marker of a folder (a key that ends with a slash), Spark's
+/// True for objects that are not data: a name with a part that begins with
+/// a dot, a folder marker (a key that ends with a slash), Spark's
 /// `_SUCCESS`.
 bool is_hidden(std::string_view relative_key);
 
-/// Shards if every object is a container (container.h), else objects.
+/// Shards if every object is a container (container.h), otherwise objects.
 ///
 /// Errors:
 ///   kInvalidArgument  shards and other objects mixed (names one of each),
@@ -31,8 +31,8 @@ Result<Layout> layout_of(std::span<const ObjectInfo> objects);
 /// Threads: any; it never changes.
 class Labels {
  public:
-  /// Counts through the sorted names of the top folders, or through `classes`
-  /// in their order where there are any. No folder at all: no labels.
+  /// Numbers the sorted names of the top folders or, if given, `classes` in
+  /// their order. Without any folder there are no labels.
   ///
   /// Errors:
   ///   kInvalidArgument  objects both inside and outside of folders (names one

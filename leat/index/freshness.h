@@ -1,4 +1,4 @@
-// Whether what a catalogue says is still so, at the cost of a request or two.
+// Checks whether a catalogue is still valid, with a request or two.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace leat {
 
-/// A cheap look at the objects below a prefix: all of a small listing; of a
-/// large one, the first page and the objects behind the end of a catalogue. A
-/// change in the middle of a large listing is not seen.
+/// A cheap look at the objects below a prefix: all of a small listing; for a
+/// large one, the first page and the objects after the end of a catalogue. A
+/// change in the middle of a large listing goes unnoticed.
 struct Glimpse {
   /// Without hidden ones; keys relative to the prefix, in byte order.
   std::vector<ObjectInfo> first;
@@ -28,17 +28,17 @@ struct Glimpse {
   Hash128 digest() const;
 };
 
-/// Looks. `kept` tells how many pages are worth asking for. Blocks.
+/// Looks. `kept` determines how many pages are worth requesting. Blocks.
 ///
 /// Errors: as Store::list
 Result<Glimpse> glimpse_at(Store& store, std::string_view prefix,
                            const Catalogue& kept, const std::stop_token& stop);
 
-/// False if `catalogue` cannot be of the objects seen: one is missing, new, or
-/// has another size or, if both ETags are of one kind, another version.
+/// False if `catalogue` cannot describe the objects seen: one is missing, new,
+/// or has another size or, if both ETags are of one kind, another version.
 bool fits(const Catalogue& catalogue, const Glimpse& seen, bool has_etags);
 
-/// The differences between two catalogues of one place.
+/// The differences between two catalogues of the same place.
 struct CatalogueChange {
   std::uint64_t added = 0;
   std::uint64_t removed = 0;
@@ -63,15 +63,15 @@ std::string describe(const CatalogueChange& change, std::string_view url,
 std::string age_for_people(std::chrono::sys_seconds listed_at,
                            std::chrono::sys_seconds now);
 
-/// Says that a store lets nobody read what a catalogue names: one byte of its
-/// first object that has one is asked for. Blocks.
+/// Fails if the store does not let this user read a catalogue's objects:
+/// requests one byte of the first object that has one. Blocks.
 ///
 /// Errors: as Store::read
 Result<void> check_access(Store& store, std::string_view prefix,
                           const Catalogue& catalogue,
                           const std::stop_token& stop);
 
-/// A note beside a catalogue: the state in which it was last found to be true.
+/// A note beside a catalogue: the state in which it was last found valid.
 struct SeenNote {
   std::string seen;       ///< The digest of a Glimpse; one line in any case.
   std::string catalogue;  ///< Its digest.
@@ -81,11 +81,11 @@ std::optional<SeenNote> read_seen(const std::string& catalogue_path);
 /// If the note cannot be written, the next start compares again.
 void write_seen(const std::string& catalogue_path, const SeenNote& note);
 
-/// True if somebody on this node has checked the catalogue at this path since
-/// this process last asked, or since a few seconds before it began: ranks
-/// of a job take each other's word, so that all go by one listing.
+/// True if a process on this node has checked the catalogue at this path since
+/// this process last asked, or since a few seconds before it began: the ranks
+/// of a job trust each other, so that all use one listing.
 bool was_checked_for_job(const std::string& catalogue_path);
-/// This process has asked.
+/// Notes that this process has asked.
 void note_asked(const std::string& catalogue_path);
 
 }  // namespace leat

@@ -13,12 +13,12 @@ bool has_wildcards(std::string_view text);
 
 /// A pattern of keys.
 ///
-///   *      any run of characters of one part (parts are told apart by '/')
-///   ?      one character of a part
-///   [a-z]  one of these; [!a-z] one of no others; [*] is a star itself
-///   **     as a part of its own: any number of parts, also none
+///   * any run of characters within one part (parts are separated by '/')
+///   ? one character of a part
+///   [a-z] one of these; [!a-z] any other; [*] is a literal star
+///   ** as a part of its own: any number of parts, or none
 ///
-/// Case counts. Takes no more steps than the product of both lengths, for any
+/// Case matters. Takes no more steps than the product of both lengths, for any
 /// pattern.
 ///
 /// Threads: any; it never changes.
@@ -27,11 +27,11 @@ class Glob {
   /// Errors: kInvalidArgument for an empty pattern, or one of over 4,096 bytes
   static Result<Glob> parse(std::string_view pattern);
 
-  /// Whether all of `key` is what the pattern says.
+  /// Whether the pattern matches all of `key`.
   bool matches(std::string_view key) const;
 
-  /// The same for the last part of `key`, if the pattern has one part: "*.csv"
-  /// matches any such name, in any folder.
+  /// The same for the last part of `key`, if the pattern has a single part:
+  /// "*.csv" matches any such name, in any folder.
   bool matches_anywhere(std::string_view key) const;
 
   const std::string& text() const { return text_; }

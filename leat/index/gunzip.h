@@ -10,8 +10,8 @@
 
 namespace leat {
 
-/// Unpacks a gzip file that comes in pieces; its text goes on in pieces of at
-/// most 64 KiB, so a bomb costs time and no memory.
+/// Unpacks a gzip file that arrives in pieces. Passes its text on in pieces of
+/// at most 64 KiB, so a bomb costs time but no memory.
 ///
 /// Threads: one at a time.
 class Gunzip {
@@ -21,7 +21,7 @@ class Gunzip {
   explicit Gunzip(Take take);
   ~Gunzip();
 
-  /// Errors: kCorrupt if it is no gzip, or its checksum is wrong; those of
+  /// Errors: kCorrupt if it is not gzip, or its checksum is wrong; those of
   /// `take`
   Result<void> feed(std::span<const std::byte> bytes);
 

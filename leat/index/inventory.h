@@ -1,4 +1,4 @@
-// The content of a bucket, as S3 Inventory wrote it down: nothing is listed.
+// The contents of a bucket as S3 Inventory recorded them, without a listing.
 #pragma once
 #include <stop_token>
 #include <string>
@@ -16,15 +16,15 @@ struct InventoryPlace {
   std::string manifest_key;
 };
 
-/// The objects below `prefix` of `bucket`, in byte order, their keys relative
-/// to the prefix; the latest versions alone. Blocks.
+/// The objects below `prefix` of `bucket`, in byte order, with keys relative to
+/// the prefix; latest versions only. Blocks.
 ///
-/// CSV, packed or not. On s3:// its files are where the manifest says; in a
-/// folder beside the manifest or in `data/` beside it. Objects written or
-/// deleted since are not known.
+/// Reads CSV, compressed or not. On s3:// its files are where the manifest
+/// says; in a folder, beside the manifest or in `data/` beside it. Objects
+/// written or deleted since then are unknown.
 ///
 /// Errors: as parse_inventory_manifest(), InventoryRows and Store::read, each
-/// naming the file; kInvalidArgument if it is another bucket's (an empty
+/// naming the file; kInvalidArgument if it belongs to another bucket (an empty
 /// `bucket` is not compared)
 Result<std::vector<ObjectInfo>> read_inventory(const InventoryPlace& place,
                                                std::string_view bucket,

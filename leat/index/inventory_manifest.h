@@ -11,7 +11,7 @@
 
 namespace leat {
 
-/// Which column holds what. A bucket's inventory need not have all.
+/// The positions of the columns. A bucket's inventory may lack some.
 struct InventoryColumns {
   std::size_t count = 0;
   std::size_t key = 0;
@@ -22,7 +22,7 @@ struct InventoryColumns {
 };
 
 struct InventoryFile {
-  std::string key;  ///< In the bucket that the inventory was written to.
+  std::string key;  ///< In the bucket to which the inventory was written.
   std::uint64_t size_bytes = 0;
 };
 

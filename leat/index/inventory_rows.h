@@ -11,13 +11,13 @@
 namespace leat {
 
 /// Takes the text of an inventory file in pieces and keeps the objects below a
-/// prefix: latest versions that are no delete markers, keys decoded, without
-/// the prefix.
+/// prefix: latest versions, no delete markers, with decoded keys, without the
+/// prefix.
 ///
 /// Threads: one at a time.
 class InventoryRows {
  public:
-  /// Longer rows are no rows: a key has at most 1,024 bytes.
+  /// A longer row is invalid: a key has at most 1,024 bytes.
   static constexpr std::size_t kMostRowBytes = 16 << 10;
 
   InventoryRows(const InventoryColumns& columns, std::string_view prefix,
@@ -27,7 +27,7 @@ class InventoryRows {
   /// Errors: kCorrupt; names the row
   Result<void> feed(std::string_view text);
 
-  /// To be called at the end of each file. Errors: kCorrupt if it was cut.
+  /// Call it at the end of each file. Errors: kCorrupt if it was cut.
   Result<void> finish();
 
  private:
@@ -44,7 +44,7 @@ class InventoryRows {
   State state_ = State::kPlain;
   std::size_t row_bytes_ = 0;
   std::uint64_t row_ = 1;
-  /// The row's fields; the last is open.
+  /// The row's fields; the last is incomplete.
   std::vector<std::string> fields_ = {""};
 };
 

@@ -1,4 +1,4 @@
-// A catalogue that a job makes once for all of its nodes.
+// A catalogue that a job makes once for all its nodes.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// Says beside the data that this process builds, and goes on saying so: the
+/// Announces beside the data, again and again, that this process builds: the
 /// nodes of a job have nothing else in common.
 ///
 /// Threads: one at a time; it has one of its own. Destruction stops it.
@@ -39,12 +39,12 @@ class BuildingSign {
 /// Threads: one at a time.
 class FirstNode {
  public:
-  /// `outdated`: the one that it is to replace; null if there is none.
+  /// `outdated`: the catalogue to be replaced; null if there is none.
   FirstNode(const PublishedPlace& place, const CatalogueOptions& options,
             const OpenedCatalogue* outdated);
 
-  /// kThere: found() has it. Asks the store once a `TurnTimes::pace`, and not
-  /// at all where it cannot be asked any more.
+  /// kThere: found() returns it. Asks the store once every `TurnTimes::pace`,
+  /// and no more once that is impossible.
   /// Errors: as find_published().
   Result<Sight> look(const std::stop_token& stop);
 
@@ -60,7 +60,7 @@ class FirstNode {
   const TimePoint begin_ = clock_.now();
   std::optional<TimePoint> asked_;
   Sight sight_ = Sight::kComing;
-  std::string sign_;  ///< The ETag of the last one seen; empty: none.
+  std::string sign_;  ///< The ETag last seen; empty: none.
   TimePoint renewed_;
   std::optional<OpenedCatalogue> found_;
 };

@@ -12,9 +12,9 @@
 
 namespace leat {
 
-/// All objects below `prefix` that `selection` takes, in byte order, their keys
-/// relative to it. Blocks. `progress` hears the number of objects so far; it
-/// may be empty. Logs, once in a process, how many were left out.
+/// All objects below `prefix` that `selection` selects, in byte order, with
+/// keys relative to it. Blocks. `progress` is called with the number of objects
+/// so far; it may be empty. Logs once in a process how many were left out.
 ///
 /// Errors: as Store::list and select_objects().
 Result<std::vector<ObjectInfo>> list_data(
@@ -22,8 +22,8 @@ Result<std::vector<ObjectInfo>> list_data(
     const std::function<void(std::uint64_t)>& progress, std::stop_token stop,
     const Selection& selection = {});
 
-/// Those of `objects`, whose keys are relative to `place` already, that
-/// `selection` takes. Logs, once in a process, how many were left out.
+/// The `objects` that `selection` selects; their keys are already relative to
+/// `place`. Logs once in a process how many were left out.
 ///
 /// Errors: as select_objects().
 Result<std::vector<ObjectInfo>> data_among(std::vector<ObjectInfo> objects,

@@ -1,4 +1,4 @@
-// The catalogue of a manifest: a table of which a row is a sample.
+// The catalogue of a manifest: a table in which each row is a sample.
 #pragma once
 #include <cstdint>
 #include <stop_token>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// A field of every sample, a value for each row.
+/// A field of every sample: one value for each row.
 struct ManifestColumn {
   FieldSpec field;
   /// For kString: the values. For kBytes: keys of objects, relative to the
@@ -25,17 +25,17 @@ struct ManifestColumn {
   /// For kBytes: the objects' sizes, if the manifest has them. If empty, the
   /// store is asked.
   std::vector<std::uint64_t> sizes;
-  /// For kBytes: the part of the object that is the value. Give both or
+  /// For kBytes: the part of the object that holds the value. Give both or
   /// neither; if empty, the value is the whole object.
   std::vector<std::uint64_t> offsets;
   std::vector<std::uint64_t> lengths;
 };
 
-/// Rows, by columns.
+/// Rows, stored by columns.
 struct Manifest {
   std::uint64_t rows = 0;
   std::vector<ManifestColumn> columns;  ///< At least one of them kBytes.
-  std::vector<std::string> classes;     ///< That `label` counts through.
+  std::vector<std::string> classes;     ///< The names that `label` numbers.
   /// The names of samples. If empty, each has the name of the object of its
   /// first byte field.
   std::vector<std::string> names;

@@ -13,9 +13,9 @@ namespace leat {
 /// "v1.2 N", each of the N others a sample, its fields as "EXTENSION OFFSET
 /// SIZE NAME", all between single blanks.
 ///
-/// Takes nothing on trust that the text itself can tell: each member lies
-/// within the shard, on a block, after the one before it, and is called as its
-/// extension says.
+/// Trusts nothing that the text itself can prove wrong: each member lies within
+/// the shard, on a block, after the one before it, and its name ends with its
+/// extension.
 ///
 /// Errors:
 ///   kInvalidArgument  another version: 1.1 has no names

@@ -29,7 +29,7 @@ struct CatalogueOptions {
   IndexOptions index;
   Sharing sharing = Sharing::kWhereAllowed;
   TurnTimes times;
-  /// When it is listed although there is a catalogue.
+  /// When to list even though there is a catalogue.
   Refresh refresh = Refresh::automatic();
 };
 
@@ -51,26 +51,26 @@ struct OpenedCatalogue {
   /// A note for the user, though nothing failed; empty if there is none. To be
   /// logged once.
   std::string note;
-  /// When what lies there was listed; the epoch if nobody knows.
+  /// When the data was listed; the epoch if unknown.
   std::chrono::sys_seconds listed_at{};
-  /// Its file on this machine; empty if there may be none.
+  /// Its file on this machine; empty if it may have none.
   std::string file;
 };
 
-/// The key of the catalogue that is kept beside the data.
+/// The key of the catalogue kept beside the data.
 std::string published_key(std::string_view prefix);
 
-/// Finds the catalogue of `prefix`: beside the data, else in the user's cache,
-/// else made now and put into the cache. Blocks.
+/// Finds the catalogue of `prefix`: beside the data, or in the user's cache;
+/// otherwise makes it and puts it into the cache. Blocks.
 ///
-/// If many processes find no catalogue, one makes it. On a node it is the first
-/// that locks the cache's file; local rank 0 has a head start. In a job of
-/// several nodes (by the launcher's variables in `env`) it is the first node,
-/// which puts the catalogue beside the data for the others. They wait for it,
-/// and take over if it dies.
+/// If many processes find no catalogue, one makes it. On a node, the first
+/// process to lock the cache's file does, and local rank 0 has a head start. In
+/// a job of several nodes (by the launcher's variables in `env`), the first
+/// node does, and puts the catalogue beside the data for the others. The others
+/// wait for it, and take over if it dies.
 ///
-/// `identity` names the place for the cache: the URL, and the endpoint where it
-/// is not the usual one; no credentials. A cache that cannot be written is a
+/// `identity` names the place for the cache: the URL, and the endpoint if it is
+/// not the usual one; no credentials. A cache that cannot be written causes a
 /// note, not an error.
 ///
 /// Errors:
@@ -85,21 +85,21 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
 
 struct FoundCatalogue {
   std::optional<OpenedCatalogue> good;
-  /// There is one, but what lies there has changed since.
+  /// A catalogue exists, but the data has changed since.
   std::optional<OpenedCatalogue> outdated;
 };
 
-/// The half of open_or_build() that makes nothing. Errors: as there
+/// The part of open_or_build() that makes nothing. Errors: as there
 Result<FoundCatalogue> find_catalogue(Store& store, std::string_view prefix,
                                       std::string_view identity,
                                       const CatalogueOptions& options,
                                       const Env& env,
                                       const std::stop_token& stop);
 
-/// Puts a catalogue that was made otherwise into the cache, where
-/// open_or_build() of this identity and these classes finds it. Also puts it
-/// beside the data for later starts, if this is the first of several nodes of a
-/// job and the store takes it. Blocks. A failed write becomes a note.
+/// Puts a catalogue made elsewhere into the cache, where open_or_build() finds
+/// it by this identity and these classes. Also puts it beside the data for
+/// later starts, if this is the first of several nodes of a job and the store
+/// accepts it. Blocks. A failed write becomes a note.
 ///
 /// Errors: as Catalogue::open
 Result<OpenedCatalogue> keep_catalogue(BuiltCatalogue built, Store& store,
@@ -117,8 +117,8 @@ Result<std::optional<OpenedCatalogue>> kept_catalogue(
     std::string_view identity, const std::vector<std::string>& classes,
     const Env& env);
 
-/// One that was outdated later, by its digest, for epochs that began with it;
-/// nullopt if it is gone. Blocks.
+/// A catalogue that was replaced later, by its digest, for epochs that began
+/// with it; nullopt if it is gone. Blocks.
 std::optional<OpenedCatalogue> earlier_catalogue(
     std::string_view identity, const std::vector<std::string>& classes,
     std::string_view digest, const Env& env);
@@ -132,20 +132,20 @@ std::optional<std::string> kept_catalogue_path(
 /// Makes the bytes of a catalogue. Blocks.
 using MakeCatalogue = std::function<Result<BuiltCatalogue>()>;
 
-/// Finds the catalogue of `identity` in the user's cache, else makes it and
-/// puts it there, once for all processes of this node: for datasets that are
-/// not described by a place. Automatic is as never: the caller asks. Blocks.
+/// Finds the catalogue of `identity` in the user's cache, or makes it and puts
+/// it there, once for all processes of this node: for datasets that are not
+/// defined by a place. Automatic means never: the caller checks. Blocks.
 ///
-/// Errors: kCorrupt, of what was found; kCancelled; whatever `make` says
+/// Errors: kCorrupt, for what was found; kCancelled; any from `make`
 Result<OpenedCatalogue> open_or_make(std::string_view identity,
                                      const CatalogueOptions& options,
                                      const MakeCatalogue& make, const Env& env,
                                      const std::stop_token& stop);
 
-/// Lists anew and puts the catalogue beside the data, for everyone. Blocks.
+/// Lists again and puts the catalogue beside the data, for everyone. Blocks.
 ///
-/// On a file system ETags are left out: they say when a file was written, and a
-/// copy of the folder would seem changed.
+/// On a file system ETags are left out: they depend on when a file was written,
+/// so a copy of the folder would seem changed.
 /// Errors: as build_catalogue() and Store::write.
 Result<OpenedCatalogue> publish_catalogue(Store& store, std::string_view prefix,
                                           const IndexOptions& options,

@@ -18,30 +18,30 @@ namespace leat {
 struct PublishedPlace {
   Store& store;
   std::string_view prefix;
-  /// The cache's path of this dataset; a copy is kept beside it, so that it is
-  /// fetched once for each node and version. Nullopt: kept in memory.
+  /// The path of this dataset in the cache; a copy is kept beside it, so that
+  /// it is fetched once for each node and version. Nullopt: kept in memory.
   std::optional<std::string> path;
   Launch launch;
 };
 
 /// Opens the catalogue beside the data; nullopt if there is none, or if
-/// `options` refuse it for its age or its classes. Blocks.
+/// `options` reject its age or its classes. Blocks.
 ///
-/// `was_refused` is set if the store refused to say, either because there is
-/// none or because of the credentials; or if it was not asked. May be null.
-/// Errors: as Store::read; kCorrupt if it is damaged, with what to do
+/// `was_refused` is set if the store did not answer, because there is none or
+/// because of the credentials, or if it was not asked. May be null.
+/// Errors: as Store::read; kCorrupt if it is damaged, with the remedy
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
     const std::stop_token& stop, bool* was_refused = nullptr);
 
 /// Puts a catalogue that was written to `place.path` beside the data, and
-/// counts that file as the copy. Blocks. Errors: as Store::write
+/// records that file as the copy. Blocks. Errors: as Store::write
 Result<void> share_catalogue(const PublishedPlace& place,
                              std::span<const std::byte> bytes,
                              const std::stop_token& stop);
 
-/// The sign by which the job's first node says that it builds. Store::write
-/// replaces it, so its ETag changes as long as the builder lives.
+/// The sign by which the job's first node announces that it builds.
+/// Store::write replaces it, so its ETag changes as long as the builder lives.
 std::string building_key(std::string_view prefix);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// When a catalogue that is there is made anew.
+// When to make an existing catalogue anew.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace leat {
 
-/// How old a catalogue may be and still be used as it stands. A value.
+/// How old a catalogue may be to be used as it is. A value.
 class Refresh {
  public:
-  /// A cheap look at the store tells whether the catalogue is still true.
+  /// A cheap look at the store tells whether the catalogue is still valid.
   static Refresh automatic() {
     Refresh refresh(std::nullopt);
     refresh.is_checked_ = true;
@@ -26,7 +26,7 @@ class Refresh {
   /// Reads "auto", "never", "always", "if-older-than:1d"; units are s, m, h and
   /// d.
   ///
-  /// Errors: kInvalidArgument for anything else; says what it may be.
+  /// Errors: kInvalidArgument for anything else; lists what is allowed.
   static Result<Refresh> parse(std::string_view text);
 
   /// True if catalogues are not even looked at.
@@ -36,8 +36,8 @@ class Refresh {
 
   bool is_automatic() const { return is_checked_; }
 
-  /// True if a catalogue written at `made_at` may be used at `now`. One whose
-  /// age is not known (`made_at` at the epoch) counts as too old.
+  /// True if a catalogue written at `made_at` may be used at `now`. A catalogue
+  /// of unknown age (`made_at` at the epoch) counts as too old.
   bool accepts(std::chrono::sys_seconds made_at,
                std::chrono::sys_seconds now) const {
     if (!most_age_) return true;

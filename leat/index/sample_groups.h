@@ -14,15 +14,15 @@
 
 namespace leat {
 
-/// A member's name in two: "a/b.seg.png" is the field "seg.png" of sample
-/// "a/b".
+/// The two parts of a member's name: "a/b.seg.png" is the field "seg.png" of
+/// sample "a/b".
 struct MemberName {
   std::string key;
   std::string field;  ///< In lower case.
 };
 
-/// Cuts at the first dot of the base name. Nullopt for what belongs to no
-/// sample: no dot, nothing before it, or below `__meta__` at the top.
+/// Splits at the first dot of the base name. Nullopt for a member of no sample:
+/// no dot, nothing before it, or below `__meta__` at the top.
 std::optional<MemberName> split_member(std::string_view name);
 
 /// Adds shards to a catalogue, one after another.
