@@ -9,14 +9,14 @@
 
 namespace leat {
 
-/// Chooses one of `n` things, each as often as its weight says.
+/// Chooses one of `n` things, each in proportion to its weight.
 ///
-/// The choice that two random numbers make is part of the format of a saved
-/// state: it is the same on every machine, in every version, and a test pins
-/// it. Weights become 62-bit integers of their sum, and from there on all is
-/// exact: a weight below 2^-62 of the sum counts as 0.
+/// The choice for two random numbers is part of the format of a saved state: it
+/// is the same on every machine and in every version, and a test pins it.
+/// Weights become 62-bit integer shares of their sum, and from there on
+/// everything is exact: a weight below 2^-62 of the sum counts as 0.
 ///
-/// Takes 12 bytes a thing. Threads: any; it never changes.
+/// Takes 12 bytes for each thing. Threads: any; it never changes.
 class AliasTable {
  public:
   /// The most things that can be drawn from.
@@ -35,11 +35,11 @@ class AliasTable {
   /// weight 0. O(1).
   std::uint64_t draw(std::uint64_t column, std::uint64_t within) const;
 
-  /// The chance of a thing, in units of 1 / total(). O(n).
+  /// The probability of each thing, in units of 1 / total(). O(n).
   std::vector<std::uint64_t> shares() const;
   std::uint64_t total() const { return total_; }
 
-  /// The digest of the weights, as they were given.
+  /// The digest of the given weights.
   Hash128 digest() const { return digest_; }
 
  private:
@@ -48,7 +48,7 @@ class AliasTable {
   std::uint64_t total_ = 0;
   Hash128 digest_;
   std::vector<std::uint64_t> own_;    // The part of a column, out of total_,
-                                      // that is its own.
+                                      // that belongs to its own thing.
   std::vector<std::uint32_t> alias_;  // The thing that gets the rest of the
                                       // column.
 };

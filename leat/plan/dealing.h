@@ -1,4 +1,4 @@
-// Which positions of a step go to which rank.
+// Decides which positions of a step go to which rank.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,44 +12,44 @@
 
 namespace leat {
 
-/// Whether the samples of a step are dealt so that caches meet them again.
-/// Every step keeps its samples and every rank its number of them, so the sum
-/// of the gradients is the same. State that ranks do not share no longer comes
-/// from samples drawn alike for all: the statistics of a BatchNorm that is not
-/// synchronised, random numbers drawn by rank.
+/// Whether and how a step's samples are dealt to the caches that hold them.
+/// Every step keeps its samples and every rank its share of them, so the sum of
+/// the gradients is unchanged. State that ranks do not share no longer comes
+/// from samples drawn alike for all: the statistics of an unsynchronised
+/// BatchNorm, or random numbers drawn by rank.
 enum class Locality : std::uint8_t {
   kNone,     ///< Rank r takes the r-th run of the step.
-  kSticky,   ///< To the rank that a sample is at home on: positions_at_home().
-  kRemap,    ///< To the rank that holds it, as simulated: HolderDealing.
+  kSticky,   ///< To the home rank of a sample: positions_at_home().
+  kRemap,    ///< To the rank that holds it in the simulation: HolderDealing.
   kBalance,  ///< So too; and what nobody holds goes to the rank that will hold
              ///< least of the step that reads it next, so that all load evenly.
 };
 
-/// Whether it goes by what caches hold, as simulated.
+/// Whether it depends on what caches hold in the simulation.
 constexpr bool deals_to_holders(Locality locality) {
   return locality == Locality::kRemap || locality == Locality::kBalance;
 }
 
 /// The name that users give: "none", "sticky", "remap" or "balance".
 std::string_view to_string(Locality locality);
-/// All of them, in the order of the values.
+/// All names, in the order of the values.
 std::span<const std::string_view> locality_names();
-/// Errors: kInvalidArgument: it is none
+/// Errors: kInvalidArgument: there is no such name
 Result<Locality> parse_locality(std::string_view name);
 
-/// The rank that a sample is at home on, in every epoch: evenly drawn from its
+/// A sample's home rank, the same in every epoch: drawn uniformly, from its
 /// number alone. REQUIRES: world_size > 0.
 std::uint32_t home_of(SampleId sample, std::uint32_t world_size);
 
-/// Deals a step's samples to the ranks where they are at home, as far as each
-/// rank still gets as many as Steps says; the rest fills up in order. Every
-/// step keeps its samples, and each goes to one rank. The last step of an
-/// epoch, if it is not whole, is dealt as Steps does.
+/// Deals a step's samples to their home ranks, as long as each rank gets as
+/// many as Steps says; the others fill up the ranks in order. Every step keeps
+/// its samples, and each goes to one rank. An incomplete last step is dealt as
+/// in Steps.
 ///
-/// A function of the step, the order and the world size: so all ranks agree
-/// without a message, and a state needs to keep nothing of it. State that a
-/// rank does not share (the statistics of a BatchNorm) no longer comes from
-/// samples drawn alike for all ranks.
+/// Depends only on the step, the order and the world size, so all ranks agree
+/// without messages, and a state need not store it. State that ranks do not
+/// share (a BatchNorm's statistics) no longer comes from samples drawn alike
+/// for all ranks.
 ///
 /// The positions of `rank`, rising. O(global batch). `first_sample` is what the
 /// dataset has in front of the part that steps and order are of.

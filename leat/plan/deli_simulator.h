@@ -1,5 +1,5 @@
-// DELI's prefetcher, as its authors built it, so that their measurements can
-// check it.
+// DELI's prefetcher as its authors built it, for checks against their
+// measurements.
 #pragma once
 #include <cstdint>
 #include <stop_token>
@@ -15,17 +15,17 @@ namespace leat {
 /// cake-lab/DELI. One process reads sample after sample; a sampler queues up
 /// indices and asks a server to fetch them into a FIFO cache counted in items.
 struct DeliOptions {
-  std::uint64_t fetch_size = 1024;      ///< F, as FetchAhead has it: a request.
+  std::uint64_t fetch_size = 1024;      ///< F, as in FetchAhead: a request.
   std::uint64_t queue_threshold = 0;    ///< T.
   std::uint64_t capacity_items = 2048;  ///< C.
   std::uint64_t batch = 512;
-  double compute_seconds = 0;  ///< For the training step, a batch.
+  double compute_seconds = 0;  ///< A training step, for each batch.
 
   // The four constants of a machine and its bucket.
-  double get_seconds = 0;    ///< A miss: one GET, waited for.
-  double hit_seconds = 0;    ///< A look-up that finds.
-  double fetch_seconds = 0;  ///< A request to the server, with any content.
-  double fetch_sample_seconds = 0;  ///< And for each sample that it fetches.
+  double get_seconds = 0;    ///< A miss: one GET that is waited for.
+  double hit_seconds = 0;    ///< A look-up with a hit.
+  double fetch_seconds = 0;  ///< A request to the server, whatever it asks for.
+  double fetch_sample_seconds = 0;  ///< Added for each sample that it fetches.
 };
 
 /// The counts of one epoch.
@@ -36,15 +36,15 @@ struct DeliEpoch {
   double loading_seconds = 0;
 };
 
-/// Runs one node over `epochs`: the samples it reads in each, in order.
+/// Simulates one node over `epochs`: the samples it reads in each, in order.
 ///
-/// A batch's indices are drawn before any of its samples is read, as PyTorch's
-/// batch sampler does; each draw asks for at most one fetch. A fetch skips
-/// samples that are cached when it is asked for, and inserts the others
-/// together when all have come. A fetch that is asked for while another is
-/// under way waits for it, as the authors' measurements with thresholds show
-/// (bench/deli_data.py). A miss is not inserted. Time goes on in `get_seconds`,
-/// `hit_seconds` and `compute_seconds` alone.
+/// A batch's indices are drawn before its samples are read, as in PyTorch's
+/// batch sampler; each draw requests at most one fetch. A fetch skips samples
+/// that are cached when it is requested, and inserts the others together when
+/// all have arrived. A fetch that is requested during another waits for it, as
+/// the authors' measurements with thresholds show (bench/deli_data.py). A miss
+/// is not inserted. Time advances only in `get_seconds`, `hit_seconds` and
+/// `compute_seconds`.
 ///
 /// Errors:
 ///   kInvalidArgument  a fetch size, capacity or batch of 0; seconds below 0

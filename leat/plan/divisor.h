@@ -1,4 +1,4 @@
-// Division by a number that is known long before.
+// Division by a number known in advance.
 #pragma once
 #include <cstdint>
 
@@ -16,7 +16,7 @@ class Divisor {
     std::uint64_t remainder = 0;
   };
   Parts divide(std::uint64_t x) const {
-    // By the reciprocal it is right or one too small.
+    // From the reciprocal it is exact or one too small.
     const std::uint64_t quotient = high_half(x, reciprocal_);
     const std::uint64_t remainder = x - quotient * value_;
     if (remainder >= value_) return {quotient + 1, remainder - value_};

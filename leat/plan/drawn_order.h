@@ -1,4 +1,4 @@
-// Orders that are no permutations: drawn by weight, or told epoch by epoch.
+// Orders that are not permutations: drawn by weight, or given epoch by epoch.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,18 +15,18 @@
 
 namespace leat {
 
-/// One epoch of such an order: a sample may stand at several positions, or at
+/// One epoch of such an order: a sample may be at several positions, or at
 /// none. Threads: any; it never changes.
 class DrawnEpoch {
  public:
   virtual ~DrawnEpoch() = default;
 
   virtual std::uint64_t size() const = 0;
-  /// The first position that is known.
+  /// The first known position.
   virtual std::uint64_t first() const { return 0; }
   /// REQUIRES: first() <= position < size().
   virtual SampleId at(std::uint64_t position) const = 0;
-  /// The ends of its steps; null: steps end as those of a global batch do.
+  /// The ends of its steps; null: steps have a global batch each.
   virtual std::shared_ptr<const std::vector<std::uint64_t>> ends() const {
     return nullptr;
   }
@@ -36,18 +36,18 @@ class DrawnEpoch {
 class DrawnOrder {
  public:
   virtual ~DrawnOrder() = default;
-  /// Null while nobody has told it. A later call may give another.
+  /// Null until it has been given. A later call may return another.
   virtual std::shared_ptr<const DrawnEpoch> epoch(
       std::uint64_t epoch) const = 0;
-  /// How many positions an epoch has; nullopt: not known yet.
+  /// The number of positions of an epoch; nullopt: unknown as yet.
   virtual std::optional<std::uint64_t> size(std::uint64_t epoch) const = 0;
 };
 
-/// Each position draws one of the samples by its weight, independent of the
-/// others ("with replacement"): a function of (seed, epoch, position) alone.
+/// Each position draws a sample by weight, independently of the others ("with
+/// replacement"): a function of (seed, epoch, position) alone.
 class WeightedOrder final : public DrawnOrder {
  public:
-  /// `size` positions an epoch. O(samples).
+  /// `size` is the number of positions of an epoch. O(samples).
   /// Errors: as AliasTable::make; kInvalidArgument: a size of 0
   static Result<std::shared_ptr<const WeightedOrder>> make(
       std::span<const double> weights, std::uint64_t seed, std::uint64_t size);
@@ -56,7 +56,7 @@ class WeightedOrder final : public DrawnOrder {
   std::optional<std::uint64_t> size(std::uint64_t /*epoch*/) const override {
     return size_;
   }
-  /// The digest of the weights. Neither seed nor size are in it.
+  /// The digest of the weights. It does not cover seed and size.
   Hash128 digest() const { return table_->digest(); }
   std::uint64_t samples() const { return table_->size(); }
 
@@ -72,30 +72,30 @@ class WeightedOrder final : public DrawnOrder {
 
 /// The known part of an epoch.
 struct GivenEpoch {
-  std::uint64_t first = 0;  ///< The position of the first of `samples`.
+  std::uint64_t first = 0;  ///< The position of the first in `samples`.
   std::vector<std::uint64_t> samples;
-  /// The positions behind each step, rising, the last behind all samples;
-  /// empty: steps have a global batch.
+  /// The end position of each step, ascending, the last after all samples;
+  /// empty: steps have a global batch each.
   std::vector<std::uint64_t> ends;
 };
 
-/// Epochs as somebody tells them, one after another.
+/// Epochs that the caller gives, one after another.
 class GivenOrder final : public DrawnOrder {
  public:
   explicit GivenOrder(std::uint64_t dataset_samples)
       : dataset_samples_(dataset_samples) {}
 
-  /// Replaces an earlier answer for that epoch.
-  /// Errors: kInvalidArgument: a sample that is not there, ends that do not
-  /// rise
+  /// Replaces an earlier order of that epoch.
+  /// Errors: kInvalidArgument: a sample out of range, or ends that do not
+  /// ascend
   Result<void> give(std::uint64_t epoch, GivenEpoch given);
-  /// The size of epochs that nobody has told yet.
+  /// The size of epochs that have not been given yet.
   void expect_size(std::uint64_t size);
   void forget_before(std::uint64_t epoch);
 
   std::shared_ptr<const DrawnEpoch> epoch(std::uint64_t epoch) const override;
   std::optional<std::uint64_t> size(std::uint64_t epoch) const override;
-  /// The digest of an epoch as it was told; nullopt: it was not.
+  /// The digest of an epoch as given; nullopt: not given.
   std::optional<Hash128> digest(std::uint64_t epoch) const;
 
  private:
@@ -112,7 +112,7 @@ class GivenOrder final : public DrawnOrder {
 class DrawnPositions {
  public:
   DrawnPositions(const DrawnEpoch& epoch, std::uint64_t dataset_samples);
-  /// Rising. REQUIRES: sample < dataset_samples.
+  /// Ascending. REQUIRES: sample < dataset_samples.
   std::span<const std::uint64_t> of(SampleId sample) const {
     return std::span(positions_)
         .subspan(begin_[sample.value],

@@ -1,4 +1,4 @@
-// DELI's rule of when how much is asked for ahead of training.
+// DELI's rule for how much to request ahead of training, and when.
 #pragma once
 #include <cstdint>
 
@@ -7,25 +7,25 @@
 namespace leat {
 
 struct FetchAheadOptions {
-  std::uint64_t fetch_size = 1024;    ///< F: samples a request.
+  std::uint64_t fetch_size = 1024;    ///< F: samples of a request.
   std::uint64_t queue_threshold = 0;  ///< T: ask again at this many or fewer.
 };
 
 /// Krichevsky, St Louis, Guo: DELI, IC2E 2021. Samples are drawn one by one, a
-/// batch at once; before each draw, if T or fewer of those asked for are left
-/// undrawn, F more are asked for. So nothing is asked for before the first
-/// draw, and every drawn sample has been asked for.
+/// batch at a time; before each draw, if T or fewer requested samples are left
+/// undrawn, F more are requested. So nothing is requested before the first
+/// draw, and every drawn sample has been requested.
 ///
-/// To compare with: a loader otherwise looks ahead as Lookahead says.
+/// For comparison: a loader otherwise looks ahead as Lookahead says.
 ///
-/// Pure: it counts. One for each epoch; the caller knows its end. Threads: one
-/// at a time.
+/// It only counts, and does no I/O. Make one for each epoch; the caller knows
+/// its end. Threads: one at a time.
 class FetchAhead {
  public:
-  /// Errors: kInvalidArgument: a fetch size of 0, or either is past kMost
+  /// Errors: kInvalidArgument: a fetch size of 0, or a value past kMost
   static Result<FetchAhead> make(const FetchAheadOptions& options);
 
-  /// Draws the next sample. How many are asked for before it: F, or none.
+  /// Draws the next sample. The number to request before it: F, or none.
   std::uint64_t draw() {
     std::uint64_t more = 0;
     if (asked_ - drawn_ <= queue_threshold_) more = fetch_size_;

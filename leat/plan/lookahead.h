@@ -1,4 +1,4 @@
-// How far ahead of training samples are asked for.
+// Decides how far ahead of training samples are requested.
 #pragma once
 #include <cstdint>
 
@@ -7,33 +7,33 @@
 namespace leat {
 
 /// Follows the time of fetches and the rate of training, so that samples are
-/// asked for in time and no earlier. In the words of DELI (IC2E 2021), whose
+/// requested in time and no earlier. In the terms of DELI (IC2E 2021), whose
 /// authors left it open: T + F samples ahead, with T >= latency x rate, because
-/// a sample asked for now has to be there when all before it are used up, and
+/// a sample requested now has to be there when all before it are used up, and
 /// F, a batch, which is taken at once. The memory budget ensures T + F <= C.
 ///
-/// The latency is the longest of the last 64 to 128 batches, for batches leave
-/// in order. If a batch is late all the same (a pause of the store, a step that
-/// was quicker than most), T is doubled, and halved again after 64 batches that
-/// were not.
+/// The latency is the longest of the last 64 to 128 batches, since batches
+/// leave in order. If a batch is late anyway (a pause of the store, or an
+/// unusually quick step), T is doubled, and halved again after 64 batches on
+/// time.
 ///
-/// Pure: it sees no clock. Threads: one at a time.
+/// It reads no clock. Threads: one at a time.
 class Lookahead {
  public:
-  /// `batch` is what training takes at once; `least` what is always asked for.
-  /// It is at least two batches.
+  /// `batch` is what training takes at a time; `least` what is always
+  /// requested. The lookahead is at least two batches.
   Lookahead(std::uint64_t batch, std::uint64_t least);
 
-  /// A batch of `samples` was taken. `fetch` is the longest time that one of
-  /// them took from its plan to its slot, `busy` what training did before it
-  /// asked; `is_late` if it then had to wait for the batch.
+  /// A batch of `samples` was taken. `fetch` is the longest time of its samples
+  /// from plan to slot, `busy` the time that training took before it asked;
+  /// `is_late` if it then had to wait for the batch.
   void took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
             bool is_late);
 
-  /// The least lookahead from now on.
+  /// Sets the least lookahead from now on.
   void ask_for_at_least(std::uint64_t least);
 
-  /// Samples planned and not yet taken: as many as this, and no more.
+  /// The most samples planned and not yet taken.
   std::uint64_t samples() const { return samples_; }
 
  private:
@@ -48,8 +48,8 @@ class Lookahead {
                             // before.
   Nanoseconds longest_before_{0};
   std::uint32_t in_period_ = 0;
-  double busy_per_sample_ = 0;  // Nanoseconds; a mean that forgets. 0: unknown.
-  std::uint32_t calm_ = 0;      // Batches since one was late.
+  double busy_per_sample_ = 0;  // Nanoseconds; a decaying mean. 0: unknown.
+  std::uint32_t calm_ = 0;      // Batches since the last late one.
   double factor_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// The next read of a sample, by which a cache knows the future.
+// Finds the next read of a sample, which tells a cache the future.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,18 +13,18 @@
 
 namespace leat {
 
-/// The ranks and epochs whose reads are looked for.
+/// The ranks and epochs in which to look for reads.
 struct NextUseOptions {
-  std::uint64_t samples = 0;  ///< N: of an epoch.
-  /// The samples of the dataset, if the order is drawn: then that is not N, and
+  std::uint64_t samples = 0;  ///< N: of one epoch.
+  /// The samples of the dataset, if the order is drawn: then N differs, and
   /// `epoch_time` must be given.
   std::uint64_t dataset_samples = 0;
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;  ///< For a block shuffle.
-  /// If `blocks` are of a part of the dataset (kStream alone): the samples in
-  /// front of it. Samples that are asked for are numbered within the part,
-  /// positions within the dataset. N may then be more than there are: samples
-  /// that a dropped tail leaves out at the end are told as if they were read.
+  /// If `blocks` cover a part of the dataset (kStream alone): the number of
+  /// samples before it. Samples are then numbered within the part, positions
+  /// within the dataset. N may then be too large: samples that a dropped tail
+  /// leaves out at the end are treated as if they were read.
   std::uint64_t first_sample = 0;
   std::uint64_t global_batch = 0;  ///< G.
   Tail tail = Tail::kKeep;
@@ -32,27 +32,27 @@ struct NextUseOptions {
   /// The running epoch and the position that its steps start at, as resumed.
   std::uint64_t epoch = 0;
   std::uint64_t start = 0;
-  /// The first epoch that is not looked at: the end of training, or the
-  /// horizon. One rank of W meets a sample again after W epochs on average, so
-  /// a horizon below 4 * W takes more than 2 % of uses for the last.
+  /// The first epoch that is not examined: the end of training, or the horizon.
+  /// One rank of W meets a sample again after W epochs on average, so a horizon
+  /// below 4 * W takes more than 2 % of uses for the last ones.
   std::uint64_t end_epoch = 0;
   /// From one epoch to the next on the clock (AccessTime); 0: N.
   AccessTime epoch_time = 0;
 };
 
 /// The next read of a sample, or of a block: a walk over epochs, each O(1) by
-/// the inverse of its order. For all ranks it ends in the first epoch; for one
-/// of W, in the epoch in which the position falls into its slices, after W on
+/// the inverse of its order. For all ranks the walk ends in the first epoch;
+/// for one of W, in the epoch whose slices contain the position, after W on
 /// average. A block shuffle adds the cost of EpochOrder::position_of; blocks
-/// are told in closed form.
+/// have a closed form.
 ///
 /// A drawn order has no inverse, so the positions of each sample are looked up
-/// in the running epoch and the next. For a sample that is read in neither of
-/// them, or in an epoch that nobody has told yet, the answer is the end of the
-/// first epoch that was not looked at: not "never", for it may come.
+/// in the running epoch and the next. For a sample that is read in neither, or
+/// in an epoch that has not been given, the answer is the end of the first
+/// epoch that was not examined, not "never", because the read may come.
 ///
-/// Memory: the orders from the epoch asked for to the furthest looked at, and a
-/// few behind it.
+/// Memory: the orders from the current epoch to the furthest one examined, and
+/// a few before it.
 /// Threads: one at a time.
 class NextUse {
  public:
@@ -60,15 +60,15 @@ class NextUse {
   ///   kInvalidArgument  no ranks, or past the world size; else as Steps::make
   static Result<NextUse> make(const NextUseOptions& options);
 
-  /// The first read of `sample` at `position` of `epoch` or after it, or
-  /// kNever. To ask what comes after a read, give the position behind it.
-  /// Padding counts as read at the last position of its epoch. REQUIRES: sample
-  /// < N; epoch >= that of the options and of earlier calls.
+  /// The first read of `sample` at or after `position` of `epoch`, or kNever.
+  /// To find the read after another, pass the position behind that one. Padding
+  /// counts as read at the last position of its epoch. REQUIRES: sample < N;
+  /// epoch >= that of the options and of earlier calls.
   AccessTime at_or_after(SampleId sample, std::uint64_t epoch,
                          std::uint64_t position);
 
-  /// The first position at or after which these ranks read in the window that
-  /// the block lies in: no sample of it is read before. kNever if none is left.
+  /// The first position at or after which these ranks read in the window of the
+  /// block: no sample of it is read before. kNever if none is left.
   /// REQUIRES: a block shuffle; the rest as above.
   AccessTime block_at_or_after(std::uint64_t block, std::uint64_t epoch,
                                std::uint64_t position);
@@ -86,7 +86,7 @@ class NextUse {
       return {first.slice(step).begin, last.slice(step).end};
     }
     /// The positions that these ranks read in each step before the last, from
-    /// its begin on: most look-ups end with them. If there are no such steps,
+    /// its beginning: most look-ups end with them. If there are no such steps,
     /// `alike_end` is `start`.
     Divisor global_batch{1};
     std::uint64_t alike_end = 0;

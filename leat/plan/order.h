@@ -1,4 +1,4 @@
-// Which sample stands at which position of an epoch.
+// Decides which sample is at which position of an epoch.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace leat {
 
 enum class Shuffle : std::uint8_t {
   kNone,  ///< Position p holds sample p.
-  kFull,  ///< Any sample may stand anywhere: for objects.
+  kFull,  ///< Any sample may be anywhere: for objects.
   /// Pieces of shards are shuffled, then the samples of each window: a run of
-  /// `window_blocks` pieces in that order. Every piece lies in one window, so
-  /// it can be read once and dropped with it.
+  /// `window_blocks` pieces in that order. Each piece lies in one window, so it
+  /// can be read once and released with the window.
   kBlock,
-  /// As kBlock, but the pieces keep their order: the place of a sample is known
-  /// once the pieces up to its window are.
+  /// As kBlock, but the pieces keep their order: a sample's place is known once
+  /// all pieces up to the end of its window are.
   kStream,
-  /// Any sample may stand at several positions, or at none: as
-  /// `OrderOptions::drawn` says.
+  /// Any sample may be at several positions, or at none, by
+  /// `OrderOptions::drawn`.
   kDrawn,
 };
 
@@ -53,7 +53,7 @@ class BlockMap {
   static constexpr std::uint64_t kDefaultPieceBytes = 8 << 20;
 
   /// Cuts a catalogue at the ends of objects and then evenly by bytes. A sample
-  /// belongs to the object of the first of its byte fields that it has.
+  /// belongs to the object of its first byte field that is present.
   static BlockMap build(const Catalogue& catalogue,
                         std::uint64_t piece_bytes = kDefaultPieceBytes);
 
@@ -67,7 +67,7 @@ class BlockMap {
   std::uint64_t first_sample(std::uint64_t block) const {
     return first_sample_[block];
   }
-  /// The block that a sample lies in. O(log blocks). REQUIRES: sample <
+  /// The block of a sample. O(log blocks). REQUIRES: sample <
   /// samples().
   std::uint64_t block_of(SampleId sample) const;
 
@@ -77,18 +77,18 @@ class BlockMap {
   std::vector<std::uint64_t> first_sample_;  // One more than there are blocks.
 };
 
-/// The options that, with the catalogue, fix the order of every epoch.
+/// The options that, with the catalogue, determine the order of every epoch.
 struct OrderOptions {
   Shuffle shuffle = Shuffle::kFull;
   std::uint64_t seed = 0;
-  /// How many pieces are mixed with each other in a block shuffle.
+  /// The number of pieces that a block shuffle mixes together.
   std::uint32_t window_blocks = 16;
-  /// The pieces of the dataset in front of the part that the order is made of
+  /// The number of the dataset's pieces before the part that is ordered
   /// (kStream alone). The order then has the windows of the whole. In a window
-  /// that begins before the part, it is not the order of the whole.
+  /// that begins before the part, the order differs from the whole's.
   std::uint64_t first_block = 0;
-  /// For kDrawn. Outlives the owner of these options; an EpochOrder keeps its
-  /// own.
+  /// For kDrawn. Must outlive the owner of these options; an EpochOrder shares
+  /// it.
   const DrawnOrder* drawn = nullptr;
 };
 
@@ -100,18 +100,18 @@ struct PositionRun {
 
 /// The order of one epoch: a bijection of positions and samples, unless kDrawn.
 ///
-/// A function of (options, blocks, epoch) alone: never of threads, faults or
-/// world size. O(1) memory and time per look-up; a block shuffle O(blocks)
-/// memory and O(log blocks) time, and O(samples of a window), once, for a
-/// window that no look-up touched lately.
+/// Depends only on (options, blocks, epoch): never on threads, faults or world
+/// size. O(1) memory and time for a look-up; a block shuffle takes O(blocks)
+/// memory and O(log blocks) time, and once O(samples of a window) for a window
+/// that was not looked at lately.
 ///
 /// Threads: any; its answers never change. Cheap to copy.
 class EpochOrder {
  public:
   /// `blocks` may be null unless the shuffle has windows.
   /// REQUIRES: blocks->samples() == samples, options.window_blocks > 0,
-  /// options.first_block == 0 unless kStream; of kDrawn, which has a size of
-  /// its own, that the epoch is known.
+  /// options.first_block == 0 unless kStream; for kDrawn, which has its own
+  /// size, the epoch is known.
   EpochOrder(std::uint64_t samples, const OrderOptions& options,
              std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch);
 
@@ -121,15 +121,15 @@ class EpochOrder {
   /// REQUIRES: sample < size(), not kDrawn. position_of(at(p)) == p.
   std::uint64_t position_of(SampleId sample) const;
 
-  /// How many positions_of() looks through together.
+  /// The number of orders that positions_of() looks through together.
   static constexpr std::size_t kTogether = 8;
-  /// The same of several epochs of one job, in little more time than of one
-  /// where the shuffle is full. REQUIRES: not kDrawn.
+  /// The same in several epochs of one job, in little more time than one takes
+  /// if the shuffle is full. REQUIRES: not kDrawn.
   static std::array<std::uint64_t, kTogether> positions_of(
       std::span<const EpochOrder, kTogether> epochs, SampleId sample);
 
-  /// The positions among which all samples of a block stand: those of its
-  /// window. O(1). REQUIRES: a shuffle with windows, block < blocks->blocks().
+  /// The positions that hold all samples of a block: those of its window. O(1).
+  /// REQUIRES: a shuffle with windows, block < blocks->blocks().
   PositionRun window_of(std::uint64_t block) const;
 
  private:

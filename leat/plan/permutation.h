@@ -13,9 +13,9 @@ namespace leat {
 /// The order of `n` things under a key: `at` and its inverse, each O(1).
 ///
 /// The permutation of a key is part of the format of a saved state: it is the
-/// same on every machine, in every version, and a test pins it. Below
-/// kTableBelow it is a seeded Fisher-Yates shuffle, kept as a table; from there
-/// on it is a Feistel network that keeps nothing (permutation.cc has it).
+/// same on every machine and in every version, and a test pins it. Below
+/// kTableBelow it is a seeded Fisher-Yates shuffle, stored as a table; from
+/// there on it is a Feistel network that stores nothing (see permutation.cc).
 ///
 /// Threads: any; it never changes. Cheap to copy.
 class Permutation {
@@ -25,8 +25,8 @@ class Permutation {
   /// The most things that can be ordered.
   static constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 62;
 
-  /// `n` things in the order that `seed` and `stream` choose (an epoch, say).
-  /// Takes O(1), and O(n) below kTableBelow. REQUIRES: n <= kMaxSize.
+  /// `n` things in the order that `seed` and `stream` (such as an epoch)
+  /// select. Takes O(1), and O(n) below kTableBelow. REQUIRES: n <= kMaxSize.
   Permutation(std::uint64_t n, std::uint64_t seed, std::uint64_t stream);
 
   std::uint64_t size() const { return n_; }
@@ -38,11 +38,11 @@ class Permutation {
   /// size().
   std::uint64_t position_of(std::uint64_t value) const;
 
-  /// How many positions_of() looks through together.
+  /// The number of permutations that positions_of() looks through together.
   static constexpr std::size_t kTogether = 8;
-  /// The position of `value` in each of them. One look-up waits for a chain of
-  /// multiplications, so several side by side take little more time.
-  /// REQUIRES: value < size(), which is the same of all.
+  /// The position of `value` in each of them. A look-up waits for a chain of
+  /// multiplications, so several together take little more time.
+  /// REQUIRES: value < size(), which is the same for all.
   static std::array<std::uint64_t, kTogether> positions_of(
       const std::array<const Permutation*, kTogether>& orders,
       std::uint64_t value);

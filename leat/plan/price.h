@@ -8,16 +8,16 @@ namespace leat {
 struct SimulationOptions;
 struct SimulationReport;
 
-/// A provider's prices and limits, in US dollars. leat/engine/prices.toml has
-/// some, with their dates and sources.
+/// A provider's prices and limits, in US dollars; some are in
+/// leat/engine/prices.toml, with their dates and sources.
 struct Prices {
   double get_per_1000 = 0;
   double list_per_1000 = 0;
   double put_per_1000 = 0;
   double nat_per_gb = 0;   ///< 10^9 bytes that reach the node through a NAT.
   double zone_per_gb = 0;  ///< 10^9 bytes between zones, both directions.
-  /// The GETs a second of a prefix or a bucket before the provider asks for
-  /// fewer, as the provider says. 0: it does not say.
+  /// The provider's limit on GETs a second for a prefix or a bucket, after
+  /// which it asks for fewer. 0: none is stated.
   double gets_per_second = 0;
   std::string as_of = {};  ///< When and where, for people; empty: not said.
 };
@@ -42,30 +42,30 @@ struct RunCost {
 struct Usage {
   double gets = 0;
   double lists = 0;
-  double get_bytes = 0;   ///< That the store sent.
-  double peer_bytes = 0;  ///< Between nodes' caches.
+  double get_bytes = 0;   ///< Those that the store sent.
+  double peer_bytes = 0;  ///< Those between nodes' caches.
   double node_hours = 0;  ///< Hours, times nodes.
 };
 
 RunCost cost_of(const Usage& usage, const Prices& prices,
                 const Billing& billing);
 
-/// The cost of all epochs of `report`. A report over `only_ranks` is counted up
-/// to all ranks. The catalogue is listed once, 1,000 keys a request.
+/// The cost of all epochs of `report`. A report over `only_ranks` is scaled up
+/// to all ranks. The catalogue is listed once, with 1,000 keys a request.
 RunCost cost_of(const SimulationReport& report,
                 const SimulationOptions& options, const Prices& prices,
                 const Billing& billing);
 
-/// Packing samples into shards, against reading each as an object.
+/// Compares packing samples into shards with reading each as an object.
 struct PackingCost {
-  std::uint64_t gets_an_epoch = 0;  ///< By pieces of a shard.
+  std::uint64_t gets_an_epoch = 0;  ///< With reads by pieces of a shard.
   double once = 0;                  ///< A GET a sample, a PUT a shard.
   double saved_an_epoch = 0;        ///< Without a cache. At least 0.
-  /// How many epochs until it has paid for itself; 0 if never.
+  /// The number of epochs until it has paid off; 0 if never.
   std::uint64_t epochs_to_pay = 0;
 };
 
-/// `shard_bytes` is what one PUT writes, `piece_bytes` what one GET reads.
+/// `shard_bytes` is written by one PUT, `piece_bytes` read by one GET.
 /// REQUIRES: both > 0.
 PackingCost cost_of_packing(std::uint64_t samples, std::uint64_t total_bytes,
                             std::uint64_t shard_bytes,

@@ -1,4 +1,4 @@
-// The positions of a rank, those whose samples are at hand first.
+// The positions of a rank, those with available samples first.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,21 +10,21 @@
 
 namespace leat {
 
-/// Deals the positions of one rank to its steps so that, within a window, those
-/// that are ready come first, each kind in its order. The window begins with
-/// the first position that was not dealt and has `window` positions, or those
-/// of a step: so none is overtaken by more. Every step has as many as before,
-/// and all steps together the same: so an epoch stays a permutation of each
-/// rank's own positions.
+/// Deals the positions of one rank to its steps so that, within a window, ready
+/// ones come first, and each kind keeps its order. The window begins at the
+/// first position that was not dealt and has `window` positions, or a step's if
+/// that is more, so no position is overtaken by more. Every step keeps its
+/// size, and all steps together keep their positions: so an epoch stays a
+/// permutation of each rank's own positions.
 ///
-/// The positions that were passed over and not dealt yet are `left_behind`.
-/// With the position of the step, a later run needs no more to go on.
+/// The positions that were skipped and not dealt yet are `left_behind`. With
+/// the position of the step, a later run needs nothing else to continue.
 ///
 /// Pure. Threads: one at a time.
 class ReadyFirst {
  public:
-  /// `left_behind`: positions that stand in the place of as many of the first
-  /// ones of `steps`.
+  /// `left_behind`: positions that replace as many of the first ones of
+  /// `steps`.
   ///
   /// Errors:
   ///   kInvalidArgument  they do not ascend, or one of them would be dealt
@@ -40,8 +40,8 @@ class ReadyFirst {
   /// at most once for each position of the window. REQUIRES: steps are left.
   std::vector<std::uint64_t> next_step(const Is& is_ready, const Is& is_coming);
 
-  /// For the steps that were dealt: ascending, in front of those not looked at.
-  /// Empty once all dealt positions come before all others.
+  /// After the steps dealt so far: ascending, before those not examined. Empty
+  /// once all dealt positions are before all others.
   std::vector<std::uint64_t> left_behind() const;
 
  private:
@@ -54,17 +54,17 @@ class ReadyFirst {
   Steps steps_;
   std::uint64_t samples_;
   std::uint64_t window_;
-  std::uint64_t step_ = 0;  ///< That is dealt next.
+  std::uint64_t step_ = 0;  ///< The step dealt next.
   // The place of the position that enters the window next.
   std::uint64_t pulled_step_ = 0;
   std::uint64_t pulled_row_ = 0;
   struct Waiting {
     std::uint64_t position = 0;
-    std::uint64_t number = 0;  ///< Counts those that came into the pool.
+    std::uint64_t number = 0;  ///< Numbers those that entered the pool.
   };
   std::deque<Waiting> pool_;  ///< In order.
   std::uint64_t pulled_ = 0;
-  /// Positions of the pool in front of one that was dealt.
+  /// The pool's positions before a dealt one.
   std::size_t passed_ = 0;
 };
 

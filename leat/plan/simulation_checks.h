@@ -1,4 +1,4 @@
-// Checks whether a simulation can be run with its options.
+// Checks that a simulation can run with its options.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace leat {
 
-/// How many units there are to read.
+/// The number of units to read.
 std::uint64_t units_of(const SimulationOptions& options);
 
-/// The cost of each unit in a tier: one entry for all alike, or one a unit.
+/// The cost of each unit in a tier: a single entry for all, or one for each.
 const std::vector<std::uint64_t>& costs_of(const SimulationOptions& options);
 
-/// Errors: kInvalidArgument and kResourceExhausted, as simulate() has them.
+/// Errors: kInvalidArgument and kResourceExhausted, as in simulate().
 Result<void> check(const SimulationOptions& options);
 
 }  // namespace leat

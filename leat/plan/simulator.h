@@ -1,4 +1,4 @@
-// Simulates what a cache would buy: a training run over its known order,
+// Simulates the benefit of a cache: a training run over its known order,
 // without bytes.
 #pragma once
 #include <cstdint>
@@ -29,27 +29,27 @@ struct TierSpec {
 enum class CacheScope : std::uint8_t {
   kRank,   ///< Each rank has its own.
   kNode,   ///< The ranks of a node share one.
-  kPeers,  ///< So they do, and read what other nodes' hold instead of the
+  kPeers,  ///< The same, and nodes read from each other before the
            ///< store.
 };
 
 /// The unit of a read.
 enum class ReadUnit : std::uint8_t {
   kSample,
-  /// A block, when an epoch meets its first sample: for one rank, in an order
-  /// with windows. Tiers hold blocks.
+  /// A block, when an epoch meets its first sample: for a single rank, in an
+  /// order with windows. Tiers hold blocks.
   kBlock,
 };
 
 struct SimulationOptions {
   std::uint64_t samples = 0;
   ReadUnit unit = ReadUnit::kSample;
-  /// Bytes: one entry for all units alike, or one a unit; so are the next two.
+  /// Bytes: a single entry for all, or one a unit; so are the next two.
   std::vector<std::uint64_t> sizes = {1};
   /// The cost of a unit in a tier; headers and whole pages make it more than
   /// the unit's bytes. If empty: `sizes`.
   std::vector<std::uint64_t> costs = {};
-  /// GETs that a unit which no cache holds takes; empty: one each.
+  /// The GETs of a unit that no cache holds; empty: one each.
   std::vector<std::uint32_t> requests = {};
   /// The number of objects in a listing; 0: as many as samples.
   std::uint64_t objects = 0;
@@ -61,33 +61,33 @@ struct SimulationOptions {
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;  ///< The ranks are dealt to them evenly.
   std::uint64_t epochs = 1;
-  std::vector<TierSpec> tiers = {};  ///< From the fastest down, for each cache.
+  std::vector<TierSpec> tiers = {};  ///< For each cache, fastest tier first.
   CacheScope scope = CacheScope::kNode;
   Placement placement = Placement::kAny;
-  /// Absent: none. Not with CacheScope::kPeers.
+  /// Absent: none. Not allowed with CacheScope::kPeers.
   std::optional<PeerMemory> peer_memory = std::nullopt;
-  /// Caches that are their own are much alike: looks at the first so many ranks
-  /// (whole nodes if they share). 0: at all.
+  /// Independent caches behave much alike: simulates only the first so many
+  /// ranks (whole nodes if they share). 0: simulates all.
   std::uint32_t only_ranks = 0;
   /// Absent: nothing is timed.
   std::optional<TimeOptions> times = std::nullopt;
 };
 
-/// The counts of one epoch, over all ranks that were looked at.
+/// The counts of one epoch, over all simulated ranks.
 struct EpochCounts {
-  std::uint64_t reads = 0;  ///< As many as GETs if there were no cache.
+  std::uint64_t reads = 0;  ///< The number of GETs without any cache.
   std::vector<std::uint64_t> tier_hits = {};
   std::uint64_t peer_hits = 0;
-  /// Summed over steps: the GETs of the rank that has most, less those of the
-  /// one that has least. Ranks that train in step wait for these.
+  /// Summed over steps: the GETs of the rank with the most, less those of the
+  /// rank with the least. Ranks that train in step wait for these.
   std::uint64_t uneven_gets = 0;
-  /// Reads that no cache held. They add up to the reads.
+  /// Reads that no cache could serve. They add up to the reads.
   std::uint64_t gets = 0;
   std::uint64_t get_bytes = 0;
   /// Between nodes: bytes from servers to ranks of other nodes, and back.
   std::uint64_t peer_bytes = 0;
   double seconds = 0;
-  double wait_seconds = 0;  ///< The part in which training is without data.
+  double wait_seconds = 0;  ///< The part in which training lacks data.
 };
 
 struct SimulationReport {
@@ -97,8 +97,8 @@ struct SimulationReport {
 /// Runs the job: each epoch's steps in turn, each step's ranks in turn. The
 /// policies decide in that order, as in the loader, which asks them when it
 /// sends requests. Takes O(reads * log held), and memory as CachePolicySpec
-/// says. A locality that deals to holders takes HolderDealing's memory, too:
-/// its caches are of each rank's part of the largest tier of a cache.
+/// says. A locality that deals to holders also takes HolderDealing's memory:
+/// its caches hold each rank's part of a cache's largest tier.
 ///
 /// Errors:
 ///   kInvalidArgument    a size, count or name that cannot be: says which

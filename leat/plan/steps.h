@@ -1,4 +1,4 @@
-// Which positions of an epoch each rank gets in each step.
+// Decides which positions of an epoch each rank gets in each step.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace leat {
 /// The treatment of the samples after the last whole step.
 enum class Tail : std::uint8_t {
   kDrop,  ///< They are left out of this epoch.
-  kKeep,  ///< One more step, dealt evenly: each sample exactly once over all.
+  kKeep,  ///< One more step, dealt evenly: each sample once over all ranks.
   kPad,   ///< One more step, filled up with the epoch's first positions.
 };
 
-/// Ranks side by side: one, those of a node, or (the default) all.
+/// Consecutive ranks: one, those of a node, or (the default) all.
 struct RankRun {
   std::uint32_t first = 0;
   std::uint32_t count = 1;
@@ -26,7 +26,7 @@ struct RankRun {
 
 struct StepOptions {
   std::uint64_t samples = 0;       ///< Samples of the whole epoch: N.
-  std::uint64_t start = 0;         ///< Positions delivered before: s.
+  std::uint64_t start = 0;         ///< Positions already delivered: s.
   std::uint64_t global_batch = 0;  ///< G, over all ranks.
   Rank rank = {};
   Tail tail = Tail::kKeep;
@@ -41,8 +41,8 @@ struct StepSlice {
   friend bool operator==(const StepSlice&, const StepSlice&) = default;
 };
 
-/// The steps that are left of an epoch: step k covers positions
-/// [s + k·G, s + (k + 1)·G), and rank r of W takes the r-th run of G / W.
+/// The steps that remain of an epoch: step k covers positions [s + k·G, s + (k
+/// + 1)·G), and rank r of W takes the r-th run of G / W.
 ///
 /// Threads: any; it never changes.
 class Steps {
@@ -50,9 +50,9 @@ class Steps {
   /// The most samples, and the largest global batch.
   static constexpr std::uint64_t kMax = std::uint64_t{1} << 48;
 
-  /// With `ends`, steps of unequal size, for one rank alone: the positions
-  /// behind each step of the whole epoch, rising, the last of them N. The tail
-  /// then has no meaning.
+  /// With `ends`, steps of unequal size, for a single rank: the end position of
+  /// each step of the whole epoch, ascending, the last of them N. The tail then
+  /// has no meaning.
   ///
   /// Errors:
   ///   kInvalidArgument  G is 0 or not a multiple of W, rank >= W, start past
@@ -68,11 +68,11 @@ class Steps {
   StepSlice slice(std::uint64_t step) const;
   /// The positions of all ranks together in `step`. REQUIRES: step < count().
   StepSlice all_ranks(std::uint64_t step) const;
-  /// True if `step` has a global batch of samples of its own: neither cut short
-  /// nor padded. REQUIRES: step < count().
+  /// True if `step` has a full global batch of samples: neither cut short nor
+  /// padded. REQUIRES: step < count().
   bool is_whole(std::uint64_t step) const;
   Rank rank() const { return options_.rank; }
-  /// The delivered position once `step` is: at most `samples`, the same on all
+  /// The delivered position after `step`: at most `samples`, the same on all
   /// ranks. REQUIRES: step < count().
   std::uint64_t position_after(std::uint64_t step) const;
 
@@ -83,7 +83,7 @@ class Steps {
   StepOptions options_;
   std::shared_ptr<const std::vector<std::uint64_t>>
       ends_;               // Null: global batches.
-  std::size_t first_ = 0;  // In `ends_`: behind the first step that is left.
+  std::size_t first_ = 0;  // Into `ends_`: after the first step left.
 };
 
 }  // namespace leat

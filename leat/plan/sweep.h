@@ -1,4 +1,4 @@
-// One job under several caches: the table that `leat plan URL` prints.
+// Simulates a job with several caches: the table that `leat plan URL` prints.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// The size of one sample or block that is read.
+/// The size of a sample or block that is read.
 struct ReadSize {
   std::uint64_t bytes = 0;
   std::uint64_t cost = 0;  ///< The room that it takes in a tier.
@@ -23,7 +23,7 @@ struct SweepOptions {
   std::uint64_t samples = 0;
   std::uint64_t objects = 0;  ///< 0: as many as samples.
   ReadUnit unit = ReadUnit::kSample;
-  /// The size of a unit, by its number. Asked for those that are simulated.
+  /// The size of a unit, by its number. Called for the simulated units.
   std::function<ReadSize(std::uint64_t unit)> read_size = {};
   OrderOptions order = {};
   std::shared_ptr<const BlockMap> blocks = nullptr;
@@ -39,14 +39,14 @@ struct SweepOptions {
 
 struct SweepRow {
   std::string name;  ///< "belady", "never_evict + peers", "peers", "belady x2".
-  /// At full size: the options of the report, without the sizes of its reads.
+  /// At full size: the report's options, without the sizes of its reads.
   SimulationOptions options;
   SimulationReport report;  ///< The report of all epochs.
 };
 
-/// No cache; each policy at the size that was asked for; peers, by CoorDL's
-/// partition and as servers that the memory is given to; Belady's at half,
-/// twice and four times that size.
+/// No cache; each policy at the requested size; peers, by CoorDL's partition
+/// and as servers that get the memory; Belady's at half, twice and four times
+/// that size.
 ///
 /// A dataset larger than 50,000 samples (or 20 steps; for pieces of shards, 20
 /// windows or a million samples) is simulated with as many of its own samples,

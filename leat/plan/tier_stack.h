@@ -1,4 +1,4 @@
-// The tiers of one cache, each with its policy, asked as one.
+// The tiers of one cache, each with its policy, acting as one.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// Tiers from the fastest down; a sample is in one of them at most.
+/// Tiers from the fastest down; a sample is in at most one of them.
 ///
 /// A read from the store is offered to the fastest tier first, and to the next
 /// if that refuses. A sample that one tier drops is offered to the next. A read
@@ -31,13 +31,13 @@ class TierStack {
   static constexpr std::size_t kMiss = static_cast<std::size_t>(-1);
 
   /// A read at `position` of `epoch`, from the tier that is returned; a miss is
-  /// offered to the tiers. `told` is when the sample is read next, if somebody
+  /// offered to the tiers. `told` is the sample's next read, if the caller
   /// knows better than `next_use`.
   std::size_t read(SampleId sample, std::uint64_t epoch, std::uint64_t position,
                    std::optional<AccessTime> told = std::nullopt);
 
-  /// From now on tier `index` holds at most so much, in its policy's unit;
-  /// samples that it drops are offered to the next.
+  /// From now on tier `index` holds at most this much, in its policy's unit;
+  /// samples that it drops are offered to the next tier.
   void set_capacity(std::size_t index, std::uint64_t capacity);
 
   bool holds(SampleId sample) const;
@@ -53,7 +53,7 @@ class TierStack {
   std::optional<NextUse> next_use_;
   const std::vector<std::uint64_t>& sizes_;
   const bool holds_blocks_;
-  std::vector<SampleId> drop_;  // The drops of the policy that is asked.
+  std::vector<SampleId> drop_;  // The drops of the current policy.
   std::uint64_t epoch_ = 0;     // The running read: its epoch and its position.
   std::uint64_t position_ = 0;
   AccessTime now_ = 0;

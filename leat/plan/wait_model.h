@@ -6,27 +6,27 @@
 
 namespace leat {
 
-/// Requests of a node in flight, as a loader has it if nobody says another.
+/// A node's requests in flight, a loader's default.
 inline constexpr std::uint32_t kDefaultInFlight = 128;
 
 /// The times and bandwidths of the model. All seconds are at least 0; 0 means
-/// at once.
+/// no delay.
 struct TimeOptions {
-  double compute_seconds = 0;  ///< For the training step, a batch.
-  double get_seconds = 0;      ///< From sending a GET to its last byte,
-                               ///< with all links to itself.
+  double compute_seconds = 0;  ///< A training step, for each batch.
+  double get_seconds = 0;      ///< From sending a GET to its last byte, without
+                               ///< competition on any link.
   double peer_seconds = 0;     ///< The same, from another node.
   double hit_seconds = 0;      ///< For a sample of a rank, one after another.
   /// The bandwidth into a node, GETs and peers together; 0: no limit.
   double bytes_per_second = 0;
   /// The bandwidth of the store to all nodes together; 0: no limit.
   double store_bytes_per_second = 0;
-  /// The bandwidth of a node to others that read from it; 0: no limit.
+  /// The bandwidth from a node to others that read from it; 0: no limit.
   double peer_bytes_per_second = 0;
-  /// GETs of a node, which its ranks share, one each at least; peers are asked
-  /// beside them. At least 1.
+  /// GETs of a node, shared by its ranks, at least one each; requests to peers
+  /// come on top. At least 1.
   std::uint32_t max_in_flight = kDefaultInFlight;
-  /// How many steps ahead of the one handed over are requested; 0: a step is
+  /// How many steps ahead of the current one are requested; 0: a step is
   /// requested when training asks for it.
   std::uint32_t prefetch_steps = 2;
 };
@@ -35,10 +35,10 @@ struct TimeOptions {
 enum class Source : std::uint8_t { kTier, kPeer, kStore };
 
 /// The clock of a synchronous job: a step starts when the last rank has its
-/// batch. Requests are sent in plan order, as soon as the window and, for a
-/// GET, one of the rank's `max_in_flight` places are free. A reply comes
-/// through a link behind all earlier requests, and no sooner than its latency.
-/// Nothing is random.
+/// batch. Requests are sent in plan order, once the window and, for a GET,
+/// one of the rank's `max_in_flight` places are free. A reply passes a link
+/// after all earlier requests, and no sooner than its latency. Nothing is
+/// random.
 ///
 /// Threads: one at a time.
 class WaitModel {
@@ -48,11 +48,11 @@ class WaitModel {
             std::uint32_t ranks_per_node);
 
   /// `rank` needs a sample for the running step; `from` is the node that has
-  /// it, if a peer. O(log max_in_flight).
-  /// REQUIRES: a rank and a node that there are.
+  /// it, for a peer. O(log max_in_flight).
+  /// REQUIRES: the rank and the node exist.
   void need(std::uint32_t rank, Source source, std::uint64_t bytes,
             std::uint32_t from = 0);
-  /// All have said what they need: the step is handed over and computed.
+  /// Call when all needs of the step are known: it is delivered and computed.
   void end_step();
 
   /// Since the beginning: the time at which the last step's compute ended.
@@ -75,7 +75,7 @@ class WaitModel {
   const std::uint32_t places_;  // The places of each rank for requests in
                                 // flight.
   std::vector<RankState> ranks_;
-  // When the last byte asked for so far is through:
+  // The time at which the last byte requested so far has passed:
   std::vector<double> receives_;  // For each node.
   std::vector<double> sends_;     // For each node, to others.
   double store_sends_ = 0;

@@ -1,4 +1,4 @@
-// A policy that is told times by the clock of a job, and goes by lengths.
+// A policy that gets times on a job's clock, and needs lengths of time.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace leat {
 
-/// Tells `policy` times that are `epoch_reads` apart from one epoch to the next
-/// instead of kEpochTime, so that their differences are numbers of reads. Times
-/// behind all reads, just before kNever, become never.
+/// Passes times to `policy` that are `epoch_reads` apart between epochs instead
+/// of kEpochTime, so that differences count reads. Times after all reads, just
+/// before kNever, become never.
 std::unique_ptr<CachePolicy> make_epoch_times_policy(
     std::unique_ptr<CachePolicy> policy, std::uint64_t epoch_reads);
 

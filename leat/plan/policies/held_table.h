@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// The capacity of a tier and how much of it is taken.
+/// The capacity of a tier and how much of it is used.
 class Occupancy {
  public:
   Occupancy(std::uint64_t capacity, CapacityUnit unit)
@@ -22,7 +22,7 @@ class Occupancy {
     return unit_ == CapacityUnit::kBytes ? bytes_ : items_;
   }
   std::uint64_t capacity() const { return capacity_; }
-  /// May be below what is taken: nothing more has room then.
+  /// May be less than is used: then nothing more fits.
   void set_capacity(std::uint64_t capacity) { capacity_ = capacity; }
   bool is_over() const { return taken() > capacity_; }
   bool has_room(std::uint64_t bytes) const {
@@ -46,8 +46,8 @@ class Occupancy {
   std::uint64_t items_ = 0;
 };
 
-/// A number for each held sample, and a `Slot` under it. Numbers are used
-/// again, so `slots` never grows past the most that was held at once.
+/// A number for each held sample, and a `Slot` for the number. Numbers are
+/// reused, so `slots` never grows past the most samples ever held.
 template <class Slot>
 class HeldTable {
  public:
