@@ -1,4 +1,4 @@
-// The energy of this machine's accelerators, if NVML tells it.
+// The energy of this machine's accelerators, if NVML reports it.
 #pragma once
 #include <optional>
 #include <string>
@@ -6,22 +6,22 @@
 
 namespace leat {
 
-/// Reads the counters of all of NVIDIA's devices that this process sees,
-/// through the driver's own library, which is looked up when the program runs:
-/// no build needs it. The counters are of the whole device, for all programs.
+/// Reads the counters of all NVIDIA devices that this process sees, through the
+/// driver's own library, which is looked up at run time: no build needs it. A
+/// counter covers the whole device, for all programs.
 ///
 /// Threads: one at a time.
 class AcceleratorEnergyMeter {
  public:
-  /// Begins to count. `library` as dlopen(3) finds it.
+  /// Begins to count. `library` is a name for dlopen(3).
   explicit AcceleratorEnergyMeter(
       const std::string& library = "libnvidia-ml.so.1");
   ~AcceleratorEnergyMeter();
   AcceleratorEnergyMeter(const AcceleratorEnergyMeter&) = delete;
   AcceleratorEnergyMeter& operator=(const AcceleratorEnergyMeter&) = delete;
 
-  /// Joules since it began. None where there is no device, or one of them does
-  /// not tell (those before Volta have no counter), or its counter fell.
+  /// Joules since construction. None if there is no device, one of them does
+  /// not report (those before Volta have no counter), or its counter fell.
   std::optional<double> joules() const;
 
  private:

@@ -13,8 +13,8 @@
 
 namespace leat {
 
-/// How long the two sides have waited for each other: a starved consumer points
-/// upstream, a blocked producer points downstream.
+/// How long each side has waited for the other: a starved consumer points
+/// upstream, a blocked producer downstream.
 struct QueueWaits {
   Nanoseconds push{0};  ///< Producers waiting for room.
   Nanoseconds pop{0};   ///< Consumers waiting for items.
@@ -22,9 +22,9 @@ struct QueueWaits {
 
 /// A first-in, first-out queue that holds at most `capacity` items.
 ///
-/// Ending is part of the contract. After close(), pushes are refused and pops
-/// drain the rest, then return nullopt. A fired stop token ends any wait at
-/// once; items that the queue has accepted stay in it.
+/// Its end is part of the contract. After close(), pushes are refused and pops
+/// drain the rest, then return nullopt. A stop token that fires ends any wait
+/// immediately; items that the queue has accepted stay in it.
 ///
 /// Threads: any number of producers and consumers.
 template <class T>

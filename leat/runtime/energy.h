@@ -1,4 +1,4 @@
-// The energy of this machine's processors, if the kernel tells it.
+// The energy of this machine's processors, if the kernel reports it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,17 +9,17 @@
 namespace leat {
 
 /// Reads RAPL's counters of processor packages (Linux: Documentation/power/
-/// powercap). They are of the whole machine, for all programs, and mostly
-/// readable by root alone; accelerators are not in them.
+/// powercap). They cover the whole machine, for all programs, and are mostly
+/// readable by root alone; accelerators are not included.
 ///
 /// Threads: one at a time.
 class EnergyMeter {
  public:
-  /// Begins to count. `root` is another in tests.
+  /// Begins to count. Tests pass another `root`.
   explicit EnergyMeter(std::filesystem::path root = "/sys/class/powercap");
 
-  /// Joules since it began. None where a counter cannot be read, or there is
-  /// none. A counter that has begun anew is counted on, once: call it at least
+  /// Joules since construction. None if there is no counter, or one cannot be
+  /// read. A counter that wrapped around once is handled: call it at least
   /// every few minutes.
   std::optional<double> joules();
 

@@ -13,8 +13,8 @@
 
 namespace leat {
 
-/// The energy of this machine since it was made. A driver may take a second to
-/// find its accelerators: a thread asks it, and then ends.
+/// The energy of this machine since construction. A driver may take a second to
+/// find its accelerators, so a thread asks it, and then ends.
 ///
 /// Threads: any.
 class EnergyCount {
@@ -24,13 +24,13 @@ class EnergyCount {
     std::optional<double> accelerators;
   };
 
-  /// As the meters take them: others in tests.
+  /// As the meters take them; tests pass others.
   explicit EnergyCount(const std::string& library = "libnvidia-ml.so.1",
                        std::filesystem::path powercap = "/sys/class/powercap");
-  /// None of the accelerators' while they are being looked for.
+  /// Without the accelerators' while they are being looked for.
   Joules now();
-  /// Reads where the last reading is a minute ago: see EnergyMeter. Call it
-  /// every few minutes; it is cheap.
+  /// Reads if the last reading is a minute old: see EnergyMeter. Call it every
+  /// few minutes; it is cheap.
   void keep(TimePoint at);
 
  private:

@@ -17,30 +17,30 @@
 namespace leat {
 
 /// Runs tasks on a fixed number of threads, some of which may be told to rest.
-/// Among waiting tasks, the one that the plan wants first goes first.
+/// Among waiting tasks, the first in the plan runs first.
 ///
-/// Not bounded itself: each submitter holds a bounded resource (a reservation
-/// of memory) for every task.
+/// Has no bound of its own: each submitter holds a bounded resource (a
+/// reservation of memory) for every task.
 ///
-/// Threads:  any.
-/// Lifetime: destruction lets running tasks end, drops the waiting ones and
+/// Threads: any. Lifetime: destruction lets running tasks finish, drops the
+/// waiting ones and
 ///           joins. A dropped task is destroyed, which frees what it holds.
 class Executor {
  public:
-  /// A task's time on a thread. The clock is read once a task: each begins when
-  /// the one before ended, if that thread did not wait in between.
+  /// A task's time on a thread. The clock is read once a task: a task begins
+  /// when the one before it ended, if that thread did not wait in between.
   struct Turn {
     std::size_t thread;  ///< In [0, threads).
     TimePoint began;
     /// Set by a task that has just read the clock as the last thing it did.
     std::optional<TimePoint> ended{};
-    /// So that a task may be a function of the thread alone.
+    /// Lets a task be a function of the thread alone.
     operator std::size_t() const { return thread; }  // NOLINT: see above.
   };
   using Task = std::function<void(Turn& turn)>;
 
-  /// REQUIRES: threads > 0. `metrics` may be null, else outlives the executor.
-  /// `most` is what set_active() may ask for; 0: `threads`.
+  /// REQUIRES: threads > 0. `metrics` may be null, or else outlives the
+  /// executor. `most` is the upper bound for set_active(); 0: `threads`.
   Executor(std::string name, std::size_t threads, Metrics* metrics = nullptr,
            std::size_t most = 0);
   ~Executor();
@@ -50,18 +50,18 @@ class Executor {
   /// Queues `task`; smaller `order` runs sooner, equal ones as they came.
   void submit(std::uint64_t order, Task task);
 
-  /// The most that may ever work.
+  /// The most threads that may ever work.
   std::size_t threads() const { return most_; }
 
-  /// The number of threads that may work from now on; a thread in a task ends
-  /// it. Threads that were never wanted before are made.
+  /// The number of threads that may work from now on; a running task is
+  /// finished first. Threads are created when they are first needed.
   /// REQUIRES: in [1, threads()].
   void set_active(std::size_t threads);
   std::size_t active() const;
 
-  /// Totals of the threads since they began. Threads: any.
+  /// Totals over the threads since they started. Threads: any.
   struct Work {
-    std::uint64_t tasks = 0;  ///< Ended.
+    std::uint64_t tasks = 0;  ///< Finished.
     Nanoseconds busy{0};      ///< In tasks, summed over threads.
     Nanoseconds cpu{0};       ///< On a core, summed over threads.
   };

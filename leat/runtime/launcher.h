@@ -1,4 +1,4 @@
-// Which process of how many this is, as its launcher says.
+// Which process of how many this is, according to its launcher.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,20 +20,20 @@ struct Launch {
   std::string_view launcher;
 };
 
-/// Reads the variables that a launcher sets: torchrun's, else Open MPI's (its
-/// processes may run in a step of Slurm's), else Slurm's. Slurm's count only if
-/// srun started this process: a batch script also has a rank and the number of
-/// the job's tasks, but it is one process alone. A process without such
-/// variables is alone, too. If the launcher does not tell the number of
-/// processes on the node, this process counts itself alone there.
+/// Reads the variables that a launcher sets: torchrun's, or Open MPI's (its
+/// processes may run in a Slurm step), or Slurm's. Slurm's count only if srun
+/// started this process: a batch script also has a rank and the job's number of
+/// tasks, but is a single process. A process without such variables counts as
+/// alone, too. If the launcher does not tell the number of processes on the
+/// node, this process is taken to be alone there.
 ///
 /// Errors:
 ///   kInvalidArgument  a variable is not a number, one of a pair is missing, or
 ///                     a rank is not below its size; the message names it
 Result<Launch> read_launch(const Env& env);
 
-/// The count of node `node` in Slurm's "4(x2),3": two nodes of four, then one
-/// of three. Nullopt if it is none, or has no such node.
+/// The count for node `node` in Slurm's "4(x2),3": two nodes of four, then one
+/// of three. Nullopt if the text is malformed or has no such node.
 std::optional<std::uint32_t> count_of_node(std::string_view counts,
                                            std::uint32_t node);
 

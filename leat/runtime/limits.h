@@ -1,4 +1,4 @@
-// The CPUs, memory and open files that this process may really use.
+// The CPUs, memory and open files that this process may actually use.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -26,7 +26,7 @@ struct Limits {
   std::string cpus_from = "affinity";
   std::string memory_from = "unknown";
 
-  /// Threads that `cpus` keep busy: rounded down, at least 1.
+  /// The number of threads that `cpus` can keep busy: rounded down, at least 1.
   unsigned threads() const;
 };
 
@@ -35,14 +35,14 @@ struct Limits {
 struct LimitSources {
   /// The folder that holds /proc and /sys.
   std::string root = "/";
-  /// In place of sched_getaffinity and getrlimit.
+  /// Replace sched_getaffinity and getrlimit.
   std::optional<unsigned> affinity_cpus;
   std::optional<std::uint64_t> open_files;
 };
 
 /// The least of affinity, CPU quota and memory limit of this process's cgroups
-/// and of every one that these lie in (v1, v2 and both at once), physical
-/// memory and RLIMIT_NOFILE. Reads a few files; blocks.
+/// and all their ancestors (v1, v2 and both together), physical memory and
+/// RLIMIT_NOFILE. Reads a few files; blocks.
 ///
 /// Never fails: a source that cannot be read sets no limit.
 Limits effective_limits(const LimitSources& sources = {});

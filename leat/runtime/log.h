@@ -1,11 +1,11 @@
-// Messages for the user about things that are no failures.
+// Messages for the user that are not failures.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace leat {
 
-/// Writes a line to stderr: never to stdout, which is a program's own. The
+/// Writes a line to stderr, never to stdout, which belongs to the program. The
 /// environment's SPDLOG_LEVEL=leat=off silences it.
 void log_warning(std::string_view message);
 
@@ -17,11 +17,11 @@ void log_debug(std::string_view message);
 
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning };
 
-/// Takes the lines in the place of stderr, those that SPDLOG_LEVEL lets pass.
-/// Called from any thread that logs, which may hold locks: it must not block.
+/// Receives lines in place of stderr, if SPDLOG_LEVEL lets them pass. Called
+/// from any thread that logs and may hold locks, so it must not block.
 using LogSink = void (*)(LogLevel level, std::string_view message);
 
-/// Null: to stderr again.
+/// Null: back to stderr.
 void set_log_sink(LogSink sink);
 
 }  // namespace leat

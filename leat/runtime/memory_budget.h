@@ -1,4 +1,4 @@
-// The bytes that a job may hold, and their holders.
+// The bytes that a job may hold, and who holds them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace leat {
 
 class MemoryBudget;
 
-/// Bytes of a MemoryBudget, given back on destruction.
+/// Bytes of a MemoryBudget, returned on destruction.
 ///
-/// Lifetime: the budget outlives it.
+/// Lifetime: the budget must outlive it.
 class [[nodiscard]] Reservation {
  public:
   Reservation() = default;
@@ -28,7 +28,7 @@ class [[nodiscard]] Reservation {
   ~Reservation() { release(); }
 
   std::uint64_t bytes() const { return bytes_; }
-  /// Gives the bytes back now.
+  /// Returns the bytes now.
   void release();
 
  private:
@@ -40,9 +40,9 @@ class [[nodiscard]] Reservation {
   std::uint64_t bytes_ = 0;
 };
 
-/// A fixed number of bytes, given out strictly in the order asked for: a large
-/// request is never overtaken by a small one, so the plan's order is the order
-/// in which memory is given.
+/// A fixed number of bytes, granted strictly in the order of requests: a small
+/// request never overtakes a large one, so memory is granted in the plan's
+/// order.
 ///
 /// It counts; it does not allocate.
 ///
@@ -51,26 +51,26 @@ class [[nodiscard]] Reservation {
 ///           and aborts.
 class MemoryBudget {
  public:
-  /// `metrics` may be null, else outlives the budget.
+  /// `metrics` may be null, or else outlives the budget.
   explicit MemoryBudget(std::uint64_t capacity_bytes,
                         Metrics* metrics = nullptr);
   ~MemoryBudget();
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  /// Waits until `bytes` are free and all who asked before have been served.
+  /// Waits until `bytes` are free and all earlier requests have been served.
   ///
   /// Errors:
   ///   kResourceExhausted  more than the whole budget; the message names both
   ///   kCancelled          `stop` fired first
   Result<Reservation> reserve(std::uint64_t bytes, const std::stop_token& stop);
 
-  /// The same at once or not at all: nullopt where it would have to wait.
+  /// Never waits: nullopt if it would have to.
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t used_bytes() const;
-  /// How many reserve() calls are waiting.
+  /// The number of reserve() calls that are waiting.
   std::size_t waiting() const;
 
  private:

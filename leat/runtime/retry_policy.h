@@ -1,4 +1,4 @@
-// How often, and after how long, something that failed is tried again.
+// How often, and after what wait, a failed operation is retried.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 namespace leat {
 
 struct RetryOptions {
-  /// Tries in all, the first one included; at least 1.
+  /// Tries in all, including the first; at least 1.
   std::uint32_t max_attempts = 10;
-  /// The longest wait before the second try; doubles with each further one.
+  /// The longest wait before the second try; doubles with each further try.
   Nanoseconds base_backoff = std::chrono::milliseconds(100);
   Nanoseconds most_backoff = std::chrono::seconds(20);
   /// How long what has never answered is tried: with the last try, under 3 s.
@@ -25,8 +25,8 @@ struct RetryOptions {
   Nanoseconds say_every = std::chrono::milliseconds(9500);
 };
 
-/// Exponential back-off with full jitter: before try n + 1 a wait drawn evenly
-/// from [0, min(most_backoff, base_backoff * 2^(n - 1))].
+/// Exponential back-off with full jitter: before try n + 1, a wait drawn
+/// uniformly from [0, min(most_backoff, base_backoff * 2^(n - 1))].
 ///
 /// Full jitter spreads the retries of many clients that failed together; see
 /// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
@@ -42,7 +42,7 @@ class RetryPolicy {
     return attempts_made < options_.max_attempts;
   }
 
-  /// The wait after `attempts_made` failures in a row, at least 1.
+  /// The wait after `attempts_made` consecutive failures, at least 1.
   Nanoseconds draw_backoff(std::uint32_t attempts_made) {
     const std::uint64_t most = longest_backoff(attempts_made).count();
     const std::uint64_t draw =

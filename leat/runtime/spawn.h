@@ -1,4 +1,4 @@
-// Starting somebody's program.
+// Starts another program.
 #pragma once
 #include <sys/types.h>
 
@@ -11,13 +11,13 @@
 namespace leat {
 
 struct SpawnOptions {
-  int output = 1;  ///< The file that its standard output goes to,
-  int errors = 2;  ///< and its standard error.
+  int output = 1;  ///< The file for its standard output,
+  int errors = 2;  ///< and the one for its standard error.
 };
 
-/// Starts `words` (a program, searched in PATH, and its arguments) without a
-/// shell, with our environment, an empty standard input and no signal blocked.
-/// The caller must wait for the child to end.
+/// Starts `words` (a program, searched for in PATH, and its arguments) without
+/// a shell, with our environment, an empty standard input and no signal
+/// blocked. The caller must wait for the child to end.
 ///
 /// Errors:
 ///   kInvalidArgument  it cannot be started
@@ -25,7 +25,7 @@ Result<pid_t> spawn(const std::vector<std::string>& words,
                     const SpawnOptions& options);
 
 /// The exit status of a child that has ended, as a shell shows it: 128 + N
-/// after signal N; 0 where the program ignores SIGCHLD, so that none is kept.
+/// after signal N; 0 if the program ignores SIGCHLD, so that no status is kept.
 std::optional<int> exit_status_of(pid_t child);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Calls functions later, from one thread.
+// Calls functions at a later time, from one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Runs each function once its time has come, in order of time.
+/// Runs each function when its time has come, in order of time.
 ///
 /// Threads:  any. The functions run on the queue's one thread and must not
 ///           block.
@@ -32,7 +32,7 @@ class TimerQueue {
   Id at(TimePoint due, std::function<void()> function);
   Id after(Nanoseconds delay, std::function<void()> function);
 
-  /// True if the function had not begun and now never will.
+  /// True if the function had not started and now never will.
   bool cancel(Id id);
 
  private:
