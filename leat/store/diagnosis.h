@@ -1,5 +1,5 @@
-// The facts about access to a store that a user should know, found out by
-// asking the store.
+// The facts that a user should know about access to a store, found by asking
+// it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace leat {
 
-/// One thing that was looked at. Holds no secret.
+/// One check and its result. Holds no secret.
 struct Diagnosis {
   enum class Level : std::uint8_t { kGood, kWarning, kBad };
   std::string check;  ///< "credentials"
   Level level = Level::kGood;
   std::string found;
   std::vector<std::string> details{};  ///< A line each.
-  std::string remedy{};                ///< Empty where nothing needs one.
+  std::string remedy{};                ///< Empty if none is needed.
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// A driver's observations of the server that it asks.
+// A driver's observations of its server.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -10,27 +10,27 @@
 namespace leat {
 
 /// Written by a driver, read by the layers around it: facts that an error alone
-/// does not tell. Threads: any.
+/// does not reveal. Threads: any.
 struct EndpointNotes {
   /// The service that is asked, for people; without credentials. Set before
   /// anybody reads it; empty where the store's URLs name it already.
   std::string endpoint;
   /// A reply of any kind has come: a failure from now on is an outage; a server
-  /// that failed before may never have been there.
+  /// that has only failed may never have existed.
   std::atomic<bool> has_answered = false;
-  /// Replies after which the connection can be used again, and after which it
-  /// cannot.
+  /// The replies after which the connection was reusable, and those after which
+  /// it was not.
   std::atomic<std::uint64_t> kept = 0;
   std::atomic<std::uint64_t> closed = 0;
-  /// From the start of a request to its reply's first byte, summed over all of
-  /// these.
+  /// From the start of a request to the first byte of its reply, summed over
+  /// all of them.
   std::atomic<std::int64_t> wait_nanoseconds = 0;
-  /// The quickest of them; 0 until there is one.
+  /// The quickest of them; 0 before the first.
   std::atomic<std::int64_t> quickest_nanoseconds = 0;
-  /// Requests that waited for so long that a packet must have been dropped.
+  /// Requests that took so long that a packet must have been dropped.
   std::atomic<std::uint64_t> late = 0;
 
-  /// Linux sends the first packet of a connection again after a second.
+  /// Linux resends the first packet of a connection after a second.
   static constexpr Nanoseconds kLate = std::chrono::milliseconds(900);
 
   void note_reply(bool can_keep, Nanoseconds until_first_byte) {

@@ -18,12 +18,12 @@ struct FileStoreOptions {
 /// A store over the folder `root`: the key of a file is its path below it, with
 /// '/' between folders. Lists in byte order of keys, as S3 does.
 ///
-/// An ETag is made of size and time of modification, so a file that was
-/// replaced differs from the one that was indexed, unless another program
-/// replaces it within the same tick of the kernel's clock (some milliseconds)
-/// by one of equal size. A write goes to a temporary file that is renamed. Keys
-/// with empty, "." or ".." parts are refused; a symbolic link is followed as
-/// long as it stays under the root.
+/// An ETag consists of size and time of modification, so a replaced file
+/// differs from the indexed one, unless a program replaces it within one tick
+/// of the kernel's clock (some milliseconds) by one of equal size. A write goes
+/// to a temporary file, which is then renamed. Keys with empty, "." or ".."
+/// parts are refused; a symbolic link is followed as long as it stays under the
+/// root.
 ///
 /// Errors:
 ///   kNotFound          there is no such folder

@@ -15,16 +15,16 @@
 
 namespace leat {
 
-/// Names of files on their way to be written begin with this; they are no
+/// Names of files that are being written begin with this; they are not
 /// objects.
 inline constexpr std::string_view kTemporaryPrefix = ".leat-write-";
 
-/// Walks the tree below a folder, and yields files as S3 would list them.
+/// Walks the tree below a folder and yields files as S3 would list them.
 ///
-/// Within a folder, a subfolder sorts as its name and a slash: "a-b" comes
-/// before "a/c", which comes before "a0". One folder is held in memory for each
-/// level. The walk passes over links that lead nowhere and over entries that
-/// are neither files nor folders. A link that leads out of the root is an
+/// Within a folder, a subfolder sorts by its name and a slash: "a-b" comes
+/// before "a/c", which comes before "a0". One folder for each level is held
+/// in memory. The walk skips links that lead nowhere, and entries that are
+/// neither files nor folders. A link that leads out of the root is an
 /// error.
 ///
 /// Threads: one at a time.
@@ -34,22 +34,22 @@ class FolderWalk {
   FolderWalk(const RootedFolder& root, std::string prefix)
       : root_(root), prefix_(std::move(prefix)) {}
 
-  /// The first file of those not yet yielded whose key is not before `from`;
-  /// one with an empty key at the end. `from` must not shrink.
+  /// The first file not yet yielded whose key is not before `from`; after the
+  /// last, one with an empty key. `from` must not decrease.
   Result<ObjectInfo> next(const std::string& from, const std::stop_token& stop);
-  /// Has next() yield `object` once more.
+  /// Makes next() yield `object` once more.
   void put_back(ObjectInfo object) { put_back_ = std::move(object); }
 
  private:
   struct Entry {
-    std::string name;  ///< The folder's name, with a slash at its end.
+    std::string name;  ///< The folder's name, with a trailing slash.
     bool is_link = false;
   };
   struct CloseFolder {
     void operator()(DIR* folder) const { closedir(folder); }
   };
   struct Level {
-    /// The folder's key, with a slash at its end; "" is root.
+    /// The folder's key, with a trailing slash; "" is the root.
     std::string key;
     std::unique_ptr<DIR, CloseFolder> folder;
     dev_t device = 0;
@@ -62,8 +62,8 @@ class FolderWalk {
   Result<void> enter(std::string key);
   Result<Level> open_level(std::string key) const;
   Result<void> read_entries(Level& level) const;
-  /// The entry to list for `name` in a folder; nullopt for one that is passed
-  /// over.
+  /// The entry to list for `name` in a folder; nullopt if it is
+  /// skipped.
   Result<std::optional<Entry>> entry_for(const Level& level,
                                          const dirent& found) const;
   Result<std::optional<ObjectInfo>> file_for(const Level& level,

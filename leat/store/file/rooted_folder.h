@@ -1,4 +1,4 @@
-// Opening files below a folder, and nowhere else.
+// Opens files below a folder, and nowhere else.
 #pragma once
 #include <sys/stat.h>
 
@@ -11,17 +11,17 @@
 
 namespace leat {
 
-/// The error for a system call on `path` that failed, by errno.
+/// The error for a failed system call on `path`, by errno.
 Error error_of_errno(int number, std::string_view path);
 
-/// True if `key` names something below the root: no part of it is empty, "."
-/// or "..", and it holds no NUL.
+/// True if `key` names something below the root: no part of it is empty, "." or
+/// "..", and it has no NUL.
 bool is_key_of_a_file(std::string_view key);
 
 /// Size, and an ETag of size and time of modification.
 ObjectInfo info_of(std::string_view key, const struct stat& status);
 
-/// A folder, and everything below it that symbolic links do not lead out of.
+/// A folder and everything below it, except where symbolic links lead outside.
 ///
 /// Threads: any.
 class RootedFolder {
@@ -29,15 +29,15 @@ class RootedFolder {
   /// Errors: as open_file_store.
   static Result<RootedFolder> open(const std::string& path);
 
-  /// Opens what is at `key`; the root itself if `key` is empty. `flags` as
-  /// openat's.
+  /// Opens the file or folder at `key`; the root itself if `key` is empty.
+  /// `flags` as openat's.
   /// Errors:
   ///   kNotFound, kPermissionDenied, kResourceExhausted, kUnavailable
   ///   kInvalidArgument  not a key of a file, or a link leads out of the root
   Result<OwnedFd> open_at(std::string_view key, int flags) const;
   /// The same, for a regular file, whose status goes to `status`.
   Result<OwnedFd> open_file(std::string_view key, struct stat& status) const;
-  /// Opens the folder at `key`, making what is missing on the way.
+  /// Opens the folder at `key`, creating missing folders on the way.
   Result<OwnedFd> make_folder(std::string_view key) const;
 
   /// For messages: the root as it was given, and the key.
@@ -48,7 +48,7 @@ class RootedFolder {
       : path_(std::move(path)),
         real_path_(std::move(real_path)),
         root_(std::move(root)) {}
-  /// Links may have led anywhere: refuses what is not below the root.
+  /// Links may lead anywhere: refuses files that are not below the root.
   Result<void> check_is_inside(int fd, std::string_view key) const;
 
   std::string path_;

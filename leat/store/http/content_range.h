@@ -10,7 +10,7 @@ namespace leat {
 struct ContentRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;              ///< Inclusive; not before `first`.
-  std::optional<std::uint64_t> total;  ///< Unknown where it says "*".
+  std::optional<std::uint64_t> total;  ///< Unknown if it says "*".
 };
 
 /// Nullopt for anything else.

@@ -12,7 +12,7 @@
 
 namespace leat {
 
-/// Called by libcurl to open and close sockets. Outlives every connection.
+/// Called by libcurl to open and close sockets. Must outlive every connection.
 class SocketOwner {
  public:
   virtual ~SocketOwner() = default;
@@ -23,25 +23,25 @@ class SocketOwner {
 
 /// A libcurl easy handle and the requests that it carries, one after another.
 ///
-/// The handle is set up once and used again: every option that depends on the
-/// request is set by each begin().
+/// The handle is set up once and reused: each begin() sets every option that
+/// depends on the request.
 ///
 /// Threads: one.
 class CurlTransfer {
  public:
-  /// Carries what is in `transfer`, which must outlive it.
+  /// Carries the request in `transfer`, which must outlive it.
   CurlTransfer(Transfer& transfer, const TransferSettings& settings,
                SocketOwner& sockets);
   ~CurlTransfer();
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  /// Sets the handle up for the request that has been put into the transfer.
-  /// `resolved`, if not empty, is told to libcurl: "host:port:address,...".
+  /// Prepares the handle for the request that was put into the transfer.
+  /// `resolved`, if not empty, is passed to libcurl: "host:port:address,...".
   Result<void> begin(std::string resolved);
   /// The outcome, once libcurl is done. Takes the reply.
   Result<HttpReply> outcome(CURLcode code);
-  /// Lets go of the request; the handle is kept.
+  /// Releases the request; keeps the handle.
   void clear();
 
   CURL* easy() const { return easy_; }
@@ -72,12 +72,12 @@ class CurlTransfer {
   CURL* const easy_;
   std::array<char, CURL_ERROR_SIZE> said_{};
 
-  // State of the request that is carried.
+  // The state of the request being carried.
   std::string resolved_;
   curl_slist resolve_list_{};
   std::vector<curl_slist> header_list_;  // Points into the request.
   std::size_t sent_bytes_ = 0;
-  bool is_refused_ = false;  ///< The sink ended it.
+  bool is_refused_ = false;  ///< The sink stopped it.
   bool is_out_of_files_ = false;
 };
 

@@ -18,7 +18,7 @@
 namespace leat {
 
 /// The server that a connection leads to. A request to an equal endpoint may
-/// use the connection again.
+/// reuse the connection.
 struct ConnectTarget {
   std::string host;  ///< Without the brackets of an IPv6 address.
   std::uint16_t port = 0;
@@ -29,7 +29,7 @@ struct ConnectTarget {
 
 class DirectConnection;
 
-/// Which connection a socket belongs to. Threads: one.
+/// Maps sockets to their connections. Threads: one.
 class DirectSockets {
  public:
   DirectSockets(Poller& poller, Metrics* metrics)
@@ -38,7 +38,7 @@ class DirectSockets {
   void opened(int fd, DirectConnection& connection);
   void closing(int fd);
   void watch(int fd, std::uint32_t events) { poller_.watch(fd, events); }
-  /// Null if it is none of ours.
+  /// Null if it is not ours.
   DirectConnection* at(int fd) const;
 
  private:
@@ -47,10 +47,10 @@ class DirectSockets {
   std::vector<DirectConnection*> by_fd_;
 };
 
-/// The facts that a connection needs in order to be opened.
+/// The facts needed to open a connection.
 struct ConnectPlan {
   ConnectTarget target;
-  /// Tried from the front on; at least one.
+  /// Tried in order; at least one.
   std::vector<HostAddress> addresses;
   const TlsClient* tls = nullptr;  ///< REQUIRES: not null for TLS.
   TimePoint connect_until;
@@ -66,8 +66,8 @@ class DirectConnection {
   struct Verdict {
     Result<HttpReply> reply;
     bool can_keep = false;  ///< The connection is ready for another request.
-    /// The server had closed a kept connection before it saw the request,
-    /// which may go again on a new one.
+    /// The server had closed a kept connection before it saw the request, which
+    /// may be sent again on a new one.
     bool was_stale = false;
   };
 
@@ -76,20 +76,20 @@ class DirectConnection {
   DirectConnection(const DirectConnection&) = delete;
   DirectConnection& operator=(const DirectConnection&) = delete;
 
-  /// Sends `head`, when connected. REQUIRES: it carries nothing.
-  /// This and the next two: nothing while the request goes on.
+  /// Sends `head`, when connected. REQUIRES: it carries nothing. This and the
+  /// next two return nothing while the request continues.
   std::optional<Verdict> carry(Transfer& transfer, std::string head,
                                TimePoint now);
-  /// Its socket made itself heard. REQUIRES: it carries something.
+  /// An event occurred on its socket. REQUIRES: it carries something.
   std::optional<Verdict> step(TimePoint now);
-  /// Gives up on a step that takes too long; of use from deadline() on.
+  /// Gives up on a step that takes too long; call it from deadline() on.
   std::optional<Verdict> check(TimePoint now);
   TimePoint deadline() const;
 
-  /// The request that is carried; null if idle.
+  /// The request being carried; null if idle.
   Transfer* transfer() const { return transfer_; }
   /// Takes the request away, with its head. Later results of the connection are
-  /// of no use.
+  /// meaningless.
   std::string release();
 
   const ConnectTarget& target() const { return plan_.target; }
@@ -125,7 +125,7 @@ class DirectConnection {
   std::size_t sent_bytes_ = 0;
   TimePoint begun_at_;
   TimePoint first_byte_at_;
-  TimePoint moved_at_;  // When bytes last were.
+  TimePoint moved_at_;  // When bytes last moved.
   bool is_reused_ = false;
   ReplyReader reader_;
 };

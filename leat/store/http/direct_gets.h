@@ -15,24 +15,24 @@
 
 namespace leat {
 
-/// Carries GETs from the socket straight into the memory that they are for.
+/// Carries GETs from the socket straight into their destination memory.
 ///
-/// A training that reads from a bucket does little else than GETs, and libcurl
-/// needs about twice what the kernel does for one: it reads into a buffer of
-/// its own, asks the kernel four times whether it may, and copies. libcurl
-/// carries all other methods, and everything that goes through a proxy.
+/// Training from a bucket does little but GETs, and libcurl needs about twice
+/// the kernel's time for one: it reads into its own buffer, asks the kernel
+/// four times whether it may, and copies. libcurl carries all other methods,
+/// and everything that goes through a proxy.
 ///
-/// One request at a time on a connection, kept for those that follow. The
-/// addresses of a host are taken in turn; one that refuses or is silent gives
-/// way to the next, and first to one of the other family.
+/// A connection carries one request at a time, and is kept for later ones. The
+/// addresses of a host are used in turn; if one refuses or is silent, the next
+/// is tried, first one of the other family.
 ///
 /// Threads: one, which has SIGPIPE blocked.
 class DirectGets {
  public:
   using Finish = std::function<void(Transfer&, Result<HttpReply>)>;
 
-  /// `finish` is called once for each start() that is not cancelled, maybe from
-  /// within it.
+  /// `finish` is called once for each start() that is not cancelled, possibly
+  /// from within it.
   DirectGets(const TransferSettings& settings, Poller& poller, Finish finish);
 
   /// True if start() can carry it.
@@ -41,10 +41,10 @@ class DirectGets {
   /// `url` is that of the request, split. REQUIRES: Transfer::addresses is set
   /// unless its host is an address.
   void start(Transfer& transfer, const HttpUrl& url);
-  /// Lets go of it and of the connection that carries it; nothing if none does.
+  /// Releases the request and its connection; does nothing if none carries it.
   void cancel(const Transfer& transfer);
 
-  /// True if it is one of our sockets that made itself heard.
+  /// True if the event was on one of our sockets.
   bool hear(int fd);
   /// Ends what has been silent or idle for too long. Due at next_check().
   void check();
@@ -70,11 +70,11 @@ class DirectGets {
   const Finish finish_;
   const SteadyClock clock_;
   DirectSockets sockets_;
-  std::optional<TlsClient> tls_;  // From the first https on.
+  std::optional<TlsClient> tls_;  // Opened at the first https request.
   std::vector<std::unique_ptr<DirectConnection>> connections_;
   std::vector<Idle> idle_;  // The idle connections; the most recently used
                             // last.
-  std::size_t turn_ = 0;    // The next of the addresses to try.
+  std::size_t turn_ = 0;    // The next address to try.
   int family_ = 0;          // The address family of the last connection that
                             // was opened.
   std::optional<TimePoint> next_check_;

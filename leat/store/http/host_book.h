@@ -13,8 +13,8 @@
 
 namespace leat {
 
-/// Keeps answers of the resolver while they are fresh, has them renewed a
-/// little before they are stale, and remembers who waits for one.
+/// Keeps the resolver's answers while they are fresh, renews them shortly
+/// before they expire, and remembers which requests wait for one.
 ///
 /// Threads: one.
 class HostBook {
@@ -23,22 +23,22 @@ class HostBook {
   HostBook(Resolver& resolver, std::shared_ptr<Mailbox> mailbox)
       : resolver_(resolver), mailbox_(std::move(mailbox)) {}
 
-  /// The addresses of a host. Null while they are not known: hear() names
-  /// `waiting` when that has changed.
+  /// The addresses of a host. Null while unknown: hear() returns `waiting` when
+  /// that has changed.
   HostAnswerRef addresses_of(std::string_view host, TransferId waiting,
                              TimePoint now);
-  /// Takes an answer; returns those who wait for it.
+  /// Takes an answer; returns the transfers that wait for it.
   std::vector<TransferId> hear(const HostNews& news, TimePoint now);
 
   /// The entry for libcurl about the host of `url` (CURLOPT_RESOLVE), once for
-  /// each answer and port; empty if libcurl has it already.
+  /// each answer and port; empty if libcurl already has it.
   std::string curl_resolve_entry(const HttpUrl& url);
 
  private:
   struct Host {
     std::string name;
     HostAnswerRef answer;
-    TimePoint ask_again;  ///< A little before the answer is stale.
+    TimePoint ask_again;  ///< Shortly before the answer expires.
     bool is_asked = false;
     /// The ports for which libcurl has been told the answer.
     std::vector<std::uint16_t> told_ports;
@@ -53,7 +53,7 @@ class HostBook {
   std::vector<std::unique_ptr<Host>> hosts_;
 };
 
-/// The most addresses of a host that libcurl is told.
+/// The most addresses of a host that are passed to libcurl.
 inline constexpr std::size_t kMostTold = 16;
 
 }  // namespace leat

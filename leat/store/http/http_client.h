@@ -1,4 +1,4 @@
-// HTTP/1.1 requests, many at once.
+// HTTP/1.1 requests, many in parallel.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace leat {
 
 struct HttpRequest {
   std::string method = "GET";
-  /// Percent-encoded as it is to be sent; nothing is normalised.
+  /// Already percent-encoded; it is not normalised.
   std::string url{};
   /// "Name: value" each.
   std::vector<std::string> headers{};
@@ -31,13 +31,13 @@ struct HttpRequest {
   /// If not empty, the body of a 2xx reply is written here and must fill it
   /// exactly. The body of any other reply goes to HttpReply::body.
   std::span<std::byte> into{};
-  /// Most bytes of a body that is kept in HttpReply::body; more is an error if
-  /// the reply is a success, and cut off if it is not.
+  /// The most bytes of a body kept in HttpReply::body; a longer one is an error
+  /// if the reply is a success, and is otherwise cut off.
   std::size_t most_body_bytes = 16 << 20;
 };
 
-/// The headers of a reply. In one string, since a reply has ten of them and
-/// few are ever looked at.
+/// The headers of a reply. Kept in one string, since a reply has ten headers
+/// and few are ever read.
 class ReplyHeaders {
  public:
   ReplyHeaders() = default;
@@ -47,7 +47,7 @@ class ReplyHeaders {
   /// Neither may hold a line break.
   void add(std::string_view name, std::string_view value);
   void clear() { lines_.clear(); }
-  /// The value of the first header of this (lower-case) name; empty if none.
+  /// The value of the first header with this (lower-case) name; empty if none.
   std::string_view find(std::string_view name) const;
 
  private:
@@ -59,17 +59,17 @@ struct HttpReply {
   ReplyHeaders headers{};
   /// Empty if the body went to HttpRequest::into.
   std::string body{};
-  /// Since the request began; 0 where nothing was sent.
+  /// Since the request began; 0 if nothing was sent.
   Nanoseconds until_first_byte{0};
   Nanoseconds until_last_byte{0};
 
-  /// As ReplyHeaders::find().
+  /// See ReplyHeaders::find().
   std::string_view header(std::string_view name) const {
     return headers.find(name);
   }
 };
 
-/// Called exactly once. An HTTP status of any kind is a reply, not an error.
+/// Called exactly once. Any HTTP status is a reply, not an error.
 using HttpDone = std::function<void(Result<HttpReply>)>;
 
 struct HttpClientOptions {
@@ -78,24 +78,24 @@ struct HttpClientOptions {
   /// caller keeps to it (see layers/limited_store.h); nothing queues here.
   std::size_t max_in_flight = 128;
   std::chrono::milliseconds connect_timeout{10'000};
-  /// A transfer that moves no byte for this long has failed.
+  /// A transfer that moves no byte for this long fails.
   std::chrono::seconds stall_timeout{30};
   /// A PEM file; empty for the system's.
   std::string ca_bundle{};
-  /// False: the environment's http_proxy and its kin are not asked, as for
-  /// addresses that only this machine can reach.
+  /// False: ignores the environment's http_proxy and its like, for addresses
+  /// that only this machine can reach.
   bool may_use_proxy = true;
-  /// Hears of every reply. May be null.
+  /// Notes every reply. May be null.
   std::shared_ptr<EndpointNotes> notes{};
 };
 
 /// Sends requests and reads replies on a few threads of its own.
 ///
 /// Does not retry, follow redirects, decompress or log. A request is sent once;
-/// only where the server had closed a kept connection before a byte of the
-/// reply came, it may go again on a new one. Names are resolved by a thread of
-/// its own, answers are kept 30 s, and connections spread over the addresses.
-/// TLS is verified.
+/// only if the server closed a kept connection before the first byte of a reply
+/// is it sent again, on a new one. Names are resolved on a separate thread,
+/// answers are kept for 30 s, and connections spread over the addresses. TLS is
+/// verified.
 ///
 /// Threads:  any. `done` runs on an I/O thread and must not block.
 /// Lifetime: destruction cancels what is in flight, runs its `done` with
@@ -118,11 +118,11 @@ class HttpClient {
   virtual void send(HttpRequest request, std::stop_token stop,
                     HttpDone done) = 0;
 
-  /// send(), and waits.
+  /// Calls send() and waits.
   Result<HttpReply> send_and_wait(HttpRequest request, std::stop_token stop);
 };
 
-/// `metrics` may be null, else must outlive the client.
+/// `metrics` may be null, or else outlives the client.
 std::unique_ptr<HttpClient> open_http_client(const HttpClientOptions& options,
                                              Metrics* metrics);
 

@@ -12,11 +12,11 @@ namespace leat {
 /// query): the key is what follows it and a slash.
 ///
 /// Reads are ranged GETs, stat is a HEAD. A plain web server can neither list
-/// nor take what is written, so both are kInvalidArgument; a catalogue made
-/// elsewhere says what there is. An ETag in the request goes as If-Match, and
-/// is compared with the reply's; weak ones are only compared. A server that
-/// answers a range with the whole object is believed only where the whole was
-/// asked for.
+/// nor accept writes, so both are kInvalidArgument; a catalogue made
+/// elsewhere names the objects. An ETag in the request is sent as If-Match
+/// and compared with the reply's; weak ones are only compared. A reply to a
+/// range request that carries the whole object is accepted only if the whole
+/// was requested.
 ///
 /// Errors:
 ///   kInvalidArgument  not such a URL

@@ -15,7 +15,7 @@ inline constexpr std::uint16_t kHttpsPort = 443;
 struct HttpUrl {
   std::string_view scheme;       ///< As written; http or https in any case.
   std::string_view host;         ///< Without the brackets of an IPv6 address.
-  std::uint16_t port = 0;        ///< The scheme's own if none is written.
+  std::uint16_t port = 0;        ///< The scheme's default if not written.
   bool host_is_address = false;  ///< An IPv4 or IPv6 address, not a name.
   bool is_tls = false;           ///< https
 };
@@ -25,7 +25,7 @@ struct HttpUrl {
 ///                     a byte that must be percent-encoded
 Result<HttpUrl> split_http_url(std::string_view url);
 
-/// `url` for people: without query, fragment, user name or password, any of
+/// `url` for display: without query, fragment, user name or password, any of
 /// which may be a secret.
 std::string url_for_people(std::string_view url);
 

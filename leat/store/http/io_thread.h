@@ -34,14 +34,14 @@ class BusyWatch {
   Nanoseconds slept_{0};
 };
 
-/// Carries GETs over connections of its own, and all else over libcurl's multi
-/// interface; both on one epoll.
+/// Carries GETs over its own connections, and everything else through libcurl's
+/// multi interface; both on one epoll.
 ///
-/// Everything but submit(), load() and is_busy() belongs to the one thread: the
+/// Everything but submit(), load() and is_busy() is for the one thread: the
 /// multi handle, the transfers, the connections, the knowledge of hosts.
 ///
-/// Threads:  any for submit(), load() and is_busy().
-/// Lifetime: destruction answers all that it has accepted with kCancelled and
+/// Threads: any for submit(), load() and is_busy(). Lifetime: destruction
+/// answers all accepted requests with kCancelled and
 ///           joins. `resolver` must outlive it.
 class IoThread final : public SocketOwner {
  public:
@@ -50,22 +50,22 @@ class IoThread final : public SocketOwner {
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
-  /// Takes `submission` and answers it later; false, leaving it as it was, if
+  /// Takes `submission` and answers it later; false, leaving it unchanged, if
   /// the thread is ending.
   bool submit(Submission& submission);
-  /// False if the process had no file descriptors left for it; it must not be
-  /// given work then.
+  /// False if the process had no file descriptors left for it; then it must not
+  /// be given work.
   bool is_usable() const {
     return poller_.is_open() && mailbox_->wake_fd() >= 0 && multi_ != nullptr;
   }
-  /// Requests that have been submitted and not yet answered.
+  /// Requests that have been submitted but not answered.
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }
-  /// True if it has requests, and of late worked on them for most of the time.
+  /// True if it has requests and has recently worked on them most of the time.
   bool is_busy() const { return load() != 0 && watch_.is_busy(); }
 
  private:
-  /// A request, and libcurl's handle for it from the first one on that it
-  /// carries.
+  /// A request, with libcurl's handle once it has carried
+  /// one.
   struct Slot : Transfer {
     std::unique_ptr<CurlTransfer> curl;
     bool is_in_curl = false;  ///< In the multi handle.

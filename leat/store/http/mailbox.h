@@ -1,4 +1,4 @@
-// The messages of other threads to an I/O thread.
+// Messages from other threads to an I/O thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace leat {
 
-/// A request that an I/O thread is asked to carry out.
+/// A request for an I/O thread to carry out.
 struct Submission {
   HttpRequest request;
   std::stop_token stop;
   HttpDone done;
 };
 
-/// Names one transfer of one I/O thread, once: slots are used again.
+/// Names one transfer of one I/O thread uniquely, since slots are reused.
 struct TransferId {
   std::uint32_t slot = 0;
   std::uint32_t use = 0;
@@ -32,11 +32,11 @@ struct HostNews {
   Result<HostAnswerRef> answer;
 };
 
-/// Three lists under one lock, and an eventfd that is written only if the
+/// Three lists under one lock, and an eventfd that is written only while the
 /// owner sleeps.
 ///
 /// Shared with threads that may still call back (stop callbacks, the resolver),
-/// so that a late message meets a closed mailbox and not freed memory.
+/// so that a late message meets a closed mailbox instead of freed memory.
 ///
 /// Threads: any post; one owner takes and sleeps.
 class Mailbox {
@@ -52,26 +52,26 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  /// Readable when the owner should wake; negative if there was no file left.
+  /// Readable when the owner should wake; negative if no descriptor was left.
   int wake_fd() const { return wake_fd_; }
 
-  /// False, leaving `submission` as it was, if closed.
+  /// Once closed, returns false and leaves `submission` unchanged.
   bool post(Submission& submission);
   void post(TransferId cancelled);
   void post(HostNews news);
 
-  /// Swaps the messages that have come into `mail`, whose lists must be empty.
+  /// Swaps the messages into `mail`, whose lists must be empty.
   void take(Mail& mail);
   /// True if there is nothing to take; posts will then write the eventfd until
   /// awake() is called.
   bool may_sleep();
   void awake();
-  /// After this no submission is accepted, and the owner wakes.
+  /// From now on no submission is accepted, and the owner wakes.
   void close();
   bool is_closed();
 
  private:
-  // Lets go and takes back: the analysis cannot tell that `lock` is mutex_'s.
+  // Unlocks and relocks: the analysis cannot tell that `lock` is mutex_'s.
   void wake(MutexLock& lock)
       LEAT_REQUIRES(mutex_) LEAT_NO_THREAD_SAFETY_ANALYSIS;
 

@@ -1,4 +1,4 @@
-// epoll, with as few system calls as keep-alive allows.
+// epoll, with as few system calls as keep-alive permits.
 #pragma once
 #include <sys/epoll.h>
 
@@ -16,9 +16,9 @@ namespace leat {
 /// Waits until one of many sockets is ready.
 ///
 /// libcurl stops watching a connection after each reply and watches it again
-/// for the next request. Left as it is, that is two system calls a request; so
-/// a socket of ours that is not wanted stays registered, and is taken out only
-/// if it makes itself heard.
+/// for the next request. Done directly, that is two system calls a request. So
+/// an adopted socket that is no longer watched stays registered, and is removed
+/// only if it has an event.
 ///
 /// Threads: one.
 class Poller {
@@ -31,8 +31,8 @@ class Poller {
 
   bool is_open() const { return epoll_ >= 0; }
 
-  /// Says that forget() will be told before `fd` is closed; only such a socket
-  /// may stay registered unwatched.
+  /// Promises that forget() will be called before `fd` is closed; only such a
+  /// socket may stay registered unwatched.
   void adopt(int fd);
   /// `fd` is about to be closed.
   void forget(int fd);
@@ -40,7 +40,7 @@ class Poller {
   /// Reports these events (EPOLLIN | EPOLLOUT) of `fd` from now on; 0 for none.
   void watch(int fd, std::uint32_t events);
 
-  /// Waits for events, at most until `deadline`. The answer is good until the
+  /// Waits for events, at most until `deadline`. The result is valid until the
   /// next call.
   std::span<const epoll_event> wait(std::optional<TimePoint> deadline);
 

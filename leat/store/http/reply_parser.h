@@ -1,4 +1,4 @@
-// HTTP/1.1 replies from bytes. Internal to store/http: includes Beast.
+// Parses HTTP/1.1 replies. Internal to store/http: includes Beast.
 #pragma once
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace leat {
 
-/// Beast's parser, which tells a ReplySink what it finds.
+/// Beast's parser, which passes its findings to a ReplySink.
 ///
 /// It stops once after the head (see basic_parser::eager), so that the reader
-/// may take the body past it, into its place.
+/// can take the body past it, straight to its destination.
 class HttpReplyParser final : public boost::beast::http::basic_parser<false> {
  public:
   static constexpr std::uint32_t kMostHeadBytes = 64 << 10;

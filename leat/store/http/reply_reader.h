@@ -1,4 +1,4 @@
-// A reply as its bytes come in. Internal to store/http: includes Beast.
+// Reads a reply as its bytes arrive. Internal to store/http: includes Beast.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -11,17 +11,17 @@
 
 namespace leat {
 
-/// Reads one reply (RFC 9112) into a ReplySink, however the network cuts it. A
-/// body of known length that has a place is to be received right there.
+/// Reads one reply (RFC 9112) into a ReplySink, however the network splits it.
+/// A body of known length that has a place should be received right there.
 ///
 /// Threads: one.
 class ReplyReader {
  public:
   enum class Step {
-    kMore,     ///< The reply goes on.
+    kMore,     ///< The reply continues.
     kDone,     ///< ReplySink::outcome() has it.
-    kRefused,  ///< The sink has had enough: outcome() says why.
-    kBroken,   ///< It is no reply: why() says in what.
+    kRefused,  ///< The sink accepts no more: outcome() says why.
+    kBroken,   ///< Not a valid reply: why() gives the reason.
   };
 
   /// `sink` must live until the next open() or the reader's end.
@@ -29,14 +29,14 @@ class ReplyReader {
 
   /// The place for the next bytes. If empty, put them anywhere and call take().
   std::span<std::byte> place() const;
-  /// That many bytes were put at the front of place().
+  /// This many bytes were put at the front of place().
   Step placed(std::size_t bytes);
   /// The next bytes, while place() is empty.
   Step take(std::string_view bytes);
-  /// The server has ended the connection in good order.
+  /// The server has closed the connection in good order.
   Step end();
 
-  /// Anything has come; the status and all headers have.
+  /// Whether any byte has come; whether the status and all headers have.
   bool has_begun() const;
   bool has_head() const { return parser_ && parser_->is_header_done(); }
   /// After kDone: the connection may carry another request.
@@ -48,9 +48,9 @@ class ReplyReader {
 
   ReplySink* sink_ = nullptr;
   std::optional<HttpReplyParser> parser_;
-  std::string unparsed_;  // The beginning of a head or of a chunk's size.
+  std::string unparsed_;  // The beginning of a head or a chunk's size.
   int interim_replies_ = 0;
-  std::size_t place_left_bytes_ = 0;  // The bytes of a body that go past the
+  std::size_t place_left_bytes_ = 0;  // Bytes of a body that bypass the
                                       // parser.
   bool has_excess_ = false;
   std::string why_;

@@ -1,4 +1,4 @@
-// A reply as it comes in, whichever transport carries it.
+// A reply as it arrives, over either transport.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace leat {
 
-/// "GET http://host/path: `what`", without what may be secret.
+/// "GET http://host/path: `what`", without possible secrets.
 Error request_error(const HttpRequest& request, ErrorCode code,
                     std::string_view what);
 
 /// `text` without the blanks at either end.
 std::string_view trimmed(std::string_view text);
 
-/// Takes the head and the body of one reply, keeps the request's limits and
-/// knows the outcome.
+/// Takes the head and the body of one reply, enforces the request's limits and
+/// determines the outcome.
 ///
 /// Threads: one.
 class ReplySink {
@@ -27,7 +27,7 @@ class ReplySink {
   void open(const HttpRequest& request);
   void clear() { *this = ReplySink(); }
 
-  /// A head begins. Earlier headers are forgotten, since the head before may
+  /// A head begins. Earlier headers are dropped, since the previous head may
   /// have been "100 Continue".
   void hear_status(int status);
   void hear_header(std::string_view name, std::string_view value);
@@ -37,15 +37,15 @@ class ReplySink {
 
   /// True if the body belongs into HttpRequest::into.
   bool goes_into_place() const;
-  /// The part of the place that is still to be filled.
+  /// The part of the place that is not filled yet.
   std::span<std::byte> place() const;
-  /// As hear_body(), for bytes that have been put at the front of place().
+  /// As hear_body(), for bytes that are already at the front of place().
   /// REQUIRES: at most place().size() of them.
   void placed(std::size_t bytes) { received_bytes_ += bytes; }
-  /// As hear_body(): false if a body that is this long is longer than allowed.
+  /// As hear_body(): false if a body of this length is not allowed.
   bool may_hold(std::size_t body_bytes);
 
-  /// The reply, now that its body has ended as it should.
+  /// The reply, once its body has ended properly.
   Result<HttpReply> outcome();
   /// The connection ended before the body did; `why` may be empty.
   Error cut_short(std::string_view why) const;

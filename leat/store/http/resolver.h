@@ -1,4 +1,4 @@
-// Looking host names up, off the I/O threads.
+// Looks up host names outside the I/O threads.
 #pragma once
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -41,8 +41,8 @@ Result<std::vector<HostAddress>> ask_system_for_host(const std::string& name);
 /// libcurl would start one thread for every lookup, and would always connect to
 /// the first address.
 ///
-/// Threads:  any.
-/// Lifetime: after destruction nobody is answered any more. A lookup that hangs
+/// Threads: any. Lifetime: after destruction no `done` is called any more. A
+/// lookup that hangs
 ///           in the system cannot be interrupted; its thread is then left to
 ///           end by itself, and touches nothing of ours.
 class Resolver {
@@ -52,7 +52,7 @@ class Resolver {
   using Done = std::function<void(Result<HostAnswerRef>)>;
 
   static constexpr std::chrono::seconds kKeep{30};
-  /// A name that fails is asked again after this long, not for every request.
+  /// A failed name is asked for again after this long, not for every request.
   static constexpr std::chrono::seconds kKeepFailure{1};
 
   explicit Resolver(Ask ask = ask_system_for_host);
@@ -60,8 +60,8 @@ class Resolver {
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  /// Calls `done` once with addresses that are younger than `kKeep`, now or
-  /// from the resolver's thread.
+  /// Calls `done` once with addresses younger than `kKeep`, now or from the
+  /// resolver's thread.
   void resolve(const std::string& name, Done done);
   /// The same, but asks again even if there is a fresh answer.
   void refresh(const std::string& name, Done done);

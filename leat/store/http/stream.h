@@ -1,4 +1,4 @@
-// A TCP connection, over TLS where asked for, that never blocks.
+// A TCP connection, with TLS if requested, that never blocks.
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@ namespace leat {
 
 enum class IoStatus {
   kDone,       ///< Some bytes were moved, or the step is complete.
-  kWantRead,   ///< Nothing until the socket is readable,
+  kWantRead,   ///< Waits until the socket is readable,
   kWantWrite,  ///< or writable.
   kEnd,        ///< The server has closed it.
   kFailed,     ///< It is broken: error() says why.
@@ -42,18 +42,18 @@ class Stream {
   static Result<Stream> open(const HostAddress& address, std::uint16_t port);
 
   int fd() const { return socket_.get(); }
-  /// Writable: did it connect?
+  /// Call when writable: did it connect?
   Result<void> connected() const;
 
-  /// Speaks TLS from here on; handshake() until it is done.
+  /// Uses TLS from here on; call handshake() until it is done.
   Result<void> secure(const TlsClient& tls, const std::string& host,
                       bool host_is_address);
   IoOutcome handshake();
 
   IoOutcome write(std::string_view bytes);
   IoOutcome read(std::span<std::byte> into);
-  /// False after a read() that took all there was, as far as one can tell
-  /// without asking the kernel.
+  /// False after a read() that took everything, as far as one can tell without
+  /// asking the kernel.
   bool may_have_more() const { return may_have_more_; }
 
   /// Why the last step was kFailed.
@@ -64,7 +64,7 @@ class Stream {
   IoOutcome tls_outcome(int returned);
 
   OwnedFd socket_;
-  SslSession tls_;  // Dies before the socket.
+  SslSession tls_;  // Destroyed before the socket.
   bool may_have_more_ = false;
   int errno_ = 0;  // The errno of the last failure.
 };

@@ -1,4 +1,4 @@
-// TLS as a client: the state that all connections of an I/O thread share.
+// TLS as a client: the state shared by all connections of an I/O thread.
 #pragma once
 #include <memory>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "leat/base/result.h"
 
-// OpenSSL's own names, so that this header needs none of its headers.
+// OpenSSL's own names, so that this header needs none of OpenSSL's.
 struct ssl_ctx_st;
 struct ssl_st;
 
@@ -25,14 +25,14 @@ using SslSession = std::unique_ptr<ssl_st, SslFree>;
 /// Threads: one.
 class TlsClient {
  public:
-  /// `ca_bundle`: a PEM file; empty for OpenSSL's own places.
+  /// `ca_bundle`: a PEM file; empty for OpenSSL's default places.
   ///
   /// Errors:
   ///   kInvalidArgument    the file cannot be read or holds no certificate
   ///   kResourceExhausted  OpenSSL has no memory
   static Result<TlsClient> open(const std::string& ca_bundle);
 
-  /// TLS over `socket` that insists on `host`, a name or an address.
+  /// TLS over `socket` that verifies `host`, a name or an address.
   Result<SslSession> start(int socket, const std::string& host,
                            bool host_is_address) const;
 
