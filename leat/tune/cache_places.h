@@ -1,4 +1,4 @@
-// In which tier of the node's caches a job's share of them lies.
+// Decides in which tier of the node's caches a job's share lies.
 #pragma once
 #include <span>
 
@@ -6,7 +6,7 @@
 
 namespace leat {
 
-/// The most that the tiers of one job may hold, for all of its ranks on the
+/// The most that one job's tiers may hold, for all its ranks on the
 /// node.
 struct CacheRoom {
   double ram_bytes = kUnbounded;
@@ -15,10 +15,10 @@ struct CacheRoom {
 
 /// Sets `disk_bytes` of each grant: bytes that only one tier of their job can
 /// hold go there first, the rest into RAM in equal proportion, and then to
-/// disk. The sums keep within the node, and each job within its room:
+/// disk. The sums stay within the node, and each job within its room:
 /// `cache_bytes` that do not fit are reduced.
 ///
-/// REQUIRES: as many rooms as grants.
+/// REQUIRES: one room for each grant.
 void place_cache(const NodeResources& node, std::span<const CacheRoom> rooms,
                  std::span<Grant> grants);
 

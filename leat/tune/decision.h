@@ -1,4 +1,4 @@
-// A change and its reason: a line that people read.
+// A change and its reason, as a line for people to read.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,8 +24,8 @@ enum class Setting : std::uint8_t {
 std::string_view to_string(Setting setting);
 
 struct Decision {
-  double at_seconds = 0;  ///< Since whoever decided began.
-  std::string job;        ///< Empty where there is only one.
+  double at_seconds = 0;  ///< Since the decider started.
+  std::string job;        ///< Empty if there is only one.
   Setting setting = Setting::kThreads;
   double before = 0;
   double after = 0;
@@ -35,12 +35,12 @@ struct Decision {
   std::optional<double> found_gain;  ///< Once it has been measured.
 };
 
-/// "12.3 s  threads 4 -> 6: decode is the bottleneck … (expected +40 %, found
-/// +37 %)"; "12.3 s  threads stays at 4: …" where nothing is seen to change.
+/// "12.3 s threads 4 -> 6: decode is the bottleneck … (expected +40 %, found
+/// +37 %)"; "12.3 s threads stays at 4: …" if nothing changes.
 std::string to_string(const Decision& decision);
 
 /// The same as a JSON object: at_seconds, job, setting, before, after, reason,
-/// expected_gain and found_gain (null where there is none).
+/// expected_gain and found_gain (null if there is none).
 std::string to_json(const Decision& decision);
 
 }  // namespace leat

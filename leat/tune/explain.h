@@ -1,5 +1,5 @@
-// Explains the limit of a loader's speed, and what one more of anything would
-// buy.
+// Explains what limits a loader's speed, and what one more of each resource
+// would gain.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,65 +15,65 @@ namespace leat {
 enum class Bottleneck : std::uint8_t {
   kTraining,   ///< The loader waits for training: nothing to gain.
   kThreads,    ///< All threads are busy.
-  kCores,      ///< All cores are.
-  kRequests,   ///< All requests that may be are in flight.
-  kBandwidth,  ///< All bytes that the agent of its node allows are read.
-  kStore,      ///< More requests were tried, and brought no more.
+  kCores,      ///< All cores are busy.
+  kRequests,   ///< All permitted requests are in flight.
+  kBandwidth,  ///< Reads use all that the node's agent allows.
+  kStore,      ///< More requests were tried, without gain.
   kMemory,     ///< memory= is full.
-  kLookahead,  ///< Nothing is full: not enough is asked for in time.
+  kLookahead,  ///< Nothing is full: too little is requested in time.
 };
 
 /// "training", "threads", …: as settings and reports name it.
 std::string_view to_string(Bottleneck bottleneck);
 
-/// The settings that a speed depends on, or that it would have.
+/// The settings that a speed depends on, real or assumed.
 struct Means {
   double threads = 1;
   double in_flight = 1;
   double cores = 1;
-  /// Samples a second that the store is known not to exceed.
+  /// The rate that the store is known not to exceed, in samples a second.
   std::optional<double> store_rate;
-  /// Times the reads that are needed now: 0.5 if a cache took half of them.
+  /// A factor on the reads needed now: 0.5 if a cache took half of them.
   double reads = 1;
 };
 
-/// Samples a second that the model gives: the least of training, threads ×
-/// rate per thread, cores × rate per core, and requests / latency. None: it
-/// has seen nothing that bounds it.
+/// The model's samples a second: the least of training, threads × rate per
+/// thread, cores × rate per core, and requests / latency. None: no bound has
+/// been observed.
 std::optional<double> speed_with(const StageRates& rates, const Means& means);
 
-/// The bottleneck that was seen. `knows_store`: more requests were tried and
-/// brought nothing.
+/// The bottleneck that was observed. `knows_store`: more requests were tried
+/// without gain.
 Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
                          bool knows_store);
 
 struct StageLine {
   std::string name;  ///< "fetch", "decode", "training".
-  /// Samples a second that it could do with its resources.
+  /// The samples a second that its resources permit.
   std::optional<double> samples_per_second;
   double used = 0;  ///< The average number of `units` in use.
   double units = 0;
   // The measured values.
-  double visits = 0;   ///< Visits of a sample: the visit ratio.
-  double seconds = 0;  ///< Seconds of a visit.
-  /// The part of it on a core. None: the stage needs none of our cores.
+  double visits = 0;   ///< Visits for each sample: the visit ratio.
+  double seconds = 0;  ///< Seconds for each visit.
+  /// The part of `seconds` on a core. None: the stage uses none of our cores.
   std::optional<double> cpu_seconds;
-  std::optional<double> bytes;  ///< Read by a visit.
+  std::optional<double> bytes;  ///< Bytes read in each visit.
 };
 
 struct NextUnit {
   std::string name;  ///< "core", "connection", "GiB of cache".
-  /// More samples a second, as a ratio less one; none: not known.
+  /// The gain in samples a second, as a ratio less one; none: unknown.
   std::optional<double> gain;
 };
 
 struct Explanation {
   Bottleneck bottleneck = Bottleneck::kTraining;
-  std::string reason;  ///< A clause with the figures behind it.
+  std::string reason;  ///< A clause with the underlying figures.
   double samples_per_second = 0;
   double wait_share = 0;
   /// The loader's possible gain if training took no time, by the model and its
-  /// present resources, as a ratio less one. None: not known.
+  /// present resources, as a ratio less one. None: unknown.
   std::optional<double> headroom;
   std::vector<StageLine> stages;
   std::vector<NextUnit> next;
@@ -82,7 +82,7 @@ struct Explanation {
 Explanation explain(const StageRates& rates, const Observation& now,
                     std::optional<double> store_rate);
 
-/// As `leat explain` prints it: lines, each with its end.
+/// The output of `leat explain`: lines, each with its end.
 std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
 

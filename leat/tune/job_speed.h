@@ -1,5 +1,5 @@
-// The speed of one job with a grant: the model that shares are decided by. It
-// is ours; docs/reference/sharing.md gives its limits.
+// The speed of one job with a grant: the model that shares are based on. The
+// model is ours; docs/reference/sharing.md gives its limits.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -9,11 +9,11 @@ namespace leat {
 
 inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-/// The properties of one job, all of its ranks on this node together. A field
-/// that was not measured bounds nothing.
+/// The properties of one job, for all its ranks on this node together. A field
+/// that was not measured sets no bound.
 struct JobSpeed {
-  double compute_ceiling = kUnbounded;  ///< Samples a second that training
-                                        ///< takes when it never waits.
+  double compute_ceiling = kUnbounded;  ///< Samples a second if training never
+                                        ///< waits.
   /// Samples a second, with nothing cached.
   double rate_per_thread = kUnbounded;
   /// The reads of a sample without any cache.
@@ -21,14 +21,14 @@ struct JobSpeed {
   double read_bytes_per_sample = 0;
   double latency_seconds = 0;  ///< The latency of a read.
   /// The bytes of a whole epoch in a cache, in the form in which it keeps
-  /// samples; 0: a cache is no help.
+  /// samples; 0: a cache does not help.
   double dataset_bytes = 0;
-  /// Seconds of a thread that a hit saves: it was kept decoded.
+  /// Thread seconds that a hit on a decoded sample saves.
   double saved_seconds = 0;
 };
 
 /// The resources of all its ranks on the node together. Threads and requests
-/// are counted, and are whole when they are given out.
+/// are whole numbers once they are granted.
 struct Grant {
   double threads = kUnbounded;
   double in_flight = kUnbounded;
@@ -50,11 +50,11 @@ enum class Bound : std::uint8_t {
 std::string_view to_string(Bound bound);
 
 /// The part of an epoch that `cache_bytes` do not hold, in [0, 1]: each sample
-/// is read once an epoch, so what is kept is hit once an epoch (SiloD).
+/// is read once an epoch, so each kept one is hit once an epoch (SiloD).
 double missed_part(const JobSpeed& speed, double cache_bytes);
 
-/// The time of one thread with so much cached; 0: threads do not bound it. A
-/// hit leaves at least a hundredth.
+/// A thread's time for a sample with this much cached; 0: threads set no bound.
+/// Hits reduce it to a hundredth at the least.
 double seconds_per_sample(const JobSpeed& speed, double cache_bytes);
 
 struct Prediction {
@@ -62,8 +62,8 @@ struct Prediction {
   Bound bound = Bound::kNothing;
 };
 
-/// min(compute ceiling, threads / seconds of one, in flight / (latency * reads
-/// that miss), bandwidth / bytes that miss).
+/// min(compute ceiling, threads / seconds of one, in flight / (latency * missed
+/// reads), bandwidth / missed bytes).
 Prediction predict(const JobSpeed& speed, const Grant& grant);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// The shares of the jobs on one node, as they come, report and go.
+// The shares of the jobs on one node, as jobs come, report and go.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -14,23 +14,23 @@ namespace leat {
 
 struct SharingOptions {
   AllocationOptions allocation;
-  /// The least gain of a change of mind, and the least time after the last one.
-  /// An arrival waits for neither.
+  /// The least gain that justifies a change, and the least time after the last
+  /// one. An arrival waits for neither.
   double least_gain = 0.05;
   double least_seconds = 10;
 };
 
 /// Decides the shares. Pure: it is told what happened and the time.
 ///
-/// A job of which too little is known, or whose figures do not hold, has its
-/// even share: no more, and no less. Shares change when a job comes or its
-/// figures no longer hold. They also change when one goes, ends an epoch or its
-/// figures have drifted, if that gains enough. A job that asks for nothing for
-/// a while keeps its share, and the others may use all of it but its cache;
-/// when it reads again they give it back at once.
+/// A job of which too little is known, or whose figures do not hold, has
+/// exactly its even share. Shares change when a job comes or its figures no
+/// longer hold. They also change when one goes, ends an epoch or its figures
+/// have drifted, if that gains enough. A job that reads nothing for a while
+/// keeps its share, and the others may use all of it but its cache; when it
+/// reads again they give it back immediately.
 ///
-/// Others get the bandwidth that a job does not use at once, and a job that has
-/// enough is not held to its limit: limits follow the jobs' reads
+/// Bandwidth that a job does not use goes to others immediately, and a job that
+/// has enough is not held to its limit: limits follow the jobs' reads
 /// (bandwidth_lending.h).
 ///
 /// Threads: one at a time.
@@ -41,37 +41,37 @@ class NodeSharing {
   NodeSharing(const NodeResources& node, const SharingOptions& options)
       : node_(node), options_(options) {}
 
-  /// REQUIRES: no job of that id is there.
+  /// REQUIRES: no job has that id.
   void arrive(const std::string& job, const JobAsk& ask);
-  /// Its share is free from now on. Unknown ids are passed over, here and
+  /// Its share is free from now on. Unknown ids are ignored, here and
   /// below.
   void leave(const std::string& job);
-  /// Learned from by decide(), once all jobs have said what they read.
+  /// decide() learns from it, once all jobs have reported their reads.
   void report(const std::string& job, const JobReport& report);
   /// For a job of several nodes: the other nodes' pace, in samples a second of
   /// as many ranks as are here. The job gets no more than they could follow.
   void set_elsewhere(const std::string& job, const Pace& pace);
-  /// The resources have changed: other programs, or limits.
+  /// The resources have changed, through other programs or limits.
   void set_resources(const NodeResources& node);
 
-  /// Decides anew if there is a reason to; true if a share has changed.
-  /// `now` in seconds, since whenever the caller likes.
+  /// Decides again if there is a reason to; true if a share has changed. `now`
+  /// in seconds, from any origin.
   bool decide(double now);
 
   const SharingJobs& jobs() const { return jobs_; }
   const NodeResources& node() const { return node_; }
 
-  /// The latest ones, the latest last, which has number decided().
+  /// The latest decisions; the last of them has number decided().
   const std::deque<Decision>& decisions() const { return log_.latest; }
   std::uint64_t decided() const { return log_.count; }
 
  private:
   /// Why shares may have to change.
   struct Reasons {
-    std::string event;  ///< Why to decide at once; else empty.
+    std::string event;  ///< Why to decide immediately, or empty.
     bool has_arrival = false;
     bool has_epoch_ended = false;
-    bool has_room = false;  ///< Somebody has left or the node has grown.
+    bool has_room = false;  ///< A job has left or the node has grown.
   };
   /// Decisions, numbered from 1.
   struct Log {
@@ -85,7 +85,7 @@ class NodeSharing {
 
   void learn(SharingJob& job);
   bool decide_as_known(double now);
-  /// All but those that are idle.
+  /// All but the idle ones.
   std::vector<SharingEntry*> working();
   /// The resources that these share.
   NodeResources shared() const;
@@ -106,8 +106,8 @@ class NodeSharing {
   void count_sharers();
   void watch_epochs(SharingJob& job, const JobReport& report);
   void watch_idleness(SharingJob& job, const JobReport& report);
-  /// Takes down what this node would give to each if nothing elsewhere bounded
-  /// it, by the grants that are best as things are.
+  /// Records what this node would give each job if no other node limited it,
+  /// starting from the best grants as things are.
   void make_offers(const std::vector<SharingEntry*>& jobs,
                    const std::vector<Claim>& claims,
                    const std::vector<Grant>& best);

@@ -1,4 +1,4 @@
-// The paces that the nodes of one job tell each other.
+// The paces that the nodes of one job exchange.
 #pragma once
 #include <algorithm>
 
@@ -6,15 +6,15 @@
 
 namespace leat {
 
-/// The pace of a job of several nodes, on one of them or on some, in samples a
-/// second. Its ranks go in step, so it reaches the least over its nodes.
+/// The pace of a job of several nodes, on one or some of them, in samples a
+/// second. Its ranks run in step, so it reaches the lowest pace of its nodes.
 struct Pace {
-  /// That this node would give it if all others could follow.
+  /// This node's, if all others could keep up.
   double offered = kUnbounded;
-  /// With the share that it has now.
+  /// With its present share.
   double reached = kUnbounded;
-  /// The ceiling of its training, as it was measured: too low if training waits
-  /// for other ranks, so the highest is the truth.
+  /// The ceiling of its training, as measured: too low if training waits for
+  /// other ranks, so the highest is right.
   double ceiling = kUnbounded;
 
   bool operator==(const Pace&) const = default;
@@ -27,8 +27,8 @@ inline Pace joined(const Pace& a, const Pace& b) {
           .ceiling = std::max(a.ceiling, b.ceiling)};
 }
 
-/// The pace of many ranks from that of one; or, with 1 / count, of one from
-/// that of many.
+/// The pace of many ranks from that of one or, with 1 / count, the
+/// reverse.
 inline Pace scaled(const Pace& pace, double factor) {
   return {.offered = pace.offered * factor,
           .reached = pace.reached * factor,

@@ -1,4 +1,4 @@
-// The best rates of the jobs of a node, once the cache is dealt out.
+// The best rates of a node's jobs for a given division of the cache.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// A difference below this is rounding.
+/// A smaller difference is rounding.
 inline constexpr double kRateSlack = 1e-9;
 
 /// Rounded up, except for mere rounding errors.
@@ -29,21 +29,21 @@ inline constexpr std::size_t kFirstLinkRow = 2;
 
 /// The resources that the claims share.
 PackedAmounts shared_amounts(const NodeResources& node);
-/// The resources that a sample of a claim needs, with so much cache.
+/// The resources that a claim needs for a sample, with this much cache.
 PackedAmounts needed_amounts(const NodeResources& node, const Claim& claim,
                              double cache_bytes);
 
-/// A claim that something bounds.
+/// A claim with known bounds.
 struct Party {
   const Claim* claim = nullptr;
-  double alone = 1;  ///< Its rate, / its worth.
-  double most = 0;   ///< Samples a second that could ever be.
-  double least = 0;  ///< That the floor promises.
+  double alone = 1;  ///< Its rate alone, / its worth.
+  double most = 0;   ///< The highest possible samples a second.
+  double least = 0;  ///< Promised by the floor.
 
   double normalised(double rate) const { return rate / alone; }
 };
 
-/// With the cache dealt out, the needs of a sample are fixed for each resource,
+/// With the cache divided, the needs of a sample are fixed for each resource,
 /// and the best rates are a linear program (throughput) or a water level
 /// (fairness), with threads that can be split.
 ///
@@ -60,27 +60,27 @@ class RateProblem {
   /// The index of a party among the claims.
   std::size_t place_of(std::size_t party) const { return places_[party]; }
   /// The resources that the parties share: all but the even shares of claims
-  /// that nothing bounds.
+  /// without known bounds.
   const NodeResources& shared() const { return rest_; }
   /// One for each claim.
   const std::vector<Grant>& even() const { return even_; }
 
   /// Seconds that threads take for one sample.
   double seconds_of(std::size_t party, double cache_bytes) const;
-  /// Whole threads that the floor needs; no more than an even split gives,
-  /// which are enough with the cache that it gives.
+  /// The whole threads that the floor needs; no more than an even split gives,
+  /// which suffice with that split's cache.
   double least_threads(std::size_t party, double cache_bytes) const;
   /// Samples a second, with no more threads than it claims.
   double rate_of(std::size_t party, double threads, double cache_bytes) const;
-  /// Seconds that requests of one sample are in flight.
+  /// Seconds for which requests for one sample are in flight.
   double waits_of(std::size_t party, double cache_bytes) const;
-  /// That are read for one sample.
+  /// Bytes read for one sample.
   double bytes_of(std::size_t party, double cache_bytes) const;
 
-  /// The best rates; nothing if the floor breaks.
+  /// The best rates; nothing if they break the floor.
   std::optional<Amounts> feasible_rates(const Amounts& cache,
                                         const Amounts& threads) const;
-  /// The best rates, though the floor may break.
+  /// The best rates, even if they break the floor.
   Amounts rates_with(const Amounts& cache, const Amounts& threads) const;
   bool is_better_than(const Amounts& rates, const Amounts& than) const;
 
@@ -96,8 +96,8 @@ class RateProblem {
   void admit(const NodeResources& node, const Claim& claim, std::size_t index);
   Problem problem(const Amounts& cache, const Amounts& threads) const;
   Amounts solve(const Problem& made) const;
-  /// Raises the least normalised rates together until they are at their most
-  /// or something they need runs out; then the others. Beyond `least`.
+  /// Raises the least normalised rates together until they are at their most or
+  /// a resource they need runs out; then the others. Beyond `least`.
   Amounts raise_together(const Problem& made) const;
   Amounts normalised(const Amounts& rates) const;
 

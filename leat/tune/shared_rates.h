@@ -1,4 +1,4 @@
-// How fast jobs go beside each other, as the simulator has it.
+// The speeds of jobs side by side, in the simulator.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace leat {
 
 /// Rates when each resource is divided by demand: no job is held below an equal
-/// part that it could use, and others get the part that one leaves.
+/// part that it could use, and others get what it leaves.
 std::vector<double> rates_by_demand(const NodeResources& node,
                                     const std::vector<Claim>& claims);
 
