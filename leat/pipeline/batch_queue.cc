@@ -65,8 +65,8 @@ bool BatchQueue::wait_for_leave(std::uint64_t planned, std::uint64_t reads,
   });
 }
 
-/// Draws the samples of the next batch, if that was not done: what it asks for
-/// may then be planned. A step without samples of ours is the last one.
+/// Draws the samples of the next batch, unless that was done: its requests may
+/// then be planned. A step without samples of this rank is the last one.
 void BatchQueue::draw_batch() {
   if (!limits_.fetch_ahead || taken_batches_ == steps_.count()) return;
   FetchAhead& rule = *limits_.fetch_ahead;
@@ -76,7 +76,7 @@ void BatchQueue::draw_batch() {
   changed_.notify_all();
 }
 
-/// A sample that is planned to be made is read, whoever makes it first.
+/// A sample whose record is to be made is read, whoever makes it first.
 std::uint64_t BatchQueue::most_to_make() const {
   constexpr std::uint64_t kLeast = 64;
   if (!makes_little_) return std::numeric_limits<std::uint64_t>::max();
@@ -133,8 +133,8 @@ void BatchQueue::finish(bool was_to_make, bool is_last) {
   if (is_last || under_way_ == 0) changed_.notify_all();
 }
 
-// It is looked under the lock whether we are stopped: so whoever stops finds
-// all that was put off before.
+// Checks for a stop under the lock, so that whoever stops the run finds
+// everything that was put off before.
 bool BatchQueue::puts_off(BatchWork& batch, SampleWork& sample,
                           const std::stop_token& stop) {
   const MutexLock lock(mutex_);

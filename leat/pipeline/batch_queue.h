@@ -1,4 +1,4 @@
-// The batches of a run that are under way, and what may be planned.
+// The batches of a run that are in preparation, and what may be planned.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,34 +17,34 @@
 
 namespace leat {
 
-/// How far a run may plan, beside what memory allows.
+/// How far a run may plan, apart from the memory limit.
 struct PlanLimits {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  /// Samples in all, and about as many reads, until adopt() lifts that.
+  /// Samples in all, and about as many reads, until adopt() lifts this.
   std::uint64_t samples = kNone;
-  /// Samples planned and not yet taken. REQUIRES: at least those of a batch, or
-  /// none would ever be whole.
+  /// Samples planned and not yet taken. REQUIRES: at least a batch, or no batch
+  /// would ever be complete.
   std::uint64_t lookahead = kNone;
-  /// Those that it has asked for, of those drawn: a batch is drawn when it is
-  /// waited for. None: no more than the two above say.
+  /// The number requested, of the samples drawn: a batch is drawn when it is
+  /// waited for. None: only the two limits above apply.
   std::optional<FetchAhead> fetch_ahead = std::nullopt;
 };
 
-/// The planner puts batches in and the consumer takes them, in plan order. The
-/// queue knows how many of their samples are yet to be finished.
+/// The planner adds batches and the consumer takes them, in plan order. The
+/// queue knows how many of their samples are unfinished.
 ///
 /// Threads: any; one planner, and one consumer at a time.
 class BatchQueue {
  public:
-  /// `makes_little`: of records that are to be made, no more are planned than
-  /// keep threads and connections busy.
+  /// `makes_little`: plans no more records to be made than keep threads and
+  /// connections busy.
   BatchQueue(const Steps& steps, const PlanLimits& limits, bool makes_little);
 
   // For the consumer.
   enum class State : std::uint8_t { kNotYet, kReady, kEnd };
-  /// Waits until the next batch is ready, well or not, or none is left.
+  /// Waits until the next batch is ready, successful or not, or none is left.
   State wait_within(Nanoseconds timeout);
-  /// The next batch. REQUIRES: wait_within() said kReady.
+  /// The next batch. REQUIRES: wait_within() returned kReady.
   BatchWork& head();
   struct Taken {
     std::shared_ptr<BatchWork> batch;
@@ -52,42 +52,42 @@ class BatchQueue {
   };
   /// Takes the next batch. REQUIRES: as above.
   Taken take();
-  /// From now on all of the epoch may be planned.
+  /// From now on the whole epoch may be planned.
   void adopt();
   /// Changes PlanLimits::lookahead.
   void look_ahead(std::uint64_t samples);
-  /// Samples of batches that were begun and not yet taken.
+  /// Samples of batches that have begun and are not taken yet.
   std::uint64_t untaken() const;
 
   // For the planner.
-  /// Waits until another sample may be planned, besides so many for which so
-  /// many reads were sent. False if stopped.
+  /// Waits until another sample may be planned, after `planned` samples for
+  /// which `reads` reads were sent. False if stopped.
   bool wait_for_leave(std::uint64_t planned, std::uint64_t reads,
                       const std::stop_token& stop);
   void begin(const std::shared_ptr<BatchWork>& batch);
-  /// No more batches will be begun.
+  /// No more batches will begin.
   void end();
-  /// The bytes of the sample are wanted before its ops run: see arrived().
+  /// The sample's bytes are needed before its ops run: see arrived().
   void hold(SampleWork& sample);
   void wait_for_held();
   /// A record will be made of the sample.
   void add_to_make(SampleWork& sample);
 
   // For threads that bring bytes and run ops.
-  /// True if the sample is held: then the planner goes on with it.
+  /// True if the sample is held: then the planner continues with it.
   bool arrived(const SampleWork& sample);
-  /// A row is done; `is_last` of its batch. The last thing that is done with a
-  /// sample: wait_until_finished() may return at once.
+  /// A row is finished; `is_last` of its batch. Must be the last use of a
+  /// sample: wait_until_finished() may return immediately.
   void finish(bool was_to_make, bool is_last);
-  /// Whether a row for which there is no memory waits for its batch's turn:
-  /// then nothing that is delivered before holds any, and it goes on without.
-  /// Nothing waits once `stop` has fired.
+  /// Whether a row without memory waits for its batch's turn, when no batch
+  /// delivered earlier holds any, and it continues without. No row waits once
+  /// `stop` has fired.
   bool puts_off(BatchWork& batch, SampleWork& sample,
                 const std::stop_token& stop);
   std::vector<SampleWork*> take_put_off(BatchWork& batch);
 
   std::vector<std::shared_ptr<BatchWork>> batches() const;
-  /// Waits until no sample is under way.
+  /// Waits until no sample is in preparation.
   void wait_until_finished();
 
  private:
@@ -100,7 +100,7 @@ class BatchQueue {
   CondVar changed_;
   std::deque<std::shared_ptr<BatchWork>> batches_ LEAT_GUARDED_BY(mutex_);
   PlanLimits limits_ LEAT_GUARDED_BY(mutex_);
-  // Samples of batches that were begun, and of those that were taken.
+  // Samples of batches that have begun, and of those that were taken.
   std::uint64_t begun_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_batches_ LEAT_GUARDED_BY(mutex_) = 0;

@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-// A row costs this besides its bytes: the structures of its way.
+// The overhead of a row besides its bytes: the structures that track it.
 constexpr std::uint64_t kRowOverheadBytes = 1024;
 
 }  // namespace
@@ -29,7 +29,7 @@ void BatchSlots::put_value(std::size_t field, std::size_t row, Value value) {
   values_[field].put(row, std::move(value));
 }
 
-/// The bytes that are fetched, or given to the ops.
+/// The bytes that are fetched, or passed to the ops.
 std::uint64_t BatchSlots::length_of(const DeliveredField& field,
                                     SampleId id) const {
   switch (field.kind) {
@@ -44,7 +44,7 @@ std::uint64_t BatchSlots::length_of(const DeliveredField& field,
   return sizeof(std::int64_t);
 }
 
-/// The values of a field, and what they are joined to.
+/// The values of a field, and the array they are joined into.
 std::uint64_t BatchSlots::values_bytes(std::size_t f) const {
   const DeliveredField& field = context_.fields[f];
   std::uint64_t bytes = 0;
@@ -81,7 +81,7 @@ std::uint64_t BatchSlots::certain_bytes() const {
 
 BatchSlots::Bytes BatchSlots::bytes_needed(std::uint64_t most_bytes) const {
   const std::uint64_t certain = certain_bytes();
-  // The rest is for what is fetched.
+  // The rest is for fetched bytes.
   const std::uint64_t most_guessed =
       certain < most_bytes ? (most_bytes - certain) / 2 : 0;
   return {.certain = certain,
@@ -109,7 +109,7 @@ bool BatchSlots::finds_room_for_values(SampleWork& sample) {
         record.empty()
             ? field.value_program->spec_for(sample.bytes_of(field.column))
             : field.cut_chain->value_rest->spec_for(record);
-    if (!spec) continue;  // It will be said why.
+    if (!spec) continue;  // The error is reported later.
     const ValueRoom::Found found =
         room_.find(f, *spec, field.joining, field.value_program->pad_rule(),
                    context_.budget);
@@ -140,7 +140,7 @@ FieldArray BatchSlots::empty_array(std::size_t f) {
       array.kind = ArrayKind::kStrings;
       array.strings.resize(size());
       break;
-    case FieldSource::kValue:  // Until its values are joined.
+    case FieldSource::kValue:  // Nothing until its values are joined.
       break;
     default: {
       const TensorSpec spec = spec_of(f);
@@ -154,7 +154,7 @@ FieldArray BatchSlots::empty_array(std::size_t f) {
   return array;
 }
 
-/// A row of a dense field is so.
+/// A row of a dense field has this spec.
 TensorSpec BatchSlots::spec_of(std::size_t f) const {
   switch (context_.fields[f].source) {
     case FieldSource::kProgram: {

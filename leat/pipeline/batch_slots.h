@@ -1,4 +1,4 @@
-// The memory of a batch and what lies in it, row by row.
+// The memory of a batch and its contents, row by row.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,44 +16,44 @@
 
 namespace leat {
 
-/// The arrays of a batch's fields: sized before its bytes come, filled row by
-/// row, joined when all rows are there.
+/// The arrays of a batch's fields: sized before its bytes arrive, filled row by
+/// row, and joined when all rows are done.
 ///
-/// Threads:  rows by themselves from any thread; the rest one at a time.
-/// Lifetime: the context, the samples and `batch` outlive it.
+/// Threads: any for different rows; the other calls one at a time. Lifetime:
+/// the context, the samples and `batch` must outlive it.
 class BatchSlots {
  public:
   using Samples = std::vector<std::unique_ptr<SampleWork>>;
   struct Bytes {
     std::uint64_t certain = 0;
-    std::uint64_t guessed = 0;  ///< For values whose size only they tell.
+    std::uint64_t guessed = 0;  ///< For values of unknown size.
     std::uint64_t total() const { return certain + guessed; }
   };
 
   BatchSlots(const RunContext& context, const Samples& samples, Batch& batch);
 
-  /// The bytes that its slots need; of what is guessed, at most half of what
+  /// The bytes that its slots need; guesses take at most half of what
   /// `most_bytes` leave. REQUIRES: the shapes of dense fields are known.
   Bytes bytes_needed(std::uint64_t most_bytes) const;
-  /// Takes the slots. REQUIRES: as above; `reservation` is of all of `bytes`.
+  /// Takes the slots. REQUIRES: as above; `reservation` covers all of `bytes`.
   void take(Reservation reservation, const Bytes& bytes);
-  /// The bytes are the user's from now on.
+  /// From now on the bytes belong to the user.
   void hand_over();
 
-  /// Whether there is memory for what the row's ops make, where only its bytes
-  /// tell how much that is. If that can never be, the sample has failed.
-  /// Called once, before the row is filled.
+  /// Whether there is memory for the output of the row's ops, if only its bytes
+  /// determine the size. If there can never be, the sample fails. Called once,
+  /// before the row is filled.
   bool finds_room_for_values(SampleWork& sample);
 
   /// The place of a row of a dense field.
   std::span<std::byte> dense_row(std::size_t field, std::size_t row);
-  /// The place of the raw bytes of a row: the network may write them there.
+  /// The place for the raw bytes of a row: the network may write them there.
   std::span<std::byte> raw_span(std::size_t field, std::size_t row);
   void put_value(std::size_t field, std::size_t row, Value value);
 
-  /// Puts the row of a good sample in the place of a bad one's.
+  /// Replaces a bad sample's row with that of a good one.
   void substitute(std::size_t bad_row, std::size_t good_row);
-  /// Makes arrays of the values of all rows. Errors: as ValueRows::join()
+  /// Joins the values of all rows into arrays. Errors: as ValueRows::join()
   Result<void> join_values();
   /// A hash of the values of a row, in epoch `batch.epoch`.
   Hash128 hash_of(std::size_t row);

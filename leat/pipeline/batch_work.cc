@@ -60,13 +60,13 @@ bool BatchWork::has_shapes() const {
 BatchWork::RowEnd BatchWork::finish(SampleWork& sample) {
   const TimePoint now = SteadyClock().now();
   sample.times.finished = now;
-  // A sample that failed early has no later moments of its own.
+  // A sample that failed early has no later times.
   TimePoint at = sample.times.reserved;
   for (TimePoint* moment : {&sample.times.fetched, &sample.times.decoded}) {
     *moment = std::clamp(*moment, at, sample.times.finished);
     at = *moment;
   }
-  sample.fetched.clear();  // Its bytes and their reservations go back now.
+  sample.fetched.clear();  // Its bytes and their reservations are returned now.
   if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return {.is_last = false, .at = now};
   }

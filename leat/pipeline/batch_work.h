@@ -1,4 +1,4 @@
-// A batch on its way: its slots, its samples and what has become of them.
+// A batch in preparation: its slots, its samples and their results.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -31,7 +31,7 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   /// The times of the row that finished last. REQUIRES: is_ready.
   const SampleTimes& last_times() const { return samples_[last_row]->times; }
 
-  /// From the plan of a row to its slot, of the row that took longest.
+  /// The longest time of any row from its plan to its slot.
   /// REQUIRES: is_ready.
   Nanoseconds longest_fetch() const;
 
@@ -40,26 +40,26 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   BatchSlots& slots() { return slots_; }
 
   /// Runs the row's ops and copies its numbers; on an executor thread.
-  /// REQUIRES: times.decoded says when that began.
+  /// REQUIRES: times.decoded has the time when that began.
   Result<void> fill(SampleWork& sample, std::size_t thread);
 
   struct RowEnd {
     bool is_last;
-    TimePoint at;  ///< The clock, as it was read last.
+    TimePoint at;  ///< The clock's last reading.
   };
-  /// Counts a row as done, well or not. The last one has then put the batch
-  /// together and set `ready`.
+  /// Counts a row as finished, successful or not. The last one has then
+  /// completed the batch and set `ready`.
   RowEnd finish(SampleWork& sample);
 
-  /// The bytes are the user's from now on.
+  /// From now on the bytes belong to the user.
   void hand_over() { slots_.hand_over(); }
 
   const std::uint64_t epoch;
   const std::uint64_t step;
   std::uint64_t position_after = 0;
-  /// Rows that wait until nothing is delivered before them; the run's.
+  /// Rows that wait until no batch is delivered before theirs.
   std::vector<SampleWork*> put_off;
-  /// Positions that were passed over so far: see plan/ready_first.h.
+  /// Positions that were skipped so far: see plan/ready_first.h.
   std::vector<std::uint64_t> left_behind;
 
   /// Set by the planner before it finishes the rows that it could not send.
@@ -70,8 +70,8 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   TimePoint ready;
   std::optional<Error> error;
   std::size_t last_row = 0;       ///< The row that finished last.
-  std::uint64_t substituted = 0;  ///< Rows of bad samples, filled by others.
-  std::string first_bad;          ///< The first of these, and why.
+  std::uint64_t substituted = 0;  ///< Rows of bad samples, replaced by others.
+  std::string first_bad;          ///< The first of these, and why it was bad.
   Batch batch;
 
  private:

@@ -1,4 +1,4 @@
-// How many reads of an epoch a cache answered, and where.
+// How many reads of an epoch caches answered, and where.
 #pragma once
 #include <array>
 #include <atomic>
@@ -17,7 +17,7 @@ class CacheHits {
     at(level).fetch_add(1, std::memory_order_release);
     bytes_.fetch_add(bytes, std::memory_order_release);
   }
-  /// A decoded record: no read was sent for it.
+  /// A decoded record was found: no read was sent for it.
   void count_decoded(CacheLevel level) {
     decoded_[static_cast<std::size_t>(level)].fetch_add(
         1, std::memory_order_release);
@@ -29,7 +29,7 @@ class CacheHits {
     return decoded_[static_cast<std::size_t>(level)].load(
         std::memory_order_acquire);
   }
-  /// Counts reads that were sent.
+  /// The number of reads that were answered.
   std::uint64_t total() const {
     return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
   }

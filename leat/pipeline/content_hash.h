@@ -11,16 +11,16 @@
 namespace leat {
 
 /// The hash of one delivered sample: XXH3-128 over, in this order, the epoch
-/// and the sample's id (8 bytes each, little-endian) and for every delivered
-/// field but `index`, `key` and `valid` its name, a zero byte, and its bytes as
-/// they stand in the batch (numbers as 8 bytes). If the samples of a field have
-/// shapes of their own, delivered as they are or padded to one size, the hash
-/// takes the sample's own bytes, without padding, and behind them each
-/// dimension of its shape as 8 bytes; the field of its size (`image_size`) is
-/// left out.
+/// and the sample's id (8 bytes each, little-endian) and, for every
+/// delivered field but `index`, `key` and `valid`, its name, a zero byte,
+/// and its bytes as they are in the batch (numbers as 8 bytes). If samples
+/// of a field have their own shapes, delivered as they are or padded to one
+/// size, the hash covers the sample's own bytes, without padding, followed
+/// by each dimension of its shape as 8 bytes; the field of its size
+/// (`image_size`) is left out.
 ///
 /// The content hash of an epoch is the sum of these modulo 2^128: independent
-/// of order, threads and batches, and it adds up over ranks and over the two
+/// of order, threads and batches, and additive over ranks and over the two
 /// halves of a resumed epoch.
 class ContentHasher {
  public:

@@ -9,7 +9,7 @@ namespace {
 
 using Cuts = std::map<std::size_t, std::shared_ptr<const CutChain>>;
 
-/// The cuts of the columns whose fields all have the same one.
+/// The cuts of the columns whose fields all share one.
 Cuts cuts_of(const std::vector<DeliveredField>& fields) {
   Cuts cuts;
   std::set<std::size_t> without;

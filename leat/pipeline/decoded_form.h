@@ -18,28 +18,28 @@
 
 namespace leat {
 
-/// A sample whose ops run both ways, to see the cost of each; made by
-/// DecodedForm::begin_trial(). The holder reports the result, once, or lets the
-/// trial die: then another sample takes its place.
+/// A sample whose ops run both ways, to measure the cost of each; made by
+/// DecodedForm::begin_trial(). The holder reports the result once, or destroys
+/// the trial: then another sample takes its place.
 class FormTrial;
 
-/// The records that a cache keeps of the columns whose fields can all be cut at
-/// one place: for a share of the samples the values there, for the others the
+/// The records that a cache keeps of columns whose fields can all be cut at one
+/// point: for a share of the samples the values there, for the others the
 /// bytes.
 ///
-/// Threads:  any.
-/// Lifetime: `records` outlives it, and it all trials.
+/// Threads: any. Lifetime: `records` must outlive it, and it must outlive all
+/// trials.
 class DecodedForm {
  public:
-  /// How many samples are tried before the form is chosen.
+  /// The number of samples tried before the form is chosen.
   static constexpr std::uint32_t kTrials = 32;
 
-  /// The results of all trials: for samples that have a decoded record, the
-  /// means except `fetch_seconds`, which are 0.
+  /// The results of all trials. Means over samples that have a decoded record,
+  /// except for `fetch_seconds`, which is 0.
   struct Findings {
     std::uint32_t tried = 0;
     std::uint32_t with_record = 0;
-    std::uint64_t epoch = 0;  ///< The latest that they were of.
+    std::uint64_t epoch = 0;  ///< The latest epoch of any trial.
     FormCosts costs;
   };
   /// Called once, by the thread that ends the last trial.
@@ -47,33 +47,33 @@ class DecodedForm {
 
   DecodedForm(RecordCache& records, const std::vector<DeliveredField>& fields);
 
-  /// Whether there is any column that it is for.
+  /// Whether it applies to any column.
   static bool is_for(const std::vector<DeliveredField>& fields);
 
   RecordCache& records() const { return records_; }
-  /// Null where the column is kept as bytes.
+  /// Null if the column is kept as bytes.
   const Cut* cut_of(std::size_t column) const;
   std::size_t columns() const { return cuts_.size(); }
 
-  /// Keeps that share of the samples decoded from now on, from 0 to 1: those
-  /// with the smallest hash of their numbers, in every process the same.
+  /// From now on keeps this share of the samples decoded, from 0 to 1: those
+  /// with the smallest hash of their numbers, the same in every process.
   void keep_share(double share) { share_ = share; }
   double share() const { return share_; }
   bool keeps(SampleId sample) const;
 
-  /// Makes records that this run does not read again, too: the cache outlives
-  /// it. Before the first sample is read.
+  /// Also makes records that this run does not read again, since the cache
+  /// outlives it. Call before the first sample is read.
   void keep_for_later_runs() { is_for_later_runs_ = true; }
   bool is_for_later_runs() const { return is_for_later_runs_; }
 
-  /// From now on samples are tried, until `on_found` has been told.
+  /// From now on samples are tried, until `on_found` has been called.
   void begin_trials(OnFound on_found);
-  /// Whether they still are: nobody has chosen a form.
+  /// Whether trials continue: no form has been chosen.
   bool is_open() const { return is_open_; }
-  /// Null unless another sample is to be tried.
+  /// Null unless another sample should be tried.
   std::unique_ptr<FormTrial> begin_trial();
 
-  /// The longest record made so far, for the code that reserves memory for one.
+  /// The longest record made so far, for code that reserves memory for one.
   std::uint64_t longest_record() const { return longest_; }
   void learn_record(std::uint64_t bytes);
 
@@ -104,7 +104,7 @@ class FormTrial {
   /// The observations so far.
   FormCosts costs;
   std::uint64_t epoch = 0;
-  /// It had a decoded record, and that is what it cost.
+  /// It had a decoded record, with this cost.
   void end_with_record() { end(true); }
   void end_without_record() { end(false); }
 
@@ -113,7 +113,7 @@ class FormTrial {
   DecodedForm* form_;  // Null once it has ended.
 };
 
-/// The work of a sample's column for its record.
+/// The work on the record of one column of a sample.
 struct RecordWork {
   RecordWork() = default;
   RecordWork(const RecordWork&) = delete;
@@ -126,11 +126,11 @@ struct RecordWork {
       nullptr;  ///< Null: its bytes are to be kept, out of a piece.
   RecordId id;
   ReadHint hint;
-  /// Bytes reserved for a record that is still to be made; 0: it was looked
-  /// for, or is the bytes.
+  /// Bytes reserved for a record that is still to be made; 0: a record was
+  /// found, or it is the bytes themselves.
   std::uint64_t room_bytes = 0;
-  /// It was planned before a form was chosen: whether a record is made, and
-  /// whether there is room for one, is seen when its ops run.
+  /// The sample was planned before a form was chosen: whether to make a record,
+  /// and whether it has room, is decided when its ops run.
   bool is_open = false;
   Reservation late_room;  ///< Memory for such a record.
   std::unique_ptr<FormTrial> trial;

@@ -53,7 +53,7 @@ std::optional<RecordArray> read_record(std::span<const std::byte> record) {
   RecordArray array;
   array.spec.dtype = static_cast<DType>(type);
   array.bytes = record.subspan(kHeadBytes + 8 * dimensions);
-  // Divided, not multiplied: a huge shape cannot wrap around.
+  // Divided, not multiplied, so that a huge shape cannot wrap around.
   std::uint64_t left = array.bytes.size() / size_bytes_of(array.spec.dtype);
   if (left * size_bytes_of(array.spec.dtype) != array.bytes.size()) {
     return std::nullopt;

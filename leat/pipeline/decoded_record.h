@@ -23,15 +23,15 @@ struct RecordArray {
   std::span<const std::byte> bytes;
 };
 
-/// The length of the record of an array. REQUIRES: at most 8 dimensions.
+/// The length of the record for an array. REQUIRES: at most 8 dimensions.
 std::uint64_t record_bytes_of(const TensorSpec& spec);
 
-/// Writes what stands before the array, and answers where that goes.
+/// Writes what precedes the array, and returns where to put the array.
 /// REQUIRES: record.size() == record_bytes_of(spec).
 std::span<std::byte> begin_record(const TensorSpec& spec,
                                   std::span<std::byte> record);
 
-/// nullopt if it is no such record, or not as long as its shape says: it may
+/// nullopt if it is not such a record, or not as long as its shape says: it may
 /// come from a disk.
 std::optional<RecordArray> read_record(std::span<const std::byte> record);
 

@@ -35,7 +35,7 @@ bool is_an_id(std::string_view name) {
   return name == "index" || name == "key" || name == "valid";
 }
 
-/// Lets the samples of a field have any shape, if the delivery allows it.
+/// Lets the samples of a field have any shape, if the delivery permits it.
 void loosen(OutputField& output, const FieldChoice& choice) {
   if (!choice.has_batches_of_one && !choice.has_collate) return;
   if (output.program == nullptr || output.program->output()) return;
@@ -56,7 +56,7 @@ bool has_sizes(const DeliveredField& field) {
          field.value_program->pad_rule().is_of_pictures;
 }
 
-/// Says of which of the chosen fields each of kSize is.
+/// Finds the chosen field to which each kSize field belongs.
 Result<void> find_sized(std::vector<DeliveredField>& chosen) {
   for (DeliveredField& field : chosen) {
     if (field.source != FieldSource::kSize) continue;
@@ -74,7 +74,7 @@ Result<void> find_sized(std::vector<DeliveredField>& chosen) {
   return {};
 }
 
-/// Columns that nobody delivers and somebody reads.
+/// Adds columns that are read but not delivered.
 void add_only_read(std::vector<DeliveredField>& chosen,
                    const std::vector<FieldSpec>& fields) {
   std::set<std::size_t> there;

@@ -1,4 +1,4 @@
-// Which fields a batch holds, and where each comes from.
+// The fields that a batch holds, and where each comes from.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace leat {
 enum class FieldSource : std::uint8_t {
   kProgram,   ///< A column, through ops: a dense array.
   kValue,     ///< A column, through ops: their output.
-  kRaw,       ///< Bytes of the store as they are: ragged.
-  kInt64,     ///< A number of the catalogue.
-  kFloat64,   ///< A number of the catalogue.
-  kString,    ///< A text of the catalogue.
+  kRaw,       ///< The store's bytes, unchanged: ragged.
+  kInt64,     ///< A number from the catalogue.
+  kFloat64,   ///< A number from the catalogue.
+  kString,    ///< A text from the catalogue.
   kIndex,     ///< The sample's id, int64.
   kKey,       ///< The sample's key.
   kValid,     ///< False for the padding of a last step; uint8.
   kSize,      ///< Height and width of each picture of a field; int64.
-  kOnlyRead,  ///< A column that others read; behind all, and not delivered.
+  kOnlyRead,  ///< A column that others read; last, not delivered.
 };
 
 struct DeliveredField {
@@ -35,7 +35,7 @@ struct DeliveredField {
   FieldKind kind = FieldKind::kBytes;
   std::shared_ptr<const Program> program;             ///< For kProgram.
   std::shared_ptr<const ValueProgram> value_program;  ///< For kValue.
-  /// For both, if they can be cut; else null.
+  /// For both, if they can be cut; otherwise null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
   Joining joining = Joining::kStack;  ///< For kValue.
   std::size_t size_of = 0;  ///< For kSize: the field, among those chosen.
@@ -46,11 +46,11 @@ struct DeliveredField {
   bool has_ops() const {
     return source == FieldSource::kProgram || source == FieldSource::kValue;
   }
-  /// Whether only its bytes tell how much memory it needs.
+  /// Whether its bytes alone determine how much memory it needs.
   bool guesses() const {
     return source == FieldSource::kValue && value_program->guesses();
   }
-  /// Whether its bytes lie in the store, and not in the catalogue.
+  /// Whether its bytes are in the store rather than the catalogue.
   bool is_fetched() const {
     return source == FieldSource::kRaw ||
            ((has_ops() || source == FieldSource::kOnlyRead) &&
@@ -63,15 +63,15 @@ struct FieldChoice {
   std::vector<std::string> names;  ///< In this order; empty for all.
   bool with_ids = false;           ///< Adds `index`, `key` and `valid`.
   bool has_valid = false;          ///< The field `valid` may be named.
-  /// Each batch is one sample: it may have any shape.
+  /// Each batch is one sample, so it may have any shape.
   bool has_batches_of_one = false;
   /// A collate function gets each sample with its own shape.
   bool has_collate = false;
 };
 
-/// Compiles the ops and picks the fields; behind them come the columns that are
-/// only read. If the pictures of a field `image` have sizes of their own,
-/// `image_size` may be named, too.
+/// Compiles the ops and picks the fields; after them come the columns that are
+/// only read. If the pictures of a field `image` have different sizes,
+/// `image_size` may be named too.
 ///
 /// Errors:
 ///   kInvalidArgument  a name that no field has (the message lists those there

@@ -29,7 +29,7 @@ EpochPlan::EpochPlan(const RunContext& context, EpochPlanOptions options)
 
 bool EpochPlan::begin(const std::stop_token& stop) {
   if (dealing_ == nullptr || steps_.count() == 0) return true;
-  // Our own epoch and position, so there is no other error.
+  // Our own epoch and position, so no other error is possible.
   return dealing_->seek(epoch_, steps_.all_ranks(0).begin, stop).has_value();
 }
 
@@ -87,8 +87,8 @@ std::optional<ReadHint> EpochPlan::hint_for_piece(SampleId first) {
   return hint_at(first, order_.position_of(first), order_.size());
 }
 
-// In a block shuffle the window of a sample's block is near enough, and known
-// without an order of its own.
+// In a block shuffle the window of a sample's block is close enough, and is
+// known without a complete order.
 ReadHint EpochPlan::hint_at(SampleId sample, std::uint64_t position,
                             std::uint64_t after) {
   const std::uint64_t begin = context_.first_sample;
@@ -103,7 +103,7 @@ ReadHint EpochPlan::hint_at(SampleId sample, std::uint64_t position,
           .next_use = next};
 }
 
-/// Samples that are taken as soon as they are cached have the next turn always.
+/// Samples that are taken as soon as they are cached always have the next turn.
 void EpochPlan::tell_board() const {
   if (context_.board == nullptr) return;
   const std::uint64_t samples = order_.size();

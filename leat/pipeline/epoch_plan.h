@@ -22,19 +22,19 @@ struct EpochPlanOptions {
   std::uint64_t epoch = 0;
   EpochOrder order;
   Steps steps;
-  /// Says when reads are wanted again; none: they do not say.
+  /// Finds when reads are wanted again; none: hints omit it.
   std::optional<NextUse> next_use = std::nullopt;
-  /// Says which samples are ours where the context's locality deals to holders,
-  /// else it is null.
+  /// Decides which samples are ours if the context's locality deals to holders;
+  /// otherwise null.
   std::unique_ptr<HolderDealing> dealing = nullptr;
-  /// Cached samples come first, within it.
+  /// Moves cached samples first, within its window.
   std::optional<ReadyFirst> ready_first = std::nullopt;
 };
 
 /// Walks the steps of an epoch.
 ///
-/// Threads:  the planner's, but epoch(), order() and steps(), which are any's.
-/// Lifetime: the context outlives it.
+/// Threads: the planner's, except for epoch(), order() and steps(): any.
+/// Lifetime: the context must outlive it.
 class EpochPlan {
  public:
   EpochPlan(const RunContext& context, EpochPlanOptions options);
@@ -45,16 +45,16 @@ class EpochPlan {
 
   /// Brings the dealing to where this run begins. False if stopped on the way.
   bool begin(const std::stop_token& stop);
-  /// Says what this run will read, to jobs that share the cache.
+  /// Announces what this run will read, to jobs that share the cache.
   void tell_board() const;
 
-  /// The positions of our rank in the next step. If cached samples come first,
-  /// the two are asked of positions. REQUIRES: step after step.
+  /// The positions of this rank in the next step. If cached samples come first,
+  /// calls the two with positions. REQUIRES: called for one step after another.
   using IsSo = std::function<bool(std::uint64_t position)>;
   std::vector<std::uint64_t> positions_of(std::uint64_t step,
                                           const IsSo& is_cached,
                                           const IsSo& is_coming);
-  /// The positions that were passed over so far.
+  /// The positions that were skipped so far.
   std::vector<std::uint64_t> left_behind() const;
   bool takes_cached_first() const { return ready_first_.has_value(); }
 
@@ -62,7 +62,7 @@ class EpochPlan {
   std::optional<ReadHint> hint_for(const SampleWork& sample);
   /// The hint for a piece whose first sample this is.
   std::optional<ReadHint> hint_for_piece(SampleId first);
-  /// When the sample is read again, once it has been read now.
+  /// When the sample is read again after this read.
   ReadTurn turn_after(const SampleWork& sample);
 
   std::unique_ptr<HolderDealing> take_dealing() { return std::move(dealing_); }
@@ -79,7 +79,7 @@ class EpochPlan {
   std::optional<NextUse> next_use_;
   std::unique_ptr<HolderDealing> dealing_;
   std::optional<ReadyFirst> ready_first_;
-  /// By row of the batch that is planned, if dealt to holders.
+  /// By row of the planned batch, if dealt to holders.
   std::vector<AccessTime> dealt_next_;
 };
 

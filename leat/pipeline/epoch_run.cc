@@ -1,9 +1,9 @@
-// How a sample travels: plan_batch() reserves and fetch() sends its reads; the
-// last read to come back calls arrive(), which gives the sample to the
-// executor; run_ops() fills its row; finish() counts it, and the last one of a
-// batch makes the batch ready. Every sample that plan() has counted as under
-// way is finished exactly once, whatever fails: that is what the destructor
-// waits for.
+// How a sample travels: plan_batch() reserves memory and fetch() sends its
+// reads; the last read to return calls arrive(), which passes the sample to
+// the executor; run_ops() fills its row; finish() counts it, and the last one
+// of a batch makes the batch ready. Every sample that plan() has counted as
+// started is finished exactly once, whatever fails: the destructor waits for
+// that.
 
 #include "leat/pipeline/epoch_run.h"
 
@@ -143,8 +143,8 @@ EpochRun::BatchRef EpochRun::begin_batch(std::uint64_t step) {
   return batch;
 }
 
-// `planned` counts the rows that somebody else will finish from now on. There
-// is no error once these are all of them: the last one may be reading it.
+// `planned` counts the rows that another thread will finish from now on. Once
+// these are all rows there is no error: the last one may be reading it.
 Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
                                   const std::stop_token& stop) {
   std::size_t learned_rows = 0;
@@ -168,8 +168,8 @@ Result<void> EpochRun::plan_batch(BatchWork& batch, std::size_t& planned,
   return {};
 }
 
-// Fetches rows one after another, before there are slots, until one tells the
-// shapes that only the data knows. Those rows keep their bytes.
+// Before there are slots, fetches rows one after another, until one reveals the
+// shapes that only the data determines. Those rows keep their bytes.
 Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
                                     const std::stop_token& stop) {
   std::optional<Error> why;
@@ -196,7 +196,7 @@ Result<void> EpochRun::learn_shapes(BatchWork& batch, std::size_t& learned_rows,
   return {};
 }
 
-// Answers why it could not be learnt from.
+// Returns the reason if nothing could be learnt from it.
 std::optional<Error> EpochRun::learn_from(const SampleWork& sample) {
   for (std::size_t f = 0; f < context_.fields.size(); ++f) {
     const DeliveredField& field = context_.fields[f];
@@ -233,11 +233,11 @@ void EpochRun::begin_fetch(SampleWork& sample) {
   if (Result<void> sent = fetch(sample); !sent) {
     sample.fail(std::move(sent).error());
   }
-  // Set where a read of its own was sent.
+  // Set if it sent a read of its own.
   const bool has_reads = sample.times.reserved != TimePoint();
   if (!has_reads) sample.times.reserved = SteadyClock().now();
   const TimePoint reserved = sample.times.reserved;
-  // The planner's own share of `pending`: from here the reads decide.
+  // The planner's own share of `pending`: from here on the reads decide.
   if (sample.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     arrive(sample.batch->shared_from_this(), sample,
            has_reads ? SteadyClock().now() : reserved);
@@ -250,7 +250,7 @@ Result<void> EpochRun::fetch(SampleWork& sample) {
     if (field.is_fetched()) {
       const ByteRange range = context_.catalogue.range(field.column, sample.id);
       if (range.is_missing() || range.length_bytes == 0) continue;
-      // Two fields made of one column fetch it once.
+      // Two fields made from one column fetch it once.
       if (!sample.bytes_of(field.column).empty()) continue;
       LEAT_TRY_VOID(records_.fetch(sample, f, range));
     } else if (field.has_ops() || field.source == FieldSource::kOnlyRead) {
@@ -275,7 +275,7 @@ void EpochRun::run_ops(const BatchRef& batch, SampleWork& sample) {
     return;
   }
   if (!needs_thread_) {
-    // Copying a few numbers costs less than waking a thread to do it.
+    // Copying a few numbers costs less than waking a thread for it.
     sample.times.decoded = SteadyClock().now();
     if (Result<void> filled = batch->fill(sample, 0); !filled) {
       sample.fail(std::move(filled).error());

@@ -1,4 +1,4 @@
-// One epoch of one rank: sends what the plan says and delivers in its order.
+// One epoch of one rank: sends the planned reads and delivers in order.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace leat {
 
-/// The planner of one epoch and the batches it has under way.
+/// The planner of one epoch and the batches that it has in preparation.
 ///
-/// The planner walks the steps in order. For each it reserves the batch's
-/// slots, then for each sample its bytes, then sends the reads: memory is given
-/// strictly in plan order, and a read never waits for memory once it is sent.
-/// Reads complete in any order, the executor fills the slots, and batches leave
-/// in strict order.
+/// The planner walks the steps in order. For each step it reserves the batch's
+/// slots, then for each sample its bytes, then sends the reads: memory is
+/// granted strictly in plan order, and a read that was sent never waits for
+/// memory. Reads complete in any order, the executor fills the slots, and
+/// batches leave in strict order.
 ///
-/// Threads:  any; head() and take() one at a time.
-/// Lifetime: the context outlives it. Destruction cancels what is in flight and
-///           returns when the last of it is resolved.
+/// Threads: any; head() and take() one at a time. Lifetime: the context must
+/// outlive it. Destruction cancels what is in flight and
+///           returns when all of it is resolved.
 class EpochRun {
  public:
   EpochRun(const RunContext& context, EpochPlanOptions plan,
@@ -39,7 +39,7 @@ class EpochRun {
   std::uint64_t epoch() const { return plan_.epoch(); }
   const Steps& steps() const { return plan_.steps(); }
 
-  /// From now on all of the epoch may be planned.
+  /// From now on the whole epoch may be planned.
   void adopt() { queue_.adopt(); }
   /// Changes PlanLimits::lookahead.
   void look_ahead(std::uint64_t samples) { queue_.look_ahead(samples); }
@@ -47,18 +47,18 @@ class EpochRun {
   void stop() { stop_.request_stop(); }
 
   using State = BatchQueue::State;
-  /// Waits until the next batch is ready, well or not, or none is left.
+  /// Waits until the next batch is ready, successful or not, or none is left.
   State wait_within(Nanoseconds timeout) { return queue_.wait_within(timeout); }
-  /// The next batch. REQUIRES: wait_within() said kReady.
+  /// The next batch. REQUIRES: wait_within() returned kReady.
   BatchWork& head() { return queue_.head(); }
-  /// Takes the next batch. REQUIRES: wait_within() said kReady.
+  /// Takes the next batch. REQUIRES: wait_within() returned kReady.
   std::shared_ptr<BatchWork> take();
 
-  /// Samples of batches that were begun and not yet taken.
+  /// Samples of batches that have begun and are not taken yet.
   std::uint64_t untaken() const { return queue_.untaken(); }
-  /// True once the planner has sent all that the epoch needs.
+  /// True once the planner has sent all requests of the epoch.
   bool has_planned_all() const { return has_planned_all_; }
-  /// The dealing that it was made with, for the next epoch to go on with.
+  /// The dealing it was made with, for the next epoch to continue.
   /// REQUIRES: has_planned_all().
   std::unique_ptr<HolderDealing> take_dealing() { return plan_.take_dealing(); }
   RunRequests requests() const { return reads_.requests(); }
@@ -81,7 +81,7 @@ class EpochRun {
   void run_ops(const BatchRef& batch, SampleWork& sample);
   void submit(const BatchRef& batch, SampleWork& sample, bool may_wait);
   void run_put_off(const BatchRef& batch);
-  /// When it was finished, by the clock.
+  /// Returns when it was finished, by the clock.
   TimePoint finish(const BatchRef& batch, SampleWork& sample);
 
   const RunContext& context_;

@@ -17,7 +17,7 @@
 
 namespace leat {
 
-/// Bytes fetched once for all the samples of a block; freed when the last of
+/// Bytes fetched once for all samples of a block, and freed when the last of
 /// them has been decoded.
 ///
 /// Threads: any.
@@ -26,7 +26,7 @@ class Piece final : public ReadObserver {
   /// Called once, when the bytes are there or the read has failed.
   using Waiter = std::function<void(const Piece&)>;
 
-  /// `hits` outlives the reads.
+  /// `hits` must outlive the reads.
   Piece(ByteRange range, Reservation reservation, std::uint32_t reads,
         CacheHits* hits)
       : object(range.object),
@@ -42,11 +42,11 @@ class Piece final : public ReadObserver {
   void other_job_awaited(TimePoint from, TimePoint until) override;
   void cache_had(CacheLevel level, std::uint64_t size_bytes) override;
 
-  /// How often its reads were sent again since the last call.
+  /// The number of its reads that were sent again since the last call.
   std::uint64_t take_retries();
-  /// One of its reads came back.
+  /// One of its reads has returned.
   void read_done(Result<void> result);
-  /// Runs `waiter` once the piece is whole: at once if it is already.
+  /// Runs `waiter` once the piece is complete: immediately if it already is.
   void when_done(Waiter waiter);
 
   /// REQUIRES: called from a waiter or later.

@@ -1,4 +1,4 @@
-// Which bytes of a shard are read as one piece.
+// Decides which bytes of a shard are read as one piece.
 #pragma once
 #include <cstdint>
 
@@ -10,19 +10,19 @@ namespace leat {
 
 struct PiecePlan {
   ByteRange range;
-  /// Samples of the epoch that will use it, the first one included.
+  /// Samples of the epoch that will use it, including the first.
   std::uint64_t samples = 0;
 };
 
 /// The part of a block that is read.
 enum class PieceExtent : std::uint8_t {
-  kWhatIsLeft,  ///< Nothing of samples before the first that is asked for, and
+  kWhatIsLeft,  ///< Without the samples before the first that is requested, or
                 ///< after the epoch's last step.
   kWholeBlock,  ///< The same bytes in every epoch.
 };
 
-/// The piece of the block of `first`, which is the first sample of it that the
-/// epoch asks for; `range` is where that one's own bytes lie.
+/// The piece in the block of `first`, the block's first sample that the epoch
+/// requests; `range` is the place of that sample's own bytes.
 /// REQUIRES: context.pieces.
 PiecePlan plan_piece(const RunContext& context, const EpochOrder& order,
                      const Steps& steps, SampleId first, ByteRange range,

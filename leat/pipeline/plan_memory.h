@@ -1,4 +1,4 @@
-// The memory that a planner has asked for and cannot give back by waiting.
+// The memory that a planner holds and cannot free by waiting.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace leat {
 
 /// Reserves in plan order, and refuses a reservation that would wait for
-/// itself: the held bytes come free only when the planner goes on; all others
-/// come free without it.
+/// itself: held bytes are freed only when the planner continues; all others are
+/// freed without it.
 ///
 /// Threads: the planner's.
 class PlanMemory {
  public:
   explicit PlanMemory(MemoryBudget& budget) : budget_(budget) {}
 
-  /// Waits until there is room. `what` is for the error, "the slots of …";
-  /// `remedy` follows "lower the batch size" there.
+  /// Waits until there is room. `what` names the bytes in the error, "the slots
+  /// of …"; `remedy` follows "lower the batch size" there.
   ///
   /// Errors:
   ///   kResourceExhausted  it can never fit beside what is held
@@ -29,12 +29,12 @@ class PlanMemory {
                               std::string_view remedy,
                               const std::stop_token& stop);
 
-  /// Whether reserve() would wait for room, and not refuse.
+  /// Whether reserve() would wait for room instead of refusing.
   bool can_fit(std::uint64_t bytes) const {
     return bytes + held_bytes_ <= budget_.capacity_bytes();
   }
 
-  /// The most that fits beside the held bytes.
+  /// The most that fits besides the held bytes.
   std::uint64_t room_bytes() const {
     return budget_.capacity_bytes() -
            std::min(held_bytes_, budget_.capacity_bytes());

@@ -1,4 +1,4 @@
-// A chain of ops, compiled: from the bytes of a field to an array in a slot.
+// A compiled chain of ops: from the bytes of a field to an array in a slot.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -38,8 +38,8 @@ Result<std::vector<OpSpec>> parse_ops(std::string_view text);
 /// Reads Python's JSON list of {"name": …, "params": {…}}.
 Result<std::vector<OpSpec>> ops_from_json(std::string_view json);
 
-/// All that a random op may depend on, so that threads, world size and resume
-/// never change a pixel.
+/// Everything that a random op may depend on, so that threads, world size and
+/// resume never change a pixel.
 struct SampleRandom {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
@@ -54,18 +54,18 @@ struct SampleInput {
       : encoded(bytes), sample(view) {}
 
   std::span<const std::byte> encoded;  ///< The bytes of its own field.
-  /// The rest of the sample; null where there is none.
+  /// The rest of the sample; null if there is none.
   SampleView* sample = nullptr;
 };
 
-/// The results of a run besides its pixels.
+/// The results of a run apart from its pixels.
 struct RunNotes {
   std::uint32_t decode_warnings = 0;
-  /// How much of the run came after the decoder was done.
+  /// The part of the run after the decoder had finished.
   Nanoseconds transform{0};
 };
 
-/// Memory that one thread uses again and again while running programs.
+/// Memory that a thread reuses for running programs.
 class Scratch;
 struct ScratchDeleter {
   void operator()(Scratch* scratch) const;
@@ -82,7 +82,7 @@ class Program {
   virtual ~Program() = default;
 
   /// The array that run() writes, if it is the same for every sample; nullopt
-  /// if it depends on the sample (a decoded image that nothing resizes).
+  /// if it depends on the sample (a decoded image that is not resized).
   virtual std::optional<TensorSpec> output() const = 0;
 
   /// The array that run() would write for these bytes. Reads headers only.
@@ -99,7 +99,7 @@ class Program {
                            Scratch& scratch, std::span<std::byte> out,
                            RunNotes& notes) const = 0;
 
-  /// The remedy if two samples have different shapes; behind a semicolon in a
+  /// The remedy if two samples have different shapes; follows a semicolon in a
   /// message.
   virtual std::string remedy() const = 0;
 
@@ -118,17 +118,17 @@ struct CutChain;     // cut.h
 struct OutputField {
   std::string name;
   std::size_t source = 0;  ///< A field of the catalogue.
-  /// At most one of the two; if there is none, it is as in the source.
+  /// At most one of the two; if neither is set, the field is as in the source.
   std::shared_ptr<const Program> program;
   std::shared_ptr<const ValueProgram> value_program;
-  /// The same in two halves, if it can be cut; else null.
+  /// The same in two halves, if it can be cut; otherwise null.
   std::shared_ptr<const CutChain> cut_chain = nullptr;
   /// Other fields of the catalogue that its program reads.
   std::vector<std::size_t> also_read = {};
 };
 
 /// Decides what each op works on and compiles the chains. The outputs are the
-/// catalogue's fields in order, each op's `to` in the place of its `field`.
+/// catalogue's fields in order, with each op's `to` replacing its `field`.
 ///
 /// Errors:
 ///   kInvalidArgument  an unknown op or parameter, a field that is not there or

@@ -11,8 +11,8 @@
 
 namespace leat {
 
-/// Makes the record of a column, and offers it to the cache. No error here is
-/// one of the sample: its bytes are kept, and the whole chain runs on them.
+/// Makes the record of a column and offers it to the cache. An error here never
+/// fails the sample: its bytes are kept, and the whole chain runs on them.
 ///
 /// Threads: one of the executor's, for one sample.
 class RecordMaker {
@@ -21,9 +21,9 @@ class RecordMaker {
               std::size_t thread)
       : context_(context), slots_(slots), random_(random), thread_(thread) {}
 
-  /// Makes the record of a column that is to have one.
+  /// Makes the record of a column that should have one.
   void make(SampleWork& sample, SampleWork::Fetched& fetched);
-  /// Says what a sample that was tried in both forms has cost.
+  /// Reports the costs of a sample that was tried in both forms.
   static void end_trial(RecordWork& work);
 
  private:
@@ -41,7 +41,7 @@ class RecordMaker {
   const std::size_t thread_;
 };
 
-/// Counts what the ops behind the cut take of a core, for a trial; null: none.
+/// Measures the core time of the ops behind the cut, for a trial; null: none.
 class RestTimer {
  public:
   explicit RestTimer(FormTrial* trial);

@@ -1,4 +1,4 @@
-// A stage around the reads of a run, where a cache keeps what was made of them.
+// A stage around the reads of a run, if a cache keeps decoded samples.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,22 +13,22 @@
 
 namespace leat {
 
-/// Fetches the columns of samples, as bytes or, where a cache has it, as a
-/// record. Bytes that are to become a record come with the room for one.
+/// Fetches the columns of samples, as bytes or, if a cache has one, as a
+/// record. Bytes that will become a record come with the room for it.
 ///
-/// Whether there is a record the index of the tier says at once, so it is known
-/// what to reserve: for a record that is there, as much as it or the bytes
-/// take, for the bytes come into the same place should it turn out to be bad;
-/// for one that is to be made, the bytes and the record.
+/// The tier's index tells immediately whether there is a record, so the memory
+/// needed is known: for a record that exists, as much as it or the bytes take,
+/// since the bytes replace it if it turns out to be bad; for one that will be
+/// made, the bytes and the record.
 ///
-/// Threads:  the planner's.
-/// Lifetime: the others outlive it, and it every read it sent.
+/// Threads: the planner's. Lifetime: the others must outlive it, and it must
+/// outlive its reads.
 class RecordReads {
  public:
   RecordReads(const RunContext& context, EpochPlan& plan, SampleReads& reads,
               BatchQueue& queue, std::stop_token stop);
 
-  /// Puts a column on its way. REQUIRES and errors: as SampleReads::fetch()
+  /// Starts fetching a column. REQUIRES and errors: as SampleReads::fetch()
   Result<void> fetch(SampleWork& sample, std::size_t field, ByteRange range);
 
   /// Whether a cache has all that is read of the sample at a position.

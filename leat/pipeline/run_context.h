@@ -33,9 +33,9 @@ enum class OnError : std::uint8_t {
   kSubstitute,  ///< The next good sample of the same batch takes its place.
 };
 
-/// The shapes and types of fields that only the data tells: the first sample
-/// decides, and every other one must agree. For a field whose values are joined
-/// (value_rows.h) it is the type alone.
+/// The shapes and types of fields that only the data determines: the first
+/// sample decides, and every other must agree. For a field whose values are
+/// joined (value_rows.h) only the type is learnt.
 ///
 /// Threads: any.
 class LearnedShapes {
@@ -55,18 +55,18 @@ class LearnedShapes {
   std::vector<std::pair<std::size_t, Shape>> shapes_ LEAT_GUARDED_BY(mutex_);
 };
 
-/// Ranges of twice this and more are read in parts, each at least this long.
+/// Ranges of at least twice this are read in parts, each at least this long.
 inline constexpr std::uint64_t kUsualPartBytes = 8 << 20;
 
-/// Reads of at least `part_bytes`, and of less than twice that, with similar
-/// lengths: all but the last round up.
+/// Reads of at least `part_bytes` and less than twice that, of similar lengths:
+/// all but the last round up.
 constexpr std::uint32_t reads_for(std::uint64_t length_bytes,
                                   std::uint64_t part_bytes) {
   return static_cast<std::uint32_t>(
       std::max<std::uint64_t>(length_bytes / part_bytes, 1));
 }
 
-/// How long parts are: a tuner may change that while ranges are read, each of
+/// The length of parts: a tuner may change it while ranges are read, each of
 /// which asks once. Threads: any.
 class PartBytes {
  public:
@@ -80,10 +80,10 @@ class PartBytes {
   std::atomic<std::uint64_t> bytes_ = kUsualPartBytes;
 };
 
-/// Borrowed by every EpochRun of a loader; all of it outlives them.
+/// Borrowed by every EpochRun of a loader; all of it must outlive them.
 struct RunContext {
   Store& store;
-  std::string prefix;  ///< In front of every key of the catalogue.
+  std::string prefix;  ///< Precedes every key of the catalogue.
   const Catalogue& catalogue;
   const std::vector<DeliveredField>& fields;
   /// Null unless shards are read in pieces.
@@ -97,11 +97,11 @@ struct RunContext {
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
   const PartBytes& part_bytes;
-  /// Null where no cache keeps samples decoded.
+  /// Null if no cache keeps samples decoded.
   DecodedForm* decoded = nullptr;
-  /// Null where there is no cache on this node.
+  /// Null if this node has no cache.
   const RecordCache* cached = nullptr;
-  /// Null unless jobs that share the cache tell each other what they will read.
+  /// Null unless jobs that share the cache announce what they will read.
   UseBoard* board = nullptr;
 
   /// How the samples of a step are dealt to ranks.
@@ -109,20 +109,20 @@ struct RunContext {
   /// The ranks that share the cache of this rank.
   RankRun readers = {};
 
-  /// Samples of the dataset in front of those of the catalogue, if that is of a
-  /// part of it: ids and positions count through the whole, and so do steps.
+  /// The number of the dataset's samples before those of the catalogue, if that
+  /// covers a part of it: ids, positions and steps are those of the whole.
   std::uint64_t first_sample = 0;
   std::uint64_t first_step = 0;
 
   std::uint64_t seed = 0;
-  /// Random ops draw by the position in the epoch, not by the sample, which
+  /// Random ops draw by the position in the epoch instead of the sample, which
   /// may come several times.
   bool draws_by_position = false;
   OnError on_error = OnError::kRaise;
   bool has_hashes = true;
   bool checks_etags = true;
 
-  /// Asked once for each range: it may change.
+  /// Called once for each range, since the result may change.
   std::uint32_t reads_for(std::uint64_t length_bytes) const {
     return leat::reads_for(length_bytes, part_bytes.now());
   }

@@ -24,7 +24,7 @@ struct RunRequests {
   std::uint64_t sent = 0;     ///< To the store; each read counted once.
   std::uint64_t retried = 0;  ///< Sent again after a failure.
   std::uint64_t bytes = 0;    ///< Asked of the store.
-  std::uint64_t misses = 0;   ///< Reads that no cache had an answer to.
+  std::uint64_t misses = 0;   ///< Reads that no cache could answer.
   // Reads that a cache answered instead.
   std::uint64_t ram_hits = 0;
   std::uint64_t disk_hits = 0;
@@ -42,46 +42,46 @@ struct RunRequests {
 class SampleReads {
  public:
   using Done = std::function<void(Result<void>)>;
-  /// Called when the last read of a sample is back: any thread.
+  /// Called when the last read of a sample has returned: any thread.
   using Arrive = std::function<void(const std::shared_ptr<BatchWork>&,
                                     SampleWork&, TimePoint)>;
 
   SampleReads(const RunContext& context, EpochPlan& plan, std::stop_token stop,
               Arrive arrive);
 
-  /// Reads the bytes of a field, by themselves or with a piece's. REQUIRES: the
-  /// column is neither missing nor empty, and not on its way.
+  /// Reads the bytes of a field, alone or with a piece's. REQUIRES: the column
+  /// is neither missing nor empty, and not being fetched.
   ///
   /// Errors: as PlanMemory::reserve()
   Result<void> fetch(SampleWork& sample, std::size_t field, ByteRange range);
-  /// Takes the bytes out of a piece, which is read if it was not.
+  /// Takes the bytes from a piece, which is read if it was not.
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
                                 ByteRange range);
-  /// Whether it does. A piece is of one object: fields that lie in others are
-  /// read by themselves.
+  /// Whether it does. A piece belongs to one object: fields in other objects
+  /// are read alone.
   bool shares_piece(const SampleWork& sample, ByteRange range) const;
-  /// Every field of the sample was planned.
+  /// Call when every field of the sample was planned.
   void release_piece(const SampleWork& sample);
-  /// Nothing more will be planned.
+  /// Call when nothing more will be planned.
   void release_pieces() { pieces_.clear(); }
 
   /// Errors: as PlanMemory::reserve()
   Result<Reservation> reserve(std::uint64_t bytes, std::string_view what);
   bool can_fit(std::uint64_t bytes) const { return memory_.can_fit(bytes); }
   std::uint64_t room_bytes() const { return memory_.room_bytes(); }
-  /// Bytes that the planner cannot give back by waiting: see PlanMemory. Pieces
-  /// that it shares out are among them.
+  /// Bytes that the planner cannot free by waiting: see PlanMemory. Pieces that
+  /// it shares out are among them.
   void hold(std::uint64_t bytes) { memory_.hold(bytes); }
   void let_go(std::uint64_t bytes) { memory_.let_go(bytes); }
   std::uint64_t held_bytes() const { return memory_.held_bytes(); }
-  /// The memory of a batch goes on by itself; the pieces are for others too.
+  /// The batch's memory is freed without the planner; pieces serve others too.
   void let_go_of_batch();
 
   /// Calls `done` once for each of the `reads`.
   void send(ByteRange range, std::uint32_t reads, std::span<std::byte> into,
             ReadObserver* observer, std::optional<ReadHint> hint,
             const Done& done);
-  /// A read of the sample's own calls this when it is done.
+  /// For a read of the sample's own to call when it is done.
   Done arrival_of(SampleWork& sample) const;
 
   CacheHits& hits() { return hits_; }
@@ -94,8 +94,8 @@ class SampleReads {
     std::shared_ptr<Piece> piece;
     std::uint64_t samples_left;  // Not yet planned.
   };
-  /// Padding repeats samples whose pieces are long gone: it reads them by
-  /// themselves.
+  /// Padding repeats samples whose pieces are long gone, so it reads them
+  /// alone.
   bool takes_pieces(const SampleWork& sample) const {
     return context_.pieces != nullptr && sample.is_valid;
   }

@@ -1,4 +1,4 @@
-// A program's view of its sample besides the bytes of its own field.
+// A program's view of its sample apart from the bytes of its own field.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,10 +21,10 @@ class SampleView {
 
   /// The bytes of a column of the catalogue; empty if there are none.
   virtual std::span<const std::byte> bytes_of(std::size_t column) const = 0;
-  /// The decoded record of a column; empty where there is none.
+  /// The decoded record of a column; empty if there is none.
   virtual std::span<const std::byte> record_of(std::size_t column) const = 0;
 
-  /// A field as an op finds it that works on several fields at once.
+  /// A field as seen by an op that works on several fields at once.
   struct Met {
     std::size_t op_index = 0;
     std::string_view op;
@@ -35,8 +35,8 @@ class SampleView {
   /// Says so. Errors: kCorrupt: another field came there with another size.
   Result<void> meet(Met met);
 
-  /// The values that a program made for several fields of the sample, until
-  /// each has taken its own. Null: it has not run.
+  /// The values that a program made for several fields of the sample, kept
+  /// until each field has taken its own. Null: it has not run.
   std::vector<Value>* made_by(const void* program);
   std::vector<Value>& keep(const void* program, std::vector<Value> values);
 

@@ -1,4 +1,4 @@
-// One row of a batch on its way.
+// One row of a batch in preparation.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -25,12 +25,12 @@ class BatchWork;
 
 /// One row of a batch, from its plan to its slot.
 ///
-/// Threads: the planner until its reads are sent; then whichever thread brings
+/// Threads: the planner until its reads are sent; then the thread that brings
 /// its last byte; then one thread of the executor.
 class SampleWork final : public ReadObserver, public SampleView {
  public:
-  /// The bytes of one column of the catalogue; in a buffer, a piece or the slot
-  /// itself. All fields that are made of it share them.
+  /// The bytes of one column of the catalogue, in a buffer, a piece or the slot
+  /// itself. All fields made from the column share them.
   struct Fetched {
     std::size_t column = 0;
     Buffer buffer;
@@ -46,9 +46,9 @@ class SampleWork final : public ReadObserver, public SampleView {
   void peer_asked(TimePoint from, TimePoint until) override;
   void other_job_awaited(TimePoint from, TimePoint until) override;
   void cache_had(CacheLevel level, std::uint64_t bytes) override;
-  /// Takes over when a piece that it waits for has waited.
+  /// Adds the wait of a piece that this sample waited for.
   void waited_with(const Piece& piece);
-  /// How often its own reads were sent again.
+  /// The number of its own reads that were sent again.
   std::uint64_t retries() const;
 
   /// Keeps the first failure.
@@ -61,7 +61,7 @@ class SampleWork final : public ReadObserver, public SampleView {
   bool is_valid = true;
   std::uint64_t position = 0;  ///< In the epoch; past its end for padding.
   std::uint64_t order = 0;
-  /// From the running epoch on; for jobs that share the cache.
+  /// Counted from the running epoch; for jobs that share the cache.
   ReadTurn next_turn = 0;
   bool is_to_make = false;  ///< A record, of it; see BatchQueue.
   std::vector<Fetched> fetched;
@@ -69,9 +69,9 @@ class SampleWork final : public ReadObserver, public SampleView {
   std::span<const std::byte> bytes_of(std::size_t column) const override;
   /// Null unless the sample is tried in both forms.
   FormTrial* trial_of(std::size_t column) const;
-  /// The decoded record of a column; empty where there is none.
+  /// The decoded record of a column; empty if there is none.
   std::span<const std::byte> record_of(std::size_t column) const override;
-  /// Reads that have not come back, and one while the planner still sends.
+  /// Reads that have not returned, plus one while the planner is sending.
   std::atomic<std::uint32_t> pending = 1;
   SampleTimes times;
   CacheHits* hits = nullptr;  ///< The hits of the epoch; set by the planner.

@@ -7,8 +7,8 @@
 namespace leat {
 
 /// The memory of one field of one batch. Shared by the batch and by every view
-/// that Python makes of it; when the last one dies, on any thread, it goes back
-/// to its pool, even if the loader is gone by then.
+/// that Python makes of it. When the last one is destroyed, on any thread, the
+/// memory returns to its pool, even if the loader is gone by then.
 class Slot {
  public:
   virtual ~Slot() = default;

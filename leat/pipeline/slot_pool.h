@@ -1,4 +1,4 @@
-// Memory for batches, used again once nobody looks at it.
+// Memory for batches, reused once nobody reads it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace leat {
 
-/// Hands out slots and keeps a few that came back.
+/// Hands out slots and keeps a few that were returned.
 ///
 /// Never waits: a user who keeps batches gets fresh memory, which is counted.
 ///
@@ -17,7 +17,7 @@ namespace leat {
 /// Lifetime: its slots may outlive it.
 class SlotPool {
  public:
-  /// Keeps at most `keep_bytes` of slots that nobody uses.
+  /// Keeps at most `keep_bytes` in unused slots.
   SlotPool(std::uint64_t keep_bytes, std::shared_ptr<Metrics> metrics);
   ~SlotPool();
   SlotPool(const SlotPool&) = delete;

@@ -1,4 +1,4 @@
-// The shape and type of a batch slot's content.
+// The shape and type of the content of a batch slot.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,10 +31,10 @@ std::size_t size_bytes_of(DType dtype);
 /// NumPy's name: "uint8", "float32", …; "bfloat16", which is ml_dtypes'.
 std::string_view to_string(DType dtype);
 
-/// The type of that name; nullopt if there is none.
+/// The type with that name; nullopt if there is none.
 std::optional<DType> dtype_named(std::string_view name);
 
-/// One sample's array: without the batch dimension.
+/// One sample's array, without the batch dimension.
 struct TensorSpec {
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape;

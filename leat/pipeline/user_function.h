@@ -1,4 +1,4 @@
-// A function of the user's in a chain of ops.
+// A user's function in a chain of ops.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace leat {
 
-/// The argument of a function. Lent for the call.
+/// The argument of a function. Borrowed for the call.
 struct FunctionInput {
   enum class Kind : std::uint8_t {
-    kBytes,  ///< A field as it is stored.
-    kArray,  ///< The array that ops made, in C order, of `spec`.
+    kBytes,  ///< A field as stored.
+    kArray,  ///< The array that ops made, in C order, described by `spec`.
     kText,   ///< UTF-8.
   };
   Kind kind = Kind::kBytes;
@@ -24,27 +24,27 @@ struct FunctionInput {
   TensorSpec spec;  ///< For kArray.
 };
 
-/// Makes one value of one sample.
+/// Makes one value from one sample.
 ///
-/// Threads: call() by several at once.
+/// Threads: several may use call() at a time.
 class UserFunction {
  public:
   virtual ~UserFunction() = default;
 
-  /// Its draws are a function of `random` alone, if it keeps what Leat
+  /// Its draws depend on `random` alone, if it keeps Leat's
   /// promises.
   ///
-  /// Errors: its own; kCorrupt says that the sample is bad, anything else that
-  /// the function is.
+  /// Errors: its own; kCorrupt means that the sample is bad, any other that the
+  /// function is.
   virtual Result<Value> call(const FunctionInput& input,
                              const SampleRandom& random) const = 0;
 
-  /// As call(), with a value of each of several fields; makes as many.
+  /// As call(), with one value of each of several fields; returns as many.
   virtual Result<std::vector<Value>> call_joint(
       std::span<const FunctionInput> inputs, const SampleRandom& random) const;
 
-  /// Time that callers waited, before it ran, for a lock that lets one call
-  /// run at a time (such as Python's), summed over threads. Only grows.
+  /// The time that callers waited before it ran for a lock that lets only one
+  /// call run (such as Python's), summed over threads. Only grows.
   virtual Nanoseconds waited_for_lock() const { return Nanoseconds(0); }
 };
 

@@ -1,4 +1,4 @@
-// The memory of values whose sizes only their bytes tell.
+// The memory of values whose sizes only their bytes determine.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace leat {
 
 /// The memory that the values of one batch need, row by row, and the memory
-/// there is for them: at first a guess, before anything was fetched.
+/// available for them: at first a guess, before anything was fetched.
 ///
 /// More is taken from the budget if it is free at once. Nobody waits for it: a
 /// row that would have to wait is put off until its batch is the next to be
@@ -27,14 +27,14 @@ class ValueRoom {
   enum class Found : std::uint8_t {
     kYes,
     kNotNow,
-    kTooMuch,  ///< It is more than the whole budget.
+    kTooMuch,  ///< More than the whole budget.
   };
   /// Counts a row's value, of `spec`, which is then joined with the others.
   Found find(std::size_t field, const TensorSpec& spec, Joining joining,
              const PadRule& pad_rule, MemoryBudget& budget);
 
   std::uint64_t needed_bytes() const;
-  /// Gives back what was taken beyond the guess.
+  /// Returns what was taken beyond the guess.
   void release();
 
  private:

@@ -14,7 +14,7 @@
 
 namespace leat {
 
-/// How the values of a field come together.
+/// How the values of a field are joined.
 struct JoinRule {
   Joining joining = Joining::kStack;
   PadRule pad = {};  ///< For kPadded.
@@ -22,11 +22,11 @@ struct JoinRule {
   std::string remedy = {};
 };
 
-/// The length that `most`, of heights (0) or widths (1), is padded to.
+/// The length to which `most`, of heights (0) or widths (1), is padded.
 std::int64_t padded_side(std::int64_t most, const PadRule& rule,
                          std::size_t axis);
 
-/// Threads: put(), bytes() and shape() any, each for a row of its own; the rest
+/// Threads: put(), bytes() and shape() any, for different rows; the rest
 /// one,
 ///          after all of them.
 class ValueRows {
@@ -36,13 +36,13 @@ class ValueRows {
   }
 
   void put(std::size_t row, Value value) { rows_[row] = std::move(value); }
-  /// As they stand in the batch. REQUIRES: put(row) was called.
+  /// The bytes as they are in the batch. REQUIRES: put(row) was called.
   std::span<const std::byte> bytes(std::size_t row) const;
   /// Its shape; that of a text is empty. REQUIRES: put(row) was called.
   std::span<const std::int64_t> shape(std::size_t row) const;
   /// The height and width of each picture, as rows of `into`: int64, (rows, 2).
   /// REQUIRES: every row has a value.
-  /// Errors: kInvalidArgument: it is none; names its key
+  /// Errors: kInvalidArgument: it is not a picture; names its key
   Result<void> write_sizes(
       std::size_t height_at,
       const std::function<std::string(std::size_t)>& key_of,
@@ -56,8 +56,8 @@ class ValueRows {
   /// The name of a row in a message: its key.
   using KeyOf = std::function<std::string(std::size_t row)>;
 
-  /// Puts all values together into `into`. The first batch of a loader decides
-  /// about the type, in `learned` under `field`; the first row about the rest.
+  /// Joins all values into `into`. The first batch of a loader determines the
+  /// type, in `learned` under `field`; the first row determines the rest.
   ///
   /// REQUIRES: every row has a value.
   /// Errors:
