@@ -27,8 +27,8 @@ struct PublishedPlace {
 /// Opens the catalogue beside the data; nullopt if there is none, or if
 /// `options` reject its age or its classes. Blocks.
 ///
-/// `was_refused` is set if the store did not answer, because there is none or
-/// because of the credentials, or if it was not asked. May be null.
+/// `was_refused` is set if the store refused to answer, because there is none
+/// or because of the credentials, or if it was not asked. May be null.
 /// Errors: as Store::read; kCorrupt if it is damaged, with the remedy
 Result<std::optional<OpenedCatalogue>> find_published(
     const PublishedPlace& place, const CatalogueOptions& options,
