@@ -29,7 +29,7 @@ class CacheHits {
     return decoded_[static_cast<std::size_t>(level)].load(
         std::memory_order_acquire);
   }
-  /// The number of reads that were answered.
+  /// The number of sent reads that a cache answered.
   std::uint64_t total() const {
     return of(CacheLevel::kRam) + of(CacheLevel::kDisk) + of(CacheLevel::kPeer);
   }

@@ -12,8 +12,8 @@
 
 namespace leat {
 
-/// Compiles `ops`, the first of which is a DecodeImageOp. `field` is the name
-/// behind it: random draws depend on it.
+/// Compiles `ops`, the first of which is a DecodeImageOp. `field` is its name
+/// after decoding: random draws depend on it.
 ///
 /// Errors:
 ///   kInvalidArgument  an op that cannot come where it is; the message says
@@ -21,24 +21,24 @@ namespace leat {
 Result<std::shared_ptr<const Program>> compile_image_program(
     std::vector<Op> ops, const std::string& field);
 
-/// The longest side of pixels that are there already.
+/// The longest side of an image that is given as pixels.
 inline constexpr std::int64_t kMostPixelsSide = 65535;
 
-/// The ops of an image on pixels that are there already.
+/// The ops of an image, applied to given pixels.
 ///
 /// Threads: any, each with its own Scratch; it never changes.
 class PixelsProgram {
  public:
   virtual ~PixelsProgram() = default;
 
-  /// The array that run() makes of one of `spec`.
+  /// The array that run() makes from one of this `spec`.
   ///
   /// Errors:
   ///   kInvalidArgument  it is no image of the type, layout and mode that
   ///                     compile_pixels_program() was told
   virtual Result<TensorSpec> output_for(const TensorSpec& spec) const = 0;
 
-  /// As Program::drawn(). Errors: as output_for()
+  /// See Program::drawn(). Errors: as output_for()
   virtual Result<std::string> drawn(const TensorSpec& spec,
                                     const SampleRandom& random) const = 0;
 
@@ -50,9 +50,9 @@ class PixelsProgram {
                            std::span<std::byte> out, RunNotes& notes) const = 0;
 };
 
-/// Compiles ops that work on images of `decode`'s mode, which are there in the
-/// layout `given`; they give `decode`'s. `how` they came is said of those that
-/// do not fit. Errors: as compile_image_program()
+/// Compiles ops that work on images of `decode`'s mode, given in the layout
+/// `given`; they produce `decode`'s. `how` describes their origin, in errors
+/// about those that do not fit. Errors: as compile_image_program()
 Result<std::shared_ptr<const PixelsProgram>> compile_pixels_program(
     const DecodeImageOp& decode, std::vector<Op> ops, const std::string& field,
     PixelLayout given, std::string_view how = "a function gave");

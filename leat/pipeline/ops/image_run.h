@@ -1,4 +1,4 @@
-// One image on its way through one program.
+// Runs one image through one program.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ struct ImageRunRequest {
   bool are_pixels = false;
 };
 
-/// The size after EXIF orientation was applied, if it shall be.
+/// The size after EXIF orientation, if that should be applied.
 PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode);
 
 /// How far the decoder may reduce a JPEG before the first step of `plan`, which
@@ -31,8 +31,8 @@ PixelSize upright_size(const ImageHeader& header, const DecodeImageOp& decode);
 std::uint32_t shrink_log2_of(const ImageHeader& header, const Geometry& plan,
                              const DecodeImageOp& decode);
 
-/// Decodes, resizes, mirrors and writes the array into `out`, keeping as little
-/// as possible in memory: rows are resized along x as they are decoded, and
+/// Decodes, resizes, mirrors and writes the array into `out`, with as little
+/// memory as possible: rows are resized along x as they are decoded, and
 /// written as soon as they are blended along y.
 Result<void> run_image(const ImageRunRequest& request, Scratch& scratch,
                        std::span<std::byte> out, RunNotes& notes);

@@ -1,4 +1,4 @@
-// The makers of the ops that augment; make_op() asks them.
+// Makes the parameters of augmenting ops, for make_op().
 #pragma once
 #include <optional>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace leat {
 
-/// Nothing if `name` is none of theirs. Errors are the reader's.
+/// Nothing if `name` is not one of them. Errors are the reader's.
 std::optional<OpParams> make_augment_params(std::string_view name,
                                             ParamReader& params);
 

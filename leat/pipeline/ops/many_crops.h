@@ -1,4 +1,4 @@
-// FiveCrop and TenCrop: several arrays of one picture, one behind the other.
+// FiveCrop and TenCrop: several arrays from one picture, one after another.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace leat {
 
-/// A program that also works on pixels that are there: interleaved bytes.
+/// A program that also works on given pixels: interleaved bytes.
 class SizedProgram : public Program {
  public:
   virtual Result<TensorSpec> output_of_pixels(PixelSize size) const = 0;
 
-  /// As drawn(), for pixels that are there.
+  /// As drawn(), for given pixels.
   virtual std::string drawn_for_pixels(PixelSize size,
                                        const SampleRandom& random) const = 0;
 
@@ -31,10 +31,10 @@ std::shared_ptr<const SizedProgram> make_many_crops(
     std::shared_ptr<const SizedProgram> before, BeforeCrops what,
     std::vector<std::shared_ptr<const SizedProgram>> views);
 
-/// The ops of the views of `crops`, which stands at `at` in `ops`: the crop of
-/// each and the ops behind it, and `decode` before them.
+/// The ops of the views of `crops`, which is at `at` in `ops`: each view's crop
+/// and the ops behind it, with `decode` before them.
 ///
-/// Errors: kInvalidArgument: an op behind it that is not normalize or cast
+/// Errors: kInvalidArgument: an op behind it other than normalize or cast
 Result<std::vector<std::vector<Op>>> ops_of_views(const std::vector<Op>& ops,
                                                   std::size_t at,
                                                   const DecodeImageOp& decode);

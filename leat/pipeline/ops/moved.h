@@ -1,11 +1,11 @@
-// Boxes and points on their way through a geometry.
+// Moves boxes and points through a geometry.
 #pragma once
 #include "leat/pipeline/ops/geometry.h"
 
 namespace leat {
 
-/// In pixels from the top left corner of a picture, as all lengths here: the
-/// first pixel reaches from 0 to 1.
+/// In pixels from the top left corner of a picture, like all lengths here: the
+/// first pixel extends from 0 to 1.
 struct Point {
   double x = 0;
   double y = 0;
@@ -22,17 +22,17 @@ struct Box {
   double area() const { return width() * height(); }
 };
 
-/// The rest of a box in the picture that a geometry makes.
+/// The remaining part of a box in the picture that a geometry makes.
 struct MovedBox {
   Box box;             ///< Within it.
-  double visible = 1;  ///< The share of its area that no crop cut off.
+  double visible = 1;  ///< The share of its area that was not cropped.
 };
 MovedBox moved(const Geometry& geometry, const Box& box);
 
-/// A point is a pixel: mirrored, the first one is the last.
+/// A point is a pixel: after mirroring, the first one is the last.
 struct MovedPoint {
   Point point;             ///< May lie outside.
-  bool is_visible = true;  ///< No crop cut it off.
+  bool is_visible = true;  ///< It was not cropped.
 };
 MovedPoint moved(const Geometry& geometry, const Point& point);
 

@@ -1,4 +1,4 @@
-// The ops with their parameters, checked.
+// The ops with their checked parameters.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -45,8 +45,8 @@ struct DecodeImageOp {
   ExifOrientation exif_orientation = ExifOrientation::kApply;
   DctScaling dct_scaling = DctScaling::kAllowed;
   std::uint64_t max_pixels = kDefaultMaxPixels;
-  bool cuts_depth = false;  ///< Takes the upper 8 bits of 16.
-  bool is_ragged = false;   ///< Pictures come with sizes of their own.
+  bool cuts_depth = false;  ///< Keeps the upper 8 bits of 16.
+  bool is_ragged = false;   ///< Pictures keep their own sizes.
   // For kLabels.
   DType label_dtype = DType::kUint8;  ///< Or kInt64.
   std::uint8_t ignore_index = 255;    ///< The value outside the picture.
@@ -86,7 +86,7 @@ struct Padding {
 
 struct PadOp {
   Padding padding;
-  PixelSize least;  ///< 0 by 0, or: at least this large, the picture central.
+  PixelSize least;  ///< 0 by 0, or a minimum size with the picture centred.
   FillColour fill = {0, 0, 0};
 };
 
@@ -96,7 +96,7 @@ struct RandomCropOp {
   FillColour fill = {0, 0, 0};
 };
 
-/// Each drawn from its bounds; those of hue are around 0, the others around 1.
+/// Each is drawn from its bounds; hue's are around 0, the others' around 1.
 struct ColorJitterOp {
   std::array<double, 2> brightness = {1, 1};
   std::array<double, 2> contrast = {1, 1};
@@ -107,11 +107,11 @@ struct ColorJitterOp {
 struct NormalizeOp {
   std::vector<double> mean;  ///< One number, or one for each channel.
   std::vector<double> std;   ///< As many, none of them 0.
-  /// None: the float type that there is, else float32.
+  /// None: the present float type, or float32.
   std::optional<DType> dtype;
 };
 
-/// Made to fit into `size`, its proportions kept, and padded on both sides.
+/// Scales a picture to fit into `size`, in proportion, and pads both sides.
 struct LetterboxOp {
   PixelSize size;
   FillColour fill = {114, 114, 114};
@@ -123,7 +123,7 @@ struct ManyCropsOp {
   PixelSize size;
   bool is_mirrored_too = false;
   bool is_mirrored_vertically = false;
-  std::uint32_t view = 0;  ///< Which of them: set where they are made.
+  std::uint32_t view = 0;  ///< Which of them; set where they are made.
 };
 /// The four corners and the middle.
 inline constexpr std::uint32_t kCropPlaces = 5;
@@ -147,7 +147,7 @@ struct ParseTextOp {};
 
 struct ParseJsonOp {
   JsonPath path;
-  std::optional<DType> dtype;  ///< For numbers; none: as they are written.
+  std::optional<DType> dtype;  ///< For numbers; none: as written.
   bool takes_text = true;
   bool takes_numbers = true;
   Joining joining = Joining::kStack;
@@ -167,7 +167,7 @@ struct ParseBoxesOp {
   std::optional<JsonRowsPath> labels;  ///< One for each box.
   std::string labels_to;               ///< The name of their field.
   double min_size = 1;        ///< Pixels of a side; smaller ones are dropped.
-  double min_visibility = 0;  ///< The share of the area that has to be left.
+  double min_visibility = 0;  ///< The least share of the area that must remain.
 };
 
 struct ParseKeypointsOp {
@@ -178,7 +178,7 @@ struct ParseKeypointsOp {
 struct FunctionOp {
   std::shared_ptr<const UserFunction> function;
   Joining joining = Joining::kStack;
-  /// For an op on several fields, which is in the chain of each.
+  /// For an op on several fields, which is part of each one's chain.
   std::vector<std::string> fields;
   bool draws = false;
 };
@@ -209,26 +209,26 @@ using OpParams =
                  RandomAffineOp, RandAugmentOp, AutoAugmentOp,
                  TrivialAugmentWideOp, AugMixOp, LetterboxOp, ManyCropsOp>;
 
-/// An op that passed all checks which need no field.
+/// An op that passed all checks that need no field.
 struct Op {
-  std::string name;       ///< As the user spells it: "random_resized_crop".
+  std::string name;       ///< In the user's spelling: "random_resized_crop".
   std::size_t index = 0;  ///< Its position in the user's list.
   std::string field;      ///< Empty: see compile_ops().
-  std::string to;         ///< Empty: as `field`.
+  std::string to;         ///< Empty: same as `field`.
   OpParams params;
-  /// Draws for each field by itself, and need not move all that belong
+  /// Draws for each field separately, and need not move all fields that belong
   /// together.
   bool is_independent = false;
 
   // For an op in the chain of a field (see chains.h): the field whose draws it
   // uses, as a hash; none: its chain's.
   std::optional<std::uint64_t> drawn_for = std::nullopt;
-  /// Whether all fields have to be of one size there.
+  /// Whether all fields must have the same size there.
   bool meets_siblings = false;
 };
 
-/// Whether it begins a chain: it reads a field of bytes. All others work on a
-/// decoded image, but for FunctionOp, which takes what it finds.
+/// Whether it begins a chain by reading a field of bytes. All others work on a
+/// decoded image, except for FunctionOp, which accepts anything.
 bool opens_chain(const Op& op);
 
 /// Checks the parameters against op_table.h.

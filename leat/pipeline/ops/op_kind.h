@@ -8,11 +8,11 @@ namespace leat {
 
 enum class OpKind : std::uint8_t {
   kReads,           ///< Begins a chain.
-  kGeometry,        ///< Moves pixels, by its parameters alone.
-  kRandomGeometry,  ///< Moves pixels as it draws.
+  kGeometry,        ///< Moves pixels, determined by its parameters alone.
+  kRandomGeometry,  ///< Moves pixels at random.
   kColour,          ///< Changes the values of pixels.
-  kNumbers,         ///< Makes numbers of another type of them.
-  kBatch,           ///< Says how the pictures of a batch come together.
+  kNumbers,         ///< Changes the type of the numbers.
+  kBatch,           ///< Decides how the pictures of a batch are joined.
   kFunction,        ///< A user's function, with any effect.
 };
 
@@ -23,10 +23,10 @@ inline bool moves_pixels(const Op& op) {
          kind_of(op) == OpKind::kRandomGeometry;
 }
 
-/// Whether it reads rows that lie in a picture: boxes, keypoints.
+/// Whether it reads rows located in a picture: boxes, keypoints.
 bool reads_followers(const Op& op);
 
-/// For an op that moves pixels: true if neither masks nor rows can follow.
+/// For an op that moves pixels: true if neither masks nor rows can follow it.
 bool is_for_images_alone(const Op& op);
 
 /// For an op that moves pixels: true if nobody can say where a point goes.
@@ -36,7 +36,7 @@ bool loses_rows(const Op& op);
 /// only if they are of one size. Resizes and mirrors need no equal sizes.
 bool needs_equal_sizes(const Op& op);
 
-/// As it works on labels: no number is blended with another, and what lies
+/// Adapts the op to labels: no number is blended with another, and the area
 /// beyond the picture is `ignore_index`.
 Op for_labels(Op op, std::uint8_t ignore_index);
 

@@ -9,9 +9,9 @@
 
 namespace leat {
 
-/// The type of a value; on the command line, "/" stands between numbers.
+/// The type of a value; on the command line, "/" separates numbers.
 enum class ParamKind : std::uint8_t {
-  kText,        ///< One of a few words.
+  kText,        ///< One of several words.
   kSize,        ///< 224, or [height, width].
   kSide,        ///< 256 for the shorter side, or [height, width].
   kNumber,      ///< 0.5
@@ -21,7 +21,7 @@ enum class ParamKind : std::uint8_t {
   kNumbers,     ///< 0.5, or one number for each channel, or "imagenet".
   kPixels,      ///< Whole numbers from 0 on: 4, or as many as the op says.
   kNames,       ///< Names of fields.
-  kJitter,      ///< How far around no change, or [low, high].
+  kJitter,      ///< A distance from no change, or [low, high].
   kNumberList,  ///< 0.5, or as many numbers as the op says, or a word.
 };
 
@@ -52,13 +52,13 @@ std::string_view unnamed_param(const OpInfo& op);
 /// In the order of the documentation.
 std::span<const OpInfo> op_table();
 
-/// Null if there is none of that name.
+/// Null if there is no op with that name.
 const OpInfo* find_op(std::string_view name);
 
-/// The parameters of every op besides its own: `field` and `to`.
+/// The parameters that every op has besides its own: `field` and `to`.
 std::span<const ParamInfo> common_params();
 
-/// Null if the op has no such parameter, its own or common.
+/// Null if the op has no such parameter of its own or in common.
 const ParamInfo* find_param(const OpInfo& op, std::string_view name);
 
 /// "resize, center_crop, …" and "size, interpolation, field, to".

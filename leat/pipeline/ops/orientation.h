@@ -22,13 +22,13 @@ class Orientation {
     return exif_ == 3 || exif_ == 4 || exif_ == 7 || exif_ == 8;
   }
 
-  /// Width and height of the other of the two.
+  /// Width and height after turning to or from upright.
   PixelSize turned(PixelSize size) const {
     return swaps_axes() ? PixelSize{size.height, size.width} : size;
   }
 
-  /// The stored place of a part of the upright picture, which is `upright` in
-  /// size.
+  /// The stored place of a part of the upright picture, whose size is
+  /// `upright`.
   Rect to_stored(Rect part, PixelSize upright) const {
     if (mirrors_x()) part.x = upright.width - part.x - part.width;
     if (mirrors_y()) part.y = upright.height - part.y - part.height;

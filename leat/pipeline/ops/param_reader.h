@@ -20,7 +20,7 @@
 
 namespace leat {
 
-/// A word that a parameter may be, and its meaning.
+/// A word allowed for a parameter, and its meaning.
 template <class T>
 struct Choice {
   std::string_view name;
@@ -156,7 +156,7 @@ class ParamReader {
     return numbers;
   }
 
-  /// Finite numbers, so many of them; one alone needs no list. Empty if the
+  /// A given count of finite numbers; a single one needs no list. Empty if the
   /// value is null.
   std::vector<double> number_list(std::string_view name,
                                   std::initializer_list<std::size_t> counts) {
@@ -205,7 +205,7 @@ class ParamReader {
   }
 
   /// A number x for `centre` - x to `centre` + x, or the bounds themselves;
-  /// never below `low`, and an error beyond `high`.
+  /// clamped at `low`, and an error beyond `high`.
   std::array<double, 2> jitter(std::string_view name, double centre, double low,
                                double high) {
     const nlohmann::json value = value_of(name);
@@ -262,7 +262,7 @@ class ParamReader {
     return value.is_number() ? value.get<double>() : std::nan("");
   }
 
-  /// 0 if it is no side.
+  /// 0 if it is not a side.
   static std::uint32_t side_in(const nlohmann::json& value) {
     if (!value.is_number_integer()) return 0;
     const auto side = value.get<std::int64_t>();

@@ -1,4 +1,4 @@
-// Chains of one op that reads no image: numbers, texts, JSON, arrays.
+// Chains of a single op that reads no image: numbers, texts, JSON, arrays.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace leat {
 
-/// Compiles `op`, which opens a chain and is no DecodeImageOp, into the program
-/// of `output` that fits it. Messages of the program begin with `field`.
+/// Compiles `op`, which opens a chain and is not a DecodeImageOp, into the
+/// suitable program of `output`. Messages of the program begin with `field`.
 void add_parse_program(const Op& op, const std::string& field,
                        OutputField& output);
 

@@ -1,4 +1,4 @@
-// Steps that take a whole picture and give one.
+// Steps that turn a whole picture into another.
 #pragma once
 #include <memory>
 #include <span>
@@ -42,12 +42,12 @@ struct Edit {
 
 struct PictureChange;
 
-/// The picture and what several chains make of it, weighted and summed.
+/// The weighted sum of the picture and what several chains make from it.
 struct Mix {
   float weight = 0;  ///< The weight of the picture itself.
   std::vector<float> weights;
   std::vector<std::vector<PictureChange>>
-      chains;  ///< As many; no size changes.
+      chains;  ///< One for each weight; none changes the size.
   bool operator==(const Mix& other) const;
 };
 
@@ -61,18 +61,18 @@ inline bool Mix::operator==(const Mix& other) const {
          chains == other.chains;
 }
 
-/// Whether each pixel alone decides what becomes of it.
+/// Whether each new pixel depends only on the old one.
 bool are_of_single_pixels(std::span<const PictureChange> changes);
 
-/// Makes such changes one after another, where the picture lies.
+/// Makes such changes one after another, in place.
 /// REQUIRES: are_of_single_pixels(changes)
 void change_colours(const ColourView& picture,
                     std::span<const PictureChange> changes);
 
-/// Makes the changes one after another, of `picture` or of memory of the
-/// scratch. Rows of `picture` have kRowSlackBytes behind their end.
+/// Makes the changes one after another, in `picture` or in the scratch's
+/// memory. Rows of `picture` must have kRowSlackBytes after their end.
 ///
-/// Returns where the last one's picture lies: valid until the scratch is used
+/// Returns the place of the last picture: valid until the scratch is used
 /// again, and as long as `picture`.
 ColourView change_picture(const ColourView& picture,
                           std::span<const PictureChange> changes,

@@ -1,4 +1,4 @@
-// The steps of a plan, one after another.
+// Builds the steps of a plan, one after another.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace leat {
 /// see it, which may be mirrored already.
 class PlanBuilder {
  public:
-  /// `drawn` gets what is noted; null if nobody asks.
+  /// `drawn` collects the draws; null: they are not needed.
   PlanBuilder(PixelSize image, std::vector<DrawnOp>* drawn) : drawn_(drawn) {
     plan_.last = {0, 0, image.width, image.height};
   }
@@ -26,11 +26,11 @@ class PlanBuilder {
   void add_resize(PixelSize to, Interpolation interpolation);
   void add_colour(const Op& op, const ColourChange& one);
   void warp(const AffineMatrix& matrix, PixelSize to, const WarpStyle& style);
-  /// Changes of which some may warp, none changes the size.
+  /// Changes that keep the size; some may warp.
   void add_all(std::vector<PictureChange> changes);
-  /// A warp is not the same on a mirrored picture: mirrors it in earnest.
+  /// A warp differs on a mirrored picture, so this really mirrors it.
   void turn_back();
-  /// Goes on with the picture of the step before, if that is whole.
+  /// Continues with the picture of the step before, if that is whole.
   void change(PictureChange one, PixelSize to);
   void note(const Op& op, std::string_view name, Values values);
   void note(const Op& op, std::string_view name);

@@ -1,5 +1,5 @@
-// The loops of colour_kernels.h as plainly as can be: for machines without
-// SIMD, and for tests to hold the fast ones against.
+// Plain versions of the loops in colour_kernels.h: for machines without SIMD,
+// and for tests to compare the fast ones with.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -45,8 +45,8 @@ struct Hsv {
   std::uint8_t v = 0;
 };
 
-// Which operations are float and which are double is Pillow's: a hue that is
-// off by one changes a byte by up to six.
+// Pillow determines which operations are float and which are double: a hue that
+// is off by one changes a byte by up to six.
 inline Hsv to_hsv(const std::uint8_t* rgb) {
   const int most = std::max({rgb[0], rgb[1], rgb[2]});
   const int range = most - std::min({rgb[0], rgb[1], rgb[2]});

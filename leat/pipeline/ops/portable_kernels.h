@@ -1,5 +1,5 @@
-// The loops of kernels.h as plainly as can be: for machines without SIMD, and
-// for tests to hold the fast ones against.
+// Plain versions of the loops in kernels.h: for machines without SIMD, and for
+// tests to compare the fast ones with.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -10,10 +10,10 @@
 
 namespace leat {
 
-/// True if the height goes first: if it loses more than twice as many pixels as
-/// the width. This is Pillow's rule from version 13 on, and seen in its pixels,
-/// since values are rounded between the two; before, the width always went
-/// first.
+/// True if the height comes first: if it loses more than twice as many pixels
+/// as the width. This is Pillow's rule since version 13, and visible in its
+/// pixels, since values are rounded between the two; before, the width always
+/// came first.
 bool resizes_down_first(PixelSize from, PixelSize to);
 
 /// Both take scratch.down.count() rows of `source`, which begin with the first

@@ -18,12 +18,12 @@ namespace leat {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  /// The place for row `y`; up to kRowSlackBytes behind its end may be written
+  /// The place for row `y`; up to kRowSlackBytes after its end may be written
   /// too. Valid until done(y).
   virtual std::uint8_t* place(std::uint32_t y) = 0;
   virtual void done(std::uint32_t y) = 0;
-  /// Row `y` as it is, from elsewhere; up to kRowSlackBytes behind its end may
-  /// be read.
+  /// Row `y`, given from elsewhere; up to kRowSlackBytes after its end may be
+  /// read.
   virtual void put(std::uint32_t y, const std::uint8_t* row,
                    std::size_t row_bytes) = 0;
 };
@@ -90,13 +90,13 @@ std::shared_ptr<const std::vector<std::byte>> make_pixel_table(
     DType dtype, std::uint32_t channels, const std::array<double, 3>& scale,
     const std::array<double, 3>& bias);
 
-/// How the picture is turned while it is written.
+/// How the picture is mirrored while it is written.
 struct Mirrored {
   bool along_x = false;
   bool along_y = false;
 };
 
-/// The delivered array: casts, normalises, lays out and mirrors in one go.
+/// The delivered array: casts, normalises, lays out and mirrors in one pass.
 class ArraySink final : public RowSink {
  public:
   /// REQUIRES: out.size() == format.tensor(size).size_bytes(); `format`
@@ -111,7 +111,7 @@ class ArraySink final : public RowSink {
            std::size_t row_bytes) override;
 
  private:
-  using Row = const std::uint8_t*;  // As it was made.
+  using Row = const std::uint8_t*;  // In its original order.
 
   void write(std::uint32_t y, Row row);
   void write_bytes(std::uint32_t y, Row row);
@@ -122,9 +122,9 @@ class ArraySink final : public RowSink {
   template <class Item, class Convert>
   void convert_row(std::uint32_t y, Row row, const Convert& convert);
   void write_interleaved_floats(Row row, float* into);
-  /// Row `y` of plane `c` as the array has it.
+  /// Row `y` of plane `c`, as numbered in the array.
   std::size_t plane_row(std::uint32_t c, std::uint32_t y) const;
-  /// Takes the row apart; mirrored if so wanted.
+  /// Splits the row into planes, mirrored if required.
   const std::uint8_t* planes(Row row);
 
   const PixelFormat& format_;
@@ -132,7 +132,7 @@ class ArraySink final : public RowSink {
   const int step_;  // 1, or -1: from right to left.
   const bool is_upside_down_;
   const std::size_t plane_stride_;
-  /// Rows above this one are made where they are delivered.
+  /// Rows above this one are made in their final place.
   const std::uint32_t in_place_;
   std::uint8_t* const row_;
   std::uint8_t* const planes_;
