@@ -1,4 +1,4 @@
-// Listing everything under a prefix, many requests at once.
+// Lists everything under a prefix, with many requests in parallel.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ListProgress {
 };
 
 struct ListAllOptions {
-  /// Requests open at once, each from a thread of its own that ends with the
+  /// Requests open in parallel, each on a thread of its own that ends with the
   /// call.
   std::size_t threads = 16;
   /// Hears of progress now and then, on the calling thread. May be empty.
@@ -28,16 +28,16 @@ struct ListAllOptions {
 /// Every object whose key begins with `prefix`, in byte order, each once.
 /// Blocks.
 ///
-/// A store answers a page at a time, so one list after another takes as many
+/// A store answers a page at a time, so a sequential listing takes as many
 /// round trips as there are pages. Here, a worker with nothing to list takes
-/// over a part of another's rest: the range of keys is cut at the names of
-/// folders if they are known, else at guessed keys (split_keys.h). A guess that
-/// finds nothing costs one request and narrows the next. A prefix that fits on
-/// a page takes one request.
+/// over a part of another's rest: the range of keys is split at the names of
+/// folders if they are known, otherwise at guessed keys (split_keys.h). A guess
+/// that finds nothing costs one request and narrows the next. A prefix that
+/// fits on a page takes one request.
 ///
-/// Passed over: empty objects whose key ends in '/' (folder markers), and
-/// objects in a folder `.leat` (our own). Objects written or deleted meanwhile
-/// may or may not be seen.
+/// Skips empty objects whose key ends in '/' (folder markers), and objects in a
+/// folder `.leat` (our own). Objects written or deleted meanwhile may or may
+/// not be listed.
 ///
 /// Threads:  any; `options.progress` runs on the caller's.
 /// Errors: as Store::list; kCancelled if `stop` fired

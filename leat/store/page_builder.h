@@ -1,4 +1,4 @@
-// One page of a listing, from keys that come in byte order.
+// One page of a listing, built from keys in byte order.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,7 +12,7 @@ namespace leat {
 /// there is none.
 std::string after_prefix(std::string_view prefix);
 
-/// Applies prefix, start, folding and page size of a ListRequest, so that
+/// Applies the prefix, start, folding and page size of a ListRequest, so that
 /// every driver lists alike.
 ///
 ///     PageBuilder page(request, 1000);
@@ -22,12 +22,12 @@ std::string after_prefix(std::string_view prefix);
 ///     }
 ///     return std::move(page).finish();
 ///
-/// `ListPage::resume` is where the next page begins: the from() of this one's
-/// end. Threads: one at a time.
+/// `ListPage::resume` is where the next page begins: from() at the end of this
+/// one. Threads: one at a time.
 class PageBuilder {
  public:
   enum class Verdict {
-    kTake,  ///< An object of this page: add() it.
+    kTake,  ///< An object for this page: add() it.
     kFold,  ///< Became a common prefix, or was part of one.
     kSkip,  ///< Before from(), or not under the prefix.
     kFull,  ///< Belongs to a later page; stop.
@@ -35,13 +35,13 @@ class PageBuilder {
 
   PageBuilder(const ListRequest& request, std::size_t most_entries);
 
-  /// Decides about the object of this key. REQUIRES: keys come in byte order.
+  /// Decides about the object with this key. REQUIRES: keys come in byte order.
   Verdict offer(std::string_view key);
   void add(ObjectInfo object);
 
-  /// No key before this one is wanted; grows with every offer.
+  /// No key before this one is needed; never decreases.
   const std::string& from() const { return from_; }
-  /// True if no key at all is wanted any more.
+  /// True if no further key is needed.
   bool is_past_the_end() const { return is_past_the_end_; }
   const std::string& prefix() const { return prefix_; }
 

@@ -1,4 +1,4 @@
-// Waiting for an answer that comes on another thread.
+// Waits for an answer that comes on another thread.
 #pragma once
 #include <optional>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Holds one value from the moment it is put until it is taken.
+/// Holds one value from put() until take().
 ///
 /// Turns a call that answers later into one that blocks.
 ///
@@ -20,12 +20,12 @@ class ReplyBox {
   void put(T value) {
     const MutexLock lock(mutex_);
     value_.emplace(std::move(value));
-    // Under the lock: once take() has it, the box may be gone.
+    // Under the lock: after take() the box may be gone.
     arrived_.notify_one();
   }
 
-  /// Waits for put(). The side that was asked for the answer handles stops: it
-  /// answers kCancelled.
+  /// Waits for put(). The side that was asked handles stops: it answers
+  /// kCancelled.
   T take() {
     MutexLock lock(mutex_);
     while (!value_.has_value()) arrived_.wait(lock);

@@ -16,14 +16,14 @@ struct TransferSettings {
   HttpClientOptions options;
   std::string ca_bundle;  ///< Found; empty for the TLS library's own.
   /// The environment names a proxy: libcurl carries everything, and resolves
-  /// names and connects by itself.
+  /// names and connects itself.
   bool uses_proxy = false;
   Metrics* metrics = nullptr;
 };
 
-/// A request, its reply so far, and what stops it.
+/// A request, its reply so far, and its stop callback.
 ///
-/// Threads: one, but for `on_stop`.
+/// Threads: one, except for `on_stop`.
 struct Transfer {
   struct OnStop {
     std::weak_ptr<Mailbox> mailbox;
@@ -40,7 +40,7 @@ struct Transfer {
   Submission submission;
   TransferId id;
   ReplySink sink;
-  /// The addresses of its host; null if that is an address.
+  /// The addresses of its host; null if the host is an address.
   HostAnswerRef addresses;
   std::optional<std::stop_callback<OnStop>> on_stop;
 };

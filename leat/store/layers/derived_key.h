@@ -1,4 +1,4 @@
-// The name of an object that is made of a part of another one.
+// The name of an object that is made from a part of another one.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace leat {
 
-/// Says in its name what it is made of, so that a catalogue, a cache or another
-/// process needs nothing else to ask for it:
+/// The name says what the object is made from, so that a catalogue, a cache or
+/// another process needs nothing else to request it:
 ///
 ///     train-0.parquet#leat:made;…
 ///
-/// Such a name stands for no object of the store itself.
+/// Such a name belongs to no object of the store itself.
 struct DerivedKey {
-  std::string source;        ///< The object that it is made of.
+  std::string source;        ///< The object that it is made from.
   std::string etag;          ///< The source's; empty: any version.
-  std::uint64_t offset = 0;  ///< The bytes' that it is made of.
+  std::uint64_t offset = 0;  ///< The range that it is made from.
   std::uint64_t length_bytes = 0;
   /// Bytes that explain these, such as a file's footer.
   std::uint64_t notes_offset = 0;
@@ -27,9 +27,9 @@ struct DerivedKey {
   std::string part;              ///< For who makes it.
 
   std::string text() const;
-  /// nullopt if `key` is an ordinary one.
+  /// nullopt if `key` is an ordinary key.
   ///
-  /// Errors: kCorrupt if it begins as such a name does, and is none
+  /// Errors: kCorrupt if it begins like such a name but is malformed
   static Result<std::optional<DerivedKey>> parse(std::string_view key);
 };
 

@@ -1,4 +1,4 @@
-// A store of objects that are made of parts of another store's.
+// A store of objects that are made from parts of another store's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,39 +20,39 @@
 
 namespace leat {
 
-/// Makes objects of parts of others, such as the values of a row group of a
+/// Makes objects from parts of others, such as the values of a row group of a
 /// Parquet file. Threads: any, several at a time.
 class Derivation {
  public:
   virtual ~Derivation() = default;
-  /// `notes` and `bytes` are what the key says where to find. Blocks.
+  /// `notes` and `bytes` are the ranges that the key names. Blocks.
   ///
-  /// Errors: kCorrupt if they are not what the key says; any other
+  /// Errors: kCorrupt if they do not match the key; any other
   virtual Result<Buffer> derive(const DerivedKey& key,
                                 std::span<const std::byte> notes,
                                 std::span<const std::byte> bytes) const = 0;
 };
 
 struct DerivedStoreOptions {
-  /// Held at once: what is read, what is made of it, and what was made and may
-  /// be wanted again, which goes in the order of its last use. One that is
-  /// larger is held alone.
+  /// Bounds what is held at a time: bytes read, objects being made, and made
+  /// ones that may be wanted again, of which the least recently used goes
+  /// first. A larger object is held alone.
   std::uint64_t most_bytes = 512 << 20;
-  /// A source that is longer than twice this is read in parts.
+  /// A source of more than twice this length is read in parts.
   std::uint64_t part_bytes = 8 << 20;
-  /// That make objects.
+  /// Those that make objects.
   std::size_t threads = 2;
 };
 
-/// Reads of a DerivedKey are answered out of what `derivation` makes; it is
-/// made once for all that want it while it is held. Other reads are passed on.
-/// Objects are made in the order in which they were first asked for.
+/// Answers reads of a DerivedKey from the output of `derivation`, which is made
+/// once for all readers while it is held. Other reads are passed on. Objects
+/// are made in the order in which they were first requested.
 ///
-/// A warning says once if objects are made again and again, as too few of them
+/// Warns once if objects are made again and again because too few of them
 /// fit.
 ///
-/// Threads:  any.
-/// Lifetime: as Store says. Destruction ends what it reads for nobody any more.
+/// Threads: any. Lifetime: see Store. Destruction cancels reads that nobody
+/// waits for.
 class DerivedStore final : public StoreWrapper {
  public:
   DerivedStore(std::unique_ptr<Store> inner,
@@ -62,9 +62,9 @@ class DerivedStore final : public StoreWrapper {
   DerivedStore(const DerivedStore&) = delete;
   DerivedStore& operator=(const DerivedStore&) = delete;
 
-  /// Errors, of a DerivedKey: kCorrupt if it, its source or what was made of it
-  /// is not what it says; kInvalidArgument as Store has it; those of the inner
-  /// store, and of the derivation.
+  /// Errors, for a DerivedKey: kCorrupt if it, its source or the made object
+  /// does not match; kInvalidArgument as in Store; those of the inner store,
+  /// and of the derivation.
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
   /// The source's, with the size of the made object.
   Result<ObjectInfo> stat(std::string_view key, std::stop_token stop) override;
@@ -107,7 +107,7 @@ class DerivedStore final : public StoreWrapper {
   std::deque<std::string> let_go_ LEAT_GUARDED_BY(mutex_);  // The latest.
   std::size_t again_ LEAT_GUARDED_BY(mutex_) = 0;
   std::uint64_t made_ LEAT_GUARDED_BY(mutex_) = 0;
-  Executor executor_;  // Last: its threads end before the rest dies.
+  Executor executor_;  // Last: its threads end before the rest is destroyed.
 };
 
 }  // namespace leat

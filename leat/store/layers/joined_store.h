@@ -1,4 +1,4 @@
-// Several stores as one, told apart by what their keys begin with.
+// Several stores as one, told apart by the beginnings of their keys.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,14 +11,14 @@ namespace leat {
 
 /// The object `3/a.jpg` is the fourth store's `a.jpg`, below that store's
 /// prefix. Only reads and stats: the joined stores are listed and written
-/// apart.
+/// separately.
 ///
-/// Threads: any. Lifetime: as Store says.
+/// Threads: any. Lifetime: see Store.
 class JoinedStore final : public Store {
  public:
   struct Part {
     std::unique_ptr<Store> store;
-    std::string prefix;  ///< In front of every key of this part.
+    std::string prefix;  ///< Precedes every key of this part.
   };
 
   /// REQUIRES: at least one part.

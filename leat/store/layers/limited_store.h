@@ -18,33 +18,33 @@ namespace leat {
 
 /// Lets at most `window` reads be in flight in the inner store and keeps the
 /// others, first come, first sent. A read sent again (`attempt` > 0) goes
-/// before all new ones: something waits for it that was wanted earlier.
+/// before all new ones, since it was wanted earlier.
 ///
 /// Counts what it sends: kStoreReads, kStoreReadBytes, kStoreReadErrors,
 /// kStoreInFlight, kStoreLists, kStoreReadNanoseconds, kStoreWaitNanoseconds. A
-/// read whose `stop` fires while it waits is passed on at once, past the
+/// read whose `stop` fires while it waits is passed on immediately, past the
 /// window, for the inner store to refuse. Lists, writes and stats are not
 /// limited.
 ///
-/// Threads:  any.
-/// Lifetime: as Store says; aborts if destroyed with reads waiting or in
-///           flight. `metrics` may be null, else must outlive the store.
+/// Threads: any. Lifetime: see Store; aborts if destroyed with reads waiting or
+/// in
+///           flight. `metrics` may be null, or else outlives the store.
 class LimitedStore final : public StoreWrapper {
  public:
-  /// With `notes`, fewer may be in flight than the window says: see
+  /// With `notes`, fewer may be in flight than the window permits: see
   /// PoliteWindow. REQUIRES: window > 0.
   LimitedStore(std::unique_ptr<Store> inner, std::size_t window,
                Metrics* metrics,
                std::shared_ptr<const EndpointNotes> notes = nullptr);
   ~LimitedStore() override;
 
-  /// Holds for reads sent from now on; those in flight are left alone.
+  /// Applies to reads sent from now on; those in flight are left alone.
   /// REQUIRES: window > 0.
   void set_window(std::size_t window);
   std::size_t window() const;
 
-  /// The bytes a second that reads may ask for from now on; nullopt for no
-  /// limit but the window. At most a tenth of a second's worth is saved up.
+  /// The bytes a second that reads may request from now on; nullopt: no limit
+  /// but the window. At most a tenth of a second's worth can be saved up.
   /// REQUIRES: more than 0.
   void set_bytes_per_second(std::optional<std::uint64_t> rate);
 
@@ -74,7 +74,7 @@ class LimitedStore final : public StoreWrapper {
   std::optional<PoliteWindow> polite_ LEAT_GUARDED_BY(mutex_);
   std::size_t window_ LEAT_GUARDED_BY(mutex_);
   std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
-  // Some thread is in send_what_may_go(), and will see what others add.
+  // A thread is in send_what_may_go(), and will see what others add.
   bool is_sending_ LEAT_GUARDED_BY(mutex_) = false;
   WaitingList again_ LEAT_GUARDED_BY(mutex_);
   WaitingList new_ LEAT_GUARDED_BY(mutex_);
@@ -82,7 +82,7 @@ class LimitedStore final : public StoreWrapper {
 
   const SteadyClock clock_;
   std::optional<std::uint64_t> bytes_per_second_ LEAT_GUARDED_BY(mutex_);
-  TimePoint paid_until_ LEAT_GUARDED_BY(mutex_);  // By what has been sent.
+  TimePoint paid_until_ LEAT_GUARDED_BY(mutex_);  // By the bytes sent so far.
   std::optional<TimerQueue::Id> timer_ LEAT_GUARDED_BY(mutex_);
   // Once there is a rate. Last: its thread ends before the rest dies.
   std::unique_ptr<TimerQueue> timers_ LEAT_GUARDED_BY(mutex_);

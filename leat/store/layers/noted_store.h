@@ -1,4 +1,4 @@
-// A folder's files, and which of them were read.
+// Records which files of a folder were read.
 #pragma once
 #include <memory>
 #include <set>
@@ -12,14 +12,14 @@
 namespace leat {
 
 /// Passes everything on, and appends the path of each file that is read, once
-/// and with a zero byte behind it, to `notes`/opened-PID. `leat profile` learns
-/// from these notes which files to make warm and cold. A path that cannot be
-/// noted does not stop the read.
+/// and followed by a zero byte, to `notes`/opened-PID. `leat profile` learns
+/// from these notes which files to warm up and cool down. A path that cannot be
+/// recorded does not stop the read.
 ///
-/// Threads: any. Lifetime: as Store says.
+/// Threads: any. Lifetime: see Store.
 class NotedStore final : public Store {
  public:
-  /// `store` is over the folder `root`.
+  /// `store` must be over the folder `root`.
   NotedStore(std::unique_ptr<Store> store, std::string root, std::string notes);
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;

@@ -1,4 +1,4 @@
-// A store that reads objects from front to back before anybody asks.
+// A store that reads objects from front to back before they are requested.
 #pragma once
 #include <atomic>
 #include <compare>
@@ -20,7 +20,7 @@
 
 namespace leat {
 
-/// A byte of a row of objects.
+/// The place of a byte in a sequence of objects.
 struct AheadPlace {
   std::size_t object = 0;
   std::uint64_t offset = 0;
@@ -30,30 +30,30 @@ struct AheadPlace {
 struct ReadAheadOptions {
   std::vector<ObjectInfo> objects;  ///< In the order in which they are read.
   std::uint64_t most_bytes = 0;     ///< Held at once, those in flight included.
-  /// An object of B bytes is read as floor(B / chunk_bytes) chunks of like
+  /// An object of B bytes is read as floor(B / chunk_bytes) chunks of similar
   /// size, at least one.
   std::uint64_t chunk_bytes = 8 << 20;
-  /// Chunks in flight at first; later as many as have come, so that the first
-  /// ones do not share the network with all others. At least 1.
+  /// Chunks in flight at first; later as many as have arrived, so that the
+  /// first ones do not share the network with all others. At least 1.
   std::size_t first_in_flight = 16;
-  /// Asked now and then while scan() waits for memory: true if others wait for
-  /// its findings. Then it goes on as with hurry(). May be empty; its captures
-  /// outlive the last scan().
+  /// Called now and then while scan() waits for memory: true if others wait for
+  /// its findings. Then scan() continues as after hurry(). May be empty; its
+  /// captures must outlive the last scan().
   std::function<bool()> is_awaited = {};
 };
 
-/// Reads a row of objects once, in order, as far ahead as memory allows, for
-/// two readers that want the same bytes one after the other: scan() finds out
-/// what lies in an object, and read() takes the bytes. Once both have used a
-/// chunk, it is let go and the next one is read in its place.
+/// Reads a sequence of objects once, in order, as far ahead as memory allows,
+/// for two readers that want the same bytes one after the other: scan() finds
+/// out what an object contains, and read() takes the bytes. Once both have used
+/// a chunk, it is released and the next one is read in its place.
 ///
-/// Memory is taken in the objects' order and never held up by a read: bytes
-/// that are not held, because they were let go or there was no room, are asked
-/// of the inner store. Writes, lists and reads of other objects are passed on,
-/// and after stop_holding() everything.
+/// Memory is taken in the objects' order and never delayed by a read: bytes
+/// that are not held, because they were released or had no room, are requested
+/// from the inner store. Writes, lists and reads of other objects are passed
+/// on; after stop_holding() everything is.
 ///
-/// Threads:  any; scan() one at a time.
-/// Lifetime: as Store says. Destruction cancels what it asked for by itself.
+/// Threads: any; scan() one at a time. Lifetime: see Store. Destruction cancels
+/// its own requests.
 class ReadAheadStore final : public StoreWrapper {
  public:
   /// Begins to read.
@@ -63,25 +63,25 @@ class ReadAheadStore final : public StoreWrapper {
   ReadAheadStore& operator=(const ReadAheadStore&) = delete;
 
   /// Reads the bytes at `from`, for a caller that goes through the objects from
-  /// front to back. Blocks: if the memory is full it waits until something is
-  /// let go, unless hurry() says that this would be in vain.
+  /// front to back. Blocks: if memory is full it waits until something is
+  /// released, unless hurry() says that this would be in vain.
   ///
   /// REQUIRES: `into` lies within the object. Errors: as Store::read.
   Result<void> scan(AheadPlace from, std::span<std::byte> into,
                     const std::stop_token& stop);
-  /// While true, scan() waits for no memory: it asks only for the bytes that it
-  /// wants, and holds none that it passes.
+  /// While true, scan() does not wait for memory: it requests only the bytes
+  /// that it needs, and holds none.
   void hurry(bool is_wanted);
 
-  /// Nothing before `place` is read again.
+  /// Nothing before `place` will be read again.
   void let_go_before(AheadPlace place);
-  /// The same for all before a mark, once read() is called at or behind it. In
-  /// rising order; they take the place of earlier ones.
+  /// The same for all bytes before a mark, once read() is called at or behind
+  /// it. In ascending order; they replace earlier ones.
   void set_marks(std::vector<AheadPlace> marks);
-  /// Lets go of everything and reads no more ahead.
+  /// Releases everything and stops reading ahead.
   void stop_holding();
 
-  /// Counts of the reads it sent and of those it spared.
+  /// Counts of the reads it sent and of those it saved.
   struct Counts {
     std::uint64_t sent = 0;  ///< Reads of its own: ahead, and by scan().
     std::uint64_t sent_bytes = 0;
@@ -92,7 +92,7 @@ class ReadAheadStore final : public StoreWrapper {
   std::uint64_t held_bytes() const;
 
   void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
-  /// The store itself, for reads that neither read ahead nor let go of
+  /// The store itself, for reads that neither read ahead nor release
   /// anything.
   Store& inner() { return *inner_; }
 
@@ -129,7 +129,7 @@ class ReadAheadStore final : public StoreWrapper {
                                  const std::stop_token& stop);
 
   const ReadAheadOptions options_;
-  // The number of each key.
+  // The index of each key.
   std::unordered_map<std::string, std::size_t> numbers_;
   std::stop_source stop_;
 
@@ -137,13 +137,13 @@ class ReadAheadStore final : public StoreWrapper {
   CondVar changed_;
   std::map<ChunkId, std::shared_ptr<Chunk>> held_ LEAT_GUARDED_BY(mutex_);
   std::uint64_t held_bytes_ LEAT_GUARDED_BY(mutex_) = 0;
-  ChunkId next_ LEAT_GUARDED_BY(mutex_);            ///< To be read ahead.
+  ChunkId next_ LEAT_GUARDED_BY(mutex_);            ///< The next to read ahead.
   std::size_t coming_ LEAT_GUARDED_BY(mutex_) = 0;  ///< Chunks.
   std::size_t come_ LEAT_GUARDED_BY(mutex_) = 0;
-  /// Chunks whose arrive() has not returned: until then this must live.
+  /// Chunks whose arrive() has not returned: until then this must stay alive.
   std::size_t in_flight_ LEAT_GUARDED_BY(mutex_) = 0;
   bool is_sending_ LEAT_GUARDED_BY(mutex_) = false;  ///< In read_ahead().
-  std::atomic<bool> holds_ = true;                   // Changed with `mutex_`.
+  std::atomic<bool> holds_ = true;                   // Changed under `mutex_`.
   bool hurries_ LEAT_GUARDED_BY(mutex_) = false;
   std::vector<AheadPlace> marks_ LEAT_GUARDED_BY(mutex_);
   Counts counts_ LEAT_GUARDED_BY(mutex_);

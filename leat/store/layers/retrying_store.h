@@ -1,4 +1,4 @@
-// A store that asks again where asking again may help.
+// A store that retries where retrying may help.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace leat {
 
-/// Sends what failed with a retryable error again, after a back-off. While
-/// nothing succeeds, it says so in the log: see Silence.
+/// Retries operations that failed with a retryable error, after a back-off.
+/// While nothing succeeds, it says so in the log: see Silence.
 ///
-/// Reads wait on a timer, so no thread is held; list, write and stat block as
-/// they do anyway. Each read is answered once: with success, with the first
-/// error that no retry can help, with the last error once the attempts are
-/// used up, or with kCancelled as soon as `stop` fires, in a back-off too.
+/// Reads wait on a timer, so they hold no thread; list, write and stat block
+/// anyway. Each read is answered once: with success, with the first error that
+/// no retry can help, with the last error once the attempts are used up, or
+/// with kCancelled as soon as `stop` fires, even in a back-off.
 ///
 /// A request sent again carries `attempt` + 1. A write is repeated as a whole,
 /// which is safe since it replaces the whole object.
@@ -29,7 +29,7 @@ namespace leat {
 /// Threads:  any; `done` runs on a thread of the inner store or on this one's.
 /// Lifetime: destruction ends back-offs with kCancelled, and waits for the
 ///           inner store's outstanding answers. `metrics` may be null, else
-///           must outlive the store.
+///           outlives the store.
 class RetryingStore final : public StoreWrapper {
  public:
   /// `seed` makes the jitter repeatable; give each process its own. With
@@ -82,7 +82,7 @@ class RetryingStore final : public StoreWrapper {
   std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
 
   std::optional<Silence> silence_;
-  TimerQueue timers_;  // Last: its thread ends before the rest dies.
+  TimerQueue timers_;  // Last: its thread ends before the rest is destroyed.
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Says that a store has stopped answering.
+// Reports that a store has stopped answering.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,14 +26,14 @@ inline constexpr std::string_view kSwallowedRemedy =
 /// succeeds, it says so every `say_every`: which store, why, for how long, and
 /// how many attempts are left. When one succeeds again it says that too.
 ///
-/// Threads: any. Lifetime: `timers` is destroyed before it, and runs nothing of
+/// Threads: any. Lifetime: `timers` is destroyed first, and runs nothing of
 ///          it any more.
 class Silence {
  public:
   using Say = std::function<void(bool is_trouble, const std::string&)>;
 
   struct Options {
-    std::string name;  ///< The store's name, for people.
+    std::string name;  ///< The store's name, for display.
     std::uint32_t max_attempts = 1;
     Nanoseconds say_every = std::chrono::seconds(10);
     Say say;  ///< Empty: to the log.
@@ -46,9 +46,9 @@ class Silence {
   Silence& operator=(const Silence&) = delete;
 
   void began();
-  /// One of those that began has failed, and is tried again.
+  /// A request that began has failed, and is retried.
   void failed(const Error& error, std::uint32_t attempts_made);
-  /// It has ended, well or for good.
+  /// It has ended, successfully or finally.
   void ended(bool is_success);
 
  private:

@@ -1,4 +1,4 @@
-// Objects in the memory of the process.
+// Objects in the process's memory.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -15,11 +15,11 @@ using MemoryObjects = std::map<std::string, std::string, std::less<>>;
 
 struct MemoryStoreOptions {
   std::size_t most_keys_per_page = 1000;
-  /// The prefix of what url_of() returns.
+  /// The prefix of url_of()'s results.
   std::string url = "memory://";
 };
 
-/// A store over a map. For tests, and the driver to copy for a new one.
+/// A store over a map. For tests, and as the driver to copy for a new one.
 ///
 /// A read is done before read() returns. ETags are hashes of the bytes.
 std::unique_ptr<Store> open_memory_store(MemoryObjects objects = {},

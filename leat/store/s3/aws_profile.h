@@ -13,9 +13,9 @@ namespace leat {
 /// The values of both files for one profile.
 struct AwsProfile {
   std::string name = "default";
-  /// The files that were looked into and what became of it, for messages.
+  /// The files that were tried and the results, for messages.
   std::string looked_in;
-  /// The credentials file wins where both name a value.
+  /// The credentials file wins if both set a value.
   IniSection values;
   /// The section that the profile's `services` names.
   IniSection services;
@@ -24,10 +24,10 @@ struct AwsProfile {
   std::optional<std::string> value(std::string_view name) const;
 };
 
-/// Reads a profile: `explicit_name`, else AWS_PROFILE, AWS_DEFAULT_PROFILE or
+/// Reads a profile: `explicit_name`, or AWS_PROFILE, AWS_DEFAULT_PROFILE or
 /// `default`, from the files named by AWS_CONFIG_FILE and
-/// AWS_SHARED_CREDENTIALS_FILE, else ~/.aws/config and ~/.aws/credentials.
-/// Blocks on the disk.
+/// AWS_SHARED_CREDENTIALS_FILE, or ~/.aws/config and ~/.aws/credentials. Blocks
+/// on the disk.
 ///
 /// Errors:
 ///   kInvalidArgument  a file that is no INI, is larger than 1 MiB or cannot be

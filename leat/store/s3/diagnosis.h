@@ -12,8 +12,8 @@
 
 namespace leat {
 
-/// Which place gives credentials and for how long, and why those that go before
-/// it do not. Blocks: asks them.
+/// The source of the credentials, how long they last, and why earlier sources
+/// give none. Blocks: asks them.
 Diagnosis diagnose_credentials(const S3Options& options, const Env& env,
                                const std::stop_token& stop);
 
@@ -21,7 +21,7 @@ Diagnosis diagnose_credentials(const S3Options& options, const Env& env,
 struct NetworkFacts {
   std::string bucket;
   std::string bucket_region;
-  std::string instance_region;  ///< Empty: this is no EC2 instance.
+  std::string instance_region;  ///< Empty: not an EC2 instance.
   std::string vpc_id;
   bool has_public_address = false;
   /// The bucket's host has an address within the VPC, or on this machine.
@@ -35,8 +35,8 @@ struct NetworkFacts {
 Result<NetworkFacts> network_facts(std::string_view bucket, S3Options options,
                                    const Env& env, const std::stop_token& stop);
 
-/// Warns of another region and of a NAT gateway: both are billed by the byte.
-/// Nothing where nothing is known.
+/// Warns of another region and of a NAT gateway, which are both billed by the
+/// byte. Empty if nothing is known.
 std::vector<Diagnosis> judge_network(const NetworkFacts& facts);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// The address of a service of AWS, or of its stand-in.
+// The address of an AWS service, or of its replacement.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ namespace leat {
 struct Endpoint {
   std::string scheme;  ///< "http" or "https".
   std::string host;    ///< With the port, unless it is the scheme's own.
-  std::string path;    ///< "" or "/…", without a slash at the end.
+  std::string path;    ///< "" or "/…", without a trailing slash.
 
   std::string url() const { return scheme + "://" + host + path; }
 };
@@ -24,8 +24,8 @@ struct ConfiguredEndpoint {
   std::string source;
 };
 
-/// The endpoint of `service` ("s3", "sts") that environment or profile ask for;
-/// nullopt for AWS's own. AWS_ENDPOINT_URL_<SERVICE> goes first, then
+/// The endpoint of `service` ("s3", "sts") set by the environment or the
+/// profile; nullopt for AWS's own. AWS_ENDPOINT_URL_<SERVICE> goes first, then
 /// AWS_ENDPOINT_URL, the profile's `services`, its `endpoint_url`.
 std::optional<ConfiguredEndpoint> configured_endpoint(std::string_view service,
                                                       const AwsProfile& profile,
@@ -39,8 +39,8 @@ Result<Endpoint> parse_endpoint(const ConfiguredEndpoint& configured);
 /// AWS's own: `https://<service>.<region>.amazonaws.com`.
 Endpoint aws_endpoint(std::string_view service, std::string_view region);
 
-/// AWS_REGION, AWS_DEFAULT_REGION, the profile's `region`; nullopt if none
-/// says.
+/// AWS_REGION, AWS_DEFAULT_REGION, the profile's `region`; nullopt if
+/// unset.
 std::optional<std::string> find_region(const AwsProfile& profile,
                                        const Env& env);
 

@@ -10,7 +10,7 @@
 
 namespace leat {
 
-/// The <Error> of a reply, fit to be shown: short and without control
+/// The <Error> of a reply, made fit for display: short and without control
 /// characters. Missing parts are empty.
 struct S3ErrorReply {
   std::string code;
@@ -19,7 +19,7 @@ struct S3ErrorReply {
   std::string region;  ///< The real region of the bucket.
 };
 
-/// Reads the body of a reply; nullopt if it is no S3 error.
+/// Reads the body of a reply; nullopt if it is not an S3 error.
 std::optional<S3ErrorReply> parse_s3_error(std::string_view body);
 
 /// The change that would make the same request succeed.
@@ -34,8 +34,8 @@ struct S3Errand {
   std::string region;
 };
 
-/// Decides what to do about a reply that is no success. A HEAD's reply has no
-/// body; only its headers tell a region.
+/// Decides what to do about a reply that is not a success. A HEAD's reply has
+/// no body; only its headers name a region.
 S3Errand errand_of(const HttpReply& reply);
 
 /// The request, for the message.
@@ -47,10 +47,10 @@ struct S3Attempt {
   bool is_signed = true;
 };
 
-/// The error that a reply stands for: an HTTP status that is no success, or a
+/// The error that a reply describes: an HTTP status that is not a success, or a
 /// success whose body is an <Error>.
 ///
-/// Errors, by S3's code, else by the status as in http/status.h:
+/// Errors, by S3's code, or else by the status as in http/status.h:
 ///   kNotFound          NoSuchKey, NoSuchBucket
 ///   kPermissionDenied  AccessDenied, SignatureDoesNotMatch,
 ///   InvalidAccessKeyId,

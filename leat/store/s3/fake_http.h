@@ -17,9 +17,9 @@ namespace leat {
 struct HttpScript {
   std::vector<HttpRequest> asked;
   std::vector<std::string> bodies;  ///< Their bodies: `asked` only borrows.
-  /// Taken one after another; when none is left, HTTP 500.
+  /// Used one after another; when none is left, HTTP 500.
   std::deque<Result<HttpReply>> replies;
-  /// If set, gets each HttpDone, and the test gives the replies itself.
+  /// If set, gets each HttpDone, and the test calls them itself.
   std::function<void(HttpDone)> hold;
 
   void answer(int status, std::string body = {}, ReplyHeaders headers = {}) {

@@ -1,4 +1,4 @@
-// The dialect of INI that AWS's tools keep their settings in.
+// The dialect of INI in which AWS's tools keep their settings.
 #pragma once
 #include <map>
 #include <string>
@@ -12,13 +12,13 @@ namespace leat {
 /// named `s3.endpoint_url`.
 using IniSection = std::map<std::string, std::string, std::less<>>;
 
-/// Sections by what stands between the brackets, blanks collapsed, quotes
-/// dropped: `default`, `profile dev`, `services local`.
+/// Sections by the text between the brackets, blanks collapsed, quotes dropped:
+/// `default`, `profile dev`, `services local`.
 using IniFile = std::map<std::string, IniSection, std::less<>>;
 
-/// Reads INI text. `#` and `;` begin a comment on a line of their own and,
-/// after a blank, behind a value. A section that comes twice is one; the later
-/// value wins.
+/// Reads INI text. `#` and `;` begin a comment on their own line and, after a
+/// blank, behind a value. Sections of the same name are merged; the later value
+/// wins.
 ///
 /// Errors:
 ///   kInvalidArgument  a line that is neither section, value nor comment; named

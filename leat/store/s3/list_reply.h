@@ -1,4 +1,4 @@
-// Reading what ListObjectsV2 answers.
+// Parses the reply of ListObjectsV2.
 #pragma once
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// Reads a <ListBucketResult> from foreign bytes: bounded and checked.
+/// Reads a <ListBucketResult> from untrusted bytes: bounded and checked.
 ///
 /// Errors:
 ///   kCorrupt  no such XML or far too much of it, a size that is no number,

@@ -1,4 +1,4 @@
-// From "this key of that bucket" to a signed HTTP request.
+// Turns "this key of that bucket" into a signed HTTP request.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,20 +17,20 @@
 
 namespace leat {
 
-/// The time of day, from outside.
+/// The time of day, supplied from outside.
 using WallNow = std::function<WallTime()>;
 WallTime system_now();
 
-/// The credentials that a bucket's requests are signed with; null for anonymous
+/// The credentials for signing a bucket's requests; null for anonymous
 /// requests.
 std::unique_ptr<RefreshingCredentials> open_credentials(
     const S3Settings& settings);
 
 /// Makes the requests for one bucket.
 ///
-/// Signs as little as S3 asks for (host and x-amz-*), since every further
-/// header is one that a proxy can break. Knows how far this machine's clock is
-/// off and which region the bucket is in, once told.
+/// Signs as little as S3 requires (host and x-amz-*), since a proxy can break
+/// every further header. Learns how far this machine's clock is off and which
+/// region the bucket is in.
 ///
 /// Threads: any.
 class RequestMaker {
@@ -41,12 +41,12 @@ class RequestMaker {
     std::string_view method = "GET";
     std::string_view key;  ///< Empty for the bucket itself.
     QueryPairs query;
-    std::vector<std::string> headers;  ///< Further ones, sent unsigned.
-    std::span<const std::byte> body;   ///< Signed. Lent until the reply.
+    std::vector<std::string> headers;  ///< Additional ones, sent unsigned.
+    std::span<const std::byte> body;   ///< Signed. Borrowed until the reply.
   };
 
-  /// The credentials and settings of a request. They may prove wrong by the
-  /// time its reply comes.
+  /// The credentials and settings of a request. They may prove wrong before its
+  /// reply comes.
   struct MadeWith {
     CredentialsRef who;
     SettingsRef settings;
@@ -59,15 +59,15 @@ class RequestMaker {
 
   RequestMaker(S3Settings settings, WallNow now);
 
-  /// `who` signs; null for nobody.
+  /// `who` signs; null: nobody.
   Made make(Wanted wanted, CredentialsRef who) const;
 
-  /// Takes the server's time for right from now on. False if the request was
-  /// signed with that time already, so that asking again cannot help.
+  /// Treats the server's time as correct from now on. False if the request was
+  /// already signed with that time, so that a retry cannot help.
   bool adopt_server_time(const MadeWith& with, WallTime server);
 
-  /// Goes to `region` from now on, once. False if the request went there
-  /// already, or there was another move before, or it cannot be a region.
+  /// Uses `region` from now on, once. False if the request already went there,
+  /// or the region was changed before, or it is not a valid region.
   bool adopt_region(const MadeWith& with, std::string_view region);
 
   SettingsRef settings() const;
@@ -85,7 +85,7 @@ class RequestMaker {
   mutable Mutex mutex_;
   SettingsRef settings_ LEAT_GUARDED_BY(mutex_);
   bool has_moved_ LEAT_GUARDED_BY(mutex_) = false;
-  // The signer of the last request, and the credentials that it was made from.
+  // The signer of the last request, and the credentials it was made from.
   mutable SignerRef signer_ LEAT_GUARDED_BY(mutex_);
   mutable MadeWith signer_from_ LEAT_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,4 @@
-// Objects in a bucket of S3, or of anything that speaks like it.
+// Objects in a bucket of S3, or of any service that speaks its protocol.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace leat {
 
-/// Opens a bucket with settings from resolve_s3_settings(). Sends nothing.
+/// Opens a bucket with settings from resolve_s3_settings(). Sends no request.
 ///
 /// Reads are ranged GETs, with If-Match if an ETag is given; lists are
 /// ListObjectsV2. The store sends each request once. See layers/ for retries;
