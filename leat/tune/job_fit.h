@@ -12,11 +12,12 @@ namespace leat {
 /// The work of one job in an interval: differences of engine/loader_rates.h.
 struct JobReport {
   double seconds = 0;
-  double samples = 0;           ///< Delivered.
-  double epochs = 0;            ///< Begun.
-  double training_seconds = 0;  ///< From a batch to the next call.
-  double wait_seconds = 0;      ///< In next().
-  double reads = 0;             ///< Answered by the store.
+  double samples = 0;  ///< Delivered.
+  double epochs = 0;   ///< Begun.
+  double training_seconds =
+      0;                    ///< Between a batch and the asking for the next.
+  double wait_seconds = 0;  ///< In next().
+  double reads = 0;         ///< Answered by the store.
   double read_bytes = 0;
   double read_seconds = 0;  ///< Sum over reads.
   double tasks = 0;         ///< Samples that threads worked on.
