@@ -187,8 +187,12 @@ TEST_F(RetryingStoreTest, GivesUpOnWhatSwallowsEverythingAndSaysWhatToCheck) {
   };
   open_noted();
 
-  for (const Error& error :
-       {read().error(), store_->list({.prefix = "k"}, {}).error()}) {
+  const auto result = read();
+  const auto listed = store_->list({.prefix = "k"}, {});
+
+  ASSERT_FALSE(result);
+  ASSERT_FALSE(listed);
+  for (const Error& error : {result.error(), listed.error()}) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
     EXPECT_THAT(error.message(), HasSubstr("no answer to 1 attempt"));
     EXPECT_THAT(error.message(), HasSubstr("firewalls and security groups"));
