@@ -25,6 +25,9 @@ function(leat_module name)
     add_executable(leat_${flat}_test ${arg_TESTS})
     target_link_libraries(leat_${flat}_test PRIVATE leat_${flat}
       GTest::gtest_main GTest::gmock ${arg_TEST_LIBS})
+    if(LEAT_SANITIZE)  # Tests compile faster so, and what they test is optimised.
+      target_compile_options(leat_${flat}_test PRIVATE -O0)
+    endif()
     foreach(dep IN LISTS arg_TEST_DEPS)
       string(REPLACE "/" "_" flat_dep ${dep})
       target_link_libraries(leat_${flat}_test PRIVATE leat_${flat_dep})

@@ -105,7 +105,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         is_ours = isinstance(dataset, leat.Dataset)
         order = None
         if isinstance(sampler, (leat.WeightedSampler, leat.SizeBuckets)):
-            sampler, engine = None, engines.with_sampler(sampler, dataset, shuffle, engine)
+            engine = engines.with_sampler(sampler, dataset, shuffle, engine)
+            sampler = None
         if is_ours and sampler is None and batch_sampler is None:
             order = engines.Order(dataset)
         super().__init__(
