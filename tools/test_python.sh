@@ -25,7 +25,7 @@ cd "$root"
 cmake --preset release -B "$build" -DLEAT_BUILD_BENCH=OFF \
   -DPython_EXECUTABLE="$build/venv/bin/python" \
   -Dpybind11_DIR="$("$build/venv/bin/python" -m pybind11 --cmakedir)" > /dev/null
-ninja -C "$build" --quiet leat _native serve_sample_node
+ninja -C "$build" --quiet leat_python_tests_run
 
 echo "$build/python" > "$("$build/venv/bin/python" -c \
   'import sysconfig; print(sysconfig.get_path("purelib"))')/leat-dev.pth"
