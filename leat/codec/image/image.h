@@ -1,21 +1,15 @@
 // The common part of the image decoders: headers, limits, and rows of pixels.
+// image_formats.h has the decoders of all formats in one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string_view>
 
 #include "leat/base/result.h"
 
 namespace leat {
 
 enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kTiff };
-
-/// The format of an image by its first bytes, whatever its name says; nullopt
-/// if it is none of them.
-std::optional<ImageFormat> image_format_of(std::span<const std::byte> encoded);
 
 /// The form of a pixel: one byte for each channel, interleaved; or 16 bits, in
 /// the machine's order.
@@ -66,16 +60,6 @@ struct ImageHeader {
   bool has_palette = false;
 };
 
-/// Reads the header and checks that the bytes may hold the image it promises.
-/// Allocates nothing.
-///
-/// Errors:
-///   kCorrupt  no image, cut short, more than `max_pixels`, or more pixels than
-///             so few bytes can hold
-Result<ImageHeader> read_image_header(
-    std::span<const std::byte> encoded,
-    std::uint64_t max_pixels = kDefaultMaxPixels);
-
 /// Which pixels are wanted.
 struct DecodeRequest {
   /// kGrey16 takes grey images of 16 bits, kRgb16 all of 16; the others cut
@@ -115,11 +99,5 @@ class ImageReader {
   /// Gives back the memory that the image took; `encoded` is needed no more.
   virtual void finish() = 0;
 };
-
-/// "PNG".
-std::string_view name_of(ImageFormat format);
-
-/// A reader for all formats.
-std::unique_ptr<ImageReader> make_image_reader();
 
 }  // namespace leat

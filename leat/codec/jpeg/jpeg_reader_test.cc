@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "leat/base/buffer.h"
+#include "leat/codec/image_formats.h"
 #include "leat/codec/testing/encode_image.h"
 
 namespace leat {

@@ -10,6 +10,7 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/image/grey.h"
+#include "leat/codec/image_formats.h"
 #include "leat/codec/testing/encode_image.h"
 
 namespace leat {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "leat/base/hash.h"
+#include "leat/codec/image_formats.h"
 #include "leat/codec/json/json_rows.h"
 #include "leat/pipeline/decoded_record.h"
 #include "leat/pipeline/ops/geometry.h"

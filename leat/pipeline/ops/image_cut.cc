@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "leat/base/check.h"
+#include "leat/codec/image_formats.h"
 #include "leat/codec/jpeg/jpeg_reader.h"
 #include "leat/pipeline/decoded_record.h"
 #include "leat/pipeline/ops/geometry.h"

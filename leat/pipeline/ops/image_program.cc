@@ -10,6 +10,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/check.h"
 #include "leat/base/hash.h"
+#include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/format_builder.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"

@@ -8,6 +8,7 @@
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
 #include "leat/codec/image/image.h"
+#include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/weights.h"
 #include "leat/pipeline/program.h"
 

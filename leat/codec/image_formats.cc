@@ -1,4 +1,4 @@
-#include "leat/codec/image/image.h"
+#include "leat/codec/image_formats.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "leat/base/buffer.h"
+#include "leat/codec/image/claimed_image.h"
 #include "leat/codec/jpeg/jpeg_header.h"
 #include "leat/codec/jpeg/jpeg_reader.h"
 #include "leat/codec/png/png_header.h"

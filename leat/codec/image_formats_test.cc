@@ -1,4 +1,4 @@
-#include "leat/codec/image/image.h"
+#include "leat/codec/image_formats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
