@@ -24,7 +24,7 @@
 #include "leat/base/check.h"
 #include "leat/base/env.h"
 #include "leat/cache/segment_format.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/index/catalogue_file.h"
 
 namespace {

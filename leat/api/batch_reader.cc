@@ -4,7 +4,7 @@
 
 #include "leat/api/loader_options_of.h"
 #include "leat/base/env.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/engine/unindexed.h"
 
 namespace leat {

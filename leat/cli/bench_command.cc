@@ -21,7 +21,7 @@
 #include "leat/cli/number_checks.h"
 #include "leat/cli/progress_line.h"
 #include "leat/engine/caches.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/runtime/accelerator_energy.h"
 #include "leat/runtime/energy.h"
 #include "leat/runtime/launcher.h"

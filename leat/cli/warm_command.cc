@@ -17,7 +17,7 @@
 #include "leat/cli/loader_flags.h"
 #include "leat/cli/number_checks.h"
 #include "leat/cli/progress_line.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 
 namespace leat {
 namespace {

@@ -1,4 +1,4 @@
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>

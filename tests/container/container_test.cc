@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "leat/codec/testing/tar_builder.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/index/build.h"
 #include "leat/store/memory/memory_store.h"
 #include "tests/loader/world.h"

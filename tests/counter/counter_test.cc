@@ -13,7 +13,7 @@
 #include "leat/agent/exposition.h"
 #include "leat/agent/view_json.h"
 #include "leat/agent/wire/messages.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "tests/counter/job_counters.h"
 #include "tests/loader/world.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "leat/bucket/bucket_server.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/store/s3/credentials/testing/fake_issuer.h"
 #include "leat/store/s3/credentials/testing/link_world.h"
 

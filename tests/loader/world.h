@@ -13,7 +13,7 @@
 
 #include "leat/base/env.h"
 #include "leat/bucket/bucket_server.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 
 namespace leat {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "leat/base/units.h"
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/plan/simulator.h"
 #include "tests/loader/world.h"
 

@@ -97,7 +97,7 @@ def test_pip_compiles_what_it_ships_and_no_test(for_pip):
 def test_the_module_alone_needs_nothing_of_the_commands(for_pip):
     module = compiled(for_pip, "_native")
 
-    assert {"leat/engine/loader.cc", "python/native/module.cc"} <= module
+    assert {"leat/engine/loader/loader.cc", "python/native/module.cc"} <= module
     assert not [one for one in module if one.startswith(("leat/cli/", "leat/bucket/", "leat/profiler/", "leat/agent/")) and "agent/wire" not in one]
 
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "leat/engine/loader.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/engine/stores.h"
 #include "leat/index/build.h"
 #include "leat/store/url.h"

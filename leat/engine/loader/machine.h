@@ -1,5 +1,5 @@
-// The values that make up a loader, connected. For loader.cc and the files of
-// this folder alone.
+// The values that make up a loader, connected. For the files of this folder
+// alone.
 #pragma once
 #include <unistd.h>
 
@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "leat/base/mutex.h"
-#include "leat/engine/loader.h"
 #include "leat/engine/loader/account.h"
 #include "leat/engine/loader/cache_form_choice.h"
 #include "leat/engine/loader/control.h"
 #include "leat/engine/loader/costs.h"
 #include "leat/engine/loader/job.h"
 #include "leat/engine/loader/kept_batches.h"
+#include "leat/engine/loader/loader.h"
 #include "leat/engine/loader/opened.h"
 #include "leat/engine/loader/position.h"
 #include "leat/engine/loader/runs.h"
