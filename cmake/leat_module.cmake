@@ -1,4 +1,4 @@
-# leat_module(store/s3 DEPS base store/http SOURCES sigv4.cc TESTS sigv4_test.cc
+# leat_module(store/s3 DEPS base store/http SOURCES s3_store.cc TESTS s3_store_test.cc
 #             LIBS OpenSSL::Crypto PRIVATE_LIBS pugixml)
 #
 # One folder, one library, one test binary. DEPS names the modules it includes;

@@ -8,7 +8,7 @@
 
 #include "leat/bucket/s3_error.h"
 #include "leat/serve/http_service.h"
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 namespace leat {
 

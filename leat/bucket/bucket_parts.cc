@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 

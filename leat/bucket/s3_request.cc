@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 namespace leat {
 namespace {

@@ -20,7 +20,7 @@
 #include "leat/base/system_error.h"
 #include "leat/base/text.h"
 #include "leat/bucket/request_body.h"
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 namespace {

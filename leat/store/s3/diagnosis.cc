@@ -12,10 +12,10 @@
 #include "leat/base/units.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
+#include "leat/store/s3/aws/endpoint.h"
 #include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/chain.h"
 #include "leat/store/s3/credentials/imds.h"
-#include "leat/store/s3/endpoint.h"
 
 namespace leat {
 namespace {

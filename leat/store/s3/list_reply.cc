@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "leat/base/text.h"
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 namespace {

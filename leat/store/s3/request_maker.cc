@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "leat/base/buffer.h"
-#include "leat/store/s3/endpoint.h"
+#include "leat/store/s3/aws/endpoint.h"
 
 namespace leat {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "leat/base/mutex.h"
 #include "leat/store/http/http_client.h"
+#include "leat/store/s3/aws/sigv4.h"
 #include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/settings.h"
-#include "leat/store/s3/sigv4.h"
 
 namespace leat {
 

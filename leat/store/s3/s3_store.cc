@@ -14,9 +14,9 @@
 #include "leat/base/text.h"
 #include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
+#include "leat/store/s3/aws/http_date.h"
 #include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/error_reply.h"
-#include "leat/store/s3/http_date.h"
 #include "leat/store/s3/list_reply.h"
 
 namespace leat {

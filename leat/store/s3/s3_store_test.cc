@@ -5,9 +5,9 @@
 
 #include <array>
 
+#include "leat/store/s3/aws/http_date.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 #include "leat/store/s3/fake_http.h"
-#include "leat/store/s3/http_date.h"
-#include "leat/store/s3/sigv4_verify.h"
 
 namespace leat {
 namespace {

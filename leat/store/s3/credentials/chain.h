@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
 #include "leat/store/s3/credentials/provider.h"
 
 namespace leat {

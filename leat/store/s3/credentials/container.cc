@@ -9,10 +9,10 @@
 
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
+#include "leat/store/s3/aws/small_file.h"
 #include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/static_keys.h"
-#include "leat/store/s3/small_file.h"
 
 namespace leat {
 namespace {

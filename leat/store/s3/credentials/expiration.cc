@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "leat/store/s3/http_date.h"
+#include "leat/store/s3/aws/http_date.h"
 
 namespace leat {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "leat/base/env.h"
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
 #include "leat/store/s3/credentials/provider.h"
 
 namespace leat {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
 #include "leat/store/s3/credentials/provider.h"
 
 namespace leat {

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "leat/store/s3/aws/sigv4_verify.h"
 #include "leat/store/s3/credentials/sts.h"
 #include "leat/store/s3/credentials/testing/link_world.h"
 #include "leat/store/s3/credentials/web_identity.h"
-#include "leat/store/s3/sigv4_verify.h"
 
 namespace leat {
 namespace {

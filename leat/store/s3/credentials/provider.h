@@ -12,7 +12,7 @@
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/store/http/http_client.h"
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 

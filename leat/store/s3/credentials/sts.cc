@@ -12,11 +12,11 @@
 #include "leat/base/buffer.h"
 #include "leat/base/text.h"
 #include "leat/store/http/status.h"
+#include "leat/store/s3/aws/http_date.h"
 #include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/expiration.h"
 #include "leat/store/s3/credentials/shown_text.h"
 #include "leat/store/s3/credentials/static_keys.h"
-#include "leat/store/s3/http_date.h"
 
 namespace leat {
 namespace {

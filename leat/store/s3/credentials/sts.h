@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "leat/base/result.h"
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
+#include "leat/store/s3/aws/endpoint.h"
 #include "leat/store/s3/credentials/provider.h"
-#include "leat/store/s3/endpoint.h"
 
 namespace leat {
 

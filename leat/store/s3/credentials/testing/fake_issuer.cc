@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 namespace leat::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "leat/base/mutex.h"
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat::testing {

@@ -1,4 +1,4 @@
-#include "leat/store/s3/http_date.h"
+#include "leat/store/s3/aws/http_date.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "leat/store/s3/endpoint.h"
+#include "leat/store/s3/aws/endpoint.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // decoded and encoded again (clients escape differently), the query sorted, the
 // signed headers by name. Then it compares.
 
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 #include <openssl/crypto.h>
 

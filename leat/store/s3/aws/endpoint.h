@@ -6,7 +6,7 @@
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
 
 namespace leat {
 

@@ -1,10 +1,10 @@
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 // signing key, signature. HMAC is written out over one digest context that each
 // thread keeps, since OpenSSL 3 looks algorithms up anew for each HMAC() call.
 
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 #include <openssl/evp.h>
 

@@ -6,7 +6,7 @@
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
-#include "leat/store/s3/ini_file.h"
+#include "leat/store/s3/aws/ini_file.h"
 
 namespace leat {
 

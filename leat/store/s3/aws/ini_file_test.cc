@@ -1,4 +1,4 @@
-#include "leat/store/s3/ini_file.h"
+#include "leat/store/s3/aws/ini_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

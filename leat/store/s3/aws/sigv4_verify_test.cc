@@ -1,4 +1,4 @@
-#include "leat/store/s3/sigv4_verify.h"
+#include "leat/store/s3/aws/sigv4_verify.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "leat/store/s3/aws_profile.h"
+#include "leat/store/s3/aws/aws_profile.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <utility>
 
-#include "leat/store/s3/small_file.h"
+#include "leat/store/s3/aws/small_file.h"
 
 namespace leat {
 namespace {

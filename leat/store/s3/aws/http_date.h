@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 

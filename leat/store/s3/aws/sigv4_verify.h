@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "leat/store/s3/sigv4.h"
+#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 
