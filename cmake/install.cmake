@@ -36,8 +36,8 @@ set(LEAT_PUBLIC_HEADERS
   engine/shuffle_choice.h
   metrics/stalls.h
   pipeline/batch.h
-  pipeline/slot.h
-  pipeline/tensor.h)
+  pipeline/program/tensor.h
+  pipeline/slot.h)
 foreach(header IN LISTS LEAT_PUBLIC_HEADERS)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES leat/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat/${folder})

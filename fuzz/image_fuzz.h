@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "leat/base/buffer.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat::fuzz {
 

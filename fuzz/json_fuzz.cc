@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/value.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 namespace {

@@ -12,7 +12,7 @@
 #include "leat/engine/cache_options.h"
 #include "leat/engine/shuffle_choice.h"
 #include "leat/pipeline/delivered_field.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/plan/dealing.h"
 #include "leat/plan/drawn_order.h"

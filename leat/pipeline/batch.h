@@ -6,8 +6,8 @@
 
 #include "leat/base/hash.h"
 #include "leat/base/ids.h"
+#include "leat/pipeline/program/tensor.h"
 #include "leat/pipeline/slot.h"
-#include "leat/pipeline/tensor.h"
 
 namespace leat {
 

@@ -10,8 +10,8 @@
 
 #include "leat/base/ids.h"
 #include "leat/base/mutex.h"
-#include "leat/pipeline/cut.h"
 #include "leat/pipeline/delivered_field.h"
+#include "leat/pipeline/program/cut.h"
 #include "leat/plan/cache_form.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/record_cache.h"

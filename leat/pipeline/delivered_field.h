@@ -8,8 +8,8 @@
 
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

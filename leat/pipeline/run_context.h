@@ -14,7 +14,7 @@
 #include "leat/metrics/metrics.h"
 #include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/delivered_field.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 #include "leat/pipeline/slot_pool.h"
 #include "leat/plan/dealing.h"
 #include "leat/plan/order.h"

@@ -14,7 +14,7 @@
 #include "leat/metrics/stalls.h"
 #include "leat/pipeline/decoded_form.h"
 #include "leat/pipeline/piece.h"
-#include "leat/pipeline/sample_view.h"
+#include "leat/pipeline/program/sample_view.h"
 #include "leat/runtime/memory_budget.h"
 #include "leat/store/store.h"
 #include "leat/store/use_board.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
-#include "leat/pipeline/tensor.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/tensor.h"
+#include "leat/pipeline/program/value.h"
 #include "leat/runtime/memory_budget.h"
 
 namespace leat {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "leat/pipeline/batch.h"
+#include "leat/pipeline/program/value.h"
 #include "leat/pipeline/run_context.h"
 #include "leat/pipeline/slot_pool.h"
-#include "leat/pipeline/value.h"
 
 namespace leat {
 

@@ -11,7 +11,7 @@
 #include "errors.h"
 #include "leat/base/buffer.h"
 #include "leat/base/clock.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/user_function.h"
 
 namespace py = pybind11;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -18,8 +18,8 @@
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/op_table.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/value.h"
 
 namespace py = pybind11;
 

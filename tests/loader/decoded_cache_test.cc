@@ -18,8 +18,8 @@
 #include "leat/base/units.h"
 #include "leat/codec/testing/encode_image.h"
 #include "leat/codec/testing/tar_builder.h"
-#include "leat/pipeline/user_function.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/user_function.h"
+#include "leat/pipeline/program/value.h"
 #include "tests/loader/world.h"
 
 namespace leat {

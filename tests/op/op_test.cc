@@ -18,8 +18,8 @@
 #include "leat/base/buffer.h"
 #include "leat/codec/testing/encode_image.h"
 #include "leat/pipeline/ops/op_table.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/sample_view.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/sample_view.h"
 #include "tests/loader/world.h"
 
 namespace leat {

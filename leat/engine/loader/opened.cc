@@ -9,7 +9,7 @@
 #include "leat/engine/read_sizes.h"
 #include "leat/engine/shard_stream.h"
 #include "leat/index/build.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/user_function.h"
 #include "leat/runtime/log.h"
 
 namespace leat {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "leat/base/hash.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 namespace {

@@ -15,7 +15,7 @@
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/parse_program.h"
 #include "leat/pipeline/ops/shape_program.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "leat/base/hash.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -10,11 +10,11 @@
 #include "leat/base/hash.h"
 #include "leat/codec/image_formats.h"
 #include "leat/codec/json/json_rows.h"
-#include "leat/pipeline/decoded_record.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
 #include "leat/pipeline/ops/moved.h"
-#include "leat/pipeline/sample_view.h"
+#include "leat/pipeline/program/decoded_record.h"
+#include "leat/pipeline/program/sample_view.h"
 
 namespace leat {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

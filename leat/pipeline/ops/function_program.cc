@@ -7,7 +7,7 @@
 #include "leat/base/check.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/seen_sizes.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/user_function.h"
 
 namespace leat {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/shape_program.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/user_function.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/user_function.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

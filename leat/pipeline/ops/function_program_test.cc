@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "leat/codec/testing/encode_image.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/user_function.h"
 
 namespace leat {
 namespace {

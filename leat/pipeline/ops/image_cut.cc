@@ -7,10 +7,10 @@
 #include "leat/base/check.h"
 #include "leat/codec/image_formats.h"
 #include "leat/codec/jpeg/jpeg_reader.h"
-#include "leat/pipeline/decoded_record.h"
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_program.h"
 #include "leat/pipeline/ops/image_run.h"
+#include "leat/pipeline/program/decoded_record.h"
 
 namespace leat {
 namespace {

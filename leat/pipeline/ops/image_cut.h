@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/pipeline/cut.h"
 #include "leat/pipeline/ops/op.h"
+#include "leat/pipeline/program/cut.h"
 
 namespace leat {
 

@@ -11,11 +11,11 @@
 
 #include "leat/base/hash.h"
 #include "leat/codec/testing/encode_image.h"
-#include "leat/pipeline/cut.h"
-#include "leat/pipeline/decoded_record.h"
 #include "leat/pipeline/ops/image_cut.h"
-#include "leat/pipeline/user_function.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/cut.h"
+#include "leat/pipeline/program/decoded_record.h"
+#include "leat/pipeline/program/user_function.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 namespace {

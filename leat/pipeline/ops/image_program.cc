@@ -15,7 +15,7 @@
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
 #include "leat/pipeline/ops/many_crops.h"
-#include "leat/pipeline/sample_view.h"
+#include "leat/pipeline/program/sample_view.h"
 
 namespace leat {
 namespace {

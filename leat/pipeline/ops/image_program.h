@@ -8,7 +8,7 @@
 
 #include "leat/base/result.h"
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

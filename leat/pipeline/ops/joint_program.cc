@@ -13,8 +13,8 @@
 #include "leat/base/check.h"
 #include "leat/pipeline/ops/function_program.h"
 #include "leat/pipeline/ops/image_program.h"
-#include "leat/pipeline/sample_view.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/sample_view.h"
+#include "leat/pipeline/program/user_function.h"
 
 namespace leat {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/shape_program.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -11,8 +11,8 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/testing/encode_image.h"
-#include "leat/pipeline/sample_view.h"
-#include "leat/pipeline/user_function.h"
+#include "leat/pipeline/program/sample_view.h"
+#include "leat/pipeline/program/user_function.h"
 
 namespace leat {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -15,9 +15,9 @@
 #include "leat/codec/json/json_rows.h"
 #include "leat/pipeline/ops/augment_ops.h"
 #include "leat/pipeline/ops/weights.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/tensor.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/tensor.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

@@ -6,7 +6,7 @@
 
 #include "leat/base/text.h"
 #include "leat/pipeline/ops/op_table.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 namespace {

@@ -11,7 +11,7 @@
 #include "leat/codec/npy/npy_header.h"
 #include "leat/codec/text/text.h"
 #include "leat/pipeline/ops/store_numbers.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 namespace {

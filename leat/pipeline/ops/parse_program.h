@@ -3,7 +3,7 @@
 #include <string>
 
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -13,7 +13,7 @@
 #include "leat/pipeline/ops/op_table.h"
 #include "leat/pipeline/ops/picture.h"
 #include "leat/pipeline/ops/row_sink.h"
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 

@@ -1,4 +1,4 @@
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,10 +9,10 @@
 
 #include "leat/base/buffer.h"
 #include "leat/codec/testing/encode_image.h"
-#include "leat/pipeline/cut.h"
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/portable_kernels.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/cut.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 namespace {

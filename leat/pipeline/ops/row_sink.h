@@ -10,7 +10,7 @@
 
 #include "leat/pipeline/ops/op.h"
 #include "leat/pipeline/ops/scratch.h"
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 

@@ -10,7 +10,7 @@
 #include "leat/codec/image/image.h"
 #include "leat/codec/image_formats.h"
 #include "leat/pipeline/ops/weights.h"
-#include "leat/pipeline/program.h"
+#include "leat/pipeline/program/program.h"
 
 namespace leat {
 

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "leat/base/buffer.h"
-#include "leat/pipeline/cut.h"
 #include "leat/pipeline/ops/seen_sizes.h"
+#include "leat/pipeline/program/cut.h"
 
 namespace leat {
 namespace {

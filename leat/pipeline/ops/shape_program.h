@@ -5,8 +5,8 @@
 
 #include "leat/base/result.h"
 #include "leat/pipeline/ops/op.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "leat/base/result.h"
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 

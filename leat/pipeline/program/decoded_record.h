@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 

@@ -6,9 +6,9 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/tensor.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/tensor.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

@@ -1,4 +1,4 @@
-#include "leat/pipeline/sample_view.h"
+#include "leat/pipeline/program/sample_view.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 #include <array>
 

@@ -14,7 +14,7 @@
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
 #include "leat/dataset/catalogue.h"
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 

@@ -1,4 +1,4 @@
-#include "leat/pipeline/decoded_record.h"
+#include "leat/pipeline/program/decoded_record.h"
 
 #include <array>
 #include <cstring>

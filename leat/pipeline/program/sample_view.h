@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/pipeline/value.h"
+#include "leat/pipeline/program/value.h"
 
 namespace leat {
 

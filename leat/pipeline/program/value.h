@@ -11,8 +11,8 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/result.h"
-#include "leat/pipeline/program.h"
-#include "leat/pipeline/tensor.h"
+#include "leat/pipeline/program/program.h"
+#include "leat/pipeline/program/tensor.h"
 
 namespace leat {
 
