@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails if a module includes, or links, a module that layers.txt does not
-allow."""
+allow, or if two folders include each other."""
 
 from __future__ import annotations
 
@@ -67,6 +67,25 @@ def wrong_includes(file: pathlib.Path, layers: dict[str, set[str]]):
             yield number, f"{module} is pure and may not use <{match[1]}>"
 
 
+def mutual_pairs(files: list[pathlib.Path]):
+    """A complaint for each two folders, of one module or of two, that include
+    each other; tests may include what they like."""
+    included: dict[tuple[str, str], str] = {}
+    for file in files:
+        if file.stem.endswith("_test") or file.parent.name == "testing":
+            continue
+        folder = file.parent.relative_to(ROOT).as_posix()
+        for number, line in enumerate(file.read_text().splitlines(), start=1):
+            if match := OURS.match(line):
+                target = f"leat/{match[1]}".rpartition("/")[0]
+                where = f"{file.relative_to(ROOT)}:{number} includes leat/{match[1]}"
+                included.setdefault((folder, target), where)
+    for (one, other), where in sorted(included.items()):
+        if one < other and (back := included.get((other, one))):
+            yield (f"{one} and {other} include each other: {where}, and {back}; "
+                   "move what both need into a folder below them")
+
+
 def wrong_links(layers: dict[str, set[str]]):
     """A complaint for each DEPS of a CMakeLists.txt that breaks a rule."""
     for lists in sorted(SOURCES.rglob("CMakeLists.txt")):
@@ -86,10 +105,11 @@ def wrong_links(layers: dict[str, set[str]]):
 
 def main() -> int:
     layers = read_layers()
-    complaints = list(wrong_links(layers))
-    for file in sorted(SOURCES.rglob("*")):
-        if file.suffix not in {".h", ".cc"} or file.parent == SOURCES:
-            continue  # leat/leat.h lies on top and only includes.
+    # leat/leat.h lies on top and only includes.
+    files = [file for file in sorted(SOURCES.rglob("*"))
+             if file.suffix in {".h", ".cc"} and file.parent != SOURCES]
+    complaints = [*wrong_links(layers), *mutual_pairs(files)]
+    for file in files:
         for number, what in wrong_includes(file, layers):
             complaints.append(f"{file.relative_to(ROOT)}:{number}: {what}")
     print("\n".join(complaints), end="\n" if complaints else "")

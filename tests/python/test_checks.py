@@ -83,6 +83,27 @@ def test_layers_refuses_a_link_that_the_file_does_not_allow(tree):
     assert "plan may not link store" in run.stdout
 
 
+def test_layers_refuses_two_folders_that_include_each_other(tree):
+    tree.write("leat/engine/x.cc", '#include "leat/engine/loader/y.h"\n')
+    tree.write("leat/engine/loader/y.h", '// Y.\n#include "leat/engine/z.h"\n')
+
+    run = tree.run("check_layers.py")
+
+    assert run.returncode == 1
+    assert ("leat/engine and leat/engine/loader include each other: "
+            "leat/engine/x.cc:1 includes leat/engine/loader/y.h, and "
+            "leat/engine/loader/y.h:2 includes leat/engine/z.h") in run.stdout
+
+
+@pytest.mark.parametrize("test", ["leat/engine/x_test.cc", "leat/engine/testing/x.h"])
+def test_layers_lets_tests_include_what_stands_on_their_folder(tree, test):
+    tree.write(test, '#include "leat/engine/loader/y.h"\n')
+    tree.write("leat/engine/loader/y.h",
+               '#include "leat/engine/z.h"\n#include "leat/engine/testing/x.h"\n')
+
+    assert tree.run("check_layers.py").returncode == 0
+
+
 def test_layers_refuses_a_module_that_is_not_above(tree):
     tree.write("layers.txt", "base: plan\nplan: base\n")
 
