@@ -28,9 +28,9 @@ bool names_a_proxy(const Env& env) {
       });
 }
 
-class CurlHttpClient final : public HttpClient {
+class IoThreadsClient final : public HttpClient {
  public:
-  explicit CurlHttpClient(const TransferSettings& settings)
+  explicit IoThreadsClient(const TransferSettings& settings)
       : owner_pid_(getpid()), resolver_(std::make_unique<Resolver>()) {
     const std::size_t threads =
         std::max<std::size_t>(1, settings.options.io_threads);
@@ -40,7 +40,7 @@ class CurlHttpClient final : public HttpClient {
     }
   }
 
-  ~CurlHttpClient() override {
+  ~IoThreadsClient() override {
     if (getpid() == owner_pid_) return;
     // In a forked child the threads do not exist, and their locks are held for
     // ever: leave it all alone.
@@ -131,7 +131,7 @@ std::unique_ptr<HttpClient> open_http_client(const HttpClientOptions& options,
   static std::once_flag started;
   std::call_once(started, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   const Env env = process_env();
-  return std::make_unique<CurlHttpClient>(TransferSettings{
+  return std::make_unique<IoThreadsClient>(TransferSettings{
       .options = options,
       .ca_bundle = find_ca_bundle(options.ca_bundle, env),
       .uses_proxy = options.may_use_proxy && names_a_proxy(env),
