@@ -1,5 +1,6 @@
 """The checkers in tools/ find what they are there to find."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -111,6 +112,25 @@ def test_layers_refuses_a_module_that_is_not_above(tree):
 
     assert run.returncode == 1
     assert "base names plan" in run.stderr
+
+
+@pytest.mark.parametrize(("ci", "has_pip", "status"), [
+    ("", True, 0), ("true", False, 0), ("true", True, 1)])
+def test_types_are_missed_on_ci_alone(tmp_path, ci, has_pip, status):
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        f"[ \"$*\" = '-m pip --version' ] && exit {0 if has_pip else 1}\n"
+        "[ \"$*\" = '-c import mypy' ] && exit 1\n"
+        "echo 'mypy ran' && exit 2\n")
+    python.chmod(0o755)
+
+    run = subprocess.run(
+        [TOOLS / "check_types.sh"], capture_output=True, text=True, check=False,
+        env={**os.environ, "CI": ci, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+
+    assert (run.returncode, run.stdout) == (status, "")
+    assert "mypy is not installed" in run.stderr
 
 
 def test_headers_finds_one_that_leans_on_others(tree):
