@@ -29,6 +29,12 @@ struct CachePolicyKind {
   bool has_window = false;
   /// It uses CachePolicySpec::planned.
   bool has_planned = false;
+  /// It is there to compare with others' papers: leat.Cache refuses it, and
+  /// leat.research.Cache takes it.
+  bool is_for_research = false;
+  /// `leat plan` shows what it would do (sweep()). A policy with a window
+  /// cannot be: nobody has said how large.
+  bool is_swept = true;
 
   /// A new policy. `spec` has been checked against the traits above.
   std::unique_ptr<CachePolicy> (*make)(const CachePolicySpec& spec) = nullptr;

@@ -6,9 +6,11 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "leat/base/check.h"
+#include "leat/plan/cache_policy_kind.h"
 #include "leat/plan/permutation.h"
 #include "leat/plan/steps.h"
 
@@ -35,8 +37,11 @@ struct Candidate {
 std::vector<Candidate> candidates(const SweepOptions& options) {
   std::vector<Candidate> all = {{.name = "no cache"}};
   if (options.ram_bytes == 0 && options.disk_bytes == 0) return all;
-  for (const char* policy : {"fifo", "lru", "never_evict", "belady"}) {
-    all.push_back({.name = policy, .policy = policy});
+  for (const CachePolicyKind* kind :
+       cache_policy_kinds() | std::views::reverse) {
+    if (!kind->is_swept) continue;
+    all.push_back(
+        {.name = std::string(kind->name), .policy = std::string(kind->name)});
   }
   if (options.nodes > 1) {
     all.push_back({.name = "never_evict + peers",

@@ -44,9 +44,9 @@ struct SweepRow {
   SimulationReport report;  ///< The report of all epochs.
 };
 
-/// No cache; each policy at the requested size; peers, by CoorDL's partition
-/// and as servers that get the memory; Belady's at half, twice and four times
-/// that size.
+/// No cache; each policy with CachePolicyKind::is_swept at the requested size;
+/// peers, by CoorDL's partition and as servers that get the memory; Belady's at
+/// half, twice and four times that size.
 ///
 /// A dataset larger than 50,000 samples (or 20 steps; for pieces of shards, 20
 /// windows or a million samples) is simulated with as many of its own samples,

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Union
+from typing import Any, Literal, Union
 
+from leat import _native
 from leat._arguments import checks_names
 from leat._peers import find_peers
 from leat.errors import InvalidArgument
@@ -77,7 +78,7 @@ class Cache:
     ram: str | int | None = None
     disk: str | os.PathLike[str] | None = None
     disk_limit: str | int | None = None
-    policy: Literal["belady", "never_evict", "lru"] = "belady"
+    policy: Literal["belady", "never_evict", "lru"] | str = "belady"
     form: Literal["encoded", "decoded", "auto"] = "encoded"
     shared: bool = False
     first_within: int = 0
@@ -85,8 +86,6 @@ class Cache:
     peers: Sequence[str] | Literal["auto"] | None = ()
     peer_memory: str | int | None = None
     peer_patience: str = "100ms"
-
-    _POLICIES: ClassVar[tuple[str, ...]] = ("belady", "never_evict", "lru")
 
     def __post_init__(self) -> None:
         if self.ram is None and self.disk is None and not self.peers:
@@ -112,10 +111,15 @@ class Cache:
             raise InvalidArgument(
                 f"first_within={self.first_within!r}; it is a number of positions, 0 for none"
             )
-        if self.policy not in self._POLICIES:
-            raise InvalidArgument(_no_policy(self.policy, self._POLICIES))
+        if self.policy not in (known := self._policies()):
+            raise InvalidArgument(_no_policy(self.policy, known))
         if self.disk is None and self.disk_limit is not None:
             raise InvalidArgument("disk_limit= without disk=; name its folder")
+
+    @classmethod
+    def _policies(cls) -> list[str]:
+        """The policies that `policy` may name."""
+        return policies_of("training")
 
     def _options(self, world_size: int | None) -> dict[str, Any]:
         peers = self.peers or ()
@@ -148,9 +152,19 @@ def _text(size: str | int | None) -> str | None:
     return None if size is None else str(size)
 
 
-def _no_policy(policy: object, known: tuple[str, ...]) -> str:
+def policies_of(use: Literal["training", "research"]) -> list[str]:
+    """The engine's policies for training, and those that are there to compare with
+    others' papers."""
+    return [
+        name
+        for name, is_for_research in _native.cache_policies()
+        if is_for_research == (use == "research")
+    ]
+
+
+def _no_policy(policy: object, known: list[str]) -> str:
     said = f"the cache's policy={policy!r}; it is one of {', '.join(known)}"
-    if policy in ("windowed_belady", "fifo"):
+    if policy not in known and policy in policies_of("research"):
         said += f"; that one is to compare with others' papers: leat.research.Cache(policy={policy!r})"
     return said
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import leat
 from leat._arguments import checks_names, count
+from leat._cache import policies_of
 from leat._dataset import Source
 from leat.errors import InvalidArgument
 
@@ -84,12 +85,10 @@ class Cache(leat.Cache):
         leat.InvalidArgument: as a `leat.Cache` does.
     """
 
-    policy: Literal["belady", "windowed_belady", "never_evict", "lru", "fifo"] = "belady"  # type: ignore[assignment]
+    policy: Literal["belady", "windowed_belady", "never_evict", "lru", "fifo"] | str = "belady"
     window: int = 0
     placement: Literal["any", "first_epoch", "frequency"] = "any"
     peer_placement: Literal["key", "frequency"] = "key"
-
-    _POLICIES: ClassVar[tuple[str, ...]] = (*leat.Cache._POLICIES, "windowed_belady", "fifo")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,6 +96,10 @@ class Cache(leat.Cache):
             isinstance(self.window, int) and 0 <= self.window < 2**63
         ):
             raise InvalidArgument(f"window={self.window!r}; it is a number of reads")
+
+    @classmethod
+    def _policies(cls) -> list[str]:
+        return [*super()._policies(), *policies_of("research")]
 
     def _options(self, world_size: int | None) -> dict[str, Any]:
         return {

@@ -18,6 +18,7 @@
 #include "functions.h"
 #include "interruptible.h"
 #include "leat/base/units.h"
+#include "leat/plan/cache_policy_kind.h"
 
 namespace py = pybind11;
 
@@ -260,6 +261,16 @@ py::dict gauges_of(const Loader& loader) {
   return values;
 }
 
+/// The name of each policy of caches, and whether leat.research.Cache alone
+/// takes it.
+std::vector<std::pair<std::string, bool>> cache_policies() {
+  std::vector<std::pair<std::string, bool>> policies;
+  for (const CachePolicyKind* kind : cache_policy_kinds()) {
+    policies.emplace_back(kind->name, kind->is_for_research);
+  }
+  return policies;
+}
+
 }  // namespace
 
 void bind_loader(py::module_& module) {
@@ -356,6 +367,7 @@ void bind_loader(py::module_& module) {
              loader.set_pace_elsewhere({offered, reached, ceiling});
            })
       .def("close", &Loader::close, py::call_guard<py::gil_scoped_release>());
+  module.def("cache_policies", &cache_policies);
 }
 
 }  // namespace leat

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "leat/base/units.h"
 #include "leat/engine/loader/loader.h"
 #include "leat/plan/simulator.h"
+#include "leat/plan/sweep.h"
 #include "tests/loader/world.h"
 
 namespace leat {
@@ -43,6 +47,18 @@ TEST(PolicyOfOurOwnTest, MessagesNameIt) {
   EXPECT_NE(loader.error().message().find("fifo, newest_first"),
             std::string::npos)
       << loader.error().message();
+}
+
+TEST(PolicyOfOurOwnTest, APlanComparesIt) {
+  const auto rows = must(
+      sweep({.samples = 100,
+             .read_size =
+                 [](std::uint64_t) { return ReadSize{.bytes = 1, .cost = 1}; },
+             .global_batch = 10,
+             .ram_bytes = 50}));
+
+  EXPECT_EQ(std::ranges::count(rows, "newest_first", &SweepRow::name), 1);
+  EXPECT_EQ(std::ranges::count(rows, "windowed_belady", &SweepRow::name), 0);
 }
 
 TEST(PolicyOfOurOwnTest, ItsTraitsSayWhatItCannot) {

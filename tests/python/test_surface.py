@@ -101,6 +101,18 @@ def test_policies_of_papers_are_in_research(policy):
     assert leat.research.Cache(ram=1, policy=policy).policy == policy
 
 
+def test_caches_take_the_policies_that_the_engine_has(monkeypatch):
+    assert [name for name, _ in leat._native.cache_policies()] == ["belady", "windowed_belady", "never_evict", "lru", "fifo"]
+    monkeypatch.setattr(leat._native, "cache_policies", lambda: [("newest_first", False), ("random", True)])
+
+    assert leat.Cache(ram=1, policy="newest_first").policy == "newest_first"
+    assert leat.research.Cache(ram=1, policy="random").policy == "random"
+    with pytest.raises(leat.InvalidArgument, match=r"one of newest_first; .*leat.research.Cache\(policy='random'"):
+        leat.Cache(ram=1, policy="random")
+    with pytest.raises(leat.InvalidArgument, match="policy='lru'; it is one of newest_first, random$"):
+        leat.research.Cache(ram=1, policy="lru")
+
+
 def test_what_is_public_says_so():
     for name in leat.__all__:
         if isinstance(found := getattr(leat, name), type) and not issubclass(found, leat.Error):

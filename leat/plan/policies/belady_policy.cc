@@ -228,6 +228,8 @@ constinit const CachePolicyKind kWindowedBeladyPolicy = {
     .name = "windowed_belady",
     .goes_by_next_use = true,
     .has_window = true,
+    .is_for_research = true,
+    .is_swept = false,
     .make = make_windowed};
 
 }  // namespace leat

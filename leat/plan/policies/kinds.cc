@@ -1,6 +1,7 @@
-// The list of policies, in the order in which messages name them. It has this
-// file to itself: a program that defines cache_policy_kinds() in a source of
-// its own has other policies, as tests/policy does.
+// The list of policies, in the order in which messages name them; `leat plan`
+// shows them in the reverse order. It has this file to itself: a program that
+// defines cache_policy_kinds() in a source of its own has other policies, as
+// tests/policy does.
 
 #include "leat/plan/policies/kinds.h"
 

@@ -108,6 +108,7 @@ constinit const CachePolicyKind kLruPolicy = {
 constinit const CachePolicyKind kFifoPolicy = {
     .name = "fifo",
     .goes_by_order_of_reads = true,
+    .is_for_research = true,
     .make = make_queue<OnUse::kStay>};
 
 }  // namespace leat
