@@ -13,6 +13,7 @@ from leat.ops._mix import BatchOp
 
 Fields = Union[Sequence[str], Mapping[str, str], None]
 Collate = Union[Callable[[list[Any]], Any], None]
+Form = Literal["auto", "dict", "tuple"]
 Output = Literal["auto", "numpy", "torch", "jax"]
 
 

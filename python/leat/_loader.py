@@ -6,7 +6,7 @@ import atexit
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Union
 
@@ -14,16 +14,17 @@ from leat import _log, _native, _order, _parquet, ops as _ops
 from leat._agreement import compare_ranks
 from leat._arguments import checks_names, count
 from leat._buckets import BucketOrder
-from leat._cache import Cache, locality_of, options_of
+from leat._cache import CacheChoice, locality_of, options_of
 from leat._dataset import Dataset, Source
-from leat._delivery import Delivery, Fields, Output
+from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, classes_met
-from leat._shuffle import DropLast, Order, Sampler, Shuffle, order_of
+from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
+from leat.ops import Op
 
 _NOT_YET = (
     "its shards are being indexed by the first epoch (`leat index` does it before)"
@@ -42,7 +43,11 @@ _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 Batch = Any
 """A dict or a tuple of arrays, as ``batch=`` says."""
 
+# Names in the place of long types, so that help() stays short.
 Places = Union[Source, Sequence[Source], Dataset]
+OnError = Literal["raise", "substitute"]
+Size = Union[str, int, None]
+File = Union[str, os.PathLike[str], None]
 
 
 @checks_names(MOVED)
@@ -89,25 +94,25 @@ class Loader:
         batch_size: int | None = None,
         global_batch_size: int | None = None,
         train: bool | None = None,
-        shuffle: bool | Literal["full", "block", "stream"] | Shuffle | None = None,
-        sampler: Sampler | None = None,
+        shuffle: Shuffled = None,
+        sampler: Sampler = None,
         seed: int = 0,
         drop_last: DropLast = None,
         epochs: int | None = None,
         fields: Fields = None,
         ids: bool = False,
-        batch: Literal["auto", "dict", "tuple"] = "auto",
-        ops: Sequence[_ops.Op] = (),
-        collate: Callable[[list[Any]], Any] | None = None,
+        batch: Form = "auto",
+        ops: Sequence[Op] = (),
+        collate: Collate = None,
         output: Output = "auto",
         pin_memory: bool = False,
         device: Any = None,
-        on_error: Literal["raise", "substitute"] = "raise",
-        cache: Cache | Literal["auto"] | None = None,
-        memory: str | int | None = None,
+        on_error: OnError = "raise",
+        cache: CacheChoice = None,
+        memory: Size = None,
         threads: int | None = None,
         max_in_flight: int | None = None,
-        trace: str | os.PathLike[str] | None = None,
+        trace: File = None,
         rank: int | None = None,
         world_size: int | None = None,
         storage_options: StorageOptions | None = None,
@@ -321,8 +326,7 @@ class Loader:
         return json.loads(self._native.ledger())
 
     def close(self) -> None:
-        """Ends the loader's threads and requests. Batches stay valid. May be called
-        twice."""
+        """Ends the threads and requests; twice does no harm. Batches stay valid."""
         self._native.close()
 
     def __enter__(self) -> Loader:

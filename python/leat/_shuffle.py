@@ -61,7 +61,9 @@ class WeightedSampler:
     num_samples: Union[int, None] = None
 
 
-Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets]
+Shuffled = Union[bool, Literal["full", "block", "stream"], Shuffle, None]
+
+Sampler = Union[Iterable[int], WeightedSampler, SizeBuckets, None]
 
 DropLast = Union[bool, Literal["pad", "join"], None]
 
