@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from leat.ops import DecodeMask, Op, ParseBoxes, ParseKeypoints, Python
+from leat.ops import DecodeImage, DecodeMask, Op, ParseBoxes, ParseKeypoints, Python
 
 logger = logging.getLogger("leat")
 
@@ -41,7 +41,7 @@ class Introduction:
 
     def __init__(self, url: str, options: dict[str, Any], *, drawn_by: str, ops: Sequence[Op] = ()) -> None:
         self._name = shown(url)
-        self._apart = drawn_apart(ops)
+        self._of_ops = [text for text in (drawn_apart(ops), blended_labels(ops)) if text]
         self._drawn = drawn_by or None
         if options["weights"] is not None:
             self._drawn = f"{options['samples_per_epoch']:,} an epoch drawn by weights"
@@ -63,8 +63,8 @@ class Introduction:
             order += f", seed {state['seed']}"
         parts = [_what(dataset), _who(loader), self._tail(rest, step), order]
         _once(logging.INFO, f"{self._name}: {'; '.join(filter(None, parts))}")
-        if self._apart:
-            _once(logging.WARNING, f"{self._name}: {self._apart}")
+        for text in self._of_ops:
+            _once(logging.WARNING, f"{self._name}: {text}")
         if self._drops_unasked and samples and rest > _MUCH * samples:
             _once(
                 logging.WARNING,
@@ -128,6 +128,31 @@ def drawn_apart(ops: Sequence[Op]) -> str:
                 f"{op!r} draws and sees one field alone, so what {type(followers[0]).__name__} reads stays as it is: "
                 "give it all, with fields=, or say independent=True if it moves no pixels"
             )
+    return ""
+
+
+_LABELS = re.compile(r"(masks?|labels?|seg\w*|annotations?)\d*")
+_PERHAPS_LABELS = re.compile(r"(targets?|gt)\d*")
+"""Words in the names of fields. The second list counts for pictures in grey alone."""
+
+
+def blended_labels(ops: Sequence[Op]) -> str:
+    """A warning of a picture that seems to hold labels, between which an op would blend, or ""."""
+    decoders = [op for op in ops if isinstance(op, DecodeImage)]
+    for decoder in decoders if len(decoders) > 1 else ():
+        names = {decoder._field, decoder._to or "image"}
+        words = {word for name in names if name for word in re.split(r"[^a-z0-9]+", name.lower())}
+        kinds = (_LABELS,) if decoder._params["mode"].startswith("RGB") else (_LABELS, _PERHAPS_LABELS)
+        if not any(kind.fullmatch(word) for kind in kinds for word in words):
+            continue
+        for op in ops:
+            how = op._params.get("interpolation", "nearest")
+            if how != "nearest" and (op._field is None or op._field in names):
+                return (
+                    f"{decoder!r} reads what is named like labels as a picture, and {op!r} blends pixels "
+                    f"({how}), so 0 and 20 become all that lies between: DecodeMask(...) takes the nearest "
+                    "label. If its numbers are brightness, this is as it should be"
+                )
     return ""
 
 

@@ -484,6 +484,10 @@ def test_ops_are_values():
         (lambda: Chain([Resize(8)]), "put decode_image before"),
         (lambda: Chain([DecodeImage(), Normalize("imagenet"), Resize(8)]), "before"),
         (lambda: Chain([DecodeImage(mode="L"), Normalize("imagenet")]), "1 channel"),
+        (
+            lambda: Chain([DecodeImage(), Normalize("imagenet"), Cast("float16"), Normalize(0.5, 0.5)]),
+            r"normalize \(op 3\) would .*behind normalize \(op 1\): leave one",
+        ),
         (lambda: Chain([]), "exactly one op that reads bytes"),
         (lambda: Chain(["resize"]), "is no op"),
         (lambda: Chain("resize"), "is a text; write a list of leat.ops"),

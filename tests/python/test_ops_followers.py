@@ -14,6 +14,7 @@ import leat
 from leat.ops import (
     AugMix,
     AutoAugment,
+    CenterCrop,
     Chain,
     DecodeImage,
     DecodeMask,
@@ -25,8 +26,10 @@ from leat.ops import (
     ParseKeypoints,
     RandAugment,
     RandomAffine,
+    RandomCrop,
     RandomErasing,
     RandomHorizontalFlip,
+    RandomResizedCrop,
     RandomRotation,
     RandomVerticalFlip,
     Resize,
@@ -34,7 +37,7 @@ from leat.ops import (
 )
 from small_datasets import tar_of, write
 from test_ops import encoded, picture
-from torchvision_oracle import F, apply_drawn, torch, tv_tensors, v2
+from torchvision_oracle import F, apply_drawn, differences, torch, tv_tensors, v2
 
 N = 200
 WIDTH, HEIGHT = 72, 60
@@ -107,6 +110,7 @@ class Theirs:
     def __init__(self, number: int) -> None:
         size = (HEIGHT, WIDTH)
         rows = rows_of(number)
+        self.image = picture(WIDTH, HEIGHT, seed=number)
         self.mask = labels_of(number)
         self.boxes = tv_tensors.BoundingBoxes(torch.tensor(rows["boxes"]), format="XYXY", canvas_size=size)
         self.points = tv_tensors.KeyPoints(
@@ -168,6 +172,50 @@ def test_masks_boxes_and_keypoints_are_torchvisions(shards, ops, options):
         for one in drawn:
             theirs.apply(moved(one, **options))
         theirs.check(got, (number, drawn))
+
+
+def padded(value, padding, kind):
+    """Masks are padded with ignore_index, and pictures with the op's fill."""
+    return F.pad(value, padding, fill={"image": 9, "mask": 255}.get(kind, 0))
+
+
+def cropped(value, padding, one, kind):
+    return F.crop(padded(value, padding, kind), **{key: int(one[key]) for key in ("top", "left", "height", "width")})
+
+
+def resized(value, size, kind):
+    nearest = {"interpolation": v2.InterpolationMode.NEAREST_EXACT} if kind == "mask" else {}
+    return F.resize(value, size, **nearest)
+
+
+CROPS_AND_SIZES = [
+    (RandomCrop((40, 50)), lambda value, one, kind: cropped(value, [0], one, kind)),
+    (RandomCrop((58, 70), padding=(6, 3, 2, 9), fill=9), lambda value, one, kind: cropped(value, [6, 3, 2, 9], one, kind)),
+    # Too small by 6 rows and 8 columns, which come on both sides.
+    (RandomCrop((66, 80), fill=9), lambda value, one, kind: cropped(value, [8, 6], one, kind)),
+    (RandomResizedCrop((32, 44)), lambda value, one, kind: resized(cropped(value, [0], one, kind), [32, 44], kind)),
+    (CenterCrop((41, 50)), lambda value, one, kind: F.center_crop(value, [41, 50])),
+    (CenterCrop((40, 93)), lambda value, one, kind: F.center_crop(
+        padded(value, [10, 0, 11, 0], kind) if kind == "mask" else value, [40, 93]
+    )),
+    (Pad((1, 2, 3, 4), fill=9), lambda value, one, kind: padded(value, [1, 2, 3, 4], kind)),
+    (Resize((48, 80)), lambda value, one, kind: resized(value, [48, 80], kind)),
+    (Resize(37), lambda value, one, kind: resized(value, [37], kind)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "make"), CROPS_AND_SIZES, ids=[repr(op) for op, _ in CROPS_AND_SIZES])
+def test_crops_pads_and_resizes_are_torchvisions(shards, op, make):
+    seen = set()
+    for number, drawn, got in samples_of(shards, op):
+        theirs, one = Theirs(number), drawn[0] if drawn else None
+        seen.add(str(one))
+        theirs.image, theirs.mask = make(theirs.image, one, "image"), make(theirs.mask, one, "mask")
+        theirs.boxes = F.clamp_bounding_boxes(make(theirs.boxes, one, "boxes"))
+        theirs.points = make(theirs.points, one, "points")
+        assert differences(got["image"], theirs.image).max() <= 1
+        theirs.check(got, (number, drawn))
+    assert len(seen) > N / 4 or not isinstance(op, (RandomCrop, RandomResizedCrop))
 
 
 def test_an_expanded_rotation_then_a_resize(shards):

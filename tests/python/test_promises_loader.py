@@ -672,6 +672,30 @@ def test_a_function_that_draws_beside_a_mask_is_warned_of(tmp_path, said, op, wa
     assert all("DecodeMask" in text and "independent=True" in text for text in told)
 
 
+@pytest.mark.parametrize(("reads", "op", "warnings"), [
+    (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.RandomResizedCrop(8), 1),
+    (DecodeImage("seg.png", to="y"), leat.ops.Resize((8, 8)), 1),
+    (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.Resize((8, 8), field="mask"), 1),
+    (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.Resize((8, 8), field="image"), 0),
+    (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.Resize((8, 8), interpolation="nearest"), 0),
+    (DecodeImage("seg.png", to="mask", mode="L"), leat.ops.RandomCrop(8), 0),
+    (leat.ops.DecodeMask("seg.png", to="mask"), leat.ops.Resize((8, 8)), 0),
+    (DecodeImage("depth.png", to="target", mode="L"), leat.ops.Resize((8, 8)), 1),
+    (DecodeImage("depth.png", to="target"), leat.ops.Resize((8, 8)), 0),  # In colour.
+    (DecodeImage("depth.png", to="depth", mode="L"), leat.ops.Resize((8, 8)), 0),
+], ids=repr)  # fmt: skip
+def test_labels_that_are_read_as_a_picture_and_blended_are_warned_of(tmp_path, said, reads, op, warnings):
+    for name in ("a", "b"):
+        grey = encoded(pixels(1)[..., 0])
+        write(tmp_path / f"{name}.tar", tar_of([("0.png", encoded(pixels(1))), ("0.seg.png", grey), ("0.depth.png", grey)]))
+    for _ in range(2):
+        take(leat.Loader(str(tmp_path), batch_size=1, train=False, ops=[DecodeImage("png"), reads, op]))
+
+    told = [text for text in said(logging.WARNING) if "named like labels" in text]
+    assert len(told) == warnings
+    assert all("DecodeMask" in text and "blends pixels (bilinear)" in text for text in told)
+
+
 # --- calls that cannot be meant ---------------------------------------------
 
 

@@ -2,6 +2,7 @@
 // user's joins several.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -39,6 +40,43 @@ struct Followed {
                : CutPlace::kLast;
   }
 };
+
+/// The fields that lie in the leader, as a list for messages. Labels have no
+/// place.
+std::string annotations_of(const std::vector<Chain>& chains,
+                           const Chain* leader) {
+  std::vector<std::string> names;
+  for (const Chain& chain : chains) {
+    const bool is_placed =
+        chain.kind == ChainKind::kFollower && chain.part == BoxPart::kBoxes;
+    if (&chain == leader || (chain.kind != ChainKind::kMask && !is_placed)) {
+      continue;
+    }
+    names.push_back(fmt::format("'{}'", chain.name));
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// Decides what becomes of pictures that are not upright. Beside what lies in
+/// them, only the user can say whether to turn them; masks go by their image.
+void settle_orientations(std::vector<Chain>& chains) {
+  const Chain* const leader = leader_of(chains);
+  if (leader == nullptr) return;
+  const std::string annotations = annotations_of(chains, leader);
+  if (annotations.empty()) return;
+  const auto led_by = std::get<DecodeImageOp>(leader->ops[0].params);
+  for (Chain& chain : chains) {
+    if (!is_image(chain.ops[0])) continue;
+    auto& decode = std::get<DecodeImageOp>(chain.ops[0].params);
+    if (decode.is_orientation_said) continue;
+    if (decode.is_mask() && led_by.is_orientation_said) {
+      decode.exif_orientation = led_by.exif_orientation;
+    } else {
+      decode.exif_orientation = ExifOrientation::kRefuse;
+      decode.annotated_by = annotations;
+    }
+  }
+}
 
 Result<Followed> followed_in(const std::vector<Chain>& chains) {
   Followed followed;
@@ -228,7 +266,8 @@ Result<std::vector<OutputField>> compile_ops(
     LEAT_TRY(Op op, make_op(specs[i], i));
     ops.push_back(std::move(op));
   }
-  LEAT_TRY(const std::vector<Chain> chains, chain_ops(std::move(ops), fields));
+  LEAT_TRY(std::vector<Chain> chains, chain_ops(std::move(ops), fields));
+  settle_orientations(chains);
   LEAT_TRY(std::vector<OutputField> made, compile_all(chains, fields));
   std::vector<OutputField> outputs;
   for (std::size_t i = 0; i < fields.size(); ++i) {

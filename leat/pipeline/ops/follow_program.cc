@@ -13,6 +13,7 @@
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
 #include "leat/pipeline/ops/moved.h"
+#include "leat/pipeline/ops/orientation.h"
 #include "leat/pipeline/program/decoded_record.h"
 #include "leat/pipeline/program/sample_view.h"
 
@@ -37,6 +38,7 @@ Result<PixelSize> size_of(const Leader& leader, const SampleView& sample) {
   LEAT_TRY(const ImageHeader header,
            read_image_header(sample.bytes_of(leader.column),
                              leader.decode.max_pixels));
+  LEAT_TRY_VOID(check_orientation(header, leader.decode));
   return upright_size(header, leader.decode);
 }
 

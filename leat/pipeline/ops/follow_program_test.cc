@@ -26,8 +26,9 @@ const std::vector<FieldSpec> kFields = {{"image", FieldKind::kBytes},
 
 class Sample final : public SampleView {
  public:
-  explicit Sample(std::string json)
-      : columns_{testing::encode_png(testing::picture(40, 20)),
+  Sample(std::string json, std::uint16_t orientation)
+      : columns_{testing::encode_png(testing::picture(40, 20),
+                                     {.exif = testing::exif_of(orientation)}),
                  std::move(json)} {}
   std::span<const std::byte> bytes_of(std::size_t column) const override {
     return as_bytes(columns_[column]);
@@ -52,9 +53,9 @@ std::string error_of(const std::string& ops) {
 
 /// The value of a field for a document.
 Result<ArrayValue> run(const std::string& ops, const std::string& name,
-                       const std::string& json) {
+                       const std::string& json, std::uint16_t orientation = 1) {
   LEAT_TRY(const auto outputs, compile(ops));
-  Sample sample(json);
+  Sample sample(json, orientation);
   RunNotes notes;
   for (const OutputField& field : outputs) {
     if (field.name != name) continue;
@@ -131,6 +132,24 @@ TEST(FollowProgramTest, ReadsEveryFormat) {
       numbers<float>(run(image + "parse_boxes:format=cxcywh:normalized=true",
                          "boxes", "[[0.5, 0.5, 0.5, 0.5]]")),
       ElementsAre(10, 5, 30, 15));
+}
+
+TEST(FollowProgramTest, ATurnedPictureNeedsAWordOfTheUser) {
+  const std::string boxes = ",parse_boxes:format=cxcywh:normalized=true";
+  const char middle[] = "[[0.5, 0.5, 0.5, 0.5]]";
+
+  EXPECT_THAT(numbers<float>(run("decode_image:exif_orientation=true" + boxes,
+                                 "boxes", middle, 6)),
+              ElementsAre(5, 10, 15, 30));
+  EXPECT_THAT(numbers<float>(run("decode_image:exif_orientation=false" + boxes,
+                                 "boxes", middle, 6)),
+              ElementsAre(10, 5, 30, 15));
+  const auto unsaid = run("decode_image" + boxes, "boxes", middle, 6);
+  ASSERT_FALSE(unsaid);
+  EXPECT_EQ(unsaid.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(unsaid.error().message(),
+              AllOf(HasSubstr("EXIF orientation is 6"), HasSubstr("'boxes'"),
+                    HasSubstr("exif_orientation=False")));
 }
 
 TEST(FollowProgramTest, KeypointsStayAndSayWhetherTheyAreSeen) {

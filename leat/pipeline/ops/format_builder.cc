@@ -128,6 +128,14 @@ Result<void> FormatBuilder::check_numbers(const Op& op) const {
 }
 
 Result<void> FormatBuilder::apply(const Op& op, const NormalizeOp& normalize) {
+  if (normalized_by_) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("normalize (op {}) would subtract and divide once "
+                             "more, behind normalize (op {}): leave one of the "
+                             "two out",
+                             op.index, *normalized_by_));
+  }
+  normalized_by_ = op.index;
   for (const auto* numbers : {&normalize.mean, &normalize.std}) {
     if (numbers->size() == 1 || numbers->size() == format_.channels) continue;
     return Error(ErrorCode::kInvalidArgument,

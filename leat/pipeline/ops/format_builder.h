@@ -1,6 +1,8 @@
 // How a chain's pixels are delivered: gathered op by op.
 #pragma once
 #include <array>
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "leat/base/result.h"
@@ -41,7 +43,8 @@ class FormatBuilder {
 
   PixelFormat format_;
   DType label_dtype_ = DType::kUint8;
-  std::vector<Op> on_array_;  // The ops that work on the array.
+  std::vector<Op> on_array_;                  // The ops that work on the array.
+  std::optional<std::size_t> normalized_by_;  // The index of that op.
   std::array<double, 3> scale_ = {1, 1, 1};
   std::array<double, 3> bias_ = {0, 0, 0};
 };

@@ -15,6 +15,7 @@
 #include "leat/pipeline/ops/geometry.h"
 #include "leat/pipeline/ops/image_run.h"
 #include "leat/pipeline/ops/many_crops.h"
+#include "leat/pipeline/ops/orientation.h"
 #include "leat/pipeline/program/sample_view.h"
 
 namespace leat {
@@ -25,6 +26,7 @@ Result<ImageHeader> header_for(std::span<const std::byte> encoded,
                                const DecodeImageOp& decode) {
   LEAT_TRY(const ImageHeader header,
            read_image_header(encoded, decode.max_pixels));
+  LEAT_TRY_VOID(check_orientation(header, decode));
   if (header.has_palette && decode.mode == PixelMode::kGrey) {
     return Error(
         ErrorCode::kInvalidArgument,

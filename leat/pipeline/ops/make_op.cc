@@ -52,9 +52,10 @@ OpParams decode_image(ParamReader& params) {
                                               {"RGB;16", PixelMode::kRgb16}});
   op.layout = params.choice<PixelLayout>(
       "layout", {{"CHW", PixelLayout::kChw}, {"HWC", PixelLayout::kHwc}});
-  op.exif_orientation = params.flag("exif_orientation")
-                            ? ExifOrientation::kApply
-                            : ExifOrientation::kIgnore;
+  op.is_orientation_said = !params.is_null("exif_orientation");
+  if (op.is_orientation_said && !params.flag("exif_orientation")) {
+    op.exif_orientation = ExifOrientation::kIgnore;
+  }
   op.dct_scaling =
       params.flag("exact") ? DctScaling::kOff : DctScaling::kAllowed;
   op.max_pixels = params.count("max_pixels");
@@ -69,6 +70,7 @@ OpParams decode_image(ParamReader& params) {
 OpParams decode_mask(ParamReader& params) {
   DecodeImageOp op;
   op.mode = PixelMode::kLabels;
+  op.is_orientation_said = false;
   op.layout = PixelLayout::kHw;
   op.label_dtype = params.choice<DType>(
       "dtype", {{"uint8", DType::kUint8}, {"int64", DType::kInt64}});

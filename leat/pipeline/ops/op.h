@@ -35,7 +35,11 @@ enum class PixelLayout : std::uint8_t {
   kHwc,
   kHw,  ///< For labels.
 };
-enum class ExifOrientation : std::uint8_t { kApply, kIgnore };
+enum class ExifOrientation : std::uint8_t {
+  kApply,
+  kIgnore,
+  kRefuse,  ///< A picture that is not upright is a bad sample.
+};
 /// Whether a JPEG may be decoded at a fraction of its size before a resize.
 enum class DctScaling : std::uint8_t { kAllowed, kOff };
 
@@ -43,6 +47,8 @@ struct DecodeImageOp {
   PixelMode mode = PixelMode::kRgb;
   PixelLayout layout = PixelLayout::kChw;
   ExifOrientation exif_orientation = ExifOrientation::kApply;
+  bool is_orientation_said = true;  ///< By the user.
+  std::string annotated_by;         ///< For kRefuse: "'mask' and 'boxes'".
   DctScaling dct_scaling = DctScaling::kAllowed;
   std::uint64_t max_pixels = kDefaultMaxPixels;
   bool cuts_depth = false;  ///< Keeps the upper 8 bits of 16.

@@ -21,8 +21,10 @@ constexpr std::array kDecodeImage = {
               "RGB, L for grey; of 16 bits RGB;16 and I;16"},
     ParamInfo{"layout", kText, R"("CHW")",
               "CHW or HWC: the order of the array's dimensions"},
-    ParamInfo{"exif_orientation", kFlag, "true",
-              "turn the picture upright, as its EXIF says"},
+    ParamInfo{"exif_orientation", kFlag, "null",
+              "turn the picture upright, as its EXIF says; default: true, but "
+              "beside a mask, boxes or points a picture that turns is an "
+              "error"},
     ParamInfo{"exact", kFlag, "false",
               "never decode a JPEG at a fraction of its size"},
     ParamInfo{"max_pixels", kCount, "178956970",

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "leat/base/result.h"
 #include "leat/codec/image/image.h"
 #include "leat/pipeline/ops/op.h"
 
@@ -39,6 +40,14 @@ class Orientation {
  private:
   std::uint8_t exif_;
 };
+
+/// A mask, boxes or points lie in the picture as it is displayed or as it is
+/// stored, and no file says which.
+///
+/// Errors:
+///   kCorrupt  the two differ, and the user has not said which
+Result<void> check_orientation(const ImageHeader& header,
+                               const DecodeImageOp& decode);
 
 /// A picture in memory.
 struct PixelView {

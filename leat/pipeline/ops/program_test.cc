@@ -130,6 +130,8 @@ TEST(CompileOpsTest, SaysWhatToWriteInstead) {
               HasSubstr("two fields would be named 'label'"));
   EXPECT_THAT(error_of("decode_image,normalize:imagenet,resize:8"),
               HasSubstr("put it before the normalize"));
+  EXPECT_THAT(error_of("decode_image,normalize:imagenet,normalize:0:std=1"),
+              HasSubstr("behind normalize (op 1): leave one of the two out"));
   EXPECT_THAT(error_of("decode_image:mode=L,normalize:imagenet"),
               HasSubstr("3 numbers for 1 channel"));
   EXPECT_THAT(error_of("decode_image,normalize:0.5"), HasSubstr("needs 'std'"));

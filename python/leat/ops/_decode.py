@@ -22,8 +22,11 @@ class DecodeImage(Op):
             ``interpolation="nearest"``; `Normalize` and `Cast` divide by 65,535 where
             others divide by 255. In the other modes a picture of 16 bits raises.
         layout: "CHW" or "HWC", the order of the array's dimensions.
-        exif_orientation: turn the picture upright, as its EXIF says. Pillow and
-            torchvision's datasets do not do this.
+        exif_orientation: True turns the picture upright, as its EXIF says; False takes it
+            as it is stored, as Pillow and torchvision's datasets do. By default, it is
+            turned, but if the sample has a mask, boxes or points, a picture that would be
+            turned is a bad sample: only you know whether they were made on the picture as
+            it is displayed (say True) or as it is stored (say False).
         exact: never decode a JPEG at a half, a quarter or an eighth of its size. By
             default, this happens only if the crop is at least three times the output both
             ways, and it changes photographs by less than 2 levels on average.
@@ -43,7 +46,7 @@ class DecodeImage(Op):
         *,
         mode: str = "RGB",
         layout: str = "CHW",
-        exif_orientation: bool = True,
+        exif_orientation: bool | None = None,
         exact: bool = False,
         max_pixels: int | None = None,
         depth: int | None = None,
@@ -52,7 +55,7 @@ class DecodeImage(Op):
         params = {
             "mode": self._choice("mode", mode, ("RGB", "L", "I;16", "RGB;16")),
             "layout": self._choice("layout", layout, ("CHW", "HWC")),
-            "exif_orientation": bool(exif_orientation),
+            "exif_orientation": None if exif_orientation is None else bool(exif_orientation),
             "exact": bool(exact),
             "max_pixels": None if max_pixels is None else int(max_pixels),
             "depth": depth,
