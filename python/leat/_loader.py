@@ -131,7 +131,7 @@ class Loader:
             **_order_options(order, self._dataset),
             "global_batch_size": count("global_batch_size", global_batch_size),
             "batch_size": count("batch_size", batch_size),
-            "seed": count("seed", seed),
+            "seed": _seed(seed),
             "locality": locality_of(cache),
             "epochs": None if epochs is None else count("epochs", epochs),
             "ops": _ops.specs_to_json(self._delivery.ops),
@@ -390,6 +390,16 @@ def _opened(
     if order.shuffle == "stream" and _parquet.may_be_shards(source):
         return None
     return Dataset._of_source(source, wanted, storage_options)
+
+
+def _seed(seed: int) -> int:
+    if seed is None:
+        raise InvalidArgument(
+            "seed=None; elsewhere it means another order in each run, and here the order is a function of "
+            "the seed: give a number, the same on all ranks; for another order in each run, one process "
+            "may draw it, with random.randrange(2**63). Without seed= it is 0"
+        )
+    return count("seed", seed)
 
 
 def _drawn_by(order: Order, seed: int) -> str:

@@ -61,6 +61,11 @@ def test_reading_keeps_the_order_and_every_sample(pictures, options):
     assert ids_of(load(pictures, ids=True, **options)) == SEQUENTIAL
 
 
+def test_a_seed_of_none_is_refused_and_not_taken_for_0(pictures):
+    with pytest.raises(leat.InvalidArgument, match="^seed=None; .* give a number, the same on all ranks"):
+        load(pictures, train=True, seed=None)
+
+
 def test_reading_leaves_nothing_out_even_if_shuffled(pictures):
     came = ids_of(load(pictures, ids=True, train=False, shuffle="full"))
 
