@@ -20,7 +20,7 @@ from leat._delivery import Delivery, Fields, Output
 from leat._lateness import Lateness, OwnWork
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
-from leat._say import Introduction, classes_met
+from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffle, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
@@ -268,6 +268,7 @@ class Loader:
         if native is None:
             return state  # The loaded state says what differs.
         if state.get("position") == 0:
+            self._check_labels(native.classes, state)
             return {**state, "catalogue": self._dataset.digest, "samples": len(self._dataset)}
         self._native.close()
         self._dataset = Dataset._of(native, self._dataset._dtypes)
@@ -281,6 +282,15 @@ class Loader:
             self._dataset.url, len(self._dataset),
         )
         return state
+
+    def _check_labels(self, former: list[str], state: dict[str, Any]) -> None:
+        """Raises `InvalidArgument` if a model that was trained up to the state knows other labels."""
+        if changes := _native.label_changes(former, self.dataset.classes):
+            raise InvalidArgument(
+                f"{shown(self.dataset.url)}: since this state was saved, the classes have changed: {changes}. "
+                f"To train on with the labels of now, call set_epoch({state.get('epoch')}) in place of "
+                "load_state_dict()"
+            )
 
     def stats(self) -> list[dict[str, Any]]:
         """The time of training and its waits by cause: a dict for each epoch."""
