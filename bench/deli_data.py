@@ -22,6 +22,7 @@ import argparse
 import collections
 import csv
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -34,6 +35,7 @@ from leat import testing
 NODES = 3
 # The reads of a node, an epoch. Rows with another number are of MNIST.
 READS = 11_667
+EPOCHS = 2
 SAMPLES = NODES * READS
 ENDLESS = SAMPLES  # Items that an unlimited cache holds.
 FITTED = "fetch-size-results"
@@ -68,10 +70,6 @@ class Constants(NamedTuple):
     fetch_sample: float
 
 
-def items_of(text: str | None) -> int:
-    return ENDLESS if text in (None, "N/A") else int(text)
-
-
 class OtherDataError(Exception):
     """Says what of the data is not as this program knows it."""
 
@@ -95,34 +93,91 @@ def read_table(folder: pathlib.Path, table: str) -> dict[tuple[Case, int], Measu
 
 def means_of(path: pathlib.Path, table: str) -> dict[tuple[Case, int], Measured]:
     rows: dict[tuple[Case, int], list[Measured]] = collections.defaultdict(list)
+    lines: dict[tuple[Case, int], int] = {}
     others: set[int] = set()
     with path.open(newline="") as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        for row in reader:
             if not row.get("Epoch"):
                 continue
-            if (reads := int(row.get("Number of Accesses") or READS)) != READS:
-                others.add(reads)
-                continue
-            prefetches = table not in ("baseline-gcp", "baseline-cache")
-            case = Case(
-                table,
-                int(row["Batch Size"]),
-                int(row.get("Fetch Size") or FETCH_SIZE) if prefetches else 0,
-                int(row.get("Minimum Queue Size") or 0),
-                0 if table == "baseline-gcp" else items_of(row.get("Cache Size")),
-            )
-            rows[case, int(row["Epoch"])].append(
-                Measured(
-                    float((row.get("Miss Rate") or "100%").strip("%")) / 100,
-                    float(row["Data Loading Time (s)"]),
-                    float(row["Epoch Run Time (s)"]),
-                    float(row.get("GCP Loading Time (s)") or 0),
-                )
-            )
+            try:
+                if (reads := whole(row, "Number of Accesses", READS)) != READS:
+                    others.add(reads)
+                    continue
+                key = case_of(row, table), epoch_of(row)
+                rows[key].append(measured_of(row))
+            except ValueError as wrong:
+                raise ValueError(f"line {reader.line_num}: {wrong}") from None
+            lines.setdefault(key, reader.line_num)
     if not rows:
         seen = ", ".join(map(str, sorted(others))) or "none"
         raise ValueError(f"no row of {READS} reads a node, which are CIFAR-10's: rows have {seen}")
-    return {key: Measured(*map(statistics.mean, zip(*of, strict=True))) for key, of in rows.items()}
+    means = {key: Measured(*map(statistics.mean, zip(*of, strict=True))) for key, of in rows.items()}
+    for key, mean in means.items():
+        check_divisors(mean, table, lines[key])
+    return means
+
+
+def check_divisors(mean: Measured, table: str, line: int) -> None:
+    """Raises ValueError if errors, or constants, cannot be told relative to it. `line` is its first trial's."""
+    if mean.loading == 0:
+        raise ValueError(f"line {line}: 'Data Loading Time (s)' is 0, and errors are told as a share of it")
+    if table == FITTED and mean.miss_rate == 0:
+        raise ValueError(f"line {line}: 'Miss Rate' is 0, and the time of a GET is fitted to reads that missed")
+
+
+Row = dict[str, Any]  # A row of a table, by its columns. One that is cut short has None in the last ones.
+
+
+def case_of(row: Row, table: str) -> Case:
+    batch = whole(row, "Batch Size")
+    fetch = 0 if table in ("baseline-gcp", "baseline-cache") else whole(row, "Fetch Size", FETCH_SIZE)
+    threshold = whole(row, "Minimum Queue Size", 0)
+    if table == "baseline-gcp":
+        items = 0
+    else:
+        items = ENDLESS if row.get("Cache Size") == "N/A" else whole(row, "Cache Size", ENDLESS)
+    return Case(table, batch, fetch, threshold, items)
+
+
+def epoch_of(row: Row) -> int:
+    epoch = whole(row, "Epoch")
+    if not 1 <= epoch <= EPOCHS:
+        raise ValueError(f"'Epoch' is {epoch}, and {EPOCHS} are simulated, from 1 on")
+    return epoch
+
+
+def measured_of(row: Row) -> Measured:
+    return Measured(
+        number(row, "Miss Rate", 100.0) / 100,
+        number(row, "Data Loading Time (s)"),
+        number(row, "Epoch Run Time (s)"),
+        number(row, "GCP Loading Time (s)", 0.0),
+    )
+
+
+def number(row: Row, column: str, default: float | None = None) -> float:
+    """The cell, or the default if it is empty or there is no such column. Raises ValueError, KeyError."""
+    text = row[column] if default is None else row.get(column, "")
+    if text is None:
+        raise ValueError(f"the row ends before its column {column!r}")
+    if text == "" and default is not None:
+        return default
+    try:
+        value = float(text.strip("%"))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{column!r} is {text!r}, and a number from 0 on was expected")
+    return value
+
+
+def whole(row: Row, column: str, default: int | None = None) -> int:
+    """As number()."""
+    value = number(row, column, default)
+    if value % 1:
+        raise ValueError(f"{column!r} is {value}, and no whole number")
+    return int(value)
 
 
 def prefetched(case: Case, compute_a_sample: float, constants: Constants) -> str:
@@ -131,7 +186,7 @@ def prefetched(case: Case, compute_a_sample: float, constants: Constants) -> str
 [[deli]]
 samples = {SAMPLES}
 nodes = {NODES}
-epochs = 2
+epochs = {EPOCHS}
 batch_size = {case.batch}
 fetch_size = {case.fetch}
 queue_threshold = {case.threshold}
@@ -153,7 +208,7 @@ samples = {SAMPLES}
 global_batch_size = {NODES * case.batch}
 world_size = {NODES}
 nodes = {NODES}
-epochs = 2
+epochs = {EPOCHS}
 {tiers}
 """
 

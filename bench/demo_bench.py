@@ -1,6 +1,6 @@
 """The demo as a benchmark: seven ways to train from a bucket 55 ms away, and its picture.
 
-    ./dev bench demo [--runs 5] [--picture docs/demo.svg] [--json]
+    ./dev bench demo [--runs 5] [--picture docs/demo.svg] [--quick] [--json]
 
 The demo runs all ways in turn, as often as told. Look at `of_torch_best`: the samples a second of
 a way over those of torch's DataLoader at the best setting of a sweep, in the same run of the demo.
@@ -51,8 +51,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--picture", help="the last run draws it there; default: where the demo does")
+    parser.add_argument("--quick", action="store_true", help="one run: does it work?")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.quick:
+        options.runs = 1
     demos = []
     for run in range(options.runs):
         print(f"run {run + 1} of {options.runs}", file=sys.stderr)

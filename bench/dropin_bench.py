@@ -5,10 +5,10 @@
 How to read it: `over_torch` is the rate over that of torch's DataLoader with the same
 num_workers, and `over_best` over the best of torch's rows of the same case. `cpu_us` is
 CPU time an item, of all threads and processes, which a busy machine changes less.
-"gets" are boto3 GETs from a bucket that far away. A sweep first finds torch's best
-number of workers there: it goes on until its best is inside (64 is the most), and that
-number stands beside. Every worker of torch's has 20 batches at least, or it would be
-timed while it starts and ends. `--as-before` adds rows of the yardstick that this bench
+"gets" are boto3 GETs from a bucket that far away. A sweep of each case first finds
+torch's best number of workers: it goes on until its best is inside (64 is the most), and
+that number stands beside. Every worker of torch's has 20 batches at least, or it would
+be timed while it starts and ends. `--as-before` adds rows of the yardstick that this bench
 had until then, with one busy worker of 2, and 8 of the best: 64 and 512 items in
 batches of 64. "files" and "pictures" are local files, read alone and decoded by Pillow;
 "python" holds the GIL, the case for processes. Before anything is timed, each way
@@ -44,6 +44,7 @@ GETS_BATCH = 16  # For GETs: with 2 workers, 64 items at once.
 BATCHES_A_WORKER = 20
 QUICK_BATCHES = 2  # --quick: nobody looks at its figures.
 MOST_WORKERS = 64
+MOST_OPEN = 5120  # Tensors that torch's workers may hand over before copies are kept.
 KINDS = {"torch": torch.utils.data.DataLoader, "leat": leat.torch.DataLoader}
 Way = Callable[[], "dict[str, float]"]
 
@@ -73,7 +74,8 @@ def epoch(kind: str, dataset: Any, *, batch: int = BATCH, **arguments: Any) -> t
     cpu, begin = cpu_seconds(), time.perf_counter()
     # torch's workers hand over each tensor as an open file, so of many, copies are
     # kept.
-    keep = copied if isinstance(dataset, Gets) else tuple
+    has_many = arguments.get("collate_fn") is keep_lists and len(dataset) > MOST_OPEN
+    keep = copied if isinstance(dataset, Gets) or has_many else tuple
     for delivered in loader:
         batches.append(keep(delivered))
     seconds = time.perf_counter() - begin
@@ -102,12 +104,12 @@ def way_of(kind: str, make: Callable[[], Any], expected: str, bucket: Any = None
     return run
 
 
-def sweep_workers(rate_of: Callable[[int], float], counts: list[int]) -> int:
+def sweep_workers(case: str, rate_of: Callable[[int], float], counts: list[int]) -> int:
     """The number of torch's workers that is fastest: not the sweep's end, unless that is the most."""
     rates = {count: rate_of(count) for count in counts}
     while True:
         best = max(rates, key=rates.__getitem__)
-        print("torch, GETs/s by workers:", {n: round(rates[n], 1) for n in sorted(rates)},
+        print(f"{case}: torch, items/s by workers:", {n: round(rates[n], 1) for n in sorted(rates)},
               f"best at {best}", file=sys.stderr)  # fmt: skip
         if best == max(rates) and best < MOST_WORKERS:
             rates[2 * best] = rate_of(2 * best)
@@ -136,7 +138,7 @@ def bucket_ways(
     if is_quick:
         best = 8
     else:
-        best = sweep_workers(lambda count: of_torch(count)()["rate"], [4, 8, 16, 32])
+        best = sweep_workers("gets", lambda count: of_torch(count)()["rate"], [4, 8, 16, 32])
     many = 256 if is_quick else 2048
     forked = {"multiprocessing_context": "fork", "threads": 32}
     ways = {
@@ -165,26 +167,41 @@ def sweep_workers_before(rate_of: Callable[[int], float]) -> int:
     return max(rates, key=rates.__getitem__)
 
 
-def local_ways(folder: pathlib.Path, workers: int, is_quick: bool) -> dict[str, Way]:
+def local_ways(folder: pathlib.Path, workers: int, is_quick: bool, only: str | None) -> dict[str, Way]:
     """Files read, files decoded, and a transform that holds the GIL."""
     ways: dict[str, Way] = {}
-    least = items_for(workers, BATCH, is_quick)
-    for name, dataset, collate in (
-        ("files", Files(folder, least if is_quick else max(4096, least)), keep_lists),
-        ("pictures", Pictures(folder, least), None),
-        ("python", Python(folder, least), None),
+    for case, kind, least, collate in (
+        ("files", Files, 0 if is_quick else 4096, keep_lists),
+        ("pictures", Pictures, 0, None),
+        ("python", Python, 0, None),
     ):
-        expected = epoch("torch", dataset, collate_fn=collate)[2]
-        for kind in KINDS:
-            for count in (0, workers):
-                ways[f"{name}: {kind}, {count} workers"] = way_of(
-                    kind, lambda dataset=dataset: dataset, expected, collate_fn=collate, num_workers=count
-                )
-        ways[f"{name}: leat, {workers} processes"] = way_of(
-            "leat", lambda dataset=dataset: dataset, expected, collate_fn=collate, num_workers=workers,
-            multiprocessing_context="fork",
-        )  # fmt: skip
+        if only in (None, "local", case):
+            ways |= ways_of_case(case, lambda size, kind=kind: kind(folder, size), least, collate, workers, is_quick)
     return ways
+
+
+def ways_of_case(
+    case: str, make: Callable[[int], Any], least: int, collate: Callable[..., Any] | None, workers: int, is_quick: bool
+) -> dict[str, Way]:
+    digests: dict[int, str] = {}
+
+    def way(kind: str, count: int, **arguments: Any) -> Way:
+        size = max(least, items_for(max(workers, count), BATCH, is_quick))
+        if size not in digests:
+            digests[size] = epoch("torch", make(size), collate_fn=collate)[2]
+        return way_of(kind, lambda: make(size), digests[size], collate_fn=collate, num_workers=count, **arguments)
+
+    best = workers
+    if not is_quick:
+        best = sweep_workers(case, lambda count: way("torch", count)()["rate"], [0, 1, 2, 4])
+    return {
+        f"{case}: torch, 0 workers": way("torch", 0),
+        f"{case}: torch, {workers} workers": way("torch", workers),
+        f"{case}: torch at its best, {best} workers": way("torch", best),
+        f"{case}: leat, 0 workers": way("leat", 0),
+        f"{case}: leat, {workers} workers": way("leat", workers),
+        f"{case}: leat, {workers} processes": way("leat", workers, multiprocessing_context="fork"),
+    }
 
 
 def compared(found: dict[str, dict[str, list[float]]], workers: int) -> list[dict[str, Any]]:
@@ -227,9 +244,7 @@ def main() -> None:
             if args.only in (None, "gets"):
                 ways |= bucket_ways(bucket, folder, args.workers, args.quick, args.as_before)
             if args.only != "gets":
-                ways |= local_ways(folder, args.workers, args.quick)
-            if args.only == "files":
-                ways = {way: run for way, run in ways.items() if way.startswith("files")}
+                ways |= local_ways(folder, args.workers, args.quick, args.only)
             found = interleave(ways, 1 if args.quick else args.runs)
     runs = 1 if args.quick else args.runs
     report(f"dropin at {args.latency}, {runs} interleaved runs", compared(found, args.workers), args.json)

@@ -207,9 +207,10 @@ COLUMNS = [
 NOTES = """
 Batches of {batch}; one core trains, all of them load. wait: in iter() and next(), as a
 share of the run; s/1000: seconds of it per 1,000 samples. sequential and
-torch_2_workers train for {slow:.0f} s, torch_best, local and no_io for {fast:.0f} s, leat for
-{epochs} epochs, leat_local for one, from the same files as local. Each of the first five is a
-DataLoader of torch; three have the best setting of a sweep, workers x threads in a batch:
+torch_2_workers train for {slow:.0f} s, torch_best, local and no_io for {fast:.0f} s, or longer, until
+each worker has had {least} batches; leat for {epochs} epochs, leat_local for one, from the same
+files as local. Each of the first five is a DataLoader of torch; three have the best setting
+of a sweep, which goes on while its best is at an end, workers x threads in a batch:
 {sweeps}
 
 Bucket beside local files: Leat trains {bucket_of_files:.2f} times as fast from the bucket.
@@ -236,6 +237,7 @@ def print_table(report: dict[str, Any]) -> None:
             bucket_of_files=rates[0] / rates[1],
             slow=demo_ways.SLOW_BOX,
             fast=demo_ways.FAST_BOX,
+            least=demo_ways.BATCHES_A_WORKER,
         )
     )
 

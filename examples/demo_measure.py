@@ -27,6 +27,7 @@ class Epoch:
 
     number: int
     samples: int = 0
+    batches: int = 0
     seconds: float = 0.0  # From iter() to the end of the last step.
     wait_seconds: float = 0.0  # In iter() and next().
     first_batch_seconds: float = 0.0  # From iter() until the first next() is done.
@@ -50,8 +51,12 @@ def train_epoch(
     number: int = 0,
     time_box: float = math.inf,
     observe: Callable[[Epoch], None] = lambda epoch: None,
+    *,
+    least: int = 0,
+    hashed: float = math.inf,
 ) -> Epoch:
-    """Trains on what ``loader`` brings until it ends, or ``time_box`` seconds are over.
+    """Trains on what ``loader`` brings until it ends, or until ``time_box`` seconds are over
+    and ``least`` batches came. The content is that of the first ``hashed`` batches.
 
     Hashing and ``observe``, which is called after each batch, are left out of all times.
     """
@@ -59,7 +64,7 @@ def train_epoch(
     aside = 0.0
     begun = asked = time.perf_counter()
     batches = iter(loader)
-    while epoch.seconds < time_box:
+    while epoch.seconds < time_box or epoch.batches < least:
         batch = next(batches, None)
         came = time.perf_counter()
         epoch.wait_seconds += came - asked
@@ -72,9 +77,11 @@ def train_epoch(
         trainer.step(images, labels)
         trained = time.perf_counter()
         epoch.samples += len(ids)
+        epoch.batches += 1
         epoch.seconds = trained - begun - aside
 
-        epoch.add_content(batch)
+        if epoch.batches <= hashed:
+            epoch.add_content(batch)
         observe(epoch)
         asked = time.perf_counter()
         aside += asked - trained

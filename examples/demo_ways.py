@@ -18,7 +18,7 @@ import time
 import urllib.parse
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Tuple
 
 import leat
 import numpy as np
@@ -26,13 +26,21 @@ import torch
 from demo_measure import Batch, Epoch, Memory, Progress, Server, train_epoch
 from train_photos import BATCH, EPOCHS, SEED, TRAIN_OPS, Trainer
 
-SLOW_BOX = 6.0  # Seconds that the slow ways may train.
+SLOW_BOX = 6.0  # Seconds that the slow ways train, or longer: see BATCHES_A_WORKER.
 FAST_BOX = 10.0  # The same for the fast ones.
-TRIAL = 1.5  # Seconds of each trial of a sweep.
-NETWORK_SWEEP = [(1, 64), (2, 16), (2, 64), (2, 128), (2, 256), (4, 32)]
-"""(workers, threads within a batch) of which `torch_best` takes the fastest."""
+TRIAL = 1.5  # The same for each trial of a sweep.
+BATCHES_A_WORKER = 20
+"""Each worker has as many at least, or it would be timed while it starts and ends."""
+
+Setting = Tuple[int, int]
+"""(workers, threads within a batch)"""
+
+NETWORK_SWEEP = [(1, 32), (2, 16), (2, 32), (4, 16), (4, 32)]
+"""The settings that `torch_best` begins with; it goes on until the fastest is inside."""
 LOCAL_SWEEP = [(0, 1), (0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]
 """The same for `local` and `no_io`, whose threads have next to nothing to wait for."""
+MOST_WORKERS = 64
+MOST_THREADS = BATCH  # More would have no sample of the batch to load.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,30 +140,41 @@ class TorchWay:
         self._batches = [batch.tolist() for batch in order.split(BATCH)]
         warm_up()
 
-    def sweep(self, settings: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        """Tries each (workers, threads); the fastest comes first."""
-        trials = []
-        for workers, threads in settings:
-            loader = self._loader(self._batches, workers, threads)
-            rate = train_epoch(Trainer(), loader, time_box=TRIAL).steady_rate
-            self._progress.say(f"{workers} workers x {threads} threads: {rate:.0f}/s")
-            trials.append(
-                {"workers": workers, "threads": threads, "samples_per_second": rate}
-            )
-        return sorted(trials, key=lambda trial: -trial["samples_per_second"])
+    def sweep(self, settings: list[Setting]) -> list[dict[str, Any]]:
+        """Tries each, and others until the fastest is inside; the fastest comes first."""
+        rates = swept(self._rate, settings)
+        return [
+            {"workers": workers, "threads": threads, "samples_per_second": rates[workers, threads]}
+            for workers, threads in sorted(rates, key=lambda setting: -rates[setting])
+        ]
+
+    def _rate(self, setting: Setting) -> float:
+        least, batches = self._least(setting[0])
+        epoch = train_epoch(Trainer(), self._loader(batches, *setting), time_box=TRIAL, least=least)
+        self._progress.say(f"{setting[0]} workers x {setting[1]} threads: {epoch.steady_rate:.0f}/s")
+        return epoch.steady_rate
+
+    def _least(self, workers: int) -> tuple[int, list[list[int]]]:
+        """The least number of batches that so many workers train, and batches that suffice:
+        those of the epoch, and if these are too few, the same again."""
+        least = BATCHES_A_WORKER * max(1, workers)
+        return least, self._batches * -(-least // len(self._batches))
 
     def train(self, workers: int, threads: int, time_box: float = FAST_BOX) -> dict:
+        least, batches = self._least(workers)
         trainer = Trainer()
         memory = Memory()
 
         def observe(epoch: Epoch) -> None:
             self._progress.show(epoch)
-            if epoch.samples // BATCH % 20 == 1:
+            if epoch.batches % 20 == 1:
                 memory.note_workers()
 
         self._server.reset()
-        loader = self._loader(self._batches, workers, threads)
-        epoch = train_epoch(trainer, loader, 0, time_box, observe)
+        loader = self._loader(batches, workers, threads)
+        epoch = train_epoch(
+            trainer, loader, 0, time_box, observe, least=least, hashed=len(self._batches)
+        )
         counted = self._server.counters()
         result = {
             **summary([epoch], memory),
@@ -172,7 +191,7 @@ class TorchWay:
 
     def _finish_content(self, epoch: Epoch) -> None:
         """Loads what the time box left out, untimed, to hash the whole epoch."""
-        rest = self._batches[epoch.samples // BATCH :]
+        rest = self._batches[epoch.batches :]
         if rest:
             self._progress.say("time is up; hashing the rest, untimed")
             epoch.content += sum(self._loader(rest, 2, 32, ContentOfBatches))
@@ -216,7 +235,29 @@ def no_io(place: Place) -> dict:
     return at_its_best(TorchWay("no_io", place, memory_reader), LOCAL_SWEEP)
 
 
-def at_its_best(way: TorchWay, settings: list[tuple[int, int]]) -> dict:
+def swept(rate_of: Callable[[Setting], float], settings: list[Setting]) -> dict[Setting, float]:
+    """The rate of each, and of others until the fastest has some beyond it on each side."""
+    rates = {setting: rate_of(setting) for setting in settings}
+    while (setting := beyond(max(rates, key=rates.__getitem__), list(rates))) is not None:
+        rates[setting] = rate_of(setting)
+    return rates
+
+
+def beyond(best: Setting, tried: list[Setting]) -> Setting | None:
+    """The setting to try next if the best is at an end of those tried; None if it is inside."""
+    workers, threads = best
+    if workers == max(tried)[0] and workers < MOST_WORKERS:
+        return max(1, 2 * workers), threads
+    if workers == min(tried)[0] and workers > 0:
+        return workers // 2, threads
+    if threads == max(each for _, each in tried) and threads < MOST_THREADS:
+        return workers, 2 * threads
+    if threads == min(each for _, each in tried) and threads > 1:
+        return workers, threads // 2
+    return None
+
+
+def at_its_best(way: TorchWay, settings: list[Setting]) -> dict:
     sweep = way.sweep(settings)
     best = way.train(sweep[0]["workers"], sweep[0]["threads"])
     return {**best, "settings_tried": len(sweep), "sweep": sweep}

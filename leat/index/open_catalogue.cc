@@ -11,6 +11,7 @@
 #include "leat/index/catalogue_search.h"
 #include "leat/index/freshness.h"
 #include "leat/index/job_build.h"
+#include "leat/index/label_changes.h"
 #include "leat/index/published.h"
 #include "leat/runtime/launcher.h"
 
@@ -169,14 +170,33 @@ Result<OpenedCatalogue> build_once(const PublishedPlace& place,
   return build_for_job(place, options, stop);
 }
 
-/// The process that has made it logs the changes.
-void note_change(std::string_view url, const OpenedCatalogue& before,
-                 OpenedCatalogue& made) {
+/// The process that has made it logs the changes: of objects if the store was
+/// asked for them, and of labels in any case.
+void note_change(std::string_view url, const Sought& sought,
+                 const OpenedCatalogue& before, OpenedCatalogue& made) {
   if (made.source != CatalogueSource::kBuilt) return;
-  const CatalogueChange change =
-      change_between(*before.catalogue, *made.catalogue);
-  if (!change.is_any()) return;
-  add_note(made.note, describe(change, url, before.listed_at, now()));
+  const std::string labels =
+      label_changes(before.catalogue->classes(), made.catalogue->classes());
+  CatalogueChange change;
+  if (sought.outdated) {
+    change = change_between(*before.catalogue, *made.catalogue);
+  }
+  if (change.is_any()) {
+    add_note(made.note, describe(change, url, before.listed_at, now()));
+    if (!labels.empty()) add_note(made.note, labels);
+  } else if (!labels.empty()) {
+    add_note(made.note, fmt::format("{}: {}", url, labels));
+  }
+}
+
+/// The catalogue that one made now takes the place of, whether or not the store
+/// was asked about it.
+MaybeOpened former_catalogue(const Sought& sought,
+                             const std::optional<std::string>& path,
+                             const Launch& launch) {
+  if (sought.outdated) return sought.outdated;
+  Result<MaybeOpened> cached = find_cached(path, launch, Refresh::never());
+  return cached ? *std::move(cached) : std::nullopt;
 }
 
 /// The cache keeps one catalogue for each list of classes.
@@ -234,6 +254,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
     return cannot_list(store, prefix);
   }
   if (sought.outdated) keep_earlier(path, *sought.outdated);
+  const MaybeOpened former = former_catalogue(sought, path, launch);
   LEAT_TRY(OpenedCatalogue made, build_once(place, options, sought, stop));
   if (path) {
     // Without a look before it the note tells other ranks alone.
@@ -241,9 +262,7 @@ Result<OpenedCatalogue> open_or_build(Store& store, std::string_view prefix,
                        .catalogue = made.catalogue->digest().hex()});
     note_asked(*path);
   }
-  if (sought.outdated) {
-    note_change(store.url_of(prefix), *sought.outdated, made);
-  }
+  if (former) note_change(store.url_of(prefix), sought, *former, made);
   return made;
 }
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NoReturn
 
 from leat.errors import InvalidArgument
 
 _UNPACKING = {dis.opmap["UNPACK_SEQUENCE"], dis.opmap["UNPACK_EX"]}
+_CALLING = dis.opmap["CALL_FUNCTION_EX"]  # f(*batch)
+_EXTENDING = dis.opmap["LIST_EXTEND"]  # f(x, *batch), before the call; [*batch], too.
 
 
 class BatchDict(dict):
-    """A dict of name to array that refuses ``images, labels = batch``.
+    """A dict of name to array that refuses ``images, labels = batch`` and ``f(*batch)``.
 
     If a program unpacked a plain dict, it would get two of its names, and training would
     continue with texts. Otherwise it works like any dict: ``for name in batch``,
@@ -23,15 +26,67 @@ class BatchDict(dict):
     __slots__ = ()
 
     def __iter__(self) -> Iterator[str]:
-        caller = sys._getframe(1)
-        if caller.f_code.co_code[caller.f_lasti] in _UNPACKING:
-            names = ", ".join(f'"{name}"' for name in dict.__iter__(self))
+        if _unpacks(sys._getframe(1), self):
             raise TypeError(
-                f"a batch is a dict of {names}, and unpacking it would give these names, not "
+                f"a batch is a dict of {self._names()}, and unpacking it would give these names, not "
                 "the arrays: give leat.Loader(…, batch=\"tuple\") "
                 f"for a tuple in that order, or take batch[{next(dict.__iter__(self), '')!r}]"
             )
         return super().__iter__()
+
+    def __missing__(self, key: Any) -> NoReturn:
+        says = f"a batch is a dict of {self._names()}, and has no {key!r}"
+        if hasattr(key, "__index__") or isinstance(key, slice):
+            says += ": give leat.Loader(…, batch=\"tuple\") for a tuple in that order"
+        raise _NoFieldError(says)
+
+    def _names(self) -> str:
+        return ", ".join(f'"{name}"' for name in dict.__iter__(self))
+
+
+class _NoFieldError(KeyError):
+    """Shows its text as it is, where a KeyError shows it in quotes."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _unpacks(caller: FrameType, batch: BatchDict) -> bool:
+    """Whether the caller iterates over the batch because it unpacks it."""
+    code, at = caller.f_code, caller.f_lasti
+    instruction = code.co_code[at]
+    if instruction == _CALLING:
+        return not _passes_on(caller, batch)
+    if instruction == _EXTENDING:
+        return _becomes_tuple(code, at)
+    return instruction in _UNPACKING
+
+
+def _passes_on(caller: FrameType, batch: BatchDict) -> bool:
+    """Whether a wrapper calls ``f(*args)``, and the batch is one of its `args`."""
+    own = caller.f_locals.values()
+    return not any(value is batch for value in own) and any(
+        item is batch for value in own if type(value) is tuple for item in value
+    )
+
+
+def _becomes_tuple(code: CodeType, at: int) -> bool:
+    """Whether a list that is extended there becomes a tuple, as the arguments of a call do."""
+    above = 0  # Values that lie on the list.
+    begin = at + 1
+    for one in dis.get_instructions(code):
+        if one.offset < begin:
+            continue
+        if one.opname == "JUMP_FORWARD":  # From one branch of an `if` among the arguments.
+            begin = one.argval
+            continue
+        # An instruction until Python 3.11, and then a function of the interpreter.
+        if above == 0 and "LIST_TO_TUPLE" in one.opname + one.argrepr:
+            return True
+        above += dis.stack_effect(one.opcode, one.arg, jump=False)
+        if above < 0:
+            return False
+    return False
 
 
 def fields_of(fields: Any) -> tuple[list[str], dict[str, str]]:

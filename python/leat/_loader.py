@@ -20,8 +20,13 @@ from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
+<<<<<<< HEAD
 from leat._say import Introduction, classes_met
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
+=======
+from leat._say import Introduction, classes_met, shown
+from leat._shuffle import DropLast, Order, Sampler, Shuffle, order_of
+>>>>>>> fix17b
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
 from leat.ops import Op
@@ -136,7 +141,7 @@ class Loader:
             **_order_options(order, self._dataset),
             "global_batch_size": count("global_batch_size", global_batch_size),
             "batch_size": count("batch_size", batch_size),
-            "seed": count("seed", seed),
+            "seed": _seed(seed),
             "locality": locality_of(cache),
             "epochs": None if epochs is None else count("epochs", epochs),
             "ops": _ops.specs_to_json(self._delivery.ops),
@@ -273,6 +278,7 @@ class Loader:
         if native is None:
             return state  # The loaded state says what differs.
         if state.get("position") == 0:
+            self._check_labels(native.classes, state)
             return {**state, "catalogue": self._dataset.digest, "samples": len(self._dataset)}
         self._native.close()
         self._dataset = Dataset._of(native, self._dataset._dtypes)
@@ -286,6 +292,15 @@ class Loader:
             self._dataset.url, len(self._dataset),
         )
         return state
+
+    def _check_labels(self, former: list[str], state: dict[str, Any]) -> None:
+        """Raises `InvalidArgument` if a model that was trained up to the state knows other labels."""
+        if changes := _native.label_changes(former, self.dataset.classes):
+            raise InvalidArgument(
+                f"{shown(self.dataset.url)}: since this state was saved, the classes have changed: {changes}. "
+                f"To train on with the labels of now, call set_epoch({state.get('epoch')}) in place of "
+                "load_state_dict()"
+            )
 
     def stats(self) -> list[dict[str, Any]]:
         """The time of training and its waits by cause: a dict for each epoch."""
@@ -394,6 +409,16 @@ def _opened(
     if order.shuffle == "stream" and _parquet.may_be_shards(source):
         return None
     return Dataset._of_source(source, wanted, storage_options)
+
+
+def _seed(seed: int) -> int:
+    if seed is None:
+        raise InvalidArgument(
+            "seed=None; elsewhere it means another order in each run, and here the order is a function of "
+            "the seed: give a number, the same on all ranks; for another order in each run, one process "
+            "may draw it, with random.randrange(2**63). Without seed= it is 0"
+        )
+    return count("seed", seed)
 
 
 def _drawn_by(order: Order, seed: int) -> str:

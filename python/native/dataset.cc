@@ -18,6 +18,7 @@
 #include "interruptible.h"
 #include "leat/dataset/derive.h"
 #include "leat/engine/sources.h"
+#include "leat/index/label_changes.h"
 
 namespace py = pybind11;
 
@@ -470,6 +471,8 @@ void bind_dataset(py::module_& module) {
              py::arg("notes_offset"), py::arg("notes_bytes"),
              py::arg("size_bytes"), py::arg("part"));
 
+  module.def("label_changes", &label_changes, py::arg("before"),
+             py::arg("now"));
   module.def("read_url", &read_whole, py::arg("url"), py::arg("store"),
              py::arg("most_bytes"));
 }

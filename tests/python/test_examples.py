@@ -74,10 +74,11 @@ def test_the_digits_are_learnt(tmp_path):
     assert accuracy >= 0.95
 
 
-def test_a_dataloader_and_leat_deliver_the_same_content(few_photos):
+def test_a_dataloader_and_leat_deliver_the_same_content(few_photos, monkeypatch):
+    monkeypatch.setattr(demo_ways, "BATCHES_A_WORKER", 1)
     with leat.testing.Bucket(few_photos.parent, latency="2ms") as bucket:
         place = demo_ways.Place(bucket.url, few_photos)
-        torch_way = demo.in_child(demo_ways.torch_2_workers, place)
+        torch_way = demo_ways.torch_2_workers(place)
         leat_way = demo.in_child(demo_ways.leat_from_bucket, place)
         files_way = demo.in_child(demo_ways.leat_from_files, place)
 
@@ -90,7 +91,8 @@ def test_a_dataloader_and_leat_deliver_the_same_content(few_photos):
     assert files_way["gets"] == [0]
 
 
-def test_a_time_box_ends_training_and_not_the_content(few_photos):
+def test_a_time_box_ends_training_and_not_the_content(few_photos, monkeypatch):
+    monkeypatch.setattr(demo_ways, "BATCHES_A_WORKER", 1)
     with leat.testing.Bucket(few_photos.parent, latency="2ms") as bucket:
         place = demo_ways.Place(bucket.url, few_photos)
         way = demo_ways.TorchWay("sequential", place, demo_ways.HttpReader)
@@ -100,6 +102,33 @@ def test_a_time_box_ends_training_and_not_the_content(few_photos):
     assert boxed["samples_trained"] == 32
     assert boxed["gets"] == [32]
     assert boxed["content_hash"] == whole["content_hash"]
+
+
+def test_each_worker_of_a_dataloader_has_its_batches_and_the_content_is_the_epochs(few_photos, monkeypatch):
+    monkeypatch.setattr(demo_ways, "BATCHES_A_WORKER", 3)
+    way = demo_ways.TorchWay("local", demo_ways.Place("http://127.0.0.1:9", few_photos), demo_ways.file_reader)
+    way._server = types.SimpleNamespace(reset=lambda: None, counters=lambda: {"get": 0, "bytes": 0})
+    few = way.train(0, 1, time_box=0)
+    many = way.train(2, 1, time_box=0)
+
+    assert few["samples_trained"] == 3 * 32  # An epoch has 64.
+    assert many["samples_trained"] == 2 * 3 * 32
+    assert few["content_hash"] == many["content_hash"]
+
+
+@pytest.mark.parametrize(("rate", "settings", "found"), [
+    (lambda workers, threads: -abs(workers - 9), [(1, 32), (4, 32)], (8, 32)),
+    (lambda workers, threads: workers, [(0, 1), (4, 1)], (64, 1)),
+    (lambda workers, threads: -workers, [(2, 1), (4, 1)], (0, 1)),
+    (lambda workers, threads: threads, [(0, 1), (0, 2)], (0, 32)),
+    (lambda workers, threads: -threads, [(2, 16), (2, 32)], (2, 1)),
+    (lambda workers, threads: -abs(workers - 2), [(1, 1), (2, 1), (4, 1)], (2, 1)),
+])  # fmt: skip
+def test_a_sweep_goes_on_while_its_best_is_at_an_end(rate, settings, found):
+    rates = demo_ways.swept(lambda setting: rate(*setting), settings)
+
+    assert max(rates, key=rates.get) == found
+    assert demo_ways.beyond(found, list(rates)) is None
 
 
 def test_the_demo_writes_a_page_about_its_training(tmp_path, monkeypatch):

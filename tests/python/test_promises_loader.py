@@ -61,6 +61,11 @@ def test_reading_keeps_the_order_and_every_sample(pictures, options):
     assert ids_of(load(pictures, ids=True, **options)) == SEQUENTIAL
 
 
+def test_a_seed_of_none_is_refused_and_not_taken_for_0(pictures):
+    with pytest.raises(leat.InvalidArgument, match="^seed=None; .* give a number, the same on all ranks"):
+        load(pictures, train=True, seed=None)
+
+
 def test_reading_leaves_nothing_out_even_if_shuffled(pictures):
     came = ids_of(load(pictures, ids=True, train=False, shuffle="full"))
 
@@ -105,6 +110,39 @@ def test_a_dict_is_unpacked_by_no_traced_code_either(pictures):
             sys.settrace(None)
 
 
+@pytest.mark.parametrize("call", [
+    "f(*batch)", "f(*batch, name=1)", "f(*batch, **{})", "f(1, *batch)", "f(*batch, 1, g(2), name=1)",
+    "f(*(1, 2), *batch)", "f(*dict(batch), *batch)", "(1, *batch)", "f(1, *batch, 2 if f else 3)", "print(*batch)", "list(zip(*batch))", "f(*get())",
+])  # fmt: skip
+def test_a_dict_is_not_spread_over_arguments(call):
+    def run(f, batch):
+        return eval(call, {"f": f, "g": f, "batch": batch, "get": lambda: batch})
+
+    batch = BatchDict(data=np.zeros(1), label=np.zeros(1))
+    with pytest.raises(TypeError, match='a batch is a dict of "data", "label", and unpacking it'):
+        run(lambda *args, **named: None, batch)
+
+
+def test_a_wrapper_may_pass_a_dict_on():
+    def wrapper(*args):
+        return list(*args)
+
+    assert wrapper(BatchDict(data=1, label=2)) == ["data", "label"]
+
+
+def test_a_dict_says_which_fields_it_has():
+    batch = BatchDict(data=1, label=2)
+
+    with pytest.raises(KeyError) as raised:
+        batch[0]
+    assert str(raised.value) == (
+        'a batch is a dict of "data", "label", and has no 0: give leat.Loader(…, batch="tuple") for a tuple in that order'
+    )
+    with pytest.raises(KeyError, match='^a batch is a dict of "data", "label", and has no \'image\'$'):
+        batch["image"]
+    assert batch.get(0) is None and 0 not in batch
+
+
 def test_all_else_that_people_do_with_a_dict_goes_on(pictures):
     def model(data, label):
         return label
@@ -116,6 +154,8 @@ def test_all_else_that_people_do_with_a_dict_goes_on(pictures):
     assert {name: batch[name] for name in batch} == dict(batch) == {**batch}
     assert model(**batch) is batch["label"] and len(batch) == 2 and "label" in batch
     assert [name for name, _ in batch.items()] == list(batch.keys()) == [*batch]
+    assert model(*batch.values()) is batch["label"] and [*[*batch], "index"] == ["data", "label", "index"]
+    assert len({*batch}) == 2 and model(*[*batch]) == "label"
     assert type(pickle.loads(pickle.dumps(batch))) is BatchDict
     (_a, _one), (_b, _two) = batch.items()
 

@@ -157,7 +157,30 @@ def test_a_class_that_was_added(tmp_path, fresh_cache, caplog):
     assert leat.Dataset(tmp_path / "data").classes == ["a", "c"]
     write(tmp_path / "data" / "b" / "1.bin", b"x")
     assert leat.Dataset(tmp_path / "data").classes == ["a", "b", "c"]
-    assert len(changes(caplog)) == 1
+    (said,) = changes(caplog)
+    assert "class 'c' has label 2 now, and had 1: " in said
+    assert "give leat.Dataset classes=['a', 'c', 'b']" in said
+    write(tmp_path / "data" / "d" / "1.bin", b"x")
+    assert leat.Dataset(tmp_path / "data").classes == ["a", "b", "c", "d"]
+    (said,) = changes(caplog)
+    assert said.endswith("listed again")
+
+
+@pytest.mark.parametrize("refresh", ["always", "if-older-than:1d"])
+def test_labels_that_change_are_said_without_a_look_too(tmp_path, fresh_cache, caplog, refresh):
+    for name in "ac":
+        write(tmp_path / "data" / name / "1.bin", b"x")
+    leat.Dataset(tmp_path / "data")
+    write(tmp_path / "data" / "b" / "1.bin", b"x")
+    (cached,) = fresh_cache.glob("catalogues/*.leatcat")
+    age(cached, 2 * DAY)
+    caplog.clear()
+    leat.Dataset(tmp_path / "data", refresh=refresh)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "data: class 'c' has label 2 now, and had 1" in said
+    caplog.clear()
+    leat.Dataset(tmp_path / "data", refresh="always")
+    assert "has label" not in caplog.text
 
 
 def test_shards_that_were_added(tmp_path, fresh_cache, caplog):
@@ -306,6 +329,42 @@ def test_ranks_of_a_job_go_by_one_listing_though_data_grows(folder, fresh_cache)
 def loader_of(folder, **options) -> leat.Loader:
     return leat.Loader(folder, global_batch_size=1, shuffle=True, seed=3, ids=True, batch="dict",
                        output="numpy", **options)
+
+
+def test_a_state_is_refused_where_labels_are_other_classes(tmp_path, fresh_cache):
+    folder = tmp_path / "data"
+    for name in "ac":
+        write(folder / name / "1.bin", b"x")
+    with loader_of(folder, epochs=1) as loader:
+        list(loader)
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert (state["epoch"], state["position"]) == (1, 0)
+    write(folder / "b" / "1.bin", b"x")
+
+    with loader_of(folder) as loader:
+        says = r"class 'c' has label 2 now, and had 1.*classes=\['a', 'c', 'b'\].*set_epoch\(1\)"
+        with pytest.raises(leat.InvalidArgument, match=says):
+            loader.load_state_dict(state)
+        loader.set_epoch(1)
+        assert len(list(loader)) == 3
+    with loader_of(leat.Dataset(folder, classes=["a", "c", "b"])) as loader:
+        loader.load_state_dict(state)
+        labels = {batch["key"][0]: int(batch["label"][0]) for batch in loader}
+    assert labels == {"a/1.bin": 0, "c/1.bin": 1, "b/1.bin": 2}
+
+
+def test_a_state_goes_on_where_a_class_was_added_behind_the_others(tmp_path, fresh_cache):
+    folder = tmp_path / "data"
+    for name in "ac":
+        write(folder / name / "1.bin", b"x")
+    with loader_of(folder, epochs=1) as loader:
+        list(loader)
+        state = loader.state_dict()
+    write(folder / "d" / "1.bin", b"x")
+
+    with loader_of(folder) as loader:
+        loader.load_state_dict(state)
+        assert len(list(loader)) == 3
 
 
 def keys_of(batches) -> list[str]:

@@ -1,0 +1,39 @@
+"""The opponents of benches: a sweep's best is not its end, and each worker has its batches."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("boto3", reason="boto3 is not installed")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+import dropin_bench  # noqa: E402
+
+
+@pytest.mark.parametrize(("best", "counts"), [(0, [0, 1, 2, 4]), (1, [0, 1, 2, 4]), (16, [0, 1, 2, 4]), (2, [4, 8]), (64, [32])])
+def test_a_sweep_goes_on_while_its_best_is_at_an_end(best, counts):
+    assert dropin_bench.sweep_workers("case", lambda count: -abs(count - best), counts) == best
+
+
+def test_each_case_of_local_data_has_torch_at_its_best(tmp_path, monkeypatch):
+    epochs = []
+
+    def epoch(kind, dataset, *, num_workers=0, **arguments):
+        epochs.append((kind, len(dataset), num_workers))
+        return 1 / (1 + (num_workers == 8)), 0.1, f"{len(dataset)}"  # torch is best with 8.
+
+    monkeypatch.setattr(dropin_bench, "epoch", epoch)
+    ways = dropin_bench.local_ways(tmp_path, 2, False, None)
+    for case in ("files", "pictures", "python"):
+        ways[f"{case}: torch at its best, 8 workers"]()
+
+    batches = 20 * dropin_bench.BATCH
+    assert all(size >= batches * workers for _, size, workers in epochs)
+    assert {workers for _, _, workers in epochs} == {0, 1, 2, 4, 8, 16}
+    assert list(dropin_bench.local_ways(tmp_path, 2, True, "files")) == [
+        "files: torch, 0 workers", "files: torch, 2 workers", "files: torch at its best, 2 workers",
+        "files: leat, 0 workers", "files: leat, 2 workers", "files: leat, 2 processes",
+    ]  # fmt: skip
