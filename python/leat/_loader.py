@@ -20,13 +20,8 @@ from leat._delivery import Collate, Delivery, Fields, Form, Output
 from leat._lateness import Lateness, OwnWork
 from leat._moved import MOVED
 from leat._ranks import check_place, pace_of, place_of
-<<<<<<< HEAD
-from leat._say import Introduction, classes_met
-from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
-=======
 from leat._say import Introduction, classes_met, shown
-from leat._shuffle import DropLast, Order, Sampler, Shuffle, order_of
->>>>>>> fix17b
+from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat.errors import InvalidArgument
 from leat.ops import Op
