@@ -36,7 +36,7 @@ import torch.utils.data
 
 import leat.testing
 import leat.torch
-from dropin_datasets import Files, Gets, Pictures, Python, keep_lists, make_pictures
+from dropin_items import Files, Gets, Pictures, Python, keep_lists, make_pictures
 from measure import interleave, report, spread
 
 BATCH = 64

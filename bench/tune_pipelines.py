@@ -13,7 +13,7 @@ from typing import Any, Union
 
 import leat
 import numpy as np
-from dropin_datasets import make_pictures
+from dropin_items import make_pictures
 from PIL import Image
 
 
