@@ -13,9 +13,14 @@ namespace leat {
 /// F, a batch, which is taken at once. The memory budget ensures T + F <= C.
 ///
 /// The latency is the longest of the last 64 to 128 batches, since batches
-/// leave in order. If a batch is late anyway (a pause of the store, or an
-/// unusually quick step), T is doubled, and halved again after 64 batches on
-/// time.
+/// leave in order. The rate counts the time that training waited, or a loop
+/// that only reads would seem infinitely fast. If a batch is late anyway (a
+/// pause of the store, or an unusually quick step), T is doubled, at most six
+/// times, and halved again after 64 batches on time.
+///
+/// If a batch is late because every request, thread or byte was in use, no
+/// lookahead could have made it earlier: the least is enough, until a batch is
+/// late for another reason or 64 were on time.
 ///
 /// It reads no clock. Threads: one at a time.
 class Lookahead {
@@ -24,11 +29,20 @@ class Lookahead {
   /// requested. The lookahead is at least two batches.
   Lookahead(std::uint64_t batch, std::uint64_t least);
 
-  /// A batch of `samples` was taken. `fetch` is the longest time of its samples
-  /// from plan to slot, `busy` the time that training took before it asked;
-  /// `is_late` if it then had to wait for the batch.
-  void took(std::uint64_t samples, Nanoseconds fetch, Nanoseconds busy,
-            bool is_late);
+  enum class Arrival : std::uint8_t {
+    kOnTime,
+    kLate,   ///< Training waited, and asking earlier would have helped.
+    kBound,  ///< Training waited for what was all in use.
+  };
+  /// A batch that training took.
+  struct Taken {
+    std::uint64_t samples = 0;
+    Nanoseconds fetch{0};  ///< The longest of its samples, from plan to slot.
+    Nanoseconds busy{0};   ///< Training, before it asked for the batch.
+    Nanoseconds wait{0};   ///< From then until it had the batch.
+    Arrival arrival = Arrival::kOnTime;
+  };
+  void took(const Taken& batch);
 
   /// Sets the least lookahead from now on.
   void ask_for_at_least(std::uint64_t least);
@@ -48,9 +62,10 @@ class Lookahead {
                             // before.
   Nanoseconds longest_before_{0};
   std::uint32_t in_period_ = 0;
-  double busy_per_sample_ = 0;  // Nanoseconds; a decaying mean. 0: unknown.
-  std::uint32_t calm_ = 0;      // Batches since the last late one.
+  double pace_ = 0;  // Nanoseconds a sample; a decaying mean. 0: unknown.
+  std::uint32_t calm_ = 0;  // Batches since the last late one.
   double factor_ = 1;
+  bool is_bound_ = false;
 };
 
 }  // namespace leat

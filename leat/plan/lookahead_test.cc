@@ -13,6 +13,10 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kBatch = 32;
 
+Lookahead::Taken on_time(Nanoseconds fetch, Nanoseconds busy) {
+  return {.samples = kBatch, .fetch = fetch, .busy = busy};
+}
+
 /// Training and a store in virtual time: replies come `latency` later, for any
 /// amount.
 class World {
@@ -33,10 +37,16 @@ class World {
         fetch = std::max(fetch, asked_.front().ready - asked_.front().planned);
         asked_.pop_front();
       }
-      const bool is_late = ready > now_;
-      if (is_late) ++late;
-      now_ = std::max(now_, ready);
-      lookahead_.took(kBatch, fetch, compute, is_late);
+      const Nanoseconds wait = std::max(ready, now_) - now_;
+      if (wait > Nanoseconds{0}) ++late;
+      now_ += wait;
+      lookahead_.took({.samples = kBatch,
+                       .fetch = fetch,
+                       .busy = compute,
+                       .wait = wait,
+                       .arrival = wait > Nanoseconds{0}
+                                      ? Lookahead::Arrival::kLate
+                                      : Lookahead::Arrival::kOnTime});
       plan();
       most_ahead = std::max<std::uint64_t>(most_ahead, asked_.size());
     }
@@ -67,7 +77,7 @@ TEST(LookaheadTest, IsLatencyTimesRateAndABatch) {
   Lookahead lookahead(kBatch, 0);
   // A sample a millisecond, and each is 100 ms away.
   for (int i = 0; i < 10; ++i) {
-    lookahead.took(kBatch, milliseconds(100), milliseconds(kBatch), false);
+    lookahead.took(on_time(milliseconds(100), milliseconds(kBatch)));
   }
 
   EXPECT_EQ(lookahead.samples(), 100 + kBatch);
@@ -75,14 +85,14 @@ TEST(LookaheadTest, IsLatencyTimesRateAndABatch) {
 
 TEST(LookaheadTest, TheSlowestOfTheLastBatchesCounts) {
   Lookahead lookahead(kBatch, 0);
-  lookahead.took(kBatch, milliseconds(900), milliseconds(kBatch), false);
+  lookahead.took(on_time(milliseconds(900), milliseconds(kBatch)));
   for (int i = 0; i < 64; ++i) {
-    lookahead.took(kBatch, milliseconds(100), milliseconds(kBatch), false);
+    lookahead.took(on_time(milliseconds(100), milliseconds(kBatch)));
   }
   EXPECT_EQ(lookahead.samples(), 900 + kBatch);
 
   for (int i = 0; i < 64; ++i) {
-    lookahead.took(kBatch, milliseconds(100), milliseconds(kBatch), false);
+    lookahead.took(on_time(milliseconds(100), milliseconds(kBatch)));
   }
   EXPECT_EQ(lookahead.samples(), 100 + kBatch);
 }
@@ -91,7 +101,7 @@ TEST(LookaheadTest, IsNeverLessThanTwoBatchesNorThanWasAskedFor) {
   Lookahead two(kBatch, 0);
   Lookahead asked(kBatch, 1000);
   for (Lookahead* lookahead : {&two, &asked}) {
-    lookahead->took(kBatch, microseconds(1), std::chrono::hours(1), false);
+    lookahead->took(on_time(microseconds(1), std::chrono::hours(1)));
   }
 
   EXPECT_EQ(two.samples(), 2 * kBatch);
@@ -153,14 +163,36 @@ TEST(LookaheadTest, FollowsTrainingThatSpeedsUpAndSlowsDown) {
   EXPECT_EQ(world.most_ahead, slow);
 }
 
-// A loop that does nothing else is always waiting: memory is the only limit.
-TEST(LookaheadTest, ALoopThatOnlyReadsHasNoLimit) {
+// A loop that does nothing else is always waiting. It is as fast as its batches
+// come, so it needs what comes in a latency, and some more if that varies.
+TEST(LookaheadTest, ALoopThatOnlyReadsIsNotInfinitelyFast) {
   Lookahead lookahead(kBatch, 0);
   for (int i = 0; i < 100; ++i) {
-    lookahead.took(kBatch, milliseconds(50), Nanoseconds{0}, true);
+    lookahead.took({.samples = kBatch,
+                    .fetch = milliseconds(50),
+                    .wait = milliseconds(5),
+                    .arrival = Lookahead::Arrival::kLate});
   }
 
-  EXPECT_GT(lookahead.samples(), std::uint64_t{1} << 39);
+  EXPECT_EQ(lookahead.samples(), 64 * 50 / 5 * kBatch + kBatch);
+}
+
+TEST(LookaheadTest, WhereMoreCannotHelpTheLeastIsEnough) {
+  Lookahead lookahead(kBatch, 256);
+  const auto take = [&](Lookahead::Arrival arrival) {
+    lookahead.took({.samples = kBatch,
+                    .fetch = milliseconds(500),
+                    .wait = milliseconds(5),
+                    .arrival = arrival});
+  };
+  for (int i = 0; i < 10; ++i) take(Lookahead::Arrival::kLate);
+  EXPECT_GT(lookahead.samples(), 3000u);
+
+  take(Lookahead::Arrival::kBound);
+  EXPECT_EQ(lookahead.samples(), 256u);
+
+  take(Lookahead::Arrival::kLate);
+  EXPECT_GT(lookahead.samples(), 3000u);
 }
 
 }  // namespace

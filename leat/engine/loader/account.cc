@@ -18,6 +18,21 @@ constexpr std::chrono::seconds kLongEpoch{1};
 // Bounded, for nobody may ever take them.
 constexpr std::size_t kMostWaits = 1024;
 
+/// Whether a batch that came late for this reason would have come as late if it
+/// had been asked for earlier.
+bool is_bound(Stall cause, bool is_window_full) {
+  switch (cause) {
+    case Stall::kDecode:
+    case Stall::kTransform:  // The threads were busy with batches before it.
+    case Stall::kMemory:
+      return true;
+    case Stall::kStorage:
+      return is_window_full;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Account::Account(AccountOptions options, Metrics& metrics)
@@ -82,11 +97,12 @@ void Account::begin_wait(std::uint64_t window,
   if (waiting_since_) return;
   waiting_since_ = SteadyClock().now();
   is_late_ = is_late();
+  const auto sent = metrics_.value(Metric::kStoreInFlight);
+  is_window_full_ = sent >= static_cast<std::int64_t>(window);
   if (!is_late_ || !is_begun_ || stats_.back().samples == 0) return;
   EpochStats& at = stats_.back();
   ++at.late_batches;
-  const auto sent = metrics_.value(Metric::kStoreInFlight);
-  if (sent >= static_cast<std::int64_t>(window)) ++at.late_with_full_window;
+  if (is_window_full_) ++at.late_with_full_window;
 }
 
 void Account::begin_scan_wait() {
@@ -134,7 +150,7 @@ void Account::count_wait(TimePoint now, const StallTimes& times) {
   metrics_.add(Metric::kPipelineStalledNanoseconds, wait.count());
 }
 
-void Account::keep_wait(const StallTimes& times) {
+StepWait Account::keep_wait(const StallTimes& times) {
   StepWait step;
   Nanoseconds longest{0};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
@@ -146,6 +162,7 @@ void Account::keep_wait(const StallTimes& times) {
   }
   if (waits_.size() == kMostWaits) waits_.pop_front();
   waits_.push_back(step);
+  return step;
 }
 
 /// Training lasted from the last batch until the next was asked for.
@@ -159,14 +176,19 @@ std::optional<Account::Step> Account::deliver(const BatchWork& work) {
   EpochStats& at = stats_.back();
   const Interval wait{.begin = *waiting_since_, .end = now};
   const StallTimes times = blame(wait, work.last_times(), work.ready);
+  StepWait waited;
   if (!work.error) {
-    keep_wait(times);
+    waited = keep_wait(times);
     trace_.add(work, wait);
   }
   end_training();
   std::optional<Step> step;
   if (delivered_at_) {
-    step = Step{.busy = *waiting_since_ - *delivered_at_, .is_late = is_late_};
+    step =
+        Step{.busy = *waiting_since_ - *delivered_at_,
+             .wait = wait.end - wait.begin,
+             .is_late = is_late_,
+             .is_bound = is_late_ && is_bound(waited.cause, is_window_full_)};
   }
   delivered_at_ = now;
   count_wait(now, times);

@@ -62,8 +62,10 @@ class Account {
 
   /// A step of training between two batches.
   struct Step {
-    Nanoseconds busy{0};   ///< Training, before the call.
-    bool is_late = false;  ///< Training had to wait.
+    Nanoseconds busy{0};    ///< Training, before the call.
+    Nanoseconds wait{0};    ///< From the call until it had the batch.
+    bool is_late = false;   ///< Training had to wait,
+    bool is_bound = false;  ///< and nothing could have come earlier.
   };
   /// Hands over the batch that was asked for. Nullopt for the first one.
   std::optional<Step> deliver(const BatchWork& work);
@@ -80,7 +82,7 @@ class Account {
 
  private:
   void count_wait(TimePoint now, const StallTimes& times) LEAT_REQUIRES(mutex_);
-  void keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex_);
+  StepWait keep_wait(const StallTimes& times) LEAT_REQUIRES(mutex_);
   void count_samples(const BatchWork& work) LEAT_REQUIRES(mutex_);
   void end_training() LEAT_REQUIRES(mutex_);
   void tell_first_bad(const BatchWork& work) const LEAT_REQUIRES(mutex_);
@@ -97,6 +99,7 @@ class Account {
   std::optional<TimePoint> waiting_since_ LEAT_GUARDED_BY(mutex_);
   bool waits_for_shards_ LEAT_GUARDED_BY(mutex_) = false;
   bool is_late_ LEAT_GUARDED_BY(mutex_) = false;
+  bool is_window_full_ LEAT_GUARDED_BY(mutex_) = false;
   /// When the last batch of this iteration was handed over.
   std::optional<TimePoint> delivered_at_ LEAT_GUARDED_BY(mutex_);
   Nanoseconds training_ LEAT_GUARDED_BY(mutex_){0};

@@ -232,8 +232,14 @@ void Runs::look_ahead() {
 void Runs::took(const BatchWork& work,
                 const std::optional<Account::Step>& step) {
   if (lookahead_ && step) {
-    lookahead_->took(work.size(), work.longest_fetch(), step->busy,
-                     step->is_late);
+    using Arrival = Lookahead::Arrival;
+    lookahead_->took({.samples = work.size(),
+                      .fetch = work.longest_fetch(),
+                      .busy = step->busy,
+                      .wait = step->wait,
+                      .arrival = step->is_bound  ? Arrival::kBound
+                                 : step->is_late ? Arrival::kLate
+                                                 : Arrival::kOnTime});
   }
   look_ahead();
 }
