@@ -27,7 +27,7 @@ def main(url: str) -> None:
     loader = leat.Loader(
         url,
         global_batch_size=64,
-        train=True,  # Shuffled in blocks. One rank reads in large requests, several sample by sample.
+        train=True,  # Shuffled in pieces of about 8 MiB, which the ranks divide.
         fields=("image", "cls", "weight"),
         ops=[
             ops.DecodeImage(field="png", mode="L"),

@@ -53,8 +53,8 @@ void LoaderFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   count("--shuffle-window", shuffle_window,
         std::numeric_limits<std::uint32_t>::max(),
-        "pieces of shards that a block shuffle mixes")
-      ->capture_default_str();
+        "pieces of shards that are mixed at a time; default: 64 in blocks, 16 "
+        "in a stream");
   app.add_option(
       "--drop-last", drop_last,
       "leave out samples that do not fill a step; default: as --shuffle");

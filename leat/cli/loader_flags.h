@@ -21,7 +21,7 @@ struct LoaderFlags {
   std::uint64_t batch_size = 0;
   std::string shuffle = "true";
   std::uint64_t seed = 0;
-  std::uint32_t shuffle_window = 16;
+  std::optional<std::uint32_t> shuffle_window;
   std::string locality = "none";
   std::optional<bool> drop_last;
   std::string ops;

@@ -53,7 +53,8 @@ struct LoaderOptions {
   bool is_given = false;
   std::uint64_t seed = 0;
   /// Pieces of shards that a block shuffle, or a stream, mixes at a time.
-  std::uint32_t shuffle_window = 16;
+  /// Nullopt: usual_window().
+  std::optional<std::uint32_t> shuffle_window;
   /// Deals the samples of a step so that they meet the caches that hold them.
   /// Must be the same on all ranks. So must `cache` with kRemap or kBalance,
   /// whose sizes must be given: each rank simulates the caches of all.

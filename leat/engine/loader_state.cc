@@ -30,6 +30,11 @@ std::string_view name_of(Shuffle shuffle) {
   return "none";
 }
 
+int version_of(const LoaderState& state) {
+  if (state.shuffle == Shuffle::kBlock) return LoaderState::kVersion;
+  return state.left_behind ? 2 : 1;
+}
+
 Error not_a_state(std::string_view why) {
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("this is no state of a leat.Loader: {}", why));
@@ -49,7 +54,7 @@ Error differs(std::string_view what, const T& saved, const T& mine,
 
 std::string to_json(const LoaderState& state) {
   nlohmann::ordered_json json = {
-      {"leat_state", state.left_behind ? LoaderState::kVersion : 1},
+      {"leat_state", version_of(state)},
       {"epoch", state.epoch},
       {"position", state.position},
       {"seed", state.seed},
@@ -122,6 +127,21 @@ Result<void> check_rank(const LoaderState& saved, const LoaderState& mine) {
                    "give the same global_batch_size=");
   }
   return {};
+}
+
+/// An epoch that has only begun may go on in another order.
+Result<void> check_order(const LoaderState& state, std::uint64_t version) {
+  if (state.shuffle != Shuffle::kBlock || state.position == 0 ||
+      version >= LoaderState::kVersion) {
+    return {};
+  }
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("this state is of version {}, whose block shuffle had an "
+                  "order that this leat does not make: to continue it would "
+                  "repeat some samples and lose others; end the epoch with the "
+                  "leat that saved it, or begin one with set_epoch()",
+                  version));
 }
 
 /// Tells a user whose data is listed again on each start how to avoid that.
@@ -202,6 +222,7 @@ Result<LoaderState> parse_state(std::string_view text) {
   for (const auto& [known, name] : kShuffles) {
     if (name == shuffle) {
       state.shuffle = known;
+      LEAT_TRY_VOID(check_order(state, version));
       return state;
     }
   }

@@ -25,8 +25,9 @@ struct DrawnState {
 /// The delivered position and the inputs of the order: a few numbers, the same
 /// on every rank, unless samples were skipped.
 struct LoaderState {
-  /// Written as 1 if nothing was skipped.
-  static constexpr int kVersion = 2;
+  /// A block shuffle's states are written as 3, since its order was another one
+  /// before; others as 1, or as 2 if samples were skipped.
+  static constexpr int kVersion = 3;
 
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< Samples of it delivered, over all ranks.
@@ -48,7 +49,8 @@ struct LoaderState {
 
 std::string to_json(const LoaderState& state);
 
-/// Errors: kInvalidArgument: not a state, or of a newer version.
+/// Errors: kInvalidArgument: not a state, of a newer version, or of a block
+///           shuffle in the order of an older one.
 Result<LoaderState> parse_state(std::string_view json);
 
 /// Errors: kInvalidArgument if `saved` cannot continue as `mine`: other data,

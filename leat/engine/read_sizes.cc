@@ -34,6 +34,58 @@ std::uint64_t piece_bytes_of(const Catalogue& catalogue) {
   return kWhole;
 }
 
+namespace {
+
+/// The mean length of the pieces that the objects are cut into, each at least
+/// once.
+std::uint64_t mean_piece_bytes(const Catalogue& catalogue,
+                               std::uint64_t piece_bytes) {
+  std::uint64_t bytes = 0;
+  std::uint64_t pieces = 0;
+  for (std::uint64_t i = 0; i < catalogue.objects(); ++i) {
+    const std::uint64_t size =
+        catalogue.object(ObjectIndex{static_cast<std::uint32_t>(i)}).size_bytes;
+    bytes += size;
+    pieces += std::max<std::uint64_t>(size / piece_bytes, 1);
+  }
+  pieces = std::min(pieces, catalogue.samples());  // No sample is cut.
+  return bytes / std::max<std::uint64_t>(pieces, 1);
+}
+
+}  // namespace
+
+std::size_t usual_in_flight(const Catalogue* catalogue, bool has_pieces,
+                            std::size_t most) {
+  constexpr std::uint64_t kBytesInFlight = 256 << 20;
+  constexpr std::uint64_t kLeast = 16;
+  if (catalogue == nullptr ||
+      (catalogue->layout() == Layout::kShards && !has_pieces)) {
+    return most;
+  }
+  // Long objects are read in parts.
+  const std::uint64_t mean =
+      std::min(mean_piece_bytes(*catalogue, BlockMap::kDefaultPieceBytes),
+               2 * BlockMap::kDefaultPieceBytes);
+  return std::clamp<std::size_t>(
+      kBytesInFlight / std::max<std::uint64_t>(mean, 1),
+      std::min<std::size_t>(kLeast, most), most);
+}
+
+std::uint32_t usual_window(Shuffle shuffle, const Catalogue* catalogue) {
+  constexpr std::uint64_t kMixedBytes = 512 << 20;
+  constexpr std::uint64_t kMost = 64;
+  constexpr std::uint64_t kLeast = 4;
+  if (shuffle != Shuffle::kBlock || catalogue == nullptr) {
+    return OrderOptions{}.window_blocks;
+  }
+  const std::uint64_t mean =
+      mean_piece_bytes(*catalogue, piece_bytes_of(*catalogue));
+  // Pieces of at least the usual length, and less than twice that, are usual.
+  if (mean < 2 * BlockMap::kDefaultPieceBytes) return kMost;
+  return static_cast<std::uint32_t>(
+      std::clamp(kMixedBytes / mean, kLeast, kMost));
+}
+
 ReadSize read_size_of(ByteRange range) {
   if (range.is_missing() || range.length_bytes == 0) return {.requests = 0};
   const std::uint32_t reads = reads_for(range.length_bytes, kUsualPartBytes);
@@ -54,11 +106,12 @@ void read_as_usual(std::shared_ptr<const Catalogue> catalogue,
   job.objects = catalogue->objects();
   job.order.shuffle = usual_shuffle(catalogue->layout());
   job.tail = Tail::kDrop;
+  job.order.window_blocks = usual_window(job.order.shuffle, catalogue.get());
   if (has_windows(job.order.shuffle)) {
     job.blocks = std::make_shared<BlockMap>(
         BlockMap::build(*catalogue, piece_bytes_of(*catalogue)));
   }
-  if (!reads_pieces(catalogue->layout(), job.ranks)) {
+  if (catalogue->layout() != Layout::kShards) {
     job.unit = ReadUnit::kSample;
     job.read_size = [catalogue = std::move(catalogue),
                      columns = std::move(columns)](std::uint64_t sample) {

@@ -15,9 +15,9 @@ constexpr std::uint64_t kImage = 5000;
 constexpr std::uint64_t kText = 10;
 
 /// Objects of `samples` samples each, with an image and a text, side by side.
-std::shared_ptr<const Catalogue> catalogue_of(Layout layout,
-                                              std::uint64_t objects,
-                                              std::uint64_t samples) {
+std::shared_ptr<const Catalogue> catalogue_of(
+    Layout layout, std::uint64_t objects, std::uint64_t samples,
+    std::uint64_t image_bytes = kImage) {
   CatalogueWriter writer(layout, EtagKind::kNone);
   const std::size_t image = writer.add_field({"image", FieldKind::kBytes});
   const std::size_t text = writer.add_field({"text", FieldKind::kBytes});
@@ -25,12 +25,12 @@ std::shared_ptr<const Catalogue> catalogue_of(Layout layout,
   for (std::uint64_t i = 0; i < objects; ++i) {
     const std::string key = std::to_string(i);
     const ObjectIndex object = writer.add_object(
-        {.key = key, .size_bytes = samples * (kImage + kText)});
+        {.key = key, .size_bytes = samples * (image_bytes + kText)});
     for (std::uint64_t j = 0; j < samples; ++j) {
-      const std::uint64_t at = j * (kImage + kText);
+      const std::uint64_t at = j * (image_bytes + kText);
       writer.add_sample(key + "-" + std::to_string(j));
-      writer.set_range(image, {object, at, kImage});
-      writer.set_range(text, {object, at + kImage, kText});
+      writer.set_range(image, {object, at, image_bytes});
+      writer.set_range(text, {object, at + image_bytes, kText});
     }
   }
   return std::make_shared<Catalogue>(
@@ -67,8 +67,8 @@ TEST(ReadSizesTest, ObjectsAreReadFieldByField) {
   EXPECT_EQ(read.requests, 2u);
 }
 
-TEST(ReadSizesTest, OneRankReadsPiecesOfShards) {
-  SweepOptions job{.ranks = 1};
+TEST(ReadSizesTest, RanksReadPiecesOfShards) {
+  SweepOptions job{.ranks = 2};
   read_as_usual(catalogue_of(Layout::kShards, 3, 4), job);
 
   EXPECT_EQ(job.unit, ReadUnit::kBlock);
@@ -81,13 +81,31 @@ TEST(ReadSizesTest, OneRankReadsPiecesOfShards) {
   EXPECT_EQ(read.requests, 1u);
 }
 
-TEST(ReadSizesTest, SeveralRanksReadSamplesOfShards) {
-  SweepOptions job{.ranks = 2};
-  read_as_usual(catalogue_of(Layout::kShards, 3, 4), job);
+// The bytes that a job holds do not grow with the length of its pieces.
+TEST(ReadSizesTest, FewerLongReadsAreInFlightThanShortOnes) {
+  const auto in_flight = [](Layout layout, std::uint64_t image_bytes,
+                            bool has_pieces) {
+    return usual_in_flight(catalogue_of(layout, 9, 1, image_bytes).get(),
+                           has_pieces, 128);
+  };
+  EXPECT_EQ(in_flight(Layout::kObjects, 5000, false), 128u);
+  EXPECT_EQ(in_flight(Layout::kObjects, 8 << 20, false), 31u);
+  EXPECT_EQ(in_flight(Layout::kObjects, 100 << 20, false), 16u);  // In parts.
+  EXPECT_EQ(in_flight(Layout::kShards, 10 << 20, true), 25u);
+  EXPECT_EQ(in_flight(Layout::kShards, 10 << 20, false), 128u);
+  EXPECT_EQ(usual_in_flight(nullptr, true, 128), 128u);
+}
 
-  EXPECT_EQ(job.unit, ReadUnit::kSample);
-  EXPECT_EQ(job.order.shuffle, Shuffle::kBlock);
-  EXPECT_EQ(job.read_size(11).requests, 2u);
+TEST(ReadSizesTest, FewerLongPiecesAreMixedThanShortOnes) {
+  const auto window_of = [](std::uint64_t image_bytes) {
+    return usual_window(Shuffle::kBlock,
+                        catalogue_of(Layout::kShards, 9, 1, image_bytes).get());
+  };
+  EXPECT_EQ(window_of(5000), 64u);
+  EXPECT_EQ(window_of(15 << 20), 64u);
+  EXPECT_EQ(window_of(100 << 20), 5u);
+  EXPECT_EQ(window_of(std::uint64_t{1} << 30), 4u);
+  EXPECT_EQ(usual_window(Shuffle::kStream, nullptr), 16u);
 }
 
 }  // namespace

@@ -25,7 +25,12 @@ EpochPlan::EpochPlan(const RunContext& context, EpochPlanOptions options)
       steps_(options.steps),
       next_use_(std::move(options.next_use)),
       dealing_(std::move(options.dealing)),
-      ready_first_(std::move(options.ready_first)) {}
+      ready_first_(std::move(options.ready_first)) {
+  if (context_.pieces != nullptr && order_.has_lanes() &&
+      steps_.rank().world_size > 1) {
+    lanes_.emplace(order_, steps_);
+  }
+}
 
 bool EpochPlan::begin(const std::stop_token& stop) {
   if (dealing_ == nullptr || steps_.count() == 0) return true;
@@ -50,10 +55,18 @@ std::vector<std::uint64_t> EpochPlan::positions_of(std::uint64_t step,
     }
     return positions;
   }
+  if (lanes_) return lanes_->positions_of(step);
   const StepSlice slice = steps_.slice(step);
   positions.resize(slice.size());
   std::iota(positions.begin(), positions.end(), slice.begin);
   return positions;
+}
+
+bool EpochPlan::is_mine(std::uint64_t position) {
+  if (steps_.rank().world_size == 1) return true;
+  if (lanes_) return lanes_->is_ours(position);
+  const StepSlice slice = steps_.slice(steps_.step_of(position));
+  return position >= slice.begin && position < slice.end;
 }
 
 std::vector<std::uint64_t> EpochPlan::left_behind() const {
@@ -115,10 +128,15 @@ void EpochPlan::tell_board() const {
     reading.turns[order_.at(position).value] =
         ready_first_ ? 1 : turn_of(position);
   };
+  std::optional<LaneDealing> lanes = lanes_;
   for (std::uint64_t step = 0; step < steps_.count(); ++step) {
     const StepSlice slice = steps_.slice(step);
     if (step == 0) reading.begin = slice.begin;
-    for (std::uint64_t p = slice.begin; p < slice.end; ++p) read(p);
+    if (lanes) {
+      std::ranges::for_each(lanes->positions_of(step), read);
+    } else {
+      for (std::uint64_t p = slice.begin; p < slice.end; ++p) read(p);
+    }
   }
   if (ready_first_) {
     for (const std::uint64_t p : ready_first_->left_behind()) read(p);

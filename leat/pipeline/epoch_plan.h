@@ -10,6 +10,7 @@
 #include "leat/pipeline/run_context.h"
 #include "leat/pipeline/sample_work.h"
 #include "leat/plan/holder_dealing.h"
+#include "leat/plan/lane_dealing.h"
 #include "leat/plan/next_use.h"
 #include "leat/plan/order.h"
 #include "leat/plan/ready_first.h"
@@ -54,6 +55,11 @@ class EpochPlan {
   std::vector<std::uint64_t> positions_of(std::uint64_t step,
                                           const IsSo& is_cached,
                                           const IsSo& is_coming);
+  /// Whether this rank reads what stands at a position, in this step or a later
+  /// one. REQUIRES: context.pieces; a position of this run's steps.
+  bool is_mine(std::uint64_t position);
+  /// Whether ranks read pieces in parts of their own, with little between them.
+  bool shares_lanes() const { return lanes_.has_value(); }
   /// The positions that were skipped so far.
   std::vector<std::uint64_t> left_behind() const;
   bool takes_cached_first() const { return ready_first_.has_value(); }
@@ -78,6 +84,8 @@ class EpochPlan {
   const Steps steps_;
   std::optional<NextUse> next_use_;
   std::unique_ptr<HolderDealing> dealing_;
+  /// Set if several ranks read pieces of a block shuffle.
+  std::optional<LaneDealing> lanes_;
   std::optional<ReadyFirst> ready_first_;
   /// By row of the planned batch, if dealt to holders.
   std::vector<AccessTime> dealt_next_;

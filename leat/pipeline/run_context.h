@@ -97,6 +97,11 @@ struct RunContext {
   std::vector<ScratchRef>& scratch;  ///< One for each executor thread.
   LearnedShapes& shapes;
   const PartBytes& part_bytes;
+  /// Set once the user knows that memory is short of pieces.
+  std::atomic<bool>* said_no_room = nullptr;
+  /// Whether a sample can be read without its piece. A row of a Parquet file
+  /// takes its whole row group to read.
+  bool can_read_alone = true;
   /// Null if no cache keeps samples decoded.
   DecodedForm* decoded = nullptr;
   /// Null if this node has no cache.

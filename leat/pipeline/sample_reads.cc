@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "leat/base/units.h"
-#include "leat/pipeline/piece_plan.h"
+#include "leat/runtime/log.h"
 
 namespace leat {
 
@@ -57,8 +57,10 @@ Result<Reservation> SampleReads::reserve(std::uint64_t bytes,
 
 void SampleReads::let_go_of_batch() {
   memory_.let_go(memory_.held_bytes());
-  for (const auto& [block, piece] : pieces_) {
-    memory_.hold(piece.piece->bytes.size());
+  for (const auto& [block, pieces] : pieces_) {
+    for (const PlannedPiece& planned : pieces) {
+      if (planned.piece) memory_.hold(planned.piece->bytes.size());
+    }
   }
 }
 
@@ -118,7 +120,11 @@ void SampleReads::send(ByteRange range, std::uint32_t reads,
 
 Result<void> SampleReads::fetch_from_piece(SampleWork& sample, std::size_t f,
                                            ByteRange range) {
-  LEAT_TRY(const std::shared_ptr<Piece> piece, piece_for(sample.id, range));
+  PlannedPiece& planned = *piece_with(pieces_of(sample.id, range), sample.id);
+  if (planned.piece == nullptr) {
+    LEAT_TRY(planned.piece, read_piece(planned, sample.id));
+  }
+  const std::shared_ptr<Piece> piece = planned.piece;
   if (piece->object != range.object || range.offset < piece->begin ||
       range.offset + range.length_bytes > piece->begin + piece->bytes.size()) {
     return Error(ErrorCode::kInternal,
@@ -145,32 +151,74 @@ Result<void> SampleReads::fetch_from_piece(SampleWork& sample, std::size_t f,
   return {};
 }
 
-Result<std::shared_ptr<Piece>> SampleReads::piece_for(SampleId sample,
-                                                      ByteRange range) {
+std::vector<SampleReads::PlannedPiece>& SampleReads::pieces_of(
+    SampleId sample, ByteRange range) {
   const std::uint64_t block = context_.pieces->block_of(sample);
-  if (const auto found = pieces_.find(block); found != pieces_.end()) {
-    return found->second.piece;
-  }
+  const auto [found, is_new] = pieces_.try_emplace(block);
+  if (!is_new) return found->second;
   // A record has to be the same bytes in every epoch, wherever that begins.
-  const PiecePlan plan = plan_piece(
-      context_, plan_.order(), plan_.steps(), sample, range,
-      plan_.has_hints() ? PieceExtent::kWholeBlock : PieceExtent::kWhatIsLeft);
-  const std::uint64_t size = plan.range.length_bytes;
+  for (const PiecePlan& plan :
+       plan_pieces(context_, plan_, sample, range,
+                   plan_.has_hints() ? PieceExtent::kWholeBlock
+                                     : PieceExtent::kWhatIsLeft)) {
+    found->second.push_back({.plan = plan,
+                             .samples_left = plan.samples,
+                             .is_alone = !has_room_for(plan)});
+  }
+  return found->second;
+}
+
+SampleReads::PlannedPiece* SampleReads::piece_with(
+    std::vector<PlannedPiece>& pieces, SampleId sample) {
+  const auto after = std::ranges::upper_bound(
+      pieces, sample.value, {},
+      [](const PlannedPiece& one) { return one.plan.first.value; });
+  if (after == pieces.begin() || (after - 1)->plan.last.value < sample.value) {
+    return nullptr;
+  }
+  return &*(after - 1);
+}
+
+/// Pieces leave a quarter of the memory to batches, or none would fit.
+bool SampleReads::has_room_for(const PiecePlan& plan) const {
+  if (!context_.can_read_alone) return true;
+  std::uint64_t held = plan.range.length_bytes;
+  for (const auto& [block, pieces] : pieces_) {
+    for (const PlannedPiece& planned : pieces) {
+      if (!planned.is_alone) held += planned.plan.range.length_bytes;
+    }
+  }
+  const std::uint64_t most = context_.budget.capacity_bytes() / 4 * 3;
+  if (held <= most) return true;
+  if (!context_.said_no_room->exchange(true)) {
+    log_warning(fmt::format(
+        "memory= has room for {} of pieces of shards, and the shuffle mixes "
+        "more at a time: samples of other pieces are read one by one, which "
+        "is slower and costs a request each; raise memory= well above {}, or "
+        "lower window= of the shuffle",
+        format_bytes(most), format_bytes(held)));
+  }
+  return false;
+}
+
+Result<std::shared_ptr<Piece>> SampleReads::read_piece(PlannedPiece& planned,
+                                                       SampleId first) {
+  const ByteRange range = planned.plan.range;
+  const std::uint64_t size = range.length_bytes;
   LEAT_TRY(Reservation reservation,
            reserve(size, fmt::format("a window of pieces of shards, {} each,",
                                      format_bytes(size))));
   memory_.hold(size);
   const std::uint32_t reads = context_.reads_for(size);
-  auto piece = std::make_shared<Piece>(plan.range, std::move(reservation),
-                                       reads, &hits_);
-  pieces_.emplace(block, PlannedPiece{piece, plan.samples});
-  std::optional<ReadHint> hint = plan_.hint_for_piece(sample);
+  auto piece =
+      std::make_shared<Piece>(range, std::move(reservation), reads, &hits_);
+  std::optional<ReadHint> hint = plan_.hint_for_piece(first);
   if (hint && context_.decoded != nullptr && context_.decoded->share() == 1) {
     // Its samples are kept one by one: see record_reads.h.
     hint->is_offered = false;
     hint->next_use = kNever;
   }
-  send(plan.range, reads, piece->bytes.span(), piece.get(), hint,
+  send(range, reads, piece->bytes.span(), piece.get(), hint,
        [this, piece](Result<void> result) {
          // Counted first: after it the run may be gone.
          count_retries(piece->take_retries());
@@ -179,19 +227,25 @@ Result<std::shared_ptr<Piece>> SampleReads::piece_for(SampleId sample,
   return piece;
 }
 
-bool SampleReads::shares_piece(const SampleWork& sample,
-                               ByteRange range) const {
+bool SampleReads::shares_piece(const SampleWork& sample, ByteRange range) {
   if (!takes_pieces(sample)) return false;
-  const auto found = pieces_.find(context_.pieces->block_of(sample.id));
-  return found == pieces_.end() || found->second.piece->object == range.object;
+  const PlannedPiece* const planned =
+      piece_with(pieces_of(sample.id, range), sample.id);
+  return planned != nullptr && !planned->is_alone &&
+         planned->plan.range.object == range.object;
 }
 
 void SampleReads::release_piece(const SampleWork& sample) {
   if (!takes_pieces(sample)) return;
   const auto found = pieces_.find(context_.pieces->block_of(sample.id));
-  if (found == pieces_.end() || --found->second.samples_left != 0) return;
-  memory_.let_go(found->second.piece->bytes.size());
-  pieces_.erase(found);
+  if (found == pieces_.end()) return;
+  PlannedPiece* const planned = piece_with(found->second, sample.id);
+  if (planned == nullptr || --planned->samples_left != 0) return;
+  if (planned->piece != nullptr) {
+    memory_.let_go(planned->piece->bytes.size());
+  }
+  found->second.erase(found->second.begin() + (planned - found->second.data()));
+  if (found->second.empty()) pieces_.erase(found);
 }
 
 }  // namespace leat

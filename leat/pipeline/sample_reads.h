@@ -9,11 +9,13 @@
 #include <span>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include "leat/pipeline/batch_work.h"
 #include "leat/pipeline/cache_hits.h"
 #include "leat/pipeline/epoch_plan.h"
 #include "leat/pipeline/piece.h"
+#include "leat/pipeline/piece_plan.h"
 #include "leat/pipeline/plan_memory.h"
 #include "leat/pipeline/run_context.h"
 
@@ -54,12 +56,14 @@ class SampleReads {
   ///
   /// Errors: as PlanMemory::reserve()
   Result<void> fetch(SampleWork& sample, std::size_t field, ByteRange range);
-  /// Takes the bytes from a piece, which is read if it was not.
+  /// Takes the bytes from a piece, which is read if it was not. REQUIRES:
+  /// shares_piece().
   Result<void> fetch_from_piece(SampleWork& sample, std::size_t field,
                                 ByteRange range);
-  /// Whether it does. A piece belongs to one object: fields in other objects
-  /// are read alone.
-  bool shares_piece(const SampleWork& sample, ByteRange range) const;
+  /// Whether fetch() does. A piece belongs to one object: fields in other
+  /// objects are read alone. So are the samples of a piece for which the other
+  /// pieces in use leave no room.
+  bool shares_piece(const SampleWork& sample, ByteRange range);
   /// Call when every field of the sample was planned.
   void release_piece(const SampleWork& sample);
   /// Call when nothing more will be planned.
@@ -91,22 +95,30 @@ class SampleReads {
 
  private:
   struct PlannedPiece {
-    std::shared_ptr<Piece> piece;
-    std::uint64_t samples_left;  // Not yet planned.
+    PiecePlan plan;
+    std::uint64_t samples_left;              // Not yet planned.
+    bool is_alone;                           // Its samples are read one by one.
+    std::shared_ptr<Piece> piece = nullptr;  // Null until one asks for it.
   };
   /// Padding repeats samples whose pieces are long gone, so it reads them
   /// alone.
   bool takes_pieces(const SampleWork& sample) const {
     return context_.pieces != nullptr && sample.is_valid;
   }
-  Result<std::shared_ptr<Piece>> piece_for(SampleId sample, ByteRange range);
+  std::vector<PlannedPiece>& pieces_of(SampleId sample, ByteRange range);
+  /// Null if the sample is not of the block's pieces.
+  static PlannedPiece* piece_with(std::vector<PlannedPiece>& pieces,
+                                  SampleId sample);
+  Result<std::shared_ptr<Piece>> read_piece(PlannedPiece& planned,
+                                            SampleId first);
+  bool has_room_for(const PiecePlan& plan) const;
 
   const RunContext& context_;
   EpochPlan& plan_;
   const std::stop_token stop_;
   const Arrive arrive_;
   PlanMemory memory_;
-  std::map<std::uint64_t, PlannedPiece> pieces_;  // By block.
+  std::map<std::uint64_t, std::vector<PlannedPiece>> pieces_;  // By block.
   CacheHits hits_;
   std::atomic<std::uint64_t> sent_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;

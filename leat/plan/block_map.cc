@@ -9,55 +9,113 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-/// Appends the first sample of each piece of one object. The samples of piece k
-/// are those that begin in its k-th of the object's bytes.
-void cut_object(std::span<const SampleSpan> run, std::uint64_t first,
-                std::uint64_t piece_bytes,
-                std::vector<std::uint64_t>& first_sample) {
-  std::uint64_t low = run.front().begin;
-  std::uint64_t high = run.front().end;
-  for (const SampleSpan& sample : run) {
-    if (sample.object.value == ByteRange::kMissing) continue;
-    low = std::min(low, sample.begin);
-    high = std::max(high, sample.end);
+bool has_bytes(const SampleSpan& span) {
+  return span.object.value != ByteRange::kMissing;
+}
+
+/// The samples of one object, and its bytes that they take.
+struct Run {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+/// The run that begins with a sample.
+template <class SpanOf>
+Run run_at(std::uint64_t begin, std::uint64_t samples, const SpanOf& span_of) {
+  const SampleSpan first = span_of(begin);
+  Run run{begin, begin + 1, first.begin, first.end};
+  for (; run.end < samples; ++run.end) {
+    const SampleSpan span = span_of(run.end);
+    if (!has_bytes(span)) continue;
+    if (span.object != first.object) break;
+    run.low = std::min(run.low, span.begin);
+    run.high = std::max(run.high, span.end);
   }
-  const std::uint64_t bytes = high - low;
+  return run;
+}
+
+/// Appends the first sample of each piece of a run. The samples of piece k are
+/// those that begin in its k-th of the bytes.
+template <class SpanOf>
+void cut_run(const Run& run, const SpanOf& span_of, std::uint64_t piece_bytes,
+             std::vector<std::uint64_t>& first_sample) {
+  const std::uint64_t bytes = run.high - run.low;
   const std::uint64_t pieces = std::max<std::uint64_t>(bytes / piece_bytes, 1);
-  first_sample.push_back(first);
+  first_sample.push_back(run.begin);
   std::uint64_t piece = 0;
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    if (run[i].object.value == ByteRange::kMissing || bytes == 0) continue;
+  for (std::uint64_t id = run.begin; pieces > 1 && id < run.end; ++id) {
+    const SampleSpan span = span_of(id);
+    if (!has_bytes(span)) continue;
     // A sample without bytes may begin where the last piece ends.
     const auto here =
-        std::min(static_cast<std::uint64_t>(Uint128{run[i].begin - low} *
+        std::min(static_cast<std::uint64_t>(Uint128{span.begin - run.low} *
                                             pieces / bytes),
                  pieces - 1);
     if (here <= piece) continue;
     piece = here;
-    first_sample.push_back(first + i);
+    first_sample.push_back(id);
   }
+}
+
+/// The first sample of each piece, and the number of all. Each span is asked
+/// for twice, so that none needs to be kept.
+template <class SpanOf>
+std::vector<std::uint64_t> cut_all(std::uint64_t samples, const SpanOf& span_of,
+                                   std::uint64_t piece_bytes) {
+  LEAT_CHECK(piece_bytes > 0);
+  std::vector<std::uint64_t> first_sample;
+  Run run;
+  while (run.end < samples) {
+    run = run_at(run.end, samples, span_of);
+    cut_run(run, span_of, piece_bytes, first_sample);
+  }
+  first_sample.push_back(samples);
+  return first_sample;
+}
+
+/// The bytes of one sample in the object that it belongs to.
+SampleSpan span_in(const Catalogue& catalogue,
+                   const std::vector<std::size_t>& fields, SampleId sample) {
+  SampleSpan span;
+  for (const std::size_t field : fields) {
+    const ByteRange range = catalogue.range(field, sample);
+    if (range.is_missing()) continue;
+    const std::uint64_t end = range.offset + range.length_bytes;
+    if (!has_bytes(span)) {
+      span = {range.object, range.offset, end};
+    } else if (range.object == span.object) {
+      span.begin = std::min(span.begin, range.offset);
+      span.end = std::max(span.end, end);
+    }
+  }
+  return span;
 }
 
 }  // namespace
 
+BlockMap BlockMap::build(const Catalogue& catalogue,
+                         std::uint64_t piece_bytes) {
+  std::vector<std::size_t> fields;
+  for (std::size_t field = 0; field < catalogue.fields().size(); ++field) {
+    if (catalogue.fields()[field].kind == FieldKind::kBytes) {
+      fields.push_back(field);
+    }
+  }
+  return BlockMap(cut_all(
+      catalogue.samples(),
+      [&](std::uint64_t id) {
+        return span_in(catalogue, fields, SampleId{id});
+      },
+      piece_bytes));
+}
+
 BlockMap BlockMap::cut(std::span<const SampleSpan> samples,
                        std::uint64_t piece_bytes) {
-  LEAT_CHECK(piece_bytes > 0);
-  std::vector<std::uint64_t> first_sample;
-  std::size_t begin = 0;
-  while (begin < samples.size()) {
-    std::size_t end = begin + 1;
-    while (end < samples.size() &&
-           (samples[end].object == samples[begin].object ||
-            samples[end].object.value == ByteRange::kMissing)) {
-      ++end;
-    }
-    cut_object(samples.subspan(begin, end - begin), begin, piece_bytes,
-               first_sample);
-    begin = end;
-  }
-  first_sample.push_back(samples.size());
-  return BlockMap(std::move(first_sample));
+  return BlockMap(cut_all(
+      samples.size(), [&](std::uint64_t id) { return samples[id]; },
+      piece_bytes));
 }
 
 std::uint64_t BlockMap::block_of(SampleId sample) const {

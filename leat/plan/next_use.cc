@@ -161,10 +161,25 @@ AccessTime NextUse::block_at_or_after(std::uint64_t block, std::uint64_t epoch,
     PositionRun window = order_of(epoch).window_of(block);
     window.begin += options_.first_sample;
     window.end += options_.first_sample;
+    if (options_.is_in_lanes) {
+      // Any position of the window may be ours, so we take the first.
+      const Cut& cut = cut_of(epoch);
+      const std::uint64_t low = std::max({window.begin, position, cut.start});
+      if (low < window.end && is_home(order_of(epoch), block)) {
+        return time_of(epoch, low);
+      }
+      continue;
+    }
     const std::uint64_t read = first_read(cut_of(epoch), window, position);
     if (read != kNone) return time_of(epoch, read);
   }
   return kNever;
+}
+
+bool NextUse::is_home(const EpochOrder& order, std::uint64_t block) const {
+  const RankRun& ranks = options_.ranks;
+  const HomeRanks homes = order.homes_of(block, ranks.world_size);
+  return homes.first < ranks.first + ranks.count && homes.last >= ranks.first;
 }
 
 const EpochOrder& NextUse::order_of(std::uint64_t epoch) {

@@ -29,6 +29,9 @@ struct NextUseOptions {
   std::uint64_t global_batch = 0;  ///< G.
   Tail tail = Tail::kKeep;
   RankRun ranks = {};
+  /// LaneDealing deals the steps of a block shuffle: block_at_or_after() goes
+  /// by EpochOrder::homes_of().
+  bool is_in_lanes = false;
   /// The running epoch and the position that its steps start at, as resumed.
   std::uint64_t epoch = 0;
   std::uint64_t start = 0;
@@ -110,6 +113,7 @@ class NextUse {
   AccessTime drawn_at_or_after(SampleId sample, std::uint64_t epoch,
                                std::uint64_t position);
   bool is_of_ranks(std::uint64_t epoch, std::uint64_t position) const;
+  bool is_home(const EpochOrder& order, std::uint64_t block) const;
   const DrawnPositions* positions_in(std::uint64_t epoch);
   const EpochOrder& order_of(std::uint64_t epoch);
   const Cut& cut_of(std::uint64_t epoch) const {

@@ -1,12 +1,6 @@
-// The block shuffle: the blocks' order is a Permutation of (seed, epoch); every
-// `window_blocks` blocks of it, one after another, make a window; the samples
-// of a window are ordered by a Permutation of (seed, epoch, window). A stream
-// is the same without the first of these permutations.
-//
-// Words: `slot` is a place in the blocks' order, `rank in window` the number of
-// a sample among those of its window before they are permuted. starts_[slot] is
-// the position at which the slot's samples would begin if windows were not
-// permuted; a window begins at starts_ of its first slot either way.
+// A stream: every `window_blocks` blocks, one after another, make a window; the
+// samples of a window are ordered by a Permutation of (seed, epoch, window).
+// The block shuffle is lane_order.h's.
 
 #include "leat/plan/order.h"
 
@@ -18,57 +12,39 @@
 #include "leat/base/hash.h"
 #include "leat/base/mutex.h"
 #include "leat/plan/drawn_order.h"
+#include "leat/plan/lane_order.h"
 #include "leat/plan/permutation.h"
 
 namespace leat {
 namespace {
 
-/// Keeps the orders of windows apart from the order of blocks.
+/// Keeps the orders of windows apart from other orders of a seed.
 constexpr std::uint64_t kWindowSalt = 0x77696e646f7773ULL;
 
-class BlockShuffle {
+class StreamShuffle {
  public:
-  BlockShuffle(const OrderOptions& options,
-               std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch)
+  StreamShuffle(const OrderOptions& options,
+                std::shared_ptr<const BlockMap> blocks, std::uint64_t epoch)
       : blocks_(std::move(blocks)),
         window_blocks_(options.window_blocks),
         first_block_(options.first_block),
-        window_seed_(mix64(mix64(options.seed ^ kWindowSalt) + mix64(epoch))) {
-    if (options.shuffle == Shuffle::kBlock) {
-      block_order_.emplace(blocks_->blocks(), options.seed, epoch);
-    }
-    starts_.reserve(blocks_->blocks() + 1);
-    std::uint64_t position = 0;
-    for (std::uint64_t slot = 0; slot < blocks_->blocks(); ++slot) {
-      starts_.push_back(position);
-      const std::uint64_t block = block_at(slot);
-      position +=
-          blocks_->first_sample(block + 1) - blocks_->first_sample(block);
-    }
-    starts_.push_back(position);
-  }
+        window_seed_(mix64(mix64(options.seed ^ kWindowSalt) + mix64(epoch))) {}
 
   std::uint64_t at(std::uint64_t position) const {
-    const std::uint64_t window = window_at(slot_of(position));
+    const std::uint64_t window =
+        window_at(blocks_->block_of(SampleId{position}));
     const std::uint64_t begin = window_begin(window);
-    const std::uint64_t unpermuted =
-        begin + window_order(window).at(position - begin);
-    const std::uint64_t slot = slot_of(unpermuted);
-    return blocks_->first_sample(block_at(slot)) + (unpermuted - starts_[slot]);
+    return begin + window_order(window).at(position - begin);
   }
 
   std::uint64_t position_of(std::uint64_t sample) const {
-    const std::uint64_t block = blocks_->block_of(SampleId{sample});
-    const std::uint64_t slot = slot_of_block(block);
-    const std::uint64_t unpermuted =
-        starts_[slot] + (sample - blocks_->first_sample(block));
-    const std::uint64_t window = window_at(slot);
+    const std::uint64_t window = window_at(blocks_->block_of(SampleId{sample}));
     const std::uint64_t begin = window_begin(window);
-    return begin + window_order(window).position_of(unpermuted - begin);
+    return begin + window_order(window).position_of(sample - begin);
   }
 
   PositionRun window_of(std::uint64_t block) const {
-    const std::uint64_t window = window_at(slot_of_block(block));
+    const std::uint64_t window = window_at(block);
     return {window_begin(window), window_begin(window + 1)};
   }
 
@@ -81,28 +57,14 @@ class BlockShuffle {
     std::optional<Permutation> order;
   };
 
-  /// The slot whose samples `position` would be among. Blocks are never empty,
-  /// so it is the only one.
-  std::uint64_t slot_of(std::uint64_t position) const {
-    const auto after =
-        std::upper_bound(starts_.begin(), starts_.end(), position);
-    return static_cast<std::uint64_t>(after - starts_.begin()) - 1;
-  }
-
-  std::uint64_t block_at(std::uint64_t slot) const {
-    return block_order_ ? block_order_->at(slot) : slot;
-  }
-  std::uint64_t slot_of_block(std::uint64_t block) const {
-    return block_order_ ? block_order_->position_of(block) : block;
-  }
-
   /// Windows are numbered through the whole dataset.
-  std::uint64_t window_at(std::uint64_t slot) const {
-    return (first_block_ + slot) / window_blocks_;
+  std::uint64_t window_at(std::uint64_t block) const {
+    return (first_block_ + block) / window_blocks_;
   }
   std::uint64_t window_begin(std::uint64_t window) const {
     const std::uint64_t first = std::max(window * window_blocks_, first_block_);
-    return starts_[std::min(first - first_block_, blocks_->blocks())];
+    return blocks_->first_sample(
+        std::min(first - first_block_, blocks_->blocks()));
   }
 
   Permutation window_order(std::uint64_t window) const {
@@ -122,8 +84,6 @@ class BlockShuffle {
   std::uint64_t window_blocks_;
   std::uint64_t first_block_;
   std::uint64_t window_seed_;
-  std::optional<Permutation> block_order_;  // Unset: as they lie.
-  std::vector<std::uint64_t> starts_;
 
   mutable Mutex mutex_;
   mutable std::array<CachedOrder, kCached> cache_ LEAT_GUARDED_BY(mutex_);
@@ -134,7 +94,8 @@ class BlockShuffle {
 struct EpochOrder::Shape {
   std::uint64_t samples = 0;
   std::optional<Permutation> full;
-  std::optional<BlockShuffle> block;
+  std::optional<LaneOrder> lanes;
+  std::optional<StreamShuffle> stream;
   std::shared_ptr<const DrawnEpoch> drawn;
 };
 
@@ -149,7 +110,14 @@ EpochOrder::EpochOrder(std::uint64_t samples, const OrderOptions& options,
     LEAT_CHECK(options.first_block == 0 || options.shuffle == Shuffle::kStream);
     LEAT_CHECK(blocks != nullptr && blocks->samples() == samples);
     LEAT_CHECK(options.window_blocks > 0);
-    shape->block.emplace(options, std::move(blocks), epoch);
+    if (options.shuffle == Shuffle::kBlock) {
+      if (samples > 0) {
+        shape->lanes.emplace(std::move(blocks), options.window_blocks,
+                             options.seed, epoch);
+      }
+    } else {
+      shape->stream.emplace(options, std::move(blocks), epoch);
+    }
   } else if (options.shuffle == Shuffle::kDrawn) {
     LEAT_CHECK(options.drawn != nullptr);
     shape->drawn = options.drawn->epoch(epoch);
@@ -163,15 +131,19 @@ std::uint64_t EpochOrder::size() const { return shape_->samples; }
 
 SampleId EpochOrder::at(std::uint64_t position) const {
   if (shape_->full.has_value()) return SampleId{shape_->full->at(position)};
-  if (shape_->block.has_value()) return SampleId{shape_->block->at(position)};
+  if (shape_->lanes.has_value()) return SampleId{shape_->lanes->at(position)};
+  if (shape_->stream.has_value()) return SampleId{shape_->stream->at(position)};
   if (shape_->drawn != nullptr) return shape_->drawn->at(position);
   return SampleId{position};
 }
 
 std::uint64_t EpochOrder::position_of(SampleId sample) const {
   if (shape_->full.has_value()) return shape_->full->position_of(sample.value);
-  if (shape_->block.has_value()) {
-    return shape_->block->position_of(sample.value);
+  if (shape_->lanes.has_value()) {
+    return shape_->lanes->position_of(sample.value);
+  }
+  if (shape_->stream.has_value()) {
+    return shape_->stream->position_of(sample.value);
   }
   LEAT_CHECK(shape_->drawn == nullptr);  // Several, or none.
   return sample.value;
@@ -195,8 +167,22 @@ std::array<std::uint64_t, EpochOrder::kTogether> EpochOrder::positions_of(
 }
 
 PositionRun EpochOrder::window_of(std::uint64_t block) const {
-  LEAT_CHECK(shape_->block.has_value());
-  return shape_->block->window_of(block);
+  if (shape_->lanes.has_value()) return shape_->lanes->window_of(block);
+  LEAT_CHECK(shape_->stream.has_value());
+  return shape_->stream->window_of(block);
+}
+
+bool EpochOrder::has_lanes() const { return shape_->lanes.has_value(); }
+
+HomeRanks EpochOrder::homes_of(std::uint64_t block,
+                               std::uint32_t world_size) const {
+  LEAT_CHECK(shape_->lanes.has_value());
+  return shape_->lanes->homes_of(block, world_size);
+}
+
+std::uint32_t EpochOrder::place_of(std::uint64_t position) const {
+  LEAT_CHECK(shape_->lanes.has_value());
+  return shape_->lanes->place_of(position);
 }
 
 }  // namespace leat

@@ -16,12 +16,13 @@ namespace leat {
 enum class Shuffle : std::uint8_t {
   kNone,  ///< Position p holds sample p.
   kFull,  ///< Any sample may be anywhere: for objects.
-  /// Pieces of shards are shuffled, then the samples of each window: a run of
-  /// `window_blocks` pieces in that order. Each piece lies in one window, so it
-  /// can be read once and released with the window.
+  /// Pieces of shards are shuffled and dealt to lanes, and the samples of about
+  /// `window_blocks` pieces are mixed at a time (lane_order.h). Each piece is
+  /// used within one window, so it can be read once and released after it.
   kBlock,
-  /// As kBlock, but the pieces keep their order: a sample's place is known once
-  /// all pieces up to the end of its window are.
+  /// The samples of each window are shuffled, a run of `window_blocks` pieces
+  /// as they lie: a sample's place is known once all pieces up to the end of
+  /// its window are.
   kStream,
   /// Any sample may be at several positions, or at none, by
   /// `OrderOptions::drawn`.
@@ -81,7 +82,7 @@ class BlockMap {
 struct OrderOptions {
   Shuffle shuffle = Shuffle::kFull;
   std::uint64_t seed = 0;
-  /// The number of pieces that a block shuffle mixes together.
+  /// The number of pieces whose samples are mixed with each other.
   std::uint32_t window_blocks = 16;
   /// The number of the dataset's pieces before the part that is ordered
   /// (kStream alone). The order then has the windows of the whole. In a window
@@ -98,12 +99,18 @@ struct PositionRun {
   std::uint64_t end = 0;
 };
 
+/// Consecutive ranks: the first and the last of them.
+struct HomeRanks {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
 /// The order of one epoch: a bijection of positions and samples, unless kDrawn.
 ///
 /// Depends only on (options, blocks, epoch): never on threads, faults or world
 /// size. O(1) memory and time for a look-up; a block shuffle takes O(blocks)
-/// memory and O(log blocks) time, and once O(samples of a window) for a window
-/// that was not looked at lately.
+/// memory and O(log blocks) time; a stream O(log blocks) time, and once
+/// O(samples of a window) for a window that was not looked at lately.
 ///
 /// Threads: any; its answers never change. Cheap to copy.
 class EpochOrder {
@@ -128,9 +135,21 @@ class EpochOrder {
   static std::array<std::uint64_t, kTogether> positions_of(
       std::span<const EpochOrder, kTogether> epochs, SampleId sample);
 
-  /// The positions that hold all samples of a block: those of its window. O(1).
+  /// The positions from the first to the last that hold samples of a block's
+  /// window. In a block shuffle those of other lanes' windows lie between them.
   /// REQUIRES: a shuffle with windows, block < blocks->blocks().
   PositionRun window_of(std::uint64_t block) const;
+
+  /// True for a block shuffle with samples.
+  bool has_lanes() const;
+  /// The place of a position's sample along the line of all lanes, in strata:
+  /// neighbours lie in one piece. REQUIRES: has_lanes(), position <
+  /// size().
+  std::uint32_t place_of(std::uint64_t position) const;
+  /// The ranks that read a block, if LaneDealing deals: each reads a like part
+  /// of the line. Ranks at the ends of a part may read a few samples more.
+  /// REQUIRES: has_lanes(), world_size > 0.
+  HomeRanks homes_of(std::uint64_t block, std::uint32_t world_size) const;
 
  private:
   struct Shape;

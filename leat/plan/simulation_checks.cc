@@ -30,15 +30,16 @@ Result<void> check_sizes(const SimulationOptions& options) {
 
 Result<void> check_unit(const SimulationOptions& options) {
   if (options.unit == ReadUnit::kSample) return {};
-  if (options.ranks == 1 && has_windows(options.order.shuffle) &&
-      options.blocks != nullptr && options.tail != Tail::kPad &&
-      options.placement == Placement::kAny &&
+  const bool is_divided = options.order.shuffle == Shuffle::kBlock;
+  if ((options.ranks == 1 || is_divided) &&
+      has_windows(options.order.shuffle) && options.blocks != nullptr &&
+      options.tail != Tail::kPad && options.placement == Placement::kAny &&
       options.locality == Locality::kNone) {
     return {};
   }
   return invalid(
-      "whole blocks are read by one rank, in a block shuffle without padding, "
-      "placement or locality: read samples instead");
+      "whole blocks are read in a block shuffle, or by one rank in a stream, "
+      "without padding, placement or locality: read samples instead");
 }
 
 Result<void> check_counts(const SimulationOptions& options) {

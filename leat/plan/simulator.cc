@@ -6,6 +6,7 @@
 
 #include "leat/plan/cache_policy_kind.h"
 #include "leat/plan/holder_dealing.h"
+#include "leat/plan/lane_dealing.h"
 #include "leat/plan/placement.h"
 #include "leat/plan/simulation_checks.h"
 #include "leat/plan/tier_stack.h"
@@ -76,7 +77,13 @@ class Simulation {
             .global_batch = options_.global_batch,
             .tail = options_.tail,
             .ranks = {first_rank, ranks_per_cache_, options_.ranks},
+            .is_in_lanes = is_in_lanes(),
             .end_epoch = options_.epochs};
+  }
+
+  /// Several ranks read whole blocks in parts of the lanes of their own.
+  bool is_in_lanes() const {
+    return options_.unit == ReadUnit::kBlock && options_.ranks > 1;
   }
 
   Result<void> build_dealing() {
@@ -175,7 +182,14 @@ class Simulation {
     const double seconds = clock_.has_value() ? clock_->seconds() : 0;
     const double waited = clock_.has_value() ? clock_->wait_seconds() : 0;
     if (options_.unit == ReadUnit::kBlock) {
-      is_block_read_.assign(options_.blocks->blocks(), false);
+      is_block_read_.assign(
+          ranks_, std::vector<bool>(options_.blocks->blocks(), false));
+    }
+    lanes_.clear();
+    if (is_in_lanes()) {
+      for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+        lanes_.emplace_back(order, steps_[rank]);
+      }
     }
     if (dealing_ != nullptr) LEAT_TRY_VOID(dealing_->seek(epoch, 0, stop));
     for (std::uint64_t k = 0; k < steps_.front().count(); ++k) {
@@ -218,23 +232,29 @@ class Simulation {
       }
       return;
     }
+    if (is_in_lanes()) {
+      for (const std::uint64_t p : lanes_[rank].positions_of(step)) {
+        read_block(rank, sample_at(p), epoch, p, counts);
+      }
+      return;
+    }
     const StepSlice slice = steps_[rank].slice(step);
     for (std::uint64_t p = slice.begin; p < slice.end; ++p) {
       if (options_.unit == ReadUnit::kBlock) {
-        read_block(sample_at(p), epoch, p, counts);
+        read_block(rank, sample_at(p), epoch, p, counts);
       } else {
         read(rank, sample_at(p), epoch, p, counts);
       }
     }
   }
 
-  /// The block of `sample`, if this epoch has not read it.
-  void read_block(SampleId sample, std::uint64_t epoch, std::uint64_t position,
-                  EpochCounts& counts) {
+  /// The block of `sample`, if the rank has not read it in this epoch.
+  void read_block(std::uint32_t rank, SampleId sample, std::uint64_t epoch,
+                  std::uint64_t position, EpochCounts& counts) {
     const std::uint64_t block = options_.blocks->block_of(sample);
-    if (is_block_read_[block]) return;
-    is_block_read_[block] = true;
-    read(0, SampleId{block}, epoch, position, counts);
+    if (is_block_read_[rank][block]) return;
+    is_block_read_[rank][block] = true;
+    read(rank, SampleId{block}, epoch, position, counts);
   }
 
   void read_dealt(std::uint64_t epoch, EpochCounts& counts) {
@@ -308,7 +328,9 @@ class Simulation {
   std::vector<std::uint64_t> gets_;         // The GETs of each rank, in this
                                             // step.
   std::optional<PeerServers> servers_;
-  std::vector<bool> is_block_read_;  // In this epoch.
+  std::vector<std::vector<bool>> is_block_read_;  // By rank, in this epoch.
+  std::vector<LaneDealing>
+      lanes_;  // By rank, in this epoch; see is_in_lanes().
   std::optional<WaitModel> clock_;
   std::unique_ptr<const std::vector<std::uint32_t>> node_of_;
   // The placement of one cache.

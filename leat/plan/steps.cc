@@ -118,6 +118,15 @@ StepSlice Steps::all_ranks(std::uint64_t step) const {
   return {begin, begin + length};
 }
 
+std::uint64_t Steps::step_of(std::uint64_t position) const {
+  LEAT_CHECK(position >= options_.start);
+  if (ends_ == nullptr) {
+    return (position - options_.start) / options_.global_batch;
+  }
+  const auto after = std::ranges::upper_bound(*ends_, position);
+  return static_cast<std::uint64_t>(after - ends_->begin()) - first_;
+}
+
 bool Steps::is_whole(std::uint64_t step) const {
   return ends_ != nullptr ||
          options_.samples - all_ranks(step).begin >= options_.global_batch;

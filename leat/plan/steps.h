@@ -68,6 +68,9 @@ class Steps {
   StepSlice slice(std::uint64_t step) const;
   /// The positions of all ranks together in `step`. REQUIRES: step < count().
   StepSlice all_ranks(std::uint64_t step) const;
+  /// The step that a position is in. REQUIRES: start <= position <
+  /// position_after(count() - 1).
+  std::uint64_t step_of(std::uint64_t position) const;
   /// True if `step` has a full global batch of samples: neither cut short nor
   /// padded. REQUIRES: step < count().
   bool is_whole(std::uint64_t step) const;

@@ -44,10 +44,12 @@ std::vector<Candidate> candidates(const SweepOptions& options) {
         {.name = std::string(kind->name), .policy = std::string(kind->name)});
   }
   if (options.nodes > 1) {
-    all.push_back({.name = "never_evict + peers",
-                   .policy = "never_evict",
-                   .scope = CacheScope::kPeers,
-                   .placement = Placement::kFirstEpoch});
+    if (options.unit == ReadUnit::kSample) {  // It places samples.
+      all.push_back({.name = "never_evict + peers",
+                     .policy = "never_evict",
+                     .scope = CacheScope::kPeers,
+                     .placement = Placement::kFirstEpoch});
+    }
     if (options.ram_bytes != 0) {
       all.push_back(
           {.name = "peers", .policy = "belady", .is_ram_of_peers = true});

@@ -116,6 +116,7 @@ Result<Launch> read_from(const Variables& variables, const Env& env) {
   return Launch{.rank = {*rank, *world_size},
                 .local = {local_size.has_value() ? local_rank.value_or(0) : 0,
                           local_world},
+                .is_local_known = local_size.has_value(),
                 .launcher = variables.launcher};
 }
 

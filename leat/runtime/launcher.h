@@ -15,6 +15,9 @@ struct Launch {
   Rank rank = {};
   /// Its place among the processes of its node, which share the node's budget.
   Rank local = {};
+  /// False if nobody said how many processes the node has: then `local` says
+  /// one.
+  bool is_local_known = false;
   /// The source of these numbers: "torchrun", "Open MPI", "Slurm", or "" if no
   /// launcher was found.
   std::string_view launcher;

@@ -225,7 +225,7 @@ def test_each_rank_reorders_its_own_and_its_state_is_its_own(pictures, serve, tm
     "change",
     [
         {"left_behind": "x"}, {"left_behind": [-1]}, {"left_behind": [3, 3]}, {"left_behind": [59]},
-        {"left_behind": list(range(60))}, {"rank": 1}, {"world_size": 2}, {"leat_state": 3}, {"rank": None},
+        {"left_behind": list(range(60))}, {"rank": 1}, {"world_size": 2}, {"leat_state": 4}, {"rank": None},
     ],
 )  # fmt: skip
 def test_a_damaged_state_is_refused(pictures, serve, tmp_path, change):

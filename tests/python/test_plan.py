@@ -121,7 +121,7 @@ def test_shards_are_planned_as_they_are_read(serve, shards):
     assert said["layout"] == "shards" and said["packing"] is None
     assert row(said, "no cache")["gets"] == gets_of(served, 4, global_batch_size=20) == 240
     for policy in ("belady", "never_evict"):  # Half of the pieces fit.
-        live = gets_of(served, 4, global_batch_size=20, memory="8MiB", cache=leat.Cache(ram=12 * MIB, policy=policy))
+        live = gets_of(served, 4, global_batch_size=20, memory="40MiB", cache=leat.Cache(ram=12 * MIB, policy=policy))
         planned = row(said, policy)["gets"]
         # Samples that wait to be written when an epoch ends, at most the memory's 20,
         # are found too.
@@ -129,14 +129,44 @@ def test_shards_are_planned_as_they_are_read(serve, shards):
         assert planned - 3 * 20 <= live <= planned + 0.02 * 240
 
 
-def test_ranks_of_shards_read_samples(serve, shards):
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_of_shards_read_pieces_as_planned(serve, shards, ranks):
     served = serve(shards)
-    said = plan(served, "--epochs", "1", "--global-batch-size", "20", "--ranks-per-node", "2")
+    said = plan(served, "--epochs", "2", "--global-batch-size", "24", "--ranks-per-node", str(ranks))
 
-    live = [gets_of(served, 1, global_batch_size=20, rank=rank, world_size=2) for rank in (0, 1)]
+    live = [gets_of(served, 2, global_batch_size=24, rank=rank, world_size=ranks) for rank in range(ranks)]
 
-    # Each sample has two fields.
-    assert row(said, "no cache")["gets"] == sum(live) == 1200
+    # The plan counts a piece once for each rank that uses it. A rank may read its samples
+    # of a piece in two runs.
+    planned = row(said, "no cache")["gets"]
+    assert 2 * 60 <= planned <= 1.3 * 2 * 60
+    assert planned <= sum(live) <= 1.05 * planned
+
+
+@pytest.mark.parametrize("policy", ["belady", "never_evict"])
+def test_ranks_of_shards_hit_as_often_as_planned(serve, tmp_path, policy, monkeypatch):
+    """Four ranks of a node, whose cache has room for half of 240 pieces."""
+    make_shards(tmp_path / "many", shards=240, samples=10, size=10_000)
+    served = serve(tmp_path / "many")
+    said = plan(served, "--epochs", "4", "--global-batch-size", "24", "--disk", "12MiB", "--ranks-per-node", "4")
+    planned = row(said, policy)["gets"]
+    loaders = []
+    for rank in range(4):
+        for name, value in ("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 4):
+            monkeypatch.setenv(name, str(value))
+        loaders.append(served.loader(global_batch_size=24, epochs=4, memory="128MiB",
+                                     cache=leat.Cache(disk=tmp_path / "tier", disk_limit=12 * MIB, policy=policy)))  # fmt: skip
+    served.reset()
+    for _ in range(4):
+        for _batches in zip(*loaders):
+            pass
+    live = served.counters()["get"]
+    for loader in loaders:
+        loader.close()
+
+    assert 560 < planned < 700
+    # Each rank keeps whole pieces in its quarter of the room.
+    assert 0.9 * planned <= live <= 1.1 * planned, (live, planned)
 
 
 @pytest.mark.parametrize(

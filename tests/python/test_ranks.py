@@ -82,6 +82,16 @@ def test_four_ranks_keep_within_the_settings_of_one(blobs, serve, launcher):
     assert shares, told[0]
 
 
+def test_ranks_that_do_not_know_their_node_say_what_each_takes(blobs):
+    script = "import sys, leat\nfor _ in leat.Loader(sys.argv[1], batch_size=16, shuffle=True, epochs=1, threads=3): pass"
+    for rank in range(2):
+        done = subprocess.run([sys.executable, "-c", script, str(blobs)], text=True, capture_output=True, check=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"})  # fmt: skip
+        told = [line for line in done.stderr.splitlines() if "nobody says how many of the 2 ranks" in line]
+        assert len(told) == (1 if rank == 0 else 0)
+        assert all("3 threads" in line and "LOCAL_WORLD_SIZE" in line for line in told)
+
+
 @pytest.mark.parametrize("local_ranks", [1, 4])
 def test_memory_is_the_nodes(blobs, monkeypatch, local_ranks):
     """A batch of 320 kB fits into 1 MiB, but not into a quarter of it."""

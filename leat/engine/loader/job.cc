@@ -35,7 +35,8 @@ Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
   return Launch{.rank = *options.rank,
-                .local = launch ? launch->local : Launch{}.local};
+                .local = launch ? launch->local : Launch{}.local,
+                .is_local_known = launch && launch->is_local_known};
 }
 
 Shuffle shuffle_of(ShuffleChoice choice, Layout layout) {
@@ -65,6 +66,24 @@ std::string Job::file_of_rank(const std::string& file) const {
   return path.string();
 }
 
+bool Job::reads_pieces(Layout layout) const {
+  if (layout != Layout::kShards || order.shuffle == Shuffle::kFull ||
+      order.shuffle == Shuffle::kDrawn) {
+    return false;
+  }
+  if (rank.world_size == 1) return true;
+  // In a stream's windows, and where homes or placements decide, the samples of
+  // a rank lie scattered.
+  if (order.shuffle == Shuffle::kStream || locality() != Locality::kNone ||
+      options.fetch_ahead) {
+    return false;
+  }
+  // Without a shuffle a rank takes a run of each step. A record is a whole
+  // piece, of which it would use that little.
+  return !options.cache || (order.shuffle == Shuffle::kBlock &&
+                            options.cache->placement == Placement::kAny);
+}
+
 Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank) {
   if ((options.global_batch_size == 0) == (options.batch_size == 0)) {
     return refuse(
@@ -86,6 +105,7 @@ Result<void> settle_rank(Job& job, const Env& env) {
   LEAT_TRY(const Launch launch, launch_of(job.options, env));
   job.rank = launch.rank;
   job.local = launch.local;
+  job.knows_node = launch.is_local_known || launch.rank.world_size == 1;
   if (job.rank.world_size != 0 && job.rank.rank < job.rank.world_size) {
     return {};
   }
@@ -96,7 +116,6 @@ Result<void> settle_rank(Job& job, const Env& env) {
 void settle_order(Job& job, const Catalogue* catalogue) {
   const LoaderOptions& options = job.options;
   job.order.seed = options.seed;
-  job.order.window_blocks = options.shuffle_window;
   if (options.weights != nullptr) {
     job.order.shuffle = Shuffle::kDrawn;
     job.order.drawn = options.weights.get();
@@ -110,6 +129,8 @@ void settle_order(Job& job, const Catalogue* catalogue) {
         shuffle_of(options.shuffle, catalogue == nullptr ? Layout::kShards
                                                          : catalogue->layout());
   }
+  job.order.window_blocks = options.shuffle_window.value_or(
+      usual_window(job.order.shuffle, catalogue));
 }
 
 Result<void> settle_tail(Job& job) {
@@ -118,7 +139,7 @@ Result<void> settle_tail(Job& job) {
     return refuse(
         "pad keeps the last step and drop_last drops it; give one of the two");
   }
-  if (options.shuffle_window == 0) {
+  if (options.shuffle_window == std::uint32_t{0}) {
     return refuse("shuffle_window=0; a window has at least one piece");
   }
   if (options.memory_bytes == std::uint64_t{0}) {
@@ -128,7 +149,8 @@ Result<void> settle_tail(Job& job) {
   return {};
 }
 
-Result<Allowance> settle_limits(Job& job, const Limits& limits) {
+Result<Allowance> settle_limits(Job& job, const Limits& limits,
+                                const Catalogue* catalogue) {
   const auto check = [](const char* name, std::size_t given,
                         std::size_t most) -> Result<void> {
     if (given <= most) return {};
@@ -144,7 +166,12 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits) {
                    .threads_were_asked = options.threads != 0,
                    .cores = limits.threads()};
   if (options.threads == 0) options.threads = limits.threads();
-  if (options.max_in_flight == 0) options.max_in_flight = kDefaultInFlight;
+  if (options.max_in_flight == 0) {
+    const bool has_pieces =
+        catalogue != nullptr && job.reads_pieces(catalogue->layout());
+    options.max_in_flight =
+        usual_in_flight(catalogue, has_pieces, kDefaultInFlight);
+  }
   if (!options.memory_bytes) {
     // The rest is left to the model, the framework and the user's own data.
     options.memory_bytes = std::min(kMostChosenMemory, limits.memory_bytes / 4);
@@ -158,8 +185,20 @@ Result<Allowance> settle_limits(Job& job, const Limits& limits) {
 }
 
 void tell_shares(const Job& job, const RankLimits& mine) {
-  if (job.rank.rank != 0 || mine.local_ranks == 1) return;
+  if (job.rank.rank != 0 || (mine.local_ranks == 1 && job.knows_node)) return;
   static std::once_flag is_told;  // Once, however many loaders a process makes.
+  if (!job.knows_node) {
+    std::call_once(is_told, [&] {
+      log_info(fmt::format(
+          "nobody says how many of the {} ranks run on this node: each takes "
+          "{} "
+          "threads, {} requests in flight and {} of memory; if several do, set "
+          "LOCAL_RANK and LOCAL_WORLD_SIZE, as torchrun does, and they share",
+          job.rank.world_size, mine.threads, mine.in_flight,
+          format_bytes(mine.memory_bytes)));
+    });
+    return;
+  }
   std::call_once(is_told, [&] {
     log_info(fmt::format(
         "{} ranks on this node share {} threads, {} requests in flight and {} "

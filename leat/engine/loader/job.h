@@ -7,6 +7,7 @@
 #include "leat/base/env.h"
 #include "leat/base/ids.h"
 #include "leat/base/result.h"
+#include "leat/dataset/catalogue.h"
 #include "leat/engine/loader/allowance.h"
 #include "leat/engine/loader_options.h"
 #include "leat/engine/unindexed.h"
@@ -23,7 +24,8 @@ namespace leat {
 struct Job {
   LoaderOptions options;
   Rank rank;
-  Rank local;  ///< Its place among the processes of this node.
+  Rank local;              ///< Its place among the processes of this node,
+  bool knows_node = true;  ///< if somebody said how many there are.
   Tail tail = Tail::kKeep;
   OrderOptions order;
   std::shared_ptr<GivenOrder> told_order;  ///< Null unless `options.is_given`.
@@ -40,6 +42,9 @@ struct Job {
   std::uint64_t first_within() const {
     return options.cache ? options.cache->first_within : 0;
   }
+  /// Whether shards are read in pieces. Several ranks do that where each reads
+  /// its own part of the line of pieces, or its own run of each step.
+  bool reads_pieces(Layout layout) const;
   /// With several ranks each gets its own file: "t.json", "t.rank3.json".
   std::string file_of_rank(const std::string& file) const;
 };
@@ -61,7 +66,8 @@ Result<std::uint64_t> global_batch_of(const LoaderOptions& options, Rank rank);
 /// returns what this rank may use.
 ///
 /// Errors: kInvalidArgument: more than is possible
-Result<Allowance> settle_limits(Job& job, const Limits& limits);
+Result<Allowance> settle_limits(Job& job, const Limits& limits,
+                                const Catalogue* catalogue);
 /// Logs how ranks share the limits, once a process.
 void tell_shares(const Job& job, const RankLimits& mine);
 

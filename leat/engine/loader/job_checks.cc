@@ -129,9 +129,7 @@ Result<void> check_fetch_ahead(const Job& job, const Catalogue* catalogue) {
         "fetch_ahead= counts samples, and these shards have no index yet; make "
         "one with `leat index`, or leave it out");
   }
-  if (job.order.shuffle != Shuffle::kFull &&
-      job.order.shuffle != Shuffle::kDrawn &&
-      reads_pieces(catalogue->layout(), job.rank.world_size)) {
+  if (job.reads_pieces(catalogue->layout())) {
     return refuse(
         "fetch_ahead= asks for samples, and one rank reads shards in pieces of "
         "many; give shuffle=\"full\", which reads each by itself, or leave it "

@@ -100,7 +100,8 @@ Result<void> Loader::Machine::open(LoaderSource source, LoaderOptions options,
 Result<void> Loader::Machine::open_values(std::optional<UnindexedShards> shards,
                                           const Env& env) {
   const Limits limits = effective_limits();
-  LEAT_TRY(Allowance allowance, settle_limits(job, limits));
+  LEAT_TRY(Allowance allowance,
+           settle_limits(job, limits, schedule->catalogue()));
   const RankLimits mine = allowance.usual();
   LEAT_TRY_VOID(opened.open_stores(job, *schedule, shards ? &*shards : nullptr,
                                    mine, *allowance.most().in_flight, limits,

@@ -177,8 +177,8 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
                         std::shared_ptr<const BlockMap> blocks,
                         MemoryBudget& budget) {
   Store& from = *opened.store.store;
-  const bool has_pieces = blocks != nullptr &&
-                          reads_pieces(catalogue.layout(), job.rank.world_size);
+  const bool has_pieces =
+      blocks != nullptr && job.reads_pieces(catalogue.layout());
   return RunContext{
       .store = from,
       .prefix = opened.store.prefix,
@@ -193,6 +193,9 @@ RunContext context_over(const Job& job, Opened& opened, DecodedForm* decoded,
       .scratch = opened.scratch,
       .shapes = opened.shapes,
       .part_bytes = opened.part_bytes,
+      .said_no_room = &opened.said_no_room,
+      .can_read_alone =
+          piece_bytes_of(catalogue) == BlockMap::kDefaultPieceBytes,
       .decoded = decoded,
       .locality = job.locality(),
       .readers = job.readers,

@@ -41,6 +41,7 @@ struct Opened {
   std::shared_ptr<Metrics> metrics;
   LearnedShapes shapes;
   PartBytes part_bytes;
+  std::atomic<bool> said_no_room = false;  ///< See RunContext.
   std::unique_ptr<MemoryBudget> budget;
   std::unique_ptr<SlotPool> slots;
   std::vector<ScratchRef> scratch;

@@ -67,7 +67,7 @@ Result<void> check_placement(const Job& job, const Schedule& schedule) {
   }
   LEAT_TRY_VOID(check_placeable(option, job, schedule));
   if (schedule.blocks() != nullptr &&
-      reads_pieces(schedule.catalogue()->layout(), job.rank.world_size)) {
+      job.reads_pieces(schedule.catalogue()->layout())) {
     return refuse(
         "places samples, and one rank reads shards in pieces of many; give "
         "shuffle=\"full\", which reads each by itself");

@@ -149,6 +149,10 @@ Result<void> Runs::begin_cache_plan(const Position& position) {
             home - readers.first >= readers.count) {
           return kNever;
         }
+        if (schedule_.is_in_lanes()) {
+          return next->block_at_or_after(schedule_.blocks()->block_of(sample),
+                                         position.epoch, position.at);
+        }
         return next->at_or_after(sample, position.epoch, position.at);
       });
   return {};

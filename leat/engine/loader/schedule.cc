@@ -155,6 +155,12 @@ Result<void> Schedule::check_known(std::uint64_t epoch) const {
       "nobody has told the order of epoch {}: begin it by iter()", epoch));
 }
 
+bool Schedule::is_in_lanes() const {
+  return job_.rank.world_size > 1 && job_.order.shuffle == Shuffle::kBlock &&
+         dataset_.catalogue != nullptr &&
+         job_.reads_pieces(dataset_.catalogue->layout());
+}
+
 /// Looks ahead as far as training goes; if its end is unknown, as far as a
 /// sample may have to wait.
 NextUseOptions Schedule::next_use_options(std::uint64_t epoch,
@@ -174,6 +180,7 @@ NextUseOptions Schedule::next_use_options(std::uint64_t epoch,
           .global_batch = global_batch_,
           .tail = job_.tail,
           .ranks = met,
+          .is_in_lanes = is_in_lanes(),
           .epoch = epoch,
           .start = from,
           .end_epoch = job_.options.epochs.value_or(horizon),
@@ -250,6 +257,7 @@ Result<std::unique_ptr<HolderDealing>> Schedule::make_dealing(
 
 std::string Schedule::dealing_in_words() const {
   std::string name(to_string(job_.options.locality));
+  if (is_in_lanes()) name = "lanes";
   if (job_.options.weights != nullptr) {
     const WeightedOrder& drawn = *job_.options.weights;
     name += fmt::format(", {} samples an epoch drawn by weights {}",

@@ -71,6 +71,8 @@ class Schedule {
   /// Errors: kInvalidArgument: the order of the epoch has not been given
   Result<void> check_known(std::uint64_t epoch) const;
 
+  /// Whether ranks read pieces, each in its own part of the lanes.
+  bool is_in_lanes() const;
   /// All options but the sample that is asked about.
   NextUseOptions next_use_options(std::uint64_t epoch,
                                   std::uint64_t from) const;
