@@ -85,6 +85,15 @@ def tell_ranks(rows: Rows) -> str:
     )
 
 
+def tell_shards(rows: Rows) -> str:
+    heads = {"way": "", "samples_per_s": "samples/s", "mad": "±", "of_one": "of one rank",
+             "gets_of_pieces": "GETs for each 8 MiB", "bytes_of_data": "bytes of the data"}  # fmt: skip
+    return (
+        "24 tar shards of 64 MB, 20 ms away behind a link of 200 MB/s. The server counted the GETs; the ranks' contents add up to "
+        "the one's.\n\n" + table(rows, heads)
+    )
+
+
 def tell_decode(rows: Rows) -> str:
     heads = {"workers": "threads", "chain": "", "images_per_second": "images/s", "mad": "±", "to_pillow": "times Pillow's"}
     return "JPEGs are decoded, cropped, resized, flipped and normalised.\n\n" + table(rows, heads)
@@ -138,6 +147,7 @@ FIGURES = (
     Figure("demo", "Training from a bucket 55 ms away", tell_demo),
     Figure("fetch", "Requests in flight", tell_fetch),
     Figure("ranks", "One rank, and eight", tell_ranks),
+    Figure("shards", "Shards, by any number of ranks", tell_shards),
     Figure("decode", "Decoding", tell_decode),
     Figure("ops", "Ops", tell_ops),
     Figure("dropin", "In the place of torch's DataLoader", tell_dropin),

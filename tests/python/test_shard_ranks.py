@@ -124,8 +124,10 @@ def test_ranks_that_share_a_cache_read_pieces_once_for_all_epochs(folder, serve,
             assert len(steps) == SHARDS * SAMPLES // STEP
         for loader in loaders:
             loader.close()
-        # In the first epoch the ranks meet at few pieces; later ones are in the cache.
-        assert served.counters()["get"] <= 1.7 * size_of(folder) / (8 * MIB), world
+        # In the first epoch the ranks meet at few pieces; later ones are in the cache, as far
+        # as ranks see in time what the others have kept. Without a cache all three are read.
+        most = 1.7 if world == 1 else 2.4
+        assert served.counters()["get"] <= most * size_of(folder) / (8 * MIB), (world, served.counters())
 
 
 def test_memory_for_few_pieces_reads_the_other_samples_alone(folder, caplog):
