@@ -195,28 +195,27 @@ def table(found: list[dict[str, Any]]) -> str:
 
 PAGE = """# The ops of pictures, torchvision's, and their cost
 
-Names, parameters and the distributions of what is drawn are those of torchvision's
-`transforms.v2`. Pixels are those that it makes of Pillow's images: byte for byte, but for a
-bilinear warp, a blur and `AugMix`, which are within one level. If torchvision's two
-backends differ, Pillow's is meant: `AugMix` is mixed of Pillow's parts, and torchvision's of
-a tensor's. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.RandomAffine)`.
+Names, parameters and random distributions are those of torchvision's `transforms.v2`. Pixels equal those that it makes
+of Pillow's images, byte for byte, except for a bilinear warp, a blur and `AugMix`, which are within one level. If
+torchvision's two backends differ, Leat follows Pillow's: `AugMix` mixes Pillow's parts, while torchvision's mixes those
+of a tensor. `Letterbox` is ours. All parameters: `leat ops`, or `help(leat.ops.RandomAffine)`.
 
 - Ops that turn, move or shear take `"nearest"`, `"bilinear"` and `"bicubic"`.
-- `RandomErasing` works on what is delivered if it comes behind `Normalize` or `Cast`, and on
-  bytes if before them.
-- `MixUp` and `CutMix` work on the batch, in the thread that calls `next()`; labels become
-  float32 of shape `(samples, num_classes)`. `RandomChoice` draws one of several for each batch.
+- `RandomErasing` works on the delivered array behind `Normalize` or `Cast`, and on bytes before them.
+- `MixUp` and `CutMix` work on the batch, in the thread that calls `next()`. They are Python, unlike the ops of a
+  picture: a batch may lie on a device by then, and NumPy or torch mixes it whole. Labels become float32 of shape
+  `(samples, num_classes)`. `RandomChoice` draws one of several for each batch.
 - `FiveCrop` and `TenCrop` give the field a first dimension of 5 and 10; only `Normalize` and
   `Cast` can come behind them.
-- An op that moves pixels moves masks (nearest), boxes and keypoints of the sample by the same
-  draw; `RandAugment` and its kin change the colours of images alone. `AugMix`, `FiveCrop` and
-  `TenCrop` raise beside them.
-- `Chain.drawn(data, seed, epoch, sample)` tells what was drawn for a picture.
+- An op that moves pixels moves masks (nearest), boxes and keypoints of the sample by the same draw; `RandAugment` and
+  similar ops change the colours of images only. `AugMix`, `FiveCrop` and `TenCrop` raise if a sample has masks, boxes
+  or keypoints.
+- `Chain.drawn(data, seed, epoch, sample)` returns the draws for a picture.
 
-`./dev bench ops` measured: microseconds for a picture of 224 x 224 on one thread, the median of
-{runs} interleaved runs. `nothing` is the way of a picture from Python into the engine and back,
-which all of ours contain and a loader does not take. The last column compares with the faster
-of torchvision's two. Trust the ratios: the times are this machine's.
+`./dev bench ops` measured: microseconds for a picture of 224 x 224 on one thread, the median of {runs} interleaved runs.
+`nothing` is the way of a picture from Python into the engine and back; all of our times include it, but a loader does
+not need it. The last column compares with the faster of torchvision's two. Trust the ratios: the times are this
+machine's.
 
 {machine}
 
