@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "leat/base/buffer.h"
 #include "leat/base/error.h"
@@ -103,6 +105,52 @@ TEST(BufferTest, SmallAndLargeOnesAreWritableAndMove) {
     EXPECT_EQ(buffer.size(), size);
     EXPECT_EQ(buffer.span().front(), std::byte{7});
   }
+}
+
+TEST(BufferTest, ALargeOneTakesThePagesOfOneThatWasFreed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "nothing is reused under a sanitizer";
+#endif
+  Buffer::give_back_kept();
+  const std::byte* first = nullptr;
+  {
+    Buffer buffer((3 << 20) - 5);
+    first = buffer.data();
+    buffer.span().back() = std::byte{7};
+  }
+  Buffer other_size(5 << 20);
+  Buffer again((3 << 20) - 9000);
+  EXPECT_NE(other_size.data(), first);
+  EXPECT_EQ(again.data(), first);
+  Buffer beside((3 << 20) - 9000);
+  EXPECT_NE(beside.data(), first);
+}
+
+TEST(BufferTest, NoMoreThan64MiBAreKept) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "nothing is kept under a sanitizer";
+#endif
+  Buffer::give_back_kept();
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t all = 0;
+    std::size_t pages = 0;
+    statm >> all >> pages;
+    return pages * 4096;
+  };
+  const std::size_t before = resident();
+  {
+    std::vector<Buffer> many;
+    for (int i = 0; i < 40; ++i) {
+      many.emplace_back(8 << 20);
+      std::ranges::fill(many.back().span(), std::byte{1});
+    }
+  }
+  const std::size_t kept = resident() - before;
+  EXPECT_LE(kept, (64u << 20) + (4u << 20));
+  EXPECT_GE(kept, 60u << 20);
+  Buffer::give_back_kept();
+  EXPECT_LE(resident() - before, 4u << 20);
 }
 
 TEST(BufferTest, AnEmptyOneHasNoBytes) {

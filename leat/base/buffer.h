@@ -9,8 +9,9 @@
 namespace leat {
 
 /// A block of bytes, aligned to 64 and not initialised. Freeing a large block
-/// returns its memory to the system at once. A heap would keep that memory and
-/// grow past any budget.
+/// returns its memory to the system, but for 64 MiB, which the next large blocks
+/// reuse: fresh pages would cost more than reading into them. A heap would keep
+/// all of that memory and grow past any budget.
 ///
 /// Moves, does not copy. `std::shared_ptr<const Buffer>` (`BufferRef`) is how
 /// immutable bytes are shared.
@@ -38,6 +39,9 @@ class Buffer {
   std::size_t size() const { return size_bytes_; }
   std::span<std::byte> span() { return {data(), size_bytes_}; }
   std::span<const std::byte> span() const { return {data(), size_bytes_}; }
+
+  /// Returns what is kept for reuse to the system, too.
+  static void give_back_kept();
 
  private:
   static std::byte* allocate(std::size_t size_bytes);

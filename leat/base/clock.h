@@ -10,6 +10,15 @@ using Nanoseconds = std::chrono::nanoseconds;
 using TimePoint =
     std::chrono::time_point<std::chrono::steady_clock, Nanoseconds>;
 
+constexpr double to_seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+/// REQUIRES: less than 292 years.
+constexpr Nanoseconds from_seconds(double seconds) {
+  return std::chrono::duration_cast<Nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
+
 /// Tells the time. Threads: any.
 class Clock {
  public:
