@@ -50,6 +50,7 @@ StoreOptions store_options_of(const ReaderStorage& storage) {
   options.profile = storage.profile;
   options.no_sign_request = storage.no_sign_request;
   options.requester_pays = storage.requester_pays;
+  options.patience = from_seconds(storage.patience_seconds);
   return options;
 }
 

@@ -19,6 +19,8 @@ struct ReaderStorage {
   std::string profile = {};
   bool no_sign_request = false;  ///< For public buckets.
   bool requester_pays = false;   ///< You pay for requests and bytes.
+  /// How many seconds an outage of the store is ridden out.
+  double patience_seconds = 300;
 };
 
 /// A cache for samples that were fetched once. All sizes are for this node,

@@ -59,6 +59,7 @@ BucketService::BucketService(Folder folder, AccessOptions access,
       seed_(behaviour.seed),
       faults_(behaviour.seed, std::move(behaviour.faults),
               std::move(behaviour.fault_script)),
+      gets_(behaviour.most_gets_per_second),
       worker_("leat-bkt-work", 1) {}
 
 std::unique_ptr<Exchange> BucketService::begin(const RequestHead& head) {

@@ -11,6 +11,7 @@
 #include "leat/bucket/counters.h"
 #include "leat/bucket/fault.h"
 #include "leat/bucket/latency.h"
+#include "leat/bucket/request_limit.h"
 #include "leat/runtime/executor.h"
 #include "leat/serve/http_server.h"
 #include "leat/serve/http_service.h"
@@ -23,6 +24,8 @@ struct Behaviour {
   std::vector<FaultRate> faults;
   std::vector<FaultLine> fault_script;
   std::uint64_t seed = 0;
+  /// GETs beyond so many a second get SlowDown; 0: none do.
+  std::uint64_t most_gets_per_second = 0;
 };
 
 /// Answers S3's requests from a folder, slowly and with faults as asked, and
@@ -48,6 +51,7 @@ class BucketService final : public HttpService {
   BucketParts& parts() { return parts_; }
   BucketCounters& counters() { return counters_; }
   FaultInjector& faults() { return faults_; }
+  RequestLimit& gets() { return gets_; }
   const Authenticator& authenticator() const { return authenticator_; }
   Nanoseconds next_delay();
   void run_elsewhere(std::function<void()> task);
@@ -58,6 +62,7 @@ class BucketService final : public HttpService {
   const Latency latency_;
   const std::uint64_t seed_;
   FaultInjector faults_;
+  RequestLimit gets_;
   BucketCounters counters_;
   std::atomic<std::uint64_t> delays_ = 0;
   std::atomic<const HttpServer*> server_ = nullptr;

@@ -75,7 +75,13 @@ void S3Exchange::admit() {
   if (!refusal_ && operation_ == Operation::kNotImplemented) {
     refusal_ = s3_error(S3Code::kNotImplemented);
   }
-  choose_fault();
+  if (kind_ == RequestKind::kGet &&
+      !service_.gets().admits(SteadyClock().now())) {
+    refusal_ = s3_error(S3Code::kSlowDown);
+    service_.counters().fault();
+  } else {
+    choose_fault();
+  }
   if (!refusal_) open_body(admission.payload_hash);
 }
 

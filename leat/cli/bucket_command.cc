@@ -37,6 +37,7 @@ struct BucketWords {
   std::string fault_script;
   std::string repeat;
   std::uint64_t seed = 0;
+  std::uint64_t most_gets = 0;
   std::string credentials;
   std::string session_token;
   std::string expired_token;
@@ -93,6 +94,7 @@ Result<AccessOptions> access_of(const BucketWords& words) {
 Result<Behaviour> behaviour_of(const BucketWords& words) {
   Behaviour behaviour;
   behaviour.seed = words.seed;
+  behaviour.most_gets_per_second = words.most_gets;
   LEAT_TRY(behaviour.latency, parse_latency(words.latency));
   for (const std::string& fault : words.faults) {
     LEAT_TRY(const FaultRate rate, parse_fault_rate(fault));
@@ -194,6 +196,8 @@ std::function<Result<void>(CommandContext&)> add_bucket(CLI::App& app) {
       ->take_all();
   app.add_option("--fault-script", words->fault_script,
                  "file of lines such as: after 10 GET photos/ 503 x3");
+  app.add_option("--most-gets", words->most_gets,
+                 "GETs a second; those beyond get 503 SlowDown; 0: no limit");
   app.add_option("--repeat", words->repeat,
                  "BUCKET/FILE:COUNT: the file as that many objects, "
                  "FILE-00000000 and on, instead of all else in its folder");

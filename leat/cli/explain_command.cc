@@ -44,10 +44,6 @@ struct Explained {
   std::vector<Decision> decisions;
 };
 
-double seconds_of(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 Result<void> run_for(Loader& loader, Nanoseconds duration,
                      Nanoseconds step_time, ProgressLine& line,
                      const std::stop_token& stop) {
@@ -64,8 +60,8 @@ Result<void> run_for(Loader& loader, Nanoseconds duration,
       const TimePoint now = SteadyClock().now();
       if (now >= end) return {};
       line.show({.what = "watching the loader",
-                 .done = seconds_of(now - begin),
-                 .all = seconds_of(duration)});
+                 .done = to_seconds(now - begin),
+                 .all = to_seconds(duration)});
       if (next.is_end()) break;
       if (next.is_not_yet()) continue;
       if (step_time.count() > 0) emulate_step(step_time, stop);

@@ -234,6 +234,10 @@ void StoreFlags::add_to(CLI::App& app) {
                "send requests unsigned, for public buckets");
   app.add_flag("--requester-pays", requester_pays,
                "you pay for requests and bytes, for buckets that want that");
+  app.add_option("--patience", patience_seconds,
+                 "how many seconds an outage of the store is ridden out")
+      ->check(CLI::Range(0.0, kMostPatienceSeconds))
+      ->capture_default_str();
 }
 
 StoreOptions StoreFlags::store_options() const {
@@ -243,6 +247,7 @@ StoreOptions StoreFlags::store_options() const {
   options.profile = profile;
   options.no_sign_request = no_sign_request;
   options.requester_pays = requester_pays;
+  options.patience = from_seconds(patience_seconds);
   return options;
 }
 

@@ -67,6 +67,7 @@ struct StoreFlags {
   std::string profile;
   bool no_sign_request = false;
   bool requester_pays = false;
+  double patience_seconds = 300;
 
   void add_to(CLI::App& app);
   StoreOptions store_options() const;

@@ -29,19 +29,15 @@ constexpr Nanoseconds kEvery = std::chrono::seconds(1);
 /// Samples are traced for this long after the agent last asked.
 constexpr Nanoseconds kTraced = std::chrono::seconds(4);
 
-double seconds(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
-  WireRates wire{.elapsed_seconds = seconds(rates.elapsed),
+  WireRates wire{.elapsed_seconds = to_seconds(rates.elapsed),
                  .samples = static_cast<double>(rates.samples),
                  .epochs = static_cast<double>(rates.epochs),
-                 .training_seconds = seconds(rates.training),
+                 .training_seconds = to_seconds(rates.training),
                  .reads = static_cast<double>(rates.reads),
-                 .read_seconds = seconds(rates.read_time),
+                 .read_seconds = to_seconds(rates.read_time),
                  .tasks = static_cast<double>(rates.tasks),
-                 .busy_seconds = seconds(rates.busy),
+                 .busy_seconds = to_seconds(rates.busy),
                  .threads = static_cast<double>(rates.threads),
                  .in_flight = static_cast<double>(rates.in_flight),
                  .totals = totals_by(metrics),
@@ -52,7 +48,7 @@ WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
     wire.totals[&counter] = static_cast<double>(total);
   };
   // Includes the wait of a next() that has not returned yet.
-  tell(counters::kWaitSeconds, seconds(rates.wait + rates.waiting));
+  tell(counters::kWaitSeconds, to_seconds(rates.wait + rates.waiting));
   // The requests and their prices, read at one moment.
   tell(counters::kGets, rates.gets);
   tell(counters::kLists, rates.lists);
@@ -63,7 +59,8 @@ WireRates wire_rates(const LoaderRates& rates, const Metrics& metrics) {
   if (transfer) tell(counters::kTransferDollars, *transfer);
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
-    wire.stalls[std::string(to_string(stall))] = seconds(rates.stalls[stall]);
+    wire.stalls[std::string(to_string(stall))] =
+        to_seconds(rates.stalls[stall]);
   }
   return wire;
 }

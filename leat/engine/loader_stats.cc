@@ -6,13 +6,7 @@
 #include <nlohmann/json.hpp>
 
 namespace leat {
-namespace {
-
-double seconds(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void EpochStats::add_to_order(std::uint64_t sample_id) {
   const std::array<std::uint64_t, 3> link = {order_hash.low, order_hash.high,
@@ -21,25 +15,25 @@ void EpochStats::add_to_order(std::uint64_t sample_id) {
 }
 
 double EpochStats::wait_fraction() const {
-  return elapsed.count() == 0 ? 0 : seconds(wait) / seconds(elapsed);
+  return elapsed.count() == 0 ? 0 : to_seconds(wait) / to_seconds(elapsed);
 }
 
 std::string to_json(const EpochStats& stats, bool has_hashes) {
   nlohmann::ordered_json json = {
       {"epoch", stats.epoch},
-      {"seconds", seconds(stats.elapsed)},
+      {"seconds", to_seconds(stats.elapsed)},
       {"samples", stats.samples},
       {"samples_per_second",
        stats.elapsed.count() == 0
            ? 0.0
-           : static_cast<double>(stats.samples) / seconds(stats.elapsed)},
-      {"first_batch_seconds", seconds(stats.first_batch)},
-      {"wait_seconds", seconds(stats.wait)},
+           : static_cast<double>(stats.samples) / to_seconds(stats.elapsed)},
+      {"first_batch_seconds", to_seconds(stats.first_batch)},
+      {"wait_seconds", to_seconds(stats.wait)},
       {"wait_fraction", stats.wait_fraction()}};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
     const auto stall = static_cast<Stall>(i);
     json["stalls"][std::string(to_string(stall))] =
-        seconds(stats.stalls[stall]);
+        to_seconds(stats.stalls[stall]);
   }
   json["late_batches"] = stats.late_batches;
   json["late_with_full_window"] = stats.late_with_full_window;

@@ -29,7 +29,7 @@ struct Driver {
   std::string identity;
   std::string endpoint;
   std::optional<std::string> provider;
-  std::uint32_t max_attempts = RetryOptions{}.max_attempts;
+  std::uint32_t max_attempts = 0;  ///< See RetryOptions; 0: not said.
   /// Facts about the server that its client learns; null for files.
   std::shared_ptr<EndpointNotes> notes;
   /// It talks to an arbitrary web server, which may bear few connections.

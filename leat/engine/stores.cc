@@ -10,8 +10,10 @@
 #include "leat/dataset/catalogue.h"
 #include "leat/engine/scheme.h"
 #include "leat/runtime/retry_policy.h"
+#include "leat/store/layers/hedged_store.h"
 #include "leat/store/layers/joined_store.h"
 #include "leat/store/layers/limited_store.h"
+#include "leat/store/layers/paced_store.h"
 #include "leat/store/layers/retrying_store.h"
 #include "leat/store/url.h"
 
@@ -39,16 +41,24 @@ std::uint64_t draw_seed() {
 /// Puts one window and one set of retries around any driver.
 OpenedStore wrap(Driver driver, const StoreOptions& options, Metrics* metrics) {
   RetryOptions retries;
-  retries.max_attempts =
+  retries.patience = options.patience;
+  const std::uint32_t attempts =
       options.max_attempts != 0 ? options.max_attempts : driver.max_attempts;
-  auto limited = std::make_unique<LimitedStore>(
-      std::move(driver.store), options.max_in_flight, metrics,
-      driver.is_plain_http ? driver.notes : nullptr);
+  if (attempts != 0) retries.max_attempts = attempts;
+  const auto polite = driver.is_plain_http ? driver.notes : nullptr;
   OpenedStore opened;
-  opened.limited = limited.get();
-  opened.store = std::make_unique<RetryingStore>(
-      std::move(limited), retries, options.seed.value_or(draw_seed()), metrics,
+  auto paced = std::make_unique<PacedStore>(std::move(driver.store), metrics);
+  opened.paced = paced.get();
+  auto hedged = std::make_unique<HedgedStore>(
+      std::move(paced), [paced = opened.paced] { return paced->holds(); },
+      metrics);
+  auto retrying = std::make_unique<RetryingStore>(
+      std::move(hedged), retries, options.seed.value_or(draw_seed()), metrics,
       std::move(driver.notes));
+  auto limited = std::make_unique<LimitedStore>(
+      std::move(retrying), options.max_in_flight, metrics, polite);
+  opened.limited = limited.get();
+  opened.store = std::move(limited);
   if (options.derivation != nullptr) {
     DerivedStoreOptions making;
     making.most_bytes = options.derived_bytes;

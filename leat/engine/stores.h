@@ -14,9 +14,11 @@
 #include "leat/base/env.h"
 #include "leat/base/result.h"
 #include "leat/metrics/metrics.h"
+#include "leat/runtime/retry_policy.h"
 #include "leat/store/diagnosis.h"
 #include "leat/store/layers/derived_store.h"
 #include "leat/store/layers/limited_store.h"
+#include "leat/store/layers/paced_store.h"
 #include "leat/store/store.h"
 
 namespace leat {
@@ -40,8 +42,10 @@ struct StoreOptions {
   /// The most that its window may hold later; 0: the same.
   std::size_t most_in_flight = 0;
   std::size_t io_threads = 2;
-  /// Tries in all; 0: AWS_MAX_ATTEMPTS, or else 10.
+  /// Tries in all; 0: AWS_MAX_ATTEMPTS, or else as many as `patience` allows.
   std::uint32_t max_attempts = 0;
+  /// How long an outage of the store is ridden out.
+  Nanoseconds patience = RetryOptions{}.patience;
   /// The seed of the jitter between tries; nullopt draws one.
   std::optional<std::uint64_t> seed;
   /// Makes the objects whose keys describe how to derive them
@@ -51,11 +55,15 @@ struct StoreOptions {
   std::uint64_t derived_bytes = 256 << 20;
 };
 
+/// A week: nobody waits for longer.
+inline constexpr double kMostPatienceSeconds = 7 * 24 * 3600;
+
 class CachedStore;
 
 struct OpenedStore {
   std::unique_ptr<Store> store;
   LimitedStore* limited = nullptr;  ///< Its window; lives in `store`.
+  PacedStore* paced = nullptr;      ///< Its pace; lives in `store`.
   /// Its tiers, if wrap_in_cache() has made any; lives in `store`.
   CachedStore* cached = nullptr;
   std::string url;  ///< As given, without credentials.

@@ -17,10 +17,6 @@ constexpr double kNothing = 0.01;
 /// To advise more than this multiple would be no help.
 constexpr double kMostTimes = 16;
 
-double seconds(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 /// The course of an epoch after its first batch.
 struct Course {
   double waited = 0;  // A share of the time, in [0, 1].
@@ -31,7 +27,7 @@ struct Course {
 
 Course course_of(const EpochStats& stats) {
   Course course;
-  const double elapsed = seconds(stats.elapsed - stats.first_batch);
+  const double elapsed = to_seconds(stats.elapsed - stats.first_batch);
   Nanoseconds wait{0};
   Nanoseconds longest{0};
   for (std::size_t i = 0; i < static_cast<std::size_t>(Stall::kCount); ++i) {
@@ -44,9 +40,9 @@ Course course_of(const EpochStats& stats) {
     }
   }
   if (elapsed <= 0 || wait.count() <= 0) return course;
-  course.waited = std::min(1.0, seconds(wait) / elapsed);
-  course.part = seconds(longest) / seconds(wait);
-  course.times = elapsed / std::max(elapsed - seconds(wait), 1e-9);
+  course.waited = std::min(1.0, to_seconds(wait) / elapsed);
+  course.part = to_seconds(longest) / to_seconds(wait);
+  course.times = elapsed / std::max(elapsed - to_seconds(wait), 1e-9);
   return course;
 }
 
@@ -76,10 +72,10 @@ std::string storage(const EpochStats& stats, const RankLimits& share,
 /// Whether the threads took turns in the user's functions: together they had
 /// one core, and spent much of their time waiting for the lock.
 bool took_turns(const EpochStats& stats, const RankLimits& share) {
-  const double busy = seconds(stats.threads.busy);
+  const double busy = to_seconds(stats.threads.busy);
   return share.threads > 1 && share.cores > 1 &&
-         seconds(stats.threads.locked) > 0.1 * busy &&
-         seconds(stats.threads.cpu) < 1.2 * seconds(stats.elapsed);
+         to_seconds(stats.threads.locked) > 0.1 * busy &&
+         to_seconds(stats.threads.cpu) < 1.2 * to_seconds(stats.elapsed);
 }
 
 std::string threads(std::string_view what, const EpochStats& stats,
@@ -92,7 +88,8 @@ std::string threads(std::string_view what, const EpochStats& stats,
         "of it, and leat.torch.DataLoader(multiprocessing_context=) has "
         "processes",
         share.threads,
-        100 * seconds(stats.threads.locked) / seconds(stats.threads.busy));
+        100 * to_seconds(stats.threads.locked) /
+            to_seconds(stats.threads.busy));
   }
   const std::size_t all = share.threads * share.local_ranks;
   const auto wanted =
@@ -115,8 +112,8 @@ std::string cause(const EpochStats& stats, const RankLimits& share,
       return storage(stats, share, course.times);
     case Stall::kThrottled:
       return fmt::format(
-          "throttled, {} of {} requests had to be sent again; "
-          "lower max_in_flight=, or spread the keys",
+          "throttled, {} of {} requests had to be sent again because the store "
+          "refused them or failed; Leat sends as many as it answers",
           stats.retried, stats.gets);
     case Stall::kPeer:
       return "peers, which answer late; leat doctor asks each";

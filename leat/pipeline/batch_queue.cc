@@ -17,6 +17,7 @@ BatchQueue::State BatchQueue::wait_within(Nanoseconds timeout) {
     if (batches_.empty()) return has_ended_;
     return batches_.front()->is_ready.load(std::memory_order_acquire);
   };
+  if (!is_decided() && !batches_.empty()) batches_.front()->is_awaited = true;
   if (!changed_.wait_for(lock, timeout, is_decided)) return State::kNotYet;
   return batches_.empty() ? State::kEnd : State::kReady;
 }

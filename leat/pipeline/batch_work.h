@@ -65,6 +65,9 @@ class BatchWork : public std::enable_shared_from_this<BatchWork> {
   /// Set by the planner before it finishes the rows that it could not send.
   std::optional<Error> plan_error;
 
+  /// Training has asked for it and waits.
+  std::atomic<bool> is_awaited = false;
+
   // Set once, by the last finish(); read once `is_ready`.
   std::atomic<bool> is_ready = false;
   TimePoint ready;

@@ -10,6 +10,11 @@ void Piece::backs_off(TimePoint from, TimePoint until) {
   times_.add({{from, until}, Stall::kThrottled});
 }
 
+void Piece::held_back(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times_.add({{from, until}, Stall::kThrottled});
+}
+
 void Piece::cache_looked(TimePoint from, TimePoint until) {
   const MutexLock lock(mutex_);
   times_.add({{from, until}, Stall::kCacheIo});

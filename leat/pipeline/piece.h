@@ -37,6 +37,7 @@ class Piece final : public ReadObserver {
         reads_left_(reads) {}
 
   void backs_off(TimePoint from, TimePoint until) override;
+  void held_back(TimePoint from, TimePoint until) override;
   void cache_looked(TimePoint from, TimePoint until) override;
   void peer_asked(TimePoint from, TimePoint until) override;
   void other_job_awaited(TimePoint from, TimePoint until) override;

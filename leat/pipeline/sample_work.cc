@@ -2,12 +2,23 @@
 
 #include <utility>
 
+#include "leat/pipeline/batch_work.h"
+
 namespace leat {
 
 void SampleWork::backs_off(TimePoint from, TimePoint until) {
   const MutexLock lock(mutex_);
   ++retries_;
   times.add({{from, until}, Stall::kThrottled});
+}
+
+void SampleWork::held_back(TimePoint from, TimePoint until) {
+  const MutexLock lock(mutex_);
+  times.add({{from, until}, Stall::kThrottled});
+}
+
+bool SampleWork::is_awaited() const {
+  return batch->is_awaited.load(std::memory_order_relaxed);
 }
 
 void SampleWork::cache_looked(TimePoint from, TimePoint until) {

@@ -42,6 +42,8 @@ class SampleWork final : public ReadObserver, public SampleView {
   };
 
   void backs_off(TimePoint from, TimePoint until) override;
+  void held_back(TimePoint from, TimePoint until) override;
+  bool is_awaited() const override;
   void cache_looked(TimePoint from, TimePoint until) override;
   void peer_asked(TimePoint from, TimePoint until) override;
   void other_job_awaited(TimePoint from, TimePoint until) override;

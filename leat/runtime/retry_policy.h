@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "leat/base/clock.h"
 #include "leat/base/hash.h"
@@ -11,11 +12,20 @@
 namespace leat {
 
 struct RetryOptions {
-  /// Tries in all, including the first; at least 1.
-  std::uint32_t max_attempts = 10;
+  /// Tries in all, including the first; at least 1. Nullopt: as many as
+  /// `patience` allows.
+  std::optional<std::uint32_t> max_attempts = std::nullopt;
+  /// How long something is tried again after it first failed.
+  Nanoseconds patience = std::chrono::minutes(5);
+  /// The same for one of many, while the others succeed.
+  Nanoseconds lone_patience = std::chrono::minutes(1);
   /// The longest wait before the second try; doubles with each further try.
   Nanoseconds base_backoff = std::chrono::milliseconds(100);
   Nanoseconds most_backoff = std::chrono::seconds(20);
+  /// The longest wait of one of many, while the others succeed.
+  Nanoseconds lone_backoff = std::chrono::seconds(1);
+  /// While nothing succeeds, all those that failed are tried so often together.
+  double tries_per_second = 16;
   /// How long what has never answered is tried: with the last try, under 3 s.
   Nanoseconds start_patience = std::chrono::milliseconds(2500);
   /// How long what has never answered is tried where it does not even refuse:
@@ -39,12 +49,15 @@ class RetryPolicy {
   const RetryOptions& options() const { return options_; }
 
   bool allows_another(std::uint32_t attempts_made) const {
-    return attempts_made < options_.max_attempts;
+    return !options_.max_attempts || attempts_made < *options_.max_attempts;
   }
 
-  /// The wait after `attempts_made` consecutive failures, at least 1.
-  Nanoseconds draw_backoff(std::uint32_t attempts_made) {
-    const std::uint64_t most = longest_backoff(attempts_made).count();
+  /// The wait after `attempts_made` consecutive failures, at least 1; no longer
+  /// than `bound`.
+  Nanoseconds draw_backoff(std::uint32_t attempts_made,
+                           Nanoseconds bound = Nanoseconds::max()) {
+    const std::uint64_t most =
+        std::min(longest_backoff(attempts_made), bound).count();
     const std::uint64_t draw =
         mix64(seed_ + draws_.fetch_add(1, std::memory_order_relaxed));
     return Nanoseconds(static_cast<Nanoseconds::rep>(draw % (most + 1)));

@@ -38,12 +38,17 @@ struct ObjectId {
 enum class CacheLevel : std::uint8_t { kRam, kDisk, kPeer };
 
 /// Hears why a read is taking its time. Lent to the read until it is done.
-/// Threads: called from threads of the store, one call at a time.
+/// Threads: called from threads of the store, one call at a time; is_awaited()
+/// at any time.
 class ReadObserver {
  public:
   virtual ~ReadObserver() = default;
   /// The read waits from `from` until `until` before it is sent again.
   virtual void backs_off(TimePoint from, TimePoint until) = 0;
+  /// The read waited from `from` until `until` because the service throttles.
+  virtual void held_back(TimePoint /*from*/, TimePoint /*until*/) {}
+  /// Training waits for the bytes now.
+  virtual bool is_awaited() const { return false; }
   /// A cache looked for the bytes, or took them, from `from` until `until`.
   virtual void cache_looked(TimePoint /*from*/, TimePoint /*until*/) {}
   /// A peer was asked for the bytes from `from` until `until`.

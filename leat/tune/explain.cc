@@ -83,6 +83,9 @@ std::string reason_of(Bottleneck bottleneck, const StageRates& rates,
           "{}/s of the {}/s that the agent of this node allows",
           format_bytes(static_cast<std::uint64_t>(bytes_read(rates))),
           format_bytes(now.most_bytes_per_second));
+    case Bottleneck::kThrottled:
+      return fmt::format("the store throttles, and is sent {:.0f} requests/s",
+                         now.most_reads_per_second);
     case Bottleneck::kMemory:
       return fmt::format("{} of memory= is in use",
                          format_bytes(now.memory_bytes));
@@ -127,6 +130,8 @@ std::string_view to_string(Bottleneck bottleneck) {
       return "max_in_flight";
     case Bottleneck::kBandwidth:
       return "bandwidth";
+    case Bottleneck::kThrottled:
+      return "throttling";
     case Bottleneck::kStore:
       return "the store";
     case Bottleneck::kMemory:
@@ -177,6 +182,7 @@ Bottleneck bottleneck_of(const StageRates& rates, const Observation& now,
           kAllBytes * static_cast<double>(now.most_bytes_per_second)) {
     return Bottleneck::kBandwidth;
   }
+  if (now.most_reads_per_second > 0) return Bottleneck::kThrottled;
   if (most < kFull && rates.memory_share > rates.wait_share / 2) {
     return Bottleneck::kMemory;
   }
@@ -191,7 +197,8 @@ Explanation explain(const StageRates& rates, const Observation& now,
                     std::optional<double> store_rate) {
   Explanation found;
   found.bottleneck = bottleneck_of(rates, now, store_rate.has_value());
-  if (found.bottleneck == Bottleneck::kBandwidth) {
+  if (found.bottleneck == Bottleneck::kBandwidth ||
+      found.bottleneck == Bottleneck::kThrottled) {
     store_rate = rates.samples_per_second;
   }
   const Means means{.threads = static_cast<double>(now.threads),

@@ -18,6 +18,7 @@ enum class Bottleneck : std::uint8_t {
   kCores,      ///< All cores are busy.
   kRequests,   ///< All permitted requests are in flight.
   kBandwidth,  ///< Reads use all that the node's agent allows.
+  kThrottled,  ///< The store throttles.
   kStore,      ///< More requests were tried, without gain.
   kMemory,     ///< memory= is full.
   kLookahead,  ///< Nothing is full: too little is requested in time.

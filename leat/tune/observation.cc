@@ -39,6 +39,7 @@ void each_field(O& o, Visit visit) {
   visit("most_in_flight", o.most_in_flight);
   visit("cores", o.cores);
   visit("most_bytes_per_second", o.most_bytes_per_second);
+  visit("most_reads_per_second", o.most_reads_per_second);
   visit("memory_bytes", o.memory_bytes);
   visit("data_bytes", o.data_bytes);
 }

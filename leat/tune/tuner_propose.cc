@@ -230,6 +230,7 @@ std::optional<Tuner::Proposal> Tuner::propose(const Observation& now,
     case Bottleneck::kTraining:
     case Bottleneck::kCores:
     case Bottleneck::kBandwidth:
+    case Bottleneck::kThrottled:
     case Bottleneck::kStore:
       return std::nullopt;
     case Bottleneck::kMemory:

@@ -17,6 +17,7 @@ class StoreOptions:
         no_sign_request: bool = False,
         requester_pays: bool = False,
         credential_helper: str = "",
+        patience: float = 300.0,
     ) -> None: ...
     def derive_with(self, function: Callable[[str, int, bytes, int, bytes], Any]) -> None: ...
 

@@ -26,14 +26,19 @@ class StorageOptions(TypedDict, total=False):
     """Asks without credentials, for public buckets."""
     requester_pays: bool
     """You pay for requests and bytes, where a bucket wants that."""
+    patience: float
+    """How many seconds an outage of the store is ridden out: 300 unless given, at most a week."""
 
 
-_KINDS: Mapping[str, type] = {
+_MOST_PATIENCE = 7 * 24 * 3600
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
     "endpoint_url": str,
     "region": str,
     "profile": str,
     "no_sign_request": bool,
     "requester_pays": bool,
+    "patience": (int, float),
 }
 
 
@@ -53,10 +58,16 @@ def checked_storage(options: StorageOptions | None) -> StorageOptions:
     for name, value in options.items():
         if name not in _KINDS:
             raise InvalidArgument(unknown_name("storage_options= has no", str(name), list(_KINDS)))
-        if value is not None and not isinstance(value, _KINDS[name]):
-            raise InvalidArgument(
-                f"storage_options={{{name!r}: {value!r}}}; it is a {_KINDS[name].__name__}"
-            )
+        is_number = not isinstance(value, bool) or _KINDS[name] is bool
+        if value is not None and not (isinstance(value, _KINDS[name]) and is_number):
+            kind = "number" if name == "patience" else cast(type, _KINDS[name]).__name__
+            raise InvalidArgument(f"storage_options={{{name!r}: {value!r}}}; it is a {kind}")
+    patience = options.get("patience")
+    if patience is not None and not 0 < patience <= _MOST_PATIENCE:
+        raise InvalidArgument(
+            f"storage_options={{'patience': {patience!r}}}; it is a number of seconds, "
+            "more than 0 and at most a week"
+        )
     return cast(StorageOptions, {name: value for name, value in options.items() if value})
 
 

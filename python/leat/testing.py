@@ -73,7 +73,7 @@ class Bucket:
     are like "90MB/s"; `faults` are like "503:1%"; `fault_script` is the text of a fault
     script; `credentials` is a pair of access key and secret (without it, requests need no
     signature); `repeat` is like "bucket/x.bin:1000000", which serves one file as many
-    objects. The server ends with the block, and at the latest with this process.
+    objects; `most_gets` is the GETs a second that are served, the others get 503. The server ends with the block, and at the latest with this process.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Bucket:
         expired_token: Optional[str] = None,
         repeat: Optional[str] = None,
         threads: int = 1,
+        most_gets: Optional[int] = None,
     ) -> None:
         self._credentials = credentials
         self._session_token = session_token
@@ -106,6 +107,7 @@ class Bucket:
             ("session-token", session_token),
             ("expired-token", expired_token),
             ("repeat", repeat),
+            ("most-gets", most_gets),
         ):
             if value is not None:
                 self._options += [f"--{name}", str(value)]

@@ -374,7 +374,8 @@ void bind_dataset(py::module_& module) {
       .def(py::init([](std::optional<std::string> endpoint_url,
                        std::optional<std::string> region,
                        std::optional<std::string> profile, bool no_sign_request,
-                       bool requester_pays, std::string credential_helper) {
+                       bool requester_pays, std::string credential_helper,
+                       double patience) {
              StoreOptions options;
              options.endpoint_url = endpoint_url.value_or("");
              options.region = region.value_or("");
@@ -382,12 +383,14 @@ void bind_dataset(py::module_& module) {
              options.no_sign_request = no_sign_request;
              options.requester_pays = requester_pays;
              options.credential_helper = std::move(credential_helper);
+             options.patience = from_seconds(patience);
              return options;
            }),
            py::kw_only(), py::arg("endpoint_url") = py::none(),
            py::arg("region") = py::none(), py::arg("profile") = py::none(),
            py::arg("no_sign_request") = false,
-           py::arg("requester_pays") = false, py::arg("credential_helper") = "")
+           py::arg("requester_pays") = false, py::arg("credential_helper") = "",
+           py::arg("patience") = 300.0)
       .def(
           "derive_with",
           [](StoreOptions& options, const py::function& function) {

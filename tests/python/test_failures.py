@@ -228,7 +228,7 @@ def test_a_server_that_dies_in_mid_epoch_is_said_within_10_seconds(folder, caplo
     waiting.join()
     (said, *_) = [r for r in caplog.records if "no request has been answered" in r.getMessage()]
     assert said.levelname == "WARNING"
-    for word in ("s3://own", "attempts are left", "127.0.0.1:", "refused"):
+    for word in ("s3://own", "patience=", "127.0.0.1:", "refused"):
         assert word in said.getMessage()
 
 

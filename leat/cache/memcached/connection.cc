@@ -20,10 +20,8 @@
 namespace leat {
 namespace {
 
-constexpr RetryOptions kBackoff{
-    .max_attempts = 1,  // Not asked: it is tried for as long as the job lives.
-    .base_backoff = std::chrono::milliseconds(200),
-    .most_backoff = std::chrono::seconds(5)};
+constexpr RetryOptions kBackoff{.base_backoff = std::chrono::milliseconds(200),
+                                .most_backoff = std::chrono::seconds(5)};
 
 /// A full server refuses thousands of values a second.
 constexpr std::chrono::seconds kBetweenSlabQuestions{30};

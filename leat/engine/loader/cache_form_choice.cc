@@ -21,10 +21,6 @@ constexpr double kDiskBytesPerSecond = 400e6;
 /// The speed of the thread that writes records: a copy and a checksum.
 constexpr double kWriteBytesPerSecond = 2e9;
 
-double seconds(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 double cost_of(double bytes) {
   return static_cast<double>(record_cost(static_cast<std::uint64_t>(bytes)));
 }
@@ -119,7 +115,7 @@ FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
   FormCosts costs = found.costs;
   if (rates.read_bytes != 0) {  // Otherwise nothing has been fetched so far.
     costs.fetch_seconds =
-        seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
+        to_seconds(rates.read_time) / static_cast<double>(rates.read_bytes) *
         costs.encoded_bytes / static_cast<double>(control_.usual().in_flight);
   }
   costs.before_seconds += costs.decoded_bytes / kWriteBytesPerSecond;
@@ -131,7 +127,7 @@ FormCosts CacheFormChoice::costs_by(const DecodedForm::Findings& found,
 CacheFormChoice::Chosen CacheFormChoice::chosen_by(
     const DecodedForm::Findings& found) const {
   Chosen taken{
-      .decision = {.at_seconds = seconds(SteadyClock().now() - opened_at_),
+      .decision = {.at_seconds = to_seconds(SteadyClock().now() - opened_at_),
                    .setting = Setting::kDecodedShare},
       .epoch = found.epoch};
   if (2 * found.with_record < found.tried) {
@@ -182,9 +178,10 @@ void CacheFormChoice::judge(const EpochStats& at) {
     return;
   }
   const auto samples = static_cast<double>(at.samples);
-  const double took = at.wait_fraction() >= kWaits
-                          ? seconds(at.elapsed) / samples
-                          : seconds(at.threads.cpu) / samples / chosen_->cores;
+  const double took =
+      at.wait_fraction() >= kWaits
+          ? to_seconds(at.elapsed) / samples
+          : to_seconds(at.threads.cpu) / samples / chosen_->cores;
   if (took <= 0) return;
   chosen_->decision.found_gain = chosen_->encoded_seconds / took - 1;
 }

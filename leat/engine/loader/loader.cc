@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/buffer.h"
 #include "leat/cache/cached_store.h"
 #include "leat/engine/loader/machine.h"
 
@@ -392,6 +393,7 @@ void Loader::close() {
   if (m.parts != nullptr) m.parts->end_scan();  // The scan uses the store.
   m.opened.end();
   m.parts.reset();  // By now the store's threads have given back their memory.
+  Buffer::give_back_kept();
   m.account->close_trace();
 }
 

@@ -9,10 +9,6 @@
 namespace leat {
 namespace {
 
-double seconds(Nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 Error refuse(std::string message) {
   return Error(ErrorCode::kInvalidArgument, std::move(message));
 }
@@ -180,21 +176,21 @@ LoaderRates Loader::Machine::rates() {
 Observation Loader::Machine::observe() {
   const LoaderRates now = rates();
   Observation seen{
-      .at_seconds = seconds(now.elapsed),
+      .at_seconds = to_seconds(now.elapsed),
       .samples = now.samples,
       .batches = now.batches,
       .epochs = now.epochs,
-      .wait_seconds = seconds(now.wait + now.waiting),
-      .storage_wait_seconds =
-          seconds(now.stalls[Stall::kStorage] + now.stalls[Stall::kThrottled]),
-      .memory_wait_seconds = seconds(now.stalls[Stall::kMemory]),
-      .training_seconds = seconds(now.training),
+      .wait_seconds = to_seconds(now.wait + now.waiting),
+      .storage_wait_seconds = to_seconds(now.stalls[Stall::kStorage] +
+                                         now.stalls[Stall::kThrottled]),
+      .memory_wait_seconds = to_seconds(now.stalls[Stall::kMemory]),
+      .training_seconds = to_seconds(now.training),
       .reads = now.reads,
       .read_bytes = now.read_bytes,
-      .read_seconds = seconds(now.read_time),
+      .read_seconds = to_seconds(now.read_time),
       .tasks = now.tasks,
-      .busy_seconds = seconds(now.busy),
-      .cpu_seconds = seconds(now.cpu),
+      .busy_seconds = to_seconds(now.busy),
+      .cpu_seconds = to_seconds(now.cpu),
       .cache_hits = now.ram_hits + now.disk_hits + now.peer_hits,
       .cache_misses = now.cache_misses,
       .threads = now.threads,
@@ -203,6 +199,10 @@ Observation Loader::Machine::observe() {
       .part_bytes = now.part_bytes,
       .data_bytes = job.data_bytes};
   control->add_bounds(seen);
+  if (opened.store.paced->holds()) {
+    seen.most_reads_per_second =
+        opened.store.paced->requests_per_second().value_or(0);
+  }
   return seen;
 }
 

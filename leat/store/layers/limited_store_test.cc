@@ -24,12 +24,9 @@ using ::testing::IsEmpty;
 /// Answers every read before read() returns.
 class InstantStore : public FakeStore {
  public:
-  void read(ReadRequest request, std::stop_token stop, ReadDone done) override {
+  void read(ReadRequest, std::stop_token stop, ReadDone done) override {
     if (stop.stop_requested()) {
       return done(Error(ErrorCode::kCancelled, "cancelled"));
-    }
-    if (request.object.key == "bad") {
-      return done(Error(ErrorCode::kNotFound, "no such object"));
     }
     done({});
   }
@@ -127,21 +124,6 @@ TEST_F(LimitedStoreTest, TakesAReadThatIsStoppedAlready) {
   EXPECT_THAT(answered_, ElementsAre("stuck", "stopped!"));
 }
 
-TEST_F(LimitedStoreTest, CountsWhatItSendsAndEndsAtZero) {
-  open(2);
-  for (const char* key : {"a", "bad", "c"}) read(key);
-
-  EXPECT_EQ(metric(Metric::kStoreInFlight), 2);
-  for (int i = 0; i < 3; ++i) held_->release_one();
-  ASSERT_TRUE(store_->list({}, {}));
-
-  EXPECT_EQ(metric(Metric::kStoreInFlight), 0);
-  EXPECT_EQ(metric(Metric::kStoreReads), 3);
-  EXPECT_EQ(metric(Metric::kStoreReadErrors), 1);
-  EXPECT_EQ(metric(Metric::kStoreReadBytes), 20);
-  EXPECT_EQ(metric(Metric::kStoreLists), 1);
-}
-
 TEST(LimitedStoreDepthTest, AnswersAMillionInlineReadsOnAShallowStack) {
   LimitedStore store(std::make_unique<InstantStore>(), 1, nullptr);
   std::size_t left = 1'000'000;
@@ -197,9 +179,8 @@ TEST(LimitedStoreThreadsTest, KeepsItsWindowUnderManyThreads) {
 
   auto counting = std::make_unique<CountingStore>();
   CountingStore& inner = *counting;
-  Metrics metrics;
   auto store =
-      std::make_unique<LimitedStore>(std::move(counting), kWindow, &metrics);
+      std::make_unique<LimitedStore>(std::move(counting), kWindow, nullptr);
   std::latch answered(kThreads * kEach);
   std::array<std::byte, 1> byte{};
   {
@@ -223,8 +204,6 @@ TEST(LimitedStoreThreadsTest, KeepsItsWindowUnderManyThreads) {
   }
 
   EXPECT_LE(inner.most_in_flight, kWindow);
-  EXPECT_EQ(metrics.value(Metric::kStoreInFlight), 0);
-  EXPECT_EQ(metrics.value(Metric::kStoreReads), kThreads * kEach);
 }
 
 TEST_F(LimitedStoreTest, SendsNoMoreBytesThanItsRateHasPaidFor) {
@@ -267,16 +246,14 @@ TEST_F(LimitedStoreTest, ARateDoesNotHoldWhatWasStopped) {
   for (int i = 0; i < 2; ++i) held_->release_one();
 }
 
-TEST_F(LimitedStoreTest, CountsWhatReadsTookAndWaited) {
+TEST_F(LimitedStoreTest, CountsHowLongReadsWaited) {
   open(1);
   read("a");
   read("b");
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   held_->release_one();
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   held_->release_one();
 
-  EXPECT_GE(metric(Metric::kStoreReadNanoseconds), 10'000'000);
   EXPECT_GE(metric(Metric::kStoreWaitNanoseconds), 5'000'000);
 }
 

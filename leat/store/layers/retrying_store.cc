@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "leat/base/units.h"
 
@@ -28,17 +31,25 @@ std::string name_of(const Store& store, const EndpointNotes* notes) {
   return fmt::format("{} at {}", url, notes->endpoint);
 }
 
-std::string_view remedy(ErrorCode code) {
+/// For advice: the option that bounded the attempts.
+std::string remedy(ErrorCode code, std::string_view bound) {
   switch (code) {
     case ErrorCode::kThrottled:
-      return "raise AWS_MAX_ATTEMPTS or lower max_in_flight";
+      return fmt::format("raise {} or lower max_in_flight", bound);
     case ErrorCode::kDeadlineExceeded:
-      return "lower max_in_flight if the network is overloaded; "
-             "AWS_MAX_ATTEMPTS bears longer outages";
+      return fmt::format(
+          "lower max_in_flight if the network is overloaded; {} bears longer "
+          "outages",
+          bound);
     default:
-      return "AWS_MAX_ATTEMPTS bears longer outages";
+      return fmt::format("{} bears longer outages", bound);
   }
 }
+
+// A store that has answered nothing for so long has an outage.
+constexpr Nanoseconds kOutage = std::chrono::seconds(1);
+constexpr std::size_t kOutageFailures = 64;  // Without a success among them.
+constexpr std::size_t kWokenByOne = 2;
 
 /// Waits until the time is up or `stop` fires.
 void wait(Nanoseconds how_long, const std::stop_token& stop) {
@@ -57,9 +68,10 @@ struct RetryingStore::Flight {
   ReadRequest request;
   std::stop_token stop;
   ReadDone done;
-  TimePoint began;
-  std::uint32_t attempts_made = 0;
+  Trouble trouble;
   Result<void> last;
+  // Guarded by the store's mutex: it is among the sleepers.
+  std::optional<Flights::iterator> asleep;
 
   // The timer of the back-off, if one is on.
   Mutex mutex;
@@ -76,9 +88,11 @@ RetryingStore::RetryingStore(std::unique_ptr<Store> inner, RetryOptions options,
       policy_(options, seed),
       metrics_(metrics),
       notes_(std::move(notes)),
+      answered_at_(clock_.now()),
       timers_("leat-retry") {
   silence_.emplace(Silence::Options{.name = name_of(*inner_, notes_.get()),
                                     .max_attempts = options.max_attempts,
+                                    .patience = options.patience,
                                     .say_every = options.say_every,
                                     .say = {},
                                     .notes = notes_},
@@ -97,7 +111,7 @@ void RetryingStore::read(ReadRequest request, std::stop_token stop,
   flight->request = std::move(request);
   flight->stop = std::move(stop);
   flight->done = std::move(done);
-  flight->began = clock_.now();
+  flight->trouble.began = clock_.now();
   {
     const MutexLock lock(mutex_);
     ++flights_;
@@ -108,7 +122,7 @@ void RetryingStore::read(ReadRequest request, std::stop_token stop,
 
 void RetryingStore::send(const FlightRef& flight) {
   ReadRequest request = flight->request;
-  request.attempt = flight->attempts_made++;
+  request.attempt = flight->trouble.attempts_made++;
   inner_->read(
       std::move(request), flight->stop,
       [this, flight](Result<void> result) { hear(flight, std::move(result)); });
@@ -116,21 +130,22 @@ void RetryingStore::send(const FlightRef& flight) {
 
 void RetryingStore::hear(const FlightRef& flight, Result<void> result) {
   if (result) return finish(flight, std::move(result));
-  if (!worth_another(result.error(), flight->attempts_made, flight->began)) {
-    return finish(flight, given_up(std::move(result).error(),
-                                   flight->attempts_made, flight->began));
+  Trouble& trouble = flight->trouble;
+  if (trouble.attempts_made == 1) trouble.failed = clock_.now();
+  if (!worth_another(result.error(), trouble)) {
+    return finish(flight, given_up(std::move(result).error(), trouble));
   }
   if (flight->stop.stop_requested() || closing_.stop_requested()) {
     return finish(flight, not_sent_again(result.error()));
   }
-  silence_->failed(result.error(), flight->attempts_made);
+  silence_->failed(result.error(), trouble.attempts_made);
   flight->last = std::move(result);
   back_off(flight);
 }
 
 void RetryingStore::back_off(const FlightRef& flight) {
   const TimePoint from = clock_.now();
-  const TimePoint until = from + draw_and_count(flight->attempts_made);
+  const TimePoint until = next_try(flight->trouble.attempts_made, from);
   if (flight->request.observer != nullptr) {
     flight->request.observer->backs_off(from, until);
   }
@@ -138,6 +153,10 @@ void RetryingStore::back_off(const FlightRef& flight) {
     const MutexLock lock(flight->mutex);
     flight->timer = 0;
     flight->is_woken = false;
+  }
+  if (until - from > policy_.options().lone_backoff) {
+    const MutexLock lock(mutex_);
+    flight->asleep = sleepers_.insert(sleepers_.end(), flight);
   }
   // These may call wake() at once, or on another thread from now on. The
   // flight holds them and they hold the flight, until go_on() lets go.
@@ -163,6 +182,11 @@ void RetryingStore::go_on(const FlightRef& flight) {
     // back_off() may still be on its last lines.
     const MutexLock lock(flight->mutex);
   }
+  {
+    const MutexLock lock(mutex_);
+    if (flight->asleep) sleepers_.erase(*flight->asleep);
+    flight->asleep.reset();
+  }
   // Wait for a wake() that is running, so no lock is held here.
   flight->on_stop.reset();
   flight->on_close.reset();
@@ -175,7 +199,9 @@ void RetryingStore::go_on(const FlightRef& flight) {
 
 void RetryingStore::finish(const FlightRef& flight, Result<void> result) {
   ReadDone done = std::move(flight->done);
-  silence_->ended(is_answer(result));
+  const bool is_good = is_answer(result);
+  silence_->ended(is_good);
+  if (is_good) answered();
   {
     const MutexLock lock(mutex_);
     --flights_;
@@ -184,21 +210,80 @@ void RetryingStore::finish(const FlightRef& flight, Result<void> result) {
   done(std::move(result));  // After this the store may be gone.
 }
 
+/// The store answers: it may answer those that sleep too.
+void RetryingStore::answered() {
+  std::vector<FlightRef> woken;
+  {
+    const MutexLock lock(mutex_);
+    answered_at_ = clock_.now();
+    next_turn_ = answered_at_;
+    failed_since_ = 0;
+    while (!sleepers_.empty() && woken.size() < kWokenByOne) {
+      woken.push_back(std::move(sleepers_.front()));
+      sleepers_.pop_front();
+      woken.back()->asleep.reset();
+    }
+  }
+  for (const FlightRef& flight : woken) wake(flight);
+}
+
+bool RetryingStore::is_answering(TimePoint now) const {
+  return now - answered_at_ < kOutage && failed_since_ < kOutageFailures;
+}
+
+TimePoint RetryingStore::next_try(std::uint32_t attempts_made, TimePoint now) {
+  const RetryOptions& options = policy_.options();
+  TimePoint until;
+  {
+    const MutexLock lock(mutex_);
+    ++failed_since_;
+    const bool is_outage = !is_answering(now);
+    until = now + policy_.draw_backoff(
+                      attempts_made,
+                      is_outage ? Nanoseconds::max() : options.lone_backoff);
+    if (is_outage) {
+      const auto between = from_seconds(1 / options.tries_per_second);
+      next_turn_ = std::max(next_turn_, now) + between;
+      until = std::max(until, next_turn_);
+    }
+  }
+  if (metrics_ != nullptr) {
+    metrics_->add(Metric::kStoreBackoffNanoseconds, (until - now).count());
+  }
+  return until;
+}
+
 bool RetryingStore::worth_another(const Error& error,
-                                  std::uint32_t attempts_made,
-                                  TimePoint began) const {
-  if (!retryable(error.code()) || !policy_.allows_another(attempts_made)) {
+                                  const Trouble& trouble) const {
+  if (!retryable(error.code()) ||
+      !policy_.allows_another(trouble.attempts_made)) {
     return false;
   }
-  const std::optional<Nanoseconds> patience = patience_with(error);
-  return !patience ||
-         clock_.now() - began + policy_.longest_backoff(attempts_made) <=
-             *patience;
+  const TimePoint now = clock_.now();
+  if (const auto patience = patience_at_first(error)) {
+    return now - trouble.began +
+               policy_.longest_backoff(trouble.attempts_made) <=
+           *patience;
+  }
+  return policy_.options().max_attempts.has_value() ||
+         now - trouble.failed <= patience_with(error, trouble);
+}
+
+/// One of many that fails while the others succeed will not be helped by time.
+Nanoseconds RetryingStore::patience_with(const Error& error,
+                                         const Trouble& trouble) const {
+  const RetryOptions& options = policy_.options();
+  if (error.code() == ErrorCode::kThrottled) return options.patience;
+  const MutexLock lock(mutex_);
+  const bool is_lone =
+      answered_at_ > trouble.failed && is_answering(clock_.now());
+  return is_lone ? std::min(options.lone_patience, options.patience)
+                 : options.patience;
 }
 
 /// A server that has never answered may not be there, and is asked for so long.
-/// Nullopt: it is there, and is asked until the attempts are used up.
-std::optional<Nanoseconds> RetryingStore::patience_with(
+/// Nullopt: it is there.
+std::optional<Nanoseconds> RetryingStore::patience_at_first(
     const Error& error) const {
   if (notes_ == nullptr || notes_->has_answered) return std::nullopt;
   // No connection, no such name, another protocol.
@@ -212,24 +297,18 @@ std::optional<Nanoseconds> RetryingStore::patience_with(
   return std::nullopt;
 }
 
-Nanoseconds RetryingStore::draw_and_count(std::uint32_t attempts_made) {
-  const Nanoseconds wait = policy_.draw_backoff(attempts_made);
-  if (metrics_ != nullptr) {
-    metrics_->add(Metric::kStoreBackoffNanoseconds, wait.count());
-  }
-  return wait;
-}
-
-Error RetryingStore::given_up(Error error, std::uint32_t attempts_made,
-                              TimePoint began) const {
+Error RetryingStore::given_up(Error error, const Trouble& trouble) const {
   if (!retryable(error.code())) return error;
-  const std::string tried = fmt::format("{} attempt{} in {}", attempts_made,
-                                        attempts_made == 1 ? "" : "s",
-                                        format_duration(clock_.now() - began));
+  const std::string tried =
+      fmt::format("{} attempt{} in {}", trouble.attempts_made,
+                  trouble.attempts_made == 1 ? "" : "s",
+                  format_duration(clock_.now() - trouble.began));
   const ErrorCode code = error.code();
+  const std::string_view bound =
+      policy_.options().max_attempts ? "AWS_MAX_ATTEMPTS" : "patience=";
   std::string doing;
-  if (!patience_with(error)) {
-    doing = fmt::format("gave up after {} ({})", tried, remedy(code));
+  if (!patience_at_first(error)) {
+    doing = fmt::format("gave up after {} ({})", tried, remedy(code, bound));
   } else if (code == ErrorCode::kDeadlineExceeded) {
     doing = fmt::format("no answer to {} ({})", tried, kSwallowedRemedy);
   } else {
@@ -250,15 +329,20 @@ auto RetryingStore::call_again(Call call, const std::stop_token& stop)
 template <class Call>
 auto RetryingStore::try_again(Call call, const std::stop_token& stop)
     -> decltype(call()) {
-  const TimePoint began = clock_.now();
-  for (std::uint32_t attempts_made = 1;; ++attempts_made) {
+  Trouble trouble{.began = clock_.now()};
+  while (true) {
     auto result = call();
-    if (result) return result;
-    if (!worth_another(result.error(), attempts_made, began)) {
-      return given_up(std::move(result).error(), attempts_made, began);
+    if (is_answer(result)) {
+      answered();
+      return result;
     }
-    silence_->failed(result.error(), attempts_made);
-    wait(draw_and_count(attempts_made), stop);
+    const TimePoint now = clock_.now();
+    if (++trouble.attempts_made == 1) trouble.failed = now;
+    if (!worth_another(result.error(), trouble)) {
+      return given_up(std::move(result).error(), trouble);
+    }
+    silence_->failed(result.error(), trouble.attempts_made);
+    wait(next_try(trouble.attempts_made, now) - now, stop);
     if (stop.stop_requested()) return not_sent_again(result.error());
     if (metrics_ != nullptr) metrics_->add(Metric::kStoreRetries, 1);
   }

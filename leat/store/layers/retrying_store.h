@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -15,13 +16,18 @@
 
 namespace leat {
 
-/// Retries operations that failed with a retryable error, after a back-off.
-/// While nothing succeeds, it says so in the log: see Silence.
+/// Retries operations that failed with a retryable error, after a back-off, for
+/// as long as RetryOptions says. While nothing succeeds, it says so in the log:
+/// see Silence.
 ///
 /// Reads wait on a timer, so they hold no thread; list, write and stat block
 /// anyway. Each read is answered once: with success, with the first error that
-/// no retry can help, with the last error once the attempts are used up, or
-/// with kCancelled as soon as `stop` fires, even in a back-off.
+/// no retry can help, with the last error once patience or attempts are used
+/// up, or with kCancelled as soon as `stop` fires, even in a back-off.
+///
+/// During an outage the reads that failed are tried in turns, so that their
+/// number does not multiply the requests. Each success after it wakes two of
+/// them.
 ///
 /// A request sent again carries `attempt` + 1. A write is repeated as a whole,
 /// which is safe since it replaces the whole object.
@@ -53,19 +59,30 @@ class RetryingStore final : public StoreWrapper {
   struct Flight;
   using FlightRef = std::shared_ptr<Flight>;
 
+  using Flights = std::list<FlightRef>;
+
   void send(const FlightRef& flight);
   void hear(const FlightRef& flight, Result<void> result);
   void back_off(const FlightRef& flight);
   void wake(const FlightRef& flight);
   void go_on(const FlightRef& flight);
   void finish(const FlightRef& flight, Result<void> result);
+  void answered();
 
-  bool worth_another(const Error& error, std::uint32_t attempts_made,
-                     TimePoint began) const;
-  std::optional<Nanoseconds> patience_with(const Error& error) const;
-  Nanoseconds draw_and_count(std::uint32_t attempts_made);
-  Error given_up(Error error, std::uint32_t attempts_made,
-                 TimePoint began) const;
+  /// The course of an operation that fails.
+  struct Trouble {
+    TimePoint began;
+    TimePoint failed{};  ///< First; once an attempt has been made.
+    std::uint32_t attempts_made = 0;
+  };
+  bool worth_another(const Error& error, const Trouble& trouble) const;
+  Nanoseconds patience_with(const Error& error, const Trouble& trouble) const;
+  std::optional<Nanoseconds> patience_at_first(const Error& error) const;
+  /// When to try again, `now` being when it failed.
+  TimePoint next_try(std::uint32_t attempts_made, TimePoint now);
+  /// Neither a second nor many failures have passed since an answer.
+  bool is_answering(TimePoint now) const LEAT_REQUIRES(mutex_);
+  Error given_up(Error error, const Trouble& trouble) const;
   template <class Call>
   auto try_again(Call call, const std::stop_token& stop) -> decltype(call());
   template <class Call>
@@ -77,9 +94,13 @@ class RetryingStore final : public StoreWrapper {
   const SteadyClock clock_;
   std::stop_source closing_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::size_t flights_ LEAT_GUARDED_BY(mutex_) = 0;
+  TimePoint answered_at_ LEAT_GUARDED_BY(mutex_);
+  std::size_t failed_since_ LEAT_GUARDED_BY(mutex_) = 0;
+  TimePoint next_turn_ LEAT_GUARDED_BY(mutex_);  // In an outage, of the next try.
+  Flights sleepers_ LEAT_GUARDED_BY(mutex_);     // In an outage.
 
   std::optional<Silence> silence_;
   TimerQueue timers_;  // Last: its thread ends before the rest is destroyed.

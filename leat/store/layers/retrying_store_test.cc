@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leat/store/layers/limited_store.h"
+#include "leat/store/layers/paced_store.h"
 #include "leat/store/reply_box.h"
 #include "leat/store/testing/faulty_store.h"
 
@@ -216,6 +217,93 @@ TEST_F(RetryingStoreTest, AnOutageOfSilenceEndsWithAdviceOfItsOwn) {
   EXPECT_THAT(result.error().message(), HasSubstr("lower max_in_flight"));
 }
 
+TEST_F(RetryingStoreTest, RetriesUntilItsPatienceEndsWhateverTheAttempts) {
+  RetryOptions options = kQuick;
+  options.max_attempts.reset();
+  options.patience = std::chrono::milliseconds(60);
+  open(fail_first(1'000'000, ErrorCode::kUnavailable), options);
+  const TimePoint began = SteadyClock().now();
+
+  const auto result = read();
+
+  ASSERT_FALSE(result);
+  EXPECT_GE(SteadyClock().now() - began, std::chrono::milliseconds(60));
+  EXPECT_GT(faulty_->calls(), 10u);
+  EXPECT_THAT(result.error().message(), HasSubstr("patience= bears longer"));
+}
+
+TEST_F(RetryingStoreTest, GivesUpSoonerOnOneThatFailsWhileTheOthersSucceed) {
+  RetryOptions options = kQuick;
+  options.max_attempts.reset();
+  options.lone_patience = std::chrono::milliseconds(30);
+  open(
+      [](const FaultyCall& call) -> std::optional<Error> {
+        if (call.kind != FaultyCall::Kind::kRead) return std::nullopt;
+        return Error(ErrorCode::kUnavailable, "HTTP 500");
+      },
+      options);
+  std::jthread others([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      EXPECT_TRUE(store_->stat("k", {}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+
+  const auto result = read();
+
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), HasSubstr("gave up"));
+}
+
+/// Fails until it is told to answer.
+class OutageTest : public RetryingStoreTest {
+ protected:
+  void begin(RetryOptions options) {
+    open(
+        [this](const FaultyCall&) -> std::optional<Error> {
+          if (is_over) return std::nullopt;
+          return Error(ErrorCode::kUnavailable, "down");
+        },
+        options);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  }
+  void read_many(std::size_t count) {
+    bytes_.resize(count);
+    for (std::byte& byte : bytes_) {
+      store_->read({.object = {.key = "k"}, .into = std::span(&byte, 1)}, {},
+                   [this](const Result<void>& result) {
+                     if (result) ++answered;
+                   });
+    }
+  }
+
+  std::atomic<bool> is_over = false;
+  std::atomic<std::size_t> answered = 0;
+  std::vector<std::byte> bytes_;
+};
+
+TEST_F(OutageTest, TriesThoseThatFailedInTurnsWhileNothingSucceeds) {
+  begin({.base_backoff = microseconds(100), .tries_per_second = 50});
+  read_many(200);
+
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+
+  // Each once at first; then 20 in all.
+  EXPECT_GE(faulty_->calls(), 205u);
+  EXPECT_LE(faulty_->calls(), 240u);
+  store_.reset();
+}
+
+TEST_F(OutageTest, TheFirstSuccessWakesTheOthers) {
+  begin({.base_backoff = hours(1), .most_backoff = hours(1)});
+  read_many(100);
+  is_over = true;
+
+  EXPECT_TRUE(store_->stat("k", {}));
+
+  while (answered < 100) std::this_thread::yield();
+}
+
 TEST_F(RetryingStoreTest, RepeatsListsWritesAndStats) {
   open(fail_first(2, ErrorCode::kUnavailable));
   EXPECT_TRUE(store_->list({}, {}));
@@ -279,7 +367,7 @@ TEST_F(RetryingStoreTest, AnswersWhatBacksOffWhenItIsDestroyed) {
   EXPECT_EQ(cancelled, 10);
 }
 
-TEST(RetryingAndLimitedTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
+TEST(LayersTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
   constexpr std::size_t kReads = 3000;
   Metrics metrics;
   std::vector<std::atomic<int>> answers(kReads);
@@ -289,14 +377,15 @@ TEST(RetryingAndLimitedTest, AnswersEachOfManyOnceThroughFaultsAndStops) {
   {
     auto faulty = std::make_unique<FaultyStore>(
         std::make_unique<TinyStore>(),
-        fail_share(0.4, ErrorCode::kThrottled, /*seed=*/7));
-    auto limited =
-        std::make_unique<LimitedStore>(std::move(faulty), 8, &metrics);
-    RetryingStore store(std::move(limited),
-                        {.max_attempts = 40,
-                         .base_backoff = microseconds(10),
-                         .most_backoff = microseconds(300)},
-                        3, &metrics);
+        fail_share(0.4, ErrorCode::kUnavailable, /*seed=*/7));
+    auto paced = std::make_unique<PacedStore>(std::move(faulty), &metrics);
+    auto retrying = std::make_unique<RetryingStore>(
+        std::move(paced),
+        RetryOptions{.max_attempts = 40,
+                     .base_backoff = microseconds(10),
+                     .most_backoff = microseconds(300)},
+        3, &metrics);
+    LimitedStore store(std::move(retrying), 8, &metrics);
     std::latch answered(kReads);
     for (std::size_t i = 0; i < kReads; ++i) {
       if (i == kReads * 9 / 10) source.request_stop();

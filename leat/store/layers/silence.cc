@@ -93,11 +93,15 @@ std::string Silence::text(TimePoint now) const {
                                : said + ". The last failure: " + last_error_;
   }
   if (attempts_made_ == 0) return said + "; nothing has failed yet";
-  const std::uint32_t left = options_.max_attempts > attempts_made_
-                                 ? options_.max_attempts - attempts_made_
-                                 : 0;
+  if (!options_.max_attempts) {
+    return fmt::format(
+        "{}; Leat waits up to {} for it (patience=). The last failure: {}",
+        said, format_duration(options_.patience), last_error_);
+  }
+  const std::uint32_t most = *options_.max_attempts;
   return fmt::format("{}; {} of {} attempts are left. The last failure: {}",
-                     said, left, options_.max_attempts, last_error_);
+                     said, most - std::min(most, attempts_made_), most,
+                     last_error_);
 }
 
 }  // namespace leat

@@ -24,7 +24,7 @@ inline constexpr std::string_view kSwallowedRemedy =
 
 /// Watches requests begin, fail and succeed. While some are under way and none
 /// succeeds, it says so every `say_every`: which store, why, for how long, and
-/// how many attempts are left. When one succeeds again it says that too.
+/// how much longer it is tried. When one succeeds again it says that too.
 ///
 /// Threads: any. Lifetime: `timers` is destroyed first, and runs nothing of
 ///          it any more.
@@ -34,7 +34,9 @@ class Silence {
 
   struct Options {
     std::string name;  ///< The store's name, for display.
-    std::uint32_t max_attempts = 1;
+    /// Nullopt: `patience` alone bounds the attempts.
+    std::optional<std::uint32_t> max_attempts{};
+    Nanoseconds patience{};
     Nanoseconds say_every = std::chrono::seconds(10);
     Say say;  ///< Empty: to the log.
     /// Null: it has answered before.

@@ -15,7 +15,6 @@
 namespace leat {
 namespace {
 
-constexpr std::uint32_t kDefaultAttempts = 10;
 constexpr std::uint32_t kMostAttempts = 1000;
 
 template <class... Args>
@@ -97,7 +96,7 @@ Result<std::uint32_t> find_attempts(const S3Options& options,
   if (options.max_attempts != 0) return options.max_attempts;
   auto text = value_of(env, "AWS_MAX_ATTEMPTS");
   if (!text) text = profile.value("max_attempts");
-  if (!text) return kDefaultAttempts;
+  if (!text) return 0;
   const auto attempts = number_from<std::uint32_t>(*text);
   if (!attempts || *attempts == 0 || *attempts > kMostAttempts) {
     return invalid(

@@ -32,7 +32,7 @@ struct S3Options {
   bool no_sign_request = false;  ///< Ask as nobody: for public buckets.
   Addressing addressing = Addressing::kAuto;
   std::string ca_bundle;           ///< A PEM file; empty for the system's.
-  std::uint32_t max_attempts = 0;  ///< 0: AWS_MAX_ATTEMPTS, else 10.
+  std::uint32_t max_attempts = 0;  ///< 0: AWS_MAX_ATTEMPTS.
   /// The caller pays for the requests and bytes, not the bucket's owner.
   bool requester_pays = false;
   /// See ProfileLinkOptions::helper.
@@ -56,7 +56,7 @@ struct S3Settings {
   std::string turn_path;
   bool requester_pays = false;
   std::string ca_bundle;
-  std::uint32_t max_attempts = 10;
+  std::uint32_t max_attempts = 0;  ///< 0: not said.
 
   bool is_tls() const { return base_url.starts_with("https:"); }
   bool is_signed() const { return credentials || provider; }

@@ -185,7 +185,7 @@ TEST_F(S3SettingsTest, RefusesWhatCannotBeAndSaysWhereItStands) {
 TEST_F(S3SettingsTest, AttemptsAndCaBundleFollowTheSameRules) {
   S3Options options;
   options.no_sign_request = true;
-  EXPECT_EQ(resolve({}, options)->max_attempts, 10u);
+  EXPECT_EQ(resolve({}, options)->max_attempts, 0u);
   config("[default]\nmax_attempts = 4\nca_bundle = /profile.pem\n");
   EXPECT_EQ(resolve({}, options)->max_attempts, 4u);
   EXPECT_EQ(resolve({}, options)->ca_bundle, "/profile.pem");

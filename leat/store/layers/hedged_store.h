@@ -1,0 +1,73 @@
+// A store that asks a second time for what training waits for and is late.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "leat/base/clock.h"
+#include "leat/base/mutex.h"
+#include "leat/metrics/metrics.h"
+#include "leat/runtime/timer_queue.h"
+#include "leat/store/layers/usual_time.h"
+#include "leat/store/store_wrapper.h"
+
+namespace leat {
+
+/// Sends a duplicate of a read that takes far longer than reads of its size
+/// usually do, if its observer says that somebody waits for it; the first good
+/// answer counts, and the other read is cancelled (Dean and Barroso, "The Tail
+/// at Scale", CACM 56/2, 2013).
+///
+/// At most one duplicate a read, and 2 % of all reads; none while
+/// `is_throttled` says that the service has too many requests, none of more
+/// than 1 MiB, none before the usual time is known. A duplicate has memory of
+/// its own, which is copied if it wins.
+///
+/// Counts kStoreHedges and kStoreHedgesWon.
+///
+/// Threads: any. Lifetime: see Store; destruction waits for cancelled
+///           duplicates. `metrics` may be null, or else outlives the store.
+class HedgedStore final : public StoreWrapper {
+ public:
+  HedgedStore(std::unique_ptr<Store> inner, std::function<bool()> is_throttled,
+              Metrics* metrics);
+  ~HedgedStore() override;
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+
+ private:
+  struct Flight;
+  using FlightRef = std::shared_ptr<Flight>;
+  using Flights = std::list<FlightRef>;
+
+  void first_ended(const FlightRef& flight, Result<void> result);
+  void second_ended(const FlightRef& flight, Result<void> result);
+  void hedge(const FlightRef& flight);
+  void look();
+  void look_again() LEAT_REQUIRES(mutex_);
+  Flights late() LEAT_REQUIRES(mutex_);
+  void land(bool is_good);
+  static std::size_t size_class(std::size_t size_bytes);
+  /// The age at which a read is late; the longest time if that is unknown.
+  static Nanoseconds patience_with(const UsualTime& usual);
+
+  static constexpr std::size_t kSizes = 4;
+
+  const std::function<bool()> is_throttled_;
+  Metrics* const metrics_;
+  const SteadyClock clock_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::array<UsualTime, kSizes> usual_ LEAT_GUARDED_BY(mutex_);
+  Flights flights_ LEAT_GUARDED_BY(mutex_);  // The oldest first.
+  double allowed_ LEAT_GUARDED_BY(mutex_) = 1;
+  std::size_t duplicates_ LEAT_GUARDED_BY(mutex_) = 0;
+  bool is_ending_ LEAT_GUARDED_BY(mutex_) = false;
+  bool will_look_ LEAT_GUARDED_BY(mutex_) = false;
+  TimerQueue timers_;  // Last: its thread ends before the rest dies.
+};
+
+}  // namespace leat

@@ -1,0 +1,63 @@
+// A store that sends no more requests than the service takes.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "leat/base/clock.h"
+#include "leat/metrics/metrics.h"
+#include "leat/store/layers/read_queue.h"
+#include "leat/store/layers/request_pace.h"
+#include "leat/store/store_wrapper.h"
+
+namespace leat {
+
+/// Sends reads at once, until the inner store answers kThrottled too often:
+/// then at the rate that RequestPace finds, and keeps the others: see
+/// ReadQueue. The observer of a read that had to wait is told so.
+///
+/// Counts each request that it sends: kStoreReads, kStoreReadBytes,
+/// kStoreReadErrors, kStoreThrottled, kStoreInFlight, kStoreReadNanoseconds,
+/// kStoreLists. Lists, writes and stats are not held back.
+///
+/// Threads: any. Lifetime: see Store; aborts if destroyed with reads waiting.
+///           `metrics` may be null, or else outlives the store.
+class PacedStore final : public StoreWrapper {
+ public:
+  PacedStore(std::unique_ptr<Store> inner, Metrics* metrics);
+
+  /// Nullopt: the service has not asked for fewer requests.
+  std::optional<double> requests_per_second() const {
+    return pace_.requests_per_second();
+  }
+  /// The pace has held requests back within the last second.
+  bool holds() const { return pace_.holds(clock_.now()); }
+
+  void read(ReadRequest request, std::stop_token stop, ReadDone done) override;
+  Result<ListPage> list(const ListRequest& request,
+                        std::stop_token stop) override;
+
+ private:
+  struct Turns final : Gate {
+    explicit Turns(RequestPace& of) : pace(of) {}
+    TimePoint opens_at(TimePoint now) override { return pace.next_turn(now); }
+    void passed(const ReadRequest&, TimePoint now) override {
+      pace.take_turn(now);
+    }
+    RequestPace& pace;
+  };
+
+  void send(ReadQueue::Waiting read, TimePoint now);
+  void hear(std::uint64_t size_bytes, TimePoint sent, const ReadDone& done,
+            Result<void> result);
+  void count(std::uint64_t size_bytes, TimePoint sent, TimePoint now,
+             const Result<void>& result);
+
+  Metrics* const metrics_;
+  const SteadyClock clock_;
+  RequestPace pace_;
+  Turns turns_{pace_};
+  ReadQueue queue_;
+};
+
+}  // namespace leat
