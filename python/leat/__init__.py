@@ -8,14 +8,12 @@
             ...
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from leat import _log as _log  # From here on the engine speaks through logging.
-from leat import errors, ops, testing, trace
+from leat import errors
 from leat._native import __version__
-from leat._buckets import SizeBuckets
-from leat._cache import Cache
-from leat._dataset import Dataset
 from leat.errors import (
     Cancelled,
     Corrupt,
@@ -29,10 +27,16 @@ from leat.errors import (
     Throttled,
     Unavailable,
 )
-from leat._loader import Loader
-from leat._ragged import Ragged
-from leat._shuffle import Shuffle, WeightedSampler
-from leat._storage import StorageOptions
+
+if TYPE_CHECKING:
+    from leat import ops, testing, trace
+    from leat._buckets import SizeBuckets
+    from leat._cache import Cache
+    from leat._dataset import Dataset
+    from leat._loader import Loader
+    from leat._ragged import Ragged
+    from leat._shuffle import Shuffle, WeightedSampler
+    from leat._storage import StorageOptions
 
 __all__ = [
     "Cache",
@@ -61,16 +65,32 @@ __all__ = [
     "trace",
 ]
 
-for _public in (
-    Cache, Dataset, Loader, Ragged, Shuffle, SizeBuckets, StorageOptions, WeightedSampler,
-):
-    _public.__module__ = "leat"  # As it is imported: in help(), reports and pickles.
+# The rest is imported when it is first asked for, and NumPy with it: `import leat` alone
+# takes milliseconds. leat.torch imports torch, which Leat itself does not need;
+# leat.research is for benches.
+_MODULES = ("ops", "research", "testing", "torch", "trace")
+_PLACES = {
+    "Cache": "_cache",
+    "Dataset": "_dataset",
+    "Loader": "_loader",
+    "Ragged": "_ragged",
+    "Shuffle": "_shuffle",
+    "SizeBuckets": "_buckets",
+    "StorageOptions": "_storage",
+    "WeightedSampler": "_shuffle",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # leat.torch imports torch, which Leat itself does not need; leat.research is for benches.
-    if name in ("research", "torch"):
-        import importlib
-
+    if name in _MODULES:
         return importlib.import_module(f"leat.{name}")
-    raise AttributeError(f"module 'leat' has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'leat' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"leat.{_PLACES[name]}"), name)
+    found.__module__ = "leat"  # As it is imported: in help(), reports and pickles.
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

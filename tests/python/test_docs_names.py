@@ -54,7 +54,8 @@ def public_things() -> dict[str, object]:
     """Every public callable by the names that pages call it by."""
     things: dict[str, object] = {}
     for prefix, module in public_modules():
-        for name, thing in vars(module).items():
+        for name in dir(module):
+            thing = getattr(module, name)
             if name[0] == "_" or not callable(thing) or not getattr(thing, "__module__", "").startswith("leat"):
                 continue
             things[prefix + name] = thing

@@ -8,6 +8,7 @@ import math
 import pathlib
 import pydoc
 import re
+import subprocess
 import sys
 
 import pytest
@@ -141,3 +142,35 @@ def test_the_installed_headers_are_those_that_leat_h_includes():
 
     assert len(listed) <= 15
     assert set(listed) == includes_of("leat.h", set())
+
+
+def modules_after(program: str) -> set[str]:
+    program += "\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_leat_imports_nothing_heavy():
+    """As long as nothing is asked of it, in milliseconds."""
+    found = modules_after("import leat")
+    heavy = {"numpy", "torch", "multiprocessing", "subprocess", "urllib", "http", "email", "ssl", "socket", "json",
+             "inspect", "dataclasses", "importlib.metadata", "concurrent", "asyncio", "ctypes"}  # fmt: skip
+    assert found & heavy == set()
+    assert {name for name in found if name.startswith("leat")} == {"leat", "leat._log", "leat._native", "leat.errors"}
+
+
+def test_a_loader_needs_numpy_and_nothing_that_it_does_not_use():
+    found = modules_after("import leat\nleat.Loader, leat.Dataset, leat.ops, leat.Cache")
+    assert "numpy" in found
+    unused = {"torch", "numpy.testing", "multiprocessing", "importlib.metadata", "http", "email", "ssl", "asyncio",
+              "leat.testing", "leat.torch", "leat.research", "pyarrow", "pandas"}  # fmt: skip
+    assert found & unused == set()
+
+
+def test_names_that_come_late_are_there():
+    assert set(leat.__all__) <= set(dir(leat))
+    assert all(getattr(leat, name) is not None for name in leat.__all__)
+    for name in leat._PLACES:
+        assert getattr(leat, name).__module__ == "leat"
+    with pytest.raises(AttributeError, match="module 'leat' has no attribute 'Loder'"):
+        leat.Loder
