@@ -78,6 +78,10 @@ class JobStore:
     def __init__(self, store: Any) -> None:
         self._store: Any | None = store
 
+    @property
+    def is_there(self) -> bool:
+        return self._store is not None
+
     def ask(self, call: Any) -> Any:
         """Returns the result of the store's ``call``; None once the store
         is gone."""
@@ -85,9 +89,8 @@ class JobStore:
             return None
         try:
             return call(self._store)
-        # The last error: a kind of torch's stores lacks the method that is
-        # called.
-        except (RuntimeError, ValueError, NotImplementedError):
+        # The last two: a kind of torch's stores lacks the method that is called.
+        except (RuntimeError, ValueError, NotImplementedError, AttributeError):
             self._store = None
             return None
 

@@ -1,50 +1,64 @@
 """Which rank the others wait for, and why.
 
-The ranks of a job tell each other, through the store of torch.distributed, how long
-each of their steps waited for its batch and, if they watch a model, how long their
-own work took. Each writes a message for every 32 steps and waits for nobody; rank 0
-reads what is there. ``leat/profile/lateness.h`` says what follows from it.
+The ranks of a job tell each other (`leat._talk`) how long each of their steps waited for its
+batch and, if they watch a model, how long their own work took. Steps go in blocks of 32. A
+message has the last few blocks that all ranks below have told: rank 0 sees all ranks side by
+side. ``leat/profile/lateness.h`` says what follows from it.
+
+Messages stay small. If steps are so short that blocks end faster than messages go, a rank tells
+only each second, fourth, … block: ranks count in powers of two, so that they meet. If ranks are
+many, a message has sums of neighbouring steps: a block of all ranks has at most 4,096 values.
 """
 
 from __future__ import annotations
 
 import collections
-import json
-import threading
 import time
 from typing import Any
 
-from leat import _native
-from leat._agreement import JobStore
+from leat import _native, _talk
 
-STEPS = 32  # That are told at once.
-# An epoch that some rank has not written by then is given up.
-_MOST_UNREAD = 8
+STEPS = 32  # A block has so many.
+KEPT = 8
+"""Blocks of a message. A block that some rank has not told by then is given up."""
+VALUES = 4096
+"""A block of all ranks has at most so many."""
+_BLOCKS_A_ROUND = 2
+_LARGEST_STRIDE = 1 << 20
+_EPOCHS = 256
+"""The lateness of so many epochs is remembered."""
+_SECONDS_TO_SAY = 5.0
 
 
 class Lateness:
-    """Sends one rank's waits to the others; on rank 0 also reads theirs.
+    """One rank's waits, and on rank 0 those of all.
+
+    Threads: `step_begins`, `step_ended`, `epoch_begins`, `epoch_ended` and `watch` by the
+        training thread; `worst` by any; the others, a `Topic`'s, by that of the talk.
 
     Args:
         native: the engine's loader.
-        store: torch's, that all ranks share.
-        name: of this loader, the same on all ranks and of no other loader.
     """
 
-    def __init__(self, native: Any, store: Any, name: str) -> None:
+    name = "steps"
+    is_heard = False
+
+    def __init__(self, native: Any) -> None:
         self._native = native
-        self._store = JobStore(store)
-        self._name = name
         self._rank = native.rank
-        self._others = range(1, native.world_size)
+        self._world_size = native.world_size
         self._work: Any | None = None
         self._iteration = self._epoch = self._told = 0
         self._steps: list[Any] = []  # The work of each that has ended.
         self._began = 0.0
-        self._unsent: collections.deque[Any] = collections.deque()
-        self._unread: collections.deque[Any] = collections.deque()
+        self._ended: collections.deque[_Block] = collections.deque()  # To the talk's thread.
+        # The rest is the talk's.
+        self._own: dict[str, Any] = {}
+        self._joined: dict[str, Any] = {}
+        self._last: _Block | None = None  # That of the epoch which ended last.
+        self._unsaid: list[_Block] = []  # Last blocks of epochs that nothing was said of yet.
+        self._done: collections.deque[str] = collections.deque(maxlen=4 * KEPT)
         self._of_epoch: dict[int, Any] = {}
-        self._reading = threading.Lock()  # Another thread may ask.
 
     def watch(self, work: Any) -> None:
         """Makes ``work`` measure this rank's own work in each step from now on."""
@@ -65,81 +79,119 @@ class Lateness:
         """The program is about to request the next batch."""
         self._steps.append(self._work.end() if self._work is not None else None)
         if len(self._steps) >= STEPS:
-            self._tell()
-        elif self._unsent:
-            self._send()
+            self._end_block(is_last=False)
 
     def epoch_ended(self) -> None:
-        self._tell()
-        self._send(waits=True)
-        late = self.worst(self._epoch) if self._rank == 0 else None
-        if late is not None:
-            _native.log_info(
-                f"epoch {self._epoch}: the others wait for rank {late['rank']}: "
-                f"{late['cause']}, {late['fraction']:.0%} of the time".replace("%", " %")
-            )
+        self._end_block(is_last=True)
 
-    def worst(self, epoch: int) -> dict[str, Any] | None:
-        """The rank that the others waited for, as far as rank 0 knows; only on rank 0."""
-        self._read()
-        with self._reading:
-            lateness = self._of_epoch.get(epoch)
-            return None if lateness is None else lateness.worst()
-
-    def _tell(self) -> None:
+    def _end_block(self, is_last: bool) -> None:
         waits = self._native.take_waits()
         steps, self._steps = self._steps, []
         now = time.perf_counter()
         seconds, self._began = now - self._began, now
-        if not steps or len(waits) != len(steps):
-            return  # A step that failed, or one that was taken by another reader.
-        place = (self._iteration, self._epoch, self._told)
-        self._told += 1
-        self._unsent.append((place, seconds, waits, steps))
-        self._send()
+        number, self._told = self._told, self._told + 1
+        # Else a step failed, or another reader took one.
+        if len(waits) == len(steps) and (steps or is_last):
+            place = (self._iteration, self._epoch, number)
+            self._ended.append(_Block(place, is_last, seconds, waits, steps))
 
-    def _send(self, waits: bool = False) -> None:
-        while self._unsent:
-            place, seconds, step_waits, steps = self._unsent[0]
-            if not waits and steps[-1] is not None and not steps[-1].is_known():
-                return  # A device still works on it.
-            self._unsent.popleft()
-            own = [] if None in steps else [step.seconds() for step in steps]
-            told = {
-                "seconds": seconds,
-                "waits": [wait for wait, _ in step_waits],
-                "causes": [cause for _, cause in step_waits],
-                "own": own,
-            }
-            if self._rank == 0:
-                self._unread.append((place, told))
-                self._read()
-            else:
-                key = self._key(place, self._rank)
-                self._store.ask(lambda store: store.set(key, json.dumps(told)))
+    def worst(self, epoch: int) -> dict[str, Any] | None:
+        """The rank that the others waited for, as far as rank 0 knows; only on rank 0."""
+        lateness = self._of_epoch.get(epoch)
+        return None if lateness is None else lateness.worst()
 
-    def _read(self) -> None:
-        with self._reading:
-            self._read_locked()
+    def own(self) -> dict[str, Any]:
+        period = _talk.seconds_between_rounds(self._world_size)
+        while self._ended and self._ended[0].is_known():
+            block = self._ended.popleft()
+            if block.is_last:
+                self._last = block
+                if self._rank == 0:
+                    self._unsaid.append(block)
+            if block.is_last or block.number % block.stride(period) == 0:
+                self._own[block.place] = {str(self._rank): block.told(self._world_size)}
+        _keep_last(self._own, KEPT)
+        return self._own
 
-    def _read_locked(self) -> None:
-        for _ in range(len(self._unread)):
-            place, mine = self._unread.popleft()
-            keys = [self._key(place, rank) for rank in self._others]
-            if self._store.ask(lambda store: store.check(keys)):
-                said = [self._store.ask(lambda store: store.get(key)) for key in keys]
-                told = [json.loads(one or "{}") for one in said]
-                if all(told):
-                    lateness = self._of_epoch.setdefault(place[1], _native.Lateness())
-                    lateness.add([mine, *told])
-            elif len(self._unread) < _MOST_UNREAD:
-                self._unread.append((place, mine))
+    def join(self, told: list[dict[str, Any]]) -> dict[str, Any]:
+        self._joined = {
+            place: {rank: steps for part in told for rank, steps in part[place].items()}
+            for place in told[0]
+            if all(place in part for part in told)
+        }
+        return self._joined
+
+    def conclude(self, joined: dict[str, Any]) -> None:
+        for place, ranks in joined.items():
+            if place in self._done:
                 continue
-            for key in keys:
-                self._store.ask(lambda store: store.delete_key(key))
+            self._done.append(place)
+            epoch = int(place.split()[1])
+            lateness = self._of_epoch.setdefault(epoch, _native.Lateness())
+            lateness.add([ranks[str(rank)] for rank in range(self._world_size)])
+        _keep_last(self._of_epoch, _EPOCHS)
+        self._say_of_ended()
 
-    def _key(self, place: tuple[int, int, int], rank: int) -> str:
-        return f"leat/steps/{self._name}/{place[0]}/{place[2]}/{rank}"
+    def hear(self, concluded: Any) -> None:
+        raise AssertionError("rank 0 keeps what it concludes")
+
+    def awaits(self) -> bool:
+        return self._last is not None and self._last.place not in self._joined
+
+    def _say_of_ended(self) -> None:
+        unsaid, self._unsaid = self._unsaid, []
+        for block in unsaid:
+            if block.place not in self._done and time.perf_counter() - block.ended < _SECONDS_TO_SAY:
+                self._unsaid.append(block)
+            elif late := self.worst(block.epoch):
+                _native.log_info(
+                    f"epoch {block.epoch}: the others wait for rank {late['rank']}: "
+                    f"{late['cause']}, {late['fraction']:.0%} of the time".replace("%", " %")
+                )
+
+
+def _keep_last(kept: dict[Any, Any], count: int) -> None:
+    for key in list(kept)[:-count]:
+        del kept[key]
+
+
+class _Block:
+    """Steps of one rank that are told together."""
+
+    def __init__(
+        self, place: tuple[int, int, int], is_last: bool, seconds: float, waits: list[tuple[float, str]],
+        work: list[Any],
+    ) -> None:  # fmt: skip
+        self.place = " ".join(map(str, place))
+        _, self.epoch, self.number = place
+        self.is_last = is_last
+        self.ended = time.perf_counter()
+        self._seconds = seconds
+        self._waits = waits
+        self._work = work
+
+    def is_known(self) -> bool:
+        """Whether a device has done the steps; of the last one, which the end waits for, always."""
+        return self.is_last or self._work[-1] is None or self._work[-1].is_known()
+
+    def stride(self, period: float) -> int:
+        """One of so many such blocks is told: a power of two."""
+        stride = 1
+        while stride * self._seconds * _BLOCKS_A_ROUND < period and stride < _LARGEST_STRIDE:
+            stride *= 2
+        return stride
+
+    def told(self, world_size: int) -> dict[str, Any]:
+        """As `_native.Lateness` takes it; sums of steps where ranks are many."""
+        size = -(-STEPS // max(1, VALUES // world_size))
+        parts = [slice(begin, begin + size) for begin in range(0, len(self._waits), size)]
+        own = [] if None in self._work else [step.seconds() for step in self._work]
+        return {
+            "seconds": round(self._seconds, 6),
+            "waits": [round(sum(wait for wait, _ in self._waits[part]), 6) for part in parts],
+            "causes": [max(self._waits[part])[1] for part in parts],
+            "own": [round(sum(own[part]), 6) for part in parts] if own else [],
+        }
 
 
 class OwnWork:

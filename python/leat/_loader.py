@@ -23,6 +23,7 @@ from leat._ranks import check_place, pace_of, place_of
 from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
+from leat._talk import Talk, Topic
 from leat.errors import InvalidArgument
 from leat.ops import Op
 
@@ -179,9 +180,14 @@ class Loader:
             url, digest, self._native.dealing, self._order_in_words(), self._native.world_size
         )
         self._met = met
-        self._lateness = None if met is None else Lateness(self._native, *met)
-        self._pace = None if met is None else pace_of(self._native, *met)
+        self._lateness = None if met is None else Lateness(self._native)
+        self._pace = None if met is None else pace_of(self._native)
+        self._talk = None if met is None else Talk(*met, self.rank, self.world_size, self._topics())
         _alive.add(self)
+
+    def _topics(self) -> list[Topic]:
+        topics: list[Topic | None] = [self._lateness, self._pace]
+        return [topic for topic in topics if topic is not None]
 
     def _order_in_words(self) -> str:
         """The part of the order that has to be the same on all ranks."""
@@ -337,6 +343,8 @@ class Loader:
 
     def close(self) -> None:
         """Ends the threads and requests; twice does no harm. Batches stay valid."""
+        if talk := getattr(self, "_talk", None):
+            talk.close()
         self._native.close()
 
     def __enter__(self) -> Loader:
@@ -347,8 +355,8 @@ class Loader:
 
     def __del__(self) -> None:
         # Also runs when __init__ failed, before there is anything to close.
-        if native := getattr(self, "_native", None):
-            native.close()
+        if getattr(self, "_native", None):
+            self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -459,17 +467,17 @@ class _Iterator:
     def __next__(self) -> Batch:
         if self._is_done:  # For good, however the loader goes on.
             raise StopIteration
-        lateness = self._loader._lateness
-        if lateness is not None and self._has_begun:
+        lateness, talk = self._loader._lateness, self._loader._talk
+        if lateness is not None and talk is not None and self._has_begun:
             lateness.step_ended()
-            if self._loader._pace is not None:
-                self._loader._pace.step_ended()
+            talk.trained()
         place = self._loader._place()
         fields = self._loader._native.next(self._iteration)
         if fields is None:
             self._is_done = True
-            if lateness is not None:
+            if lateness is not None and talk is not None:
                 lateness.epoch_ended()
+                talk.epoch_ended()
             raise StopIteration
         batch = self._loader._to_batch(fields, place)
         self._has_begun = True

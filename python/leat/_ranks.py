@@ -51,7 +51,7 @@ def check_place(rank: int, world_size: int) -> None:
     )
 
 
-def pace_of(native: Any, store: Any, name: str) -> Pace | None:
+def pace_of(native: Any) -> Pace | None:
     """None if all ranks are on this node, or the launcher does not say who is."""
     try:
         launched_size, local_rank, local_size = _native.launched()
@@ -59,4 +59,4 @@ def pace_of(native: Any, store: Any, name: str) -> Pace | None:
         return None
     if launched_size != native.world_size or launched_size <= local_size:
         return None
-    return Pace(native, store, name, native.rank - local_rank)
+    return Pace(native, native.rank - local_rank)

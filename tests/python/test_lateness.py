@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import json
 import os
 import pathlib
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 import leat
-from leat import _lateness, _native
+from leat import _lateness, _native, _talk
 from fake_store import FakeStore
 from small_datasets import make_blobs
 
@@ -56,11 +60,13 @@ with leat.Loader(url, global_batch_size=16, shuffle=True, threads=4, max_in_flig
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    dist.barrier()  # Every rank has told its last steps.
     if rank == 0:
+        while loader.stats()[0]["late_rank"] is None:  # The test's alarm ends it.
+            time.sleep(0.01)
         print(json.dumps(loader.stats()[0]))
     else:
         assert "late_rank" not in loader.stats()[0]
+    dist.barrier()
 dist.destroy_process_group()
 exec(open(os.environ["WATCH"]).read())  # Whatever sitecustomize there is already.
 wait_for_gloo()
@@ -118,9 +124,9 @@ def test_the_slow_rank_and_what_slows_it_are_named(blobs, serve, cause, named):
 class Native:
     """A rank whose waits are said."""
 
-    def __init__(self, rank: int, wait: float, cause: str) -> None:
+    def __init__(self, rank: int, wait: float, cause: str, world_size: int = 2) -> None:
         self.rank = rank
-        self.world_size = 2
+        self.world_size = world_size
         self.steps = 0
         self._wait = (wait, cause)
 
@@ -129,57 +135,204 @@ class Native:
         return waits
 
 
-def step(rank: _lateness.Lateness) -> None:
-    rank._native.steps += 1
-    rank.step_begins()
-    rank.step_ended()
+class Rank:
+    """A rank without a thread: `round` is that of its talk."""
+
+    def __init__(self, store, rank: int, wait: float, world_size: int = 2) -> None:
+        self.lateness = _lateness.Lateness(Native(rank, wait, "decode", world_size))
+        self.talk = _talk.Talk(store, "1/url", rank, world_size, [self.lateness])
+        self.lateness.epoch_begins(1, 0)
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.lateness._native.steps += 1
+            self.lateness.step_begins()
+            self.lateness.step_ended()
 
 
-def two_ranks(store, waits=(0.0, 1000.0)) -> list[_lateness.Lateness]:
-    ranks = [
-        _lateness.Lateness(Native(rank, wait, "decode"), store, "1/url")
-        for rank, wait in enumerate(waits)
-    ]
-    for rank in ranks:
-        rank.epoch_begins(1, 0)
-    return ranks
+@pytest.fixture
+def by_hand(monkeypatch):
+    """No threads, and blocks as if each took seconds."""
+    monkeypatch.setattr(_talk.Talk, "_begin", lambda self: None)
+    monkeypatch.setattr(_lateness._Block, "stride", lambda self, period: 1)
 
 
-def test_rank_0_waits_for_nobody_and_reads_what_comes_later():
+def two_ranks(store, waits=(0.0, 1000.0)) -> list[Rank]:
+    return [Rank(store, rank, wait) for rank, wait in enumerate(waits)]
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_rank_0_waits_for_nobody_and_hears_what_comes_later():
     store = FakeStore()
     first, second = two_ranks(store)
-    for _ in range(2 * _lateness.STEPS):
-        step(first)
-    assert first.worst(0) is None
+    first.steps(2 * _lateness.STEPS)
+    first.talk.round()
+    assert first.lateness.worst(0) is None
 
-    for _ in range(2 * _lateness.STEPS):
-        step(second)
-    assert first.worst(0)["rank"] == 1
-    assert first.worst(0)["cause"] == "decode"
-    assert first.worst(1) is None
-    assert store.values == {}, "what was read is removed"
+    second.steps(2 * _lateness.STEPS)
+    for rank in (second, first):
+        rank.talk.round()
+    assert first.lateness.worst(0)["rank"] == 1
+    assert first.lateness.worst(0)["cause"] == "decode"
+    assert first.lateness.worst(1) is None
+    assert first.lateness._of_epoch[0].steps == 2 * _lateness.STEPS
+    for rank in (second, first) * 3:
+        rank.talk.round()
+    assert first.lateness._of_epoch[0].steps == 2 * _lateness.STEPS, "no block counts twice"
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_a_rank_that_never_tells_is_given_up():
     store = FakeStore()
     first, _ = two_ranks(store)
-    for _ in range(50 * _lateness.STEPS):
-        step(first)
-    assert len(first._unread) <= _lateness._MOST_UNREAD
+    for _ in range(50):
+        first.steps(_lateness.STEPS)
+        first.talk.round()
+        assert len(first.lateness.own()) <= _lateness.KEPT
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_the_steps_of_an_iterator_that_was_left_are_not_anothers():
     store = FakeStore()
-    first, second = two_ranks(store)
+    ranks = two_ranks(store)
+    for rank in reversed(ranks):
+        rank.steps(5)
+        rank.lateness.epoch_begins(2, 1)
+        rank.steps(3)
+        rank.lateness.epoch_ended()
+        rank.talk.round()
+    assert ranks[0].lateness.worst(0) is None
+    assert ranks[0].lateness._of_epoch[1].steps == 3
+
+
+@pytest.mark.usefixtures("by_hand")
+@pytest.mark.parametrize("steps", [_lateness.STEPS - 1, _lateness.STEPS, 2 * _lateness.STEPS + 5])
+def test_the_end_of_an_epoch_is_told_and_said_whatever_its_length(steps, monkeypatch):
+    said = []
+    monkeypatch.setattr(_native, "log_info", said.append)
+    store = FakeStore()
+    ranks = two_ranks(store)
+    for rank in ranks:
+        rank.steps(steps)
+        rank.lateness.epoch_ended()
+        rank.talk.round()
+        assert rank.lateness.awaits() is (rank is ranks[0])
+    ranks[0].talk.round()
+    assert not ranks[0].lateness.awaits()
+    assert ranks[0].lateness._of_epoch[0].steps == steps
+    (line,) = said
+    assert line.startswith("epoch 0: the others wait for rank 1: decode, ")
+
+
+class Counting(FakeStore):
+    """Counts the round trips of each rank, and the threads that make them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trips: collections.Counter[int] = collections.Counter()
+        self.threads: set[int] = set()
+
+    def of(self, rank: int) -> _OfRank:
+        return _OfRank(self, rank)
+
+
+class _OfRank:
+    def __init__(self, store: Counting, rank: int) -> None:
+        self._store = store
+        self._rank = rank
+
+    def __getattr__(self, name: str):
+        self._store.trips[self._rank] += 1
+        self._store.threads.add(threading.get_ident())
+        return getattr(self._store, name)
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_1024_ranks_talk_in_few_round_trips_and_the_store_stays_small():
+    size, slow = 1024, 777
+    store = Counting()
+    ranks = [Rank(store.of(rank), rank, 1.0 if rank == slow else 0.0, size) for rank in range(size)]
+
+    def a_round() -> int:
+        """The most round trips of a rank. Children come before their parents."""
+        store.trips.clear()
+        for rank in reversed(ranks):
+            rank.talk.round()
+        return max(store.trips.values())
+
+    kept = []
+    for _ in range(10):
+        for rank in ranks:
+            rank.steps(_lateness.STEPS)
+            rank.talk.trained()
+        assert threading.get_ident() not in store.threads, "training never asks the store"
+        most = in_thread(a_round)
+        assert most <= 3
+        kept.append((len(store.values), sum(map(len, store.values.values()))))
+    assert ranks[0].lateness.worst(0)["rank"] == slow
+    assert ranks[0].lateness._of_epoch[0].steps == 10 * _lateness.VALUES // size
+    assert kept[0][0] == size - 1, "one message a rank, but for rank 0"
+    assert {count for count, _ in kept} == {size - 1}
+    assert kept[-1][1] <= 1.01 * kept[_lateness.KEPT - 1][1]
+
+
+def in_thread(function):
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(function).result()
+
+
+def test_a_thread_of_its_own_talks_and_ends():
+    size = 20
+    store = Counting()
+    ranks = [Rank(store.of(rank), rank, 1.0 if rank == 19 else 0.0, size) for rank in range(size)]
+    for rank in ranks:
+        rank.steps(3)
+        rank.talk.trained()
+        rank.lateness.epoch_ended()
+        rank.talk.epoch_ended()
+    while ranks[0].lateness.worst(0) is None:  # The test's alarm ends it.
+        time.sleep(0.01)
+    assert ranks[0].lateness.worst(0)["rank"] == 19
+    assert threading.get_ident() not in store.threads
+    for rank in ranks:
+        rank.talk.close()
+        assert not rank.talk._thread.is_alive()
+
+
+def test_close_says_the_end_of_an_epoch_and_otherwise_asks_nothing():
+    store = Counting()
+    first, second = (Rank(store.of(rank), rank, float(rank)) for rank in range(2))
     for rank in (first, second):
-        for _ in range(5):
-            step(rank)
-        rank.epoch_begins(2, 1)
-        for _ in range(3):
-            step(rank)
-        rank.epoch_ended()
-    assert first.worst(0) is None
-    assert first._of_epoch[1].steps == 3
+        rank.talk._period = 1000.0
+        rank.talk.trained()
+    while not (store.trips[0] and store.trips[1]):
+        time.sleep(0.01)
+    time.sleep(0.1)  # Both have had their round.
+    for rank in (second, first):
+        rank.steps(3)
+        rank.lateness.epoch_ended()
+        rank.talk.epoch_ended()
+        rank.talk.close()
+    assert first.lateness.worst(0)["rank"] == 1
+
+    third = Rank(store.of(2), 0, 0.0)
+    third.talk._period = 1000.0
+    third.talk.epoch_ended()
+    while not store.trips[2]:
+        time.sleep(0.01)
+    time.sleep(0.1)  # It has had its round.
+    trips = store.trips[2]
+    third.talk.trained()
+    third.talk.close()
+    assert store.trips[2] == trips
+
+
+def test_of_short_blocks_some_are_told_and_ranks_agree_which():
+    def block(seconds: float) -> _lateness._Block:
+        return _lateness._Block((1, 0, 0), False, seconds, [], [])
+
+    assert [block(seconds).stride(1.0) for seconds in (10, 0.5, 0.3, 0.1, 0.001)] == [1, 1, 2, 8, 512]
+    assert block(0.5).stride(4.0) == 4
 
 
 class Gone(FakeStore):
@@ -190,13 +343,25 @@ class Gone(FakeStore):
         raise RuntimeError("Connection reset by peer")
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_training_goes_on_when_the_store_is_gone():
     ranks = two_ranks(Gone())
     for rank in ranks:
-        for _ in range(2 * _lateness.STEPS):
-            step(rank)
-        rank.epoch_ended()
-    assert ranks[0].worst(0) is None
+        rank.steps(2 * _lateness.STEPS)
+        rank.lateness.epoch_ended()
+        rank.talk._rounds()
+    assert ranks[0].lateness.worst(0) is None
+
+
+def test_a_message_that_is_none_ends_the_talk_alone(caplog):
+    store = FakeStore()
+    store.set("leat/talk/1/url/1", '{"steps": 7}')
+    first, _ = two_ranks(store)
+    first.steps(3)
+    first.lateness.epoch_ended()
+    first.talk.epoch_ended()
+    first.talk._thread.join()
+    assert "no longer tell each other" in caplog.text
 
 
 def test_what_a_rank_told_is_checked():

@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-from leat import _pace, _ranks
+from leat import _pace, _ranks, _talk
 from fake_store import FakeStore
 from small_datasets import make_blobs
 
@@ -50,57 +50,57 @@ class Native:
         self.heard = pace
 
 
-def ranks_of(store, *paces) -> list[_pace.Pace]:
-    """Two on each node."""
-    return [
-        _pace.Pace(Native(rank, len(paces), pace), store, "1/url", rank // 2)
-        for rank, pace in enumerate(paces)
-    ]
+class Rank:
+    """Without a thread. Two of them are on each node."""
+
+    def __init__(self, store, rank: int, world_size: int, pace) -> None:
+        self.native = Native(rank, world_size, pace)
+        self.talk = _talk.Talk(store, "1/url", rank, world_size, [_pace.Pace(self.native, rank // 2)])
 
 
-def run(ranks, monkeypatch, seconds: int) -> None:
-    for _ in range(seconds):
-        now = time.monotonic() + 2 * _pace.SECONDS
-        monkeypatch.setattr(time, "monotonic", lambda: now)
+def ranks_of(store, *paces) -> list[Rank]:
+    return [Rank(store, rank, len(paces), pace) for rank, pace in enumerate(paces)]
+
+
+def run(ranks, rounds: int) -> None:
+    for _ in range(rounds):
         for rank in ranks:
-            rank.step_ended()
+            rank.talk.round()
 
 
 def heard(rank):
-    return rank._native.heard
+    return rank.native.heard
 
 
-def test_every_node_hears_what_is_least_elsewhere(monkeypatch):
+@pytest.mark.parametrize("children", [1, 2, 16])
+def test_every_node_hears_what_is_least_elsewhere(monkeypatch, children):
+    monkeypatch.setattr(_talk, "CHILDREN", children)
     ranks = ranks_of(FakeStore(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30), (8, 7, 60), (8, 6, 60))
-    run(ranks, monkeypatch, 2)
+    run(ranks, 6)
 
     assert [heard(rank) for rank in ranks] == [(5, 4, 60)] * 2 + [(7, 6, 60)] * 2 + [(5, 4, 60)] * 2
 
-    ranks[2]._native.said = ranks[3]._native.said = (20, 10, 30)
-    run(ranks, monkeypatch, 3)
+    ranks[2].native.said = ranks[3].native.said = (20, 10, 30)
+    run(ranks, 6)
     assert heard(ranks[0]) == (8, 6, 60), "what has changed is told anew"
 
 
-def test_nothing_is_said_of_what_is_not_known(monkeypatch):
+def test_the_least_of_all_is_that_of_any_parts():
+    paces = [{"node": i // 3, "pace": ((i * 7) % 11 + 1, (i * 5) % 13 + 1, i)} for i in range(30)]
+    paces[4]["pace"] = None
+    for size in (1, 2, 5, 17):
+        parts = [_pace.least(paces[i : i + size]) for i in range(0, 30, size)]
+        assert _pace.joined(parts) == _pace.least(paces)
+
+
+def test_nothing_is_said_of_what_is_not_known():
     store = FakeStore()
     ranks = ranks_of(store, (9, 8, 50), (7, 8, 40), None, None)
-    run(ranks[:3], monkeypatch, 2)
+    run(ranks[:3], 2)
     assert all(heard(rank) is None for rank in ranks), "one has said nothing at all"
-    run(ranks, monkeypatch, 2)
+    run(ranks, 2)
     assert heard(ranks[0]) is None and heard(ranks[1]) is None, "nothing is known elsewhere"
     assert heard(ranks[2]) == (7, 8, 50)
-
-
-def test_the_store_is_asked_once_a_second(monkeypatch):
-    ranks = ranks_of(FakeStore(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    asked = []
-    for rank in ranks:
-        monkeypatch.setattr(rank._store, "ask", lambda call, rank=rank: asked.append(rank))
-        for _ in range(100):
-            rank.step_ended()
-    assert len(asked) <= 4 * 3
 
 
 class Gone(FakeStore):
@@ -108,9 +108,9 @@ class Gone(FakeStore):
         raise RuntimeError("Connection reset by peer")
 
 
-def test_training_goes_on_when_the_store_is_gone(monkeypatch):
+def test_training_goes_on_when_the_store_is_gone():
     ranks = ranks_of(Gone(), (9, 8, 50), (7, 8, 40), (5, 4, 30), (6, 4, 30))
-    run(ranks, monkeypatch, 3)
+    run(ranks, 3)
     assert all(heard(rank) is None for rank in ranks)
 
 
@@ -118,7 +118,7 @@ def test_training_goes_on_when_the_store_is_gone(monkeypatch):
 def test_only_ranks_whose_launcher_says_who_shares_a_node_have_a_pace(monkeypatch, launched, has_pace):
     monkeypatch.setattr(_ranks._native, "launched", lambda: launched)  # All ranks, and those of this node.
 
-    assert (_ranks.pace_of(Native(0, 4, None), FakeStore(), "x") is not None) == has_pace
+    assert (_ranks.pace_of(Native(0, 4, None)) is not None) == has_pace
 
 
 def free_port() -> int:
