@@ -141,7 +141,9 @@ def add_note(raised: BaseException, message: str) -> None:
     if hasattr(raised, "add_note"):  # Python 3.11 and later.
         raised.add_note(f"leat: {message}")
     else:
-        raised.__cause__ = Error(message)
+        place = Error(message)
+        place.__cause__ = raised.__cause__
+        raised.__cause__ = place
 
 
 def split_samples(batch: Any) -> list[Any]:

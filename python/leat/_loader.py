@@ -24,6 +24,7 @@ from leat._say import Introduction, classes_met, shown
 from leat._shuffle import DropLast, Order, Sampler, Shuffled, order_of
 from leat._storage import StorageOptions, checked_storage, native_storage
 from leat._talk import Talk, Topic
+from leat._workers import FunctionWorkers
 from leat.errors import InvalidArgument
 from leat.ops import Op
 
@@ -132,6 +133,7 @@ class Loader:
         self._sampled = None
         if order.sampler is not None and not isinstance(order.sampler, _order.Told):
             self._sampled = _order.Sampled(order.sampler)
+        self._workers = FunctionWorkers(self._delivery.ops)
         self._options = {
             **_USUAL,
             **_order_options(order, self._dataset),
@@ -141,7 +143,7 @@ class Loader:
             "locality": locality_of(cache),
             "epochs": None if epochs is None else count("epochs", epochs),
             "ops": _ops.specs_to_json(self._delivery.ops),
-            "functions": _ops.functions_of(self._delivery.ops),
+            "functions": self._workers.functions,
             "fields": self._delivery.fields,
             "ids": ids,
             "collates": self._delivery.collates,
@@ -342,10 +344,11 @@ class Loader:
         return json.loads(self._native.ledger())
 
     def close(self) -> None:
-        """Ends the threads and requests; twice does no harm. Batches stay valid."""
+        """Ends threads, processes and requests; twice does no harm. Batches stay valid."""
         if talk := getattr(self, "_talk", None):
             talk.close()
         self._native.close()
+        self._workers.close()
 
     def __enter__(self) -> Loader:
         return self

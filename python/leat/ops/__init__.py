@@ -45,7 +45,7 @@ from leat.ops._augment import (
     RandomErasing,
     TrivialAugmentWide,
 )
-from leat.ops._chain import Chain, functions_of, listed, specs_to_json
+from leat.ops._chain import Chain, listed, specs_to_json
 from leat.ops._colour import (
     ColorJitter,
     GaussianBlur,
@@ -138,6 +138,5 @@ __all__ = [
     "Resize",
     "TenCrop",
     "TrivialAugmentWide",
-    "functions_of",
     "specs_to_json",
 ]

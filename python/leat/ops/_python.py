@@ -10,7 +10,7 @@ from leat.ops._op import Op, fail, independent_or_none
 
 
 class Python(Op):
-    """Calls a function of yours in the threads that decode.
+    """Calls a function of yours in the threads that decode, or in worker processes.
 
         def augment(image, rng):            # (H, W, 3) uint8, as DecodeImage gives it
             return albumentation(image=image)["image"]
@@ -41,10 +41,13 @@ class Python(Op):
     in the same way before each call, and runs such functions one after another. So threads,
     world size and resume change no draw.
 
-    **Threads.** Several threads call the function at once, each with another sample. While
-    it runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and torch release
-    the GIL in most of their work. If the Python code alone takes longer than the training
-    step, use processes: see `leat.torch.DataLoader`.
+    **Threads and processes.** Several threads call the function at once, each with another
+    sample. While it runs Python code they take turns (the GIL); NumPy, Pillow, OpenCV and
+    torch release the GIL in most of their work. A loader measures this: if calls of a
+    millisecond or more take turns, it calls the function in worker processes from then on,
+    and says so. Values, draws, order and exceptions are the same. Each process has a copy of
+    the function, so that what a call changes, another process does not see: a function that
+    counts or collects needs ``workers="threads"``.
 
     **Errors.** `next()` raises the function's exception, with its traceback and a
     note that names the sample.
@@ -60,6 +63,9 @@ class Python(Op):
         ragged: the first dimension may differ from sample to sample: `leat.Ragged`;
             of several fields, of each. One that is a `leat.Ragged` before stays so.
         global_rng: it draws from the process's own generators.
+        workers: ``"auto"``; or ``"threads"`` or ``"processes"``, without measuring. A function
+            that cannot be pickled stays in threads, and the log says why. A `leat.ops.Chain`
+            calls it in the thread that asks.
         independent: it may draw apart from other fields of the sample, such as noise for
             the image alone. Two functions that draw, one for the image and one for its
             mask, raise without it: give one function both, with ``fields=``.
@@ -78,6 +84,7 @@ class Python(Op):
         ragged: bool = False,
         global_rng: bool = False,
         independent: bool = False,
+        workers: str = "auto",
     ) -> None:
         if isinstance(fields, str) or not all(isinstance(name, str) for name in fields):
             fail(self, f"fields={fields!r} must be a tuple of names")
@@ -95,12 +102,14 @@ class Python(Op):
         }  # fmt: skip
         super().__init__({k: v for k, v in params.items() if v is not None}, field, to)
         self._choice("per", per, ("sample", "batch"))
-        if per == "batch" and (ragged or to is not None):
-            fail(self, 'ragged= and to= are for per="sample"')
+        self._choice("workers", workers, ("auto", "threads", "processes"))
+        if per == "batch" and (ragged or to is not None or workers != "auto"):
+            fail(self, 'ragged=, to= and workers= are for per="sample"')
         self.function = function
         self.fields = tuple(fields)
         self.per = per
         self.global_rng = global_rng
+        self.workers = workers
 
     @property
     def draws_alone(self) -> bool:
@@ -114,8 +123,8 @@ class Python(Op):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Python):
             return NotImplemented
-        mine = (self.function, self.per, self.global_rng, self.to_spec())
-        return mine == (other.function, other.per, other.global_rng, other.to_spec())
+        mine = (self.function, self.per, self.global_rng, self.workers, self.to_spec())
+        return mine == (other.function, other.per, other.global_rng, other.workers, other.to_spec())
 
     def __hash__(self) -> int:
         return hash((self.function, self.per))

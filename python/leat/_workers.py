@@ -1,0 +1,310 @@
+"""Functions of samples run in the engine's threads, or in worker processes.
+
+With ``workers="auto"`` a loader finds out. First each call has the functions to itself, so
+that its cost is known; then threads call as they like. If calls that overlap get no more
+done than one after another, something makes them take turns, such as the interpreter's lock
+(GIL). The loader then tries processes, and keeps what gets more done. `Meter` and
+`turns_are_taken` decide, and know neither threads nor clocks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from leat import _functions
+from leat._processes import Processes, Shipped, obstacle
+from leat.ops import Op, Python
+
+_log = logging.getLogger("leat")
+
+COSTLY_SECONDS = 1e-3
+"""A cheaper call is not worth a message to another process."""
+GAIN = 1.3
+"""Threads that get so much more done than one do not take turns."""
+KEPT_GAIN = 1.15
+"""Processes that get so much more done than threads are kept."""
+CROWDED = 1.5
+"""Calls at a time, on average, from which on they can get in each other's way."""
+_CALLS_ALONE = 8
+_SECONDS_ALONE = 0.25
+_CALLS = 32
+_SECONDS = 0.1
+
+
+class Meter:
+    """Measures what overlapping calls achieve. The caller's lock guards it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.busy = 0.0
+        """Seconds in which at least one call ran."""
+        self._together = 0.0
+        self._done = 0.0
+        self._active = 0
+        self.most_active = 0
+        self._seen = 0.0
+
+    def begin(self, now: float) -> None:
+        self._pass(now)
+        self._active += 1
+        self.most_active = max(self.most_active, self._active)
+
+    def end(self, now: float, began: float, alone: float) -> None:
+        """A call has ended that takes ``alone`` seconds where no other runs."""
+        self._pass(now)
+        self._active -= 1
+        self.calls += 1
+        self._together += now - began
+        self._done += alone
+
+    def is_enough(self) -> bool:
+        return self.calls >= _CALLS and self.busy >= _SECONDS
+
+    @property
+    def at_a_time(self) -> float:
+        """How many calls ran at a time while any did."""
+        return self._together / self.busy if self.busy else 0.0
+
+    @property
+    def gain(self) -> float:
+        """Seconds of calls alone that were done in a second: what one after another does is 1."""
+        return self._done / self.busy if self.busy else 0.0
+
+    def _pass(self, now: float) -> None:
+        if self._active:
+            self.busy += now - self._seen
+        self._seen = now
+
+
+def turns_are_taken(meter: Meter) -> bool | None:
+    """Whether calls at a time get hardly more done than one after another; None while too few
+    overlap to say."""
+    if meter.at_a_time < CROWDED:
+        return None
+    return meter.gain < GAIN
+
+
+class FunctionWorkers:
+    """The functions of a loader's ops, as the engine calls them.
+
+    Threads:  any.
+    Lifetime: close() it after the engine, whose threads may be in a call.
+    """
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self._processes = Processes()
+        self._auto = Auto(self._processes)
+        self.functions = [
+            self._function(op, place)
+            for place, op in enumerate(ops)
+            if isinstance(op, Python) and op.per == "sample"
+        ]
+        """One for each op that calls a function for each sample, in their order."""
+
+    def close(self) -> None:
+        self._auto.close()
+        self._processes.close()
+
+    def _function(self, op: Python, place: int) -> Callable[..., Any]:
+        here = _functions.call_per_sample(op.function, place, op.global_rng, op.fields)
+        if op.workers == "threads":
+            return here
+        if op.workers == "auto":
+            return self._auto.watch(op, place, here)
+        shipped = ship(op, place)
+        if isinstance(shipped, str):
+            _log.warning("%s", f"{op!r} stays in threads: {shipped}")
+            return here
+        return lambda value, *numbers: self._processes.call(shipped, value, numbers)
+
+
+def ship(op: Python, place: int) -> Shipped | str:
+    """The op's function for processes, or why it cannot go there."""
+    if reason := obstacle():
+        return reason
+    try:
+        return Shipped(repr(op), place, op.function, op.global_rng, op.fields)
+    except Exception as error:
+        return (
+            f"it cannot be pickled for a process ({type(error).__name__}: {error}); a function that stands at "
+            "the top level of a module can"
+        )
+
+
+class _Watched:
+    """One function of `Auto`."""
+
+    def __init__(self, op: Python, place: int, here: Callable[..., Any]) -> None:
+        self.op = op
+        self.place = place
+        self.here = here
+        self.shipped: Shipped | None = None
+        self.calls_alone = 0
+        self.seconds_alone = 0.0
+
+    @property
+    def alone(self) -> float:
+        """Seconds of a call alone, without the first, which may load what it needs."""
+        return self.seconds_alone / max(1, self.calls_alone - 1)
+
+    def add_alone(self, seconds: float) -> None:
+        if self.calls_alone:
+            self.seconds_alone += seconds
+        self.calls_alone += 1
+
+
+class Auto:
+    """Moves functions to processes where threads get nothing more done.
+
+    Threads: any.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._functions: list[_Watched] = []
+        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
+        # Guarded by _lock.
+        self._is_closed = False
+        self._meter = Meter()
+        self._gain_of_threads = 0.0
+        # Changed under _lock, and read without it: a late change does no harm.
+        self._stage = "alone"
+        self._begun = 0.0
+
+    def watch(self, op: Python, place: int, here: Callable[..., Any]) -> Callable[..., Any]:
+        """The function as the engine calls it."""
+        has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
+        if not has_lock or len(os.sched_getaffinity(0)) == 1:
+            return here
+        watched = _Watched(op, place, here)
+        self._functions.append(watched)
+        return lambda value, *numbers: self._call(watched, value, numbers)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._stage = "settled"
+
+    def _call(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
+        stage = self._stage
+        if stage in ("together", "trial"):
+            return self._measured(watched, value, numbers)
+        if stage == "alone":
+            with self._one_at_a_time:
+                if self._stage == "alone":
+                    return self._alone(watched, value, numbers)
+        return self._run(watched, value, numbers)
+
+    def _run(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
+        shipped = watched.shipped
+        if shipped is not None:
+            return self._processes.call(shipped, value, numbers)
+        return watched.here(value, *numbers)
+
+    def _alone(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
+        begin = time.perf_counter()
+        self._begun = self._begun or begin
+        try:
+            return watched.here(value, *numbers)
+        finally:
+            now = time.perf_counter()
+            watched.add_alone(now - begin)
+            calls = sum(each.calls_alone for each in self._functions) / len(self._functions)
+            if calls >= _CALLS_ALONE or (calls >= 3 and now - self._begun > _SECONDS_ALONE):
+                is_costly = any(each.alone >= COSTLY_SECONDS for each in self._functions)
+                self._enter("together" if is_costly else "settled")
+
+    def _measured(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
+        begin = time.perf_counter()
+        with self._lock:
+            meter = self._meter
+            meter.begin(begin)
+        try:
+            return self._run(watched, value, numbers)
+        finally:
+            now = time.perf_counter()
+            with self._lock:
+                meter.end(now, begin, watched.alone)
+                is_enough = meter is self._meter and meter.is_enough()
+            if is_enough:
+                self._judge(meter)
+
+    def _judge(self, meter: Meter) -> None:
+        with self._lock:
+            if meter is not self._meter:  # Another thread was quicker.
+                return
+            self._meter = Meter()
+        if self._stage == "together":
+            self._judge_threads(meter)
+        elif self._stage == "trial":
+            self._judge_processes(meter)
+
+    def _judge_threads(self, meter: Meter) -> None:
+        takes_turns = turns_are_taken(meter)
+        if takes_turns is None:
+            return
+        self._enter("starting" if takes_turns else "settled")
+        if takes_turns:
+            self._gain_of_threads = meter.gain
+            # A thread of its own: training goes on while processes start.
+            threading.Thread(
+                target=self._start, args=(meter.most_active,), name="leat-workers", daemon=True
+            ).start()
+
+    def _start(self, count: int) -> None:
+        """Starts the processes, and tries them."""
+        moved = []
+        for watched in self._functions:
+            if watched.alone < COSTLY_SECONDS:
+                continue
+            shipped = ship(watched.op, watched.place)
+            if isinstance(shipped, str):
+                _log.info("%s", f"{_cost(watched)}, and threads take turns (the GIL); it stays in threads: {shipped}")
+            else:
+                moved.append((watched, shipped))
+        try:
+            if moved:
+                self._processes.start(count, [shipped for _, shipped in moved])
+        except Exception as error:
+            _log.info("%s", f"functions stay in threads, since processes do not start: {error}")
+            moved = []
+        for watched, shipped in moved:
+            watched.shipped = shipped
+        self._enter("trial" if moved else "settled")
+
+    def _judge_processes(self, meter: Meter) -> None:
+        moved = [watched for watched in self._functions if watched.shipped is not None]
+        # Calls that no longer pile up wait for something else now.
+        is_kept = meter.at_a_time < CROWDED or meter.gain >= KEPT_GAIN * self._gain_of_threads
+        if not is_kept:
+            for watched in moved:
+                watched.shipped = None
+        self._enter("settled")
+        for watched in moved:
+            if is_kept:
+                says = (
+                    f"{_cost(watched)}, and threads take turns (the GIL): worker processes call it from now on, "
+                    'each with a copy; workers="threads" keeps it in threads'
+                )
+            else:
+                says = f"{_cost(watched)}, and it stays in threads: worker processes were no faster"
+            _log.info("%s", says)
+        if not is_kept:
+            self._processes.close()
+
+    def _enter(self, stage: str) -> None:
+        with self._lock:
+            self._meter = Meter()
+            if not self._is_closed:
+                self._stage = stage
+
+
+def _cost(watched: _Watched) -> str:
+    return f"{watched.op!r} takes {1e3 * watched.alone:.1f} ms a call"
