@@ -306,7 +306,7 @@ class Loader:
             )
 
     def stats(self) -> list[dict[str, Any]]:
-        """The time of training and its waits by cause: a dict for each epoch."""
+        """The time of training and its waits by cause: a dict for each of the last 256 epochs."""
         epochs = [json.loads(epoch) for epoch in self._native.stats()]
         if self._lateness is not None and self.rank == 0:
             for epoch in epochs:

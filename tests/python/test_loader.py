@@ -18,7 +18,7 @@ import torch.distributed
 
 import leat
 from leat.ops import Cast, DecodeImage, Resize
-from small_datasets import CLASSES, encoded, make_pictures, pixels, run_python, write
+from small_datasets import CLASSES, encoded, make_blobs, make_pictures, pixels, run_python, write
 
 N = 60
 DECODE = [DecodeImage(layout="HWC")]
@@ -810,3 +810,13 @@ def test_each_epoch_says_what_it_waited_for(tmp_path):
     # Two samples take 60 ms, and training 20.
     assert "storage, window capped at 2 by max_in_flight=" in epoch["verdict"]
     assert epoch["late_with_full_window"] > epoch["late_batches"] / 2
+
+
+def test_stats_has_the_last_epochs_of_a_loader_that_runs_for_ever(tmp_path):
+    make_blobs(tmp_path, 2, 10)
+    with leat.Loader(tmp_path, batch_size=2, shuffle=False) as loader:
+        for _ in range(300):
+            list(loader)
+        epochs = [epoch["epoch"] for epoch in loader.stats()]
+        assert epochs == list(range(300 - 256, 300))
+        assert loader.stats()[-1]["samples"] == 2

@@ -54,7 +54,7 @@ void Account::begin_epoch(std::uint64_t epoch, TimePoint asked,
   begun_ = asked;
   threads_at_begin_ = threads;
   is_begun_ = true;
-  stats_.push_back({.epoch = epoch});
+  epochs_.begin(epoch);
   const TimePoint now = SteadyClock().now();
   count_wait(now, {Stall::kHandover, now - asked});
 }
@@ -68,12 +68,12 @@ void Account::leave_epoch() {
 
 void Account::tell_left_early() const {
   const MutexLock lock(mutex_);
-  if (!stats_.empty()) tell_substituted();
+  if (!epochs_.empty()) tell_substituted();
 }
 
 EpochStats Account::end_epoch(const RankLimits& limits, ThreadTimes threads) {
   const MutexLock lock(mutex_);
-  EpochStats& at = stats_.back();
+  EpochStats& at = epochs_.last();
   const TimePoint now = SteadyClock().now();
   end_training();
   delivered_at_.reset();
@@ -99,8 +99,8 @@ void Account::begin_wait(std::uint64_t window,
   is_late_ = is_late();
   const auto sent = metrics_.value(Metric::kStoreInFlight);
   is_window_full_ = sent >= static_cast<std::int64_t>(window);
-  if (!is_late_ || !is_begun_ || stats_.back().samples == 0) return;
-  EpochStats& at = stats_.back();
+  if (!is_late_ || !is_begun_ || epochs_.last().samples == 0) return;
+  EpochStats& at = epochs_.last();
   ++at.late_batches;
   if (is_window_full_) ++at.late_with_full_window;
 }
@@ -124,7 +124,7 @@ void Account::end_scan_wait() {
 void Account::set_requests(const RunRequests& requests, std::uint64_t ahead) {
   const MutexLock lock(mutex_);
   if (!is_begun_) return;
-  EpochStats& now = stats_.back();
+  EpochStats& now = epochs_.last();
   now.gets = requests.sent + requests.retried;
   now.retried = requests.retried;
   now.bytes_read = requests.bytes;
@@ -138,14 +138,14 @@ void Account::set_requests(const RunRequests& requests, std::uint64_t ahead) {
 
 void Account::set_lookahead(std::uint64_t samples) {
   const MutexLock lock(mutex_);
-  if (is_begun_) stats_.back().lookahead = samples;
+  if (is_begun_) epochs_.last().lookahead = samples;
 }
 
 /// Counts the wait in the running epoch, the last minute and the metrics.
 void Account::count_wait(TimePoint now, const StallTimes& times) {
   const Nanoseconds wait = times.total();
-  stats_.back().wait += wait;
-  stats_.back().stalls += times;
+  epochs_.last().wait += wait;
+  epochs_.last().stalls += times;
   rolling_.add(now, times, 0);
   metrics_.add(Metric::kPipelineStalledNanoseconds, wait.count());
 }
@@ -173,7 +173,7 @@ void Account::end_training() {
 std::optional<Account::Step> Account::deliver(const BatchWork& work) {
   const MutexLock lock(mutex_);
   const TimePoint now = SteadyClock().now();
-  EpochStats& at = stats_.back();
+  EpochStats& at = epochs_.last();
   const Interval wait{.begin = *waiting_since_, .end = now};
   const StallTimes times = blame(wait, work.last_times(), work.ready);
   StepWait waited;
@@ -205,7 +205,7 @@ std::optional<Account::Step> Account::deliver(const BatchWork& work) {
 }
 
 void Account::count_samples(const BatchWork& work) {
-  EpochStats& at = stats_.back();
+  EpochStats& at = epochs_.last();
   const auto samples = static_cast<std::int64_t>(work.batch.ids.size());
   at.samples += work.batch.ids.size();
   if (work.substituted != 0) tell_first_bad(work);
@@ -223,7 +223,7 @@ void Account::count_samples(const BatchWork& work) {
 /// Warns once an epoch that other samples replace bad ones; the end of the
 /// epoch reports how many.
 void Account::tell_first_bad(const BatchWork& work) const {
-  if (stats_.back().substituted != 0) return;
+  if (epochs_.last().substituted != 0) return;
   log_warning(
       fmt::format("epoch {}: {}: a good sample of the same batch comes in its "
                   "place, as of others of this epoch; its end says how many",
@@ -231,7 +231,7 @@ void Account::tell_first_bad(const BatchWork& work) const {
 }
 
 void Account::tell_substituted() const {
-  const EpochStats& at = stats_.back();
+  const EpochStats& at = epochs_.last();
   if (at.substituted == 0) return;
   log_warning(fmt::format(
       "epoch {}: {} of {} samples were bad, and others came twice in their "
@@ -241,7 +241,7 @@ void Account::tell_substituted() const {
 
 std::vector<EpochStats> Account::stats() const {
   const MutexLock lock(mutex_);
-  return stats_;
+  return epochs_.all();
 }
 
 RecentStalls Account::recent() const {
@@ -261,12 +261,7 @@ void Account::add_to(LoaderRates& rates) {
   rates.reads = reads_over_ = std::max(reads_over_, rates.reads);
   rates.training = training_;
   if (waiting_since_) rates.waiting = SteadyClock().now() - *waiting_since_;
-  for (const EpochStats& at : stats_) {
-    rates.samples += at.samples;
-    rates.wait += at.wait;
-    rates.stalls += at.stalls;
-  }
-  rates.epochs = stats_.size();
+  epochs_.add_to(rates);
 }
 
 }  // namespace leat

@@ -10,6 +10,7 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/mutex.h"
+#include "leat/engine/loader/kept_epochs.h"
 #include "leat/engine/loader/step_trace.h"
 #include "leat/engine/loader_rates.h"
 #include "leat/engine/loader_stats.h"
@@ -74,6 +75,7 @@ class Account {
   void set_requests(const RunRequests& requests, std::uint64_t ahead);
   void set_lookahead(std::uint64_t samples);
 
+  /// The last KeptEpochs::kMost epochs.
   std::vector<EpochStats> stats() const;
   RecentStalls recent() const;
   std::vector<StepWait> take_waits();
@@ -92,7 +94,7 @@ class Account {
   Metrics& metrics_;
   mutable Mutex mutex_;
   StepTrace trace_;
-  /// The last entry of `stats_` is of the running epoch.
+  /// The last of `epochs_` is the running epoch.
   bool is_begun_ LEAT_GUARDED_BY(mutex_) = false;
   TimePoint begun_ LEAT_GUARDED_BY(mutex_);
   ThreadTimes threads_at_begin_ LEAT_GUARDED_BY(mutex_);
@@ -103,7 +105,7 @@ class Account {
   /// When the last batch of this iteration was handed over.
   std::optional<TimePoint> delivered_at_ LEAT_GUARDED_BY(mutex_);
   Nanoseconds training_ LEAT_GUARDED_BY(mutex_){0};
-  std::vector<EpochStats> stats_ LEAT_GUARDED_BY(mutex_);
+  KeptEpochs epochs_ LEAT_GUARDED_BY(mutex_);
   std::deque<StepWait> waits_ LEAT_GUARDED_BY(mutex_);
   RollingStalls rolling_ LEAT_GUARDED_BY(mutex_){SteadyClock().now()};
   std::uint64_t reads_over_ LEAT_GUARDED_BY(mutex_) = 0;
