@@ -51,7 +51,7 @@ def find_peers(world_size: int | None, memory: str | None) -> list[str]:
     if local_rank == 0 or store is None:
         try:
             address = _LOOPBACK if world_size <= local_size else _own_address()
-            _server = _native.PeerServer(address, memory)
+            _server = _native.PeerServer(address, memory, world_size)
         except BaseException:
             if store is not None:  # Nobody is to wait for it.
                 _exchange(store, world_size, "")

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "leat/cache/memcached/server_process.h"
 #include "leat/runtime/launcher.h"
 #include "leat/runtime/limits.h"
+#include "leat/runtime/log.h"
 
 namespace py = pybind11;
 
@@ -42,12 +44,36 @@ std::uint64_t checked_memory(const std::string& memory) {
                   format_bytes(bytes), format_bytes(there)))));
 }
 
+/// For the loaders of so many ranks, each of which has one. memcached cannot
+/// have more than the files that it may open.
+std::uint32_t connections_for(std::uint32_t ranks) {
+  constexpr std::uint64_t kLeast = 1024;
+  constexpr std::uint64_t kLoadersARank = 4;
+  constexpr std::uint64_t kOtherFiles = 64;
+  const std::uint64_t wanted =
+      std::max(kLeast, kLoadersARank * ranks + kOtherFiles);
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) files.rlim_max = RLIM_INFINITY;
+  if (files.rlim_max < ranks + kOtherFiles) {
+    log_warning(fmt::format(
+        "peers=\"auto\": this node's memcached may open {} files (ulimit -Hn), "
+        "and {} ranks need a connection each: those that get none read from "
+        "the "
+        "bucket. Raise the limit to {}",
+        files.rlim_max, ranks, wanted));
+  }
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(wanted, files.rlim_max));
+}
+
 std::unique_ptr<ServerProcess> start_server(
-    const std::string& address, const std::optional<std::string>& memory) {
+    const std::string& address, const std::optional<std::string>& memory,
+    std::uint32_t ranks) {
   ServerProcessOptions options;
   options.address = address;
   options.memory_bytes = memory ? checked_memory(*memory) : default_memory();
   options.threads = std::min(4U, effective_limits().threads());
+  options.connections = connections_for(ranks);
   auto started = [&] {
     const py::gil_scoped_release unlocked;
     return ServerProcess::start(options, process_env());
@@ -65,7 +91,8 @@ std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> launched() {
 
 void bind_peers(py::module_& module) {
   py::class_<ServerProcess>(module, "PeerServer")
-      .def(py::init(&start_server), py::arg("address"), py::arg("memory"))
+      .def(py::init(&start_server), py::arg("address"), py::arg("memory"),
+           py::arg("ranks") = 1)
       .def_property_readonly("name", &ServerProcess::name)
       .def_property_readonly("pid", &ServerProcess::pid);
   module.def("launched", &launched);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -222,3 +223,27 @@ def test_says_what_is_wrong(data, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(leat.NotFound, match="apt install memcached"):
         leat.Loader(source, batch_size=1, shuffle=True, cache=leat.Cache(peers="auto"))
+
+
+def _arguments(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+
+
+@pytest.mark.parametrize(("ranks", "connections"), [(1, 1024), (240, 1024), (2000, 8064)])
+def test_a_server_has_a_connection_for_each_rank(ranks, connections):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    server = _native.PeerServer("127.0.0.1", "64MiB", ranks)
+    words = _arguments(server.pid)
+    assert words[words.index("-c") + 1] == str(min(connections, hard))
+
+
+def test_a_server_that_may_not_have_as_many_says_so():
+    script = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (600, 600))\n"
+        "from leat import _native\nserver = _native.PeerServer('127.0.0.1', '64MiB', 2000)\n"
+        "print(open(f'/proc/{server.pid}/cmdline').read().replace('\\0', ' '))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert " -c 600 " in done.stdout
+    assert "may open 600 files (ulimit -Hn), and 2000 ranks need a connection each" in done.stderr
+    assert "Raise the limit to 8064" in done.stderr

@@ -52,7 +52,8 @@ std::vector<std::string> arguments(const ServerProcessOptions& options) {
       // -1: any free port.
       "-p", options.port == 0 ? "-1" : std::to_string(options.port), "-m",
       std::to_string(options.memory_bytes >> 20), "-t",
-      std::to_string(std::max<std::uint32_t>(options.threads, 1)),
+      std::to_string(std::max<std::uint32_t>(options.threads, 1)), "-c",
+      std::to_string(options.connections),
       // Slab sizes closer together than by default (1.25): a value wastes a
       // twentieth of its chunk on average instead of a tenth.
       "-n", "480", "-f", "1.12"};
