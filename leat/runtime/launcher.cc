@@ -28,6 +28,9 @@ struct Variables {
   // The step that the launcher started this process in, if it also sets its
   // variables for processes that it did not start.
   std::string_view step = {};
+  // Other programs may set one of rank and world size alone: they count only
+  // together.
+  bool needs_both = false;
 };
 
 /// From here on Slurm numbers steps that srun did not start: a batch script,
@@ -39,6 +42,32 @@ constexpr std::array kLaunchers = {
               "LOCAL_WORLD_SIZE"},
     Variables{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    Variables{.launcher = "MVAPICH",
+              .rank = "MV2_COMM_WORLD_RANK",
+              .world_size = "MV2_COMM_WORLD_SIZE",
+              .local_rank = "MV2_COMM_WORLD_LOCAL_RANK",
+              .local_world_size = "MV2_COMM_WORLD_LOCAL_SIZE",
+              .needs_both = true},
+    Variables{.launcher = "Horovod",
+              .rank = "HOROVOD_RANK",
+              .world_size = "HOROVOD_SIZE",
+              .local_rank = "HOROVOD_LOCAL_RANK",
+              .local_world_size = "HOROVOD_LOCAL_SIZE",
+              .needs_both = true},
+    // MPICH and Intel MPI, and then Cray's, which count the node's processes by
+    // other words.
+    Variables{.launcher = "MPI",
+              .rank = "PMI_RANK",
+              .world_size = "PMI_SIZE",
+              .local_rank = "MPI_LOCALRANKID",
+              .local_world_size = "MPI_LOCALNRANKS",
+              .needs_both = true},
+    Variables{.launcher = "MPI",
+              .rank = "PMI_RANK",
+              .world_size = "PMI_SIZE",
+              .local_rank = "PMI_LOCAL_RANK",
+              .local_world_size = "PMI_LOCAL_SIZE",
+              .needs_both = true},
     Variables{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
               "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
               "SLURM_NODEID", "SLURM_STEP_ID"},
@@ -90,6 +119,80 @@ Result<std::optional<std::uint32_t>> read_local_size(const Variables& variables,
   return read_number(env, variables.local_world_size);
 }
 
+/// A batch script and the shell of salloc have a rank and the job's tasks too,
+/// but srun did not start them: they are no step of its. The others' variables
+/// come together or are mistaken.
+Result<bool> is_launched(const Variables& variables, const Env& env) {
+  const bool has_rank = env(variables.rank).has_value();
+  const bool has_size = env(variables.world_size).has_value();
+  if (variables.needs_both) return has_rank && has_size;
+  if (variables.step.empty()) return has_rank || has_size;
+  if (!has_rank) return false;
+  LEAT_TRY(const auto step, read_number(env, variables.step));
+  return step.has_value() && *step < kFirstReservedStep;
+}
+
+/// The number that a variable has; nullopt also where it is no number.
+std::optional<std::uint32_t> number_in(const Env& env, std::string_view name) {
+  const auto number = read_number(env, name);
+  return number ? *number : std::nullopt;
+}
+
+/// A launcher's word on the node of `rank`, if its ranks are these.
+std::optional<Rank> local_of(const Variables& variables, Rank rank,
+                             const Env& env) {
+  const auto is_launcher = is_launched(variables, env);
+  if (!is_launcher || !*is_launcher ||
+      number_in(env, variables.rank) != rank.rank ||
+      number_in(env, variables.world_size) != rank.world_size) {
+    return std::nullopt;
+  }
+  const auto size = read_local_size(variables, env);
+  if (!size || !*size) return std::nullopt;
+  const Rank local{number_in(env, variables.local_rank).value_or(0),
+                   std::min(**size, rank.world_size)};
+  return local.rank < local.world_size ? std::optional(local) : std::nullopt;
+}
+
+/// LOCAL_RANK in a job that says how many nodes it has, each with as many
+/// ranks, and these one after another.
+std::optional<Rank> local_by_nodes(Rank rank, const Env& env) {
+  const auto local_rank = number_in(env, "LOCAL_RANK");
+  if (!local_rank) return std::nullopt;
+  for (const std::string_view name :
+       {"GROUP_WORLD_SIZE", "NNODES", "SLURM_NNODES"}) {
+    const std::uint32_t nodes = number_in(env, name).value_or(0);
+    if (nodes == 0 || rank.world_size % nodes != 0) continue;
+    const std::uint32_t size = rank.world_size / nodes;
+    if (rank.rank % size == *local_rank) return Rank{*local_rank, size};
+  }
+  return std::nullopt;
+}
+
+/// All ranks meet at an address that no other node reaches.
+bool are_all_here(const Env& env) {
+  const std::string address = value_of(env, "MASTER_ADDR").value_or("");
+  return address == "localhost" || address == "::1" ||
+         address.starts_with("127.");
+}
+
+}  // namespace
+
+void place_on_node(Launch& launch, const Env& env) {
+  launch.local = {0, 1};
+  if (launch.rank.world_size < 2) return;
+  std::optional<Rank> local;
+  for (const Variables& variables : kLaunchers) {
+    if (!local) local = local_of(variables, launch.rank, env);
+  }
+  if (!local) local = local_by_nodes(launch.rank, env);
+  if (!local && are_all_here(env)) local = launch.rank;
+  launch.is_local_known = local.has_value();
+  if (local) launch.local = *local;
+}
+
+namespace {
+
 Result<Launch> read_from(const Variables& variables, const Env& env) {
   LEAT_TRY(const auto rank, read_number(env, variables.rank));
   LEAT_TRY(const auto world_size, read_number(env, variables.world_size));
@@ -113,24 +216,12 @@ Result<Launch> read_from(const Variables& variables, const Env& env) {
         fmt::format("{}={} is not below the {} processes of its node",
                     variables.local_rank, local_rank.value_or(0), *local_size));
   }
-  return Launch{.rank = {*rank, *world_size},
-                .local = {local_size.has_value() ? local_rank.value_or(0) : 0,
-                          local_world},
+  Launch launch{.rank = {*rank, *world_size},
+                .local = {local_rank.value_or(0), local_world},
                 .is_local_known = local_size.has_value(),
                 .launcher = variables.launcher};
-}
-
-/// A batch script and the shell of salloc have a rank and the job's tasks too,
-/// but srun did not start them: they are no step of its. The others' variables
-/// come together or are mistaken.
-Result<bool> is_launched(const Variables& variables, const Env& env) {
-  const bool has_rank = env(variables.rank).has_value();
-  if (variables.step.empty()) {
-    return has_rank || env(variables.world_size).has_value();
-  }
-  if (!has_rank) return false;
-  LEAT_TRY(const auto step, read_number(env, variables.step));
-  return step.has_value() && *step < kFirstReservedStep;
+  if (!local_size.has_value()) place_on_node(launch, env);
+  return launch;
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ LAUNCHERS = {
     "srun alone": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
     "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                  "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    "MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 }  # fmt: skip
 
 
@@ -103,6 +104,33 @@ def test_memory_is_the_nodes(blobs, monkeypatch, local_ranks):
         else:
             with pytest.raises(leat.ResourceExhausted, match="memory"):
                 next(iter(loader))
+
+
+def memory_is_shared_by_four(blobs) -> bool:
+    with leat.Loader(blobs, global_batch_size=64, shuffle=True, memory="1MiB", rank=3, world_size=4) as loader:
+        try:
+            next(iter(loader))
+        except leat.ResourceExhausted:
+            return True
+        return False
+
+
+@pytest.mark.parametrize(("said", "is_shared"), [
+    ({}, False),
+    ({"MASTER_ADDR": "127.0.0.1"}, True),
+    ({"MASTER_ADDR": "localhost"}, True),
+    ({"MASTER_ADDR": "10.0.0.1"}, False),
+    ({"LOCAL_RANK": "3", "NNODES": "1"}, True),
+    ({"LOCAL_RANK": "0", "NNODES": "4"}, False),
+    ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "3",
+      "SLURM_NTASKS_PER_NODE": "4"}, True),
+    ({"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "3", "PMI_LOCAL_SIZE": "4"}, True),
+    ({"PMI_RANK": "2", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "2", "PMI_LOCAL_SIZE": "4"}, True),
+])  # fmt: skip
+def test_a_rank_that_is_given_finds_its_node_by_other_words(blobs, monkeypatch, said, is_shared):
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert memory_is_shared_by_four(blobs) is is_shared
 
 
 def test_a_rank_that_dies_changes_nothing_for_the_others(blobs, serve):

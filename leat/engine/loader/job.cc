@@ -34,9 +34,11 @@ Tail tail_of(const LoaderOptions& options) {
 Result<Launch> launch_of(const LoaderOptions& options, const Env& env) {
   Result<Launch> launch = read_launch(env);
   if (!options.rank) return launch;
-  return Launch{.rank = *options.rank,
-                .local = launch ? launch->local : Launch{}.local,
-                .is_local_known = launch && launch->is_local_known};
+  Launch given{.rank = *options.rank,
+               .local = launch ? launch->local : Launch{}.local,
+               .is_local_known = launch && launch->is_local_known};
+  if (!given.is_local_known) place_on_node(given, env);
+  return given;
 }
 
 Shuffle shuffle_of(ShuffleChoice choice, Layout layout) {
