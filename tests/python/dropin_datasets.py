@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import threading
 import time
 
 import numpy as np
 import torch
+
+from worker_functions import busy
 
 
 def delay_of(index: int, most: float) -> float:
@@ -145,3 +148,17 @@ def none_left() -> bool:
         gc.collect()  # An error's traceback may hold the iterator in a cycle.
         time.sleep(0.005)
     return not fetchers()
+
+
+class Heavy(torch.utils.data.Dataset):
+    """Item i is (the process that fetched it, i), after 2 ms of Python."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        busy(2e-3)
+        return os.getpid(), int(index)

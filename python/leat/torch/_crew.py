@@ -135,17 +135,18 @@ class Crew:
         """
         begun = time.monotonic()
         while time.monotonic() - begun < _MOST_EXIT_SECONDS:
-            before, last = self._cpu_seconds(), time.monotonic()
+            before, last = self.cpu_seconds(), time.monotonic()
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join(max(0.0, last + _EXIT_SECONDS - time.monotonic()))
-            had = abs(self._cpu_seconds() - before)  # Less where one has ended.
+            had = abs(self.cpu_seconds() - before)  # Less where one has ended.
             alive = [thread for thread in self._threads if thread.is_alive()]
             is_computing = had >= _COMPUTING * _EXIT_SECONDS or any(map(_wants_a_core, alive))
             if not alive or not is_computing:
                 return
 
-    def _cpu_seconds(self) -> float:
+    def cpu_seconds(self) -> float:
+        """The CPU time of its threads that have not ended."""
         return sum(map(seconds_of, list(self._clocks)))
 
     def _start(self, count: int) -> None:

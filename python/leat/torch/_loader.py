@@ -20,6 +20,7 @@ from leat.torch._randomness import Habits
 from leat.torch._resume import InCaller
 from leat.torch._sampled import WINDOW, Place, Sampled
 from leat.torch._threads import Ahead, AtOnce
+from leat.torch._where import Where
 
 T = TypeVar("T")
 
@@ -42,8 +43,8 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     - ``num_workers=n``: the items of ``n * prefetch_factor`` batches at once, ahead
       of the training loop, and collated there. No process is started; the dataset is
       not copied; ``worker_init_fn`` runs once for each of the n, in a thread.
-    - ``multiprocessing_context=``: torch's own n worker processes. With ``threads=``
-      each fetches the items of its batch by so many threads.
+    - ``workers="processes"``, or ``multiprocessing_context=``: torch's own n worker
+      processes. With ``threads=`` each fetches the items of its batch by so many threads.
 
     Several threads call ``dataset[i]`` at a time, so it must allow that. torch's own
     iterators, with their processes, iterate an IterableDataset.
@@ -57,6 +58,10 @@ class DataLoader(torch.utils.data.DataLoader[T]):
     Args (besides torch's):
         threads: the largest number of items to fetch at a time, over all batches; None for
             64. 1 with ``num_workers=0`` works exactly as torch does.
+        workers: of ``num_workers=n``: ``"threads"``, ``"processes"`` (by forkserver), or
+            ``"auto"``: threads, and from an epoch on processes if the threads of the one
+            before took turns (the GIL) and training waited for them. Each process has a copy
+            of the dataset.
         engine: for a `leat.Dataset`, further arguments of `leat.Loader`, such as
             ``{"ops": [...], "fields": ("image", "label"), "batch": "tuple"}``.
 
@@ -94,6 +99,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         pin_memory_device: str = "",
         in_order: bool = True,
         threads: int | None = None,
+        workers: str = "threads",
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         later: dict[str, tuple[Any, Any]] = {
@@ -109,6 +115,13 @@ class DataLoader(torch.utils.data.DataLoader[T]):
             sampler = None
         if is_ours and sampler is None and batch_sampler is None:
             order = engines.Order(dataset)
+        if is_ours and workers != "threads":
+            raise InvalidArgument(
+                f'workers="{workers}" is for other datasets: the engine reads a leat.Dataset, and functions in '
+                'its chain take it: engine={"ops": [leat.ops.Python(fn, workers=…)]}'
+            )
+        if _wants_processes(workers, num_workers, multiprocessing_context):
+            multiprocessing_context = "forkserver"
         super().__init__(
             dataset,
             batch_size,
@@ -130,6 +143,7 @@ class DataLoader(torch.utils.data.DataLoader[T]):
         self.in_order = in_order
         self.threads = _checked_threads(threads)
         self._habits = Habits(are_accepted=threads is not None)
+        self._where = Where(self, workers)
         self._position: Position | None = None
         self._loaded_state: dict[str, Any] | None = None
         self._engine: leat.Loader | None = None
@@ -327,6 +341,19 @@ _ITERATED_BY_TORCH = tuple(
     for name in ("IterableDataset", "IterDataPipe", "MapDataPipe")
     if hasattr(torch.utils.data, name)
 )
+
+
+def _wants_processes(workers: str, num_workers: int, context: Any) -> bool:
+    """Whether `workers` chooses them; multiprocessing_context= may have."""
+    if workers not in ("threads", "processes", "auto"):
+        raise InvalidArgument(f'workers={workers!r}; it is "threads", "processes" or "auto"')
+    if workers != "threads" and num_workers == 0:
+        raise InvalidArgument(f'workers="{workers}" is for num_workers= of 1 or more: without workers nothing runs ahead')
+    if workers == "auto" and context is not None:
+        raise InvalidArgument(
+            'workers="auto" beside multiprocessing_context=, which chooses processes: leave out one of them'
+        )
+    return workers == "processes" and context is None
 
 
 def _checked_threads(threads: int | None) -> int | None:

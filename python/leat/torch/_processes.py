@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from typing import Any
 
 from torch.utils.data import dataloader as torchs
@@ -11,10 +12,31 @@ from leat.torch._batch import Batch, Source, fetches_whole_batches
 from leat.torch._crew import Crew
 from leat.torch._resume import InTurn
 from leat.torch._threads import preparation
+from leat.torch._where import Epoch
 
 
 class InProcesses(InTurn, torchs._MultiProcessingDataLoaderIter):
     """torch's own iterator over worker processes."""
+
+    def __init__(self, loader: Any) -> None:
+        self._where = loader._where
+        super().__init__(loader)
+        self._first = 0.0
+        self._batches = 0
+
+    def _next_data(self) -> Any:
+        try:
+            data = super()._next_data()
+        except StopIteration:
+            seconds = time.perf_counter() - self._first
+            self._where.saw(Epoch(self._batches, seconds))
+            raise
+        # Processes start until the first batch, which does not count.
+        if self._first:
+            self._batches += 1
+        else:
+            self._first = time.perf_counter()
+        return data
 
 
 class ItemsAtOnce:

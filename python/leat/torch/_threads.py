@@ -19,6 +19,7 @@ from leat.torch._cores import SHORT_SECONDS
 from leat.torch._crew import Crew
 from leat.torch._randomness import fingerprint
 from leat.torch._resume import Resumable
+from leat.torch._where import Epoch
 from leat.torch._workers import Workers
 
 # Quicker items are not worth a thread: they are fetched in turn.
@@ -236,6 +237,7 @@ class Ahead(_InThreads):
                 "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
             )
         self._in_order = loader.in_order
+        self._where = loader._where
         self._watched_waits = 0
         self._awaited: dict[int, Batch | None] = {}  # By number; None until finished.
         super().__init__(loader)
@@ -252,6 +254,8 @@ class Ahead(_InThreads):
         self._awaited = {}
         super()._reset(loader, first_iter)
         self._source = self._make_source()
+        self._begun, self._cpu = time.perf_counter(), self._crew.cpu_seconds()
+        self._waited, self._fetched, self._items = 0.0, 0, 0
         for _ in range(self._window):
             self._draw()
 
@@ -267,6 +271,7 @@ class Ahead(_InThreads):
     def _next_data(self) -> Any:
         if not self._awaited:
             self._position.is_over = True
+            self._where.saw(self._epoch())
             if not self._persistent_workers:
                 self.close()
             raise StopIteration
@@ -282,9 +287,23 @@ class Ahead(_InThreads):
             self._awaited[number] = arrived
         batch = self._awaited.pop(number)
         assert batch is not None
+        self._fetched += 1
+        self._items += batch.places
         self._draw()
         self._position.deliver(number)
         return batch.take()
+
+    def _epoch(self) -> Epoch:
+        return Epoch(
+            self._fetched, time.perf_counter() - self._begun, self._items, self._waited,
+            self._crew.cpu_seconds() - self._cpu, len(self._crew.threads()),
+        )  # fmt: skip
+
+    def _await(self) -> Batch:
+        begin = time.perf_counter()
+        batch = super()._await()
+        self._waited += time.perf_counter() - begin
+        return batch
 
     def _watched_await(self) -> Batch:
         """Waits; the first few times it also looks whether the threads draw."""
