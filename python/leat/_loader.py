@@ -133,7 +133,8 @@ class Loader:
         self._sampled = None
         if order.sampler is not None and not isinstance(order.sampler, _order.Told):
             self._sampled = _order.Sampled(order.sampler)
-        self._workers = FunctionWorkers(self._delivery.ops)
+        threads = count("threads", threads, at_least=1)
+        self._workers = FunctionWorkers(self._delivery.ops, threads)
         self._options = {
             **_USUAL,
             **_order_options(order, self._dataset),
@@ -151,7 +152,7 @@ class Loader:
             "trace": "" if trace is None else os.fspath(trace),
             "memory": None if memory is None else str(memory),
             "cache": options_of(cache, world_size),
-            "threads": count("threads", threads, at_least=1),
+            "threads": threads,
             "max_in_flight": count("max_in_flight", max_in_flight, at_least=1),
             "rank": None if rank is None else count("rank", rank, below=2**32),
             "world_size": None

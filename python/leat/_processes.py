@@ -1,7 +1,7 @@
 """Worker processes that call functions of the user's: Python on all cores.
 
 A thread of the engine that calls such a function takes a worker, puts the values into the
-memory that it shares with it (a memfd, which has no name and so leaves nothing behind),
+memory that it shares with it (a file without a name, which leaves nothing behind),
 sends a short message, and waits for the answer without the interpreter's lock. The worker
 calls the function with copies of its own, and puts the result into the same memory. So one
 of the two writes there at a time.
@@ -19,6 +19,7 @@ import pathlib
 import pickle
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -54,18 +55,20 @@ class Shipped:
 
 
 class Processes:
-    """The workers of one loader: as many as threads call at once.
+    """The workers of one loader: as many as threads call at once, within a limit.
 
-    Threads:  any.
+    Threads:  any. One that finds all workers busy waits for one.
     Lifetime: ends with close(). A forked child has no workers, and does not end its
               parent's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._pid = os.getpid()
-        self._lock = threading.Lock()
-        # Guarded by _lock.
+        self._changed = threading.Condition()
+        # Guarded by _changed.
         self._idle: list[_Worker] = []
+        self._count = 0  # The idle ones, those that are busy, and those that start.
         self._is_closed = False
 
     def call(self, shipped: Shipped, value: Any, numbers: tuple[int, ...]) -> Any:
@@ -76,69 +79,91 @@ class Processes:
         """
         worker = self._take(shipped)
         try:
-            made = worker.call(shipped, value, numbers)
+            return worker.call(shipped, value, numbers)
         except _DiedError as died:
-            worker.end()
             raise Error(died.says(shipped)) from None
-        except BaseException:
+        finally:
             self._give_back(worker)
-            raise
-        self._give_back(worker)
-        return made
 
     def start(self, count: int, functions: Sequence[Shipped]) -> None:
-        """Starts so many workers, which then have the functions.
+        """Starts so many workers, or as many as the limit lets, which then have the functions.
 
         Raises:
             Exception: any kind; a worker did not start, or does not find what a function needs.
         """
         workers: list[_Worker] = []
         try:
-            for _ in range(count):
-                workers.append(_Worker(functions[0]))
+            while len(workers) < min(count, self._limit) and self._may_start():
+                workers.append(self._started(functions[0]))
             for worker in workers:
                 worker.begin()
                 for shipped in functions:
                     worker.load(shipped)
         except BaseException as error:
             for worker in workers:
-                worker.end()
+                worker.close()
             if isinstance(error, _DiedError):
                 raise Error(error.says(functions[0])) from None
             raise
-        for worker in workers:
-            self._give_back(worker)
+        finally:
+            for worker in workers:
+                self._give_back(worker)
 
     def close(self) -> None:
         """Ends the workers, each after the call that it is at."""
         if os.getpid() != self._pid:
             return
-        with self._lock:
+        with self._changed:
             self._is_closed = True
             workers, self._idle = self._idle, []
+            self._count -= len(workers)
         for worker in workers:
             worker.close()
         for worker in workers:
             worker.end()
 
     def _take(self, shipped: Shipped) -> _Worker:
-        with self._lock:
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle or self._count < self._limit)
             if self._idle:
                 return self._idle.pop()
-        worker = _Worker(shipped)
+            self._count += 1
+        worker = self._started(shipped)
         try:
             worker.begin()
         except _DiedError as died:
-            worker.end()
+            self._give_back(worker)
             raise Error(died.says(shipped)) from None
         return worker
 
+    def _may_start(self) -> bool:
+        with self._changed:
+            if self._count >= self._limit or self._is_closed:
+                return False
+            self._count += 1
+            return True
+
+    def _started(self, shipped: Shipped) -> _Worker:
+        """A new worker, which `_count` has already."""
+        try:
+            return _Worker(shipped)
+        except BaseException:
+            self._has_ended()
+            raise
+
     def _give_back(self, worker: _Worker) -> None:
-        with self._lock:
+        with self._changed:
             if not self._is_closed and worker.is_usable:
                 self._idle.append(worker)
+                self._changed.notify()
                 return
         worker.end()
+        self._has_ended()
+
+    def _has_ended(self) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify()
 
 
 class _DiedError(Exception):
@@ -268,7 +293,11 @@ class Region:
 
     @classmethod
     def make(cls) -> Region:
-        return cls(os.memfd_create("leat-function", os.MFD_CLOEXEC))
+        if hasattr(os, "memfd_create"):
+            return cls(os.memfd_create("leat-function", os.MFD_CLOEXEC))
+        # A Python that was built for an old libc, such as conda's.
+        with tempfile.TemporaryFile(dir="/dev/shm") as file:
+            return cls(os.dup(file.fileno()))
 
     @classmethod
     def _of_parent(cls, fd: Any) -> Region:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ class Talk:
         self._hurries = threading.Event()
         self._is_urgent = False
         self._is_closed = False
+        self._pid = os.getpid()
 
     def trained(self) -> None:
         """A step has ended."""
@@ -102,6 +104,8 @@ class Talk:
 
     def close(self) -> None:
         """Ends the thread. The end of an epoch is still told, for a second at most."""
+        if os.getpid() != self._pid:  # A forked child has no such thread, and perhaps held locks.
+            return
         self._is_closed = True
         self._hurries.set()
         self._has_news.set()

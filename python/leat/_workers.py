@@ -2,8 +2,8 @@
 
 With ``workers="auto"`` a loader finds out. First each call has the functions to itself, so
 that its cost is known; then threads call as they like. If calls that overlap get no more
-done than one after another, something makes them take turns, such as the interpreter's lock
-(GIL). The loader then tries processes, and keeps what gets more done. `Meter` and
+done than one after another, or compute on one core together, something makes them take turns,
+such as the interpreter's lock (GIL). The loader then tries processes, and keeps what gets more done. `Meter` and
 `turns_are_taken` decide, and know neither threads nor clocks.
 """
 
@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leat import _functions
+from leat import _functions, _native
 from leat._processes import Processes, Shipped, obstacle
+from leat.errors import InvalidArgument
 from leat.ops import Op, Python
 
 _log = logging.getLogger("leat")
@@ -27,6 +28,9 @@ COSTLY_SECONDS = 1e-3
 """A cheaper call is not worth a message to another process."""
 GAIN = 1.3
 """Threads that get so much more done than one do not take turns."""
+ONE_CORE = (0.7, 1.3)
+"""Threads that take turns have about one core together, also on a machine so busy that their
+gain cannot be told."""
 KEPT_GAIN = 1.15
 """Processes that get so much more done than threads are kept."""
 CROWDED = 1.5
@@ -46,6 +50,7 @@ class Meter:
         """Seconds in which at least one call ran."""
         self._together = 0.0
         self._done = 0.0
+        self._cpu = 0.0
         self._active = 0
         self.most_active = 0
         self._seen = 0.0
@@ -55,13 +60,14 @@ class Meter:
         self._active += 1
         self.most_active = max(self.most_active, self._active)
 
-    def end(self, now: float, began: float, alone: float) -> None:
-        """A call has ended that takes ``alone`` seconds where no other runs."""
+    def end(self, now: float, began: float, alone: float, cpu: float) -> None:
+        """A call has ended that had ``cpu`` seconds of a core, and takes ``alone`` where no other runs."""
         self._pass(now)
         self._active -= 1
         self.calls += 1
         self._together += now - began
         self._done += alone
+        self._cpu += cpu
 
     def is_enough(self) -> bool:
         return self.calls >= _CALLS and self.busy >= _SECONDS
@@ -76,6 +82,10 @@ class Meter:
         """Seconds of calls alone that were done in a second: what one after another does is 1."""
         return self._done / self.busy if self.busy else 0.0
 
+    @property
+    def cores(self) -> float:
+        return self._cpu / self.busy if self.busy else 0.0
+
     def _pass(self, now: float) -> None:
         if self._active:
             self.busy += now - self._seen
@@ -87,18 +97,23 @@ def turns_are_taken(meter: Meter) -> bool | None:
     overlap to say."""
     if meter.at_a_time < CROWDED:
         return None
-    return meter.gain < GAIN
+    return meter.gain < GAIN or ONE_CORE[0] <= meter.cores < ONE_CORE[1]
 
 
 class FunctionWorkers:
     """The functions of a loader's ops, as the engine calls them.
 
     Threads:  any.
-    Lifetime: close() it after the engine, whose threads may be in a call.
+    Lifetime: close() it after the engine, whose threads may be in a call. In a forked child
+              that does nothing.
+
+    Args:
+        threads: the loader's, of all ranks of this node; 0 for as many as there are cores.
     """
 
-    def __init__(self, ops: Sequence[Op]) -> None:
-        self._processes = Processes()
+    def __init__(self, ops: Sequence[Op], threads: int) -> None:
+        self._pid = os.getpid()
+        self._processes = Processes(_most_workers(threads))
         self._auto = Auto(self._processes)
         self.functions = [
             self._function(op, place)
@@ -108,6 +123,8 @@ class FunctionWorkers:
         """One for each op that calls a function for each sample, in their order."""
 
     def close(self) -> None:
+        if os.getpid() != self._pid:  # A fork may hold locks that nobody releases.
+            return
         self._auto.close()
         self._processes.close()
 
@@ -122,6 +139,15 @@ class FunctionWorkers:
             _log.warning("%s", f"{op!r} stays in threads: {shipped}")
             return here
         return lambda value, *numbers: self._processes.call(shipped, value, numbers)
+
+
+def _most_workers(threads: int) -> int:
+    """So many can compute at a time. The engine may have more threads, for functions that wait."""
+    try:
+        _, _, local_ranks = _native.launched()
+    except InvalidArgument:  # Lightning says part of it.
+        local_ranks = 1
+    return max(1, (threads or _native.usable_cores()) // local_ranks)
 
 
 def ship(op: Python, place: int) -> Shipped | str:
@@ -146,16 +172,23 @@ class _Watched:
         self.here = here
         self.shipped: Shipped | None = None
         self.calls_alone = 0
-        self.seconds_alone = 0.0
+        self._seconds_alone = 0.0
+        self._cpu_alone = 0.0
 
     @property
     def alone(self) -> float:
         """Seconds of a call alone, without the first, which may load what it needs."""
-        return self.seconds_alone / max(1, self.calls_alone - 1)
+        return self._seconds_alone / max(1, self.calls_alone - 1)
 
-    def add_alone(self, seconds: float) -> None:
+    @property
+    def cost(self) -> float:
+        """Seconds of a core of such a call."""
+        return self._cpu_alone / max(1, self.calls_alone - 1)
+
+    def add_alone(self, seconds: float, cpu: float) -> None:
         if self.calls_alone:
-            self.seconds_alone += seconds
+            self._seconds_alone += seconds
+            self._cpu_alone += cpu
         self.calls_alone += 1
 
 
@@ -181,7 +214,7 @@ class Auto:
     def watch(self, op: Python, place: int, here: Callable[..., Any]) -> Callable[..., Any]:
         """The function as the engine calls it."""
         has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-        if not has_lock or len(os.sched_getaffinity(0)) == 1:
+        if not has_lock or _native.usable_cores() == 1:
             return here
         watched = _Watched(op, place, here)
         self._functions.append(watched)
@@ -209,20 +242,20 @@ class Auto:
         return watched.here(value, *numbers)
 
     def _alone(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.thread_time()
         self._begun = self._begun or begin
         try:
             return watched.here(value, *numbers)
         finally:
             now = time.perf_counter()
-            watched.add_alone(now - begin)
+            watched.add_alone(now - begin, time.thread_time() - cpu)
             calls = sum(each.calls_alone for each in self._functions) / len(self._functions)
             if calls >= _CALLS_ALONE or (calls >= 3 and now - self._begun > _SECONDS_ALONE):
-                is_costly = any(each.alone >= COSTLY_SECONDS for each in self._functions)
+                is_costly = any(each.cost >= COSTLY_SECONDS for each in self._functions)
                 self._enter("together" if is_costly else "settled")
 
     def _measured(self, watched: _Watched, value: Any, numbers: tuple[int, ...]) -> Any:
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.thread_time()
         with self._lock:
             meter = self._meter
             meter.begin(begin)
@@ -231,7 +264,7 @@ class Auto:
         finally:
             now = time.perf_counter()
             with self._lock:
-                meter.end(now, begin, watched.alone)
+                meter.end(now, begin, watched.alone, time.thread_time() - cpu)
                 is_enough = meter is self._meter and meter.is_enough()
             if is_enough:
                 self._judge(meter)
@@ -262,7 +295,7 @@ class Auto:
         """Starts the processes, and tries them."""
         moved = []
         for watched in self._functions:
-            if watched.alone < COSTLY_SECONDS:
+            if watched.cost < COSTLY_SECONDS:
                 continue
             shipped = ship(watched.op, watched.place)
             if isinstance(shipped, str):
@@ -307,4 +340,4 @@ class Auto:
 
 
 def _cost(watched: _Watched) -> str:
-    return f"{watched.op!r} takes {1e3 * watched.alone:.1f} ms a call"
+    return f"{watched.op!r} takes {1e3 * watched.cost:.1f} ms a call"

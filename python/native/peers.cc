@@ -96,6 +96,7 @@ void bind_peers(py::module_& module) {
       .def_property_readonly("name", &ServerProcess::name)
       .def_property_readonly("pid", &ServerProcess::pid);
   module.def("launched", &launched);
+  module.def("usable_cores", [] { return effective_limits().threads(); });
 }
 
 }  // namespace leat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import os
 import pathlib
@@ -210,7 +211,7 @@ def test_workers_end_with_a_parent_that_is_killed_in_the_middle_of_a_call(blobs,
 
 
 def test_ctrl_c_is_for_the_parent_alone():
-    processes = _processes.Processes()
+    processes = _processes.Processes(2)
     shipped = _workers.ship(in_processes(functions.place_of), 0)
     pid = int(processes.call(shipped, b"", (0, 0, 0)))
     os.kill(pid, signal.SIGINT)
@@ -218,15 +219,15 @@ def test_ctrl_c_is_for_the_parent_alone():
     processes.close()
 
 
-def meter(*calls: tuple[float, float], alone: float) -> _workers.Meter:
-    """A meter of calls, each from one moment to another."""
+def meter(*calls: tuple[float, float], alone: float, cpu: float = 0.0) -> _workers.Meter:
+    """A meter of calls, each from one moment to another, and each with so many seconds alone and of a core."""
     made = _workers.Meter()
     moments = sorted([(begin, 1, begin) for begin, _ in calls] + [(end, 0, begin) for begin, end in calls])
     for now, begins, began in moments:
         if begins:
             made.begin(now)
         else:
-            made.end(now, began, alone)
+            made.end(now, began, alone, cpu)
     return made
 
 
@@ -238,6 +239,13 @@ def test_calls_that_overlap_and_get_nothing_more_done_take_turns():
     free = meter(*[(i * 3, i * 3 + 3) for i in range(40)] * 2, alone=3)
     assert free.gain == pytest.approx(2)
     assert _workers.turns_are_taken(free) is False
+
+    busy = meter(*[(i * 6, i * 6 + 6) for i in range(40)] * 2, alone=6, cpu=3)  # Others made it slow alone, too.
+    assert busy.gain == pytest.approx(2) and busy.cores == pytest.approx(1)
+    assert _workers.turns_are_taken(busy) is True
+
+    waiting = meter(*[(i * 6, i * 6 + 6) for i in range(40)] * 2, alone=6, cpu=1)
+    assert _workers.turns_are_taken(waiting) is False
 
     few = meter(*[(i * 10, i * 10 + 3) for i in range(40)], alone=3)
     assert few.busy == pytest.approx(120) and few.at_a_time == pytest.approx(1)
@@ -258,17 +266,25 @@ def watched(blobs, function, caplog, epochs: int = 40) -> tuple[set[int], set[in
     return seen[0], seen[-1], [record.message for record in caplog.records if "ms a call" in record.message]
 
 
+@pytest.fixture
+def busy_machine(monkeypatch):
+    """The measurements are right on a machine however busy."""
+    monkeypatch.setattr(_workers, "GAIN", 1000.0)
+    monkeypatch.setattr(_workers, "CROWDED", 0.0)
+
+
+@pytest.mark.usefixtures("busy_machine")
 def test_auto_moves_what_holds_the_lock(blobs, caplog, monkeypatch):
-    monkeypatch.setattr(_workers, "KEPT_GAIN", 0.0)  # However busy this machine is.
+    monkeypatch.setattr(_workers, "KEPT_GAIN", 0.0)
     first, last, said = watched(blobs, functions.heavy, caplog)
 
     assert first == {os.getpid()} and os.getpid() not in last
     assert len(said) == 1 and "Python(heavy" in said[0] and 'workers="threads"' in said[0]
 
 
+@pytest.mark.usefixtures("busy_machine")
 def test_auto_goes_back_where_processes_are_no_faster(blobs, caplog, monkeypatch):
     monkeypatch.setattr(_workers, "KEPT_GAIN", 1000.0)
-    monkeypatch.setattr(_workers, "CROWDED", 0.0)
     first, last, said = watched(blobs, functions.heavy, caplog)
 
     assert first == last == {os.getpid()}
@@ -281,6 +297,7 @@ def test_auto_leaves_what_is_cheap_or_waits(blobs, caplog, function):
     assert first == last == {os.getpid()} and said == []
 
 
+@pytest.mark.usefixtures("busy_machine")
 def test_auto_says_once_what_it_cannot_move(blobs, caplog):
     first, last, said = watched(blobs, lambda data: functions.heavy(data), caplog)
 
@@ -288,7 +305,10 @@ def test_auto_says_once_what_it_cannot_move(blobs, caplog):
     assert len(said) == 1 and "cannot be pickled" in said[0]
 
 
-def test_a_region_grows_and_gives_copies():
+@pytest.mark.parametrize("has_memfd", [True, False])
+def test_a_region_grows_and_gives_copies(monkeypatch, has_memfd):
+    if not has_memfd:
+        monkeypatch.delattr(os, "memfd_create")
     region = _processes.Region.make()
     values = (b"abc", np.arange(7, dtype=np.int16), "text", b"", np.zeros((3, 0)), np.ones(1_000_000))
     for _ in range(2):
@@ -302,7 +322,7 @@ def test_a_region_grows_and_gives_copies():
 
 
 def test_a_forked_child_leaves_its_parents_workers_alone():
-    processes = _processes.Processes()
+    processes = _processes.Processes(2)
     op = in_processes(functions.place_of)
     shipped = _workers.ship(op, 0)
     pid = int(processes.call(shipped, b"", (0, 0, 0)))
@@ -316,8 +336,25 @@ def test_a_forked_child_leaves_its_parents_workers_alone():
     wait_until_gone([pid])
 
 
+def test_there_are_no_more_workers_than_can_compute_and_callers_wait_for_one():
+    processes = _processes.Processes(2)
+    shipped = _workers.ship(in_processes(functions.heavy), 0)
+    with concurrent.futures.ThreadPoolExecutor(6) as threads:
+        pids = list(threads.map(lambda _: int(processes.call(shipped, b"", (0, 0, 0))), range(30)))
+    assert len(set(pids)) == 2
+    processes.close()
+    wait_until_gone(pids)
+
+
+@pytest.mark.parametrize(("threads", "local_ranks", "expected"), [(8, 1, 8), (8, 4, 2), (1, 4, 1), (0, 1, 6), (0, 2, 3)])
+def test_ranks_of_a_node_share_the_workers(monkeypatch, threads, local_ranks, expected):
+    monkeypatch.setattr(_workers._native, "launched", lambda: (4, 0, local_ranks))
+    monkeypatch.setattr(_workers._native, "usable_cores", lambda: 6)
+    assert _workers._most_workers(threads) == expected
+
+
 def test_a_worker_that_died_between_two_calls_is_replaced():
-    processes = _processes.Processes()
+    processes = _processes.Processes(2)
     shipped = _workers.ship(in_processes(functions.place_of), 0)
     pid = int(processes.call(shipped, b"", (0, 0, 0)))
     os.kill(pid, signal.SIGKILL)

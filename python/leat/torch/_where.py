@@ -9,11 +9,11 @@ quicker of the two ways is kept.
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 from dataclasses import dataclass
 from typing import Any
 
+from leat import _native
 from leat._processes import obstacle
 from leat.torch._turns import has_lock
 
@@ -54,7 +54,7 @@ class Where:
 
     def __init__(self, loader: Any, workers: str) -> None:
         self._loader = loader
-        self._is_settled = workers != "auto" or not has_lock() or len(os.sched_getaffinity(0)) < 2
+        self._is_settled = workers != "auto" or not has_lock() or _native.usable_cores() < 2
         self._in_threads: Epoch | None = None
 
     def saw(self, epoch: Epoch) -> None:
