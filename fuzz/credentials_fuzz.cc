@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "leat/store/cloud/fake_http.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/static_keys.h"
 #include "leat/store/s3/credentials/sts.h"
-#include "leat/store/s3/fake_http.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ void check(const Result<TimedCredentials>& made) {
     require(made.error().message().find(kSecret) == std::string::npos);
     return;
   }
-  const leat::AwsCredentials& keys = made->keys;
+  const leat::Credentials& keys = made->keys;
   require(!keys.access_key_id.empty() && !keys.secret_access_key.empty());
   require(leat::is_header_word(keys.access_key_id));
   require(leat::is_header_word(keys.secret_access_key));

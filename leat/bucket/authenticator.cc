@@ -57,7 +57,7 @@ Authenticator::Admission judge(CheckedSignature checked) {
 Authenticator::Admission Authenticator::admit_temporary(const RequestHead& head,
                                                         WallTime now) const {
   std::optional<TemporaryCredentials> whose;
-  const auto find = [&](std::string_view id) -> std::optional<AwsCredentials> {
+  const auto find = [&](std::string_view id) -> std::optional<Credentials> {
     whose = options_.find_temporary(id);
     if (!whose) return std::nullopt;
     return whose->keys;
@@ -80,7 +80,7 @@ Authenticator::Admission Authenticator::admit(const RequestHead& head,
   const auto find = [this](std::string_view id) {
     return id == options_.credentials->access_key_id
                ? options_.credentials
-               : std::optional<AwsCredentials>();
+               : std::optional<Credentials>();
   };
   CheckedSignature checked = verify_signature(
       {.method = head.method, .target = head.target, .headers = head.headers},

@@ -14,7 +14,7 @@ namespace leat {
 
 /// Credentials of somebody, and when they end.
 struct TemporaryCredentials {
-  AwsCredentials keys;
+  Credentials keys;
   WallTime expires_at;
 };
 
@@ -23,7 +23,7 @@ struct TemporaryCredentials {
 struct AccessOptions {
   /// If set, every request must be signed with it; a session token in it must
   /// come with the request. If not, no signature is checked.
-  std::optional<AwsCredentials> credentials;
+  std::optional<Credentials> credentials;
   /// A session token that is answered with ExpiredToken.
   std::string expired_token;
   /// If set, it is asked instead of the two above for the owner of this access

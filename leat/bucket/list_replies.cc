@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "leat/base/text.h"
-#include "leat/bucket/http_date.h"
+#include "leat/bucket/iso_date.h"
 #include "leat/bucket/key_walk.h"
 #include "leat/bucket/request_body.h"
 

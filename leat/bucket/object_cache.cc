@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "leat/bucket/http_date.h"
+#include "leat/store/cloud/http_date.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "leat/store/s3/aws/http_date.h"
+#include "leat/store/cloud/http_date.h"
 
 namespace leat {
 namespace {

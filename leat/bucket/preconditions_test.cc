@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "leat/bucket/http_date.h"
-#include "leat/store/s3/aws/http_date.h"
+#include "leat/bucket/iso_date.h"
+#include "leat/store/cloud/http_date.h"
 
 namespace leat {
 namespace {

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <utility>
 
-#include "leat/bucket/http_date.h"
 #include "leat/bucket/list_replies.h"
 #include "leat/bucket/read_replies.h"
+#include "leat/store/cloud/http_date.h"
 
 namespace leat {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <pugixml.hpp>
 
-#include "leat/bucket/http_date.h"
+#include "leat/bucket/iso_date.h"
 
 namespace leat {
 namespace {

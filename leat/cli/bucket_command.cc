@@ -82,9 +82,9 @@ Result<AccessOptions> access_of(const BucketWords& words) {
       // Not repeated: the half that is right may be a secret.
       return wrong("--credentials reads KEY:SECRET");
     }
-    access.credentials = AwsCredentials{words.credentials.substr(0, colon),
-                                        words.credentials.substr(colon + 1),
-                                        words.session_token};
+    access.credentials =
+        Credentials{words.credentials.substr(0, colon),
+                    words.credentials.substr(colon + 1), words.session_token};
   } else if (!words.session_token.empty()) {
     return wrong("--session-token needs --credentials KEY:SECRET");
   }

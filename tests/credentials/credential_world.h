@@ -11,8 +11,8 @@
 
 #include "leat/bucket/bucket_server.h"
 #include "leat/engine/loader/loader.h"
+#include "leat/store/s3/credentials/testing/aws_answers.h"
 #include "leat/store/s3/credentials/testing/fake_issuer.h"
-#include "leat/store/s3/credentials/testing/link_world.h"
 
 namespace leat {
 

@@ -69,7 +69,7 @@ std::string make_bucket() {
                  .query = {},
                  .headers = {},
                  .body = {}},
-                std::make_shared<const AwsCredentials>(*settings.credentials))
+                std::make_shared<const Credentials>(*settings.credentials))
           .http,
       {});
   EXPECT_TRUE(reply && reply->status == 200);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "leat/store/s3/credentials/testing/link_world.h"
+#include "leat/store/s3/credentials/testing/aws_answers.h"
 #include "leat/store/testing/http_server.h"
 
 namespace leat {

@@ -148,6 +148,11 @@ std::string remedy(const HttpReply& reply, const S3ErrorReply& said,
     return "the bucket is not public, and the request was not signed; give "
            "credentials and leave no_sign_request (--no-sign-request) out";
   }
+  if (!attempt.keys_remedy.empty() &&
+      meaning->error == ErrorCode::kPermissionDenied &&
+      meaning->code != "RequestTimeTooSkewed") {
+    return std::string(attempt.keys_remedy);
+  }
   return std::string(meaning->remedy);
 }
 

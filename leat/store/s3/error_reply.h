@@ -45,6 +45,7 @@ struct S3Attempt {
   std::string host;    ///< The host that was asked.
   std::string region;  ///< The region that the request was signed for.
   bool is_signed = true;
+  std::string_view keys_remedy{};  ///< See S3Settings.
 };
 
 /// The error that a reply describes: an HTTP status that is not a success, or a

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <pugixml.hpp>
 #include <utility>
 
 #include "leat/base/text.h"
-#include "leat/store/s3/aws/sigv4.h"
+#include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/uri.h"
 
 namespace leat {
 namespace {
@@ -39,19 +39,6 @@ std::string quoted(std::string_view etag) {
   return fmt::format("\"{}\"", etag);  // Some servers leave the quotes out.
 }
 
-/// Nullopt if `text` may come after `last` under `prefix`.
-std::optional<Error> misplaced(std::string_view text, std::string_view last,
-                               bool is_first, std::string_view prefix) {
-  if (!text.starts_with(prefix)) {
-    return bad_list("a key does not begin with the prefix asked for");
-  }
-  if (text.empty()) return bad_list("an empty key");
-  if (!is_first && text <= last) {
-    return bad_list("its keys are not in byte order");
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Result<ListPage> parse_list_reply(std::string_view body,
@@ -75,12 +62,6 @@ Result<ListPage> parse_list_reply(std::string_view body,
   for (const pugi::xml_node entry : root.children("Contents")) {
     ObjectInfo object;
     object.key = decoded(entry.child_value("Key"), is_url_encoded);
-    const bool is_first = page.objects.empty();
-    if (auto wrong =
-            misplaced(object.key, is_first ? "" : page.objects.back().key,
-                      is_first, prefix)) {
-      return *std::move(wrong);
-    }
     const auto size = number_from<std::uint64_t>(entry.child_value("Size"));
     if (!size) return bad_list("a size is not a number");
     object.size_bytes = *size;
@@ -88,15 +69,10 @@ Result<ListPage> parse_list_reply(std::string_view body,
     page.objects.push_back(std::move(object));
   }
   for (const pugi::xml_node entry : root.children("CommonPrefixes")) {
-    std::string folded = decoded(entry.child_value("Prefix"), is_url_encoded);
-    const bool is_first = page.common_prefixes.empty();
-    if (auto wrong =
-            misplaced(folded, is_first ? "" : page.common_prefixes.back(),
-                      is_first, prefix)) {
-      return *std::move(wrong);
-    }
-    page.common_prefixes.push_back(std::move(folded));
+    page.common_prefixes.push_back(
+        decoded(entry.child_value("Prefix"), is_url_encoded));
   }
+  LEAT_TRY_VOID(check_page(page, prefix));
   if (std::string_view(root.child_value("IsTruncated")) == "true") {
     page.resume = root.child_value("NextContinuationToken");
     if (page.resume.empty()) {

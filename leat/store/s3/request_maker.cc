@@ -21,11 +21,6 @@ std::string header_line(std::string_view name, std::string_view value) {
 
 }  // namespace
 
-WallTime system_now() {
-  return std::chrono::floor<std::chrono::seconds>(
-      std::chrono::system_clock::now());
-}
-
 std::unique_ptr<RefreshingCredentials> open_credentials(
     const S3Settings& settings) {
   if (!settings.is_signed()) return nullptr;
@@ -77,7 +72,7 @@ RequestMaker::Made RequestMaker::make(Wanted wanted, CredentialsRef who) const {
   request.url.append(path, settings.base_path.size());
   if (!query.empty()) request.url.append("?").append(query);
   request.body = wanted.body;
-  request.headers.reserve(wanted.headers.size() + 5);
+  request.headers.reserve(wanted.headers.size() + 6);
   if (made.with.who) sign(wanted, path, query, made);
   for (std::string& header : wanted.headers) {
     request.headers.push_back(std::move(header));
@@ -96,7 +91,7 @@ void RequestMaker::sign(const Wanted& wanted, std::string_view path,
   } else {
     payload_hash = settings.is_tls() ? kUnsignedPayload : kEmptyPayload;
   }
-  std::array<SigningRequest::Header, 5> headers;  // Sorted, as they are signed.
+  std::array<SigningRequest::Header, 6> headers;  // Sorted, as they are signed.
   std::size_t count = 0;
   headers[count++] = {"host", settings.host};
   headers[count++] = {"x-amz-content-sha256", payload_hash};
@@ -106,6 +101,9 @@ void RequestMaker::sign(const Wanted& wanted, std::string_view path,
   }
   if (!made.with.who->session_token.empty()) {
     headers[count++] = {"x-amz-security-token", made.with.who->session_token};
+  }
+  if (!settings.user_project.empty()) {
+    headers[count++] = {"x-goog-user-project", settings.user_project};
   }
   const SigningRequest signing{.method = wanted.method,
                                .path = path,

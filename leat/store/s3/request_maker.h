@@ -10,16 +10,12 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/store/cloud/refreshing.h"
 #include "leat/store/http/http_client.h"
 #include "leat/store/s3/aws/sigv4.h"
-#include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/settings.h"
 
 namespace leat {
-
-/// The time of day, supplied from outside.
-using WallNow = std::function<WallTime()>;
-WallTime system_now();
 
 /// The credentials for signing a bucket's requests; null for anonymous
 /// requests.

@@ -2,20 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "leat/base/check.h"
 #include "leat/base/text.h"
+#include "leat/store/cloud/checks.h"
+#include "leat/store/cloud/http_date.h"
+#include "leat/store/cloud/refreshing.h"
 #include "leat/store/http/last_modified.h"
 #include "leat/store/http/status.h"
-#include "leat/store/s3/aws/http_date.h"
-#include "leat/store/s3/credentials/refreshing.h"
 #include "leat/store/s3/error_reply.h"
 #include "leat/store/s3/list_reply.h"
 
@@ -24,12 +23,6 @@ namespace {
 
 constexpr std::size_t kMostErrorBytes = 64 << 10;
 constexpr std::size_t kMostListBytes = 8 << 20;
-
-bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '\x7f';
-  });
-}
 
 std::string_view unquoted(std::string_view etag) {
   if (etag.starts_with('"')) etag.remove_prefix(1);
@@ -81,10 +74,8 @@ class S3Store final : public Store {
   }
 
   std::string url_of(std::string_view key) const override {
-    std::string url = "s3://" + bucket_ + "/";
-    if (is_printable(key)) return url.append(key);
-    append_uri_encoded(url, key, Slash::kKeep);
-    return url;
+    return shown_url(
+        fmt::format("{}://{}/", maker_.settings()->scheme, bucket_), key);
   }
 
  private:
@@ -114,25 +105,7 @@ class S3Store final : public Store {
 };
 
 std::string S3Store::reading(const ReadRequest& request) const {
-  return fmt::format("reading {} [{}, {})", url_of(request.object.key),
-                     request.offset, request.offset + request.into.size());
-}
-
-Result<void> check_read(const ReadRequest& request) {
-  const auto size = static_cast<std::uint64_t>(request.into.size());
-  if (request.object.key.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "an object needs a key");
-  }
-  if (size == 0 ||
-      size > std::numeric_limits<std::uint64_t>::max() - request.offset) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the range is empty or runs past the end of any object");
-  }
-  if (!is_printable(request.object.etag)) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "the ETag holds control characters; index again");
-  }
-  return {};
+  return leat::reading(url_of(request.object.key), request);
 }
 
 void S3Store::read(ReadRequest request, std::stop_token stop, ReadDone done) {
@@ -210,11 +183,13 @@ Result<void> S3Store::judge_read(const ReadRequest& request,
 
 Error S3Store::error_of(const HttpReply& reply, const MadeWith& with,
                         std::string doing) {
-  Error error = error_from_s3(reply, {.doing = std::move(doing),
-                                      .bucket = bucket_,
-                                      .host = with.settings->host,
-                                      .region = with.settings->region,
-                                      .is_signed = with.who != nullptr});
+  Error error =
+      error_from_s3(reply, {.doing = std::move(doing),
+                            .bucket = bucket_,
+                            .host = with.settings->host,
+                            .region = with.settings->region,
+                            .is_signed = with.who != nullptr,
+                            .keys_remedy = with.settings->keys_remedy});
   if (!cure(reply, with)) return error;
   // The next try goes with the server's time, to the right region, or with
   // newer credentials.

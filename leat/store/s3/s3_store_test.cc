@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "leat/store/s3/aws/http_date.h"
+#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/http_date.h"
 #include "leat/store/s3/aws/sigv4_verify.h"
-#include "leat/store/s3/fake_http.h"
 
 namespace leat {
 namespace {
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-const AwsCredentials kKeys{"AKTEST", "SKTESTSECRET", ""};
+const Credentials kKeys{"AKTEST", "SKTESTSECRET", ""};
 const WallTime kNow = AmzDate::parse("20240229T120000Z")->time();
 
 S3Settings local_settings() {
@@ -56,7 +56,7 @@ class S3StoreTest : public testing::Test {
   }
 
   /// A server's verdict on the last request.
-  SignatureVerdict judge_last(const AwsCredentials& keys = kKeys) const {
+  SignatureVerdict judge_last(const Credentials& keys = kKeys) const {
     const HttpRequest& request = script_.asked.back();
     std::vector<ReceivedRequest::Header> headers = {{"host", "localhost:9000"}};
     for (const std::string& line : request.headers) {
@@ -413,7 +413,7 @@ TEST_F(RequesterPaysTest, SaysSoInASignedHeader) {
             "requester");
   EXPECT_THAT(HttpScript::header(script_.asked.at(0), "Authorization"),
               HasSubstr("x-amz-request-payer"));
-  AwsCredentials keys = kKeys;
+  Credentials keys = kKeys;
   keys.session_token = "token";
   EXPECT_EQ(judge_last(keys), SignatureVerdict::kValid);
 }

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "leat/base/text.h"
+#include "leat/store/cloud/node_turn.h"
 #include "leat/store/s3/aws/aws_profile.h"
 #include "leat/store/s3/aws/endpoint.h"
 #include "leat/store/s3/credentials/chain.h"
-#include "leat/store/s3/credentials/node_turn.h"
 
 namespace leat {
 namespace {

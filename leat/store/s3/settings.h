@@ -49,7 +49,7 @@ struct S3Settings {
   std::string base_path;  ///< "" or "/ds", encoded.
   std::string region;
   /// Known without asking anybody. None and no `provider`: do not sign.
-  std::optional<AwsCredentials> credentials;
+  std::optional<Credentials> credentials;
   /// The source of credentials, which can be asked for newer ones.
   std::shared_ptr<CredentialProvider> provider;
   /// See node_turn.h; empty for no turns.
@@ -57,6 +57,12 @@ struct S3Settings {
   bool requester_pays = false;
   std::string ca_bundle;
   std::uint32_t max_attempts = 0;  ///< 0: not said.
+  // For services that also speak S3's protocol, and have a scheme of their own:
+  std::string_view scheme = "s3";
+  /// The remedy for a refusal; empty: that of AWS's users.
+  std::string_view keys_remedy{};
+  /// Google's project that pays; empty: the bucket's owner does.
+  std::string user_project;
 
   bool is_tls() const { return base_url.starts_with("https:"); }
   bool is_signed() const { return credentials || provider; }

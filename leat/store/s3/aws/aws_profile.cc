@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "leat/store/s3/aws/small_file.h"
+#include "leat/store/cloud/small_file.h"
 
 namespace leat {
 namespace {

@@ -1,13 +1,10 @@
 // The four steps of Signature Version 4: canonical request, string to sign,
-// signing key, signature. HMAC is written out over one digest context that each
-// thread keeps, since OpenSSL 3 looks algorithms up anew for each HMAC() call.
+// signing key, signature.
 
 #include "leat/store/s3/aws/sigv4.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <memory>
+#include <chrono>
 
 #include "leat/base/check.h"
 
@@ -15,63 +12,6 @@ namespace leat {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-constexpr std::size_t kBlock = 64;  // The block size of SHA-256.
-
-/// SHA-256 over pieces, in this thread's own context.
-class Digest {
- public:
-  Digest() : context_(thread_context()) {
-    static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", "");
-    LEAT_CHECK(EVP_DigestInit_ex(context_, algorithm, nullptr) == 1);
-  }
-
-  void add(const void* bytes, std::size_t size) {
-    LEAT_CHECK(EVP_DigestUpdate(context_, bytes, size) == 1);
-  }
-
-  Sha256 finish() {
-    Sha256 digest;
-    LEAT_CHECK(EVP_DigestFinal_ex(context_, digest.data(), nullptr) == 1);
-    return digest;
-  }
-
- private:
-  static EVP_MD_CTX* thread_context() {
-    struct Free {
-      void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-    };
-    thread_local const std::unique_ptr<EVP_MD_CTX, Free> context(
-        EVP_MD_CTX_new());
-    LEAT_CHECK(context != nullptr);
-    return context.get();
-  }
-
-  EVP_MD_CTX* const context_;
-};
-
-std::string_view as_view(const Sha256& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-void append_hex(std::string& out, const Sha256& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  for (const unsigned char byte : digest) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-}
-
-constexpr bool is_unreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
 
 void put_number(char* at, unsigned value, int digits) {
   for (int i = digits - 1; i >= 0; --i, value /= 10) {
@@ -151,100 +91,6 @@ std::optional<AmzDate> AmzDate::parse(std::string_view text) {
                  std::chrono::minutes(minute) + std::chrono::seconds(second));
 }
 
-Sha256 sha256(std::string_view bytes) {
-  Digest digest;
-  digest.add(bytes.data(), bytes.size());
-  return digest.finish();
-}
-
-Sha256 hmac_sha256(std::string_view key, std::string_view message) {
-  std::array<unsigned char, kBlock> padded{};
-  if (key.size() > kBlock) {
-    const Sha256 shorter = sha256(key);
-    std::copy(shorter.begin(), shorter.end(), padded.begin());
-  } else {
-    std::copy(key.begin(), key.end(), padded.begin());
-  }
-  for (unsigned char& byte : padded) byte ^= 0x36;
-  Digest inner;
-  inner.add(padded.data(), padded.size());
-  inner.add(message.data(), message.size());
-  const Sha256 inside = inner.finish();
-  for (unsigned char& byte : padded) byte ^= 0x36 ^ 0x5c;
-  Digest outer;
-  outer.add(padded.data(), padded.size());
-  outer.add(inside.data(), inside.size());
-  return outer.finish();
-}
-
-std::string hex(const Sha256& digest) {
-  std::string out;
-  append_hex(out, digest);
-  return out;
-}
-
-std::string sha256_hex(std::string_view bytes) { return hex(sha256(bytes)); }
-
-void append_uri_encoded(std::string& out, std::string_view text, Slash slash) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  const auto stays = [slash](char c) {
-    return is_unreserved(c) || (c == '/' && slash == Slash::kKeep);
-  };
-  while (!text.empty()) {
-    const auto run = std::ranges::find_if_not(text, stays);
-    const auto run_bytes = static_cast<std::size_t>(run - text.begin());
-    out.append(text.substr(0, run_bytes));
-    text.remove_prefix(run_bytes);
-    if (text.empty()) return;
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    out += '%';
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-}
-
-std::string uri_encode(std::string_view text, Slash slash) {
-  std::string out;
-  out.reserve(text.size() + text.size() / 4);
-  append_uri_encoded(out, text, slash);
-  return out;
-}
-
-std::string uri_decode(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && text.size() - i > 2) {
-      const int high = hex_value(text[i + 1]);
-      const int low = hex_value(text[i + 2]);
-      if (high >= 0 && low >= 0) {
-        out += static_cast<char>(high * 16 + low);
-        i += 2;
-        continue;
-      }
-    }
-    out += text[i];
-  }
-  return out;
-}
-
-std::string canonical_query(const QueryPairs& query) {
-  QueryPairs encoded;
-  encoded.reserve(query.size());
-  for (const auto& [name, value] : query) {
-    encoded.emplace_back(uri_encode(name, Slash::kEncode),
-                         uri_encode(value, Slash::kEncode));
-  }
-  std::sort(encoded.begin(), encoded.end());  // After encoding: AWS's rule.
-  std::string out;
-  for (const auto& [name, value] : encoded) {
-    if (!out.empty()) out += '&';
-    out.append(name).append("=").append(value);
-  }
-  return out;
-}
-
 std::string canonical_request(const SigningRequest& request) {
   std::string out;
   out.reserve(512);
@@ -297,8 +143,7 @@ Sha256 signing_key(std::string_view secret_access_key, std::string_view day,
   return hmac_sha256(as_view(of_service), "aws4_request");
 }
 
-Signer::Signer(AwsCredentials credentials, std::string region,
-               std::string service)
+Signer::Signer(Credentials credentials, std::string region, std::string service)
     : credentials_(std::move(credentials)),
       region_(std::move(region)),
       service_(std::move(service)) {}

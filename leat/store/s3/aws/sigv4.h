@@ -3,28 +3,18 @@
 // what a server needs to check a signature.
 #pragma once
 #include <array>
-#include <chrono>
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/store/cloud/credentials.h"
+#include "leat/store/cloud/digest.h"
+#include "leat/store/cloud/http_date.h"
+#include "leat/store/cloud/uri.h"
 
 namespace leat {
-
-/// The keys to sign with. Never printed: no message, log or state may hold the
-/// last two.
-struct AwsCredentials {
-  std::string access_key_id;
-  std::string secret_access_key;
-  std::string session_token;  ///< Empty for long-lived keys.
-};
-
-using WallTime = std::chrono::sys_seconds;
 
 /// A time as SigV4 writes it: 20130524T000000Z.
 class AmzDate {
@@ -43,35 +33,11 @@ class AmzDate {
   std::array<char, 16> text_;
 };
 
-using Sha256 = std::array<unsigned char, 32>;
-Sha256 sha256(std::string_view bytes);
-Sha256 hmac_sha256(std::string_view key, std::string_view message);
-/// Lower-case hexadecimal digits.
-std::string hex(const Sha256& digest);
-std::string sha256_hex(std::string_view bytes);
-
 /// The payload hash of a request whose body is not signed (over TLS), and of
 /// one without a body.
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 inline constexpr std::string_view kEmptyPayload =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-enum class Slash { kKeep, kEncode };
-
-/// Percent-encodes all but A-Z a-z 0-9 - . _ ~ (RFC 3986), with upper-case
-/// digits. Keys keep their slashes, the parts of a query do not.
-std::string uri_encode(std::string_view text, Slash slash);
-void append_uri_encoded(std::string& out, std::string_view text, Slash slash);
-
-/// Undoes it. Invalid escapes stay as they are; '+' stays '+'.
-std::string uri_decode(std::string_view text);
-
-/// Names and values of a query, not encoded.
-using QueryPairs = std::vector<std::pair<std::string, std::string>>;
-
-/// `name=value&…` encoded and in canonical order; a name without a value is
-/// `name=`. Send the very same text as the query of the request.
-std::string canonical_query(const QueryPairs& query);
 
 /// A request as it is signed. Lent: nothing is copied.
 struct SigningRequest {
@@ -108,7 +74,7 @@ Sha256 signing_key(std::string_view secret_access_key, std::string_view day,
 /// Threads: any.
 class Signer {
  public:
-  Signer(AwsCredentials credentials, std::string region,
+  Signer(Credentials credentials, std::string region,
          std::string service = "s3");
 
   /// 64 hexadecimal digits.
@@ -120,13 +86,13 @@ class Signer {
   std::string authorization(const SigningRequest& request,
                             const AmzDate& date) const;
 
-  const AwsCredentials& credentials() const { return credentials_; }
+  const Credentials& credentials() const { return credentials_; }
   const std::string& region() const { return region_; }
 
  private:
   Sha256 key_of(std::string_view day) const;
 
-  const AwsCredentials credentials_;
+  const Credentials credentials_;
   const std::string region_;
   const std::string service_;
 

@@ -14,10 +14,10 @@ using Header = SigningRequest::Header;
 // The credentials, times and signatures below are those that AWS publishes in
 // the S3 API reference ("Signature Calculations: Examples") and in its SigV4
 // test suite.
-const AwsCredentials kExample{"AKIAIOSFODNN7EXAMPLE",
-                              "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
-const AwsCredentials kSuite{"AKIDEXAMPLE",
-                            "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
+const Credentials kExample{"AKIAIOSFODNN7EXAMPLE",
+                           "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
+const Credentials kSuite{"AKIDEXAMPLE",
+                         "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
 constexpr std::string_view kHost = "examplebucket.s3.amazonaws.com";
 const AmzDate kDate = *AmzDate::parse("20130524T000000Z");
 

@@ -169,7 +169,7 @@ std::string_view read_presigned(const QueryPairs& query,
 /// Nullopt if a header that should be signed did not come.
 std::optional<std::string> recompute(const ReceivedRequest& request,
                                      QueryPairs query, const Claim& claim,
-                                     const AwsCredentials& credentials) {
+                                     const Credentials& credentials) {
   std::vector<std::string> values;
   values.reserve(claim.signed_headers.size());
   for (const std::string& name : claim.signed_headers) {

@@ -52,7 +52,7 @@ struct CheckedSignature {
 
 /// The credentials of an access key id; nullopt if nobody has it.
 using FindCredentials =
-    std::function<std::optional<AwsCredentials>(std::string_view id)>;
+    std::function<std::optional<Credentials>(std::string_view id)>;
 
 struct VerifyOptions {
   /// If not empty, a signature for another region is kWrongRegion.

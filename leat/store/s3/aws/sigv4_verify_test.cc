@@ -12,12 +12,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const AwsCredentials kExample{"AKIAIOSFODNN7EXAMPLE",
-                              "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
+const Credentials kExample{"AKIAIOSFODNN7EXAMPLE",
+                           "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
 const AmzDate kDate = *AmzDate::parse("20130524T000000Z");
 
-FindCredentials only(const AwsCredentials& credentials) {
-  return [credentials](std::string_view id) -> std::optional<AwsCredentials> {
+FindCredentials only(const Credentials& credentials) {
+  return [credentials](std::string_view id) -> std::optional<Credentials> {
     if (id != credentials.access_key_id) return std::nullopt;
     return credentials;
   };
@@ -30,14 +30,14 @@ struct Sent {
   std::vector<std::pair<std::string, std::string>> headers = {};
 
   CheckedSignature check(WallTime now, const VerifyOptions& options = {},
-                         const AwsCredentials& known = kExample) const {
+                         const Credentials& known = kExample) const {
     std::vector<ReceivedRequest::Header> lent(headers.begin(), headers.end());
     return verify_signature({method, target, lent}, only(known), now, options);
   }
 };
 
 Sent signed_request(std::string_view key, const QueryPairs& query,
-                    const AwsCredentials& credentials = kExample) {
+                    const Credentials& credentials = kExample) {
   const std::string path = "/" + uri_encode(key, Slash::kKeep);
   const std::string text = canonical_query(query);
   std::vector<SigningRequest::Header> headers = {
@@ -114,7 +114,7 @@ TEST(VerifySignatureTest, RefusesAnotherMethodPathQueryHeaderOrSecret) {
   path.target = "/b/l?a=1";
   query.target = "/b/k?a=2";
   host.headers[0].second = "localhost:9001";
-  const AwsCredentials other{kExample.access_key_id, "another secret", ""};
+  const Credentials other{kExample.access_key_id, "another secret", ""};
 
   EXPECT_EQ(good.check(kDate.time()).verdict, SignatureVerdict::kValid);
   for (const Sent& bad : {method, path, query, host}) {
@@ -128,7 +128,7 @@ TEST(VerifySignatureTest, KnowsUnknownKeysSkewRegionAndAnonymous) {
   const Sent good = signed_request("k", {});
   Sent anonymous = good;
   anonymous.headers.pop_back();
-  const AwsCredentials other{"AKIDOTHER", "x", ""};
+  const Credentials other{"AKIDOTHER", "x", ""};
 
   EXPECT_EQ(good.check(kDate.time(), {}, other).verdict,
             SignatureVerdict::kUnknownKey);
@@ -142,7 +142,7 @@ TEST(VerifySignatureTest, KnowsUnknownKeysSkewRegionAndAnonymous) {
 }
 
 TEST(VerifySignatureTest, WantsTheSessionTokenOfTemporaryCredentials) {
-  const AwsCredentials temporary{"ASIA", "secret", "token"};
+  const Credentials temporary{"ASIA", "secret", "token"};
   const Sent sent = signed_request("k", {}, temporary);
 
   EXPECT_EQ(sent.check(kDate.time(), {}, temporary).verdict,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "leat/base/mutex.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/aws/aws_profile.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/small_file.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
-#include "leat/store/s3/aws/small_file.h"
-#include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/static_keys.h"
 

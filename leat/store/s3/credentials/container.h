@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 
 namespace leat {
 

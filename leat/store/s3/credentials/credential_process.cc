@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "leat/store/cloud/shown_text.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/process.h"
-#include "leat/store/s3/credentials/shown_text.h"
 
 namespace leat {
 namespace {

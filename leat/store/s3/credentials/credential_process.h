@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "leat/base/result.h"
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 
 namespace leat {
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "leat/base/text.h"
+#include "leat/store/cloud/ask.h"
 #include "leat/store/http/http_url.h"
 #include "leat/store/http/status.h"
 #include "leat/store/s3/aws/endpoint.h"
-#include "leat/store/s3/credentials/ask.h"
 #include "leat/store/s3/credentials/json_reply.h"
 #include "leat/store/s3/credentials/static_keys.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "leat/base/env.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/aws/aws_profile.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 

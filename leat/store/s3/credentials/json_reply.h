@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "leat/base/result.h"
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 
 namespace leat {
 

@@ -6,7 +6,7 @@
 
 #include "leat/store/s3/credentials/container.h"
 #include "leat/store/s3/credentials/imds.h"
-#include "leat/store/s3/credentials/testing/link_world.h"
+#include "leat/store/s3/credentials/testing/aws_answers.h"
 
 namespace leat {
 namespace {

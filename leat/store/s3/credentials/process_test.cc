@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "leat/store/s3/credentials/credential_process.h"
-#include "leat/store/s3/credentials/testing/link_world.h"
+#include "leat/store/s3/credentials/testing/aws_answers.h"
 
 namespace leat {
 namespace {

@@ -67,11 +67,11 @@ class Walk {
 
  private:
   Result<CredentialAnswer> take(const AwsProfile& profile, Way way);
-  Result<AwsCredentials> source_of(const AwsProfile& profile);
-  Result<AwsCredentials> of_source_profile(const AwsProfile& profile,
+  Result<Credentials> source_of(const AwsProfile& profile);
+  Result<Credentials> of_source_profile(const AwsProfile& profile,
+                                        const std::string& name);
+  Result<Credentials> of_credential_source(const AwsProfile& profile,
                                            const std::string& name);
-  Result<AwsCredentials> of_credential_source(const AwsProfile& profile,
-                                              const std::string& name);
   Result<CredentialAnswer> take_keys(const AwsProfile& profile);
   Result<TimedCredentials> take_role(const AwsProfile& profile);
   Result<TimedCredentials> take_web_identity(const AwsProfile& profile);
@@ -120,14 +120,14 @@ Result<CredentialAnswer> Walk::take(const AwsProfile& profile, Way way) {
 }
 
 /// REQUIRES: has_keys(profile)
-Result<AwsCredentials> written_keys(const AwsProfile& profile) {
+Result<Credentials> written_keys(const AwsProfile& profile) {
   LEAT_TRY(auto keys, keys_of(profile));
   if (keys) return *std::move(keys);
   return wrong("it has no keys");
 }
 
 Result<CredentialAnswer> Walk::take_keys(const AwsProfile& profile) {
-  LEAT_TRY(AwsCredentials keys, written_keys(profile));
+  LEAT_TRY(Credentials keys, written_keys(profile));
   return CredentialAnswer{TimedCredentials{std::move(keys)}};
 }
 
@@ -144,7 +144,7 @@ Result<RoleRequest> Walk::role_of(const AwsProfile& profile) {
 Result<TimedCredentials> Walk::take_role(const AwsProfile& profile) {
   LEAT_TRY(const RoleRequest role, role_of(profile));
   LEAT_TRY(const StsPlace sts, sts_place(options_.region, profile, tools_.env));
-  LEAT_TRY(const AwsCredentials source, source_of(profile));
+  LEAT_TRY(const Credentials source, source_of(profile));
   auto granted = assume_role(role, source, sts, tools_, stop_);
   if (granted) return granted;
   return std::move(granted).error().while_doing("assuming " + role.role_arn);
@@ -157,7 +157,7 @@ Result<TimedCredentials> Walk::take_web_identity(const AwsProfile& profile) {
                                sts, tools_, stop_);
 }
 
-Result<AwsCredentials> Walk::source_of(const AwsProfile& profile) {
+Result<Credentials> Walk::source_of(const AwsProfile& profile) {
   const auto of_profile = profile.value("source_profile");
   const auto of_place = profile.value("credential_source");
   if (of_profile && of_place) {
@@ -170,8 +170,8 @@ Result<AwsCredentials> Walk::source_of(const AwsProfile& profile) {
       "web_identity_token_file; say with whose credentials to assume the role");
 }
 
-Result<AwsCredentials> Walk::of_source_profile(const AwsProfile& profile,
-                                               const std::string& name) {
+Result<Credentials> Walk::of_source_profile(const AwsProfile& profile,
+                                            const std::string& name) {
   if (name == profile.name && has_keys(profile)) return written_keys(profile);
   if (std::find(visited_.begin(), visited_.end(), name) != visited_.end()) {
     return wrong(
@@ -189,8 +189,8 @@ Result<AwsCredentials> Walk::of_source_profile(const AwsProfile& profile,
   return std::move(answer->found->keys);
 }
 
-Result<AwsCredentials> Walk::of_credential_source(const AwsProfile& profile,
-                                                  const std::string& name) {
+Result<Credentials> Walk::of_credential_source(const AwsProfile& profile,
+                                               const std::string& name) {
   std::unique_ptr<CredentialProvider> place;
   if (name == "Environment") place = environment_keys(tools_.env);
   if (name == "EcsContainer") place = container_role(tools_);

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/aws/aws_profile.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 

@@ -7,7 +7,7 @@
 
 #include "leat/store/s3/aws/sigv4_verify.h"
 #include "leat/store/s3/credentials/sts.h"
-#include "leat/store/s3/credentials/testing/link_world.h"
+#include "leat/store/s3/credentials/testing/aws_answers.h"
 #include "leat/store/s3/credentials/web_identity.h"
 
 namespace leat {
@@ -53,7 +53,7 @@ class ProfileLinkTest : public ::testing::Test {
   }
 
   /// STS's verdict on the signature of a request.
-  SignatureVerdict judge(std::size_t nth, const AwsCredentials& keys) {
+  SignatureVerdict judge(std::size_t nth, const Credentials& keys) {
     const HttpRequest& request = script_.asked.at(nth);
     const std::size_t path = request.url.find('/', 8);
     const std::string host = request.url.substr(8, path - 8);

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
+
+#include "leat/store/cloud/ask.h"
 
 namespace leat {
 namespace {
@@ -20,16 +21,16 @@ struct KeyNames {
   std::string_view where, id, secret;
 };
 
-Result<std::optional<AwsCredentials>> put_together(
+Result<std::optional<Credentials>> put_together(
     const KeyNames& names, std::optional<std::string> id,
     std::optional<std::string> secret, std::optional<std::string> token) {
-  if (!id && !secret) return std::optional<AwsCredentials>();
+  if (!id && !secret) return std::optional<Credentials>();
   if (!secret) return half_of_it(names.where, names.id, names.secret);
   if (!id) return half_of_it(names.where, names.secret, names.id);
-  AwsCredentials found{*std::move(id), *std::move(secret),
-                       std::move(token).value_or("")};
+  Credentials found{*std::move(id), *std::move(secret),
+                    std::move(token).value_or("")};
   LEAT_TRY_VOID(check_keys(found, names.where));
-  return std::optional<AwsCredentials>(std::move(found));
+  return std::optional<Credentials>(std::move(found));
 }
 
 class EnvironmentKeys final : public CredentialProvider {
@@ -57,12 +58,7 @@ class EnvironmentKeys final : public CredentialProvider {
 
 }  // namespace
 
-bool is_header_word(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c > ' ' && c < '\x7f'; });
-}
-
-Result<void> check_keys(const AwsCredentials& keys, std::string_view where) {
+Result<void> check_keys(const Credentials& keys, std::string_view where) {
   if (is_header_word(keys.access_key_id) &&
       is_header_word(keys.secret_access_key) &&
       is_header_word(keys.session_token)) {
@@ -78,7 +74,7 @@ std::unique_ptr<CredentialProvider> environment_keys(Env env) {
   return std::make_unique<EnvironmentKeys>(std::move(env));
 }
 
-Result<std::optional<AwsCredentials>> keys_of(const AwsProfile& profile) {
+Result<std::optional<Credentials>> keys_of(const AwsProfile& profile) {
   const std::string where = fmt::format("profile '{}'", profile.name);
   const KeyNames names = {where, "aws_access_key_id", "aws_secret_access_key"};
   return put_together(names, profile.value(names.id),

@@ -6,8 +6,8 @@
 
 #include "leat/base/env.h"
 #include "leat/base/result.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/aws/aws_profile.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 
@@ -19,16 +19,12 @@ std::unique_ptr<CredentialProvider> environment_keys(Env env);
 ///
 /// Errors:
 ///   kPermissionDenied  one of the two is missing; as check_keys()
-Result<std::optional<AwsCredentials>> keys_of(const AwsProfile& profile);
+Result<std::optional<Credentials>> keys_of(const AwsProfile& profile);
 
 /// Errors:
 ///   kPermissionDenied  they hold a blank, a line break or what is not ASCII,
 ///                      and so cannot go into a header. `where` is named, never
 ///                      the value.
-Result<void> check_keys(const AwsCredentials& keys, std::string_view where);
-
-/// True if `text` may go into a header: ASCII, no blanks, no control
-/// characters.
-bool is_header_word(std::string_view text);
+Result<void> check_keys(const Credentials& keys, std::string_view where);
 
 }  // namespace leat

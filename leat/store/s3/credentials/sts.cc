@@ -11,11 +11,13 @@
 
 #include "leat/base/buffer.h"
 #include "leat/base/text.h"
+#include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/expiration.h"
+#include "leat/store/cloud/http_date.h"
+#include "leat/store/cloud/shown_text.h"
+#include "leat/store/cloud/uri.h"
 #include "leat/store/http/status.h"
-#include "leat/store/s3/aws/http_date.h"
-#include "leat/store/s3/credentials/ask.h"
-#include "leat/store/s3/credentials/expiration.h"
-#include "leat/store/s3/credentials/shown_text.h"
+#include "leat/store/s3/aws/sigv4.h"
 #include "leat/store/s3/credentials/static_keys.h"
 
 namespace leat {
@@ -139,7 +141,7 @@ constexpr std::string_view kFormType =
     "application/x-www-form-urlencoded; charset=utf-8";
 
 void sign(HttpRequest& request, std::string_view body,
-          const AwsCredentials& source, const StsPlace& sts, WallTime now) {
+          const Credentials& source, const StsPlace& sts, WallTime now) {
   const AmzDate date(now);
   const std::string hash = sha256_hex(body);
   const std::array<SigningRequest::Header, 5> headers = {{
@@ -208,7 +210,7 @@ Result<StsPlace> sts_place(std::string_view region, const AwsProfile& profile,
 }
 
 Result<TimedCredentials> assume_role(const RoleRequest& role,
-                                     const AwsCredentials& source,
+                                     const Credentials& source,
                                      const StsPlace& sts,
                                      const CredentialTools& tools,
                                      const std::stop_token& stop) {

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "leat/base/result.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/aws/aws_profile.h"
 #include "leat/store/s3/aws/endpoint.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 
@@ -44,7 +44,7 @@ struct RoleRequest {
 ///   kPermissionDenied  STS refuses
 ///   kThrottled, kUnavailable, kDeadlineExceeded, kCancelled
 Result<TimedCredentials> assume_role(const RoleRequest& role,
-                                     const AwsCredentials& source,
+                                     const Credentials& source,
                                      const StsPlace& sts,
                                      const CredentialTools& tools,
                                      const std::stop_token& stop);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/s3/credentials/sts.h"
 
 namespace leat {

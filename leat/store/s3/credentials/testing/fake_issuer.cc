@@ -43,10 +43,10 @@ bool is_signed_by_source(const ServerRequest& request) {
   const CheckedSignature checked = verify_signature(
       {request.method, request.target, headers},
       [](std::string_view id) {
-        return id == kSourceKeyId ? std::optional(AwsCredentials{
-                                        std::string(kSourceKeyId),
-                                        std::string(kSourceSecret), ""})
-                                  : std::nullopt;
+        return id == kSourceKeyId
+                   ? std::optional(Credentials{std::string(kSourceKeyId),
+                                               std::string(kSourceSecret), ""})
+                   : std::nullopt;
       },
       std::chrono::floor<seconds>(std::chrono::system_clock::now()));
   return checked.verdict == SignatureVerdict::kValid &&

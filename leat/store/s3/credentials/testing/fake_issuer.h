@@ -41,7 +41,7 @@ class FakeIssuer {
     std::chrono::milliseconds takes{0};
   };
   struct Issued {
-    AwsCredentials keys;
+    Credentials keys;
     WallTime expires_at;
   };
 

@@ -1,4 +1,4 @@
-#include "leat/store/s3/aws/small_file.h"
+#include "leat/store/cloud/small_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

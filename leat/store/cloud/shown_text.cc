@@ -1,4 +1,4 @@
-#include "leat/store/s3/credentials/shown_text.h"
+#include "leat/store/cloud/shown_text.h"
 
 #include <algorithm>
 #include <cstddef>

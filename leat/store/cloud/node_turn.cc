@@ -1,4 +1,4 @@
-#include "leat/store/s3/credentials/node_turn.h"
+#include "leat/store/cloud/node_turn.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "leat/base/clock.h"
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 
 namespace leat {
 

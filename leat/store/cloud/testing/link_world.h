@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "leat/store/s3/credentials/provider.h"
-#include "leat/store/s3/fake_http.h"
+#include "leat/store/cloud/provider.h"
+#include "leat/store/cloud/fake_http.h"
 
 namespace leat::testing {
 
@@ -44,7 +44,8 @@ class LinkWorld {
     CredentialTools tools{.env = fake_env(std::move(variables))};
     tools.now = [] {
       return std::chrono::system_clock::time_point(
-          AmzDate::parse("20240229T120000Z")->time());
+          std::chrono::sys_days(std::chrono::year(2024) / 2 / 29) +
+          std::chrono::hours(12));
     };
     tools.clock = clock;
     tools.open_http = [this](const HttpClientOptions& options) {
@@ -64,31 +65,5 @@ class LinkWorld {
   std::vector<HttpClientOptions> opened;
   std::shared_ptr<FakeClock> clock = std::make_shared<FakeClock>();
 };
-
-/// The answer of metadata services; good for an hour.
-inline std::string json_credentials(std::string_view code = "Success") {
-  return R"({"Code":")" + std::string(code) +
-         R"(","AccessKeyId":"ASIA1","SecretAccessKey":"PLANTEDSECRET",)"
-         R"("Token":"PLANTEDTOKEN","Expiration":"2024-02-29T13:00:00Z"})";
-}
-
-/// The answer of STS to `action`; good for an hour.
-inline std::string sts_grant(std::string_view action) {
-  const std::string name(action);
-  return "<" + name + "Response xmlns=\"https://sts.amazonaws.com/doc/\"><" +
-         name +
-         "Result><Credentials><AccessKeyId>ASIA2</AccessKeyId>"
-         "<SecretAccessKey>PLANTEDSECRET2</SecretAccessKey>"
-         "<SessionToken>PLANTEDTOKEN2</SessionToken>"
-         "<Expiration>2024-02-29T13:00:00Z</Expiration></Credentials></" +
-         name + "Result></" + name + "Response>";
-}
-
-inline std::string sts_refusal(std::string_view code,
-                               std::string_view message) {
-  return "<ErrorResponse><Error><Code>" + std::string(code) +
-         "</Code><Message>" + std::string(message) +
-         "</Message></Error></ErrorResponse>";
-}
 
 }  // namespace leat::testing

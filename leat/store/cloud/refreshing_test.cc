@@ -1,4 +1,4 @@
-#include "leat/store/s3/credentials/refreshing.h"
+#include "leat/store/cloud/refreshing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <future>
 #include <thread>
 
+#include "leat/store/cloud/node_turn.h"
+#include "leat/store/cloud/testing/link_world.h"
 #include "leat/store/reply_box.h"
-#include "leat/store/s3/credentials/node_turn.h"
-#include "leat/store/s3/credentials/testing/link_world.h"
 
 namespace leat {
 namespace {

@@ -19,11 +19,11 @@
 #include "leat/base/result.h"
 #include "leat/runtime/executor.h"
 #include "leat/runtime/timer_queue.h"
-#include "leat/store/s3/credentials/provider.h"
+#include "leat/store/cloud/provider.h"
 
 namespace leat {
 
-using CredentialsRef = std::shared_ptr<const AwsCredentials>;
+using CredentialsRef = std::shared_ptr<const Credentials>;
 
 /// Holds the credentials of one store.
 ///

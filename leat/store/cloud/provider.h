@@ -1,5 +1,5 @@
-// The places that AWS credentials come from: their interface, and what every
-// place needs.
+// The places that credentials come from: their interface, and what every place
+// needs.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -11,14 +11,14 @@
 #include "leat/base/clock.h"
 #include "leat/base/env.h"
 #include "leat/base/result.h"
+#include "leat/store/cloud/credentials.h"
 #include "leat/store/http/http_client.h"
-#include "leat/store/s3/aws/sigv4.h"
 
 namespace leat {
 
 /// Credentials, and until when they are good.
 struct TimedCredentials {
-  AwsCredentials keys;
+  Credentials keys;
   std::optional<TimePoint> expires_at{};  ///< nullopt: they do not say.
 };
 

@@ -1,4 +1,4 @@
-#include "leat/store/s3/credentials/refreshing.h"
+#include "leat/store/cloud/refreshing.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "leat/base/units.h"
 #include "leat/runtime/log.h"
+#include "leat/store/cloud/expiration.h"
+#include "leat/store/cloud/node_turn.h"
 #include "leat/store/reply_box.h"
-#include "leat/store/s3/credentials/expiration.h"
-#include "leat/store/s3/credentials/node_turn.h"
 
 namespace leat {
 namespace {
@@ -21,13 +21,13 @@ constexpr Nanoseconds kMostTurnWait = std::chrono::seconds(10);
 
 Error cancelled() {
   return Error(ErrorCode::kCancelled,
-               "cancelled while waiting for AWS credentials");
+               "cancelled while waiting for credentials");
 }
 
-bool are_same(const AwsCredentials& a, const AwsCredentials& b) {
+bool are_same(const Credentials& a, const Credentials& b) {
   return a.access_key_id == b.access_key_id &&
          a.secret_access_key == b.secret_access_key &&
-         a.session_token == b.session_token;
+         a.session_token == b.session_token && a.bearer_token == b.bearer_token;
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ void RefreshingCredentials::when_ready(const std::stop_token& stop,
     if (is_usable(now)) {
       at_once = held_.keys;
     } else if (!options_.provider) {
-      at_once = Error(ErrorCode::kPermissionDenied, "no AWS credentials");
+      at_once = Error(ErrorCode::kPermissionDenied, "no credentials");
     } else if (failure_ && now < not_before_) {
       at_once = *failure_;
     } else if (!stop.stop_requested()) {
@@ -160,7 +160,7 @@ Result<CredentialsRef> RefreshingCredentials::adopt(
   if (refused_ && are_same(found.keys, *refused_)) {
     return note_failure(
         Error(ErrorCode::kPermissionDenied,
-              "the server no longer takes these AWS credentials, and asked "
+              "the server no longer takes these credentials, and asked "
               "again, the place they come from gives the same; renew them "
               "there"));
   }
@@ -170,7 +170,7 @@ Result<CredentialsRef> RefreshingCredentials::adopt(
     if (lifetime <= Nanoseconds(0)) {
       return note_failure(
           Error(ErrorCode::kUnavailable,
-                fmt::format("the AWS credentials that were given ended {} ago; "
+                fmt::format("the credentials that were given ended {} ago; "
                             "check this machine's clock",
                             format_duration(-lifetime))));
     }
@@ -178,7 +178,7 @@ Result<CredentialsRef> RefreshingCredentials::adopt(
     held.renew_at = *found.expires_at - times.renew_before;
     held.unusable_at = *found.expires_at - times.unusable_before;
   }
-  held.keys = std::make_shared<const AwsCredentials>(std::move(found.keys));
+  held.keys = std::make_shared<const Credentials>(std::move(found.keys));
   held.is_replacement = refused_ != nullptr;
   held_ = std::move(held);
   refused_.reset();
@@ -191,7 +191,7 @@ Result<CredentialsRef> RefreshingCredentials::note_failure(Error error) {
   const TimePoint now = options_.clock->now();
   if (error.code() != ErrorCode::kCancelled && is_usable(now) && !failure_) {
     log_warning(fmt::format(
-        "AWS credentials could not be renewed and are good for another {}: {}",
+        "credentials could not be renewed and are good for another {}: {}",
         format_duration(*held_.unusable_at - now), error.message()));
   }
   pause_ = std::clamp(pause_ * 2, kFirstPause, kMostPause);

@@ -6,8 +6,8 @@
 
 #include "leat/base/clock.h"
 #include "leat/base/result.h"
+#include "leat/store/cloud/provider.h"
 #include "leat/store/http/http_client.h"
-#include "leat/store/s3/credentials/provider.h"
 
 namespace leat {
 
@@ -32,6 +32,10 @@ Result<HttpReply> ask_repeatedly(const CredentialTools& tools,
                                  const HttpRequest& request,
                                  Nanoseconds timeout, Proxy proxy, int attempts,
                                  const std::stop_token& stop);
+
+/// True if `text` may go into a header: ASCII, no blanks, no control
+/// characters.
+bool is_header_word(std::string_view text);
 
 /// The error that a status which is no success stands for.
 ErrorCode code_of_status(int status);

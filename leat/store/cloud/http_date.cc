@@ -1,6 +1,10 @@
-#include "leat/store/s3/aws/http_date.h"
+#include "leat/store/cloud/http_date.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <chrono>
+#include <ctime>
 
 namespace leat {
 namespace {
@@ -15,6 +19,11 @@ std::optional<int> number(std::string_view text) {
 }
 
 }  // namespace
+
+WallTime system_now() {
+  return std::chrono::floor<std::chrono::seconds>(
+      std::chrono::system_clock::now());
+}
 
 std::optional<WallTime> parse_http_date(std::string_view text) {
   constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -41,6 +50,22 @@ std::optional<WallTime> parse_http_date(std::string_view text) {
   }
   return std::chrono::sys_days(date) + std::chrono::hours(*hour) +
          std::chrono::minutes(*minute) + std::chrono::seconds(*second);
+}
+
+// Not strftime: its names follow the locale.
+std::string http_date(std::int64_t seconds) {
+  constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed",
+                                             "Thu", "Fri", "Sat"};
+  constexpr std::array<const char*, 12> kMonths{"Jan", "Feb", "Mar", "Apr",
+                                                "May", "Jun", "Jul", "Aug",
+                                                "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t time = seconds;
+  std::tm t{};
+  ::gmtime_r(&time, &t);
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT",
+                     kDays[std::size_t(t.tm_wday)], t.tm_mday,
+                     kMonths[std::size_t(t.tm_mon)], t.tm_year + 1900,
+                     t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-#include "leat/store/s3/credentials/ask.h"
+#include "leat/store/cloud/ask.h"
 
 #include <fmt/format.h>
 
@@ -102,6 +102,11 @@ Result<HttpReply> ask_repeatedly(const CredentialTools& tools,
     }
     pause(stop);
   }
+}
+
+bool is_header_word(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
 ErrorCode code_of_status(int status) {

@@ -1,9 +1,9 @@
-#include "leat/store/s3/credentials/expiration.h"
+#include "leat/store/cloud/expiration.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "leat/store/s3/aws/http_date.h"
+#include "leat/store/cloud/http_date.h"
 
 namespace leat {
 namespace {
