@@ -33,7 +33,7 @@ namespace leat {
 ///           child every call fails. REQUIRES of each call: not moved from.
 class BatchReader {
  public:
-  /// Opens the dataset at `url` (s3://, http(s)://, file:// or a path), lists
+  /// Opens the dataset at `url` (s3://, gs://, http(s)://, file:// or a path), lists
   /// its objects if it has no catalogue yet, and starts the threads. Blocks;
   /// `stop` ends the waiting.
   ///

@@ -79,8 +79,8 @@ struct OpenedStore {
   std::optional<std::string> provider;
 };
 
-/// Opens s3://, http://, https://, file:// or a path, with retries and a window
-/// of reads in flight around it. Sends no request.
+/// Opens the URL of a known scheme, or a path, with retries and a window of
+/// reads in flight around it. Sends no request.
 ///
 /// `metrics` may be null; otherwise it must outlive the store.
 /// Errors: as parse_url() and resolve_s3_settings()

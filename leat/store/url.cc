@@ -63,17 +63,12 @@ std::string_view place_we_do_not_read(std::string_view scheme,
       "and give the path, put an S3 gateway in front of it and give s3:// with "
       "storage_options={\"endpoint_url\": …} (--endpoint-url), or copy the "
       "data to a bucket";
-  constexpr std::string_view kGoogle =
-      "gs:// is not supported by its own protocol; Google Cloud Storage speaks "
-      "S3's: make an HMAC key, and give s3://BUCKET with "
-      "storage_options={\"endpoint_url\": \"https://storage.googleapis.com\"} "
-      "(--endpoint-url)";
   constexpr std::array<std::string_view, 8> kAzureSchemes = {
       "az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs", "azblob"};
   if (std::ranges::find(kAzureSchemes, scheme) != kAzureSchemes.end()) {
     return kAzure;
   }
-  if (scheme == "gs" || scheme == "gcs") return kGoogle;
+  if (scheme == "gcs") return "write gs:// for Google Cloud Storage";
   if (scheme != "http" && scheme != "https") return "";
   const std::string host = lower(authority.substr(0, authority.find(':')));
   return host.ends_with(".blob.core.windows.net") ||

@@ -14,7 +14,7 @@ from leat.errors import InvalidArgument
 class StorageOptions(TypedDict, total=False):
     """How to reach a store. The names are those of the AWS command line.
 
-    The environment and the profile give the options that are left out.
+    The environment and the profile give the options that are left out. `region` and `profile` concern S3 alone.
     """
 
     endpoint_url: str

@@ -199,7 +199,7 @@ def test_a_server_that_never_answers_is_said_before_a_start_gives_up(caplog):
 @pytest.mark.parametrize(("url", "words"), [
     ("https://account.blob.core.windows.net/container", ("Azure", 'storage_options={"endpoint_url":')),
     ("abfss://container@account.dfs.core.windows.net/data", ("Azure", "blobfuse2")),
-    ("gs://bucket/data", ("storage.googleapis.com", "HMAC")),
+    ("gcs://bucket/data", ("write gs://",)),
 ])
 def test_places_that_are_not_read_say_how_to_come_to_them(url, words):
     with told(leat.InvalidArgument, *words, within=1):

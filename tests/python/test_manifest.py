@@ -263,7 +263,7 @@ def test_a_manifest_from_elsewhere_names_no_files_of_this_machine(photos, serve)
     [
         ("http://host/x?signature=hush", "row 1: http://host/x has a query"),
         ("s3://bucket", "row 1: s3://bucket names no object"),
-        ("gs://bucket/x", "gs:// is not supported"),
+        ("gcs://bucket/x", "write gs://"),
         ("../../x.png", "row 1: .* does not lie below"),
     ],
 )

@@ -4,6 +4,7 @@
 
 #define LEAT_SCHEMES(ROW) \
   ROW(kS3Scheme)          \
+  ROW(kGsScheme)          \
   ROW(kHttpScheme)        \
   ROW(kHttpsScheme)       \
   ROW(kFileScheme)

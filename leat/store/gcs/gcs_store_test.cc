@@ -1,0 +1,193 @@
+// The driver against a server of the JSON API: a fake one, or the emulator that
+// LEAT_TEST_GCS names (fake-gcs-server, for one).
+
+#include "leat/store/gcs/gcs_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "leat/store/cloud/fake_http.h"
+#include "leat/store/cloud/testing/link_world.h"
+#include "leat/store/gcs/testing/fake_gcs.h"
+#include "leat/store/testing/conformance.h"
+
+namespace leat::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+GcsSettings settings_at(const std::string& url) {
+  GcsSettings settings;
+  settings.endpoint = *parse_endpoint({url, "a test"});
+  return settings;
+}
+
+/// Gives "TOKEN1", then "TOKEN2", …
+class Tokens final : public CredentialProvider {
+ public:
+  std::string name() const override { return "a test"; }
+  bool is_local() const override { return false; }
+  Result<CredentialAnswer> fetch(std::stop_token) override {
+    TimedCredentials found;
+    found.keys.bearer_token = "TOKEN" + std::to_string(++fetches);
+    return CredentialAnswer{std::move(found)};
+  }
+  std::atomic<int> fetches = 0;
+};
+
+std::shared_ptr<Store> on_emulator(const std::string& url,
+                                   const Objects& objects) {
+  static int bucket = 0;
+  const std::string name = "conformance-" + std::to_string(::getpid()) + "-" +
+                           std::to_string(bucket++);
+  auto http = open_http_client({}, nullptr);
+  const std::string body = "{\"name\":\"" + name + "\"}";
+  HttpRequest make;
+  make.method = "POST";
+  make.url = url + "/storage/v1/b?project=test";
+  make.headers = {"Content-Type: application/json"};
+  make.body = leat::as_bytes(body);
+  EXPECT_TRUE(http->send_and_wait(make, {}));
+  std::shared_ptr<Store> store =
+      open_gcs_store(name, settings_at(url), std::move(http));
+  for (const auto& [key, bytes] : objects) {
+    EXPECT_TRUE(store->write(key, leat::as_bytes(bytes), {})) << key;
+  }
+  return store;
+}
+
+std::shared_ptr<Store> conforming_store(const Objects& objects) {
+  if (const char* emulator = std::getenv("LEAT_TEST_GCS")) {
+    return on_emulator(emulator, objects);
+  }
+  auto server = std::make_shared<FakeGcs>(objects, "TOKEN1");
+  GcsSettings settings = settings_at(server->url());
+  settings.provider = std::make_shared<Tokens>();
+  auto store =
+      open_gcs_store("ds", std::move(settings), open_http_client({}, nullptr));
+  return owning(std::move(server), std::move(store));
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Gcs, StoreConformanceTest,
+                         conforming({.open = &conforming_store}));
+
+class GcsStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Store> open(GcsSettings settings) {
+    return open_gcs_store("ds", std::move(settings),
+                          std::make_unique<FakeHttp>(script_));
+  }
+  static GcsSettings usual() {
+    return settings_at("https://storage.googleapis.com");
+  }
+  Result<void> read(Store& store, std::string etag = {}) {
+    got_.assign(4, '?');
+    return read_range(store,
+                      {.object = {.key = "a b/c", .etag = std::move(etag)},
+                       .offset = 10,
+                       .into = std::as_writable_bytes(std::span(got_))},
+                      {});
+  }
+
+  HttpScript script_;
+  std::string got_;
+};
+
+TEST_F(GcsStoreTest, ReadsARangeOfTheGenerationAskedFor) {
+  GcsSettings settings = usual();
+  settings.provider = std::make_shared<Tokens>();
+  settings.user_project = "payer";
+  const auto store = open(settings);
+  script_.answer(
+      206, "abcd",
+      {{"content-range", "bytes 10-13/99"}, {"x-goog-generation", "17"}});
+
+  ASSERT_TRUE(read(*store, "17"));
+
+  EXPECT_EQ(got_, "abcd");
+  const HttpRequest& request = script_.asked.at(0);
+  EXPECT_EQ(request.url,
+            "https://storage.googleapis.com/storage/v1/b/ds/o/a%20b%2Fc"
+            "?alt=media&ifGenerationMatch=17");
+  EXPECT_EQ(HttpScript::header(request, "Range"), "bytes=10-13");
+  EXPECT_EQ(HttpScript::header(request, "Accept-Encoding"), "gzip");
+  EXPECT_EQ(HttpScript::header(request, "Authorization"), "Bearer TOKEN1");
+  EXPECT_EQ(HttpScript::header(request, "x-goog-user-project"), "payer");
+}
+
+TEST_F(GcsStoreTest, NoticesAnotherGenerationThatTheServerDidNotCheck) {
+  const auto store = open(usual());
+  script_.answer(
+      206, "abcd",
+      {{"content-range", "bytes 10-13/99"}, {"x-goog-generation", "18"}});
+
+  const auto changed = read(*store, "17");
+  const auto of_another_protocol = read(*store, "\"etag\"");
+
+  EXPECT_EQ(changed.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(changed.error().message(), HasSubstr("index again"));
+  EXPECT_EQ(of_another_protocol.error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(script_.asked.size(), 1u) << "no generation: nothing is asked";
+}
+
+TEST_F(GcsStoreTest, BelievesNoRangeThatTheReplyDoesNotName) {
+  const auto store = open(usual());
+  script_.answer(206, "abcd");
+  script_.answer(206, "abcd", {{"content-range", "bytes 0-3/99"}});
+  script_.answer(200, "abcd");
+
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(GcsStoreTest, FetchesANewTokenOnceWhereOneIsRefused) {
+  GcsSettings settings = usual();
+  const auto tokens = std::make_shared<Tokens>();
+  settings.provider = tokens;
+  const auto store = open(settings);
+  script_.answer(401, "Unauthorized");
+  script_.answer(206, "abcd", {{"content-range", "bytes 10-13/99"}});
+  script_.answer(401, "Unauthorized");
+
+  EXPECT_EQ(read(*store).error().code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(read(*store));
+  EXPECT_EQ(HttpScript::header(script_.asked.at(1), "Authorization"),
+            "Bearer TOKEN2");
+  const auto refused = read(*store);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kPermissionDenied);
+  EXPECT_THAT(refused.error().message(), Not(HasSubstr("TOKEN")));
+  EXPECT_EQ(tokens->fetches, 2);
+}
+
+TEST_F(GcsStoreTest, SpeaksSignedS3WithHmacKeys) {
+  GcsSettings settings = usual();
+  settings.hmac_keys = Credentials{"GOOG1E", "PLANTEDSECRET", ""};
+  settings.user_project = "payer";
+  const auto store = open(settings);
+  script_.answer(206, "abcd",
+                 {{"content-range", "bytes 10-13/99"}, {"etag", "\"e\""}});
+  script_.answer(403, "<Error><Code>SignatureDoesNotMatch</Code></Error>");
+
+  ASSERT_TRUE(read(*store, "\"e\""));
+  const auto refused = read(*store);
+
+  const HttpRequest& request = script_.asked.at(0);
+  EXPECT_EQ(request.url, "https://storage.googleapis.com/ds/a%20b/c");
+  EXPECT_EQ(HttpScript::header(request, "If-Match"), "\"e\"");
+  EXPECT_THAT(HttpScript::header(request, "Authorization"),
+              AllOf(HasSubstr("AWS4-HMAC-SHA256 Credential=GOOG1E/"),
+                    HasSubstr("/auto/s3/"), HasSubstr("x-goog-user-project,")));
+  EXPECT_THAT(refused.error().message(),
+              AllOf(HasSubstr("gs://ds/a b/c"), HasSubstr("GS_ACCESS_KEY_ID"),
+                    Not(HasSubstr("AWS_")), Not(HasSubstr("PLANTED"))));
+}
+
+}  // namespace leat::testing

@@ -1,0 +1,130 @@
+#include "leat/store/gcs/google_file.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "leat/store/cloud/ask.h"
+#include "leat/store/cloud/shown_text.h"
+#include "leat/store/cloud/token.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kTokenUri = "https://oauth2.googleapis.com/token";
+constexpr std::string_view kStsUrl = "https://sts.googleapis.com/v1/token";
+
+Error bad(std::string message) {
+  return Error(ErrorCode::kPermissionDenied, std::move(message));
+}
+
+std::string text_of(const Json& object, std::string_view name) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+}
+
+std::string text_or(const Json& object, std::string_view name,
+                    std::string_view other) {
+  std::string text = text_of(object, name);
+  return text.empty() ? std::string(other) : text;
+}
+
+/// The member of that name, which has to be there.
+Result<std::string> needed(const Json& object, std::string_view name) {
+  std::string text = text_of(object, name);
+  if (!text.empty()) return text;
+  return bad(fmt::format("it has no \"{}\"; download it again", name));
+}
+
+Result<ServiceAccount> service_account(const Json& file) {
+  ServiceAccount found;
+  LEAT_TRY(found.client_email, needed(file, "client_email"));
+  LEAT_TRY(found.private_key, needed(file, "private_key"));
+  found.private_key_id = text_of(file, "private_key_id");
+  found.token_uri = text_or(file, "token_uri", kTokenUri);
+  LEAT_TRY_VOID(check_token_url(found.token_uri, "token_uri"));
+  return found;
+}
+
+Result<AuthorizedUser> authorized_user(const Json& file) {
+  AuthorizedUser found;
+  LEAT_TRY(found.client_id, needed(file, "client_id"));
+  LEAT_TRY(found.client_secret, needed(file, "client_secret"));
+  LEAT_TRY(found.refresh_token, needed(file, "refresh_token"));
+  found.token_uri = text_or(file, "token_uri", kTokenUri);
+  LEAT_TRY_VOID(check_token_url(found.token_uri, "token_uri"));
+  return found;
+}
+
+Result<void> read_source(const Json& source, ExternalAccount& found) {
+  found.file = text_of(source, "file");
+  found.url = text_of(source, "url");
+  if (found.file.empty() == found.url.empty()) {
+    return bad(
+        "its credential_source is neither a file nor a URL, which are the two "
+        "that are read; for a source on AWS or an executable, run in an "
+        "environment with the metadata server, or use a service account's key");
+  }
+  if (const auto headers = source.find("headers");
+      headers != source.end() && headers->is_object()) {
+    for (const auto& [name, value] : headers->items()) {
+      const std::string text =
+          value.is_string() ? value.get<std::string>() : std::string();
+      if (!is_header_word(name) || !is_header_word(text)) {
+        return bad("a header of its credential_source cannot be sent");
+      }
+      found.headers.emplace_back(name, text);
+    }
+  }
+  const auto format = source.find("format");
+  if (format == source.end() || text_of(*format, "type") != "json") return {};
+  LEAT_TRY(found.token_field, needed(*format, "subject_token_field_name"));
+  return {};
+}
+
+Result<ExternalAccount> external_account(const Json& file) {
+  ExternalAccount found;
+  LEAT_TRY(found.audience, needed(file, "audience"));
+  LEAT_TRY(found.subject_token_type, needed(file, "subject_token_type"));
+  found.token_url = text_or(file, "token_url", kStsUrl);
+  LEAT_TRY_VOID(check_token_url(found.token_url, "token_url"));
+  found.impersonation_url = text_of(file, "service_account_impersonation_url");
+  if (!found.impersonation_url.empty()) {
+    LEAT_TRY_VOID(check_token_url(found.impersonation_url,
+                                  "service_account_impersonation_url"));
+  }
+  const auto source = file.find("credential_source");
+  LEAT_TRY_VOID(
+      read_source(source == file.end() ? Json::object() : *source, found));
+  return found;
+}
+
+}  // namespace
+
+Result<GoogleFile> parse_google_file(std::string_view text) {
+  const Json file = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object()) return bad("it is no JSON object");
+  GoogleFile found;
+  found.project =
+      text_or(file, "quota_project_id", text_of(file, "project_id"));
+  const std::string type = text_of(file, "type");
+  if (type == "service_account") {
+    LEAT_TRY(found.who, service_account(file));
+  } else if (type == "authorized_user") {
+    LEAT_TRY(found.who, authorized_user(file));
+  } else if (type == "external_account") {
+    LEAT_TRY(found.who, external_account(file));
+  } else {
+    return bad(
+        fmt::format("its type is '{}'; service_account, authorized_user and "
+                    "external_account are read",
+                    shown_text(type, {})));
+  }
+  return found;
+}
+
+}  // namespace leat
