@@ -356,11 +356,43 @@ Result<std::vector<ObjectInfo>> Lister::collect() {
   return all;
 }
 
+/// Lists a store whose pages have an order of their own: one after another.
+Result<std::vector<ObjectInfo>> list_in_turn(Store& store,
+                                             std::string_view prefix,
+                                             const ListAllOptions& options,
+                                             const std::stop_token& stop) {
+  std::vector<ObjectInfo> all;
+  ListProgress progress;
+  ListRequest request{.prefix = std::string(prefix)};
+  do {
+    LEAT_TRY(ListPage page, store.list(request, stop));
+    for (ObjectInfo& object : page.objects) {
+      if (!object.key.starts_with(prefix)) {
+        return Error(ErrorCode::kCorrupt,
+                     fmt::format("{} lists other keys than asked for",
+                                 store.url_of(prefix)));
+      }
+      if (is_passed_over(object, prefix.size())) continue;
+      all.push_back(std::move(object));
+    }
+    request.resume = std::move(page.resume);
+    progress = {.objects = all.size(), .lists = progress.lists + 1};
+    if (options.progress) options.progress(progress);
+  } while (!request.resume.empty());
+  std::ranges::sort(all, {}, &ObjectInfo::key);
+  const auto twice = std::ranges::unique(all, {}, &ObjectInfo::key);
+  all.erase(twice.begin(), twice.end());
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<ObjectInfo>> list_all(Store& store, std::string_view prefix,
                                          const ListAllOptions& options,
                                          std::stop_token stop) {
+  if (!store.traits().lists_in_order) {
+    return list_in_turn(store, prefix, options, stop);
+  }
   return Lister(store, prefix, options, std::move(stop)).run();
 }
 

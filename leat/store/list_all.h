@@ -33,7 +33,8 @@ struct ListAllOptions {
 /// over a part of another's rest: the range of keys is split at the names of
 /// folders if they are known, otherwise at guessed keys (split_keys.h). A guess
 /// that finds nothing costs one request and narrows the next. A prefix that
-/// fits on a page takes one request.
+/// fits on a page takes one request. A store that lists in an order of its own
+/// is listed page after page.
 ///
 /// Skips empty objects whose key ends in '/' (folder markers), and objects in a
 /// folder `.leat` (our own). Objects written or deleted meanwhile may or may

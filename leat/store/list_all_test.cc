@@ -50,7 +50,9 @@ class ListedStore final : public Store {
   Result<ObjectInfo> stat(std::string_view, std::stop_token) override {
     return Error(ErrorCode::kInvalidArgument, "it only lists");
   }
-  StoreTraits traits() const override { return {}; }
+  StoreTraits traits() const override {
+    return {.lists_in_order = !has_own_order};
+  }
   std::string url_of(std::string_view key) const override {
     return "test://" + std::string(key);
   }
@@ -60,6 +62,7 @@ class ListedStore final : public Store {
 
   std::function<std::optional<Error>(std::uint64_t nth, std::stop_token)> fault;
   bool lists_backwards = false;
+  bool has_own_order = false;
 
  private:
   Result<ListPage> answer(const ListRequest& request, std::uint64_t nth,
@@ -118,6 +121,21 @@ void check(const std::set<std::string>& keys, const std::string& prefix,
   ASSERT_TRUE(found) << found.error().message();
   ASSERT_EQ(keys_of(*found), expected(keys, prefix));
   ASSERT_LE(store.most_open(), threads);
+}
+
+TEST(ListAllTest, SortsWhatAStoreListsInAnOrderOfItsOwn) {
+  std::set<std::string> keys = {"p/.leat/x", "p/folder/", "q"};
+  for (int i = 0; i < 50; ++i) keys.insert("p/" + std::to_string(i));
+  ListedStore store(keys, 7);
+  store.lists_backwards = true;
+  store.has_own_order = true;
+
+  const auto found = list_all(store, "p/", {.threads = 4, .progress = {}}, {});
+
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(keys_of(*found), expected(keys, "p/"));
+  EXPECT_EQ(store.most_open(), 1u);
+  EXPECT_EQ(store.lists(), 8u) << "each page once";
 }
 
 rc::Gen<std::string> key_of(std::string_view alphabet) {

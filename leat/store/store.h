@@ -114,6 +114,9 @@ struct StoreTraits {
   bool can_write = true;
   /// True if `ObjectInfo::etag` is filled and checked.
   bool has_etags = true;
+  /// False: pages come in an order of the store's own, and a listing that
+  /// starts after a key costs as much as one from the beginning.
+  bool lists_in_order = true;
 };
 
 /// A place that holds immutable objects under string keys.
